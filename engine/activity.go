@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"obelus/store"
+)
+
+// Activity does the work of calls. A Lua function, a Go function and a model
+// are activities. Run is called from several goroutines at once.
+type Activity interface {
+	// Run does one call. It gives up when ctx is done. Its error is a
+	// [*Failure] where the work was done and came to nothing, which a plan
+	// may count on; any other error is a fault of the machine, which is never
+	// taken for an outcome (protocol §5).
+	Run(ctx context.Context, in Invocation) (Result, error)
+}
+
+// ActivityFunc makes an activity of a Go function.
+type ActivityFunc func(ctx context.Context, in Invocation) (Result, error)
+
+// Run calls f.
+func (f ActivityFunc) Run(ctx context.Context, in Invocation) (Result, error) { return f(ctx, in) }
+
+// Invocation is what an activity receives. Its values are shared and must not
+// be changed; whoever hands them to a script makes a copy.
+type Invocation struct {
+	Call    map[string]any // every parameter resolved, and the meta-properties
+	Context map[string]any // what the call's scopes grant, by kind
+	Tool    any            // the tool's schema
+	Key     string         // context/tick.position: the same at every attempt
+	Attempt int            // 1 for the first
+}
+
+// Result is what an activity gives back.
+type Result struct {
+	// Value goes to the first alternative of the output path.
+	Value any
+	// To, if it is set, names a path: Value goes to the first alternative that
+	// holds it.
+	To string
+	// Message, if it is not nil, chooses the alternative by what it contains,
+	// and Value and To count for nothing. It is a data message as a script
+	// writes it: "type", "data" and perhaps "kind".
+	Message map[string]any
+}
+
+// Failure is an outcome: the activity ran and says no. Fields become the value
+// that goes to the last of several alternatives; "message" is among them.
+type Failure struct {
+	Fields map[string]any
+}
+
+// NewFailure is a failure with a message and nothing else.
+func NewFailure(format string, args ...any) *Failure {
+	return &Failure{map[string]any{"message": fmt.Sprintf(format, args...)}}
+}
+
+func (f *Failure) Error() string {
+	if message, ok := f.Fields["message"].(string); ok {
+		return message
+	}
+	return string(store.EncodeJSON(f.Fields))
+}
+
+// Registered is an activity under its name, with how it wants to be run.
+type Registered struct {
+	Name     string
+	Activity Activity
+
+	Timeout       time.Duration // of one attempt; 0 for DefaultTimeout
+	Retries       int           // further attempts after a failure
+	Backoff       time.Duration // before the second attempt, doubled for each one after; 0 for DefaultBackoff
+	NotIdempotent bool          // in doubt after a crash, instead of run again
+	Concurrency   int           // how many calls of it run at once; 0 for no limit of its own
+
+	Script string // the file that registered it, below the project; empty for Go
+	SHA256 string // of that file
+}
+
+// Defaults of [Registered].
+const (
+	DefaultTimeout = 30 * time.Second
+	DefaultBackoff = time.Second
+)
+
+// Registry is what a plan's calls may name. It is not changed once it is used.
+type Registry struct {
+	Tools      map[string]*Tool
+	Activities map[string]*Registered
+}
+
+// NewRegistry is an empty registry.
+func NewRegistry() *Registry {
+	return &Registry{Tools: map[string]*Tool{}, Activities: map[string]*Registered{}}
+}
+
+// With is the registry with further tools, which win over tools of the same
+// name.
+func (r *Registry) With(tools map[string]*Tool) *Registry {
+	if len(tools) == 0 {
+		return r
+	}
+	joined := &Registry{Tools: map[string]*Tool{}, Activities: r.Activities}
+	for _, from := range []map[string]*Tool{r.Tools, tools} {
+		for name, tool := range from {
+			joined.Tools[name] = tool
+		}
+	}
+	return joined
+}
+
+// Tool finds a tool: one that was registered, or the tool {} of an activity
+// without one.
+func (r *Registry) Tool(name string) (*Tool, bool) {
+	if tool, ok := r.Tools[name]; ok {
+		return tool, true
+	}
+	if _, ok := r.Activities[name]; ok {
+		return &Tool{Name: name, Schema: map[string]any{}}, true
+	}
+	return nil, false
+}
+
+// Names lists what a call may name as its tool, sorted.
+func (r *Registry) Names() []string {
+	var names []string
+	for name := range r.Tools {
+		names = append(names, name)
+	}
+	for name := range r.Activities {
+		if _, ok := r.Tools[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	return names
+}

@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// advance starts what can start, and settles at once what needs no worker:
+// what was skipped or failed before it ran, and what brings its own result.
+func (t *tick) advance(ctx context.Context) error {
+	parallel := t.runner.Parallel
+	if parallel <= 0 {
+		parallel = DefaultParallel
+	}
+	for len(t.runnable) > 0 && t.running+t.detached < parallel {
+		i := heap.Pop(&t.runnable).(int)
+		if a := t.plan.Calls[i].activity; a != nil && a.Concurrency > 0 && t.busy[a.Name] >= a.Concurrency {
+			t.parked[a.Name] = append(t.parked[a.Name], i)
+			continue
+		}
+		if err := t.consider(ctx, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consider looks at a call of which all that it depends on has settled.
+func (t *tick) consider(ctx context.Context, i int) error {
+	call := t.plan.Calls[i]
+	reads := map[string]int64{}
+	resolved, lacking, err := call.resolve(t.lookup(ctx, i, reads))
+	var structural *fault
+	switch {
+	case errors.As(err, &structural):
+		t.fail(i, failureOf(structural))
+		return nil
+	case err != nil:
+		return err
+	case lacking != nil:
+		t.lack(i, lacking)
+		return nil
+	}
+	granted, err := t.grant(ctx, call, reads)
+	if err != nil {
+		return err
+	}
+	for _, path := range call.Output.Writes() {
+		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
+		var misfit *store.FitError
+		if errors.As(err, &misfit) {
+			t.fail(i, failureOf(&fault{"method", err}))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, reads)
+}
+
+// lookup reads references for call i, as of now, and notes where each value
+// came from.
+func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup {
+	g, call := t.plan.graph, t.plan.Calls[i]
+	return func(path store.Path) (value any, exists, open bool, err error) {
+		sources := g.sources[i][path]
+		stale := len(sources) > 0 && !slices.ContainsFunc(sources, func(s int) bool { return t.wroteAbove(s, path) })
+		if stale {
+			return nil, false, false, nil
+		}
+		resolved, err := t.view.Resolver().Resolve(ctx, path, call.Instance)
+		if err != nil {
+			return nil, false, false, err
+		}
+		if !resolved.Exists {
+			before, after := g.split(i, path)
+			return nil, false, len(before)+len(after) == 0, nil
+		}
+		reads[path.String()] = newestOf(resolved.From)
+		return resolved.Value, true, false, nil
+	}
+}
+
+func newestOf(from []int64) int64 {
+	if len(from) == 0 {
+		return 0
+	}
+	return from[0]
+}
+
+// wroteAbove tells whether a call has written at a path or above it.
+func (t *tick) wroteAbove(i int, path store.Path) bool {
+	return slices.ContainsFunc(t.calls[i].wrote, func(w store.Path) bool { return w.Contains(path) })
+}
+
+// grant builds what the call's scopes let it see, by kind.
+func (t *tick) grant(ctx context.Context, call *Call, reads map[string]int64) (map[string]any, error) {
+	granted := map[string]any{}
+	scopes := slices.Clone(call.scopes)
+	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
+	for n, scope := range scopes {
+		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
+			continue
+		}
+		resolved, err := t.view.Resolver().Resolve(ctx, scope, call.Instance)
+		if err != nil {
+			return nil, err
+		}
+		if resolved.Exists {
+			reads[scope.String()] = newestOf(resolved.From)
+			put(granted, append([]string{scope.Kind()}, scope.Segments()...), resolved.Value)
+		}
+	}
+	return granted, nil
+}
+
+// put lays a value below objects that it makes on the way.
+func put(object map[string]any, segments []string, v any) {
+	for _, segment := range segments[:len(segments)-1] {
+		child, ok := object[segment].(map[string]any)
+		if !ok {
+			child = map[string]any{}
+			object[segment] = child
+		}
+		object = child
+	}
+	object[segments[len(segments)-1]] = v
+}
+
+// lack decides about a call whose expressions are missing though all that it
+// depends on has settled: it waits, or it fails, or it is skipped.
+func (t *tick) lack(i int, lacking *Missing) {
+	c := t.change(i)
+	if lacking.Open {
+		c.record.Status, c.record.WaitingOn = Waiting, nil
+		for _, path := range lacking.Paths {
+			if before, after := t.plan.graph.split(i, path); len(before)+len(after) == 0 {
+				c.record.WaitingOn = append(c.record.WaitingOn, path.String())
+			}
+		}
+		t.waiting.add(i, c.record.WaitingOn)
+		t.note(i)
+		return
+	}
+	if len(lacking.Paths) == 0 {
+		t.fail(i, failureOf(faultf(CodeExpression, "an expression asks for a member that its value does not have")))
+		return
+	}
+	for _, path := range lacking.Paths {
+		before, after := t.plan.graph.split(i, path)
+		for _, w := range slices.Concat(before, after) {
+			if t.wroteAbove(w, path) {
+				t.fail(i, failureOf(faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w))))
+				return
+			}
+		}
+	}
+	c.record.Status, c.record.Reason = Skipped, t.behind(i, lacking.Paths)
+	t.note(i)
+	t.release(i, true)
+}
+
+// behind says which branch or failure a skipped call was behind.
+func (t *tick) behind(i int, paths []store.Path) string {
+	var reasons []string
+	for _, path := range paths {
+		before, after := t.plan.graph.split(i, path)
+		for _, w := range slices.Concat(before, after) {
+			label := t.plan.graph.label(w)
+			reason := fmt.Sprintf("%s took another branch than %s", label, path)
+			switch t.calls[w].record.Status {
+			case Failed:
+				reason = fmt.Sprintf("%s failed, and so did not write %s", label, path)
+			case Skipped:
+				reason = fmt.Sprintf("%s was skipped, and so did not write %s", label, path)
+			}
+			if !slices.Contains(reasons, reason) {
+				reasons = append(reasons, reason)
+			}
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// start records that a call runs and hands it to a worker, unless it needs
+// none.
+func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string]int64) error {
+	c, call := t.change(i), t.plan.Calls[i]
+	c.began = t.runner.now()
+	c.record.Status, c.record.Started, c.record.WaitingOn, c.record.Error = Running, date(c.began), nil, nil
+	if len(reads) > 0 {
+		c.record.Reads = reads
+	}
+	if call.latent() {
+		return t.settle(ctx, result{index: i, value: Result{Value: call.given}, attempts: 0})
+	}
+	in.Key = t.context + "/" + c.record.Call
+	c.record.Script, c.record.SHA256 = call.activity.Script, call.activity.SHA256
+	c.record.Unstored = call.Output == nil
+	t.busy[call.activity.Name]++
+	t.note(i)
+	t.starts = append(t.starts, start{i, in})
+	if c.record.Unstored {
+		t.detached++
+	} else {
+		t.running++
+	}
+	t.release(i, c.record.Unstored)
+	return nil
+}
+
+// method is how the call's writes join what is there.
+func (c *Call) method() store.Method {
+	if c.Method == "" {
+		return store.Set
+	}
+	return c.Method
+}

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"obelus/store"
+)
+
+// Call is one call of a plan, parsed and checked once. It is immutable.
+type Call struct {
+	Position int    // from 1 in its plan
+	Line     int    // of the plan file, 0 if not known
+	Tool     string // the tool's name
+
+	// Issued is the call as issued, with consts filled in: what a message that
+	// it writes carries as _call.
+	Issued map[string]any
+
+	Instance string
+	Output   *Output      // nil without an output path
+	Method   store.Method // empty unless the call gives one
+
+	tool     *Tool
+	activity *Registered // nil for a latent call
+	params   map[string]*template
+	reads    []store.Path // what its parameters refer to
+	scopes   []store.Path // what its context holds
+
+	given    any // the result that a latent call brings
+	hasGiven bool
+}
+
+func itoa(i int) string { return strconv.Itoa(i) }
+
+// fault is something wrong with a call, with the code that check gives it.
+type fault struct {
+	code string
+	err  error
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func faultf(code, format string, args ...any) error {
+	return &fault{code, fmt.Errorf(format, args...)}
+}
+
+// parseCall reads a call and checks all that can be known of it alone.
+func parseCall(src Source, position int, registry *Registry) (*Call, error) {
+	given, ok := src.Call.(map[string]any)
+	if !ok {
+		return nil, faultf(CodeSchema, "a call is an object with _tool, not a %s", store.TypeName(src.Call))
+	}
+	c := &Call{Position: position, Line: src.Line}
+	name, ok := given["_tool"].(string)
+	if !ok || name == "" {
+		return nil, faultf(CodeUnknownTool, "the call has no _tool")
+	}
+	c.Tool = name
+	if c.tool, ok = registry.Tool(name); !ok {
+		return c, faultf(CodeUnknownTool, "unknown tool %q%s", name, didYouMean(name, registry.Names()))
+	}
+	c.Issued = c.tool.fill(given)
+	for _, step := range []func(*Registry) error{c.parseMeta, c.parseScopes, c.parseActivity, c.parseParams} {
+		if err := step(registry); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// fill adds to a call what its tool has only one value for.
+func (t *Tool) fill(given map[string]any) map[string]any {
+	filled := make(map[string]any, len(given)+len(t.consts))
+	for key, v := range t.consts {
+		filled[key] = v
+	}
+	for key, v := range given {
+		filled[key] = v
+	}
+	return filled
+}
+
+func (c *Call) parseMeta(*Registry) error {
+	for _, name := range sortedKeys(c.tool.meta) {
+		v, ok := c.Issued[name]
+		if !ok {
+			continue
+		}
+		if err := c.tool.meta[name].Validate(v, name); err != nil {
+			code := CodeSchema
+			if name == "_scopes" {
+				code = CodeScope
+			}
+			return &fault{code, err}
+		}
+	}
+	if _, ok := c.Issued["_delegate"]; ok {
+		return faultf(CodeSchema, "_delegate: delegates are not supported yet")
+	}
+	instance, err := c.text("_instance")
+	if err != nil {
+		return err
+	}
+	if c.Instance = instance; instance == "*" {
+		return faultf(CodeSchema, `_instance: a call for every instance ("*") is not supported yet`)
+	}
+	return c.parseOutput()
+}
+
+func (c *Call) parseOutput() error {
+	path, err := c.text("_outputPath")
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		if c.Output, err = ParseOutput(path); err != nil {
+			return &fault{CodeExpression, &placedError{"_outputPath", err}}
+		}
+	}
+	method, err := c.text("_outputMethod")
+	if err != nil {
+		return err
+	}
+	c.Method = store.Method(method)
+	switch {
+	case method != "" && !slices.Contains(store.Methods, c.Method):
+		return faultf(CodeSchema, "_outputMethod: unknown method %q (one of set, merge, assign, push, concat)", method)
+	case method != "" && path == "":
+		return faultf(CodeSchema, "_outputMethod: there is no _outputPath for it")
+	}
+	return nil
+}
+
+// text is a meta-property that must be a string; it may be absent.
+func (c *Call) text(name string) (string, error) {
+	v, ok := c.Issued[name]
+	if !ok {
+		return "", nil
+	}
+	s, ok := v.(string)
+	if !ok || s == "" {
+		return "", faultf(CodeSchema, "%s: expected a string with something in it, found %s", name, store.EncodeJSON(v))
+	}
+	return s, nil
+}
+
+func (c *Call) parseScopes(*Registry) error {
+	v, ok := c.Issued["_scopes"]
+	if !ok {
+		return nil
+	}
+	list, ok := v.([]any)
+	if object, isObject := v.(map[string]any); isObject && len(object) == 0 {
+		list, ok = nil, true // an empty Lua table
+	}
+	if !ok {
+		return faultf(CodeScope, `_scopes: expected a list such as ["state"], found %s`, store.EncodeJSON(v))
+	}
+	for i, e := range list {
+		text, _ := e.(string)
+		path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+		if err != nil {
+			return faultf(CodeScope, "_scopes[%d]: expected a kind or a path below one, found %s", i, store.EncodeJSON(e))
+		}
+		c.scopes = append(c.scopes, path)
+	}
+	return nil
+}
+
+func (c *Call) parseActivity(registry *Registry) error {
+	name := c.tool.activity
+	if name == "" {
+		name = c.Tool
+	}
+	if c.activity = registry.Activities[name]; c.activity != nil {
+		return nil
+	}
+	if c.tool.activity != "" {
+		return faultf(CodeUnknownTool, "its tool names the activity %q, which is not registered%s", name, didYouMean(name, sortedKeys(registry.Activities)))
+	}
+	if c.given, c.hasGiven = c.Issued["_output"]; c.hasGiven {
+		if c.tool.output == nil {
+			return nil
+		}
+		if err := c.tool.output.Validate(c.given, "_output"); err != nil {
+			return &fault{CodeSchema, err}
+		}
+		return nil
+	}
+	if c.Output != nil || c.tool.output != nil {
+		return faultf(CodeUnknownTool, "tool %q has neither an activity nor a model to answer it: register an activity of that name, or give the call its _output", c.Tool)
+	}
+	return nil
+}
+
+// parseParams compiles the parameters and checks those that hold no reference.
+func (c *Call) parseParams(*Registry) error {
+	c.params = map[string]*template{}
+	for _, name := range sortedKeys(c.Issued) {
+		if strings.HasPrefix(name, "_") {
+			continue
+		}
+		t, err := parseTemplate(c.Issued[name], name)
+		if err != nil {
+			return &fault{CodeExpression, err}
+		}
+		c.params[name] = t
+		for _, path := range t.reads() {
+			if !slices.Contains(c.reads, path) {
+				c.reads = append(c.reads, path)
+			}
+		}
+	}
+	for _, name := range c.tool.required {
+		if _, ok := c.Issued[name]; !ok {
+			return faultf(CodeSchema, "parameter %q is missing", name)
+		}
+	}
+	return c.checkFixed()
+}
+
+func (c *Call) checkFixed() error {
+	if c.tool.params == nil {
+		return nil
+	}
+	fixed := map[string]any{}
+	for _, name := range sortedKeys(c.params) {
+		t := c.params[name]
+		schema, allowed := c.tool.params.property(name)
+		if !allowed {
+			properties, _ := c.tool.Schema.(map[string]any)["properties"].(map[string]any)
+			return faultf(CodeSchema, "unknown parameter %q%s", name, didYouMean(name, sortedKeys(properties)))
+		}
+		if !t.fixed() {
+			continue
+		}
+		fixed[name] = t.value
+		if schema == nil {
+			continue
+		}
+		if err := schema.Validate(t.value, name); err != nil {
+			return &fault{CodeSchema, err}
+		}
+	}
+	if len(fixed) < len(c.params) {
+		return nil
+	}
+	if err := c.tool.params.Validate(fixed, ""); err != nil {
+		return &fault{CodeSchema, err}
+	}
+	return nil
+}
+
+// resolve gives the call with every parameter resolved, checked against its
+// tool. A fault is a structural error of the call.
+func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
+	resolved := make(map[string]any, len(c.Issued))
+	params := make(map[string]any, len(c.params))
+	var lacking *Missing
+	for _, name := range sortedKeys(c.Issued) {
+		t, ok := c.params[name]
+		if !ok {
+			resolved[name] = c.Issued[name]
+			continue
+		}
+		v, m, err := t.eval(lookup)
+		if err != nil {
+			var bad *ExprError
+			if errors.As(err, &bad) {
+				return nil, nil, &fault{CodeExpression, &placedError{name, err}}
+			}
+			return nil, nil, err
+		}
+		lacking = lacking.and(m)
+		resolved[name], params[name] = v, v
+	}
+	if lacking != nil {
+		return nil, lacking, nil
+	}
+	if c.tool.params != nil && len(c.reads) > 0 {
+		if err := c.tool.params.Validate(params, ""); err != nil {
+			return nil, nil, &fault{CodeSchema, err}
+		}
+	}
+	return resolved, nil, nil
+}
+
+// latent tells whether no activity runs the call.
+func (c *Call) latent() bool { return c.activity == nil }

@@ -1,0 +1,446 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+
+	"obelus/store"
+)
+
+// Lookup tells an evaluation what a path holds. Where it is missing, open
+// tells whether it may still come.
+type Lookup func(path store.Path) (value any, exists, open bool, err error)
+
+// Missing is an expression that has no value.
+type Missing struct {
+	Paths []store.Path // the references that it lacks; none if it lacks a member of a value
+	Open  bool         // it could be complete once those of them that are open come
+}
+
+func (m *Missing) Error() string { return "a reference is missing" }
+
+// Eval gives the expression's value. It is missing if a reference that it
+// reached is missing and no || caught it. An error is about the expression or
+// the types in it, an [*ExprError], or it is the lookup's own.
+func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
+	ev := &evaluation{expr: e, lookup: lookup, budget: maxProduced}
+	v, m, err := e.root.eval(ev)
+	if err != nil || m != nil {
+		return nil, m, err
+	}
+	if plain, ok := v.(foreign); ok {
+		if v, err = fromExpr(plain.value, &ev.budget); err != nil {
+			return nil, nil, e.source.errorAt(0, "%s", err)
+		}
+	}
+	return v, nil, nil
+}
+
+// maxProduced bounds what one evaluation may make: bytes of text and elements
+// of arrays.
+const maxProduced = 8 << 20
+
+// evaluation is one run of an expression.
+type evaluation struct {
+	expr    *Expr
+	lookup  Lookup
+	budget  int
+	element any
+	index   any
+}
+
+// foreign is a value of expr's, whose numbers are int and float64. A reference
+// by itself never becomes one, and so keeps the text of its numbers.
+type foreign struct{ value any }
+
+func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
+	v, exists, open, err := ev.lookup(u.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !exists {
+		return nil, &Missing{[]store.Path{u.path}, open}, nil
+	}
+	return v, nil, nil
+}
+
+func (u orUnit) eval(ev *evaluation) (any, *Missing, error) {
+	v, left, err := u.left.eval(ev)
+	if err != nil || left == nil {
+		return v, nil, err
+	}
+	v, right, err := u.right.eval(ev)
+	if err != nil || right == nil {
+		return v, nil, err
+	}
+	return nil, &Missing{append(left.Paths, right.Paths...), left.Open || right.Open}, nil
+}
+
+func (u andUnit) eval(ev *evaluation) (any, *Missing, error) {
+	_, left, err := u.left.eval(ev)
+	if err != nil || left != nil && !left.Open {
+		return nil, left, err
+	}
+	v, right, err := u.right.eval(ev)
+	switch {
+	case err != nil || left == nil:
+		return v, right, err
+	case right == nil:
+		return nil, left, nil
+	}
+	return nil, &Missing{append(left.Paths, right.Paths...), right.Open}, nil
+}
+
+func (u condUnit) eval(ev *evaluation) (any, *Missing, error) {
+	v, m, err := u.cond.eval(ev)
+	if err != nil || m != nil {
+		return nil, m, err
+	}
+	if f, ok := v.(foreign); ok {
+		v = f.value
+	}
+	yes, ok := v.(bool)
+	if !ok {
+		return nil, nil, ev.expr.source.errorAt(0, "the condition before ? must be true or false, not %s", describe(v))
+	}
+	if yes {
+		return u.then.eval(ev)
+	}
+	return u.otherwise.eval(ev)
+}
+
+func (u *programUnit) eval(ev *evaluation) (any, *Missing, error) {
+	machine := vm.VM{}
+	v, err := machine.Run(u.program, map[string]any{evalName: ev})
+	if err == nil {
+		return foreign{v}, nil, nil
+	}
+	var m *Missing
+	var own *ExprError
+	var at *file.Error
+	switch {
+	case errors.As(err, &m):
+		return nil, m, nil
+	case errors.As(err, &own):
+		return nil, nil, own
+	case errors.As(err, &at) && at.Prev != nil && !isOwn(at.Prev):
+		return nil, nil, at.Prev
+	}
+	return nil, nil, ev.expr.source.wrap(err)
+}
+
+// evalError is a thing that an expression did wrong, as opposed to a lookup
+// that failed.
+type evalError string
+
+func (e evalError) Error() string { return string(e) }
+
+func isOwn(err error) bool {
+	var e evalError
+	var fault interface{ RuntimeError() }
+	return errors.As(err, &e) || errors.As(err, &fault)
+}
+
+func fail(format string, args ...any) (any, error) { return nil, evalError(fmt.Sprintf(format, args...)) }
+
+// describe names a value's type as JSON does, for errors.
+func describe(v any) string {
+	switch v.(type) {
+	case int, float64:
+		return "a number"
+	case nil:
+		return "null"
+	case string:
+		return "a string"
+	case bool:
+		return "a boolean"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a " + store.TypeName(v)
+}
+
+// The names under which programs reach the evaluation. None can be written.
+const (
+	evalName      = "ǂ"
+	refName       = "ǂref"
+	unitName      = "ǂunit"
+	memberName    = "ǂmember"
+	optionalName  = "ǂoptional"
+	elementName   = "ǂelement"
+	testName      = "ǂtest"
+	mapName       = "ǂmap"
+	addName       = "ǂadd"
+	boundedSuffix = "ǂ"
+)
+
+// callbacks are the functions behind those names. Each gets the evaluation
+// first.
+var callbacks = []*builtin.Function{
+	callback(refName, func(ev *evaluation, args []any) (any, error) {
+		return ev.plain(refUnit{args[0].(int), ev.expr.source.paths[args[0].(int)]})
+	}),
+	callback(unitName, func(ev *evaluation, args []any) (any, error) { return ev.plain(ev.expr.units[args[0].(int)]) }),
+	callback(memberName, func(ev *evaluation, args []any) (any, error) {
+		v, ok := member(args[0], args[1])
+		if !ok {
+			return nil, &Missing{}
+		}
+		return v, nil
+	}),
+	callback(optionalName, func(ev *evaluation, args []any) (any, error) {
+		v, _ := member(args[0], args[1])
+		return v, nil
+	}),
+	callback(elementName, func(ev *evaluation, args []any) (any, error) {
+		if args[0].(bool) {
+			return ev.index, nil
+		}
+		return ev.element, nil
+	}),
+	boolCallback(testName, func(ev *evaluation, args []any) (any, error) {
+		v, err := ev.each(args)
+		if m := (*Missing)(nil); errors.As(err, &m) && len(m.Paths) == 0 {
+			return false, nil
+		}
+		if _, ok := v.(bool); err == nil && !ok {
+			return fail("a predicate must be true or false, not %s", describe(v))
+		}
+		return v, err
+	}),
+	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
+	callback(addName, add),
+	callback("concat"+boundedSuffix, concatArrays),
+	callback("join"+boundedSuffix, join),
+	callback("replace"+boundedSuffix, replace),
+}
+
+func callback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
+	return &builtin.Function{Name: name, Types: types(new(func(...any) any)), Func: func(args ...any) (any, error) {
+		return f(args[0].(*evaluation), args[1:])
+	}}
+}
+
+func boolCallback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
+	b := callback(name, f)
+	b.Types = types(new(func(...any) bool))
+	return b
+}
+
+func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(pointer).Elem()} }
+
+// plain evaluates a unit for a program.
+func (ev *evaluation) plain(u unit) (any, error) {
+	v, m, err := u.eval(ev)
+	switch f, ok := v.(foreign); {
+	case err != nil:
+		return nil, err
+	case m != nil:
+		return nil, m
+	case ok:
+		return f.value, nil
+	}
+	return toExpr(v), nil
+}
+
+func (ev *evaluation) each(args []any) (any, error) {
+	ev.element = args[1]
+	if len(args) > 2 {
+		ev.index = args[2]
+	}
+	return ev.plain(ev.expr.units[args[0].(int)])
+}
+
+func (ev *evaluation) spend(n int) error {
+	if ev.budget -= n; ev.budget < 0 {
+		return evalError("the expression makes too much: its result is past the budget")
+	}
+	return nil
+}
+
+func member(v, property any) (any, bool) {
+	switch c := v.(type) {
+	case map[string]any:
+		key, ok := property.(string)
+		e, exists := c[key]
+		return e, ok && exists
+	case []any:
+		i, ok := property.(int)
+		if !ok || i < 0 || i >= len(c) {
+			return nil, false
+		}
+		return c[i], true
+	}
+	return nil, false
+}
+
+func add(ev *evaluation, args []any) (any, error) {
+	switch a := args[0].(type) {
+	case string:
+		if b, ok := args[1].(string); ok {
+			return a + b, ev.spend(len(a) + len(b))
+		}
+	case int:
+		switch b := args[1].(type) {
+		case int:
+			if sum := a + b; (sum > a) == (b > 0) {
+				return sum, nil
+			}
+			return float64(a) + float64(b), nil
+		case float64:
+			return float64(a) + b, nil
+		}
+	case float64:
+		switch b := args[1].(type) {
+		case int:
+			return a + float64(b), nil
+		case float64:
+			return a + b, nil
+		}
+	}
+	return fail("can't add %s and %s", describe(args[0]), describe(args[1]))
+}
+
+func concatArrays(ev *evaluation, args []any) (any, error) {
+	all := []any{}
+	for _, arg := range args {
+		array, ok := arg.([]any)
+		if !ok {
+			return fail("concat joins arrays, not %s", describe(arg))
+		}
+		if err := ev.spend(len(array)); err != nil {
+			return nil, err
+		}
+		all = append(all, array...)
+	}
+	return all, nil
+}
+
+func join(ev *evaluation, args []any) (any, error) {
+	separator := ""
+	if len(args) > 1 {
+		separator, _ = args[1].(string)
+	}
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("join takes an array of strings, not %s", describe(args[0]))
+	}
+	texts := make([]string, len(array))
+	for i, e := range array {
+		text, ok := e.(string)
+		if !ok {
+			return fail("join takes an array of strings, and element %d is %s", i, describe(e))
+		}
+		if err := ev.spend(len(text) + len(separator)); err != nil {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return strings.Join(texts, separator), nil
+}
+
+func replace(ev *evaluation, args []any) (any, error) {
+	if len(args) != 3 {
+		return fail("replace takes a string, what to look for and what to put there")
+	}
+	texts := make([]string, 3)
+	for i, arg := range args {
+		text, ok := arg.(string)
+		if !ok {
+			return fail("replace takes strings, not %s", describe(arg))
+		}
+		texts[i] = text
+	}
+	if err := ev.spend(len(texts[0]) + strings.Count(texts[0], texts[1])*len(texts[2])); err != nil {
+		return nil, err
+	}
+	return strings.ReplaceAll(texts[0], texts[1], texts[2]), nil
+}
+
+// toExpr gives a value the numbers that expr computes with. An integer that
+// int can't hold stays as it is: it can be handed on, not computed with.
+func toExpr(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := strconv.Atoi(string(v)); err == nil {
+			return i
+		}
+		if strings.ContainsAny(string(v), ".eE") {
+			if f, err := v.Float64(); err == nil {
+				return f
+			}
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = toExpr(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, e := range v {
+			out[key] = toExpr(e)
+		}
+		return out
+	}
+	return v
+}
+
+// fromExpr makes JSON of what a program gave.
+func fromExpr(v any, budget *int) (any, error) {
+	if *budget--; *budget < 0 {
+		return nil, errors.New("the expression makes too much: its result is past the budget")
+	}
+	switch v := v.(type) {
+	case nil, bool, string, json.Number:
+		return v, nil
+	case int:
+		return json.Number(strconv.Itoa(v)), nil
+	case float64:
+		return fromFloat(v)
+	case foreign:
+		return fromExpr(v.value, budget)
+	}
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Slice, reflect.Array:
+		out := make([]any, r.Len())
+		for i := range out {
+			e, err := fromExpr(r.Index(i).Interface(), budget)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = e
+		}
+		return out, nil
+	case reflect.Map:
+		out := make(map[string]any, r.Len())
+		for _, key := range r.MapKeys() {
+			e, err := fromExpr(r.MapIndex(key).Interface(), budget)
+			if err != nil {
+				return nil, err
+			}
+			out[fmt.Sprint(key.Interface())] = e
+		}
+		return out, nil
+	}
+	return nil, errors.New("the expression gives no JSON value")
+}
+
+func fromFloat(f float64) (any, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, errors.New("the expression gives a number that JSON does not have")
+	}
+	return json.Number(store.EncodeJSON(f)), nil
+}

@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"obelus/store"
+)
+
+// edgeKind says why a call waits for another (protocol §7).
+type edgeKind int
+
+const (
+	dataEdge  edgeKind = iota // it reads what the other may write
+	scopeEdge                 // its scopes hold what the other may write
+	readEdge                  // it writes over what the other has still to read
+)
+
+// edge is a wire of the graph: call `to` waits for call `from`. Calls are
+// numbered from 0.
+type edge struct {
+	from, to int
+	path     store.Path // what `to` reads; of a readEdge, what `from` reads
+	kind     edgeKind
+}
+
+// graph is how a plan's calls depend on each other.
+type graph struct {
+	calls []*Call
+	into  [][]edge // by the call that waits
+	outOf [][]edge // by the call that is waited for
+
+	// sources are, for each call and each of its references, the calls before
+	// it that write there or above: only they can satisfy the reference.
+	sources []map[store.Path][]int
+
+	writers map[string]*writerIndex // by instance
+}
+
+// writerIndex finds the calls that may write what overlaps a path.
+type writerIndex struct {
+	byPath map[store.Path][]int
+	sorted []string // the texts of the paths
+}
+
+func newGraph(calls []*Call, exists Exists) (*graph, error) {
+	g := &graph{
+		calls:   calls,
+		into:    make([][]edge, len(calls)),
+		outOf:   make([][]edge, len(calls)),
+		sources: make([]map[store.Path][]int, len(calls)),
+		writers: map[string]*writerIndex{},
+	}
+	g.indexWriters()
+	var late []edge
+	for j, call := range calls {
+		g.sources[j] = map[store.Path][]int{}
+		for _, r := range call.reads {
+			after, err := g.wireReference(j, r, exists)
+			if err != nil {
+				return nil, err
+			}
+			late = append(late, after...)
+		}
+		for _, r := range call.scopes {
+			before, after := g.split(j, r)
+			g.wire(before, j, r, scopeEdge)
+			late = append(late, readEdges(j, after, r)...)
+		}
+	}
+	g.wireReads(late)
+	return g, nil
+}
+
+func (g *graph) indexWriters() {
+	for i, call := range g.calls {
+		index := g.writers[call.Instance]
+		if index == nil {
+			index = &writerIndex{byPath: map[store.Path][]int{}}
+			g.writers[call.Instance] = index
+		}
+		for _, path := range call.Output.Writes() {
+			if index.byPath[path] == nil {
+				index.sorted = append(index.sorted, path.String())
+			}
+			index.byPath[path] = append(index.byPath[path], i)
+		}
+	}
+	for _, index := range g.writers {
+		slices.Sort(index.sorted)
+	}
+}
+
+// overlapping lists, in the order of the plan, the calls that may write what
+// overlaps a path.
+func (x *writerIndex) overlapping(path store.Path) []int {
+	if x == nil {
+		return nil
+	}
+	var all []int
+	for _, prefix := range path.Prefixes() {
+		all = append(all, x.byPath[prefix]...)
+	}
+	for _, separator := range []string{".", "["} {
+		below := path.String() + separator
+		for at := sort.SearchStrings(x.sorted, below); at < len(x.sorted) && strings.HasPrefix(x.sorted[at], below); at++ {
+			all = append(all, x.byPath[store.MustParsePath(x.sorted[at])]...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// split lists the calls before and after j whose writes, if j sees them,
+// overlap r.
+func (g *graph) split(j int, r store.Path) (before, after []int) {
+	all := g.writers[""].overlapping(r)
+	if instance := g.calls[j].Instance; instance != "" {
+		all = append(all, g.writers[instance].overlapping(r)...)
+		slices.Sort(all)
+	}
+	at, found := slices.BinarySearch(all, j)
+	before, after = all[:at], all[at:]
+	if found {
+		after = after[1:]
+	}
+	return before, after
+}
+
+// wireReference applies rules 1 and 2 to one reference. Calls that it does not
+// depend on, but that write there later, come back as read edges.
+func (g *graph) wireReference(j int, r store.Path, exists Exists) ([]edge, error) {
+	before, after := g.split(j, r)
+	g.wire(before, j, r, dataEdge)
+	for _, i := range before {
+		if slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool { return w.Contains(r) }) {
+			g.sources[j][r] = append(g.sources[j][r], i)
+		}
+	}
+	if len(before) == 0 && len(after) > 0 {
+		there, err := exists(r, g.calls[j].Instance)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			g.wire(after, j, r, dataEdge)
+			return nil, nil
+		}
+	}
+	return readEdges(j, after, r), nil
+}
+
+func (g *graph) wire(from []int, to int, path store.Path, kind edgeKind) {
+	for _, i := range from {
+		g.add(edge{i, to, path, kind})
+	}
+}
+
+func (g *graph) add(e edge) {
+	g.into[e.to] = append(g.into[e.to], e)
+	g.outOf[e.from] = append(g.outOf[e.from], e)
+}
+
+func readEdges(j int, after []int, r store.Path) []edge {
+	edges := make([]edge, len(after))
+	for n, k := range after {
+		edges[n] = edge{j, k, r, readEdge}
+	}
+	return edges
+}
+
+// wireReads adds the edges by which a writer waits until an earlier reader has
+// read, but for readers that depend on the writer themselves.
+func (g *graph) wireReads(edges []edge) {
+	if len(edges) == 0 {
+		return
+	}
+	backward := slices.ContainsFunc(g.into, func(into []edge) bool {
+		return slices.ContainsFunc(into, func(e edge) bool { return e.from > e.to })
+	})
+	reach := reachability{g: g}
+	if backward {
+		edges = slices.DeleteFunc(edges, func(e edge) bool { return reach.from(e.to)[e.from] })
+	}
+	for _, e := range edges {
+		g.add(e)
+	}
+}
+
+// reachability answers which calls depend on one call. It remembers the last
+// answer: questions come in runs.
+type reachability struct {
+	g    *graph
+	last int
+	seen []bool
+}
+
+func (r *reachability) from(i int) []bool {
+	if r.seen != nil && r.last == i {
+		return r.seen
+	}
+	r.last, r.seen = i, make([]bool, len(r.g.calls))
+	stack := []int{i}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, e := range r.g.outOf[at] {
+			if !r.seen[e.to] {
+				r.seen[e.to] = true
+				stack = append(stack, e.to)
+			}
+		}
+	}
+	return r.seen
+}
+
+// cycle finds calls that wait for each other in a circle, as the edges from
+// each to the next; nil if there are none.
+func (g *graph) cycle() []edge {
+	const (
+		unseen = iota
+		open
+		closed
+	)
+	state := make([]int, len(g.calls))
+	next := make([]int, len(g.calls)) // which edge of each open call is being followed
+	for start := range g.calls {
+		if state[start] != unseen {
+			continue
+		}
+		path := []int{start}
+		state[start] = open
+		for len(path) > 0 {
+			at := path[len(path)-1]
+			if next[at] == len(g.into[at]) {
+				state[at] = closed
+				path = path[:len(path)-1]
+				continue
+			}
+			e := g.into[at][next[at]]
+			next[at]++
+			switch state[e.from] {
+			case unseen:
+				state[e.from] = open
+				path = append(path, e.from)
+			case open:
+				return g.circle(path[slices.Index(path, e.from):], next)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *graph) circle(calls []int, next []int) []edge {
+	edges := make([]edge, len(calls))
+	for i, at := range calls {
+		edges[i] = g.into[at][next[at]-1]
+	}
+	return edges
+}
+
+func (g *graph) describeCycle(cycle []edge) string {
+	parts := make([]string, len(cycle))
+	for i, e := range cycle {
+		why := fmt.Sprintf("reads %s, which %s writes", e.path, g.label(e.from))
+		switch e.kind {
+		case scopeEdge:
+			why = fmt.Sprintf("has %s in its scopes, which %s writes", e.path, g.label(e.from))
+		case readEdge:
+			why = fmt.Sprintf("writes over %s, which %s reads first", e.path, g.label(e.from))
+		}
+		parts[i] = g.label(e.to) + " " + why
+	}
+	return "these calls wait for each other in a circle: " + strings.Join(parts, "; ")
+}
+
+func (g *graph) label(i int) string {
+	return fmt.Sprintf("call %d (%s)", g.calls[i].Position, g.calls[i].Tool)
+}
+
+// unresolved lists the references without which call j can't be complete, and
+// which neither the plan nor the context gives.
+func (g *graph) unresolved(j int, exists Exists) ([]string, error) {
+	var lacking []string
+	var failed error
+	known := func(path store.Path) bool {
+		if before, after := g.split(j, path); len(before)+len(after) > 0 {
+			return true
+		}
+		there, err := exists(path, g.calls[j].Instance)
+		if err != nil {
+			failed = err
+		}
+		return there
+	}
+	for _, name := range sortedKeys(g.calls[j].params) {
+		g.calls[j].params[name].each(func(e *Expr) {
+			if e.root.possible(known) {
+				return
+			}
+			for _, path := range e.Reads() {
+				if !known(path) && !slices.Contains(lacking, path.String()) {
+					lacking = append(lacking, path.String())
+				}
+			}
+		})
+	}
+	return lacking, failed
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/conf"
+
+	"obelus/store"
+)
+
+// maxAlternatives bounds what an output path may distribute to.
+const maxAlternatives = 64
+
+// Output is a compiled output path (protocol §4): alternatives in order, each
+// the paths to which one result is written.
+type Output struct {
+	Source       string
+	Alternatives [][]store.Path
+}
+
+// ParseOutput compiles an output path: references joined by || (alternatives),
+// && (fan-out) and parentheses.
+func ParseOutput(text string) (*Output, error) {
+	s, err := readSource(text)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := s.parse(conf.CreateNew())
+	if err != nil {
+		return nil, err
+	}
+	alternatives, err := s.distribute(tree.Node)
+	if err != nil {
+		return nil, err
+	}
+	return &Output{text, alternatives}, nil
+}
+
+func (s *source) distribute(node ast.Node) ([][]store.Path, error) {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		if i, ok := s.path(n.Value); ok {
+			return [][]store.Path{{s.paths[i]}}, nil
+		}
+	case *ast.BinaryNode:
+		return s.distributeBinary(n)
+	}
+	return nil, s.errorIn(node, "an output path is made of references, ||, && and parentheses only")
+}
+
+func (s *source) distributeBinary(n *ast.BinaryNode) ([][]store.Path, error) {
+	switch n.Operator {
+	case "or":
+		return nil, s.errorIn(n, "in an output path write || for alternatives, not or")
+	case "and":
+		return nil, s.errorIn(n, "in an output path write && for a fan-out, not and")
+	case "||", "&&":
+	default:
+		return nil, s.errorIn(n, "an output path is made of references, ||, && and parentheses only")
+	}
+	left, err := s.distribute(n.Left)
+	if err != nil {
+		return nil, err
+	}
+	right, err := s.distribute(n.Right)
+	if err != nil {
+		return nil, err
+	}
+	if n.Operator == "||" {
+		left = append(left, right...)
+	} else {
+		left = product(left, right)
+	}
+	if len(left) > maxAlternatives {
+		return nil, s.errorIn(n, "the output path has more than %d alternatives", maxAlternatives)
+	}
+	return left, nil
+}
+
+// product distributes && over ||.
+func product(left, right [][]store.Path) [][]store.Path {
+	var all [][]store.Path
+	for _, l := range left {
+		for _, r := range right {
+			paths := slices.Clone(l)
+			for _, path := range r {
+				if !slices.Contains(paths, path) {
+					paths = append(paths, path)
+				}
+			}
+			all = append(all, paths)
+		}
+	}
+	return all
+}
+
+// Writes lists every path that the output may write to, each once.
+func (o *Output) Writes() []store.Path {
+	if o == nil {
+		return nil
+	}
+	var all []store.Path
+	for _, paths := range o.Alternatives {
+		for _, path := range paths {
+			if !slices.Contains(all, path) {
+				all = append(all, path)
+			}
+		}
+	}
+	return all
+}
+
+// holding finds the first alternative that holds a path.
+func (o *Output) holding(path store.Path) ([]store.Path, bool) {
+	for _, paths := range o.Alternatives {
+		if slices.Contains(paths, path) {
+			return paths, true
+		}
+	}
+	return nil, false
+}

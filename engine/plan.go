@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"obelus/store"
+)
+
+// Plan is a list of calls, parsed, checked and wired. A Plan that exists is
+// valid: its tools are known, its expressions are good, and there is no cycle.
+// It is immutable.
+type Plan struct {
+	Calls    []*Call
+	Warnings []Problem
+
+	output *template // the final output; nil without one
+	schema *Schema   // of the final output; nil accepts all
+	graph  *graph
+}
+
+// Exists tells whether a path has a value in an instance when the plan's tick
+// begins.
+type Exists func(path store.Path, instance string) (bool, error)
+
+// NothingExists is a context that is empty.
+func NothingExists(store.Path, string) (bool, error) { return false, nil }
+
+// Compile makes a plan of a request's calls. What is wrong with it comes as a
+// [*PlanError], all of it at once.
+func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	c := &planCompiler{file: request.Name}
+	registry = c.tools(request, registry)
+	p := &Plan{}
+	for i, src := range request.Calls {
+		call, err := parseCall(src, i+1, registry)
+		if call == nil {
+			call = &Call{Position: i + 1, Line: src.Line}
+		}
+		if err != nil {
+			c.call(call, err)
+		}
+		p.Calls = append(p.Calls, call)
+	}
+	c.output(p, request)
+	if len(c.problems) > 0 {
+		return nil, &PlanError{c.problems}
+	}
+	g, err := newGraph(p.Calls, exists)
+	if err != nil {
+		return nil, err
+	}
+	p.graph = g
+	if cycle := g.cycle(); cycle != nil {
+		c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
+		return nil, &PlanError{c.problems}
+	}
+	p.Warnings, err = c.warnings(p, exists)
+	return p, err
+}
+
+// planCompiler gathers what is wrong.
+type planCompiler struct {
+	file     string
+	problems []Problem
+}
+
+func (c *planCompiler) call(call *Call, err error) {
+	c.problems = append(c.problems, c.problem(call, SeverityError, err))
+}
+
+func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
+	p := Problem{File: c.file, Line: call.Line, Call: call.Position, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
+	var f *fault
+	if errors.As(err, &f) {
+		p.Code = f.code
+	}
+	return p
+}
+
+// tools adds the definitions that the request brings, beside its calls or as
+// messages.
+func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
+	brought := map[string]*Tool{}
+	add := func(name string, schema any) {
+		tool, err := NewTool(name, schema)
+		if err != nil {
+			c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
+			return
+		}
+		brought[name] = tool
+	}
+	for _, m := range request.Context {
+		if m.Type == store.TypeTool {
+			definitions, _ := m.Data.(map[string]any)
+			for _, name := range sortedKeys(definitions) {
+				add(name, definitions[name])
+			}
+		}
+	}
+	for _, name := range sortedKeys(request.Tools) {
+		add(name, request.Tools[name])
+	}
+	return registry.With(brought)
+}
+
+func (c *planCompiler) output(p *Plan, request *Request) {
+	refuse := func(code string, err error) {
+		c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: code, Message: err.Error()})
+	}
+	if request.HasOutput {
+		t, err := parseTemplate(request.Output, "output")
+		if err != nil {
+			refuse(CodeExpression, err)
+			return
+		}
+		p.output = t
+	}
+	if request.Schema != nil {
+		schema, err := NewSchema(request.Schema)
+		if err != nil {
+			refuse(CodeSchema, fmt.Errorf("schema: %w", err))
+			return
+		}
+		p.schema = schema
+	}
+	if request.Mode == "lazy" {
+		refuse(CodeSchema, errors.New("mode lazy is not supported yet"))
+	}
+}
+
+// warnings finds what may be meant, but often is not.
+func (c *planCompiler) warnings(p *Plan, exists Exists) ([]Problem, error) {
+	var all []Problem
+	for i, call := range p.Calls {
+		lacking, err := p.graph.unresolved(i, exists)
+		if err != nil {
+			return nil, err
+		}
+		if len(lacking) > 0 {
+			err := faultf(CodeUnresolved, "nothing in the plan writes %s, and the context does not hold it: the call will wait for it", strings.Join(lacking, ", "))
+			all = append(all, c.problem(call, SeverityWarning, err))
+		}
+	}
+	for _, pair := range p.graph.unordered() {
+		call, other := p.Calls[pair.second], p.Calls[pair.first]
+		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.Position, other.Tool, pair.path)
+		all = append(all, c.problem(call, SeverityWarning, err))
+	}
+	return all, nil
+}

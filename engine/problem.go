@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Severities of problems.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+)
+
+// Codes of problems, as check prints them.
+const (
+	CodeCycle       = "cycle"
+	CodeUnknownTool = "unknown-tool"
+	CodeExpression  = "bad-expression"
+	CodeSchema      = "schema"
+	CodeScope       = "scope"
+	CodeUnresolved  = "unresolved"
+	CodeUnordered   = "unordered-writes"
+	CodeSyntax      = "syntax"
+)
+
+// Problem is one thing that is wrong with a plan, found before it runs.
+type Problem struct {
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Call     int    `json:"call,omitempty"` // its position in the plan, from 1
+	Tool     string `json:"tool,omitempty"`
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+}
+
+// Error is the problem on one line for people, as far as its message is one:
+// "plans/refund.lua:12: call 3 (confirmOrder): …".
+func (p Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d", p.Line)
+		}
+		b.WriteString(": ")
+	}
+	if p.Call > 0 {
+		fmt.Fprintf(&b, "call %d", p.Call)
+		if p.Tool != "" {
+			fmt.Fprintf(&b, " (%s)", p.Tool)
+		}
+		b.WriteString(": ")
+	}
+	return b.String() + p.Message
+}
+
+// PlanError is a plan that is refused whole, with all that is wrong with it.
+type PlanError struct{ Problems []Problem }
+
+func (e *PlanError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"obelus/store"
+)
+
+// Status is where a call stands (surface.md, calls).
+type Status string
+
+// The statuses of calls.
+const (
+	Blocked   Status = "blocked"   // something it depends on has not settled
+	Waiting   Status = "waiting"   // something outside the plan is missing
+	Ready     Status = "ready"     // it could start
+	Running   Status = "running"   // it has started
+	Done      Status = "done"      // it has settled, and its result is recorded
+	Failed    Status = "failed"    // it has settled without a result
+	Skipped   Status = "skipped"   // it has settled: what it needs was not written
+	Cancelled Status = "cancelled" // it was stopped, and will run again
+	InDoubt   Status = "in-doubt"  // it had started when the process ended, and must not run twice
+)
+
+// Settled tells whether a call has come to its end.
+func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
+
+// Record is a call as the journal has it. Every change of its status writes
+// one, so the last of a call tells all.
+type Record struct {
+	Call      string           `json:"call"` // "1.2": tick and position
+	Context   string           `json:"context,omitempty"`
+	Tick      int              `json:"tick"`
+	Position  int              `json:"position"`
+	Tool      string           `json:"tool"`
+	Status    Status           `json:"status"`
+	Instance  string           `json:"instance,omitempty"`
+	Attempts  int              `json:"attempts"`
+	Started   string           `json:"started,omitempty"`
+	Duration  float64          `json:"duration_ms"`
+	Reads     map[string]int64 `json:"reads,omitempty"`  // reference: the newest seq that its value came from
+	Writes    []string         `json:"writes,omitempty"` // the paths that it wrote
+	Script    string           `json:"script,omitempty"`
+	SHA256    string           `json:"script_sha256,omitempty"`
+	Error     map[string]any   `json:"error,omitempty"`
+	WaitingOn []string         `json:"waiting_on,omitempty"`
+	Reason    string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
+	Unstored  bool             `json:"unstored,omitempty"`
+}
+
+// The journal's events that are not a call's status.
+const (
+	eventPlan   = "plan"   // a tick begins; data is a planEvent
+	eventRun    = "run"    // a run has come to a halt; data is a runEvent
+	eventAppend = "append" // messages came from outside a run
+)
+
+// planEvent is what a tick is made of, beside the plan message.
+type planEvent struct {
+	Tick   int             `json:"tick"`
+	Plan   string          `json:"plan,omitempty"` // the plan's file
+	Seq    int64           `json:"seq"`            // of the plan message
+	Start  int64           `json:"start"`          // the seq at which references were judged to exist or not
+	Calls  int             `json:"calls"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Schema any             `json:"schema,omitempty"`
+}
+
+// runEvent is how a run ended, or where it stands.
+type runEvent struct {
+	Tick   int       `json:"tick"`
+	Status RunStatus `json:"status"`
+	Output any       `json:"output"`
+	Error  string    `json:"error,omitempty"`
+}
+
+// RunStatus is how a run stands.
+type RunStatus string
+
+// The statuses of runs. A context in which no run has begun has none.
+const (
+	RunRunning   RunStatus = "running"
+	RunDone      RunStatus = "done"
+	RunFailed    RunStatus = "failed"
+	RunWaiting   RunStatus = "waiting"
+	RunCancelled RunStatus = "cancelled"
+)
+
+// Finished tells whether a tick has come to its end, so that another can begin.
+func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunFailed }
+
+func encode(v any) json.RawMessage { return store.EncodeJSON(v) }
+
+func date(t time.Time) string { return store.FormatDate(t) }
+
+// Run is the newest run of a context as its journal tells it.
+type Run struct {
+	Status RunStatus
+	Plan   string // the plan's file
+	Tick   int
+	Output any
+	Error  string
+
+	plan  planEvent
+	after int64 // the journal's position of the plan event
+}
+
+// LastRun reads what the journal has of a context's newest run. A context in
+// which nothing has run gives the zero Run.
+func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
+	var run Run
+	entry, ok, err := newest(ctx, log, store.JournalFilter{Context: name, Event: eventPlan})
+	if err != nil || !ok {
+		return run, err
+	}
+	if err := json.Unmarshal(entry.Data, &run.plan); err != nil {
+		return run, journalError(entry, err)
+	}
+	run.Status, run.Tick, run.Plan, run.after = RunRunning, run.plan.Tick, run.plan.Plan, entry.N
+	entry, ok, err = newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
+	if err != nil || !ok || entry.N < run.after {
+		return run, err
+	}
+	var end struct {
+		runEvent
+		Output json.RawMessage `json:"output"`
+	}
+	if err := json.Unmarshal(entry.Data, &end); err != nil {
+		return run, journalError(entry, err)
+	}
+	run.Status, run.Error = end.Status, end.Error
+	run.Output, err = store.DecodeJSON(end.Output)
+	return run, err
+}
+
+func newest(ctx context.Context, log store.Log, f store.JournalFilter) (store.Entry, bool, error) {
+	f.Newest = true
+	for entry, err := range log.Journal(ctx, f) {
+		return entry, err == nil, err
+	}
+	return store.Entry{}, false, nil
+}
+
+func journalError(entry store.Entry, err error) error {
+	return fmt.Errorf("the journal's entry %d of context %s can't be read: %w", entry.N, entry.Context, err)
+}
+
+// Records gives the calls of a context as they stand, in the order of their
+// plans, those that have not begun among them.
+func Records(ctx context.Context, log store.Log, name string) ([]Record, error) {
+	var all []Record
+	place := map[string]int{}
+	put := func(r Record) {
+		r.Context = name
+		if at, ok := place[r.Call]; ok {
+			all[at] = r
+			return
+		}
+		place[r.Call] = len(all)
+		all = append(all, r)
+	}
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case entry.Event == eventPlan:
+			planned, err := plannedCalls(ctx, log, name, entry)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range planned {
+				put(r)
+			}
+		case entry.Call != "":
+			var r Record
+			if err := json.Unmarshal(entry.Data, &r); err != nil {
+				return nil, journalError(entry, err)
+			}
+			put(r)
+		}
+	}
+	return all, nil
+}
+
+// plannedCalls gives a plan's calls before anything has happened to them.
+func plannedCalls(ctx context.Context, log store.Log, name string, entry store.Entry) ([]Record, error) {
+	var plan planEvent
+	if err := json.Unmarshal(entry.Data, &plan); err != nil {
+		return nil, journalError(entry, err)
+	}
+	calls, err := planMessage(ctx, log, name, plan.Seq)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]Record, len(calls))
+	for i, call := range calls {
+		object, _ := call.(map[string]any)
+		tool, _ := object["_tool"].(string)
+		instance, _ := object["_instance"].(string)
+		records[i] = Record{Call: callID(plan.Tick, i+1), Tick: plan.Tick, Position: i + 1, Tool: tool, Instance: instance, Status: Blocked}
+	}
+	return records, nil
+}
+
+func callID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, position) }
+
+// planMessage reads the calls of the plan message at a seq.
+func planMessage(ctx context.Context, log store.Log, name string, seq int64) ([]any, error) {
+	for m, err := range log.Messages(ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
+		if err != nil {
+			return nil, err
+		}
+		if calls, ok := m.Data.([]any); ok && m.Type == store.TypePlan {
+			return calls, nil
+		}
+	}
+	return nil, errors.New("the plan message of context " + name + " can't be found in its log")
+}

@@ -1,0 +1,30 @@
+package engine
+
+import "obelus/store"
+
+// Request is what a plan file says: calls, and what goes with them.
+type Request struct {
+	Name    string          // the plan file as the user knows it, "plans/refund.lua"
+	Context []store.Message // appended before the plan
+	Calls   []Source        // in the order of the plan
+	Mode    string          // "eager", "lazy", or empty for eager
+
+	// Output is the final output, in which references are resolved when all
+	// calls have settled; HasOutput tells null from none.
+	Output     any
+	HasOutput  bool
+	OutputLine int // where it stands in the file, 0 if not known
+
+	// Schema is the JSON Schema that the final output must fit, or nil.
+	Schema any
+
+	// Tools are definitions that the request brings, by name.
+	Tools map[string]any
+}
+
+// Source is a call as written, and the line of the file that it begins on, 0
+// if that is not known.
+type Source struct {
+	Call any
+	Line int
+}

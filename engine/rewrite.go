@@ -1,0 +1,235 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+
+	"obelus/store"
+)
+
+// rewriter makes of an expression what expr can run: it refuses every node
+// that is not on its list (protocol §4 bounds the cost), and puts calls back
+// to the evaluation in place of references, members and what must be bounded.
+type rewriter struct {
+	c           *exprCompiler
+	inPredicate bool
+	refs        []store.Path // the references in the program
+	units       []unit       // what it calls
+	err         error
+}
+
+// plainBuiltins are the functions that are as cheap as their arguments are
+// large. Left out are those that multiply (repeat, flatten), that depend on
+// the clock (now) and reduce, whose sums of strings nothing bounds.
+var plainBuiltins = []string{
+	"abs", "ceil", "first", "float", "floor", "hasPrefix", "hasSuffix", "indexOf", "int", "keys", "last", "lastIndexOf",
+	"len", "lower", "max", "mean", "median", "min", "reverse", "round", "sort", "split", "string", "take", "trim",
+	"trimPrefix", "trimSuffix", "type", "upper", "values",
+}
+
+// boundedBuiltins are replaced by functions of ours that count what they make.
+var boundedBuiltins = []string{"concat", "join", "replace"}
+
+// predicateBuiltins take a condition, mappingBuiltins a value for each element.
+var (
+	predicateBuiltins = []string{"all", "any", "count", "filter", "find", "findIndex", "findLast", "findLastIndex", "none", "one"}
+	mappingBuiltins   = []string{"groupBy", "map", "sortBy", "sum"}
+)
+
+// Functions lists the functions that an expression may call, sorted.
+func Functions() []string {
+	return slices.Sorted(slices.Values(slices.Concat(plainBuiltins, boundedBuiltins, predicateBuiltins, mappingBuiltins)))
+}
+
+var unaryOperators = []string{"!", "not", "+", "-"}
+
+var binaryOperators = []string{
+	"!=", "%", "*", "**", "+", "-", "/", "<", "<=", "==", ">", ">=", "??", "^", "and", "contains", "endsWith", "in", "matches",
+	"not in", "or", "startsWith",
+}
+
+func (w *rewriter) refuse(node ast.Node, format string, args ...any) ast.Node {
+	if w.err == nil {
+		w.err = w.c.source.errorIn(node, format, args...)
+	}
+	return node
+}
+
+// call makes a call back to the evaluation that stands where node stood.
+func (w *rewriter) call(node ast.Node, function string, args ...ast.Node) ast.Node {
+	call := &ast.CallNode{
+		Callee:    &ast.IdentifierNode{Value: function},
+		Arguments: append([]ast.Node{&ast.IdentifierNode{Value: evalName}}, args...),
+	}
+	for _, n := range append([]ast.Node{call, call.Callee}, call.Arguments[0]) {
+		n.SetLocation(node.Location())
+	}
+	return call
+}
+
+func (w *rewriter) rewrite(node ast.Node) ast.Node {
+	if w.err != nil {
+		return node
+	}
+	switch n := node.(type) {
+	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode:
+		return node
+	case *ast.IdentifierNode:
+		return w.identifier(n)
+	case *ast.UnaryNode:
+		if !slices.Contains(unaryOperators, n.Operator) {
+			return w.refuse(n, "the operator %s is not allowed", n.Operator)
+		}
+		n.Node = w.rewrite(n.Node)
+	case *ast.BinaryNode:
+		return w.binary(n)
+	case *ast.ConditionalNode:
+		return w.nested(n)
+	case *ast.ChainNode:
+		n.Node = w.rewrite(n.Node)
+		return n.Node
+	case *ast.MemberNode:
+		return w.member(n)
+	case *ast.SliceNode:
+		n.Node, n.From, n.To = w.rewrite(n.Node), w.optional(n.From), w.optional(n.To)
+	case *ast.BuiltinNode:
+		return w.builtin(n)
+	case *ast.CallNode:
+		return w.unknownFunction(n)
+	case *ast.PointerNode:
+		return w.pointer(n)
+	case *ast.ArrayNode:
+		w.all(n.Nodes)
+	case *ast.MapNode:
+		w.all(n.Pairs)
+	case *ast.PairNode:
+		n.Key, n.Value = w.rewrite(n.Key), w.rewrite(n.Value)
+	default:
+		return w.refuse(node, "this is not allowed in an expression")
+	}
+	return node
+}
+
+func (w *rewriter) all(nodes []ast.Node) {
+	for i := range nodes {
+		nodes[i] = w.rewrite(nodes[i])
+	}
+}
+
+func (w *rewriter) optional(node ast.Node) ast.Node {
+	if node == nil {
+		return nil
+	}
+	return w.rewrite(node)
+}
+
+func (w *rewriter) identifier(n *ast.IdentifierNode) ast.Node {
+	i, ok := w.c.source.path(n.Value)
+	if !ok {
+		return w.refuse(n, "unknown name %s (a reference begins with †)", n.Value)
+	}
+	w.refs = append(w.refs, w.c.source.paths[i])
+	return w.call(n, refName, &ast.IntegerNode{Value: i})
+}
+
+func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
+	switch {
+	case n.Operator == "||" || n.Operator == "&&":
+		return w.nested(n)
+	case n.Operator == "..":
+		return w.refuse(n, "ranges are not allowed")
+	case !slices.Contains(binaryOperators, n.Operator):
+		return w.refuse(n, "the operator %s is not allowed", n.Operator)
+	}
+	n.Left, n.Right = w.rewrite(n.Left), w.rewrite(n.Right)
+	if n.Operator == "+" {
+		return w.call(n, addName, n.Left, n.Right)
+	}
+	return n
+}
+
+// nested makes a unit of what knows missing from null, and calls it.
+func (w *rewriter) nested(n ast.Node) ast.Node {
+	u, err := w.c.unit(n, w.inPredicate)
+	if err != nil {
+		w.err = err
+		return n
+	}
+	return w.call(n, unitName, w.number(u))
+}
+
+// number keeps a unit for the program to call by its number.
+func (w *rewriter) number(u unit) ast.Node {
+	w.units = append(w.units, u)
+	return &ast.IntegerNode{Value: w.c.add(u)}
+}
+
+func (w *rewriter) member(n *ast.MemberNode) ast.Node {
+	if n.Method {
+		return w.refuse(n, "values have no methods")
+	}
+	name := memberName
+	if n.Optional {
+		name = optionalName
+	}
+	return w.call(n, name, w.rewrite(n.Node), w.rewrite(n.Property))
+}
+
+func (w *rewriter) pointer(n *ast.PointerNode) ast.Node {
+	if n.Name != "" && (n.Name != "index" || !w.c.indexed) {
+		return w.refuse(n, "unknown name #%s (# is the element, and #index its place, in map only)", n.Name)
+	}
+	return w.call(n, elementName, &ast.BoolNode{Value: n.Name == "index"})
+}
+
+func (w *rewriter) builtin(n *ast.BuiltinNode) ast.Node {
+	switch {
+	case slices.Contains(plainBuiltins, n.Name):
+		w.all(n.Arguments)
+		return n
+	case slices.Contains(boundedBuiltins, n.Name):
+		w.all(n.Arguments)
+		return w.call(n, n.Name+boundedSuffix, n.Arguments...)
+	case slices.Contains(predicateBuiltins, n.Name):
+		return w.closure(n, testName)
+	case slices.Contains(mappingBuiltins, n.Name):
+		return w.closure(n, mapName)
+	}
+	return w.refuse(n, "the function %s is not allowed (allowed are %s)", n.Name, strings.Join(Functions(), ", "))
+}
+
+// closure makes a unit of the predicate, to which each element is handed.
+func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
+	if w.inPredicate {
+		return w.refuse(n, "%s inside a predicate is not allowed: predicates do not nest", n.Name)
+	}
+	for i, arg := range n.Arguments {
+		predicate, ok := arg.(*ast.PredicateNode)
+		if !ok {
+			n.Arguments[i] = w.rewrite(arg)
+			continue
+		}
+		w.c.indexed = n.Name == "map" // expr counts in no other
+		u, err := w.c.unit(predicate.Node, true)
+		if err != nil {
+			w.err = err
+			return n
+		}
+		args := []ast.Node{w.number(u), &ast.PointerNode{}}
+		if w.c.indexed {
+			args = append(args, &ast.PointerNode{Name: "index"})
+		}
+		predicate.Node = w.call(predicate.Node, callback, args...)
+	}
+	return n
+}
+
+func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {
+	name, ok := n.Callee.(*ast.IdentifierNode)
+	if !ok {
+		return w.refuse(n, "values have no methods")
+	}
+	return w.refuse(n, "unknown function %s%s", name.Value, didYouMean(name.Value, Functions()))
+}

@@ -1,0 +1,147 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Schema is a compiled JSON Schema, immutable and safe for concurrent use.
+type Schema struct{ compiled *jsonschema.Schema }
+
+const schemaURL = "obelus:///schema.json"
+
+// noLoader keeps a schema from reading files or asking the network.
+type noLoader struct{}
+
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s is another document, and a schema must stand by itself", url)
+}
+
+// NewSchema compiles a JSON Schema of draft 2020-12. References to other
+// documents are refused: a schema stands by itself.
+func NewSchema(schema any) (*Schema, error) {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	if err := c.AddResource(schemaURL, schema); err != nil {
+		return nil, fmt.Errorf("not a JSON Schema: %w", err)
+	}
+	compiled, err := c.Compile(schemaURL)
+	if err == nil {
+		return &Schema{compiled}, nil
+	}
+	var invalid *jsonschema.SchemaValidationError
+	var reasons *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &reasons) {
+		return nil, fmt.Errorf("not a JSON Schema: %s", describeInvalid("", reasons))
+	}
+	return nil, fmt.Errorf("not a JSON Schema: %s", strings.ReplaceAll(err.Error(), schemaURL, ""))
+}
+
+// Validate tells what is wrong with a value, which the error calls by name.
+func (s *Schema) Validate(v any, name string) error {
+	err := s.compiled.Validate(v)
+	var reasons *jsonschema.ValidationError
+	if errors.As(err, &reasons) {
+		return errors.New(describeInvalid(name, reasons))
+	}
+	return err
+}
+
+// property is the schema of one property of an object, nil if it has none.
+// allowed is false if the schema refuses a property of that name.
+func (s *Schema) property(name string) (property *Schema, allowed bool) {
+	for at := s.compiled; at != nil; at = at.Ref {
+		if p, ok := at.Properties[name]; ok {
+			return &Schema{p}, true
+		}
+		for pattern, p := range at.PatternProperties {
+			if pattern.MatchString(name) {
+				return &Schema{p}, true
+			}
+		}
+		switch more := at.AdditionalProperties.(type) {
+		case *jsonschema.Schema:
+			return &Schema{more}, true
+		case bool:
+			return nil, more
+		}
+	}
+	return nil, true
+}
+
+// item is the schema of an array's elements, nil if it has none.
+func (s *Schema) item() *Schema {
+	for at := s.compiled; at != nil; at = at.Ref {
+		if at.Items2020 != nil {
+			return &Schema{at.Items2020}
+		}
+	}
+	return nil
+}
+
+var english = message.NewPrinter(language.English)
+
+// maxReasons is how many things that are wrong one error tells of.
+const maxReasons = 3
+
+// describeInvalid says what is wrong and where, for the first few leaves.
+func describeInvalid(name string, e *jsonschema.ValidationError) string {
+	var reasons []string
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(e.Causes) == 0 {
+			reasons = append(reasons, strings.TrimPrefix(place(name, e.InstanceLocation)+": ", ": ")+describeKind(e))
+			return
+		}
+		for _, cause := range e.Causes {
+			walk(cause)
+		}
+	}
+	walk(e)
+	if len(reasons) > maxReasons {
+		reasons = append(reasons[:maxReasons], fmt.Sprintf("and %d more", len(reasons)-maxReasons))
+	}
+	return strings.Join(reasons, "; ")
+}
+
+func describeKind(e *jsonschema.ValidationError) string {
+	switch k := e.ErrorKind.(type) {
+	case *kind.FalseSchema:
+		return "it is not allowed here"
+	case *kind.Required:
+		return "it lacks " + quoteAll(k.Missing)
+	case *kind.AdditionalProperties:
+		return "unknown " + quoteAll(k.Properties)
+	}
+	return e.ErrorKind.LocalizedString(english)
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// place is a value within another, as a person would write it.
+func place(name string, location []string) string {
+	for _, step := range location {
+		switch {
+		case strings.Trim(step, "0123456789") == "":
+			name += "[" + step + "]"
+		case name == "":
+			name = step
+		default:
+			name += "." + step
+		}
+	}
+	return name
+}

@@ -1,0 +1,323 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// settle takes what a call gave back: it stages the messages that the call
+// writes, and records how it ended.
+func (t *tick) settle(ctx context.Context, res result) error {
+	i := res.index
+	c, call := t.change(i), t.plan.Calls[i]
+	if call.activity != nil {
+		t.free(call.activity, c.record.Unstored)
+	}
+	c.record.Attempts += res.attempts
+	c.record.Duration = float64(t.runner.now().Sub(c.began).Microseconds()) / 1000
+	if call.Output == nil {
+		t.end(i, res.err)
+		return nil
+	}
+	paths, value, err := call.place(res)
+	if err == nil {
+		err = t.write(ctx, i, paths, value)
+	}
+	var log *logError
+	if errors.As(err, &log) {
+		return log.err
+	}
+	t.end(i, err)
+	return nil
+}
+
+// logError is a log that can't be read, and no fault of the call.
+type logError struct{ err error }
+
+func (e *logError) Error() string { return e.err.Error() }
+
+// free gives back the place that a worker took.
+func (t *tick) free(a *Registered, unstored bool) {
+	t.busy[a.Name]--
+	if unstored {
+		t.detached--
+	} else {
+		t.running--
+	}
+	if parked := t.parked[a.Name]; len(parked) > 0 {
+		heap.Push(&t.runnable, parked[0])
+		t.parked[a.Name] = parked[1:]
+	}
+}
+
+// end records how a call ended.
+func (t *tick) end(i int, err error) {
+	if err != nil {
+		t.fail(i, failureOf(err))
+		return
+	}
+	c := t.change(i)
+	c.record.Status = Done
+	t.note(i)
+	t.release(i, true)
+}
+
+func (t *tick) fail(i int, fields map[string]any) {
+	c := t.change(i)
+	c.record.Status, c.record.Error = Failed, fields
+	t.note(i)
+	t.release(i, true)
+}
+
+// failureOf gives an error the form that the journal and error messages have.
+func failureOf(err error) map[string]any {
+	var failure *Failure
+	if errors.As(err, &failure) {
+		return failure.Fields
+	}
+	code := "runtime"
+	var structural *fault
+	if errors.As(err, &structural) {
+		code = structural.code
+	}
+	fields := map[string]any{"message": err.Error(), "code": code}
+	var traced interface{ Traceback() string }
+	if errors.As(err, &traced) && traced.Traceback() != "" {
+		fields["traceback"] = traced.Traceback()
+	}
+	return fields
+}
+
+// place decides which alternative a result goes to (the table of protocol §5).
+func (c *Call) place(res result) (paths []store.Path, value any, err error) {
+	alternatives := c.Output.Alternatives
+	var failure *Failure
+	switch {
+	case errors.As(res.err, &failure) && len(alternatives) > 1:
+		return alternatives[len(alternatives)-1], failure.Fields, nil
+	case res.err != nil:
+		return nil, nil, res.err
+	case res.value.Message != nil:
+		return c.placeMessage(res.value.Message)
+	}
+	paths = alternatives[0]
+	if res.value.To != "" {
+		path, err := store.ParsePath(res.value.To)
+		if err != nil {
+			return nil, nil, &fault{"output", err}
+		}
+		var ok bool
+		if paths, ok = c.Output.holding(path); !ok {
+			return nil, nil, faultf("output", "the result was sent to %s, which its _outputPath %s does not declare", path, c.Output.Source)
+		}
+	}
+	return paths, res.value.Value, c.checkResult(res.value.Value)
+}
+
+func (c *Call) checkResult(value any) error {
+	if c.tool.output == nil {
+		return nil
+	}
+	if err := c.tool.output.Validate(value, "result"); err != nil {
+		return &fault{CodeSchema, fmt.Errorf("the result breaks the tool's _output schema: %w", err)}
+	}
+	return nil
+}
+
+// placeMessage finds the first alternative whose paths are exactly what a
+// message contains. The paths of one alternative get the values that the
+// message has there, so the value comes as a function of the path.
+func (c *Call) placeMessage(message map[string]any) ([]store.Path, any, error) {
+	kind, _ := message["kind"].(string)
+	data := message["data"]
+	for _, paths := range c.Output.Alternatives {
+		if values, ok := contained(paths, kind, data); ok {
+			for _, path := range paths {
+				if err := c.checkResult(values[path]); err != nil {
+					return nil, nil, err
+				}
+			}
+			return paths, values, nil
+		}
+	}
+	return nil, nil, faultf("output", "the message that it gave back, %s, is what no alternative of its _outputPath %s writes", store.EncodeJSON(message), c.Output.Source)
+}
+
+// byPath is a value for each path that is written.
+type byPath map[store.Path]any
+
+// contained tells whether data holds a value at each of the paths and nothing
+// beside them.
+func contained(paths []store.Path, kind string, data any) (byPath, bool) {
+	values := byPath{}
+	for _, path := range paths {
+		v, ok := store.Dig(data, path)
+		if !ok || kind != "" && path.Kind() != kind {
+			return nil, false
+		}
+		values[path] = v
+	}
+	var covered func(v any, at store.Path) bool
+	covered = func(v any, at store.Path) bool {
+		if slices.ContainsFunc(paths, func(p store.Path) bool { return p == at }) {
+			return true
+		}
+		object, ok := v.(map[string]any)
+		if !ok || len(object) == 0 {
+			return false
+		}
+		for key, e := range object {
+			if !covered(e, at.Child(key)) {
+				return false
+			}
+		}
+		return true
+	}
+	return values, covered(data, store.KindPath(paths[0].Kind()))
+}
+
+// write stages the messages of a result, all or none.
+func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) error {
+	c, call := t.change(i), t.plan.Calls[i]
+	now := t.runner.now()
+	messages := make([]store.Message, len(paths))
+	for n, path := range paths {
+		v := value
+		if values, ok := value.(byPath); ok {
+			v = values[path]
+		}
+		messages[n] = store.Message{
+			Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true, Date: now,
+			Producer: call.Issued, Call: c.record.Call, Path: path, Method: call.Method, Written: date(now),
+		}
+		op, _ := messages[n].Op()
+		if err := t.checkWrite(ctx, op); err != nil {
+			return err
+		}
+	}
+	t.view.Stage(messages...)
+	c.wrote, c.record.Writes = paths, make([]string, len(paths))
+	for n, path := range paths {
+		c.record.Writes[n] = path.String()
+	}
+	return nil
+}
+
+// checkWrite holds a write against what it joins and what is declared there.
+func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
+	resolver := t.view.Resolver()
+	var misfit *store.FitError
+	if err := resolver.CheckOp(ctx, op); errors.As(err, &misfit) {
+		return &fault{"method", err}
+	} else if err != nil {
+		return &logError{err}
+	}
+	declared, err := t.view.Schema(ctx, op.Path.Kind())
+	if err != nil {
+		return &logError{err}
+	}
+	if declared == nil {
+		return nil
+	}
+	value, err := resolver.After(ctx, op)
+	if err != nil {
+		return &logError{err}
+	}
+	if err := checkDeclared(ctx, t.view, op.Path, value); err != nil {
+		return &fault{CodeSchema, err}
+	}
+	return nil
+}
+
+// finish ends the tick: error messages, the final output, and how the run
+// stands. It gives nothing where somebody has appended in between: then there
+// may be more to do.
+func (t *tick) finish(ctx context.Context, stop context.CancelFunc) (*Outcome, error) {
+	kept := context.WithoutCancel(ctx)
+	t.save()
+	end, err := t.conclude(kept)
+	if err != nil {
+		return nil, err
+	}
+	t.journal(store.Entry{Event: eventRun, Data: encode(end)})
+	err = t.commit(kept)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		t.undo()
+		return nil, t.takeIn(kept)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = t.drain(ctx, stop)
+	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.records()}, err
+}
+
+func (t *tick) conclude(ctx context.Context) (runEvent, error) {
+	end := runEvent{Tick: t.event.Tick, Status: RunDone}
+	for i := range t.calls {
+		switch r := &t.calls[i].record; {
+		case r.Status == Failed && !r.Unstored:
+			end.Status = RunFailed
+		case !r.Status.Settled() && !r.Unstored:
+			end.Status = RunWaiting
+			return end, nil
+		}
+	}
+	for i := range t.calls {
+		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored {
+			t.view.Stage(t.errorMessage(map[string]any{"call": r.Call, "tool": r.Tool, "error": r.Error}))
+		}
+	}
+	output, problem, err := t.output(ctx)
+	if err != nil {
+		return end, err
+	}
+	if problem != nil {
+		end.Status, end.Error = RunFailed, problem.Error()
+		t.view.Stage(t.errorMessage(map[string]any{"error": failureOf(problem)}))
+	}
+	end.Output = output
+	return end, nil
+}
+
+func (t *tick) errorMessage(data map[string]any) store.Message {
+	return store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()}
+}
+
+// output resolves the final output. A problem is one of the plan's, and makes
+// it null.
+func (t *tick) output(ctx context.Context) (v any, problem, err error) {
+	if t.plan.output == nil {
+		return nil, nil, nil
+	}
+	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
+		resolved, err := t.view.Resolver().Resolve(ctx, path, "")
+		return resolved.Value, resolved.Exists, false, err
+	})
+	var bad *ExprError
+	switch {
+	case errors.As(err, &bad):
+		return nil, faultf(CodeExpression, "output: %w", err), nil
+	case err != nil:
+		return nil, nil, err
+	case lacking != nil:
+		var names []string
+		for _, path := range lacking.Paths {
+			names = append(names, path.String())
+		}
+		return nil, faultf(CodeUnresolved, "output: %s is missing", strings.Join(names, ", ")), nil
+	}
+	if t.plan.schema != nil {
+		if err := t.plan.schema.Validate(v, "output"); err != nil {
+			return nil, faultf(CodeSchema, "the final output breaks its schema: %w", err), nil
+		}
+	}
+	return v, nil, nil
+}

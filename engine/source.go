@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+
+	"obelus/store"
+)
+
+// MaxExpression bounds an expression's source, in bytes. The parser recurses,
+// so its input must be short before it sees it.
+const MaxExpression = 4096
+
+// standIn begins the names that stand for paths in what expr parses: it knows
+// the letter, but not the dagger, and both are as wide.
+const standIn = "ǂ"
+
+// firstName numbers the names: one letter each, so that even the shortest path
+// has room for it and every column stays true.
+const firstName = 0x4E00
+
+// ExprError is an expression that can't be used, with the place that is wrong.
+type ExprError struct {
+	Source  string // as written, dagger and all
+	Column  int    // from 1, in characters; 0 if the whole is meant
+	Message string
+}
+
+func (e *ExprError) Error() string {
+	if e.Column == 0 || strings.Contains(e.Source, "\n") {
+		return fmt.Sprintf("%s in %q", e.Message, e.Source)
+	}
+	return fmt.Sprintf("%s\n    %s\n    %s^", e.Message, strings.ReplaceAll(e.Source, "\t", " "), strings.Repeat(" ", e.Column-1))
+}
+
+// source is an expression whose paths have been read: each stands in text as
+// one name of the same width.
+type source struct {
+	given string
+	text  string
+	paths []store.Path
+}
+
+func (s *source) errorAt(column int, format string, args ...any) error {
+	message := fmt.Sprintf(format, args...)
+	for i, path := range s.paths {
+		message = strings.ReplaceAll(message, s.name(i, path), path.String())
+	}
+	return &ExprError{s.given, column, message}
+}
+
+func (s *source) errorIn(node ast.Node, format string, args ...any) error {
+	return s.errorAt(node.Location().From+1, format, args...)
+}
+
+// wrap turns an error of expr into one about the expression as written.
+func (s *source) wrap(err error) error {
+	var at *file.Error
+	if !errors.As(err, &at) {
+		return s.errorAt(0, "%s", err)
+	}
+	message := at.Message
+	switch {
+	case strings.HasPrefix(message, "unexpected token EOF"), message == "unexpected end of expression":
+		message = "the expression ends too early"
+	case strings.HasPrefix(message, "unexpected token"):
+		message = "unexpected " + tokenText(message)
+	}
+	return s.errorAt(at.From+1, "%s", message)
+}
+
+// tokenText takes the token out of expr's `unexpected token Operator("||")`.
+func tokenText(message string) string {
+	_, token, _ := strings.Cut(message, `("`)
+	token, _, ok := strings.Cut(token, `")`)
+	if !ok {
+		return strings.TrimPrefix(message, "unexpected ")
+	}
+	return fmt.Sprintf("%q", token)
+}
+
+func (s *source) name(i int, path store.Path) string {
+	return standIn + string(rune(firstName+i))
+}
+
+// path gives the path that a name stands for.
+func (s *source) path(name string) (int, bool) {
+	rest, ok := strings.CutPrefix(name, standIn)
+	if !ok {
+		return 0, false
+	}
+	r, _ := utf8.DecodeRuneInString(rest)
+	return int(r) - firstName, true
+}
+
+// readSource reads the paths of an expression, by the grammar of protocol §2.
+func readSource(given string) (*source, error) {
+	s := &source{given: given}
+	switch {
+	case len(given) > MaxExpression:
+		return nil, &ExprError{Source: given[:40] + "…", Message: fmt.Sprintf("an expression of %d bytes is too long: at most %d", len(given), MaxExpression)}
+	case !utf8.ValidString(given):
+		return nil, s.errorAt(0, "the expression is not valid UTF-8")
+	}
+	text := given
+	if strings.HasPrefix(text, store.Dagger+"(") {
+		text = " " + strings.TrimPrefix(text, store.Dagger)
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		n, err := s.read(&b, text, i)
+		if err != nil {
+			return nil, err
+		}
+		i += n
+	}
+	s.text = b.String()
+	return s, nil
+}
+
+// read copies what stands at text[i:] into b and tells how many bytes that was:
+// a path, a string literal or comment, or one character.
+func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
+	rest := text[i:]
+	column := utf8.RuneCountInString(text[:i]) + 1
+	switch {
+	case strings.HasPrefix(rest, store.Dagger):
+		path, n, err := store.ScanPath(rest)
+		if err != nil {
+			var bad *store.PathError
+			if errors.As(err, &bad) {
+				return 0, s.errorAt(column+utf8.RuneCountInString(rest[:bad.Offset]), "%s", bad.Message)
+			}
+			return 0, err
+		}
+		at := slices.Index(s.paths, path)
+		if at < 0 {
+			at, s.paths = len(s.paths), append(s.paths, path)
+		}
+		b.WriteString(s.name(at, path))
+		b.WriteString(strings.Repeat("_", utf8.RuneCountInString(rest[:n])-2))
+		return n, nil
+	case strings.HasPrefix(rest, standIn):
+		return 0, s.errorAt(column, "unexpected 'ǂ': a reference begins with †")
+	case rest[0] == '"', rest[0] == '\'', rest[0] == '`':
+		return copyUntil(b, rest, rest[:1]), nil
+	case strings.HasPrefix(rest, "/*"):
+		return copyUntil(b, rest, "*/"), nil
+	case strings.HasPrefix(rest, "//"):
+		return copyUntil(b, rest, "\n"), nil
+	}
+	_, n := utf8.DecodeRuneInString(rest)
+	b.WriteString(rest[:n])
+	return n, nil
+}
+
+// copyUntil copies a literal or a comment to its end, escapes and all.
+func copyUntil(b *strings.Builder, rest, end string) int {
+	for i := 1; i < len(rest); i++ {
+		switch {
+		case rest[i] == '\\' && (end == `"` || end == `'`):
+			i++
+		case strings.HasPrefix(rest[i:], end):
+			b.WriteString(rest[:i+len(end)])
+			return i + len(end)
+		}
+	}
+	b.WriteString(rest)
+	return len(rest)
+}
+
+// parse gives expr's tree of the expression.
+func (s *source) parse(config *conf.Config) (*parser.Tree, error) {
+	tree, err := parser.ParseWithConfig(s.text, config)
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return tree, nil
+}

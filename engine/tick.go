@@ -1,0 +1,405 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"obelus/store"
+)
+
+// tick is one round of the execution loop while it runs. One goroutine owns
+// it: it alone decides what is ready and appends to the log, and each worker
+// owns one call.
+//
+// What happens is done in steps. A step takes the results that have come,
+// makes messages of them, finds what they unblock, and commits all of it, the
+// starts of the next calls too, in one append. Only then do those calls run.
+// If somebody else has appended in between, the step is undone and done again
+// on what the log holds now.
+type tick struct {
+	runner  *Runner
+	context string
+	plan    *Plan
+	event   planEvent
+	view    *store.View
+	begun   bool // the plan is in the log
+
+	calls    []callState
+	runnable positions        // calls that wait for nothing but their turn
+	parked   map[string][]int // and for their activity, which runs as often as it may
+	waiting  waitIndex        // calls that wait for what nothing in the plan writes
+	busy     map[string]int   // how often each activity runs
+	running  int              // workers that the tick waits for
+	detached int              // workers of fire-and-forget calls
+	results  chan result
+
+	entries []store.Entry // of the step
+	starts  []start       // of the step
+	saved   undo          // of the step
+}
+
+// callState is what changes of a call.
+type callState struct {
+	record  Record
+	waits   int  // edges into it that still hold it
+	started bool // whoever waits for it to read has been released
+	settled bool // whoever waits for it to settle has been released
+	wrote   []store.Path
+	began   time.Time
+}
+
+// start is a call that is about to run.
+type start struct {
+	index      int
+	invocation Invocation
+}
+
+// undo is what a step began from.
+type undo struct {
+	calls    map[int]callState
+	entries  int
+	busy     map[string]int
+	running  int
+	detached int
+}
+
+// positions is a heap: calls come in the order of the plan.
+type positions []int
+
+func (p positions) Len() int           { return len(p) }
+func (p positions) Less(i, j int) bool { return p[i] < p[j] }
+func (p positions) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (p *positions) Push(x any)        { *p = append(*p, x.(int)) }
+func (p *positions) Pop() any {
+	old := *p
+	x := old[len(old)-1]
+	*p = old[:len(old)-1]
+	return x
+}
+
+func newTick(r *Runner, name string, plan *Plan, view *store.View, event planEvent) *tick {
+	t := &tick{
+		runner: r, context: name, plan: plan, view: view, event: event,
+		calls:   make([]callState, len(plan.Calls)),
+		parked:  map[string][]int{},
+		waiting: waitIndex{},
+		busy:    map[string]int{},
+		results: make(chan result, len(plan.Calls)),
+	}
+	for i := range t.calls {
+		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
+	}
+	return t
+}
+
+func (t *tick) fresh(i int) Record {
+	c := t.plan.Calls[i]
+	return Record{
+		Call: callID(t.event.Tick, c.Position), Tick: t.event.Tick, Position: c.Position,
+		Tool: c.Tool, Instance: c.Instance, Status: Blocked,
+	}
+}
+
+// restore takes over what the journal has of a call.
+func (t *tick) restore(record Record) {
+	i := record.Position - 1
+	if i < 0 || i >= len(t.calls) {
+		return
+	}
+	c := &t.calls[i]
+	record.Context = ""
+	switch {
+	case record.Status.Settled() || record.Status == InDoubt:
+		c.record = record
+		for _, text := range record.Writes {
+			if path, err := store.ParsePath(text); err == nil {
+				c.wrote = append(c.wrote, path)
+			}
+		}
+	case record.Status == Running && record.Unstored:
+		c.record = record
+		c.record.Status, c.record.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+		t.note(i)
+	case record.Status == Running && t.plan.Calls[i].activity != nil && t.plan.Calls[i].activity.NotIdempotent:
+		c.record = record
+		c.record.Status = InDoubt
+		t.note(i)
+	default:
+		c.record.Attempts = record.Attempts
+	}
+}
+
+// run carries the tick to its end, or as far as it gets.
+func (t *tick) run(ctx context.Context) (*Outcome, error) {
+	working, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		t.abandon()
+	}()
+	t.seed()
+	kept := context.WithoutCancel(ctx) // what has happened is recorded, whatever becomes of the run
+	for {
+		if err := t.step(kept, working, nil); err != nil {
+			return nil, err
+		}
+		for t.running > 0 || t.detached > 0 && len(t.runnable) > 0 {
+			select {
+			case res := <-t.results:
+				results := t.drainResults(res)
+				if ctx.Err() != nil {
+					return t.interrupted(ctx, stop, results...)
+				}
+				if err := t.step(kept, working, results); err != nil {
+					return nil, err
+				}
+			case <-ctx.Done():
+				return t.interrupted(ctx, stop)
+			}
+		}
+		if len(t.waiting) > 0 {
+			if err := t.takeIn(kept); err != nil {
+				return nil, err
+			}
+		}
+		if len(t.runnable) > 0 {
+			continue
+		}
+		if outcome, err := t.finish(ctx, stop); outcome != nil || err != nil {
+			return outcome, err
+		}
+	}
+}
+
+// seed releases what restored calls hold, and finds what can run.
+func (t *tick) seed() {
+	for i := range t.calls {
+		if t.calls[i].record.Status.Settled() {
+			t.release(i, true)
+		}
+	}
+	t.rebuild()
+}
+
+// rebuild finds what can run from the states of the calls.
+func (t *tick) rebuild() {
+	t.runnable, t.parked, t.waiting = nil, map[string][]int{}, waitIndex{}
+	for i := range t.calls {
+		c := &t.calls[i]
+		switch {
+		case c.record.Status == Waiting:
+			t.waiting.add(i, c.record.WaitingOn)
+		case c.waits == 0 && c.record.Status == Blocked:
+			t.runnable = append(t.runnable, i)
+		}
+	}
+	heap.Init(&t.runnable)
+}
+
+// drainResults takes all results that have come, so that one append commits
+// them together.
+func (t *tick) drainResults(first result) []result {
+	all := []result{first}
+	for {
+		select {
+		case res := <-t.results:
+			all = append(all, res)
+		default:
+			return all
+		}
+	}
+}
+
+// step is one turn of the tick; see there.
+func (t *tick) step(ctx, working context.Context, results []result) error {
+	for range maxConflicts {
+		t.save()
+		for _, res := range results {
+			if err := t.settle(ctx, res); err != nil {
+				return err
+			}
+		}
+		if err := t.advance(ctx); err != nil {
+			return err
+		}
+		err := t.commit(ctx)
+		if err == nil {
+			t.launch(working)
+			return nil
+		}
+		var conflict *store.ConflictError
+		if !errors.As(err, &conflict) || !t.begun {
+			return err
+		}
+		t.undo()
+		if err := t.takeIn(ctx); err != nil {
+			return err
+		}
+	}
+	return errors.New("context " + t.context + " is appended to by others all the time")
+}
+
+func (t *tick) save() {
+	t.saved = undo{calls: map[int]callState{}, entries: len(t.entries), busy: maps.Clone(t.busy), running: t.running, detached: t.detached}
+}
+
+func (t *tick) undo() {
+	for i, c := range t.saved.calls {
+		t.calls[i] = c
+	}
+	t.busy, t.running, t.detached = t.saved.busy, t.saved.running, t.saved.detached
+	t.entries, t.starts = t.entries[:t.saved.entries], nil
+	t.view.Drop()
+	t.rebuild()
+}
+
+// change gives a call's state to be changed within the step.
+func (t *tick) change(i int) *callState {
+	if t.saved.calls != nil {
+		if _, ok := t.saved.calls[i]; !ok {
+			t.saved.calls[i] = t.calls[i]
+		}
+	}
+	return &t.calls[i]
+}
+
+func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
+
+// note writes a call's record to the journal.
+func (t *tick) note(i int) {
+	r := &t.calls[i].record
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
+}
+
+// commit appends what the step has made, and tells of it.
+func (t *tick) commit(ctx context.Context) error {
+	if len(t.entries) == 0 && len(t.view.Staged()) == 0 {
+		return nil
+	}
+	b := store.Batch{Context: t.context, ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries}
+	if !t.begun {
+		b.Create = &store.Origin{}
+	}
+	if _, err := t.runner.Log.Append(ctx, b); err != nil {
+		return err
+	}
+	t.begun = true
+	t.view.Commit()
+	t.tell(t.entries)
+	t.entries = nil
+	return nil
+}
+
+// tell reports what has been recorded of calls.
+func (t *tick) tell(entries []store.Entry) {
+	if t.runner.Observe == nil {
+		return
+	}
+	for _, e := range entries {
+		var r Record
+		if e.Call != "" && json.Unmarshal(e.Data, &r) == nil {
+			r.Context = t.context
+			t.runner.Observe(r)
+		}
+	}
+}
+
+// release lets go of the calls that wait for call i: those that wait until it
+// has read, and, once it has settled, all.
+func (t *tick) release(i int, settled bool) {
+	c := t.change(i)
+	for _, e := range t.plan.graph.outOf[i] {
+		free := e.kind == readEdge && !c.started || e.kind != readEdge && settled && !c.settled
+		if !free {
+			continue
+		}
+		next := t.change(e.to)
+		if next.waits--; next.waits == 0 && next.record.Status == Blocked {
+			heap.Push(&t.runnable, e.to)
+		}
+	}
+	c.started = true
+	c.settled = c.settled || settled
+}
+
+// takeIn reads what others have appended and wakes the calls that wait for it.
+func (t *tick) takeIn(ctx context.Context) error {
+	news, err := t.view.Refresh(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range news {
+		op, ok := m.Op()
+		if !ok {
+			continue
+		}
+		for _, path := range op.Touches() {
+			for _, i := range t.waiting.take(path) {
+				t.calls[i].record.Status = Blocked
+				heap.Push(&t.runnable, i)
+			}
+		}
+	}
+	return nil
+}
+
+// waitIndex finds the calls that wait for a path: under it stand those that
+// wait for it or for something below it.
+type waitIndex map[store.Path]map[int][]store.Path
+
+func (x waitIndex) add(i int, refs []string) {
+	var paths []store.Path
+	for _, text := range refs {
+		if path, err := store.ParsePath(text); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	for _, path := range paths {
+		for _, prefix := range path.Prefixes() {
+			if x[prefix] == nil {
+				x[prefix] = map[int][]store.Path{}
+			}
+			x[prefix][i] = paths
+		}
+	}
+}
+
+// take removes the calls that wait for what overlaps a path, and gives them.
+func (x waitIndex) take(path store.Path) []int {
+	woken := maps.Clone(x[path])
+	for _, above := range path.Prefixes() {
+		for i, paths := range x[above] {
+			if slices.Contains(paths, above) {
+				if woken == nil {
+					woken = map[int][]store.Path{}
+				}
+				woken[i] = paths
+			}
+		}
+	}
+	for i, paths := range woken {
+		for _, waited := range paths {
+			for _, prefix := range waited.Prefixes() {
+				delete(x[prefix], i)
+				if len(x[prefix]) == 0 {
+					delete(x, prefix)
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(woken))
+}
+
+func (t *tick) records() []Record {
+	all := make([]Record, len(t.calls))
+	for i := range t.calls {
+		all[i] = t.calls[i].record
+		all[i].Context = t.context
+	}
+	return all
+}
+

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// Tool is what a call names: a JSON Schema (2020-12) whose properties are the
+// call's parameters. It is immutable once it is made.
+type Tool struct {
+	Name   string
+	Schema any // as it was given
+
+	params   *Schema            // of the parameters, meta-properties left out; nil accepts all
+	required []string           // parameters and meta-properties that a call must have
+	meta     map[string]*Schema // what a call's own meta-properties must be
+	consts   map[string]any     // what the host fills in where a call gives nothing
+	output   *Schema            // of the result; nil accepts all
+	activity string             // the activity that it names; "" for one of its own name
+}
+
+// NewTool compiles a tool's schema. Its meta-properties stand in "properties"
+// or beside it, and a plain value there means const.
+func NewTool(name string, schema any) (*Tool, error) {
+	t := &Tool{Name: name, Schema: schema}
+	object, ok := schema.(map[string]any)
+	if !ok {
+		if b, isBool := schema.(bool); isBool && b {
+			return t, nil
+		}
+		return nil, fmt.Errorf("tool %q: its definition must be a JSON Schema object, not %s", name, store.TypeName(schema))
+	}
+	if err := t.compile(object); err != nil {
+		return nil, fmt.Errorf("tool %q: %w", name, err)
+	}
+	return t, nil
+}
+
+func (t *Tool) compile(object map[string]any) error {
+	params, metas := splitMeta(object)
+	var err error
+	if len(params) > 0 {
+		if t.params, err = NewSchema(params); err != nil {
+			return err
+		}
+	}
+	t.required, _ = requiredOf(object)
+	t.meta, t.consts = map[string]*Schema{}, paramConsts(params)
+	for _, name := range sortedKeys(metas) {
+		def := metas[name]
+		if name == "_output" {
+			if t.output, err = NewSchema(def); err != nil {
+				return fmt.Errorf("_output: %w", err)
+			}
+			continue
+		}
+		def = asConst(name, def)
+		if t.meta[name], err = NewSchema(def); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if value, ok := def.(map[string]any)["const"]; ok {
+			t.consts[name] = value
+		}
+	}
+	switch activity := t.consts["_activity"].(type) {
+	case string:
+		t.activity = activity
+	case nil:
+	default:
+		return errors.New("_activity must be a string")
+	}
+	return nil
+}
+
+// splitMeta takes a tool's schema apart: what concerns the parameters, and the
+// definitions of meta-properties, from "properties" or beside it.
+func splitMeta(object map[string]any) (params, metas map[string]any) {
+	params, metas = map[string]any{}, map[string]any{}
+	for key, v := range object {
+		switch {
+		case strings.HasPrefix(key, "_"):
+			metas[key] = v
+		case key == "properties":
+			props, ok := v.(map[string]any)
+			if !ok {
+				params[key] = v
+				continue
+			}
+			plain := map[string]any{}
+			for name, def := range props {
+				if strings.HasPrefix(name, "_") {
+					metas[name] = def
+				} else {
+					plain[name] = def
+				}
+			}
+			params[key] = plain
+		default:
+			params[key] = v
+		}
+	}
+	if required, ok := requiredOf(object); ok {
+		kept := []any{}
+		for _, name := range required {
+			if !strings.HasPrefix(name, "_") {
+				kept = append(kept, name)
+			}
+		}
+		params["required"] = kept
+	}
+	return params, metas
+}
+
+// paramConsts are the parameters that can only have one value.
+func paramConsts(params map[string]any) map[string]any {
+	consts := map[string]any{}
+	properties, _ := params["properties"].(map[string]any)
+	for name, def := range properties {
+		if def, ok := def.(map[string]any); ok {
+			if value, ok := def["const"]; ok {
+				consts[name] = value
+			}
+		}
+	}
+	return consts
+}
+
+// asConst reads a meta-property's definition: a schema, or a plain value that
+// stands for itself.
+func asConst(name string, def any) any {
+	object, isObject := def.(map[string]any)
+	if isObject && (len(object) == 0 || slices.ContainsFunc(sortedKeys(object), isKeyword)) {
+		return def
+	}
+	if b, ok := def.(bool); ok && b && name != "_delegate" {
+		return map[string]any{}
+	}
+	return map[string]any{"const": def}
+}
+
+func isKeyword(key string) bool {
+	return slices.Contains([]string{"type", "const", "enum", "pattern", "items", "properties", "required", "description", "title", "default",
+		"anyOf", "oneOf", "allOf", "not", "if", "minLength", "maxLength", "format", "minItems", "maxItems", "contains", "uniqueItems", "$ref", "examples", "$comment"}, key)
+}
+
+func requiredOf(object map[string]any) ([]string, bool) {
+	list, ok := object["required"].([]any)
+	var names []string
+	for _, e := range list {
+		if name, ok := e.(string); ok {
+			names = append(names, name)
+		}
+	}
+	return names, ok
+}
+
+// Output is the schema of the tool's result as it was given, nil if there is
+// none. A codec needs it to know an empty array from an empty object.
+func (t *Tool) Output() any {
+	object, _ := t.Schema.(map[string]any)
+	_, metas := splitMeta(object)
+	return metas["_output"]
+}

@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"obelus/store"
+)
+
+// result is what a worker brings back.
+type result struct {
+	index    int
+	value    Result
+	err      error
+	attempts int
+}
+
+func (r *Runner) now() time.Time {
+	if r.Now != nil {
+		return r.Now()
+	}
+	return time.Now()
+}
+
+// launch lets the calls run whose starts have been committed.
+func (t *tick) launch(working context.Context) {
+	starts := t.starts
+	t.starts = nil
+	for _, s := range starts {
+		go func() { t.results <- attempt(working, t.plan.Calls[s.index].activity, s) }()
+	}
+}
+
+// attempt runs a call, and runs it again after a failure as often as its
+// activity allows.
+func attempt(ctx context.Context, a *Registered, s start) result {
+	res := result{index: s.index}
+	backoff := a.Backoff
+	if backoff == 0 {
+		backoff = DefaultBackoff
+	}
+	for {
+		res.attempts++
+		s.invocation.Attempt = res.attempts
+		res.value, res.err = once(ctx, a, s.invocation)
+		var failure *Failure
+		if !errors.As(res.err, &failure) || res.attempts > a.Retries {
+			return res
+		}
+		timer := time.NewTimer(backoff/2 + rand.N(backoff))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return result{index: s.index, err: ctx.Err(), attempts: res.attempts}
+		}
+		backoff *= 2
+	}
+}
+
+// once runs a call under its deadline. A panic of a Go activity is its own
+// fault, and nobody else's.
+func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err error) {
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the activity %s broke down: %v", a.Name, p)
+		}
+	}()
+	res, err := a.Activity.Run(limited, in)
+	if ctx.Err() != nil {
+		return Result{}, ctx.Err()
+	}
+	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil {
+		err = &Failure{map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
+	}
+	return res, err
+}
+
+// grace is how long workers that were told to stop are waited for.
+const grace = time.Second
+
+// interrupted stops the run. Results that were there are kept; calls that were
+// cut off run again when the run is resumed.
+func (t *tick) interrupted(ctx context.Context, stop context.CancelFunc, results ...result) (*Outcome, error) {
+	ctx = context.WithoutCancel(ctx)
+	stop()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for waiting := true; waiting && len(results) < t.running+t.detached; {
+		select {
+		case res := <-t.results:
+			results = append(results, res)
+		case <-timer.C:
+			waiting = false
+		}
+	}
+	t.save()
+	for _, res := range results {
+		if errors.Is(res.err, context.Canceled) {
+			t.cutOff(res.index)
+			continue
+		}
+		if err := t.settle(ctx, res); err != nil {
+			return nil, err
+		}
+	}
+	t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled})})
+	err := t.commit(ctx)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		err = nil // what was not recorded runs again
+	}
+	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.records()}, err
+}
+
+// cutOff records that a call was stopped.
+func (t *tick) cutOff(i int) {
+	c := t.change(i)
+	t.free(t.plan.Calls[i].activity, c.record.Unstored)
+	if c.record.Unstored {
+		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
+		return
+	}
+	c.record.Status = Cancelled
+	t.note(i)
+}
+
+// drain waits for fire-and-forget calls, for as long as the runner allows, and
+// then cuts them off.
+func (t *tick) drain(ctx context.Context, stop context.CancelFunc) error {
+	limit := t.runner.Drain
+	if limit == 0 {
+		limit = DefaultDrain
+	}
+	kept := context.WithoutCancel(ctx)
+	if err := t.collect(ctx, kept, limit); err != nil {
+		return err
+	}
+	stop()
+	if err := t.collect(kept, kept, grace); err != nil {
+		return err
+	}
+	for i := range t.calls {
+		if r := &t.calls[i].record; t.detached > 0 && r.Unstored && r.Status == Running {
+			t.cutOff(i)
+		}
+	}
+	return t.commitNotes(kept)
+}
+
+// collect settles calls until none is left that was let go, until ctx is done
+// or the limit has passed.
+func (t *tick) collect(ctx, kept context.Context, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for t.detached > 0 {
+		select {
+		case res := <-t.results:
+			if errors.Is(res.err, context.Canceled) {
+				t.cutOff(res.index)
+			} else if err := t.settle(kept, res); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			return nil
+		}
+	}
+	return nil
+}
+
+// commitNotes appends journal entries that go with no message.
+func (t *tick) commitNotes(ctx context.Context) error {
+	if len(t.entries) == 0 {
+		return nil
+	}
+	_, err := t.runner.Log.Append(ctx, store.Batch{Context: t.context, ExpectSeq: store.AnySeq, Journal: t.entries})
+	t.tell(t.entries)
+	t.entries = nil
+	return err
+}
+
+// abandon waits for workers that were told to stop, so that none outlives the
+// run.
+func (t *tick) abandon() {
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for t.running+t.detached > 0 {
+		select {
+		case res := <-t.results:
+			t.free(t.plan.Calls[res.index].activity, t.calls[res.index].record.Unstored)
+		case <-timer.C:
+			return
+		}
+	}
+}

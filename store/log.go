@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Log is a set of contexts, each an append-only log of messages with a journal
+// beside it. All methods may be called from several goroutines at once. What
+// has been appended is seen by every read that begins afterwards.
+//
+// Iterators hold their resources until the loop over them ends. They yield at
+// most one error, last.
+type Log interface {
+	// Append adds a batch, all of it or nothing, durably. It gives a
+	// [*ConflictError] where the context is not at the expected seq, and
+	// [ErrNoContext] where the context is absent and the batch does not
+	// create it.
+	Append(ctx context.Context, b Batch) (Appended, error)
+
+	// Head is the seq of a context's newest message, 0 while it has none;
+	// [ErrNoContext] if there is no such context.
+	Head(ctx context.Context, context string) (int64, error)
+
+	// Touching yields, newest first, the operations of one instance (or the
+	// global ones, for an empty instance) that stand at the path, above it or
+	// below it: all that can bear on its value. An operation for which
+	// [Op.Touches] names several such paths comes once.
+	Touching(ctx context.Context, q Query) iter.Seq2[Op, error]
+
+	// Messages yields a context's messages, oldest first unless the filter
+	// says otherwise.
+	Messages(ctx context.Context, f Filter) iter.Seq2[*Message, error]
+
+	// Journal yields the journal's entries in their order.
+	Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, error]
+
+	// Contexts yields the contexts whose name begins with prefix, the one
+	// that was appended to last first.
+	Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error]
+
+	// Size is how many bytes of JSON a context's messages hold. It reads them
+	// all.
+	Size(ctx context.Context, context string) (int64, error)
+
+	Close() error
+}
+
+// AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
+const AnySeq = -1
+
+// Batch is what one [Log.Append] adds to one context.
+type Batch struct {
+	Context string
+
+	// ExpectSeq is the seq at which the context must be, or [AnySeq]. 0 also
+	// stands for a context that the batch creates.
+	ExpectSeq int64
+
+	// Create makes the context if it is absent. It does nothing to one that
+	// exists.
+	Create *Origin
+
+	// Messages get their context and seq from the log, and the present time
+	// where they have no date.
+	Messages []Message
+
+	// Journal entries get their context, n and seq from the log (the seq that
+	// the context has after the batch), and the present time where they have
+	// no date.
+	Journal []Entry
+}
+
+// Origin is where a context comes from: nowhere, or a call of another context
+// that made it for its delegate.
+type Origin struct {
+	Parent string // a context, or empty
+	Call   string // the call in it, "1.2"
+}
+
+// Appended tells where a batch went: the context's newest seq and the
+// journal's newest position after it. Date is that of messages and entries
+// that had none.
+type Appended struct {
+	Seq  int64
+	N    int64
+	Date time.Time
+}
+
+// Entry is one event of the journal. The store keeps entries beside the
+// messages and in the same transactions, and knows nothing of what they mean.
+type Entry struct {
+	N       int64 // position in the journal of all contexts, growing
+	Context string
+	Seq     int64 // the context's newest message when it was written
+	Date    time.Time
+	Call    string // the call that it is about, "1.2", or empty
+	Event   string // what happened, a word
+	Data    json.RawMessage
+}
+
+// Query asks for what bears on a path.
+type Query struct {
+	Context  string
+	Path     Path
+	Instance string
+	At       int64 // the newest seq that counts; 0 for all
+}
+
+// Filter picks messages of a context. Its zero fields pick all.
+type Filter struct {
+	Context string
+	After   int64 // only messages after this seq
+	At      int64 // only messages up to this seq
+	Type    Type
+	Kind    string
+	Path    Path      // only messages that touch it, in any instance
+	Since   time.Time // only messages of this date or later
+	Schema  bool      // only messages that declare a schema
+	Newest  bool      // newest first
+}
+
+// JournalFilter picks journal entries. Its zero fields pick all.
+type JournalFilter struct {
+	Context string // empty for all contexts
+	After   int64  // only entries after this position
+	Event   string
+	Call    string
+	Newest  bool // newest first
+}
+
+// ContextInfo describes one context.
+type ContextInfo struct {
+	Context  string
+	Origin   Origin
+	Messages int64 // how many there are, and so the newest seq
+	Created  time.Time
+	Updated  time.Time // of the last append
+}
+
+// Errors that callers branch on.
+var (
+	// ErrNoContext: there is no context of that name.
+	ErrNoContext = errors.New("no such context")
+	// ErrClosed: the log has been closed.
+	ErrClosed = errors.New("the log is closed")
+)
+
+// ConflictError is an append that expected the context at another seq:
+// somebody else has appended in between. Read again, check again, try again.
+type ConflictError struct {
+	Context          string
+	Expected, Actual int64
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
+}
+
+// HeadOrZero is [Log.Head], and 0 for a context that does not exist.
+func HeadOrZero(ctx context.Context, log Log, name string) (int64, error) {
+	seq, err := log.Head(ctx, name)
+	if errors.Is(err, ErrNoContext) {
+		return 0, nil
+	}
+	return seq, err
+}

@@ -1,0 +1,377 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Memory is a [Log] in memory, for tests and for programs that want no file.
+// Nothing survives it. Its Append is durable in no other sense than that later
+// reads see it.
+type Memory struct {
+	mu       sync.RWMutex
+	closed   bool
+	contexts map[string]*memoryContext
+	journal  []Entry
+	appends  int64 // how many there have been, to tell which context came last
+}
+
+var _ Log = (*Memory)(nil)
+
+// memoryContext is one context. Its slices only ever grow, so that a reader
+// may go on with the header that it took under the lock.
+type memoryContext struct {
+	info     ContextInfo
+	last     int64 // the number of its last append
+	messages []*Message
+	rare     []*Message // those that hold a schema or are no data: few, and often asked for
+	journal  []int64    // positions of its entries
+	writes   map[string]*writeNode
+}
+
+// NewMemory gives an empty log.
+func NewMemory() *Memory { return &Memory{contexts: map[string]*memoryContext{}} }
+
+// Append implements [Log]. The values that the messages hold become the log's
+// and must not be changed afterwards.
+func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
+	if err := ctx.Err(); err != nil {
+		return Appended{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	c, err := l.target(b, now)
+	if err != nil {
+		return Appended{}, err
+	}
+	l.contexts[b.Context] = c
+	l.appends++
+	c.last, c.info.Updated = l.appends, now
+
+	messages := slices.Clone(b.Messages)
+	for i := range messages {
+		m := &messages[i]
+		m.Context, m.Seq, m.Date = b.Context, int64(len(c.messages))+1, dateOr(m.Date, now)
+		c.add(m)
+	}
+	seq := int64(len(c.messages))
+	for _, e := range b.Journal {
+		e.N, e.Context, e.Seq, e.Date = int64(len(l.journal))+1, b.Context, seq, dateOr(e.Date, now)
+		l.journal = append(l.journal, e)
+		c.journal = append(c.journal, e.N)
+	}
+	return Appended{Seq: seq, N: int64(len(l.journal)), Date: now}, nil
+}
+
+// target is the context that a batch goes to; a new one is not yet in the log.
+func (l *Memory) target(b Batch, now time.Time) (*memoryContext, error) {
+	if l.closed {
+		return nil, ErrClosed
+	}
+	c := l.contexts[b.Context]
+	if c == nil && b.Create == nil {
+		return nil, fmt.Errorf("%w: %s", ErrNoContext, b.Context)
+	}
+	if c == nil {
+		c = &memoryContext{
+			info:   ContextInfo{Context: b.Context, Origin: *b.Create, Created: now},
+			writes: map[string]*writeNode{},
+		}
+	}
+	if head := int64(len(c.messages)); b.ExpectSeq != AnySeq && b.ExpectSeq != head {
+		return nil, &ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
+	}
+	return c, nil
+}
+
+func (c *memoryContext) add(m *Message) {
+	c.messages = append(c.messages, m)
+	if m.Type != TypeData || m.Schema != nil {
+		c.rare = append(c.rare, m)
+	}
+	op, ok := m.Op()
+	if !ok {
+		return
+	}
+	root := c.writes[m.Instance]
+	if root == nil {
+		root = &writeNode{}
+		c.writes[m.Instance] = root
+	}
+	if op.Method != Merge {
+		root.add(op.Path, m.Seq)
+		return
+	}
+	for _, path := range op.Touches() {
+		root.add(path, m.Seq)
+	}
+}
+
+func dateOr(date, otherwise time.Time) time.Time {
+	if date.IsZero() {
+		return otherwise
+	}
+	return date.UTC().Truncate(time.Millisecond)
+}
+
+// find gives a context, nil if there is none. The caller holds the lock.
+func (l *Memory) find(name string) (*memoryContext, error) {
+	if l.closed {
+		return nil, ErrClosed
+	}
+	return l.contexts[name], nil
+}
+
+// Head implements [Log].
+func (l *Memory) Head(ctx context.Context, name string) (int64, error) {
+	messages, err := l.all(ctx, name)
+	return int64(len(messages)), err
+}
+
+func (l *Memory) all(ctx context.Context, name string) ([]*Message, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(name)
+	if err == nil && c == nil {
+		err = fmt.Errorf("%w: %s", ErrNoContext, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.messages, nil
+}
+
+// Size implements [Log]: the bytes of data, schemas and calls.
+func (l *Memory) Size(ctx context.Context, name string) (int64, error) {
+	messages, err := l.all(ctx, name)
+	size := 0
+	for _, m := range messages {
+		if m.HasData {
+			size += len(EncodeJSON(m.Data))
+		}
+		if m.Schema != nil {
+			size += len(EncodeJSON(m.Schema))
+		}
+		if m.Producer != nil {
+			size += len(EncodeJSON(m.Producer))
+		}
+	}
+	return int64(size), err
+}
+
+// Touching implements [Log]. No lock is held while the loop's body runs, so it
+// may append.
+func (l *Memory) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
+	return func(yield func(Op, error) bool) {
+		// Most readers stop at the first operation or take them all: small
+		// portions first, each found anew below the one before.
+		for portion := 2; ; portion *= 4 {
+			messages, err := l.newest(q, portion)
+			for _, m := range messages {
+				if err = ctx.Err(); err != nil {
+					break
+				}
+				op, _ := m.Op()
+				if !yield(op, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Op{}, err)
+				return
+			}
+			if len(messages) < portion {
+				return
+			}
+			if q.At = messages[len(messages)-1].Seq - 1; q.At == 0 {
+				return
+			}
+		}
+	}
+}
+
+// newest finds the newest few messages that touch a path.
+func (l *Memory) newest(q Query, few int) ([]*Message, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(q.Context)
+	if c == nil || err != nil || c.writes[q.Instance] == nil {
+		return nil, err
+	}
+	if head := int64(len(c.messages)); q.At == 0 || q.At > head {
+		q.At = head
+	}
+	search := newWriteSearch(c.writes[q.Instance], q.Path, q.At)
+	var found []*Message
+	for len(found) < few {
+		seq, ok := search.next()
+		if !ok {
+			break
+		}
+		found = append(found, c.messages[seq-1])
+	}
+	return found, nil
+}
+
+// Messages implements [Log].
+func (l *Memory) Messages(ctx context.Context, f Filter) iter.Seq2[*Message, error] {
+	return func(yield func(*Message, error) bool) {
+		messages, err := l.candidates(f)
+		for i := range messages {
+			m := messages[i]
+			if f.Newest {
+				m = messages[len(messages)-1-i]
+			}
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if f.picks(m) && !yield(m, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// candidates are the messages among which those that the filter picks are.
+func (l *Memory) candidates(f Filter) ([]*Message, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(f.Context)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	switch {
+	case !f.Path.IsZero():
+		return c.touching(f.Path), nil
+	case f.Schema || f.Type != "" && f.Type != TypeData:
+		return c.rare, nil
+	}
+	from, to := max(f.After, 0), int64(len(c.messages))
+	if f.At > 0 {
+		to = min(to, f.At)
+	}
+	return c.messages[min(from, to):to], nil
+}
+
+// touching gathers what touches a path in any instance, oldest first.
+func (c *memoryContext) touching(path Path) []*Message {
+	var found []*Message
+	for _, root := range c.writes {
+		search := newWriteSearch(root, path, int64(len(c.messages)))
+		for seq, ok := search.next(); ok; seq, ok = search.next() {
+			found = append(found, c.messages[seq-1])
+		}
+	}
+	slices.SortFunc(found, func(a, b *Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	return found
+}
+
+// picks tests everything but the path.
+func (f *Filter) picks(m *Message) bool {
+	return m.Seq > f.After && (f.At == 0 || m.Seq <= f.At) &&
+		(f.Type == "" || m.Type == f.Type) && (f.Kind == "" || m.Kind == f.Kind) &&
+		(f.Since.IsZero() || !m.Date.Before(f.Since)) && (!f.Schema || m.Schema != nil)
+}
+
+// Journal implements [Log].
+func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		entries, positions, err := l.entries(f.Context)
+		count := len(entries)
+		if f.Context != "" {
+			count = len(positions)
+		}
+		for i := range count {
+			if f.Newest {
+				i = count - 1 - i
+			}
+			if f.Context != "" {
+				i = int(positions[i] - 1)
+			}
+			e := entries[i]
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if e.N > f.After && (f.Event == "" || e.Event == f.Event) && (f.Call == "" || e.Call == f.Call) && !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Entry{}, err)
+		}
+	}
+}
+
+// entries gives the whole journal, and which of it are a context's.
+func (l *Memory) entries(name string) (all []Entry, positions []int64, err error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c != nil {
+		positions = c.journal
+	}
+	return l.journal, positions, nil
+}
+
+// Contexts implements [Log].
+func (l *Memory) Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error] {
+	return func(yield func(ContextInfo, error) bool) {
+		infos, err := l.infos(prefix)
+		for _, info := range infos {
+			if err = ctx.Err(); err != nil {
+				break
+			}
+			if !yield(info, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(ContextInfo{}, err)
+		}
+	}
+}
+
+func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	var found []*memoryContext
+	for name, c := range l.contexts {
+		if strings.HasPrefix(name, prefix) {
+			found = append(found, c)
+		}
+	}
+	slices.SortFunc(found, func(a, b *memoryContext) int { return cmp.Compare(b.last, a.last) })
+	infos := make([]ContextInfo, len(found))
+	for i, c := range found {
+		infos[i] = c.info
+		infos[i].Messages = int64(len(c.messages))
+	}
+	return infos, nil
+}
+
+// Close implements [Log]. What had been appended is gone.
+func (l *Memory) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.contexts, l.journal = true, nil, nil
+	return nil
+}

@@ -1,0 +1,511 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Type is what a message is, in its canonical form (protocol §1).
+type Type string
+
+// The types of canonical messages. What is given as a state, input or meta
+// message is data of that kind.
+const (
+	TypeData   Type = "data"   // data of a kind, a schema for it, or both
+	TypeTool   Type = "tool"   // tool definitions by name
+	TypePlan   Type = "plan"   // a list of calls
+	TypeSystem Type = "system" // prose for a model
+	TypeText   Type = "text"   // prose for a model
+)
+
+// Method is how a call's write joins what was there before (protocol §3).
+type Method string
+
+// The methods. The zero Method means [Set] where a call wrote the message.
+const (
+	Set    Method = "set"
+	Merge  Method = "merge"
+	Assign Method = "assign"
+	Push   Method = "push"
+	Concat Method = "concat"
+)
+
+// Methods lists the methods in the order in which they are documented.
+var Methods = []Method{Set, Merge, Assign, Push, Concat}
+
+// KindError is the kind whose every message replaces the one before.
+const KindError = "error"
+
+// Message is one entry of a context's log in canonical form. Messages that the
+// store hands out are shared and must not be changed.
+type Message struct {
+	Context string    // the context that it belongs to
+	Seq     int64     // 1, 2, 3 … without gaps in its context
+	Date    time.Time // when it was appended, UTC, milliseconds
+	Type    Type
+
+	Kind     string // of a data message, else empty
+	Instance string // empty for a global message
+
+	// Data is the message's content: for data, a value of the whole kind; for
+	// a tool, plan, system or text message, its definitions, calls or prose.
+	// HasData tells a null from a message that only declares a schema.
+	Data    any
+	HasData bool
+
+	Schema      any    // the JSON Schema that it declares for its kind, or nil
+	Description string // of a data message
+	Mode        string // of a plan: eager, lazy, or empty for eager
+
+	// Producer is the call that wrote the message, as issued; nil where nobody
+	// did. The rest is set only with it.
+	Producer any
+	Call     string // the call's place in its context, "1.2"
+	Path     Path   // where it wrote
+	Method   Method // only if the call gave one
+	Written  string // when the call wrote it, RFC 3339
+}
+
+// Op is a message as the one operation that it is (protocol §3): a value that
+// joins a kind's value at a path by a method.
+type Op struct {
+	Seq      int64
+	Instance string
+	Path     Path
+	Method   Method
+	Value    any
+}
+
+// Op gives the operation that the message stands for; ok is false for one that
+// holds no value of a kind.
+func (m *Message) Op() (op Op, ok bool) {
+	if m.Type != TypeData || !m.HasData {
+		return Op{}, false
+	}
+	op = Op{Seq: m.Seq, Instance: m.Instance, Path: KindPath(m.Kind), Method: Merge, Value: m.Data}
+	switch {
+	case m.Kind == KindError:
+		op.Method = Set
+	case m.Producer != nil:
+		op.Path, op.Method = m.Path, m.Method
+		if op.Method == "" {
+			op.Method = Set
+		}
+		op.Value, ok = Dig(m.Data, m.Path)
+		return op, ok
+	}
+	return op, true
+}
+
+// maxLeaves is how many rows one merged message may take in an index of
+// writes before it takes one row at its root instead.
+const maxLeaves = 256
+
+// Touches lists the paths under which an index must hold the operation, so
+// that whoever asks for a path finds it among the entries at, above and below
+// that path: the leaves of a merge, the path itself for every other method.
+func (op Op) Touches() []Path {
+	if op.Method != Merge {
+		return []Path{op.Path}
+	}
+	leaves := appendLeaves(nil, op.Path, op.Value)
+	if len(leaves) > maxLeaves {
+		return []Path{op.Path}
+	}
+	slices.SortFunc(leaves, func(a, b Path) int { return strings.Compare(a.text, b.text) })
+	return leaves
+}
+
+func appendLeaves(leaves []Path, at Path, v any) []Path {
+	object, ok := v.(map[string]any)
+	if !ok || len(object) == 0 {
+		return append(leaves, at)
+	}
+	for key, e := range object {
+		if leaves = appendLeaves(leaves, at.Child(key), e); len(leaves) > maxLeaves {
+			return leaves
+		}
+	}
+	return leaves
+}
+
+// ParseMessages reads a JSON message, a JSON array of them, or one after the
+// other (NDJSON). An error names the message by its number and changes
+// nothing.
+func ParseMessages(text []byte) ([]Message, error) {
+	raws, err := splitJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]Message, 0, len(raws))
+	for i, raw := range raws {
+		m, err := parseRaw(raw)
+		if err != nil {
+			if len(raws) == 1 {
+				return nil, fmt.Errorf("message: %w", err)
+			}
+			return nil, fmt.Errorf("message %d: %w", i+1, err)
+		}
+		messages = append(messages, m)
+	}
+	return messages, nil
+}
+
+func parseRaw(raw []byte) (Message, error) {
+	v, err := DecodeJSON(raw)
+	if err != nil {
+		return Message{}, err
+	}
+	return ParseMessage(v)
+}
+
+func splitJSON(text []byte) ([]json.RawMessage, error) {
+	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' {
+		var raws []json.RawMessage
+		if err := json.Unmarshal(trimmed, &raws); err != nil {
+			return nil, jsonError(trimmed, err)
+		}
+		return raws, nil
+	}
+	var raws []json.RawMessage
+	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+		var raw json.RawMessage
+		switch err := d.Decode(&raw); {
+		case err == nil:
+			raws = append(raws, raw)
+		case err == io.EOF && len(raws) > 0:
+			return raws, nil
+		default:
+			return nil, jsonError(text, err)
+		}
+	}
+}
+
+// ParseMessage brings one decoded message of any accepted shape into canonical
+// form (the table of protocol §1).
+func ParseMessage(v any) (Message, error) {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return Message{}, fmt.Errorf("expected an object with a type, found %s", article(TypeName(v)))
+	}
+	typ, ok := given["type"].(string)
+	if !ok {
+		return Message{}, errors.New(`no "type" (one of ` + typeNames + `)`)
+	}
+	p := parser{given: given}
+	m := Message{Type: Type(typ)}
+	switch typ {
+	case "data":
+		p.data(&m)
+	case "state", "input":
+		p.inline(&m, typ)
+	case "meta":
+		m.Type, m.Kind = TypeData, "meta"
+		p.content(&m, "meta")
+	case "tool":
+		p.content(&m, "tool")
+		p.check(m.Data, "tool", "object")
+	case "plan":
+		p.content(&m, "plan")
+		p.check(m.Data, "plan", "array")
+		m.Mode = p.text("mode")
+		if m.Mode != "" && m.Mode != "eager" && m.Mode != "lazy" {
+			p.fail(`"mode" must be "eager" or "lazy", not %q`, m.Mode)
+		}
+	case "system":
+		p.content(&m, "message")
+		p.check(m.Data, "message", "string")
+	case "text":
+		p.content(&m, "text")
+		p.check(m.Data, "text", "string")
+	default:
+		return Message{}, fmt.Errorf("unknown type %q (one of %s)", typ, typeNames)
+	}
+	p.envelope(&m)
+	if p.err != nil {
+		return Message{}, fmt.Errorf("type %q: %w", typ, p.err)
+	}
+	return m, nil
+}
+
+const typeNames = "data, state, input, tool, plan, system, text, meta"
+
+// parser takes the fields of one message, remembers which it has taken, and
+// keeps the first thing that is wrong.
+type parser struct {
+	given   map[string]any
+	taken   []string
+	unnamed bool // every plain field is data: there are no names of our own
+	err     error
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (p *parser) take(field string) (any, bool) {
+	p.taken = append(p.taken, field)
+	v, ok := p.given[field]
+	return v, ok
+}
+
+func (p *parser) text(field string) string {
+	v, ok := p.take(field)
+	s, isString := v.(string)
+	if ok && !isString {
+		p.fail("%q must be a string, not %s", field, article(TypeName(v)))
+	}
+	return s
+}
+
+func (p *parser) check(v any, field, want string) {
+	if got := TypeName(v); got != want {
+		p.fail("%q must be %s, not %s", field, article(want), article(got))
+	}
+}
+
+func (p *parser) content(m *Message, field string) {
+	if m.Data, m.HasData = p.take(field); !m.HasData {
+		p.fail("it has no %q", field)
+	}
+}
+
+func (p *parser) schema(m *Message) {
+	v, ok := p.take("schema")
+	if !ok {
+		return
+	}
+	if _, isBool := v.(bool); !isBool {
+		p.check(v, "schema", "object")
+	}
+	m.Schema = v
+}
+
+// data is {"type":"data", …}, and all that log --json prints of one.
+func (p *parser) data(m *Message) {
+	m.Kind = "data"
+	if _, ok := p.given["kind"]; ok {
+		m.Kind = p.text("kind")
+		if !ValidKind(m.Kind) {
+			p.fail("bad kind %q: a kind is letters, digits and _", m.Kind)
+		}
+	}
+	m.Data, m.HasData = p.take("data")
+	p.schema(m)
+	m.Description = p.text("description")
+	if !m.HasData && m.Schema == nil {
+		p.fail(`it has neither "data" nor "schema"`)
+	}
+}
+
+// inline is {"type":"state", …}: the value stands under the type's own name,
+// or its fields stand beside the type.
+func (p *parser) inline(m *Message, kind string) {
+	m.Type, m.Kind, p.unnamed = TypeData, kind, true
+	p.schema(m)
+	m.Description = p.text("description")
+	fields := map[string]any{}
+	for field, v := range p.given {
+		if !strings.HasPrefix(field, "_") && field != "type" && field != "schema" && field != "description" {
+			fields[field] = v
+			p.taken = append(p.taken, field)
+		}
+	}
+	switch whole, ok := fields[kind]; {
+	case ok && len(fields) == 1:
+		m.Data, m.HasData = whole, true
+	case len(fields) > 0:
+		m.Data, m.HasData = fields, true
+	case m.Schema == nil:
+		p.fail("it holds no fields, no %q and no \"schema\"", kind)
+	}
+}
+
+// envelope takes what any message may carry, and refuses what is left over.
+func (p *parser) envelope(m *Message) {
+	m.Instance = p.text("_instance")
+	if _, ok := p.given["_instance"]; ok && m.Instance == "" {
+		p.fail(`"_instance" is empty: leave it out for a global message`)
+	}
+	p.producer(m)
+	p.take("type")
+	if !p.unnamed {
+		p.logged(m)
+	}
+	var unknown []string
+	for field := range p.given {
+		if !slices.Contains(p.taken, field) {
+			unknown = append(unknown, fmt.Sprintf("%q", field))
+		}
+	}
+	if sort.Strings(unknown); len(unknown) > 0 {
+		p.fail("unknown field %s", strings.Join(unknown, ", "))
+	}
+	if (m.Instance != "" || m.Producer != nil) && m.Type != TypeData {
+		p.fail("only data has an instance or a call that wrote it")
+	}
+}
+
+// logged takes what the log adds to a message when it prints it. Of that only
+// the date is kept: the rest is assigned anew.
+func (p *parser) logged(m *Message) {
+	p.take("seq")
+	p.take("context")
+	p.take("call")
+	if date := p.text("date"); date != "" {
+		t, err := time.Parse(time.RFC3339, date)
+		if err != nil {
+			p.fail(`"date" is not an RFC 3339 time: %q`, date)
+		}
+		m.Date = t.UTC()
+	}
+}
+
+func (p *parser) producer(m *Message) {
+	call, written := p.take("_call")
+	method := Method(p.text("_outputMethod"))
+	m.Written = p.text("_date")
+	path := ""
+	if !p.unnamed {
+		path = p.text("path")
+	}
+	if !written {
+		if method != "" || path != "" {
+			p.fail(`"_outputMethod" and "path" are for messages that a call wrote: there is no "_call"`)
+		}
+		return
+	}
+	p.check(call, "_call", "object")
+	if m.Written != "" {
+		if _, err := time.Parse(time.RFC3339, m.Written); err != nil {
+			p.fail(`"_date" is not an RFC 3339 time: %q`, m.Written)
+		}
+	}
+	m.Producer, m.Method = call, method
+	if method != "" && !slices.Contains(Methods, method) {
+		p.fail(`unknown "_outputMethod" %q (one of set, merge, assign, push, concat)`, method)
+	}
+	if !m.HasData {
+		p.fail("a call wrote it, but it holds no data")
+	}
+	if p.err == nil {
+		m.Path, p.err = writtenPath(m, path)
+	}
+}
+
+// writtenPath is where the message's call wrote: the path that the message
+// names, else the one path of its call's output path that exists in its data.
+func writtenPath(m *Message, text string) (Path, error) {
+	var candidates []Path
+	if text != "" {
+		path, err := ParsePath(text)
+		if err != nil {
+			return Path{}, err
+		}
+		candidates = []Path{path}
+	} else {
+		output, _ := m.Producer.(map[string]any)["_outputPath"].(string)
+		candidates = scanPaths(output)
+	}
+	var found []Path
+	for _, path := range candidates {
+		if _, ok := Dig(m.Data, path); ok && path.Kind() == m.Kind && !slices.Contains(found, path) {
+			found = append(found, path)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	where := "the call's _outputPath"
+	if text != "" {
+		where = "its path " + text
+	}
+	return Path{}, fmt.Errorf("can't tell where its call wrote: %s names %d paths that exist in its data of kind %q, not one", where, len(found), m.Kind)
+}
+
+// scanPaths finds the paths in the text of an output path, whatever stands
+// between them.
+func scanPaths(text string) []Path {
+	var paths []Path
+	for {
+		i := strings.Index(text, Dagger)
+		if i < 0 {
+			return paths
+		}
+		path, n, err := ScanPath(text[i:])
+		if err != nil {
+			n = len(Dagger)
+		} else {
+			paths = append(paths, path)
+		}
+		text = text[i+n:]
+	}
+}
+
+func article(noun string) string {
+	if noun == "null" {
+		return noun
+	}
+	if strings.ContainsRune("aeiou", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+// FormatDate is how dates are written everywhere: RFC 3339, UTC, milliseconds.
+func FormatDate(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// MarshalJSON writes the message as log --json prints it; [ParseMessage] takes
+// it back.
+func (m *Message) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	field := func(name string, v any) {
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", name, EncodeJSON(v))
+	}
+	text := func(name, v string) {
+		if v != "" {
+			field(name, v)
+		}
+	}
+	field("seq", m.Seq)
+	text("context", m.Context)
+	field("date", FormatDate(m.Date))
+	field("type", string(m.Type))
+	text("kind", m.Kind)
+	text("_instance", m.Instance)
+	text("path", m.Path.String())
+	if m.HasData {
+		field(contentField(m.Type), m.Data)
+	}
+	if m.Schema != nil {
+		field("schema", m.Schema)
+	}
+	text("description", m.Description)
+	text("mode", m.Mode)
+	if m.Producer != nil {
+		field("_call", m.Producer)
+	}
+	text("_date", m.Written)
+	text("_outputMethod", string(m.Method))
+	text("call", m.Call)
+	return append(append([]byte{'{'}, b.Bytes()...), '}'), nil
+}
+
+func contentField(t Type) string {
+	if t == TypeSystem {
+		return "message"
+	}
+	return string(t)
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// Values are JSON as Go has it: nil, bool, string, [json.Number], []any and
+// map[string]any. Numbers keep their text, so that no digit is ever lost.
+// Values that the store hands out are shared and must not be changed.
+
+// MaxDepth bounds the nesting of a message's data.
+const MaxDepth = 256
+
+// DecodeJSON reads exactly one JSON value. Invalid UTF-8 and nesting beyond
+// [MaxDepth] are refused.
+func DecodeJSON(text []byte) (any, error) {
+	if !utf8.Valid(text) {
+		return nil, errors.New("not valid UTF-8")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, jsonError(text, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("more text after the JSON value, at %s", position(text, d.InputOffset()))
+	}
+	if depth(v) > MaxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	return v, nil
+}
+
+// jsonError rewrites encoding/json's errors for people: a line and a column
+// in place of an offset.
+func jsonError(text []byte, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: %s, at %s", syntax, position(text, syntax.Offset-1))
+	case err == io.EOF:
+		return errors.New("not JSON: empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("not JSON: it ends too early")
+	}
+	return fmt.Errorf("not JSON: %w", err)
+}
+
+func position(text []byte, offset int64) string {
+	before := text[:max(0, min(int(offset), len(text)))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d column %d", line, column)
+}
+
+func depth(v any) int {
+	deepest := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			deepest = max(deepest, depth(e))
+		}
+	case []any:
+		for _, e := range v {
+			deepest = max(deepest, depth(e))
+		}
+	default:
+		return 0
+	}
+	return deepest + 1
+}
+
+// EncodeJSON writes a value on one line: keys sorted, numbers as they came,
+// <, > and & as themselves. The value must be one that JSON has.
+func EncodeJSON(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("store: not a JSON value: %v", err))
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// TypeName is what JSON calls the type of a value, for errors.
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "number"
+}
+
+// dig follows segments into a value. It reports false where a key or an index
+// is not there.
+func dig(v any, segments []string) (any, bool) {
+	for _, s := range segments {
+		switch c := v.(type) {
+		case map[string]any:
+			e, ok := c[s]
+			if !ok {
+				return nil, false
+			}
+			v = e
+		case []any:
+			i, ok := index(s)
+			if !ok || i >= len(c) {
+				return nil, false
+			}
+			v = c[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// Dig is the value at path in data, the whole value of the path's kind.
+func Dig(data any, path Path) (any, bool) { return dig(data, path.Segments()) }
+
+// Wrap is the smallest value of the path's kind that holds v at path.
+func Wrap(path Path, v any) any {
+	segments := path.Segments()
+	for i := len(segments) - 1; i >= 0; i-- {
+		v = map[string]any{segments[i]: v}
+	}
+	return v
+}

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"iter"
+	"slices"
+)
+
+// View is a context as its one writer sees it: what the log held when the view
+// was opened, what has been committed since, and on top what is staged for the
+// next append. The first is read from the log, the rest from memory, so a
+// runner that writes a value and reads it again asks no database.
+//
+// A View belongs to one goroutine.
+type View struct {
+	log       Log
+	context   string
+	base      int64 // the log is asked for what is up to here
+	committed layer
+	staged    layer
+	schemas   map[string]any // of the log and the committed layer, by kind; nil for none
+}
+
+var _ Reader = (*View)(nil)
+
+// layer is messages that follow each other, with an index of their writes.
+type layer struct {
+	after    int64 // the seq before the first
+	messages []Message
+	writes   map[string]*writeNode
+}
+
+func (l *layer) seq() int64 { return l.after + int64(len(l.messages)) }
+
+func (l *layer) add(m Message) {
+	m.Seq = l.seq() + 1
+	l.messages = append(l.messages, m)
+	op, ok := m.Op()
+	if !ok {
+		return
+	}
+	if l.writes == nil {
+		l.writes = map[string]*writeNode{}
+	}
+	root := l.writes[m.Instance]
+	if root == nil {
+		root = &writeNode{}
+		l.writes[m.Instance] = root
+	}
+	for _, path := range op.Touches() {
+		root.add(path, m.Seq)
+	}
+}
+
+// touching yields what touches a path, newest first; false if the consumer has
+// had enough.
+func (l *layer) touching(q Query, yield func(Op, error) bool) bool {
+	root := l.writes[q.Instance]
+	if root == nil {
+		return true
+	}
+	at := l.seq()
+	if q.At > 0 {
+		at = min(at, q.At)
+	}
+	search := newWriteSearch(root, q.Path, at)
+	for seq, ok := search.next(); ok; seq, ok = search.next() {
+		op, _ := l.messages[seq-l.after-1].Op()
+		if !yield(op, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// OpenView gives a view of a context as it is now. One that does not exist yet
+// is empty.
+func OpenView(ctx context.Context, log Log, name string) (*View, error) {
+	seq, err := HeadOrZero(ctx, log, name)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{log: log, context: name, base: seq, schemas: map[string]any{}}
+	v.committed.after, v.staged.after = seq, seq
+	return v, nil
+}
+
+// Seq is the seq of the newest message that the view holds, staged ones among
+// them.
+func (v *View) Seq() int64 { return v.staged.seq() }
+
+// Committed is the seq up to which the view holds what the log does.
+func (v *View) Committed() int64 { return v.committed.seq() }
+
+// Stage lays messages on top, with the seqs that they will have.
+func (v *View) Stage(messages ...Message) {
+	for _, m := range messages {
+		v.staged.add(m)
+	}
+}
+
+// Staged gives the messages that are staged, for the append.
+func (v *View) Staged() []Message { return v.staged.messages }
+
+// Commit takes what is staged for appended.
+func (v *View) Commit() {
+	for _, m := range v.staged.messages {
+		v.commit(m)
+	}
+	v.Drop()
+}
+
+func (v *View) commit(m Message) {
+	v.committed.add(m)
+	if m.Schema != nil {
+		v.schemas[m.Kind] = m.Schema
+	}
+}
+
+// Drop forgets what is staged.
+func (v *View) Drop() { v.staged = layer{after: v.committed.seq()} }
+
+// Refresh drops what is staged, takes in what others have appended to the
+// context since, and gives it.
+func (v *View) Refresh(ctx context.Context) ([]Message, error) {
+	first := len(v.committed.messages)
+	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, After: v.Committed()}) {
+		if err != nil {
+			return nil, err
+		}
+		v.commit(*m)
+	}
+	v.Drop()
+	return v.committed.messages[first:], nil
+}
+
+// Touching implements [Reader].
+func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
+	return func(yield func(Op, error) bool) {
+		if !v.staged.touching(q, yield) || !v.committed.touching(q, yield) || v.base == 0 {
+			return
+		}
+		q.Context = v.context
+		if q.At == 0 || q.At > v.base {
+			q.At = v.base
+		}
+		for op, err := range v.log.Touching(ctx, q) {
+			if !yield(op, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Resolver answers over the view, staged messages and all.
+func (v *View) Resolver() Resolver { return Resolver{Log: v, Context: v.context} }
+
+// Schema is the newest schema that has been declared for a kind, nil if there
+// is none.
+func (v *View) Schema(ctx context.Context, kind string) (any, error) {
+	for _, m := range slices.Backward(v.staged.messages) {
+		if m.Kind == kind && m.Schema != nil {
+			return m.Schema, nil
+		}
+	}
+	if schema, ok := v.schemas[kind]; ok || v.base == 0 {
+		return schema, nil
+	}
+	v.schemas[kind] = nil
+	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		v.schemas[kind] = m.Schema
+		break
+	}
+	return v.schemas[kind], nil
+}
