@@ -1,0 +1,293 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"obelus/store"
+)
+
+// queueLength is how many appends may wait before those who append wait to
+// wait; groupLength how many of them one transaction takes.
+const (
+	queueLength = 1024
+	groupLength = 1024
+)
+
+// The states of a request.
+const (
+	waiting int32 = iota
+	taken
+	cancelled
+)
+
+// request is an append on its way to the writer. Whoever appends has already
+// turned its values into JSON, so that the writer only writes.
+type request struct {
+	batch    store.Batch
+	messages []messageRow
+	state    atomic.Int32
+	done     chan struct{}
+	result   store.Appended // of the last try
+	err      error
+}
+
+// messageRow is a message as its columns from kind on, and the paths that it
+// writes.
+type messageRow struct {
+	columns []driver.Value
+	touches []store.Path
+}
+
+func newRequest(b store.Batch) *request {
+	r := &request{batch: b, messages: make([]messageRow, len(b.Messages)), done: make(chan struct{})}
+	for i := range b.Messages {
+		m := &b.Messages[i]
+		row := &r.messages[i]
+		row.columns = []driver.Value{
+			optional(m.Kind), m.Instance, optional(m.Path.String()), optional(string(m.Method)),
+			encoded(m.Data, m.HasData), encoded(m.Schema, m.Schema != nil),
+			optional(m.Description), optional(m.Mode), optional(m.Call),
+			encoded(m.Producer, m.Producer != nil), optional(m.Written),
+		}
+		if op, ok := m.Op(); ok {
+			row.touches = op.Touches()
+		}
+	}
+	return r
+}
+
+func encoded(v any, has bool) driver.Value {
+	if !has {
+		return nil
+	}
+	return string(store.EncodeJSON(v))
+}
+
+const (
+	selectEnds = `SELECT EXISTS (SELECT 1 FROM contexts WHERE context = ?1),
+		(SELECT max(seq) FROM messages WHERE context = ?1), (SELECT max(n) FROM journal)`
+	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated) VALUES (?1, ?2, ?3, ?4, ?5)`
+	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
+	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
+		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertWrite   = `INSERT INTO writes (context, path, instance, seq) VALUES (?, ?, ?, ?)`
+	insertJournal = `INSERT INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
+)
+
+// writer owns the one connection that writes.
+type writer struct {
+	*conn
+	timeout time.Duration
+	commits *atomic.Int64
+	last    time.Time // of the last append, so that the next is later
+	values  []driver.Value
+}
+
+func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
+	c, err := openForWriting(path, "rw", o)
+	if err != nil {
+		return nil, err
+	}
+	for _, pragma := range append([]string{"PRAGMA busy_timeout = 0"}, o.pragmas...) {
+		if err := c.script(pragma); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits}, nil
+}
+
+// run commits what is queued, until the queue is closed and empty.
+func (w *writer) run(queue <-chan *request) {
+	group := make([]*request, 0, groupLength)
+	for r := range queue {
+		group = r.take(group[:0])
+		for more := true; more && len(group) < groupLength; {
+			select {
+			case r, more = <-queue:
+				if more {
+					group = r.take(group)
+				}
+			default:
+				more = false
+			}
+		}
+		if len(group) > 0 {
+			w.settle(group)
+		}
+		clear(group)
+	}
+}
+
+// take adds the request to a group, unless nobody wants it any more.
+func (r *request) take(group []*request) []*request {
+	if r.state.CompareAndSwap(waiting, taken) {
+		return append(group, r)
+	}
+	return group
+}
+
+// settle commits a group, and each of it alone if that fails: one append that
+// can't be written must not take the others with it.
+func (w *writer) settle(group []*request) {
+	err := w.commit(group)
+	if err != nil && len(group) > 1 && !isBusy(err) {
+		for i, r := range group {
+			if err := w.commit(group[i : i+1]); err != nil {
+				r.err = err
+			}
+		}
+		err = nil
+	}
+	for _, r := range group {
+		if err != nil {
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+// commit writes a group in one transaction. Its error is that of the whole;
+// what is wrong with one append alone is in its err.
+func (w *writer) commit(group []*request) error {
+	if err := patiently(w.timeout, func() error { return w.exec("BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	err := w.write(group)
+	if err == nil {
+		err = w.exec("COMMIT")
+	}
+	if err != nil {
+		return errors.Join(err, w.rollback())
+	}
+	w.commits.Add(1)
+	return nil
+}
+
+func (w *writer) write(group []*request) error {
+	t := transaction{writer: w, contexts: map[string]*ends{}}
+	for _, r := range group {
+		r.result, r.err = store.Appended{}, nil
+		if err := t.append(r); err != nil {
+			return err
+		}
+	}
+	for name, c := range t.contexts {
+		if c.updated == "" {
+			continue
+		}
+		if err := w.exec(updateContext, name, c.updated); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// transaction knows how far the log has come within it.
+type transaction struct {
+	*writer
+	contexts map[string]*ends
+	n        int64 // the journal's newest position
+}
+
+// ends is where a context's log ends.
+type ends struct {
+	exists  bool
+	seq     int64
+	updated string // if the transaction appended to it
+}
+
+func (t *transaction) ends(name string) (*ends, error) {
+	if c := t.contexts[name]; c != nil {
+		return c, nil
+	}
+	row, err := t.one(context.Background(), selectEnds, name)
+	if err != nil {
+		return nil, err
+	}
+	c := &ends{exists: integer(row[0]) == 1, seq: integer(row[1])}
+	if len(t.contexts) == 0 {
+		t.n = integer(row[2])
+	}
+	t.contexts[name] = c
+	return c, nil
+}
+
+func (t *transaction) append(r *request) error {
+	b := &r.batch
+	c, err := t.ends(b.Context)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !c.exists && b.Create == nil:
+		r.err = fmt.Errorf("%w: %s", store.ErrNoContext, b.Context)
+		return nil
+	case b.ExpectSeq != store.AnySeq && b.ExpectSeq != c.seq:
+		r.err = &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
+		return nil
+	}
+	now := t.now()
+	date := now.Truncate(time.Millisecond)
+	c.updated = now.Format(microseconds)
+	if !c.exists {
+		if err := t.exec(insertContext, b.Context, optional(b.Create.Parent), optional(b.Create.Call), store.FormatDate(date), c.updated); err != nil {
+			return err
+		}
+		c.exists = true
+	}
+	if err := t.insert(r, c, store.FormatDate(date)); err != nil {
+		return err
+	}
+	r.result = store.Appended{Seq: c.seq, N: t.n, Date: date}
+	return nil
+}
+
+const microseconds = "2006-01-02T15:04:05.000000Z"
+
+// now is later than at every append before, so that the contexts have an
+// order.
+func (w *writer) now() time.Time {
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	if !now.After(w.last) {
+		now = w.last.Add(time.Microsecond)
+	}
+	w.last = now
+	return now
+}
+
+func (t *transaction) insert(r *request, c *ends, date string) error {
+	b := &r.batch
+	for i := range r.messages {
+		m, row := &b.Messages[i], &r.messages[i]
+		c.seq++
+		t.values = append(t.values[:0], b.Context, c.seq, dateOr(m.Date, date), string(m.Type))
+		if err := t.exec(insertMessage, append(t.values, row.columns...)...); err != nil {
+			return err
+		}
+		for _, path := range row.touches {
+			if err := t.exec(insertWrite, b.Context, path.String(), m.Instance, c.seq); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range b.Journal {
+		e := &b.Journal[i]
+		t.n++
+		if err := t.exec(insertJournal, t.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(string(e.Data))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func dateOr(date time.Time, otherwise string) string {
+	if date.IsZero() {
+		return otherwise
+	}
+	return store.FormatDate(date)
+}

@@ -1,0 +1,209 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"obelus/store"
+)
+
+// written is a message of a call that wrote a value at a path.
+func written(path string, value any) store.Message {
+	p := store.MustParsePath(path)
+	return store.Message{
+		Type: store.TypeData, Kind: p.Kind(), Path: p, Data: store.Wrap(p, value), HasData: true,
+		Producer: map[string]any{"_tool": "t", "_outputPath": path}, Call: "1.1", Written: "2026-01-02T03:04:05.678Z",
+	}
+}
+
+func benchmarkLog(b *testing.B, name string) *Log {
+	b.Helper()
+	l, err := Open(filepath.Join(b.TempDir(), name), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	if _, err := l.Append(b.Context(), store.Batch{Context: "c", Create: &store.Origin{}}); err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func appendOne(ctx context.Context, l store.Log) error {
+	_, err := l.Append(ctx, store.Batch{
+		Context: "c", ExpectSeq: store.AnySeq,
+		Messages: []store.Message{written("†state.user.status", "active")},
+		Journal:  []store.Entry{{Call: "1.1", Event: "done"}},
+	})
+	return err
+}
+
+func BenchmarkAppend(b *testing.B) {
+	b.Run("one", func(b *testing.B) {
+		l := benchmarkLog(b, "log.db")
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := appendOne(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("group64", func(b *testing.B) {
+		l := benchmarkLog(b, "log.db")
+		b.ReportAllocs()
+		b.ResetTimer()
+		before := l.commits.Load()
+		var left atomic.Int64
+		left.Store(int64(b.N))
+		var group sync.WaitGroup
+		for range 64 {
+			group.Go(func() {
+				for left.Add(-1) >= 0 {
+					if err := appendOne(b.Context(), l); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		b.ReportMetric(float64(b.N)/float64(l.commits.Load()-before), "appends/commit")
+	})
+}
+
+// BenchmarkBareInsert is the least that an append can cost: one row, one
+// commit, nothing else.
+func BenchmarkBareInsert(b *testing.B) {
+	c, err := dial(filepath.Join(b.TempDir(), "bare.db"), "rwc", Options{Synchronous: "full"}, "PRAGMA journal_mode = WAL",
+		"CREATE TABLE messages (context TEXT, seq INTEGER, data TEXT, PRIMARY KEY (context, seq)) WITHOUT ROWID")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.close()
+	data := string(store.EncodeJSON(written("†state.user.status", "active").Data))
+	b.ReportAllocs()
+	seq := int64(0)
+	for b.Loop() {
+		seq++
+		if err := c.exec("INSERT INTO messages VALUES (?, ?, ?)", "c", seq, data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// fillLog appends messages over a hundredth as many paths, in big batches.
+func fillLog(b *testing.B, l store.Log, messages int) {
+	b.Helper()
+	paths := max(messages/100, 10)
+	for i := 0; i < messages; {
+		batch := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}}
+		for range min(10_000, messages-i) {
+			batch.Messages = append(batch.Messages, written(fmt.Sprintf("†state.item%d.value", i%paths), "some value"))
+			i++
+		}
+		if _, err := l.Append(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTouchingSet(b *testing.B) {
+	for _, size := range []int{1e2, 1e4, 1e6} {
+		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
+			l := benchmarkLog(b, "log.db")
+			fillLog(b, l, size)
+			benchmarkTouching(b, l, "†state.item7.value")
+		})
+	}
+}
+
+// BenchmarkTouchingRoot reads a whole kind that has just been set, over all
+// that was below it before.
+func BenchmarkTouchingRoot(b *testing.B) {
+	for _, size := range []int{1e2, 1e4, 1e6} {
+		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
+			l := benchmarkLog(b, "log.db")
+			fillLog(b, l, size)
+			batch := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{written("†state", "new")}}
+			if _, err := l.Append(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			benchmarkTouching(b, l, "†state")
+		})
+	}
+}
+
+func BenchmarkMemoryTouchingSet(b *testing.B) {
+	for _, size := range []int{1e2, 1e4, 1e6} {
+		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
+			l := store.NewMemory()
+			fillLog(b, l, size)
+			benchmarkTouching(b, l, "†state.item7.value")
+		})
+	}
+}
+
+func benchmarkTouching(b *testing.B, l store.Log, path string) {
+	q := store.Query{Context: "c", Path: store.MustParsePath(path)}
+	b.ReportAllocs()
+	for b.Loop() {
+		found := false
+		for _, err := range l.Touching(b.Context(), q) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			found = true
+			break
+		}
+		if !found {
+			b.Fatal("nothing touches ", path)
+		}
+	}
+}
+
+// BenchmarkTouchingPushes reads all of a thousand pushes.
+func BenchmarkTouchingPushes(b *testing.B) {
+	for _, l := range []store.Log{store.NewMemory(), benchmarkLog(b, "log.db")} {
+		b.Run(fmt.Sprintf("%T", l), func(b *testing.B) {
+			batch := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}}
+			for range 1000 {
+				m := written("†state.items", "x")
+				m.Method = store.Push
+				batch.Messages = append(batch.Messages, m)
+			}
+			if _, err := l.Append(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				n := 0
+				for _, err := range l.Touching(b.Context(), store.Query{Context: "c", Path: store.MustParsePath("†state.items")}) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+				if n != 1000 {
+					b.Fatal(n)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkMemoryAppend(b *testing.B) {
+	l := store.NewMemory()
+	if _, err := l.Append(b.Context(), store.Batch{Context: "c", Create: &store.Origin{}}); err != nil {
+		b.Fatal(err)
+	}
+	messages := []store.Message{written("†state.user.status", "active")}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := l.Append(b.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: messages}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

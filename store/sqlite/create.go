@@ -1,0 +1,158 @@
+package sqlite
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// opened lists the files that this process has open as logs. Looking at a
+// file's header opens and closes it, and closing any descriptor of a file
+// drops every POSIX lock that the process holds on it, SQLite's among them:
+// another process could then take the write-ahead log away from under the one
+// that reads it. So a file that is open here is not looked at again.
+var opened struct {
+	sync.Mutex
+	files []os.FileInfo
+}
+
+// enter makes the file if it is absent, makes sure that it is a log, and notes
+// that it is open until release is called.
+func enter(path string, o Options) (release func(), err error) {
+	opened.Lock()
+	defer opened.Unlock()
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !o.ReadOnly {
+		if err = create(path, o); err == nil {
+			info, err = os.Stat(path)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(opened.files, func(f os.FileInfo) bool { return os.SameFile(f, info) }) {
+		if err := checkHeader(path, info, o); err != nil {
+			return nil, err
+		}
+	}
+	opened.files = append(opened.files, info)
+	return func() {
+		opened.Lock()
+		defer opened.Unlock()
+		i := slices.IndexFunc(opened.files, func(f os.FileInfo) bool { return os.SameFile(f, info) })
+		opened.files = slices.Delete(opened.files, i, i+1)
+	}, nil
+}
+
+const magic = "SQLite format 3\x00"
+
+// checkHeader reads the first bytes of a file, before SQLite does anything to
+// it. An empty file is a log that has yet to be made.
+func checkHeader(path string, info os.FileInfo, o Options) error {
+	notOurs := func(what string) error {
+		return &problem{ErrNotOurs, "is not a log of obelus but " + what + ": it was left as it is; name another file"}
+	}
+	if !info.Mode().IsRegular() {
+		return notOurs("a folder or a device")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var header [100]byte
+	switch n, err := io.ReadFull(f, header[:]); {
+	case err == io.EOF && !o.ReadOnly:
+		return nil
+	case err == io.EOF:
+		return notOurs("empty")
+	case err != nil && err != io.ErrUnexpectedEOF:
+		return err
+	case n < len(magic) || string(header[:len(magic)]) != magic:
+		return notOurs("something else")
+	case n < len(header) || binary.BigEndian.Uint32(header[68:]) != applicationID:
+		return notOurs("another database")
+	}
+	list, err := ownMigrations()
+	if err != nil {
+		return err
+	}
+	return checkVersion(int(binary.BigEndian.Uint32(header[60:])), len(list))
+}
+
+// create makes a log under another name and then links it to its own, so that
+// nobody ever sees half of one; of several who do so at once, one wins.
+func create(path string, o Options) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	draft := fmt.Sprintf("%s.new-%s", path, rand.Text())
+	defer func() {
+		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+			_ = os.Remove(draft + suffix)
+		}
+	}()
+	if err := fill(draft, o); err != nil {
+		return err
+	}
+	switch err := os.Link(draft, path); {
+	case err == nil:
+		return syncFolder(folder)
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	}
+	// A file system without hard links: let SQLite's locks decide who makes it.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// fill makes the log that a new file is.
+func fill(path string, o Options) error {
+	c, err := openForWriting(path, "rwc", o)
+	if err != nil {
+		return err
+	}
+	return c.close()
+}
+
+// syncFolder makes a new name in a folder survive a power failure, where
+// folders can be synced at all.
+func syncFolder(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	_ = f.Sync()
+	return f.Close()
+}
+
+// openForWriting connects to a file, brings it up to date and turns its
+// write-ahead log on, in this order: a file that holds anything is ours.
+func openForWriting(path, mode string, o Options) (*conn, error) {
+	c, err := dial(path, mode, o)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ownMigrations()
+	if err == nil {
+		err = c.migrate(o, list)
+	}
+	if err == nil {
+		err = patiently(o.BusyTimeout, func() error { return c.script("PRAGMA journal_mode = WAL") })
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}

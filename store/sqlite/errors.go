@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/mattn/go-sqlite3"
+
+	"obelus/store"
+)
+
+// What can be wrong with a file, for errors.Is. The errors that functions give
+// name the file and say what to do.
+var (
+	// ErrLocked: another process wrote for longer than the busy timeout.
+	ErrLocked = errors.New("the log is locked by another process")
+	// ErrFull: there is no room on the disk.
+	ErrFull = errors.New("no room on the disk")
+	// ErrReadOnly: the file, or the way in which it was opened, admits no
+	// writing.
+	ErrReadOnly = errors.New("the log is read-only")
+	// ErrNotOurs: the file is something else than a log. It was not touched.
+	ErrNotOurs = errors.New("not a log of obelus")
+	// ErrNewer: a newer obelus made the file.
+	ErrNewer = errors.New("the log is of a newer version")
+	// ErrDamaged: the file is not a whole database any more.
+	ErrDamaged = errors.New("the log is damaged")
+)
+
+// fileError is an error in words for people, about one file.
+type fileError struct {
+	text  string
+	kind  error
+	cause error
+}
+
+func (e *fileError) Error() string { return e.text }
+
+func (e *fileError) Unwrap() []error { return []error{e.kind, e.cause} }
+
+// problem is something that is wrong with a file, found here and not by
+// SQLite; advice follows the file's name.
+type problem struct {
+	kind   error
+	advice string
+}
+
+func (p *problem) Error() string { return p.advice }
+
+func (p *problem) Unwrap() error { return p.kind }
+
+var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
+
+// explain turns an error of SQLite into one for people. What is about contexts
+// and not about the file stays as it is.
+func explain(path string, err error) error {
+	var conflict *store.ConflictError
+	var told *fileError
+	var ours *problem
+	var theirs sqlite3.Error
+	var system *fs.PathError
+	say := func(kind error, format string, args ...any) error {
+		return &fileError{path + " " + fmt.Sprintf(format, args...), kind, err}
+	}
+	switch {
+	case err == nil, errors.As(err, &told), errors.As(err, &conflict),
+		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrClosed),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &ours):
+		return say(ours.kind, "%s", ours.advice)
+	case errors.As(err, &system):
+		return fmt.Errorf("%s: %w", path, system.Err)
+	case !errors.As(err, &theirs):
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	switch theirs.Code {
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return say(ErrLocked, "is locked by another process that writes to it: try again when it has finished")
+	case sqlite3.ErrFull:
+		return say(ErrFull, "can't grow: no room on the disk; nothing was appended; make room and try again")
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
+		return say(ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file")
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
+		return say(ErrDamaged, "is damaged (%s): restore a copy, or save what can be read with sqlite3's .recover", theirs.Error())
+	case sqlite3.ErrCantOpen:
+		return fmt.Errorf("%s can't be opened (%s): check the permissions of the file and of its folder, which must hold files beside it", path, theirs.Error())
+	}
+	return fmt.Errorf("%s: %s", path, strings.TrimPrefix(theirs.Error(), "sqlite3: "))
+}
+
+// isBusy tells that another connection is in the way.
+func isBusy(err error) bool {
+	var theirs sqlite3.Error
+	return errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrBusy || theirs.Code == sqlite3.ErrLocked)
+}

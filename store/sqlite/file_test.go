@@ -1,0 +1,351 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"obelus/store"
+)
+
+// refused opens a file that must not be opened, and sees that nothing has
+// happened to it.
+func refused(t *testing.T, path string, want error, words ...string) {
+	t.Helper()
+	before, beforeErr := os.ReadFile(path)
+	for _, o := range []Options{{}, {ReadOnly: true}} {
+		l, err := Open(path, o)
+		if err == nil {
+			l.Close()
+			t.Fatal("it was opened")
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%v is not %v", err, want)
+		}
+		for _, word := range append(words, filepath.Base(path)) {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%q does not say %q", err, word)
+			}
+		}
+	}
+	if beforeErr == nil {
+		after, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the file was changed (%v)", err)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the file: %v, %v", entries, err)
+	}
+}
+
+func TestNotOurs(t *testing.T) {
+	write := func(content string) string {
+		path := filepath.Join(t.TempDir(), "some.file")
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, content := range map[string]string{
+		"text": "Dear diary,\n", "one byte": "S", "magic alone": magic, "magic and nothing": magic + strings.Repeat("\x00", 4080),
+	} {
+		t.Run(name, func(t *testing.T) { refused(t, write(content), ErrNotOurs, "not a log of obelus", "left as it") })
+	}
+	t.Run("another database", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "other.db")
+		c := plain(t, path)
+		if err := errors.Join(c.script("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1)"), c.close()); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, path, ErrNotOurs, "another database")
+	})
+	t.Run("folder", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "folder")
+		if err := os.Mkdir(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, path, ErrNotOurs)
+	})
+}
+
+func TestNewer(t *testing.T) {
+	path := newPath(t)
+	if err := open(t, path, Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := plain(t, path)
+	if err := errors.Join(c.script("PRAGMA user_version = 99"), c.close()); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, ErrNewer, "99", "version 1")
+}
+
+// TestEmptyFile: a file of no length is a log yet to be made.
+func TestEmptyFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	if err := os.WriteFile(path, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrNotOurs) {
+		l.Close()
+		t.Fatal(err)
+	}
+	l := open(t, path, Options{})
+	add(t, l, written("†s", "x"))
+	mode, err := l.writer.one(t.Context(), "PRAGMA journal_mode")
+	if err != nil || text(mode[0]) != "wal" {
+		t.Errorf("%v, %v", mode, err)
+	}
+}
+
+func TestHeader(t *testing.T) {
+	path := newPath(t)
+	if err := open(t, path, Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	header, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != 1 {
+		t.Errorf("id %x, version %d", id, version)
+	}
+	if header[18] != 2 {
+		t.Error("not in WAL mode")
+	}
+}
+
+func TestDamaged(t *testing.T) {
+	// The schema is near the beginning, the messages are near the end.
+	t.Run("schema", func(t *testing.T) {
+		l, err := Open(damagedLog(t, 1), Options{})
+		if err == nil {
+			l.Close()
+		}
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "log.db is damaged") {
+			t.Error(err)
+		}
+	})
+	t.Run("messages", func(t *testing.T) {
+		l := open(t, damagedLog(t, 20), Options{})
+		var err error
+		for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
+		}
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "log.db is damaged") {
+			t.Error(err)
+		}
+	})
+}
+
+// damagedLog writes rubbish over all pages of a log but the first few.
+func damagedLog(t *testing.T, pages int) string {
+	path := newPath(t)
+	l := open(t, path, Options{})
+	for range 100 {
+		add(t, l, written("†s", strings.Repeat("x", 1000)))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := pages * 4096; i < len(content); i++ {
+		content[i] = byte(i * 7)
+	}
+	if err := os.WriteFile(path, content, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReadOnly(t *testing.T) {
+	path := newPath(t)
+	if l, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {
+		l.Close()
+		t.Fatal(err)
+	}
+	l := open(t, path, Options{})
+	add(t, l, written("†s", "x"))
+	beside := open(t, path, Options{ReadOnly: true})
+	add(t, l, written("†s", "y"))
+	if n := seqs(t, beside, "c"); n != 2 {
+		t.Errorf("%d messages beside the writer", n)
+	}
+	if err := appendOne(t.Context(), beside); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("appending: %v", err)
+	}
+	if err := errors.Join(beside.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	alone := open(t, path, Options{ReadOnly: true})
+	if n := seqs(t, alone, "c"); n != 2 {
+		t.Errorf("%d messages alone", n)
+	}
+}
+
+// TestReadOnlyFolder: where SQLite can't make its files, here because their
+// names are taken, a closed log can be read all the same.
+func TestReadOnlyFolder(t *testing.T) {
+	path := newPath(t)
+	l := open(t, path, Options{})
+	add(t, l, written("†s", "x"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/absent/folder/shm", path+"-shm"); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, path, Options{ReadOnly: true})
+	if n := seqs(t, l, "c"); n != 1 || !l.readers.frozen {
+		t.Errorf("%d messages, frozen: %v", n, l.readers.frozen)
+	}
+	if err := os.WriteFile(path+"-wal", []byte("something"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Open(path, Options{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "permissions") {
+		l.Close()
+		t.Errorf("with a tail: %v", err)
+	}
+}
+
+// TestUnwritable: a file whose permissions admit no writing says so when it is
+// written.
+func TestUnwritable(t *testing.T) {
+	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA query_only = 1"}})
+	_, err := l.Append(t.Context(), store.Batch{Context: "c", Create: &store.Origin{}})
+	if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "log.db can't be written") {
+		t.Error(err)
+	}
+}
+
+func TestLocked(t *testing.T) {
+	l := open(t, newPath(t), Options{BusyTimeout: 30 * time.Millisecond})
+	add(t, l)
+	other := plain(t, l.path)
+	if err := other.script("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := appendOne(t.Context(), l); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "log.db is locked by another process") {
+		t.Errorf("%v", err)
+	}
+	if n := seqs(t, l, "c"); n != 0 {
+		t.Errorf("%d messages", n)
+	}
+	if err := other.script("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, written("†s", "x"))
+}
+
+func TestDiskFull(t *testing.T) {
+	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 40"}})
+	var err error
+	made := int64(0)
+	for err == nil {
+		_, err = l.Append(t.Context(), store.Batch{
+			Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{},
+			Messages: []store.Message{written("†s", "x"), written("†s", strings.Repeat("x", 10_000))},
+		})
+		if err == nil {
+			made += 2
+		}
+	}
+	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "log.db") {
+		t.Fatal(err)
+	}
+	if n := seqs(t, l, "c"); n != made || made == 0 {
+		t.Errorf("%d messages of %d", n, made)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	integrity(t, l.path)
+	l = open(t, l.path, Options{})
+	add(t, l, written("†s", "there is room again"))
+}
+
+// TestGroupWithOneTooBig: what can't be written does not take the rest of its
+// group with it.
+func TestGroupWithOneTooBig(t *testing.T) {
+	l := open(t, newPath(t), Options{pragmas: []string{"PRAGMA max_page_count = 40"}})
+	add(t, l)
+	group := make([]*request, 5)
+	for i := range group {
+		size := 10
+		if i == 2 {
+			size = 1_000_000
+		}
+		group[i] = newRequest(store.Batch{
+			Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{written("†s", strings.Repeat("x", size))},
+		})
+	}
+	group[3].batch.ExpectSeq = 77
+	l.writer.settle(group) // its goroutine waits for requests meanwhile
+	for i, r := range group {
+		<-r.done
+		var conflict *store.ConflictError
+		switch {
+		case i == 2:
+			if !errors.Is(explain("log.db", r.err), ErrFull) {
+				t.Errorf("the big one: %v", r.err)
+			}
+		case i == 3:
+			if !errors.As(r.err, &conflict) {
+				t.Errorf("the one that expects too much: %v", r.err)
+			}
+		case r.err != nil:
+			t.Errorf("%d: %v", i, r.err)
+		}
+	}
+	if n := seqs(t, l, "c"); n != 3 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+func TestMigrations(t *testing.T) {
+	folder := fstest.MapFS{
+		"001_one.sql": {Data: []byte("CREATE TABLE one (x);\n-- the end\n")},
+		"002_two.sql": {Data: []byte("CREATE TABLE two (x); INSERT INTO two VALUES (2);")},
+	}
+	list, err := migrations(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{BusyTimeout: time.Second, Synchronous: "full"}
+	c := plain(t, filepath.Join(t.TempDir(), "log.db"))
+	check := func(version int, tables string) {
+		t.Helper()
+		row, err := c.one(t.Context(), "SELECT (SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema ORDER BY name)), user_version, application_id FROM pragma_user_version, pragma_application_id")
+		if got := fmt.Sprint(row); err != nil || got != fmt.Sprintf("[%s %d %d]", tables, version, applicationID) {
+			t.Fatalf("%s, %v", got, err)
+		}
+	}
+	for _, upto := range []int{1, 1, 2, 2} {
+		if err := c.migrate(o, list[:upto]); err != nil {
+			t.Fatal(err)
+		}
+		check(upto, []string{"", "one", "one,two"}[upto])
+	}
+	if err := c.migrate(o, list[:1]); !errors.Is(err, ErrNewer) {
+		t.Errorf("an older obelus: %v", err)
+	}
+	bad := append(list, migration{"003_bad.sql", "CREATE TABLE three (x); CREATE TABLE one (x);"})
+	if err := c.migrate(o, bad); err == nil || !strings.Contains(err.Error(), "003_bad.sql") {
+		t.Errorf("a bad migration: %v", err)
+	}
+	check(2, "one,two")
+	folder["004_four.sql"] = &fstest.MapFile{}
+	if _, err := migrations(folder); err == nil {
+		t.Error("a gap in the numbers was taken")
+	}
+}

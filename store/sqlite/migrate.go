@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// applicationID marks a file as a log of obelus: "Obel".
+const applicationID = 0x4f62656c
+
+//go:embed migrations/*.sql
+var embedded embed.FS
+
+// migration brings a schema from the version before to its own.
+type migration struct {
+	name string
+	sql  string
+}
+
+// migrations reads a folder of 001_name.sql, 002_name.sql …: the number of a
+// file is the version that it leads to.
+func migrations(folder fs.FS) ([]migration, error) {
+	names, err := fs.Glob(folder, "*.sql")
+	if err != nil {
+		return nil, err
+	}
+	var list []migration
+	for i, name := range names {
+		if !strings.HasPrefix(name, fmt.Sprintf("%03d_", i+1)) {
+			return nil, fmt.Errorf("migration %s should be number %03d", name, i+1)
+		}
+		text, err := fs.ReadFile(folder, name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, migration{name, string(text)})
+	}
+	return list, nil
+}
+
+func ownMigrations() ([]migration, error) {
+	folder, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	return migrations(folder)
+}
+
+// version reads the version of a file's schema, and refuses what is newer than
+// the migrations lead to.
+func (c *conn) version(list []migration) (int, error) {
+	row, err := c.one(context.Background(), "PRAGMA user_version")
+	if err != nil {
+		return 0, err
+	}
+	have := int(integer(row[0]))
+	return have, checkVersion(have, len(list))
+}
+
+func checkVersion(have, ours int) error {
+	if have <= ours {
+		return nil
+	}
+	return &problem{ErrNewer, fmt.Sprintf("was made by a newer obelus: its schema is version %d, this obelus knows up to version %d; use the newer obelus", have, ours)}
+}
+
+// migrate brings a file's schema up to date, all in one transaction. Several
+// processes may try at once: one does it, the others find it done.
+func (c *conn) migrate(o Options, list []migration) error {
+	if have, err := c.version(list); err != nil || have == len(list) {
+		return err
+	}
+	if err := patiently(o.BusyTimeout, func() error { return c.script("BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	err := c.migrateLocked(list)
+	if err == nil {
+		err = c.script("COMMIT")
+	}
+	if err != nil {
+		return errors.Join(err, c.rollback())
+	}
+	return nil
+}
+
+func (c *conn) migrateLocked(list []migration) error {
+	have, err := c.version(list)
+	if err != nil {
+		return err
+	}
+	for _, m := range list[have:] {
+		if err := c.script(m.sql); err != nil {
+			return fmt.Errorf("bringing it up to date (%s): %w", m.name, err)
+		}
+	}
+	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(list)))
+}
+
+// rollback ends a transaction that may have ended by itself already.
+func (c *conn) rollback() error {
+	if c.raw.AutoCommit() {
+		return nil
+	}
+	return c.script("ROLLBACK")
+}

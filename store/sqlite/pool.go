@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/mattn/go-sqlite3"
+
+	"obelus/store"
+)
+
+// idleReaders is how many connections are kept for the next reads.
+const idleReaders = 8
+
+// pool lends connections for reading. It never makes anybody wait: the body of
+// a loop over one read may begin another.
+type pool struct {
+	path    string
+	options Options
+	release func() // called once the pool is closed and its last connection too
+
+	mu     sync.Mutex
+	idle   []*conn
+	out    int
+	closed bool
+	frozen bool // read the file as one that nobody changes
+}
+
+func newPool(path string, o Options, release func()) *pool {
+	return &pool{path: path, options: o, release: release}
+}
+
+// probe opens the first connection and sees that it can read the log.
+func (p *pool) probe() error {
+	err := p.read(func(c *conn) error { return p.checkVersion(c) })
+	if p.options.ReadOnly && cantOpen(err) && !p.hasTail() {
+		// A folder that can't be written has no place for the files that
+		// SQLite keeps beside a log; but then nobody else writes it either.
+		p.frozen = true
+		err = p.read(func(c *conn) error { return p.checkVersion(c) })
+	}
+	return err
+}
+
+func (p *pool) checkVersion(c *conn) error {
+	list, err := ownMigrations()
+	if err != nil {
+		return err
+	}
+	have, err := c.version(list)
+	if err == nil && have < len(list) {
+		err = &problem{ErrReadOnly, fmt.Sprintf("was made by an older obelus (schema version %d, not %d) and was opened for reading only: open it once for writing, which brings it up to date", have, len(list))}
+	}
+	return err
+}
+
+func cantOpen(err error) bool {
+	var theirs sqlite3.Error
+	return errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrCantOpen || theirs.Code == sqlite3.ErrReadonly)
+}
+
+// hasTail tells whether the write-ahead log holds what the file does not.
+func (p *pool) hasTail() bool {
+	path, err := filepath.EvalSymlinks(p.path) // SQLite puts it beside the file itself
+	if err != nil {
+		return true
+	}
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}
+
+func (p *pool) dial() (*conn, error) {
+	mode := "rw"
+	switch {
+	case p.frozen:
+		mode = "immutable"
+	case p.options.ReadOnly:
+		mode = "ro"
+	}
+	return dial(p.path, mode, p.options, "PRAGMA query_only = 1")
+}
+
+// get lends a connection until it is put back.
+func (p *pool) get() (*conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, store.ErrClosed
+	}
+	p.out++
+	if last := len(p.idle) - 1; last >= 0 {
+		c := p.idle[last]
+		p.idle = p.idle[:last]
+		return c, nil
+	}
+	c, err := p.dial()
+	if err != nil {
+		p.out--
+	}
+	return c, err
+}
+
+// put takes a connection back. One that gave an error is not used again.
+func (p *pool) put(c *conn, failed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if failed || p.closed || len(p.idle) >= idleReaders {
+		_ = c.close()
+	} else {
+		p.idle = append(p.idle, c)
+	}
+	p.out--
+	p.settle()
+}
+
+// settle releases the file when nothing uses it any more.
+func (p *pool) settle() {
+	if p.closed && p.out == 0 && p.release != nil {
+		p.release()
+		p.release = nil
+	}
+}
+
+// hold counts a connection that is not the pool's among those that use the
+// file, until drop.
+func (p *pool) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out++
+}
+
+func (p *pool) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out--
+	p.settle()
+}
+
+// close ends the idle connections; each of the others ends when it is put
+// back.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		_ = c.close() // it has nothing to lose
+	}
+	p.idle, p.closed = nil, true
+	p.settle()
+}
+
+// read lends a connection for one function, and takes it back even if a loop's
+// body panics.
+func (p *pool) read(use func(*conn) error) error {
+	c, err := p.get()
+	if err != nil {
+		return err
+	}
+	failed := true
+	defer func() { p.put(c, failed) }()
+	err = use(c)
+	failed = err != nil
+	return err
+}
+
+// each hands the rows of a query to a function, until it wants no more.
+func (c *conn) each(ctx context.Context, sql string, values []driver.Value, row func([]driver.Value) (more bool, err error)) error {
+	cur, err := c.query(ctx, statementKey{sql: sql}, values...)
+	if err != nil {
+		return err
+	}
+	defer cur.close()
+	for {
+		more, err := cur.next()
+		if more {
+			more, err = row(cur.row)
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+}

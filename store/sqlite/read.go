@@ -1,0 +1,273 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"obelus/store"
+)
+
+// sequence makes an iterator of a function that hands on values until yield
+// wants no more or something goes wrong.
+func sequence[T any](l *Log, ctx context.Context, walk func(c *conn, yield func(T) bool) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		stopped := false
+		err := ctx.Err()
+		if err == nil {
+			err = l.readers.read(func(c *conn) error {
+				return walk(c, func(v T) bool {
+					stopped = !yield(v, nil)
+					return !stopped
+				})
+			})
+		}
+		if err != nil && !stopped {
+			var zero T
+			yield(zero, explain(l.path, err))
+		}
+	}
+}
+
+// Head implements [store.Log].
+func (l *Log) Head(ctx context.Context, name string) (seq int64, err error) {
+	row, err := l.ofContext(ctx, name, `SELECT 1, (SELECT max(seq) FROM messages WHERE context = ?1) FROM contexts WHERE context = ?1`)
+	if err != nil {
+		return 0, err
+	}
+	return integer(row[1]), nil
+}
+
+// Size implements [store.Log]: the bytes of data, schemas and calls.
+func (l *Log) Size(ctx context.Context, name string) (int64, error) {
+	row, err := l.ofContext(ctx, name, `SELECT 1, (
+		SELECT sum(COALESCE(octet_length(data), 0) + COALESCE(octet_length(schema), 0) + COALESCE(octet_length(producer), 0))
+		FROM messages WHERE context = ?1) FROM contexts WHERE context = ?1`)
+	if err != nil {
+		return 0, err
+	}
+	return integer(row[1]), nil
+}
+
+// ofContext gives the row of a query that has none for an absent context.
+func (l *Log) ofContext(ctx context.Context, name, sql string) (row []driver.Value, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = l.readers.read(func(c *conn) error {
+		row, err = c.one(ctx, sql, name)
+		return err
+	})
+	if err != nil {
+		return nil, explain(l.path, err)
+	}
+	if row[0] == nil {
+		return nil, fmt.Errorf("%w: %s", store.ErrNoContext, name)
+	}
+	return row, nil
+}
+
+// conditions collects the WHERE of a query with its values.
+type conditions struct {
+	sql    []string
+	values []driver.Value
+}
+
+func (w *conditions) add(sql string, values ...driver.Value) {
+	w.sql, w.values = append(w.sql, sql), append(w.values, values...)
+}
+
+func (w *conditions) String() string {
+	if len(w.sql) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.sql, " AND ")
+}
+
+func direction(newest bool) string {
+	if newest {
+		return " DESC"
+	}
+	return ""
+}
+
+const messageColumns = `context, seq, date, type, kind, instance, path, method, data, schema,
+	description, mode, call, producer, written`
+
+// Messages implements [store.Log]. It holds one message at a time.
+func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
+	sql, values := selectMessages(f)
+	return sequence(l, ctx, func(c *conn, yield func(*store.Message) bool) error {
+		return c.each(ctx, sql, values, func(row []driver.Value) (bool, error) {
+			m, err := message(row)
+			return err == nil && yield(m), err
+		})
+	})
+}
+
+func selectMessages(f store.Filter) (sql string, values []driver.Value) {
+	var w conditions
+	w.add("context = ?", f.Context)
+	if f.After > 0 {
+		w.add("seq > ?", f.After)
+	}
+	if f.At > 0 {
+		w.add("seq <= ?", f.At)
+	}
+	if f.Type != "" {
+		w.add("type = ?", string(f.Type))
+	}
+	if f.Kind != "" {
+		w.add("kind = ?", f.Kind)
+	}
+	if !f.Since.IsZero() {
+		w.add("date >= ?", store.FormatDate(f.Since.Add(time.Millisecond-1)))
+	}
+	if f.Schema {
+		w.add("schema IS NOT NULL")
+	}
+	// SQLite does not know how few messages are in the partial indexes.
+	table := "messages"
+	switch {
+	case !f.Path.IsZero():
+		w.touching(f.Context, f.Path)
+	case f.Schema:
+		table += " INDEXED BY messages_schema"
+	case f.Type != "" && f.Type != store.TypeData:
+		table += " INDEXED BY messages_other"
+		w.add("type <> 'data'")
+	}
+	return "SELECT " + messageColumns + " FROM " + table + w.String() + " ORDER BY seq" + direction(f.Newest), w.values
+}
+
+// touching picks the messages that touch a path in any instance.
+func (w *conditions) touching(name string, path store.Path) {
+	w.add("seq IN (SELECT seq FROM writes WHERE context = ?", name)
+	prefixes := path.Prefixes()
+	sql := " AND path IN (?" + strings.Repeat(", ?", len(prefixes)-1) + ")"
+	for _, p := range prefixes {
+		w.values = append(w.values, p.String())
+	}
+	for _, r := range below(path) {
+		sql += " UNION SELECT seq FROM writes WHERE context = ? AND path > ? AND path < ?"
+		w.values = append(w.values, name, r[0], r[1])
+	}
+	w.sql[len(w.sql)-1] += sql + ")"
+}
+
+// below are the two ranges of text, without their ends, in which all paths
+// below a path are: after it stands "." or "[", and nothing else stands there.
+func below(path store.Path) [2][2]string {
+	p := path.String()
+	return [2][2]string{{p + ".", p + "/"}, {p + "[", p + `\`}}
+}
+
+// message reads a row of messageColumns.
+func message(row []driver.Value) (*store.Message, error) {
+	m := &store.Message{
+		Context: text(row[0]), Seq: integer(row[1]), Type: store.Type(text(row[3])), Kind: text(row[4]),
+		Instance: text(row[5]), Method: store.Method(text(row[7])), Description: text(row[10]),
+		Mode: text(row[11]), Call: text(row[12]), Written: text(row[14]),
+	}
+	wrong := func(column string, err error) error {
+		return &problem{ErrDamaged, fmt.Sprintf("is damaged: %s of message %d of context %s: %v", column, m.Seq, m.Context, err)}
+	}
+	var err error
+	if m.Date, err = date(row[2]); err != nil {
+		return nil, wrong("date", err)
+	}
+	if path := text(row[6]); path != "" {
+		if m.Path, err = store.ParsePath(path); err != nil {
+			return nil, wrong("path", err)
+		}
+	}
+	m.HasData = row[8] != nil
+	if m.Data, err = decoded(row[8]); err != nil {
+		return nil, wrong("data", err)
+	}
+	if m.Schema, err = decoded(row[9]); err != nil {
+		return nil, wrong("schema", err)
+	}
+	if m.Producer, err = decoded(row[13]); err != nil {
+		return nil, wrong("producer", err)
+	}
+	return m, nil
+}
+
+func decoded(v driver.Value) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return store.DecodeJSON([]byte(text(v)))
+}
+
+func date(v driver.Value) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text(v))
+	return t.UTC(), err
+}
+
+// Journal implements [store.Log].
+func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	var w conditions
+	if f.Context != "" {
+		w.add("context = ?", f.Context)
+	}
+	if f.After > 0 {
+		w.add("n > ?", f.After)
+	}
+	if f.Event != "" {
+		w.add("event = ?", f.Event)
+	}
+	if f.Call != "" {
+		w.add("call = ?", f.Call)
+	}
+	sql := "SELECT n, context, seq, date, call, event, data FROM journal" + w.String() + " ORDER BY n" + direction(f.Newest)
+	return sequence(l, ctx, func(c *conn, yield func(store.Entry) bool) error {
+		return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
+			e, err := entry(row)
+			return err == nil && yield(e), err
+		})
+	})
+}
+
+func entry(row []driver.Value) (store.Entry, error) {
+	e := store.Entry{N: integer(row[0]), Context: text(row[1]), Seq: integer(row[2]), Call: text(row[4]), Event: text(row[5])}
+	var err error
+	if e.Date, err = date(row[3]); err != nil {
+		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: date of event %d: %v", e.N, err)}
+	}
+	if row[6] != nil {
+		e.Data = json.RawMessage(text(row[6]))
+	}
+	return e, nil
+}
+
+// Contexts implements [store.Log].
+func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
+	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {
+		sql := `SELECT context, parent, parent_call, created, updated FROM contexts
+			WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`
+		return c.each(ctx, sql, []driver.Value{prefix}, func(row []driver.Value) (bool, error) {
+			info := store.ContextInfo{Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2])}}
+			var err error
+			if info.Created, err = date(row[3]); err == nil {
+				info.Updated, err = date(row[4])
+			}
+			if err != nil {
+				return false, &problem{ErrDamaged, fmt.Sprintf("is damaged: dates of context %s: %v", info.Context, err)}
+			}
+			info.Updated = info.Updated.Truncate(time.Millisecond)
+			// Asked one by one, for most who ask want the first context alone.
+			head, err := c.one(ctx, `SELECT max(seq) FROM messages WHERE context = ?`, info.Context)
+			if err != nil {
+				return false, err
+			}
+			info.Messages = integer(head[0])
+			return yield(info), nil
+		})
+	})
+}

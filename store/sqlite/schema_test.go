@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/store"
+)
+
+// TestAppendOnly: the database itself refuses to change what is in the log.
+func TestAppendOnly(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s.a", "1"), written("†s.a", "2"))
+	if err := appendOne(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	c := plain(t, l.path)
+	for _, sql := range []string{
+		"UPDATE messages SET data = '3'",
+		"DELETE FROM messages WHERE seq = 3",
+		"INSERT OR REPLACE INTO messages (context, seq, date, type, data) VALUES ('c', 1, 'd', 'text', '3')",
+		"REPLACE INTO messages (context, seq, date, type, data) VALUES ('c', 3, 'd', 'text', '3')",
+		"INSERT OR IGNORE INTO messages (context, seq, date, type, data) VALUES ('c', 3, 'd', 'text', '3')",
+		"INSERT INTO messages (context, seq, date, type, data) VALUES ('c', 5, 'd', 'text', '3')",
+		"INSERT INTO messages (context, seq, date, type, data) VALUES ('new', 2, 'd', 'text', '3')",
+		"INSERT INTO messages (context, seq, date, type, data) VALUES ('new', NULL, 'd', 'text', '3')",
+		"UPDATE OR REPLACE messages SET seq = 1 WHERE seq = 2",
+		"INSERT INTO messages (context, seq, date, type) VALUES ('c', 1, 'd', 'text') ON CONFLICT DO UPDATE SET date = 'x'",
+		"UPDATE writes SET seq = 9",
+		"DELETE FROM writes",
+		"UPDATE journal SET event = 'x'",
+		"DELETE FROM journal",
+		"REPLACE INTO journal (n, context, seq, date, event) VALUES (1, 'c', 1, 'd', 'x')",
+		"DELETE FROM contexts",
+		"UPDATE contexts SET created = 'x'",
+		"UPDATE contexts SET context = 'x'",
+		"REPLACE INTO contexts (context, created, updated) VALUES ('c', 'd', 'd')",
+	} {
+		if err := c.script(sql); err == nil || !strings.Contains(err.Error(), "the log is append-only") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	if n := seqs(t, l, "c"); n != 3 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestHistory: the view gives for every write its value, whatever the keys.
+func TestHistory(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	var messages []store.Message
+	for _, key := range []string{"a", "first-name", ".", "[", `"`, `\`, `"]`, `["`, `a"].b`, `\"`, `\\"`, "ключ", "\n", "\u2028", "'", "$", "0", ""} {
+		path := store.KindPath("s").Child("x").Child(key)
+		for i, p := range []store.Path{path, path.Child("y"), path.Child(key)} {
+			messages = append(messages, written(p.String(), fmt.Sprint("value ", i)))
+		}
+	}
+	inArray, err := store.ParseMessages([]byte(`[
+		{"type":"data","kind":"s","data":{"list":[0,{"é":[null,{"n":1.10}]}]},"path":"†s.list[1].é[1]","_call":{"_tool":"t"}},
+		{"type":"data","kind":"s","data":{"list":[null]},"path":"†s.list[0]","_call":{"_tool":"t"}},
+		{"type":"data","kind":"s","data":[[1,2],[3,4]],"path":"†s.1.0","_call":{"_tool":"t"}},
+		{"type":"data","kind":"s","data":{"a":1,"b":{"c":null,"d":[]},"e":{}}},
+		{"type":"data","kind":"s","data":{"a":{"b":1}},"path":"†s.a","_call":{"_tool":"t"},"_outputMethod":"merge"},
+		{"type":"data","kind":"error","data":{"message":"x"},"_call":{"_outputPath":"†error"}}
+	]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, append(messages, inArray...)...)
+	var want, got []string
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: "c"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		op, _ := m.Op()
+		for _, p := range op.Touches() {
+			value, ok := store.Dig(m.Data, p)
+			if !ok {
+				t.Fatal(p)
+			}
+			want = append(want, fmt.Sprintf("%d %s %s %s", op.Seq, p, op.Method, store.EncodeJSON(value)))
+		}
+	}
+	err = plain(t, l.path).each(t.Context(), "SELECT seq, path, method, value, tool FROM history WHERE context = 'c' ORDER BY seq, path", nil, func(row []driver.Value) (bool, error) {
+		got = append(got, fmt.Sprintf("%d %s %s %s", row[0], row[1], row[2], row[3]))
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestPlans: nothing is sorted or scanned that an index gives in order.
+func TestPlans(t *testing.T) {
+	c := plain(t, open(t, newPath(t), Options{}).path)
+	messages := func(f store.Filter) string {
+		f.Context = "c"
+		sql, _ := selectMessages(f)
+		return sql
+	}
+	for name, test := range map[string]struct{ sql, want string }{
+		"at":     {selectAt, "SEARCH w USING PRIMARY KEY (context=? AND path=? AND instance=? AND seq<?)"},
+		"below":  {selectBelow, "SEARCH writes USING PRIMARY KEY (context=? AND path>? AND path<?)"},
+		"one":    {selectOne, "SEARCH m USING PRIMARY KEY (context=? AND seq=?)"},
+		"window": {selectWindow, "SEARCH m USING PRIMARY KEY (context=? AND seq>? AND seq<?)"},
+		"all":    {messages(store.Filter{}), "SEARCH messages USING PRIMARY KEY (context=?)"},
+		"newest": {messages(store.Filter{Newest: true, After: 1}), "SEARCH messages USING PRIMARY KEY (context=? AND seq>?)"},
+		"schema": {messages(store.Filter{Schema: true, Kind: "s", Newest: true}), "SEARCH messages USING INDEX messages_schema (context=? AND kind=?)"},
+		"plans":  {messages(store.Filter{Type: store.TypePlan, Newest: true}), "SEARCH messages USING INDEX messages_other (context=? AND type=?)"},
+	} {
+		plan := strings.Join(explainPlan(t, c, test.sql), "\n")
+		if !strings.Contains(plan, test.want) || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN messages") {
+			t.Errorf("%s:\n%s", name, plan)
+		}
+	}
+	// What touches a path is gathered as seqs; the messages stream.
+	plan := explainPlan(t, c, messages(store.Filter{Path: store.MustParsePath("†s.a.b"), Newest: true}))
+	if plan[0] != "SEARCH messages USING PRIMARY KEY (context=? AND seq=?)" || slices.Contains(plan, "USE TEMP B-TREE FOR ORDER BY") {
+		t.Errorf("path:\n%s", strings.Join(plan, "\n"))
+	}
+}
+
+// explainPlan gives the steps of a query's plan, those of its parts indented.
+func explainPlan(t *testing.T, c *conn, sql string) (plan []string) {
+	t.Helper()
+	s, err := c.prepare(statementKey{sql: sql})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]driver.Value, s.NumInput())
+	err = c.each(t.Context(), "EXPLAIN QUERY PLAN "+sql, values, func(row []driver.Value) (bool, error) {
+		indent := ""
+		if integer(row[1]) != 0 {
+			indent = "  "
+		}
+		plan = append(plan, indent+text(row[3]))
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}

@@ -1,0 +1,204 @@
+// Package sqlite keeps an obelus log in one SQLite file.
+//
+// [Open] gives a [Log], which is a [store.Log]: several processes may append
+// to one file at once, an append is on the disk when it returns, and reads go
+// on beside the writing. The tables and the view history are an interface of
+// their own, for people with plain sqlite3; migrations/001_log.sql documents
+// every column.
+//
+// Within a process one goroutine writes, and commits all appends that are
+// waiting in one transaction. Reads take a connection each, from a pool that
+// grows with the loops that are open at once.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"obelus/store"
+)
+
+// Options says how a file is opened. The zero Options are good for a log that
+// is written.
+type Options struct {
+	// Synchronous is "full" (the default): what has been appended survives a
+	// power failure; or "normal": it survives the end of the process, and a
+	// power failure may take the last appends, but never leaves a hole.
+	Synchronous string
+
+	// BusyTimeout is how long an append waits while other processes write; 0
+	// is 10 s. After that it gives [ErrLocked].
+	BusyTimeout time.Duration
+
+	// ReadOnly never changes the file: it must exist, and Append gives
+	// [ErrReadOnly]. The default opens it for writing and makes it if it is
+	// absent.
+	ReadOnly bool
+
+	// pragmas are for the writer's connection, for tests.
+	pragmas []string
+}
+
+const defaultBusyTimeout = 10 * time.Second
+
+func (o Options) complete() (Options, error) {
+	switch o.Synchronous = strings.ToLower(o.Synchronous); o.Synchronous {
+	case "":
+		o.Synchronous = "full"
+	case "full", "normal":
+	default:
+		return o, fmt.Errorf("synchronous must be full or normal, not %q", o.Synchronous)
+	}
+	if o.BusyTimeout < 0 {
+		return o, fmt.Errorf("the busy timeout must not be negative: %s", o.BusyTimeout)
+	}
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = defaultBusyTimeout
+	}
+	return o, nil
+}
+
+// Log is a [store.Log] in a file. It is safe for concurrent use.
+type Log struct {
+	path    string
+	options Options
+	readers *pool
+
+	mu     sync.RWMutex // held for reading while an append is queued
+	closed bool
+	queue  chan *request
+	done   chan struct{} // closed when the writer has ended
+	writer *writer       // nil if the log is read-only
+
+	commits atomic.Int64 // how many transactions there have been, for tests
+}
+
+var _ store.Log = (*Log)(nil)
+
+// Open opens the log in a file, and makes the file and the folders that it is
+// in where they are absent. A file that is not a log of obelus is refused and
+// left as it is ([ErrNotOurs]); so is one that a newer obelus made
+// ([ErrNewer]). One that an older obelus made is brought up to date.
+func Open(path string, o Options) (*Log, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	release, err := enter(absolute, o)
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	l := &Log{path: path, options: o, readers: newPool(absolute, o, release)}
+	if err := l.start(absolute); err != nil {
+		l.readers.close()
+		return nil, explain(path, err)
+	}
+	return l, nil
+}
+
+// start opens the connections that a log keeps, the writer's first: it brings
+// the file up to date.
+func (l *Log) start(absolute string) error {
+	if !l.options.ReadOnly {
+		w, err := openWriter(absolute, l.options, &l.commits)
+		if err != nil {
+			return err
+		}
+		l.writer = w
+		l.readers.hold()
+	}
+	if err := l.readers.probe(); err != nil {
+		return errors.Join(err, l.stopWriter())
+	}
+	if l.writer != nil {
+		l.queue, l.done = make(chan *request, queueLength), make(chan struct{})
+		go func() {
+			defer close(l.done)
+			l.writer.run(l.queue)
+		}()
+	}
+	return nil
+}
+
+// Close waits for the appends that are under way and closes the file. Reads
+// that have begun may go on to their end.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	if l.queue != nil {
+		close(l.queue)
+	}
+	l.mu.Unlock()
+
+	if l.done != nil {
+		<-l.done
+	}
+	l.readers.close()
+	// Last, for the last connection to go takes the write-ahead log with it.
+	return explain(l.path, l.stopWriter())
+}
+
+func (l *Log) stopWriter() error {
+	if l.writer == nil {
+		return nil
+	}
+	defer l.readers.drop()
+	return l.writer.close()
+}
+
+// Append implements [store.Log]. A batch whose context ends while it still
+// waits in the queue is not appended. Besides the errors of [store.Log] it
+// gives [ErrLocked], [ErrFull], [ErrReadOnly] and [ErrDamaged]; nothing of the
+// batch is in the log then.
+func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Appended{}, err
+	}
+	r := newRequest(b)
+	if err := l.enqueue(ctx, r); err != nil {
+		return store.Appended{}, err
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, cancelled) {
+			return store.Appended{}, ctx.Err()
+		}
+		<-r.done
+	}
+	if r.err != nil {
+		return store.Appended{}, explain(l.path, r.err)
+	}
+	return r.result, nil
+}
+
+func (l *Log) enqueue(ctx context.Context, r *request) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return store.ErrClosed
+	}
+	if l.queue == nil {
+		return explain(l.path, errOpenedReadOnly)
+	}
+	select {
+	case l.queue <- r:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

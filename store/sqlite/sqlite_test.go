@@ -1,0 +1,363 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"obelus/store"
+	"obelus/store/storetest"
+)
+
+// TestMain makes the test binary an appending process where a test says so.
+func TestMain(m *testing.M) {
+	if path := os.Getenv("OBELUS_TEST_APPEND"); path != "" {
+		if err := appendForParent(path, os.Getenv("OBELUS_TEST_COUNT")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// appendForParent appends to the context "shared" and prints each seq once it
+// is acknowledged.
+func appendForParent(path, count string) error {
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	l, err := Open(path, Options{})
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		a, err := l.Append(context.Background(), store.Batch{
+			Context: "shared", ExpectSeq: store.AnySeq, Create: &store.Origin{},
+			Messages: []store.Message{written("†state.p"+strconv.Itoa(os.Getpid()), strconv.Itoa(i))},
+			Journal:  []store.Entry{{Event: "appended"}},
+		})
+		if err != nil {
+			return err
+		}
+		fmt.Println(a.Seq)
+	}
+	return l.Close()
+}
+
+func child(t *testing.T, path string, count int) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "OBELUS_TEST_APPEND="+path, "OBELUS_TEST_COUNT="+strconv.Itoa(count))
+	return cmd
+}
+
+func newPath(t *testing.T) string { return filepath.Join(t.TempDir(), ".obelus", "log.db") }
+
+func open(t *testing.T, path string, o Options) *Log {
+	t.Helper()
+	l, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// plain is a connection that knows nothing of logs.
+func plain(t *testing.T, path string) *conn {
+	t.Helper()
+	c, err := dial(path, "rwc", Options{BusyTimeout: time.Second, Synchronous: "full"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.close() })
+	return c
+}
+
+func add(t *testing.T, l store.Log, messages ...store.Message) store.Appended {
+	t.Helper()
+	a, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// seqs holds a context to its contract and gives its length.
+func seqs(t *testing.T, l store.Log, name string) int64 {
+	t.Helper()
+	last := int64(0)
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: name}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Seq != last+1 {
+			t.Fatalf("%d after %d", m.Seq, last)
+		}
+		last = m.Seq
+	}
+	return last
+}
+
+func integrity(t *testing.T, path string) {
+	t.Helper()
+	row, err := plain(t, path).one(t.Context(), "PRAGMA integrity_check")
+	if err != nil || text(row[0]) != "ok" {
+		t.Fatalf("integrity_check: %v, %v", row, err)
+	}
+}
+
+func TestLog(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Log {
+		l, err := Open(newPath(t), Options{Synchronous: "normal"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	})
+}
+
+// TestSameAsMemory: the two logs answer alike, whatever is written.
+func TestSameAsMemory(t *testing.T) {
+	file := open(t, newPath(t), Options{Synchronous: "normal"})
+	memory := store.NewMemory()
+	count := 0
+	rapid.Check(t, func(t *rapid.T) {
+		count++
+		name := fmt.Sprint("c", count)
+		segment := rapid.SampledFrom([]string{"a", "ab", "a-b", "0", "x.y", `"`, "é"})
+		path := rapid.Custom(func(t *rapid.T) store.Path {
+			p := store.KindPath(rapid.SampledFrom([]string{"s", "error"}).Draw(t, "kind"))
+			for _, s := range rapid.SliceOfN(segment, 0, 4).Draw(t, "segments") {
+				p = p.Child(s)
+			}
+			return p
+		})
+		message := rapid.Custom(func(t *rapid.T) store.Message {
+			m := written(path.Draw(t, "path").String(), "v")
+			m.Method = rapid.SampledFrom(append(store.Methods, "")).Draw(t, "method")
+			m.Instance = rapid.SampledFrom([]string{"", "①"}).Draw(t, "instance")
+			if rapid.Bool().Draw(t, "given") {
+				m.Producer, m.Path, m.Method, m.Call, m.Written = nil, store.Path{}, "", "", ""
+			}
+			return m
+		})
+		batch := store.Batch{Context: name, Create: &store.Origin{}, Messages: rapid.SliceOfN(message, 0, 30).Draw(t, "messages")}
+		q := store.Query{
+			Context: name, Path: path.Draw(t, "asked"), Instance: rapid.SampledFrom([]string{"", "①"}).Draw(t, "for"),
+			At: rapid.Int64Range(0, 31).Draw(t, "at"),
+		}
+		var answers [2][]store.Op
+		for i, l := range []store.Log{file, memory} {
+			if _, err := l.Append(context.Background(), batch); err != nil {
+				t.Fatal(err)
+			}
+			for op, err := range l.Touching(context.Background(), q) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				answers[i] = append(answers[i], op)
+			}
+		}
+		if diff := cmp.Diff(answers[0], answers[1], cmp.Comparer(func(a, b store.Path) bool { return a == b })); diff != "" {
+			t.Fatalf("%+v (-file +memory):\n%s", q, diff)
+		}
+	})
+}
+
+func TestReopen(t *testing.T) {
+	path := newPath(t)
+	l := open(t, path, Options{})
+	add(t, l, written("†s.a", "1"))
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the closed file: %v, %v", entries, err)
+	}
+	l = open(t, path, Options{})
+	if a := add(t, l, written("†s.a", "2")); a.Seq != 2 {
+		t.Errorf("seq %d", a.Seq)
+	}
+	second := open(t, path, Options{})
+	if a := add(t, second, written("†s.a", "3")); a.Seq != 3 {
+		t.Errorf("seq %d", a.Seq)
+	}
+	if n := seqs(t, l, "c"); n != 3 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{{Synchronous: "off"}, {BusyTimeout: -1}} {
+		if l, err := Open(newPath(t), o); err == nil {
+			l.Close()
+			t.Errorf("%+v was taken", o)
+		}
+	}
+}
+
+// TestOddNames: a file's name is not part of a connection's options.
+func TestOddNames(t *testing.T) {
+	for _, name := range []string{"a b.db", "what?mode=ro", "100%25.db", "#1&x=y", "ñ☃.db"} {
+		path := filepath.Join(t.TempDir(), name)
+		add(t, open(t, path, Options{}), written("†s", "x"))
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestManyProcesses(t *testing.T) {
+	const processes, each = 10, 20
+	path := newPath(t)
+	var group sync.WaitGroup
+	for range processes {
+		cmd := child(t, path, each)
+		group.Go(func() {
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			if err := cmd.Run(); err != nil {
+				t.Errorf("%v: %s", err, stderr.String())
+			}
+		})
+	}
+	group.Wait()
+	l := open(t, path, Options{})
+	if n := seqs(t, l, "shared"); n != processes*each {
+		t.Errorf("%d messages", n)
+	}
+	values := map[string]bool{}
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: "shared"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		values[string(store.EncodeJSON(m.Data))] = true
+	}
+	if len(values) != processes*each {
+		t.Errorf("%d values", len(values))
+	}
+	if files, _ := filepath.Glob(path + ".new-*"); len(files) > 0 {
+		t.Errorf("left over: %v", files)
+	}
+}
+
+// TestCrash kills a process between two statements, wherever that falls.
+func TestCrash(t *testing.T) {
+	path := newPath(t)
+	acknowledged := int64(0)
+	for round := range 5 {
+		cmd := child(t, path, 1_000_000)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		for range 20 + 7*round {
+			if !lines.Scan() {
+				t.Fatal("the child ended by itself")
+			}
+		}
+		_ = cmd.Process.Kill()
+		for last := lines.Text(); ; last = lines.Text() {
+			if n, err := strconv.ParseInt(last, 10, 64); err == nil {
+				acknowledged = n
+			}
+			if !lines.Scan() {
+				break
+			}
+		}
+		_ = cmd.Wait()
+	}
+	l := open(t, path, Options{})
+	if n := seqs(t, l, "shared"); n < acknowledged {
+		t.Errorf("%d messages of %d", n, acknowledged)
+	}
+	events := int64(0)
+	for _, err := range l.Journal(t.Context(), store.JournalFilter{Context: "shared"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events++
+	}
+	if n := seqs(t, l, "shared"); n != events {
+		t.Errorf("%d messages and %d events", n, events)
+	}
+	integrity(t, path)
+}
+
+func TestGroupCommit(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	// While another connection writes, appends queue up.
+	other := plain(t, l.path)
+	if err := other.script("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	before := l.commits.Load()
+	const appends = 200
+	var requests []*request
+	for range appends {
+		r := newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{written("†s", "x")}})
+		if err := l.enqueue(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, r)
+	}
+	if err := other.script("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range requests {
+		if <-r.done; r.err != nil {
+			t.Error(r.err)
+		}
+	}
+	if n := l.commits.Load() - before; n > appends/4 {
+		t.Errorf("%d commits for %d appends", n, appends)
+	}
+	if n := seqs(t, l, "c"); n != appends {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestCancelWhileQueued: an append that nobody waits for any more is not made.
+func TestCancelWhileQueued(t *testing.T) {
+	l := &Log{path: "log.db", queue: make(chan *request, 1)} // no writer takes from the queue
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() { failed <- appendOne(ctx, l) }()
+	r := <-l.queue
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if group := r.take(nil); len(group) != 0 {
+		t.Error("it would be written")
+	}
+}
