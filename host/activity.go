@@ -1,0 +1,147 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// activity is a Lua function that a script registers. For every call the
+// script's top level runs again, in an environment of its own, so that nothing
+// outlives a call.
+type activity struct {
+	gen     *Generation
+	script  *script
+	name    string
+	timeout time.Duration // 0 for the engine's default
+}
+
+var _ engine.Activity = (*activity)(nil)
+
+// Run does one call. What the script returns after nil or raises, and a
+// timeout, is an [*engine.Failure]; every other error is a [*ScriptError].
+func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	timeout := a.timeout
+	if timeout == 0 {
+		timeout = engine.DefaultTimeout
+	}
+	s := a.gen.state()
+	found := registrations{only: a.name}
+	s.begin(ctx, timeout, a.script, &found)
+	result, err := a.run(s, &found, in)
+	f, raised := err.(*fault)
+	if !raised {
+		s.end()
+		return result, err
+	}
+	if failure := f.failure(); failure != nil {
+		return engine.Result{}, failure
+	}
+	return engine.Result{}, f.ScriptError
+}
+
+func (a *activity) run(s *state, found *registrations, in engine.Invocation) (engine.Result, error) {
+	if _, err := s.runFile(a.script); err != nil {
+		return engine.Result{}, err
+	}
+	if found.fn == nil {
+		return engine.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
+	}
+	results, err := s.call(found.fn, s.object(in.Call), s.object(in.Context), s.object(in.Tool))
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if len(results) == 0 {
+		results = append(results, lua.LNil)
+	}
+	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
+		fields, err := s.failureFields(results[1])
+		if err != nil {
+			return engine.Result{}, a.fail("%s", err.Error())
+		}
+		return engine.Result{}, &engine.Failure{Fields: fields}
+	}
+	result, err := s.result(results[0], outputSchema(in.Tool))
+	if err != nil {
+		return engine.Result{}, a.fail("%s", err.Error())
+	}
+	return result, nil
+}
+
+// object is an argument of an activity: a table, even if there is nothing.
+func (s *state) object(v any) lua.LValue {
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) <= eager/4 && v["_tool"] != nil {
+			return s.toLua(v)
+		}
+		if len(v) > 0 {
+			return s.toLuaLater(v)
+		}
+	case bool:
+		return lua.LBool(v)
+	}
+	return s.L.CreateTable(0, 0)
+}
+
+func (a *activity) fail(format string, args ...any) *ScriptError {
+	return &ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+}
+
+// outputSchema is the schema of a tool's result, nil if it has none.
+func outputSchema(tool any) any {
+	object, _ := tool.(map[string]any)
+	if schema, ok := object["_output"]; ok {
+		return schema
+	}
+	properties, _ := object["properties"].(map[string]any)
+	return properties["_output"]
+}
+
+// result reads what an activity returned (protocol §5).
+func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
+	switch v := v.(type) {
+	case *lua.LUserData:
+		if to, ok := v.Value.(*outputTo); ok {
+			value, err := s.fromLua(to.value, schema, "result")
+			return engine.Result{To: to.path, Value: value}, err
+		}
+	case *lua.LTable:
+		if m, ok, err := s.message(v); ok || err != nil {
+			return engine.Result{Message: m}, err
+		}
+	}
+	value, err := s.fromLua(v, schema, "result")
+	return engine.Result{Value: value}, err
+}
+
+// message reads a result that is a message: one that Message made, or a table
+// that looks like a data message.
+func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
+	made := t.Metatable == s.messages
+	s.fill(t)
+	if !made && (t.RawGetString("type") != lua.LString("data") || t.RawGetString("data") == lua.LNil) {
+		return nil, false, nil
+	}
+	v, err := s.fromLua(t, nil, "result")
+	if err != nil {
+		return nil, true, err
+	}
+	m, ok = v.(map[string]any)
+	if !made || !ok || m["type"] == "data" {
+		return m, ok, nil
+	}
+	parsed, err := store.ParseMessage(m)
+	switch {
+	case err != nil:
+		return nil, true, fmt.Errorf("result: %w", err)
+	case parsed.Type != store.TypeData || !parsed.HasData:
+		return nil, true, fmt.Errorf("result: an activity can return a message with data, not one of type %s", quote(fmt.Sprint(m["type"])))
+	}
+	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data}, true, nil
+}

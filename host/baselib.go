@@ -1,0 +1,262 @@
+package host
+
+import (
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+)
+
+// baseFuncs is the safe part of Lua 5.1's basic functions. Left out are those
+// that load code or reach another function's environment.
+var baseFuncs = []entry{
+	{"assert", (*state).assert},
+	{"error", (*state).error},
+	{"getmetatable", (*state).getmetatable},
+	{"ipairs", (*state).ipairs},
+	{"next", (*state).next},
+	{"pairs", (*state).pairs},
+	{"pcall", (*state).pcall},
+	{"print", (*state).print},
+	{"rawequal", (*state).rawequal},
+	{"rawget", (*state).rawget},
+	{"rawset", (*state).rawset},
+	{"require", (*state).require},
+	{"select", (*state).selectArgs},
+	{"setmetatable", (*state).setmetatable},
+	{"tonumber", (*state).tonumber},
+	{"tostring", (*state).tostring},
+	{"type", (*state).typeOf},
+	{"unpack", (*state).unpack},
+	{"xpcall", (*state).xpcall},
+}
+
+func (s *state) openBase() {
+	for _, f := range s.funcs(baseFuncs) {
+		s.globals[f.name] = f.value
+	}
+	s.globals["_VERSION"] = lua.LString("Lua 5.1")
+	s.globals[nameAt] = s.fn((*state).atCall)
+	s.globals[nameConcat] = s.fn((*state).concat)
+	s.globals[nameLength] = s.fn((*state).length)
+	s.globals["\x00ipairs"] = s.fn((*state).ipairsNext)
+}
+
+// raised remembers what error or assert raised, until it is caught: what ends
+// a run is the author's outcome only if the author raised it.
+type raised struct {
+	value lua.LValue // as the author gave it, without a position
+	file  string
+	line  int
+}
+
+func (s *state) assert(L *lua.LState) int {
+	if L.ToBool(1) {
+		return L.GetTop()
+	}
+	message := L.Get(2)
+	if L.GetTop() < 2 {
+		message = lua.LString("assertion failed!")
+	}
+	file, line := s.where(L, 1)
+	s.raised = &raised{message, file, line}
+	L.Error(message, 0)
+	return 0
+}
+
+func (s *state) error(L *lua.LState) int {
+	value, level := L.Get(1), L.OptInt(2, 1)
+	s.raised = &raised{value: value}
+	if level > 0 {
+		s.raised.file, s.raised.line = s.where(L, level)
+	}
+	if text, ok := value.(lua.LString); ok && s.raised.line > 0 {
+		value = lua.LString(s.raised.file+":"+strconv.Itoa(s.raised.line)+": ") + text
+	}
+	L.Error(value, 0)
+	return 0
+}
+
+func (s *state) getmetatable(L *lua.LState) int {
+	t, ok := L.CheckAny(1).(*lua.LTable)
+	if !ok || s.private(t.Metatable) {
+		L.Push(lua.LNil)
+		return 1
+	}
+	L.Push(L.GetMetatable(t))
+	return 1
+}
+
+// private reports whether a metatable is the host's own, which scripts do not
+// get to see.
+func (s *state) private(meta lua.LValue) bool {
+	t, ok := meta.(*lua.LTable)
+	return ok && (t == s.arrayMark || t == s.messages || t == s.envMeta || isLazy(t))
+}
+
+func (s *state) setmetatable(L *lua.LState) int {
+	t := L.CheckTable(1)
+	L.CheckTypes(2, lua.LTNil, lua.LTTable)
+	s.fill(t)
+	if t == s.run.env {
+		L.RaiseError("the global environment keeps its metatable")
+	}
+	if old, ok := t.Metatable.(*lua.LTable); ok && old.RawGetString("__metatable") != lua.LNil {
+		L.RaiseError("cannot change a protected metatable")
+	}
+	t.Metatable = L.Get(2)
+	L.SetTop(1)
+	return 1
+}
+
+func (s *state) ipairs(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	L.Push(s.globals["\x00ipairs"])
+	L.Push(t)
+	L.Push(lua.LNumber(0))
+	return 3
+}
+
+func (s *state) ipairsNext(L *lua.LState) int {
+	i := L.CheckInt(2) + 1
+	v := L.CheckTable(1).RawGetInt(i)
+	if v == lua.LNil {
+		return 0
+	}
+	L.Push(lua.LNumber(i))
+	L.Push(v)
+	return 2
+}
+
+func (s *state) next(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	key, value := t.Next(L.Get(2))
+	for t == s.run.env && isHidden(key) {
+		key, value = t.Next(key)
+	}
+	L.Push(key)
+	if key == lua.LNil {
+		return 1
+	}
+	L.Push(value)
+	return 2
+}
+
+func isHidden(key lua.LValue) bool {
+	name, ok := key.(lua.LString)
+	return ok && strings.HasPrefix(string(name), "\x00")
+}
+
+func (s *state) pairs(L *lua.LState) int {
+	t := L.CheckTable(1)
+	if t == s.run.env {
+		s.fillEnv(t)
+	}
+	L.Push(s.globals["next"])
+	L.Push(t)
+	L.Push(lua.LNil)
+	return 3
+}
+
+func (s *state) print(L *lua.LState) int {
+	var b strings.Builder
+	for i := 1; i <= L.GetTop(); i++ {
+		if i > 1 {
+			b.WriteByte('\t')
+		}
+		b.WriteString(s.text(L, L.Get(i)))
+		s.limit(L, b.Len())
+	}
+	b.WriteByte('\n')
+	s.budget.charge(L, 50)
+	s.gen.config.Stderr.Write([]byte(b.String()))
+	return 0
+}
+
+func (s *state) rawequal(L *lua.LState) int {
+	L.Push(lua.LBool(L.RawEqual(L.CheckAny(1), L.CheckAny(2))))
+	return 1
+}
+
+func (s *state) rawget(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	L.Push(t.RawGet(L.CheckAny(2)))
+	return 1
+}
+
+func (s *state) rawset(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	L.RawSet(t, L.CheckAny(2), L.CheckAny(3))
+	L.SetTop(1)
+	return 1
+}
+
+func (s *state) selectArgs(L *lua.LState) int {
+	count := L.GetTop() - 1
+	if L.Get(1) == lua.LString("#") {
+		L.Push(lua.LNumber(count))
+		return 1
+	}
+	n := L.CheckInt(1)
+	if n < 0 {
+		n = count + n + 1
+	}
+	if n < 1 {
+		L.ArgError(1, "index out of range")
+	}
+	return max(count-n+1, 0)
+}
+
+func (s *state) tostring(L *lua.LState) int {
+	L.Push(lua.LString(s.text(L, L.CheckAny(1))))
+	return 1
+}
+
+// text is a value as tostring gives it.
+func (s *state) text(L *lua.LState, v lua.LValue) string {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v)
+	case lua.LNumber:
+		return numberText(v)
+	}
+	if v == luastd.Null {
+		return "null"
+	}
+	if t, ok := v.(*lua.LTable); ok && s.private(t.Metatable) {
+		return v.String()
+	}
+	if text, ok := L.ToStringMeta(v).(lua.LString); ok {
+		return string(text)
+	}
+	L.RaiseError("'__tostring' must return a string")
+	return ""
+}
+
+func (s *state) typeOf(L *lua.LState) int {
+	L.Push(lua.LString(L.CheckAny(1).Type().String()))
+	return 1
+}
+
+func (s *state) unpack(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	from := L.OptInt(2, 1)
+	to := L.OptInt(3, t.Len())
+	if from > to {
+		return 0
+	}
+	if to-from >= 8000 || to-from < 0 {
+		L.RaiseError("too many results to unpack")
+	}
+	for i := from; i <= to; i++ {
+		L.Push(t.RawGet(lua.LNumber(i)))
+	}
+	return to - from + 1
+}

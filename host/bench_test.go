@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func BenchmarkCall(b *testing.B) {
+	g := open(b, map[string]string{"activities/a.lua": `
+		Tool.register("a", { properties = { customerId = { type = "string" } } })
+		Activity.register("a", function(call, context)
+		  return { orders = 5, customer = call.customerId, region = context.state.region }
+		end)`})
+	in := engine.Invocation{
+		Call:    object(b, `{"_tool":"a","customerId":"c-17","_outputPath":"†state.x"}`),
+		Context: object(b, `{"state":{"region":"EU","user":{"name":"Ada"}}}`),
+		Tool:    mustJSON(b, `{"properties":{"customerId":{"type":"string"}}}`),
+	}
+	a := g.Registry().Activities["a"].Activity
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := a.Run(context.Background(), in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// sized makes an array of objects of about size bytes of JSON.
+func sized(size int) (any, int) {
+	list := []any{}
+	for n := 0; n < size; n += 75 {
+		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": jsonNumber(float64(n) / 4), "open": true, "lines": []any{"a", "b"}})
+	}
+	return list, len(store.EncodeJSON(list))
+}
+
+func BenchmarkCodec(b *testing.B) {
+	for _, size := range []int{1 << 10, 100 << 10, 1 << 20} {
+		v, bytes := sized(size)
+		for _, way := range []struct {
+			name string
+			do   func(s *state) error
+		}{
+			{"whole", func(s *state) error { return touch(s, s.toLua(v)) }},
+			{"back", nil},
+			{"untouched", func(s *state) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
+		} {
+			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
+				s := newState(&Generation{config: Config{}.withDefaults()})
+				s.begin(context.Background(), 1<<40, &script{}, nil)
+				do := way.do
+				if do == nil {
+					t := s.toLua(v)
+					if err := touch(s, t); err != nil {
+						b.Fatal(err)
+					}
+					do = func(s *state) error { _, err := s.fromLua(t, nil, "v"); return err }
+				}
+				b.SetBytes(int64(bytes))
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := do(s); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// touch fills every table of v.
+func touch(s *state, v lua.LValue) error {
+	t, ok := v.(*lua.LTable)
+	if !ok {
+		return nil
+	}
+	s.fill(t)
+	for key, e := t.Next(lua.LNil); key != lua.LNil; key, e = t.Next(key) {
+		if err := touch(s, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func BenchmarkOneFieldOfMegabyte(b *testing.B) {
+	g := open(b, map[string]string{"activities/a.lua": `Activity.register("a", function(call, context) return context.state.orders[7].total end)`})
+	v, _ := sized(1 << 20)
+	in := engine.Invocation{Call: object(b, `{"_tool":"a"}`), Context: map[string]any{"state": map[string]any{"orders": v}}}
+	a := g.Registry().Activities["a"].Activity
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := a.Run(context.Background(), in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	files := map[string]string{"obelus.lua": `return {}`}
+	for i := range 50 {
+		files[fmt.Sprintf("activities/a%d.lua", i)] = fmt.Sprintf(`
+			Tool.register("t%d", { properties = { x = { type = "string" } }, required = { "x" } })
+			Activity.register("t%d", { timeout = "5s" }, function(call)
+			  local total = 0
+			  for _, n in ipairs(call.list or {}) do total = total + n end
+			  return { total = total }
+			end)`, i, i)
+	}
+	var project fs.FS = project(files)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Open(Config{FS: project}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFailure(b *testing.B) {
+	for name, body := range map[string]string{"returned": `return nil, "no"`, "raised": `error("no")`} {
+		b.Run(name, func(b *testing.B) {
+			g := one(b, body)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := call(g, "a", engine.Invocation{}); err == nil {
+					b.Fatal("no error")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// checkEvery is how many Lua instructions run between two looks at the clock.
+const checkEvery = 128
+
+// budget is the context that an LState runs under. The interpreter asks for
+// Done before every instruction, so that is where instructions are counted;
+// only now and then is the clock looked at. It needs no timer and no
+// goroutine, and overshoots less than [context.WithTimeout].
+//
+// A budget belongs to the goroutine of its state. What blocks must wait for
+// the parent and the deadline instead of Done: see [state.waitContext].
+type budget struct {
+	context.Context // of the caller
+	start           time.Time
+	deadline        time.Time
+	n, next         int64
+	err             error
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// reset starts the budget anew. A parent whose own deadline is nearer wins.
+func (b *budget) reset(parent context.Context, timeout time.Duration) {
+	*b = budget{Context: parent, start: time.Now(), next: checkEvery}
+	b.deadline = b.start.Add(timeout)
+	if d, ok := parent.Deadline(); ok && d.Before(b.deadline) {
+		b.deadline = d
+	}
+	if parent.Err() != nil {
+		b.next = 0
+	}
+}
+
+// Done is closed once the budget is used up.
+func (b *budget) Done() <-chan struct{} {
+	if b.n++; b.n < b.next {
+		return nil
+	}
+	return b.check()
+}
+
+func (b *budget) check() <-chan struct{} {
+	if b.err == nil {
+		b.next = b.n + checkEvery
+		switch {
+		case b.Context.Err() != nil:
+			b.err = context.Cause(b.Context)
+		case !time.Now().Before(b.deadline):
+			b.err = context.DeadlineExceeded
+		default:
+			return nil
+		}
+	}
+	b.next = 0
+	return closed
+}
+
+// Err is what Done was closed for.
+func (b *budget) Err() error { return b.err }
+
+// Deadline is when the budget is used up.
+func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
+
+// charge counts the work of a native function, a unit for an instruction, and
+// raises in the script when the budget is used up.
+func (b *budget) charge(L *lua.LState, units int) {
+	if b.n += int64(units); b.n >= b.next && b.check() != nil {
+		L.RaiseError("%s", outOfTime)
+	}
+}
+
+// outOfTime is what a script sees of its deadline, if it looks.
+const outOfTime = "out of time"
+
+// timeoutText is the length of the budget as people write it.
+func (b *budget) timeoutText() string {
+	d := b.deadline.Sub(b.start)
+	switch {
+	case d >= time.Second:
+		d = d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(time.Millisecond)
+	}
+	return max(d, 0).String()
+}

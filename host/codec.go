@@ -1,0 +1,186 @@
+package host
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+)
+
+// One codec carries values between JSON, as package store has it, and Lua.
+// This file leads into Lua, encode.go out of it.
+
+// maxExact is the integer up to which every integer is a float64.
+const maxExact = 1 << 53
+
+// eager is how many values are converted at once. What lies deeper in a large
+// value becomes tables that fill themselves when a script first touches them:
+// an activity that reads one field of a context of a megabyte pays for the
+// levels that it walks through.
+const eager = 64
+
+// toLua makes Lua's own copy of a JSON value. The value is kept and read
+// later, and must not change. Tables get their keys in sorted order, so that
+// pairs is the same every time.
+func (s *state) toLua(v any) lua.LValue {
+	left := eager
+	return s.value(v, &left)
+}
+
+// toLuaLater is toLua for what is seldom looked at.
+func (s *state) toLuaLater(v any) lua.LValue {
+	left := 0
+	return s.value(v, &left)
+}
+
+func (s *state) value(v any, left *int) lua.LValue {
+	switch v := v.(type) {
+	case nil:
+		return lua.LNil
+	case bool:
+		return lua.LBool(v)
+	case string:
+		return lua.LString(v)
+	case json.Number:
+		return numberToLua(v)
+	case float64:
+		return lua.LNumber(v)
+	case int:
+		return numberToLua(json.Number(strconv.Itoa(v)))
+	case int64:
+		return numberToLua(json.Number(strconv.FormatInt(v, 10)))
+	case map[string]any:
+		if len(v) == 0 {
+			return s.L.CreateTable(0, 0)
+		}
+		if *left < len(v) {
+			return s.lazy(v)
+		}
+		t := s.L.CreateTable(0, len(v))
+		s.fillObject(t, v, left)
+		return t
+	case []any:
+		if *left < len(v) {
+			return s.lazy(v)
+		}
+		t := s.L.CreateTable(len(v), 0)
+		s.fillArray(t, v, left)
+		return t
+	}
+	panic("host: not a JSON value") // a fault of whoever made it: no script can
+}
+
+func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
+	*left -= len(object)
+	var few [16]string
+	keys := slices.AppendSeq(few[:0], maps.Keys(object))
+	slices.Sort(keys)
+	for _, key := range keys {
+		if v := object[key]; v != nil {
+			t.RawSetString(key, s.value(v, left))
+		}
+	}
+}
+
+func (s *state) fillArray(t *lua.LTable, array []any, left *int) {
+	*left -= len(array)
+	if len(array) >= maxArray-1 {
+		s.L.RaiseError("an array of %d elements is too long for a script (at most %d)", len(array), maxArray-2)
+	}
+	t.Metatable = s.arrayMark
+	for i, v := range array {
+		if v == nil {
+			t.RawSetInt(i+1, luastd.Null)
+		} else {
+			t.RawSetInt(i+1, s.value(v, left))
+		}
+	}
+}
+
+// numberToLua keeps an integer that a Lua number can't hold as its digits.
+func numberToLua(n json.Number) lua.LValue {
+	text := string(n)
+	if len(text) <= 15 || strings.ContainsAny(text, ".eE") {
+		if f, err := strconv.ParseFloat(text, 64); err == nil {
+			return lua.LNumber(f)
+		}
+		return lua.LString(text)
+	}
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil && i >= -maxExact && i <= maxExact {
+		return lua.LNumber(i)
+	}
+	return lua.LString(text)
+}
+
+// lazyValue is what a table will be filled from. It hides in the table's
+// metatable, in the place of the metatable's own.
+type lazyValue struct{ value any }
+
+func (lazyValue) String() string       { return "" }
+func (lazyValue) Type() lua.LValueType { return lua.LTUserData }
+
+// lazy makes a table that fills one level of itself when it is touched. The
+// metatable is a copy of the model, with whose entries it shares the memory.
+func (s *state) lazy(v any) *lua.LTable {
+	meta := new(lua.LTable)
+	*meta = *s.lazyMeta
+	meta.Metatable = lazyValue{v}
+	t := s.L.CreateTable(0, 0)
+	t.Metatable = meta
+	return t
+}
+
+func isLazy(meta *lua.LTable) bool {
+	_, ok := meta.Metatable.(lazyValue)
+	return ok
+}
+
+// waiting gives the value that a table is to be filled from, if it is one.
+func waiting(t *lua.LTable) (any, bool) {
+	meta, ok := t.Metatable.(*lua.LTable)
+	if !ok {
+		return nil, false
+	}
+	v, ok := meta.Metatable.(lazyValue)
+	return v.value, ok
+}
+
+// fill fills a table that is waiting for it, and does nothing to any other.
+// Every library function that looks into a table calls it first.
+func (s *state) fill(t *lua.LTable) {
+	v, ok := waiting(t)
+	if !ok {
+		return
+	}
+	t.Metatable = lua.LNil
+	left := eager
+	switch v := v.(type) {
+	case map[string]any:
+		left += len(v)
+		s.budget.n += int64(len(v))
+		s.fillObject(t, v, &left)
+	case []any:
+		left += len(v)
+		s.budget.n += int64(len(v))
+		s.fillArray(t, v, &left)
+	}
+}
+
+func (s *state) lazyIndex(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	L.Push(t.RawGet(L.Get(2)))
+	return 1
+}
+
+func (s *state) lazyNewIndex(L *lua.LState) int {
+	t := L.CheckTable(1)
+	s.fill(t)
+	L.RawSet(t, L.Get(2), L.Get(3))
+	return 0
+}

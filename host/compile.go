@@ -1,0 +1,222 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// maxSource bounds a file, and maxNesting the depth of its syntax tree: the
+// compiler recurses, and a Go stack that overflows ends the process.
+const (
+	maxSource  = 256 << 10
+	maxNesting = 200
+)
+
+// compile turns a file into what an LState runs. name is the file as people
+// know it, "activities/billing.lua". Its error is a [*ScriptError].
+func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
+	chunk, err := parseChunk(name, source)
+	if err != nil {
+		return nil, err
+	}
+	w := &rewriter{file: name}
+	w.stmts(chunk, 0)
+	if w.err != nil {
+		return nil, w.err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			proto, err = nil, &ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
+		}
+	}()
+	proto, err = lua.Compile(chunk, name)
+	if err != nil {
+		return nil, compileError(name, source, err)
+	}
+	callsOnly(proto)
+	return proto, nil
+}
+
+// parseChunk reads a file into its syntax tree.
+func parseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
+	if len(source) > maxSource {
+		return nil, &ScriptError{File: name, Line: 1, Message: fmt.Sprintf("%d bytes are too many for a script (at most %d)", len(source), maxSource)}
+	}
+	text := plainSource(string(source))
+	defer func() {
+		if r := recover(); r != nil {
+			chunk, err = nil, syntaxError(name, text, errors.New("it can't be parsed"))
+		}
+	}()
+	chunk, err = parse.Parse(strings.NewReader(text), name)
+	if err != nil {
+		return nil, syntaxError(name, text, err)
+	}
+	return chunk, nil
+}
+
+// plainSource takes off what may stand before Lua: a byte order mark, and a
+// first line for Unix. Lines keep their numbers.
+func plainSource(text string) string {
+	text = strings.TrimPrefix(text, "\ufeff")
+	if strings.HasPrefix(text, "#") {
+		if i := strings.IndexByte(text, '\n'); i >= 0 {
+			return text[i:]
+		}
+		return ""
+	}
+	return text
+}
+
+func syntaxError(name, text string, err error) *ScriptError {
+	var at *parse.Error
+	if !errors.As(err, &at) {
+		return &ScriptError{File: name, Line: 1, Message: "syntax error"}
+	}
+	lines := strings.Split(text, "\n")
+	e := &ScriptError{File: name, Line: at.Pos.Line, Column: at.Pos.Column, Message: "syntax error"}
+	token := strings.TrimSpace(at.Token)
+	switch {
+	case at.Pos.Line == parse.EOF:
+		for e.Line = len(lines); e.Line > 1 && strings.TrimSpace(lines[e.Line-1]) == ""; e.Line-- {
+		}
+		e.Column = len(lines[e.Line-1]) + 1
+		e.Message = "the file ends too early" + unclosed(text)
+	case strings.HasPrefix(at.Message, "unterminated"):
+		if e.Column == 0 && e.Line > 1 { // it is read on to the next line
+			e.Line--
+			e.Column = len(lines[e.Line-1])
+		}
+		e.Message = at.Message + ": its end is missing"
+	case token != "":
+		e.Column = max(1, e.Column-len(token)+1)
+		e.Message = fmt.Sprintf("syntax error at %q", token)
+		if detail := strings.ToLower(at.Message); detail != "" && !strings.HasPrefix(detail, "syntax error") && !strings.HasPrefix(detail, "parse error") {
+			e.Message += ": " + detail
+		}
+	}
+	if e.Line >= 1 && e.Line <= len(lines) {
+		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
+	}
+	return e
+}
+
+// unclosed names the block that is still open at the end of a file, judging
+// by its words alone.
+func unclosed(text string) string {
+	type open struct {
+		word string
+		line int
+	}
+	var stack []open
+	scanWords(text, func(word string, line int) {
+		switch word {
+		case "function", "do", "if", "repeat", "(", "{", "[":
+			stack = append(stack, open{word, line})
+		case "end", "until", ")", "}", "]":
+			if len(stack) > 0 {
+				stack = stack[:len(stack)-1]
+			}
+		}
+	})
+	if len(stack) == 0 {
+		return ""
+	}
+	last := stack[len(stack)-1]
+	return fmt.Sprintf(": the %q of line %d is not closed", last.word, last.line)
+}
+
+// scanWords tells the words and brackets of Lua source that are neither in
+// strings nor in comments.
+func scanWords(text string, found func(word string, line int)) {
+	line := 1
+	for i := 0; i < len(text); {
+		c := text[i]
+		n := 1
+		switch {
+		case c == '\n':
+			line++
+		case strings.HasPrefix(text[i:], "--"):
+			n = 2 + longBracket(text[i+2:])
+			if n == 2 {
+				n = len(text) - i
+				if end := strings.IndexByte(text[i:], '\n'); end >= 0 {
+					n = end
+				}
+			}
+		case c == '[' && longBracket(text[i:]) > 0:
+			n = longBracket(text[i:])
+		case c == '"' || c == '\'':
+			for n = 1; i+n < len(text) && text[i+n] != c && text[i+n] != '\n'; n++ {
+				if text[i+n] == '\\' {
+					n++
+				}
+			}
+			n++
+		case isWord(c):
+			for n = 1; i+n < len(text) && isWord(text[i+n]); n++ {
+			}
+			found(text[i:i+n], line)
+		default:
+			found(text[i:i+1], line)
+		}
+		n = min(n, len(text)-i)
+		if n > 1 {
+			line += strings.Count(text[i:i+n], "\n")
+		}
+		i += n
+	}
+}
+
+// longBracket is the length of the [[long bracket]] at the start of text, 0 if
+// there is none.
+func longBracket(text string) int {
+	level := 1
+	for level < len(text) && text[level] == '=' {
+		level++
+	}
+	if text == "" || text[0] != '[' || level >= len(text) || text[level] != '[' {
+		return 0
+	}
+	closing := "]" + text[1:level] + "]"
+	end := strings.Index(text, closing)
+	if end < 0 {
+		return len(text)
+	}
+	return end + len(closing)
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}
+
+func compileError(name string, source []byte, err error) *ScriptError {
+	e := &ScriptError{File: name, Line: 1, Message: err.Error()}
+	var at *lua.CompileError
+	if errors.As(err, &at) {
+		e.Line, e.Message = at.Line, at.Message
+	}
+	if lines := strings.Split(plainSource(string(source)), "\n"); e.Line >= 1 && e.Line <= len(lines) {
+		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
+	}
+	return e
+}
+
+// callsOnly makes every tail call an ordinary one: the frames of a traceback
+// are all there, and endless recursion meets the limit of the stack instead of
+// filling the memory with its traceback.
+func callsOnly(proto *lua.FunctionProto) {
+	for i, instruction := range proto.Code {
+		if int(instruction>>26) == lua.OP_TAILCALL {
+			proto.Code[i] = instruction&(1<<26-1) | uint32(lua.OP_CALL)<<26
+		}
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		callsOnly(inner)
+	}
+}

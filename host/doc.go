@@ -1,0 +1,49 @@
+// Package host runs activities written in Lua, for programs that embed Obelus.
+//
+// A project is a folder: obelus.lua with its settings, activities below
+// activities/, modules below lib/, plans below plans/. [Open] loads it into a
+// [Generation], an immutable set of compiled scripts:
+//
+//	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir, Stderr: os.Stderr})
+//	request, registry, err := h.Plan("plans/refund.lua")
+//
+// The registry holds an [engine.Activity] for each activity that a script
+// registers, and the engine runs the request's calls with it. Programs add
+// activities of their own to a registry in Go, and hand objects to scripts
+// with Config.Objects.
+//
+// # What scripts can do
+//
+// Scripts are Lua 5.1 without what loads code or reaches outside: no io, no
+// debug, no load, no coroutines, and of os only the time. They see the globals
+// Tool, Activity, Delegate, Output, Message and json; all else comes by
+// require: modules of the project, and those of package luastd, which do what
+// [luastd.Grants] allow.
+//
+// The top level of a script runs again for every call, in an environment of
+// its own, on an LState from a pool; what a call sets, in whatever global or
+// library table, is gone when it ends. Arguments are copies. A call ends when
+// its context or its timeout does, whatever the script is at.
+//
+// # Values
+//
+// JSON arrays and objects become tables, null becomes nil and inside arrays
+// json.null. Large values are copied level by level, when a script looks at
+// them. On the way back a table with the keys 1…n is an array; an empty one is
+// an object, unless it came from an array, was made by json.array, or the
+// schema at that place says array. Numbers are float64, so an integer beyond
+// ±2^53 reaches a script as a string of digits; such a string becomes the
+// integer again where the schema wants one. Null fields of objects are absent
+// in Lua.
+//
+// tostring and .. write integers up to 2^53 in full, where Lua 5.1 changes to
+// an exponent at 1e14: an order number must survive. A string made by a script
+// is bounded (16 MiB), a table has at most about a million elements.
+//
+// # Errors
+//
+// What a script returns after nil, or raises by error or assert, is an
+// [engine.Failure]: an outcome, which a plan may count on. A timeout is one
+// too, with the code "timeout". Everything else that goes wrong in a script is
+// a [ScriptError], with the place in the Lua source and the Lua stack.
+package host

@@ -1,0 +1,313 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+)
+
+// Bounds of a value that a script gives. A table can hold another twice, and
+// so on thirty times, which is a billion values in no memory at all.
+const (
+	maxDepth  = 128
+	maxValues = 1 << 20
+	maxBytes  = 64 << 20
+)
+
+// fromLua makes the JSON value of what a script gives. The schema, which may
+// be nil, decides what an empty table is; place names the value in errors:
+// "result". The error is a [*valueError].
+func (s *state) fromLua(v lua.LValue, schema any, place string) (any, error) {
+	e := encoder{s: s, place: place, root: schema}
+	value, err := e.value(v, schema)
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// valueError is a value that is not JSON, and the place in it.
+type valueError struct{ place, message string }
+
+func (e *valueError) Error() string { return e.place + ": " + e.message }
+
+type encoder struct {
+	s      *state
+	place  string
+	path   []any // string keys and int indices that lead from place to here
+	tables []*lua.LTable
+	values int
+	bytes  int
+	root   any // of the schema, for $ref
+}
+
+func (e *encoder) fail(format string, args ...any) error {
+	place := e.place
+	for _, step := range e.path {
+		switch step := step.(type) {
+		case int:
+			place += "[" + strconv.Itoa(step) + "]"
+		case string:
+			if isName(step) {
+				place += "." + step
+			} else {
+				place += "[" + strconv.Quote(step) + "]"
+			}
+		}
+	}
+	if len(place) > 150 {
+		place = strings.ToValidUTF8(place[:100], "") + "…"
+	}
+	return &valueError{place, fmt.Sprintf(format, args...)}
+}
+
+func isName(key string) bool {
+	if key == "" || key[0] >= '0' && key[0] <= '9' {
+		return false
+	}
+	for i := range len(key) {
+		if !isWord(key[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *encoder) value(v lua.LValue, schema any) (any, error) {
+	if e.values++; e.values > maxValues {
+		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
+	}
+	switch v := v.(type) {
+	case *lua.LNilType:
+		return nil, nil
+	case lua.LBool:
+		return bool(v), nil
+	case lua.LNumber:
+		return e.number(float64(v))
+	case lua.LString:
+		return e.text(string(v), schema)
+	case *lua.LTable:
+		return e.table(v, schema)
+	}
+	if v == luastd.Null {
+		return nil, nil
+	}
+	if u, ok := v.(*lua.LUserData); ok {
+		if _, ok := u.Value.(*outputTo); ok {
+			return nil, e.fail("Output.to(…) must be returned by itself")
+		}
+		return nil, e.fail("an object of the host is not a JSON value")
+	}
+	return nil, e.fail("a %s is not a JSON value", v.Type())
+}
+
+func (e *encoder) number(f float64) (any, error) {
+	switch {
+	case math.IsNaN(f):
+		return nil, e.fail("NaN is not a JSON number")
+	case math.IsInf(f, 0):
+		return nil, e.fail("infinity is not a JSON number")
+	}
+	return jsonNumber(f), nil
+}
+
+// jsonNumber is the shortest text that reads back as the same number: digits
+// alone for an integer up to 2^53, an exponent beyond that, so that it is a
+// number to the next script too and no one takes its last digits for exact.
+func jsonNumber(f float64) json.Number {
+	switch whole := f == math.Trunc(f); {
+	case whole && math.Abs(f) <= maxExact:
+		return json.Number(strconv.FormatInt(int64(f), 10))
+	case whole:
+		return json.Number(strconv.FormatFloat(f, 'e', -1, 64))
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // f is finite
+	}
+	return json.Number(text)
+}
+
+// text is a string; but the digits of an integer too large for a Lua number,
+// at a place for a number, are that integer again.
+func (e *encoder) text(v string, schema any) (any, error) {
+	if e.bytes += len(v); e.bytes > maxBytes {
+		return nil, &valueError{e.place, fmt.Sprintf("more than %d bytes of text", maxBytes)}
+	}
+	if !utf8.ValidString(v) {
+		return nil, e.fail("the text is not valid UTF-8")
+	}
+	if len(v) >= 16 && isBigInteger(v) {
+		if s, ok := schemaAt(schema, e.root); ok && s.wants("integer", "number") && !s.wants("string") {
+			return json.Number(v), nil
+		}
+	}
+	return v, nil
+}
+
+// isBigInteger tells the digits of an integer beyond ±2^53, written as JSON
+// does.
+func isBigInteger(v string) bool {
+	digits := v
+	if v[0] == '-' {
+		digits = v[1:]
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return false
+		}
+	}
+	if digits == "" || digits[0] == '0' {
+		return false
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	return err != nil || n > maxExact || n < -maxExact
+}
+
+func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
+	if v, ok := waiting(t); ok { // nobody has touched it: it is what it was
+		values, bytes := measure(v)
+		if e.values += values; e.values > maxValues {
+			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
+		}
+		if e.bytes += bytes; e.bytes > maxBytes {
+			return nil, &valueError{e.place, fmt.Sprintf("more than %d bytes of text", maxBytes)}
+		}
+		return v, nil
+	}
+	if len(e.tables) >= maxDepth {
+		if i := slices.Index(e.tables, t); i >= 0 {
+			e.path = e.path[:min(len(e.path), cycleEnd(e.tables, i))]
+			return nil, e.fail("the table contains itself")
+		}
+		return nil, e.fail("nested deeper than %d", maxDepth)
+	}
+	e.tables = append(e.tables, t)
+	e.s.budget.n++
+	value, err := e.contents(t, schema)
+	e.tables = e.tables[:len(e.tables)-1]
+	return value, err
+}
+
+// cycleEnd is how many steps lead to where a table is found inside itself for
+// the first time: the shortest place that shows the circle.
+func cycleEnd(tables []*lua.LTable, first int) int {
+	for i, t := range tables {
+		if j := slices.Index(tables[:i], t); j >= 0 {
+			return i
+		}
+	}
+	return len(tables) - first
+}
+
+func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
+	at, known := schemaAt(schema, e.root)
+	n := t.Len()
+	var key lua.LValue
+	if n > 0 {
+		key, _ = t.Next(lua.LNumber(n))
+	} else {
+		key, _ = t.Next(lua.LNil)
+	}
+	marked := t.Metatable == e.s.arrayMark
+	switch k := key.(type) {
+	case *lua.LNilType:
+		if n > 0 || marked || known && at.wants("array") && !at.wants("object") {
+			return e.array(t, n, at)
+		}
+		return map[string]any{}, nil
+	case lua.LString:
+		if n > 0 || marked {
+			return nil, e.fail("the table has the keys 1 to %d and also %q: it is neither an array nor an object", n, string(k))
+		}
+		return e.object(t, at)
+	case lua.LNumber:
+		return nil, e.fail("the table has the key %s: the keys of an array are 1, 2, 3 …, those of an object are strings", numberText(k))
+	}
+	return nil, e.fail("the table has a %s for a key: keys are strings", key.Type())
+}
+
+func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
+	array := make([]any, n)
+	e.path = append(e.path, 0)
+	for i := range array {
+		e.path[len(e.path)-1] = i + 1
+		v := t.RawGetInt(i + 1)
+		if v == lua.LNil {
+			return nil, e.fail("a hole in an array: put json.null there")
+		}
+		var err error
+		if array[i], err = e.value(v, at.item(i)); err != nil {
+			return nil, err
+		}
+	}
+	e.path = e.path[:len(e.path)-1]
+	return array, nil
+}
+
+func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
+	object := map[string]any{}
+	e.path = append(e.path, "")
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		name, ok := key.(lua.LString)
+		if !ok {
+			e.path = e.path[:len(e.path)-1]
+			return nil, e.fail("the table has string keys and also the key %s", e.s.keyText(key))
+		}
+		e.path[len(e.path)-1] = string(name)
+		if e.bytes += len(name); e.bytes > maxBytes {
+			return nil, &valueError{e.place, fmt.Sprintf("more than %d bytes of text", maxBytes)}
+		}
+		if !utf8.ValidString(string(name)) {
+			e.path = e.path[:len(e.path)-1]
+			return nil, e.fail("the key %q is not valid UTF-8", string(name))
+		}
+		var err error
+		if object[string(name)], err = e.value(v, at.property(string(name))); err != nil {
+			return nil, err
+		}
+	}
+	e.path = e.path[:len(e.path)-1]
+	return object, nil
+}
+
+func (s *state) keyText(key lua.LValue) string {
+	if n, ok := key.(lua.LNumber); ok {
+		return numberText(n)
+	}
+	if b, ok := key.(lua.LBool); ok {
+		return b.String()
+	}
+	if text, ok := key.(lua.LString); ok {
+		return quote(string(text))
+	}
+	return "that is a " + key.Type().String()
+}
+
+// measure counts the values in v and the bytes of its text.
+func measure(v any) (values, bytes int) {
+	values = 1
+	switch v := v.(type) {
+	case string:
+		bytes = len(v)
+	case map[string]any:
+		for key, e := range v {
+			n, b := measure(e)
+			values, bytes = values+n, bytes+b+len(key)
+		}
+	case []any:
+		for _, e := range v {
+			n, b := measure(e)
+			values, bytes = values+n, bytes+b
+		}
+	}
+	return values, bytes
+}

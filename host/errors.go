@@ -1,0 +1,93 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ScriptError is something wrong with a script, for the script's author: it
+// names the place in the Lua source and shows no Go.
+type ScriptError struct {
+	File    string // below the project, "activities/billing.lua"
+	Line    int    // from 1; 0 if it is not known
+	Column  int    // in bytes, from 1; 0 if it is not known
+	Message string
+
+	// Source is the text of the line where that helps, empty elsewhere.
+	Source string
+	// Traceback is the Lua stack when a script raised the error, innermost
+	// first: "activities/billing.lua:12: in function 'total'".
+	Traceback []string
+
+	cause error
+}
+
+// Error is "file:line: message".
+func (e *ScriptError) Error() string {
+	switch {
+	case e.File == "":
+		return e.Message
+	case e.Line == 0:
+		return e.File + ": " + e.Message
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+}
+
+// Snippet is the source line with a caret under the column, on two lines, or
+// empty if the line is not known.
+func (e *ScriptError) Snippet() string {
+	if e.Source == "" {
+		return ""
+	}
+	if e.Column == 0 {
+		return "  " + e.Source
+	}
+	var pad strings.Builder
+	for i, r := range e.Source {
+		if i >= e.Column-1 {
+			break
+		}
+		if r != '\t' {
+			r = ' '
+		}
+		pad.WriteRune(r)
+	}
+	return "  " + e.Source + "\n  " + pad.String() + "^"
+}
+
+// Unwrap gives what the error comes from, if that is an error of its own:
+// a context that ended, a file that can't be read.
+func (e *ScriptError) Unwrap() error { return e.cause }
+
+// Errors is everything that is wrong with a project, sorted by file and line.
+// It is what [Open] fails with; it is never empty.
+type Errors []*ScriptError
+
+// Error has a line for each.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i, one := range e {
+		lines[i] = one.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives each of them to [errors.As].
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i, one := range e {
+		all[i] = one
+	}
+	return all
+}
+
+func (e Errors) sorted() Errors {
+	slices.SortStableFunc(e, func(a, b *ScriptError) int {
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return a.Line - b.Line
+	})
+	return e
+}

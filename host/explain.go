@@ -1,0 +1,256 @@
+package host
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// The interpreter's messages name no variables. explain puts them into Lua's
+// words and finds in the source what was nil.
+
+var (
+	faultIndex   = regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`)
+	faultArith   = regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`)
+	faultConcat  = regexp.MustCompile(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
+	faultCompare = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
+	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number$`)
+	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+) \((.*)\)$`)
+)
+
+var operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
+
+// explain rewrites a message of the interpreter; names may be nil.
+func explain(message string, names *names) string {
+	if m := faultIndex.FindStringSubmatch(message); m != nil {
+		return "attempt to index " + named(names.indexed(m[2]), m[1]) + ", key " + quote(m[2])
+	}
+	if m := faultArith.FindStringSubmatch(message); m != nil {
+		left, right := names.operands(operators[m[1]])
+		if m[2] != "number" && !(m[2] == "string" && m[3] != "number" && m[3] != "string") {
+			return "attempt to perform arithmetic on " + named(left, m[2])
+		}
+		return "attempt to perform arithmetic on " + named(right, m[3])
+	}
+	if m := faultConcat.FindStringSubmatch(message); m != nil {
+		n, _ := strconv.Atoi(m[2])
+		return "attempt to concatenate " + named(names.joined(n), m[1])
+	}
+	if m := faultCompare.FindStringSubmatch(message); m != nil {
+		left, right := names.compared()
+		return "attempt to compare " + named(left, m[1]) + " with " + named(right, m[2])
+	}
+	if m := faultFor.FindStringSubmatch(message); m != nil {
+		return "the " + m[1] + " of a for loop must be a number"
+	}
+	if m := faultOptions.FindStringSubmatch(message); m != nil {
+		return "bad argument #" + m[1] + " to " + names.full(m[2]) + ": " + m[3]
+	}
+	switch message {
+	case "attempt to call a non-function object":
+		if called := names.called(); called != "" {
+			return "attempt to call " + called + ", which is not a function"
+		}
+		return "attempt to call a value that is not a function"
+	case "__unm undefined":
+		return "attempt to perform arithmetic on a value that is not a number"
+	case "registry overflow":
+		return "stack overflow"
+	}
+	return message
+}
+
+// named is "order.total (a nil value)", or "a nil value"; a literal stands for
+// itself.
+func named(name, typ string) string {
+	switch {
+	case name == "" || name == typ:
+		return "a " + typ + " value"
+	case name[0] == '"' || name[0] >= '0' && name[0] <= '9':
+		return name
+	}
+	return name + " (a " + typ + " value)"
+}
+
+// names are the expressions on one line of a file.
+type names struct {
+	s     *state
+	exprs []ast.Expr
+}
+
+// namesAt reads the line again: only errors need it.
+func (s *state) namesAt(file string, line int) *names {
+	sc, ok := s.gen.scripts[file]
+	if s.run != nil && s.run.script.file == file {
+		sc, ok = s.run.script, true
+	}
+	if !ok || line == 0 {
+		return nil
+	}
+	chunk, err := parseChunk(file, sc.source)
+	if err != nil {
+		return nil
+	}
+	n := &names{s: s}
+	walk(chunk, func(e ast.Expr) {
+		if e.Line() == line {
+			n.exprs = append(n.exprs, e)
+		}
+	})
+	return n
+}
+
+// only is the one text that all the expressions found have, or "".
+func only(found []string) string {
+	slices.Sort(found)
+	if found = slices.Compact(found); len(found) == 1 {
+		return found[0]
+	}
+	return ""
+}
+
+func (n *names) each(see func(e ast.Expr)) {
+	if n != nil {
+		for _, e := range n.exprs {
+			see(e)
+		}
+	}
+}
+
+func (n *names) indexed(key string) string {
+	var found []string
+	n.each(func(e ast.Expr) {
+		switch e := e.(type) {
+		case *ast.AttrGetExpr:
+			if k, ok := e.Key.(*ast.StringExpr); !ok || k.Value == key {
+				found = append(found, exprText(e.Object))
+			}
+		case *ast.FuncCallExpr:
+			if e.Receiver != nil && e.Method == key {
+				found = append(found, exprText(e.Receiver))
+			}
+		}
+	})
+	return only(found)
+}
+
+func (n *names) operands(operator string) (left, right string) {
+	var lefts, rights []string
+	n.each(func(e ast.Expr) {
+		if e, ok := e.(*ast.ArithmeticOpExpr); ok && e.Operator == operator {
+			lefts, rights = append(lefts, exprText(e.Lhs)), append(rights, exprText(e.Rhs))
+		}
+	})
+	return only(lefts), only(rights)
+}
+
+func (n *names) compared() (left, right string) {
+	var lefts, rights []string
+	n.each(func(e ast.Expr) {
+		if e, ok := e.(*ast.RelationalOpExpr); ok && e.Operator != "==" && e.Operator != "~=" {
+			left, right := exprText(e.Lhs), exprText(e.Rhs)
+			if strings.HasPrefix(e.Operator, ">") {
+				left, right = right, left // it is compiled the other way round
+			}
+			lefts, rights = append(lefts, left), append(rights, right)
+		}
+	})
+	return only(lefts), only(rights)
+}
+
+func (n *names) joined(operand int) string {
+	var found []string
+	inner := map[ast.Expr]bool{}
+	n.each(func(e ast.Expr) {
+		chain, ok := e.(*ast.StringConcatOpExpr)
+		if !ok || inner[e] {
+			return
+		}
+		operands := []ast.Expr{chain.Lhs}
+		rest := chain.Rhs
+		for {
+			next, ok := rest.(*ast.StringConcatOpExpr)
+			if !ok {
+				break
+			}
+			inner[next] = true
+			operands = append(operands, next.Lhs)
+			rest = next.Rhs
+		}
+		if operands = append(operands, rest); operand <= len(operands) {
+			found = append(found, exprText(operands[operand-1]))
+		}
+	})
+	return only(found)
+}
+
+func (n *names) called() string {
+	var found []string
+	n.each(func(e ast.Expr) {
+		e2, ok := e.(*ast.FuncCallExpr)
+		if !ok {
+			return
+		}
+		text := exprText(e2.Func)
+		if e2.Func == nil {
+			text = exprText(e2.Receiver) + ":" + e2.Method
+		}
+		if !n.s.isFunction(text) {
+			found = append(found, text)
+		}
+	})
+	return only(found)
+}
+
+// full is the name of a called function with what stands before it:
+// "table.insert" for insert.
+func (n *names) full(name string) string {
+	found := []string{}
+	n.each(func(e ast.Expr) {
+		if call, ok := e.(*ast.FuncCallExpr); ok && call.Func != nil && strings.HasSuffix(exprText(call.Func), "."+name) {
+			found = append(found, exprText(call.Func))
+		}
+	})
+	if text := only(found); text != "" {
+		return text
+	}
+	return name
+}
+
+// isFunction tells the functions of Lua's library, which are not what could
+// not be called.
+func (s *state) isFunction(name string) bool {
+	lib, function, ok := strings.Cut(name, ".")
+	if !ok {
+		return s.globals[name] != nil
+	}
+	return slices.ContainsFunc(s.libs[lib], func(f field) bool { return f.name == function })
+}
+
+// exprText writes an expression as its author did, shortened.
+func exprText(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.IdentExpr:
+		return e.Value
+	case *ast.StringExpr:
+		return quote(e.Value)
+	case *ast.NumberExpr:
+		return e.Value
+	case *ast.NilExpr:
+		return "nil"
+	case *ast.AttrGetExpr:
+		if key, ok := e.Key.(*ast.StringExpr); ok && isName(key.Value) {
+			return exprText(e.Object) + "." + key.Value
+		}
+		return exprText(e.Object) + "[" + exprText(e.Key) + "]"
+	case *ast.FuncCallExpr:
+		if e.Func == nil {
+			return exprText(e.Receiver) + ":" + e.Method + "(…)"
+		}
+		return exprText(e.Func) + "(…)"
+	}
+	return "(…)"
+}

@@ -1,0 +1,209 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// fault is how a run ended badly.
+type fault struct {
+	*ScriptError
+	author  *raised // what error or assert raised, nil for a fault of the machine
+	timeout bool
+	fields  map[string]any // of author, as a failure has them
+	bad     error          // why the author's value can't be a failure
+}
+
+func (f *fault) Unwrap() error { return f.ScriptError }
+
+// place finds "file:line: " before a message.
+var placeBefore = regexp.MustCompile(`^([^\n]*?):(\d+): `)
+
+// fault reads what a protected call failed with.
+func (s *state) fault(err error) *fault {
+	f := &fault{ScriptError: &ScriptError{}, author: s.raised}
+	value, stack := lua.LValue(lua.LString(err.Error())), ""
+	panicked := true
+	var api *lua.ApiError
+	if errors.As(err, &api) {
+		value, stack, panicked = api.Object, api.StackTrace, api.Type == lua.ApiErrorPanic
+	}
+	f.Traceback = traceback(stack)
+	if len(f.Traceback) > 0 {
+		f.place(f.Traceback[0] + " ")
+	}
+	switch {
+	case s.budget.err != nil:
+		f.author = nil
+		f.cause, f.timeout = s.budget.err, errors.Is(s.budget.err, context.DeadlineExceeded)
+		f.Message = "interrupted"
+		if f.timeout {
+			f.Message = "timed out after " + s.budget.timeoutText()
+		}
+	case f.author != nil:
+		s.authored(f)
+	default:
+		message := value.String()
+		if panicked {
+			message = goPanic(message)
+		} else if rest, ok := f.place(message); ok {
+			message = rest
+		}
+		f.Message = explain(message, s.namesAt(f.File, f.Line))
+	}
+	if f.File == "" && s.run != nil {
+		f.File = s.run.script.file
+	}
+	return f
+}
+
+// place takes "file:line: " off a message and into the error.
+func (f *fault) place(message string) (rest string, ok bool) {
+	m := placeBefore.FindStringSubmatch(message)
+	if m == nil {
+		return message, false
+	}
+	f.File = m[1]
+	f.Line, _ = strconv.Atoi(m[2])
+	return message[len(m[0]):], true
+}
+
+// authored is what the author raised, as the fields of a failure.
+func (s *state) authored(f *fault) {
+	if f.author.line > 0 {
+		f.File, f.Line = f.author.file, f.author.line
+	}
+	f.fields, f.bad = s.failureFields(f.author.value)
+	if f.bad != nil {
+		f.Message = f.bad.Error()
+		return
+	}
+	if _, isText := f.author.value.(lua.LString); isText && f.author.line > 0 {
+		f.fields["script"] = f.author.file + ":" + strconv.Itoa(f.author.line)
+	}
+	f.Message, _ = f.fields["message"].(string)
+	if f.Message == "" {
+		f.Message = string(store.EncodeJSON(f.fields))
+	}
+}
+
+// failureFields makes the fields of a failure of what a script returned after
+// nil, or raised: text, or a table, which gets a message if it has none.
+func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
+	t, isTable := v.(*lua.LTable)
+	if !isTable {
+		if v == lua.LNil {
+			return map[string]any{"message": "failed"}, nil
+		}
+		text, err := s.fromLua(lua.LString(s.plainText(v)), nil, "error")
+		return map[string]any{"message": text}, err
+	}
+	value, err := s.fromLua(t, nil, "error")
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return map[string]any{"message": string(store.EncodeJSON(value))}, nil
+	}
+	if _, ok := fields["message"].(string); ok {
+		return fields, nil
+	}
+	copied := map[string]any{}
+	for name, field := range fields {
+		copied[name] = field
+	}
+	copied["message"] = s.tableMessage(t, fields)
+	return copied, nil
+}
+
+// tableMessage is a message for an error table without one: what __tostring
+// says, its code, or all of it.
+func (s *state) tableMessage(t *lua.LTable, fields map[string]any) string {
+	if s.L.GetMetaField(t, "__tostring") != lua.LNil {
+		if text := s.plainText(t); text != "" {
+			return text
+		}
+	}
+	if code, ok := fields["code"].(string); ok {
+		return code
+	}
+	if len(fields) == 0 {
+		return "failed"
+	}
+	return string(store.EncodeJSON(fields))
+}
+
+// plainText is tostring outside of a protected call.
+func (s *state) plainText(v lua.LValue) string {
+	L := s.L
+	top := L.GetTop()
+	defer L.SetTop(top)
+	err := L.CallByParam(lua.P{Fn: s.globals["tostring"], NRet: 1, Protect: true}, v)
+	if err != nil {
+		return ""
+	}
+	return lua.LVAsString(L.Get(-1))
+}
+
+// failure is the outcome that a call has by this fault, nil if the machine is
+// at fault.
+func (f *fault) failure() *engine.Failure {
+	switch {
+	case f.timeout:
+		return &engine.Failure{Fields: map[string]any{"message": f.Message, "code": "timeout"}}
+	case f.author != nil && f.bad == nil:
+		return &engine.Failure{Fields: f.fields}
+	}
+	return nil
+}
+
+// caught is what pcall gives for an error.
+func (s *state) caught(err error) lua.LValue {
+	var api *lua.ApiError
+	if !errors.As(err, &api) {
+		return lua.LString(goPanic(err.Error()))
+	}
+	text, ok := api.Object.(lua.LString)
+	switch {
+	case !ok:
+		return api.Object
+	case api.Type == lua.ApiErrorPanic:
+		return lua.LString(goPanic(string(text)))
+	}
+	if m := placeBefore.FindString(string(text)); m != "" {
+		return lua.LString(m + explain(string(text[len(m):]), nil))
+	}
+	return lua.LString(explain(strings.TrimPrefix(string(text), " "), nil)) // raised by a library function that pcall called itself
+}
+
+// goPanic says in Lua's words what made the interpreter itself panic.
+func goPanic(message string) string {
+	for _, known := range []string{"callstack overflow", "index out of range", "stack overflow", "slice bounds out of range"} {
+		if strings.Contains(message, known) {
+			return "stack overflow"
+		}
+	}
+	return "an object of the host failed: " + message
+}
+
+// traceback reads the interpreter's own, leaving out what is Go's.
+func traceback(stack string) []string {
+	var lines []string
+	for line := range strings.SplitSeq(stack, "\n") {
+		line, ok := strings.CutPrefix(line, "\t")
+		if !ok || strings.HasPrefix(line, "[G]") || strings.HasPrefix(line, "(tailcall)") {
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,230 @@
+package host
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// directive is one %-5.2f of a format.
+type directive struct {
+	minus, plus, space, alt, zero bool
+	width, precision              int // precision -1 for none
+	verb                          byte
+}
+
+func (s *state) stringFormat(L *lua.LState) int {
+	format := s.checkText(L, 1)
+	var b strings.Builder
+	arg := 1
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			b.WriteByte(format[i])
+			continue
+		}
+		i++
+		if i < len(format) && format[i] == '%' {
+			b.WriteByte('%')
+			continue
+		}
+		d, end := parseDirective(L, format, i)
+		i = end
+		if arg++; arg > L.GetTop() {
+			L.ArgError(arg, "no value")
+		}
+		b.WriteString(s.formatOne(L, d, arg))
+		s.limit(L, b.Len())
+	}
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+func parseDirective(L *lua.LState, format string, i int) (d directive, end int) {
+	d.precision = -1
+	for ; i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0; i++ {
+		switch format[i] {
+		case '-':
+			d.minus = true
+		case '+':
+			d.plus = true
+		case ' ':
+			d.space = true
+		case '#':
+			d.alt = true
+		case '0':
+			d.zero = true
+		}
+	}
+	digits := func() int {
+		from := i
+		for i < len(format) && format[i] >= '0' && format[i] <= '9' {
+			i++
+		}
+		if i-from > 2 {
+			L.RaiseError("invalid format (width or precision too long)")
+		}
+		n, _ := strconv.Atoi(format[from:i])
+		return n
+	}
+	d.width = digits()
+	if i < len(format) && format[i] == '.' {
+		i++
+		d.precision = digits()
+	}
+	if i >= len(format) || strings.IndexByte("cdiouxXeEfgGqs", format[i]) < 0 {
+		L.RaiseError("invalid option '%%%s' to 'format'", format[min(i, len(format)):min(i+1, len(format))])
+	}
+	d.verb = format[i]
+	return d, i
+}
+
+func (s *state) formatOne(L *lua.LState, d directive, arg int) string {
+	switch d.verb {
+	case 'q':
+		return quoteLua(s.checkText(L, arg))
+	case 's':
+		text := s.text(L, L.Get(arg))
+		if d.precision >= 0 && d.precision < len(text) {
+			text = text[:d.precision]
+		}
+		return d.pad("", text, false)
+	case 'c':
+		return d.pad("", string([]byte{byte(L.CheckInt(arg))}), false)
+	}
+	n := float64(L.CheckNumber(arg))
+	if strings.IndexByte("diouxX", d.verb) >= 0 {
+		return d.integer(n)
+	}
+	return d.float(n)
+}
+
+// pad brings sign and digits to the width.
+func (d directive) pad(sign, digits string, zeros bool) string {
+	missing := d.width - len(sign) - len(digits)
+	switch {
+	case missing <= 0:
+		return sign + digits
+	case d.minus:
+		return sign + digits + strings.Repeat(" ", missing)
+	case zeros && d.zero:
+		return sign + strings.Repeat("0", missing) + digits
+	}
+	return strings.Repeat(" ", missing) + sign + digits
+}
+
+func (d directive) sign(negative bool) string {
+	switch {
+	case negative:
+		return "-"
+	case d.plus:
+		return "+"
+	case d.space:
+		return " "
+	}
+	return ""
+}
+
+func (d directive) integer(f float64) string {
+	base, prefix := 10, ""
+	switch d.verb {
+	case 'o':
+		base = 8
+	case 'x', 'X':
+		base = 16
+		if d.alt && f != 0 {
+			prefix = "0" + string(d.verb)
+		}
+	}
+	var digits, sign string
+	n := toInt64(f)
+	if d.verb == 'd' || d.verb == 'i' {
+		sign = d.sign(n < 0)
+		digits = strings.TrimPrefix(strconv.FormatInt(n, 10), "-")
+	} else {
+		digits = strconv.FormatUint(uint64(n), base)
+	}
+	if d.verb == 'X' {
+		digits = strings.ToUpper(digits)
+	}
+	if missing := d.precision - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	return d.pad(sign+prefix, digits, d.precision < 0)
+}
+
+// toInt64 is C's conversion, with what C leaves undefined made definite.
+func toInt64(f float64) int64 {
+	switch {
+	case f != f:
+		return 0
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f)
+}
+
+func (d directive) float(f float64) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return d.pad(d.sign(math.IsInf(f, -1)), strings.TrimPrefix(numberText(lua.LNumber(f)), "-"), false)
+	}
+	precision := d.precision
+	if precision < 0 {
+		precision = 6
+	}
+	var digits string
+	switch d.verb {
+	case 'g', 'G':
+		digits = formatG(math.Abs(f), precision, d.alt)
+	default:
+		digits = strconv.FormatFloat(math.Abs(f), d.verb|0x20, precision, 64)
+	}
+	if d.verb == 'E' || d.verb == 'G' {
+		digits = strings.ToUpper(digits)
+	}
+	return d.pad(d.sign(math.Signbit(f)), digits, true)
+}
+
+// formatG is C's %.{precision}g.
+func formatG(f float64, precision int, keepZeros bool) string {
+	if precision == 0 {
+		precision = 1
+	}
+	text := strconv.FormatFloat(f, 'e', precision-1, 64)
+	mantissa, exponent, _ := strings.Cut(text, "e")
+	x, _ := strconv.Atoi(exponent)
+	trim := func(s string) string {
+		if !keepZeros && strings.Contains(s, ".") {
+			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+		}
+		return s
+	}
+	if x < -4 || x >= precision {
+		return trim(mantissa) + "e" + exponent
+	}
+	return trim(strconv.FormatFloat(f, 'f', precision-1-x, 64))
+}
+
+// quoteLua is %q: a literal that Lua reads back.
+func quoteLua(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(text) {
+		switch c := text[i]; c {
+		case '"', '\\', '\n':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case '\r':
+			b.WriteString(`\r`)
+		case 0:
+			b.WriteString(`\000`)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

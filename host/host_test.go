@@ -1,0 +1,233 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// project makes a folder of files in memory.
+func project(files map[string]string) fs.FS {
+	m := fstest.MapFS{}
+	for name, text := range files {
+		m[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return m
+}
+
+func open(t testing.TB, files map[string]string) *Generation {
+	t.Helper()
+	h, err := Open(Config{FS: project(files)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Generation()
+}
+
+// one opens a project of one activity, "a", whose function has this body.
+func one(t testing.TB, body string) *Generation {
+	t.Helper()
+	return open(t, map[string]string{"activities/a.lua": `Activity.register("a", {timeout = 0.2}, function(call, context, tool) ` + body + "\nend)"})
+}
+
+func call(g *Generation, name string, in engine.Invocation) (engine.Result, error) {
+	return g.Registry().Activities[name].Activity.Run(context.Background(), in)
+}
+
+// runA calls activity "a" of a project and gives its result as JSON.
+func runA(g *Generation, in engine.Invocation) (string, error) {
+	r, err := call(g, "a", in)
+	if err != nil {
+		return "", err
+	}
+	return string(store.EncodeJSON(r.Value)), nil
+}
+
+// mustJSON reads JSON that a test is sure of.
+func mustJSON(t testing.TB, text string) any {
+	t.Helper()
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func object(t testing.TB, text string) map[string]any {
+	t.Helper()
+	return mustJSON(t, text).(map[string]any)
+}
+
+func TestResults(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"nothing", ``, `null`},
+		{"nil", `return nil`, `null`},
+		{"nil nil", `return nil, nil`, `null`},
+		{"false and more", `return false, "ignored"`, `false`},
+		{"number", `return 7`, `7`},
+		{"fraction", `return 0.1`, `0.1`},
+		{"large", `return 2^53`, `9007199254740992`},
+		{"larger", `return 2^60 * 3`, `3.458764513820541e+18`},
+		{"huge", `return 1e300`, `1e+300`},
+		{"minus zero", `return -0`, `0`},
+		{"array", `return {1, "two", {3}}`, `[1,"two",[3]]`},
+		{"object", `return {b = 1, a = {c = true}}`, `{"a":{"c":true},"b":1}`},
+		{"empty", `return {}`, `{}`},
+		{"made an array", `return {x = json.array(), y = json.array{}}`, `{"x":[],"y":[]}`},
+		{"null", `return {a = json.null, b = {json.null, 1}}`, `{"a":null,"b":[null,1]}`},
+		{"emptied array", `local t = call.list; while #t > 0 do table.remove(t) end; return t`, `[]`},
+		{"untouched", `return call.list`, `[1,null,2]`},
+		{"null in an array", `return call.list[2] == json.null and #call.list`, `3`},
+		{"null in an object", `return call.gone == nil`, `true`},
+		{"big integer", `return {call.big, type(call.big)}`, `["9007199254740993","string"]`},
+		{"largest exact", `return call.exact`, `9007199254740992`},
+		{"no scopes", `return next(context) == nil`, `true`},
+		{"json round trip", `return json.decode(json.encode({a = {1, 2}, e = json.array()}))`, `{"a":[1,2],"e":[]}`},
+	}
+	in := engine.Invocation{Call: object(t, `{"_tool":"a","list":[1,null,2],"gone":null,"big":9007199254740993,"exact":9007199254740992}`)}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := runA(one(t, test.body), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSchemaDecidesWhatIsEmpty(t *testing.T) {
+	tests := []struct{ name, tool, body, want string }{
+		{"array", `{"_output":{"type":"array"}}`, `return {}`, `[]`},
+		{"in properties", `{"properties":{"_output":{"type":"array"}}}`, `return {}`, `[]`},
+		{"below", `{"_output":{"properties":{"items":{"type":"array"}}}}`, `return {items = {}, other = {}}`, `{"items":[],"other":{}}`},
+		{"items", `{"_output":{"type":"array","items":{"type":["array","null"]}}}`, `return {{}, {}}`, `[[],[]]`},
+		{"either", `{"_output":{"type":["array","object"]}}`, `return {}`, `{}`},
+		{"reference", `{"_output":{"$defs":{"l":{"type":"array"}},"properties":{"x":{"$ref":"#/$defs/l"}}}}`, `return {x = {}}`, `{"x":[]}`},
+		{"any of", `{"_output":{"anyOf":[{"type":"array"},{"type":"null"}]}}`, `return {}`, `[]`},
+		{"additional", `{"_output":{"additionalProperties":{"items":{}}}}`, `return {x = {}}`, `{"x":[]}`},
+		{"digits", `{"_output":{"type":"integer"}}`, `return "9007199254740993"`, `9007199254740993`},
+		{"digits of text", `{"_output":{"type":"string"}}`, `return "9007199254740993"`, `"9007199254740993"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := runA(one(t, test.body), engine.Invocation{Tool: mustJSON(t, test.tool)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"nil and text", `return nil, "no such order"`, `{"message":"no such order"}`},
+		{"nil and table", `return nil, {message = "no", code = "gone", id = 3}`, `{"code":"gone","id":3,"message":"no"}`},
+		{"table without message", `return nil, {code = "gone"}`, `{"code":"gone","message":"gone"}`},
+		{"nil and number", `return nil, 42`, `{"message":"42"}`},
+		{"error", "\nerror('no')", `{"message":"no","script":"activities/a.lua:2"}`},
+		{"error at level 2", "local function check()\nerror('no', 2) end\ncheck()", `{"message":"no","script":"activities/a.lua:3"}`},
+		{"error without place", `error("no", 0)`, `{"message":"no"}`},
+		{"error table", `error({code = "limit", message = "too much"})`, `{"code":"limit","message":"too much"}`},
+		{"error nil", `error()`, `{"message":"failed"}`},
+		{"error list", `error({1, 2})`, `{"message":"[1,2]"}`},
+		{"error object", `error(setmetatable({n = 1}, {__tostring = function(e) return "n is " .. e.n end}))`, `{"message":"n is 1","n":1}`},
+		{"assert", `assert(false, "not that")`, `{"message":"not that","script":"activities/a.lua:1"}`},
+		{"assert nil err", `assert(nil, {code = "x"})`, `{"code":"x","message":"x"}`},
+		{"assert bare", `assert(nil)`, `{"message":"assertion failed!","script":"activities/a.lua:1"}`},
+		{"raised again", `local ok, e = pcall(error, {code = "x"}); error(e)`, `{"code":"x","message":"x"}`},
+		{"in a callback", `("x"):gsub("x", function() error("deep", 0) end)`, `{"message":"deep"}`},
+		{"timeout", `while true do end`, `{"code":"timeout","message":"timed out after 200ms"}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := runA(one(t, test.body), engine.Invocation{})
+			failure, ok := err.(*engine.Failure)
+			if !ok {
+				t.Fatalf("got %T %v, want a failure", err, err)
+			}
+			if got := string(store.EncodeJSON(failure.Fields)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRouting(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"to", `return Output.to("†state.user.failed", {n = 1})`, `{"Value":{"n":1},"To":"†state.user.failed","Message":null}`},
+		{"message", `return Message.data{kind = "state", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"kind":"state","type":"data"}}`},
+		{"table like a message", `return {type = "data", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"type":"data"}}`},
+		{"state", `return Message.state{user = "x"}`, `{"Value":null,"To":"","Message":{"data":{"user":"x"},"kind":"state","type":"data"}}`},
+		{"only a type", `return {type = "data"}`, `{"Value":{"type":"data"},"To":"","Message":null}`},
+		{"another type", `return {type = "state", data = 1}`, `{"Value":{"data":1,"type":"state"},"To":"","Message":null}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := call(one(t, test.body), "a", engine.Invocation{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			e := json.NewEncoder(&b)
+			if err := e.Encode(r); err != nil {
+				t.Fatal(err)
+			}
+			if got := string(bytes.TrimSpace(b.Bytes())); got != test.want {
+				t.Errorf("got %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestArgumentsAreCopies(t *testing.T) {
+	in := engine.Invocation{
+		Call:    object(t, `{"_tool":"a","list":[1,{"x":1}],"o":{"a":{"b":1}}}`),
+		Context: object(t, `{"state":{"a":[1,2,3]}}`),
+		Tool:    object(t, `{"properties":{"x":{"type":"string"}}}`),
+	}
+	before := string(store.EncodeJSON([]any{in.Call, in.Context, in.Tool}))
+	_, err := runA(one(t, `
+		call.list[2].x = 2; table.insert(call.list, 3); call.o.a.b = nil; call.new = 1
+		context.state.a[1] = 9; context.state.b = 1; tool.properties.x = nil; rawset(tool, "y", 1)`), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := string(store.EncodeJSON([]any{in.Call, in.Context, in.Tool})); after != before {
+		t.Errorf("a script changed what is shared: %s", after)
+	}
+}
+
+func TestCancelIsNoFailure(t *testing.T) {
+	g := one(t, `while true do end`)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{})
+	var script *ScriptError
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &script) {
+		t.Errorf("got %T %v", err, err)
+	}
+}
+
+func TestCallersDeadlineWins(t *testing.T) {
+	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", function() while true do end end)`})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{})
+	if failure, ok := err.(*engine.Failure); !ok || failure.Fields["code"] != "timeout" {
+		t.Errorf("got %T %v", err, err)
+	}
+}

@@ -1,0 +1,181 @@
+package host
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+)
+
+// mathFuncs is Lua 5.1's math. randomseed is accepted and does nothing: the
+// generator is shared by all scripts.
+var mathFuncs = []entry{
+	{"abs", math1(math.Abs)},
+	{"acos", math1(math.Acos)},
+	{"asin", math1(math.Asin)},
+	{"atan", math1(math.Atan)},
+	{"atan2", math2(math.Atan2)},
+	{"ceil", math1(math.Ceil)},
+	{"cos", math1(math.Cos)},
+	{"cosh", math1(math.Cosh)},
+	{"deg", math1(func(x float64) float64 { return x * 180 / math.Pi })},
+	{"exp", math1(math.Exp)},
+	{"floor", math1(math.Floor)},
+	{"fmod", math2(math.Mod)},
+	{"frexp", (*state).mathFrexp},
+	{"ldexp", math2(func(x, e float64) float64 { return math.Ldexp(x, int(e)) })},
+	{"log", math1(math.Log)},
+	{"log10", math1(math.Log10)},
+	{"max", (*state).mathMax},
+	{"min", (*state).mathMin},
+	{"modf", (*state).mathModf},
+	{"pow", math2(math.Pow)},
+	{"rad", math1(func(x float64) float64 { return x / 180 * math.Pi })},
+	{"random", (*state).mathRandom},
+	{"randomseed", func(*state, *lua.LState) int { return 0 }},
+	{"sin", math1(math.Sin)},
+	{"sinh", math1(math.Sinh)},
+	{"sqrt", math1(math.Sqrt)},
+	{"tan", math1(math.Tan)},
+	{"tanh", math1(math.Tanh)},
+}
+
+func math1(f func(float64) float64) luaFunc {
+	return func(_ *state, L *lua.LState) int {
+		L.Push(lua.LNumber(f(float64(L.CheckNumber(1)))))
+		return 1
+	}
+}
+
+func math2(f func(a, b float64) float64) luaFunc {
+	return func(_ *state, L *lua.LState) int {
+		L.Push(lua.LNumber(f(float64(L.CheckNumber(1)), float64(L.CheckNumber(2)))))
+		return 1
+	}
+}
+
+func (s *state) mathFrexp(L *lua.LState) int {
+	fraction, exponent := math.Frexp(float64(L.CheckNumber(1)))
+	L.Push(lua.LNumber(fraction))
+	L.Push(lua.LNumber(exponent))
+	return 2
+}
+
+func (s *state) mathMax(L *lua.LState) int {
+	best := L.CheckNumber(1)
+	for i := 2; i <= L.GetTop(); i++ {
+		best = max(best, L.CheckNumber(i))
+	}
+	L.Push(best)
+	return 1
+}
+
+func (s *state) mathMin(L *lua.LState) int {
+	best := L.CheckNumber(1)
+	for i := 2; i <= L.GetTop(); i++ {
+		best = min(best, L.CheckNumber(i))
+	}
+	L.Push(best)
+	return 1
+}
+
+func (s *state) mathModf(L *lua.LState) int {
+	x := float64(L.CheckNumber(1))
+	whole := math.Trunc(x)
+	fraction := x - whole
+	if math.IsInf(x, 0) {
+		fraction = 0
+	}
+	L.Push(lua.LNumber(whole))
+	L.Push(lua.LNumber(fraction))
+	return 2
+}
+
+func (s *state) mathRandom(L *lua.LState) int {
+	if L.GetTop() == 0 {
+		L.Push(lua.LNumber(rand.Float64()))
+		return 1
+	}
+	low, high := 1.0, math.Floor(float64(L.CheckNumber(1)))
+	if L.GetTop() > 1 {
+		low, high = high, math.Floor(float64(L.CheckNumber(2)))
+	}
+	if !(low <= high) || high-low >= maxExact {
+		L.ArgError(L.GetTop(), "interval is empty")
+	}
+	L.Push(lua.LNumber(low + float64(rand.Int64N(int64(high-low)+1))))
+	return 1
+}
+
+// osFuncs is what pure-Lua libraries expect of os and what can do no harm.
+var osFuncs = []entry{
+	{"clock", (*state).osClock},
+	{"date", (*state).osDate},
+	{"difftime", math2(func(a, b float64) float64 { return a - b })},
+	{"time", (*state).osTime},
+}
+
+func (s *state) osClock(L *lua.LState) int {
+	L.Push(lua.LNumber(time.Since(s.budget.start).Seconds()))
+	return 1
+}
+
+// osDate is os.date(format, t), always in UTC.
+func (s *state) osDate(L *lua.LState) int {
+	format := L.OptString(1, "%c")
+	at := s.gen.config.Clock.Now().UTC()
+	if L.Get(2) != lua.LNil {
+		at = luastd.Time(float64(L.CheckNumber(2)))
+	}
+	if format != "" && format[0] == '!' {
+		format = format[1:]
+	}
+	if format != "*t" {
+		text, err := luastd.FormatTime(at, format)
+		if err != nil {
+			L.ArgError(1, err.Error())
+		}
+		L.Push(lua.LString(text))
+		return 1
+	}
+	t := L.CreateTable(0, 9)
+	for _, f := range []struct {
+		name string
+		n    int
+	}{
+		{"day", at.Day()}, {"hour", at.Hour()}, {"min", at.Minute()}, {"month", int(at.Month())}, {"sec", at.Second()},
+		{"wday", int(at.Weekday()) + 1}, {"yday", at.YearDay()}, {"year", at.Year()},
+	} {
+		t.RawSetString(f.name, lua.LNumber(f.n))
+	}
+	t.RawSetString("isdst", lua.LFalse)
+	L.Push(t)
+	return 1
+}
+
+// osTime is os.time([table]), always in UTC.
+func (s *state) osTime(L *lua.LState) int {
+	t := L.OptTable(1, nil)
+	if t == nil {
+		L.Push(lua.LNumber(s.gen.config.Clock.Now().Unix()))
+		return 1
+	}
+	part := func(name string, missing int) int {
+		switch n := L.GetField(t, name).(type) {
+		case lua.LNumber:
+			return int(n)
+		case *lua.LNilType:
+			if missing >= 0 {
+				return missing
+			}
+		}
+		L.RaiseError("field '%s' missing in date table", name)
+		return 0
+	}
+	at := time.Date(part("year", -1), time.Month(part("month", -1)), part("day", -1), part("hour", 12), part("min", 0), part("sec", 0), 0, time.UTC)
+	L.Push(lua.LNumber(at.Unix()))
+	return 1
+}

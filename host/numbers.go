@@ -1,0 +1,76 @@
+package host
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+func (s *state) tonumber(L *lua.LState) int {
+	v, base := L.CheckAny(1), L.OptInt(2, 10)
+	if n, ok := v.(lua.LNumber); ok && base == 10 {
+		L.Push(n)
+		return 1
+	}
+	if base < 2 || base > 36 {
+		L.ArgError(2, "base out of range")
+	}
+	text, ok := v.(lua.LString)
+	if !ok {
+		L.Push(lua.LNil)
+		return 1
+	}
+	if n, ok := parseNumber(strings.Trim(string(text), " \t\n\v\f\r"), base); ok {
+		L.Push(n)
+	} else {
+		L.Push(lua.LNil)
+	}
+	return 1
+}
+
+// parseNumber reads a number as Lua's own reader does. What only Go takes
+// for one (1_000, 0b1, inf) is none.
+func parseNumber(text string, base int) (lua.LNumber, bool) {
+	if base != 10 {
+		n, err := strconv.ParseUint(strings.TrimPrefix(text, "-"), base, 64)
+		if strings.HasPrefix(text, "-") {
+			return -lua.LNumber(n), err == nil
+		}
+		return lua.LNumber(n), err == nil
+	}
+	digits := strings.TrimLeft(text, "+-")
+	if len(text)-len(digits) > 1 {
+		return 0, false
+	}
+	if len(digits) > 2 && (strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X")) {
+		n, err := strconv.ParseUint(digits[2:], 16, 64)
+		if strings.HasPrefix(text, "-") {
+			return -lua.LNumber(n), err == nil
+		}
+		return lua.LNumber(n), err == nil
+	}
+	if digits == "" || strings.ContainsAny(digits, "_xXnNpPiI") {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return lua.LNumber(f), err == nil || math.IsInf(f, 0)
+}
+
+// numberText writes a number as Lua 5.1 does, "%.14g", but for integers that
+// a number holds exactly: an order number must not come out as 1.2e+15.
+func numberText(n lua.LNumber) string {
+	f := float64(n)
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	case f == math.Trunc(f) && math.Abs(f) <= maxExact:
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return formatG(f, 14, false)
+}

@@ -1,0 +1,97 @@
+package host
+
+import (
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// concat is the operator .. with a limit.
+func (s *state) concat(L *lua.LState) int {
+	n := L.GetTop()
+	total, plain := 0, true
+	for i := 1; i <= n; i++ {
+		switch v := L.Get(i).(type) {
+		case lua.LString:
+			total += len(v)
+		case lua.LNumber:
+			total += 8
+		default:
+			plain = false
+		}
+	}
+	if !plain {
+		return s.concatMeta(L, n)
+	}
+	s.limit(L, total)
+	var b strings.Builder
+	b.Grow(total)
+	for i := 1; i <= n; i++ {
+		b.WriteString(s.text(L, L.Get(i)))
+	}
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+// concatMeta joins from the right, where some operand is no text.
+func (s *state) concatMeta(L *lua.LState, n int) int {
+	right := L.Get(n)
+	for i := n - 1; i >= 1; i-- {
+		left := L.Get(i)
+		if lua.LVCanConvToString(left) && lua.LVCanConvToString(right) {
+			a, b := s.text(L, left), s.text(L, right)
+			s.limit(L, len(a)+len(b))
+			right = lua.LString(a + b)
+			continue
+		}
+		meta := L.GetMetaField(left, "__concat")
+		if meta == lua.LNil {
+			meta = L.GetMetaField(right, "__concat")
+		}
+		if meta == lua.LNil {
+			bad, operand := left, i
+			if lua.LVCanConvToString(bad) {
+				bad, operand = right, i+1
+			}
+			L.RaiseError("attempt to concatenate a %s value (operand %d)", bad.Type(), operand)
+		}
+		L.Push(meta)
+		L.Push(left)
+		L.Push(right)
+		L.Call(2, 1)
+		right = L.Get(-1)
+		L.Pop(1)
+	}
+	L.Push(right)
+	return 1
+}
+
+// length is the operator #.
+func (s *state) length(L *lua.LState) int {
+	switch v := L.Get(1).(type) {
+	case lua.LString:
+		L.Push(lua.LNumber(len(v)))
+	case *lua.LTable:
+		s.fill(v)
+		n := v.Len()
+		if n >= maxArray-1 {
+			L.RaiseError("a table has too many elements (at most %d)", maxArray-2)
+		}
+		L.Push(lua.LNumber(n))
+	default:
+		if L.GetMetaField(v, "__len") == lua.LNil {
+			L.RaiseError("attempt to get the length of a %s value", v.Type())
+		}
+		L.Push(lua.LNumber(L.ObjLen(v)))
+	}
+	return 1
+}
+
+// limit keeps a string that is about to be made to a sane size, and counts
+// the work of making it.
+func (s *state) limit(L *lua.LState, size int) {
+	if size > s.gen.maxString() {
+		L.RaiseError("a string would be longer than %d bytes", s.gen.maxString())
+	}
+	s.budget.charge(L, size/16+1)
+}

@@ -1,0 +1,369 @@
+package host
+
+import (
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Bounds of a match, as in Lua's own lstrlib.c.
+const (
+	maxCaptures     = 32
+	maxPatternDepth = 200
+)
+
+// Lengths of captures that have none.
+const (
+	captureOpen     = -1
+	capturePosition = -2
+)
+
+// matcher matches a Lua pattern, a port of lstrlib.c. Unlike the one that it
+// replaces it counts its steps, so that a deadline ends a pattern that
+// backtracks for hours.
+type matcher struct {
+	s       *state
+	L       *lua.LState
+	subject string
+	pattern string
+	level   int // captures so far
+	depth   int
+	steps   int
+	capture [maxCaptures]struct{ start, length int }
+}
+
+func (m *matcher) step() {
+	if m.steps++; m.steps&255 == 0 {
+		m.s.budget.charge(m.L, 256)
+	}
+}
+
+func (m *matcher) malformed(what string) { m.L.RaiseError("malformed pattern (%s)", what) }
+
+// classEnd is where the single-character class at p ends.
+func (m *matcher) classEnd(p int) int {
+	switch m.pattern[p] {
+	case '%':
+		if p+1 >= len(m.pattern) {
+			m.malformed("ends with '%'")
+		}
+		return p + 2
+	case '[':
+		return m.setEnd(p)
+	}
+	return p + 1
+}
+
+func (m *matcher) setEnd(p int) int {
+	p++
+	if p < len(m.pattern) && m.pattern[p] == '^' {
+		p++
+	}
+	for first := true; ; first = false {
+		if p >= len(m.pattern) {
+			m.malformed("missing ']'")
+		}
+		c := m.pattern[p]
+		if c == ']' && !first {
+			return p + 1
+		}
+		p++
+		if c == '%' {
+			if p >= len(m.pattern) {
+				m.malformed("missing ']'")
+			}
+			p++
+		}
+	}
+}
+
+// inClass tells whether c is in the class %cl.
+func inClass(c, cl byte) bool {
+	var in bool
+	switch cl | 0x20 {
+	case 'a':
+		in = isLetter(c)
+	case 'c':
+		in = c < 32 || c == 127
+	case 'd':
+		in = c >= '0' && c <= '9'
+	case 'l':
+		in = c >= 'a' && c <= 'z'
+	case 'p':
+		in = c > 32 && c < 127 && !isLetter(c) && !(c >= '0' && c <= '9')
+	case 's':
+		in = c == ' ' || c >= 9 && c <= 13
+	case 'u':
+		in = c >= 'A' && c <= 'Z'
+	case 'w':
+		in = isLetter(c) || c >= '0' && c <= '9'
+	case 'x':
+		in = c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f'
+	case 'z':
+		in = c == 0
+	default:
+		return cl == c
+	}
+	return in != (cl >= 'A' && cl <= 'Z')
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// inSet tells whether c is in the set whose [ is at p and whose ] is at end.
+func (m *matcher) inSet(c byte, p, end int) bool {
+	in := true
+	p++
+	if m.pattern[p] == '^' {
+		in = false
+		p++
+	}
+	for ; p < end; p++ {
+		switch {
+		case m.pattern[p] == '%':
+			p++
+			if inClass(c, m.pattern[p]) {
+				return in
+			}
+		case p+2 < end && m.pattern[p+1] == '-':
+			if m.pattern[p] <= c && c <= m.pattern[p+2] {
+				return in
+			}
+			p += 2
+		case m.pattern[p] == c:
+			return in
+		}
+	}
+	return !in
+}
+
+// single tells whether the character at s is in the class from p to end.
+func (m *matcher) single(s, p, end int) bool {
+	m.step()
+	if s >= len(m.subject) {
+		return false
+	}
+	switch m.pattern[p] {
+	case '.':
+		return true
+	case '%':
+		return inClass(m.subject[s], m.pattern[p+1])
+	case '[':
+		return m.inSet(m.subject[s], p, end-1)
+	}
+	return m.pattern[p] == m.subject[s]
+}
+
+// match is where a match of the pattern from p at s ends, -1 for none.
+func (m *matcher) match(s, p int) int {
+	if m.depth++; m.depth > maxPatternDepth {
+		m.L.RaiseError("pattern too complex")
+	}
+	end := m.matchHere(s, p)
+	m.depth--
+	return end
+}
+
+func (m *matcher) matchHere(s, p int) int {
+	for p < len(m.pattern) {
+		m.step()
+		switch c := m.pattern[p]; {
+		case c == '(':
+			return m.openCapture(s, p)
+		case c == ')':
+			return m.closeCapture(s, p)
+		case c == '$' && p+1 == len(m.pattern):
+			if s == len(m.subject) {
+				return s
+			}
+			return -1
+		case c == '%' && p+1 < len(m.pattern) && (m.pattern[p+1] == 'b' || m.pattern[p+1] == 'f' || m.pattern[p+1] >= '0' && m.pattern[p+1] <= '9'):
+			if s, p = m.special(s, p); s < 0 {
+				return -1
+			}
+			continue
+		}
+		end := m.classEnd(p)
+		quantifier := byte(0)
+		if end < len(m.pattern) {
+			quantifier = m.pattern[end]
+		}
+		switch quantifier {
+		case '?':
+			if m.single(s, p, end) {
+				if e := m.match(s+1, end+1); e >= 0 {
+					return e
+				}
+			}
+			p = end + 1
+		case '*':
+			return m.longest(s, p, end, 0)
+		case '+':
+			return m.longest(s, p, end, 1)
+		case '-':
+			return m.shortest(s, p, end)
+		default:
+			if !m.single(s, p, end) {
+				return -1
+			}
+			s, p = s+1, end
+		}
+	}
+	return s
+}
+
+func (m *matcher) longest(s, p, end, least int) int {
+	i := 0
+	for m.single(s+i, p, end) {
+		i++
+	}
+	for ; i >= least; i-- {
+		if e := m.match(s+i, end+1); e >= 0 {
+			return e
+		}
+	}
+	return -1
+}
+
+func (m *matcher) shortest(s, p, end int) int {
+	for {
+		if e := m.match(s, end+1); e >= 0 {
+			return e
+		}
+		if !m.single(s, p, end) {
+			return -1
+		}
+		s++
+	}
+}
+
+func (m *matcher) openCapture(s, p int) int {
+	if m.level >= maxCaptures {
+		m.L.RaiseError("too many captures")
+	}
+	length := captureOpen
+	p++
+	if p < len(m.pattern) && m.pattern[p] == ')' {
+		length = capturePosition
+		p++
+	}
+	m.capture[m.level].start, m.capture[m.level].length = s, length
+	m.level++
+	e := m.match(s, p)
+	if e < 0 {
+		m.level--
+	}
+	return e
+}
+
+func (m *matcher) closeCapture(s, p int) int {
+	i := m.level - 1
+	for i >= 0 && m.capture[i].length != captureOpen {
+		i--
+	}
+	if i < 0 {
+		m.malformed("')' without '('")
+	}
+	m.capture[i].length = s - m.capture[i].start
+	e := m.match(s, p+1)
+	if e < 0 {
+		m.capture[i].length = captureOpen
+	}
+	return e
+}
+
+// special matches %b, %f and %1, which take no quantifier, and gives where to
+// go on; s is -1 for no match.
+func (m *matcher) special(s, p int) (nextS, nextP int) {
+	switch c := m.pattern[p+1]; c {
+	case 'b':
+		if p+3 >= len(m.pattern) {
+			m.malformed("missing arguments to '%b'")
+		}
+		return m.balanced(s, m.pattern[p+2], m.pattern[p+3]), p + 4
+	case 'f':
+		p += 2
+		if p >= len(m.pattern) || m.pattern[p] != '[' {
+			m.malformed("missing '[' after '%f'")
+		}
+		end := m.setEnd(p)
+		var before, here byte
+		if s > 0 {
+			before = m.subject[s-1]
+		}
+		if s < len(m.subject) {
+			here = m.subject[s]
+		}
+		if m.inSet(before, p, end-1) || !m.inSet(here, p, end-1) {
+			return -1, end
+		}
+		return s, end
+	default:
+		i := int(c) - '1'
+		if i < 0 || i >= m.level || m.capture[i].length == captureOpen {
+			m.malformed("invalid capture index")
+		}
+		from, n := m.capture[i].start, max(m.capture[i].length, 0)
+		m.s.budget.charge(m.L, n/16+1)
+		if len(m.subject)-s < n || m.subject[from:from+n] != m.subject[s:s+n] {
+			return -1, p
+		}
+		return s + n, p + 2
+	}
+}
+
+func (m *matcher) balanced(s int, open, closing byte) int {
+	if s >= len(m.subject) || m.subject[s] != open {
+		return -1
+	}
+	depth := 1
+	for i := s + 1; i < len(m.subject); i++ {
+		m.step()
+		switch m.subject[i] {
+		case closing:
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case open:
+			depth++
+		}
+	}
+	return -1
+}
+
+// captured is capture i of a match from s to e; 0 stands for the whole match
+// if there are no captures.
+func (m *matcher) captured(i, s, e int) lua.LValue {
+	if i >= m.level {
+		if i != 0 {
+			m.L.RaiseError("invalid capture index")
+		}
+		return lua.LString(m.subject[s:e])
+	}
+	c := m.capture[i]
+	switch c.length {
+	case capturePosition:
+		return lua.LNumber(c.start + 1)
+	case captureOpen:
+		m.L.RaiseError("unfinished capture")
+	}
+	return lua.LString(m.subject[c.start : c.start+c.length])
+}
+
+// push pushes the captures of a match, or the whole of it if there are none
+// and it is wanted.
+func (m *matcher) push(s, e int, whole bool) int {
+	n := m.level
+	if n == 0 && whole {
+		n = 1
+	}
+	for i := range n {
+		m.L.Push(m.captured(i, s, e))
+	}
+	return n
+}
+
+// matcher begins to match a pattern; anchored tells that it begins with ^.
+func (s *state) matcher(L *lua.LState, subject, pattern string) (m *matcher, anchored bool) {
+	pattern, anchored = strings.CutPrefix(pattern, "^")
+	return &matcher{s: s, L: L, subject: subject, pattern: pattern}, anchored
+}

@@ -1,0 +1,257 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// Plan reads a plan file, "plans/refund.lua" or .json, from the project's
+// folder as it is now: the request, and the registry to run it with, which is
+// the generation's own joined by what the file itself registers. Calls of its
+// activities run the file's top level again. The error is a [*ScriptError],
+// or [Errors].
+func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error) {
+	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
+	if !fs.ValidPath(name) || g.config.FS == nil {
+		return nil, nil, &ScriptError{File: file, Message: "a plan is a file below the project's folder"}
+	}
+	source, err := fs.ReadFile(g.config.FS, name)
+	if err != nil {
+		return nil, nil, unreadable(name, err)
+	}
+	switch path.Ext(name) {
+	case ".lua":
+		return g.luaPlan(name, source)
+	case ".json":
+		request, err := g.jsonPlan(name, source)
+		return request, g.registry, err
+	}
+	return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
+}
+
+// requestFields are the fields of a request, in either language.
+var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "tools"}
+
+var errPlanner = errors.New("planner functions are not supported yet: return a list of calls, or a table with calls")
+
+func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engine.Registry, error) {
+	sc, err := newScript(name, source)
+	if err != nil {
+		return nil, nil, err
+	}
+	found := newRegistrations()
+	s := g.state()
+	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
+	s.run.lines = map[*lua.LTable]int{}
+	v, err := s.runFile(sc)
+	if err != nil {
+		return nil, nil, scriptError(err)
+	}
+	registry, err := g.joined(found)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &planReader{file: name, registry: registry}
+	request, err := p.lua(s, v)
+	if err != nil {
+		return nil, nil, err
+	}
+	if request.HasOutput {
+		chunk, _ := parseChunk(name, source)
+		request.OutputLine = fieldLine(chunk, "output")
+	}
+	s.end()
+	return request, registry, nil
+}
+
+// joined is the registry with what a plan file registers.
+func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
+	if len(found.tools)+len(found.activities) == 0 {
+		return g.registry, nil
+	}
+	registry := engine.NewRegistry()
+	maps.Copy(registry.Tools, g.registry.Tools)
+	maps.Copy(registry.Activities, g.registry.Activities)
+	l := &loader{g: g}
+	for name, t := range found.tools {
+		if _, ok := g.registry.Tools[name]; ok {
+			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
+		}
+	}
+	for name, a := range found.activities {
+		if before, ok := g.registry.Activities[name]; ok {
+			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
+		}
+	}
+	l.register(found, registry)
+	if len(l.errors) > 0 {
+		return nil, l.errors.sorted()
+	}
+	return registry, nil
+}
+
+// planReader makes a request of a plan file's value.
+type planReader struct {
+	file     string
+	registry *engine.Registry
+	tools    map[string]any // that the request brings
+}
+
+func (p *planReader) fail(line int, format string, args ...any) error {
+	return &ScriptError{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)}
+}
+
+// lua reads what a Lua plan returns.
+func (p *planReader) lua(s *state, v lua.LValue) (*engine.Request, error) {
+	t, ok := v.(*lua.LTable)
+	switch {
+	case v.Type() == lua.LTFunction:
+		return nil, p.fail(0, "%s", errPlanner)
+	case v == lua.LNil:
+		return nil, p.fail(0, "a plan must return a list of calls, or a table with calls: it returns nothing")
+	case !ok:
+		return nil, p.fail(0, "a plan must return a list of calls, or a table with calls, not a %s", v.Type())
+	case t.RawGetString("_tool") != lua.LNil:
+		return nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
+	}
+	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
+		calls, err := p.luaCalls(s, t)
+		return &engine.Request{Name: p.file, Calls: calls}, err
+	}
+	fields := map[string]any{}
+	var calls *lua.LTable
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		name := lua.LVAsString(key)
+		if name == "calls" || name == "plan" {
+			if v.Type() == lua.LTFunction {
+				return nil, p.fail(0, "%s", errPlanner)
+			}
+			if calls, ok = v.(*lua.LTable); !ok {
+				return nil, p.fail(0, "%s must be a list of calls, not a %s", name, v.Type())
+			}
+			fields[name] = []any{}
+			continue
+		}
+		value, err := s.fromLua(v, requestSchema[name], name)
+		if err != nil {
+			return nil, p.fail(0, "%s", err.Error())
+		}
+		fields[name] = value
+	}
+	request, err := p.request(fields)
+	if err != nil {
+		return nil, err
+	}
+	if calls != nil {
+		request.Calls, err = p.luaCalls(s, calls)
+	}
+	return request, err
+}
+
+// luaCalls reads the calls, each by the schema of its tool.
+func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) {
+	n := t.Len()
+	if key, _ := t.Next(lua.LNumber(n)); key != lua.LNil {
+		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", s.keyText(key))
+	}
+	calls := make([]engine.Source, n)
+	for i := range calls {
+		v := t.RawGetInt(i + 1)
+		if v == lua.LNil {
+			return nil, p.fail(0, "call %d is nil: the list of calls has a hole", i+1)
+		}
+		call, _ := v.(*lua.LTable)
+		calls[i].Line = s.run.lines[call]
+		var schema any
+		if call != nil {
+			schema = callSchema(p.toolSchema(lua.LVAsString(call.RawGetString("_tool"))))
+		}
+		var err error
+		if calls[i].Call, err = s.fromLua(v, schema, fmt.Sprintf("call %d", i+1)); err != nil {
+			return nil, p.fail(calls[i].Line, "%s", err.Error())
+		}
+	}
+	return calls, nil
+}
+
+func (p *planReader) toolSchema(name string) any {
+	if schema, ok := p.tools[name]; ok {
+		return schema
+	}
+	if tool, ok := p.registry.Tool(name); ok {
+		return tool.Schema
+	}
+	return nil
+}
+
+// requestSchema says what the fields of a request look like.
+var requestSchema = map[string]any{
+	"context": map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{
+		"plan":   map[string]any{"type": "array", "items": callSchema(nil)},
+		"schema": schemaOfSchemas,
+		"tool":   map[string]any{"type": "object", "additionalProperties": schemaOfSchemas},
+	}}},
+	"schema": schemaOfSchemas,
+	"tools":  map[string]any{"type": "object", "additionalProperties": schemaOfSchemas},
+}
+
+// request reads all fields but the calls.
+func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
+	r := &engine.Request{Name: p.file}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(requestFields, name) {
+			return nil, p.fail(0, "unknown field %s%s", quote(name), didYouMean(name, requestFields))
+		}
+	}
+	_, calls := fields["calls"]
+	if _, plan := fields["plan"]; calls && plan {
+		return nil, p.fail(0, `"plan" is another word for "calls": give one of them`)
+	} else if !calls && !plan {
+		return nil, p.fail(0, `it has no "calls"`)
+	}
+	if mode, ok := fields["mode"]; ok && mode != nil {
+		if r.Mode, _ = mode.(string); r.Mode != "eager" && r.Mode != "lazy" {
+			return nil, p.fail(0, "mode %s", wrongType(`"eager" or "lazy"`, mode))
+		}
+	}
+	r.Schema = fields["schema"]
+	r.Output, r.HasOutput = fields["output"]
+	if tools, ok := fields["tools"]; ok && tools != nil {
+		if r.Tools, ok = tools.(map[string]any); !ok {
+			return nil, p.fail(0, "tools %s", wrongType("an object of schemas by name", tools))
+		}
+		p.tools = r.Tools
+	}
+	var err error
+	r.Context, err = p.messages(fields["context"])
+	return r, err
+}
+
+func (p *planReader) messages(v any) ([]store.Message, error) {
+	if v == nil {
+		return nil, nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, p.fail(0, "context %s", wrongType("a list of messages", v))
+	}
+	messages := make([]store.Message, len(list))
+	for i, e := range list {
+		var err error
+		if messages[i], err = store.ParseMessage(e); err != nil {
+			return nil, p.fail(0, "context message %d: %s", i+1, err)
+		}
+	}
+	return messages, nil
+}

@@ -1,0 +1,168 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+var planTools = `
+Tool.register("sum", { properties = { items = { type = "array", items = { type = "object", properties = { tags = { type = "array" } } } } } })
+Activity.register("sum", function(call) return #call.items end)`
+
+// describe writes a request as text.
+func describe(r *engine.Request) string {
+	var b strings.Builder
+	for _, c := range r.Calls {
+		fmt.Fprintf(&b, "%d %s\n", c.Line, store.EncodeJSON(c.Call))
+	}
+	for _, m := range r.Context {
+		fmt.Fprintf(&b, "%s %s %s\n", m.Type, m.Kind, store.EncodeJSON(m.Data))
+	}
+	if r.Mode != "" {
+		fmt.Fprintln(&b, "mode", r.Mode)
+	}
+	if r.HasOutput {
+		fmt.Fprintf(&b, "output %d %s\n", r.OutputLine, store.EncodeJSON(r.Output))
+	}
+	if r.Schema != nil {
+		fmt.Fprintf(&b, "schema %s\n", store.EncodeJSON(r.Schema))
+	}
+	if r.Tools != nil {
+		fmt.Fprintf(&b, "tools %s\n", store.EncodeJSON(r.Tools))
+	}
+	return b.String()
+}
+
+func TestPlans(t *testing.T) {
+	tests := []struct{ name, file, source, want string }{
+		{"list", "p.lua", "return {\n  { _tool = 'sum', items = {} },\n\n  { _tool = 'sum', items = {{}, {tags = {}}}, _scopes = {} },\n}",
+			"2 {\"_tool\":\"sum\",\"items\":[]}\n4 {\"_scopes\":[],\"_tool\":\"sum\",\"items\":[{},{\"tags\":[]}]}\n"},
+		{"made by a function", "p.lua", "local function step(n)\n  return {\n    _tool = 'sum', n = n }\nend\nreturn { step(1), step(2) }",
+			"2 {\"_tool\":\"sum\",\"n\":1}\n2 {\"_tool\":\"sum\",\"n\":2}\n"},
+		{"none", "p.lua", "return {}", ""},
+		{"request", "p.lua", "return {\n context = { Message.state{user = 'x'}, {type = 'input', input = {}} },\n calls = {\n  { _tool = 'sum' } },\n mode = 'lazy',\n schema = {required = {}},\n output = '†a' }",
+			"4 {\"_tool\":\"sum\"}\ndata state {\"user\":\"x\"}\ndata input {}\nmode lazy\noutput 7 \"†a\"\nschema {\"required\":[]}\n"},
+		{"messages", "p.lua", "return { calls = {}, context = { Message.data{data = {a = 1}, kind = 'user'}, Message.input{x = 1}, Message.system('be kind'), Message.text('hello'), Message.tool{t = {required = {}}}, Message.plan({{_tool = 'x'}}, 'lazy') } }",
+			"data user {\"a\":1}\ndata input {\"x\":1}\nsystem  \"be kind\"\ntext  \"hello\"\ntool  {\"t\":{\"required\":[]}}\nplan  [{\"_tool\":\"x\"}]\n"},
+		{"null output", "p.lua", "return { calls = {},\n output = json.null }", "output 2 null\n"},
+		{"requires", "p.lua", "local items = require 'items'\nreturn { { _tool = 'sum', items = items } }", "2 {\"_tool\":\"sum\",\"items\":[1,2]}\n"},
+		{"json list", "p.json", "[\n {\"_tool\": \"sum\",\n  \"items\": []},\n {\"_tool\": \"sum\"}, {\"_tool\": \"x\"}]",
+			"2 {\"_tool\":\"sum\",\"items\":[]}\n4 {\"_tool\":\"sum\"}\n4 {\"_tool\":\"x\"}\n"},
+		{"json request", "p.json", "{\n \"tools\": {\"t\": {}},\n \"plan\":\n [\n  {\"_tool\": \"t\", \"n\": 9007199254740993}],\n \"context\": [{\"type\": \"state\", \"a\": 1}],\n \"output\":\n  \"†a\"}",
+			"5 {\"_tool\":\"t\",\"n\":9007199254740993}\ndata state {\"a\":1}\noutput 8 \"†a\"\ntools {\"t\":{}}\n"},
+		{"json mark", "p.json", "\ufeff[]", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := open(t, map[string]string{"activities/a.lua": planTools, "lib/items.lua": "return {1, 2}", "plans/" + test.file: test.source})
+			r, registry, err := g.Plan("plans/" + test.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if registry != g.Registry() || r.Name != "plans/"+test.file {
+				t.Errorf("registry or name is wrong: %s", r.Name)
+			}
+			if got := describe(r); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestPlanErrors(t *testing.T) {
+	tests := []struct{ name, file, source, want string }{
+		{"nothing", "p.lua", "", "p.lua: a plan must return a list of calls, or a table with calls: it returns nothing"},
+		{"text", "p.lua", "return 'x'", "p.lua: a plan must return a list of calls, or a table with calls, not a string"},
+		{"one call", "p.lua", "\nreturn { _tool = 'x' }", "p.lua:2: a plan is a list of calls: put braces around this one"},
+		{"planner", "p.lua", "return function() end", "p.lua: planner functions are not supported yet: return a list of calls, or a table with calls"},
+		{"planner within", "p.lua", "return {scopes = {}, calls = function() end}", "p.lua: planner functions are not supported yet: return a list of calls, or a table with calls"},
+		{"unknown field", "p.lua", "return {call = {}}", `p.lua: unknown field "call" (did you mean "calls"?)`},
+		{"no calls", "p.lua", "return {mode = 'lazy'}", `p.lua: it has no "calls"`},
+		{"both", "p.lua", "return {calls = {}, plan = {}}", `p.lua: "plan" is another word for "calls": give one of them`},
+		{"calls", "p.lua", "return {calls = 3}", `p.lua: calls must be a list of calls, not a number`},
+		{"hole", "p.lua", "return {{_tool = 'x'}, nil, {_tool = 'y'}}", `p.lua: call 2 is nil: the list of calls has a hole`},
+		{"mixed", "p.lua", "return {{_tool = 'x'}, calls = {}}", `p.lua: the list of calls has the key "calls": calls stand one after the other`},
+		{"mode", "p.lua", "return {calls = {}, mode = 'slow'}", `p.lua: mode must be "eager" or "lazy", not "slow"`},
+		{"value", "p.lua", "return {\n {_tool = 'x'},\n {_tool = 'y', a = {1, 0/0}}}", `p.lua:3: call 2.a[2]: NaN is not a JSON number`},
+		{"message", "p.lua", "return {calls = {}, context = {{type = 'state', a = 1}, {type = 'sate'}}}", `p.lua: context message 2: unknown type "sate" (one of data, state, input, tool, plan, system, text, meta)`},
+		{"context", "p.lua", "return {calls = {}, context = 'x'}", `p.lua: context must be a list of messages, not "x"`},
+		{"raises", "p.lua", "\nlocal x = nil + 1", `p.lua:2: attempt to perform arithmetic on a nil value`},
+		{"author raises", "p.lua", "\nerror('set X first')", `p.lua:2: set X first`},
+		{"syntax", "p.lua", "return {", `p.lua:1: the file ends too early: the "{" of line 1 is not closed`},
+		{"json syntax", "p.json", "[\n{]", `p.json:2: not JSON: invalid character ']' looking for beginning of object key string, at line 2 column 2`},
+		{"json value", "p.json", "3", `p.json:1: a plan is a list of calls, or an object with calls, not a number`},
+		{"json field", "p.json", `{"calls": [], "moode": 1}`, `p.json: unknown field "moode" (did you mean "mode"?)`},
+		{"json calls", "p.json", `{"calls": {}}`, `p.json: calls must be a list of calls, not a table`},
+		{"tools", "p.json", `{"calls": [], "tools": []}`, `p.json: tools must be an object of schemas by name, not a table`},
+		{"ending", "p.txt", ``, `p.txt: a plan is a .lua or a .json file`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, _, err := open(t, map[string]string{test.file: test.source}).Plan(test.file)
+			var one *ScriptError
+			if !errors.As(err, &one) {
+				t.Fatalf("got %T %v", err, err)
+			}
+			if err.Error() != test.want {
+				t.Errorf("got  %s\nwant %s", err, test.want)
+			}
+		})
+	}
+	g := open(t, nil)
+	for file, want := range map[string]string{
+		"../p.lua":   "../p.lua: a plan is a file below the project's folder",
+		"/etc/p.lua": "/etc/p.lua: a plan is a file below the project's folder",
+		"gone.lua":   "gone.lua: there is no such file",
+	} {
+		if _, _, err := g.Plan(file); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestLonePlan: a plan file may register what it calls.
+func TestLonePlan(t *testing.T) {
+	g := open(t, map[string]string{
+		"other.lua": `error("not loaded")`,
+		"plan.lua": `
+local factor = 3
+Tool.register("times", { properties = { n = { type = "number" }, list = { type = "array" } } })
+Activity.register("times", { retries = 1 }, function(call) factor = factor * call.n; return factor end)
+return { { _tool = "times", n = 2, list = {} } }`,
+	})
+	r, registry, err := g.Plan("./plan.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := describe(r), "5 {\"_tool\":\"times\",\"list\":[],\"n\":2}\n"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	a := registry.Activities["times"]
+	if a.Retries != 1 || a.Script != "plan.lua" || registry.Tools["times"] == nil || len(g.Registry().Activities) != 0 {
+		t.Errorf("got %+v", a)
+	}
+	for range 2 {
+		result, err := a.Activity.Run(t.Context(), engine.Invocation{Call: map[string]any{"n": 2}})
+		if err != nil || string(store.EncodeJSON(result.Value)) != "6" {
+			t.Errorf("got %v %v", result, err)
+		}
+	}
+}
+
+func TestPlanRegistersTwice(t *testing.T) {
+	g := open(t, map[string]string{
+		"activities/a.lua": planTools,
+		"plan.lua":         "\nActivity.register('sum', function() end)\nTool.register('sum', {})\nreturn {}",
+	})
+	_, _, err := g.Plan("plan.lua")
+	want := `plan.lua:2: activity "sum" is registered twice: activities/a.lua registers it too
+plan.lua:3: tool "sum" is registered twice: the project registers it too`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"strconv"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, error) {
+	p := &planReader{file: name, registry: g.registry}
+	source = bytes.TrimPrefix(source, []byte("\ufeff"))
+	v, err := store.DecodeJSON(source)
+	if err != nil {
+		return nil, p.fail(lineIn(err.Error()), "%s", err.Error())
+	}
+	switch v := v.(type) {
+	case []any:
+		return &engine.Request{Name: name, Calls: jsonCalls(v, jsonLines(source).calls)}, nil
+	case map[string]any:
+		request, err := p.request(v)
+		if err != nil {
+			return nil, err
+		}
+		field := "calls"
+		if _, ok := v["plan"]; ok {
+			field = "plan"
+		}
+		calls, ok := v[field].([]any)
+		if !ok {
+			return nil, p.fail(0, "%s %s", field, wrongType("a list of calls", v[field]))
+		}
+		lines := jsonLines(source)
+		request.Calls, request.OutputLine = jsonCalls(calls, lines.calls), lines.output
+		return request, nil
+	}
+	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", typeName(v))
+}
+
+var lineText = regexp.MustCompile(`at line (\d+)`)
+
+// lineIn finds the line that an error's text names.
+func lineIn(text string) int {
+	if m := lineText.FindStringSubmatch(text); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		return line
+	}
+	return 1
+}
+
+func jsonCalls(list []any, lines []int) []engine.Source {
+	calls := make([]engine.Source, len(list))
+	for i := range calls {
+		calls[i].Call = list[i]
+		if i < len(lines) {
+			calls[i].Line = lines[i]
+		}
+	}
+	return calls
+}
+
+// planLines is where in a JSON plan things stand, by line.
+type planLines struct {
+	calls  []int
+	output int
+}
+
+// jsonLines reads a plan once more, for the places of its values. The text is
+// known to be good.
+func jsonLines(source []byte) (lines planLines) {
+	r := &placeReader{source: source, d: json.NewDecoder(bytes.NewReader(source)), line: 1}
+	first, _ := r.d.Token()
+	if first == json.Delim('[') {
+		lines.calls = r.elements()
+		return lines
+	}
+	for r.d.More() {
+		key, _ := r.d.Token()
+		r.next()
+		switch key {
+		case "calls", "plan":
+			if t, _ := r.d.Token(); t == json.Delim('[') {
+				lines.calls = r.elements()
+				r.d.Token()
+			}
+			continue
+		case "output":
+			lines.output = r.line
+		}
+		r.skip()
+	}
+	return lines
+}
+
+// placeReader knows the line of the value that its decoder reads next.
+type placeReader struct {
+	source []byte
+	d      *json.Decoder
+	at     int // the offset of which line is known
+	line   int
+}
+
+// next moves to where the next value begins.
+func (r *placeReader) next() {
+	offset := int(r.d.InputOffset())
+	for offset < len(r.source) && bytes.IndexByte([]byte(" \t\r\n,:"), r.source[offset]) >= 0 {
+		offset++
+	}
+	r.line += bytes.Count(r.source[r.at:offset], []byte("\n"))
+	r.at = offset
+}
+
+func (r *placeReader) skip() {
+	var ignored json.RawMessage
+	_ = r.d.Decode(&ignored)
+}
+
+// elements gives the line of each element of an array that has just begun.
+func (r *placeReader) elements() (lines []int) {
+	for r.d.More() {
+		r.next()
+		lines = append(lines, r.line)
+		r.skip()
+	}
+	return lines
+}

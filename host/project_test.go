@@ -1,0 +1,159 @@
+package host
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine"
+	"obelus/luastd"
+	"obelus/scripts"
+	"obelus/store"
+)
+
+func TestLoadErrors(t *testing.T) {
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"unknown setting", map[string]string{"obelus.lua": "return {\n  db = 'x',\n  paralel = 3,\n}"}, `obelus.lua:3: unknown setting "paralel" (did you mean "parallel"?)`},
+		{"wrong type", map[string]string{"obelus.lua": "return {\n  parallel = 'x',\n  timeout = 'soon',\n  ticks = 0,\n  isolate = 1 }"},
+			"obelus.lua:2: parallel must be a whole number above 0, not \"x\"\n" +
+				"obelus.lua:3: timeout must be a duration: a number of seconds or text like \"5s\", not \"soon\"\n" +
+				"obelus.lua:4: ticks must be a whole number above 0, not 0\n" +
+				"obelus.lua:5: isolate is not supported yet: leave it out"},
+		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: unknown permission "reed" (did you mean "read"?)`},
+		{"permission list", map[string]string{"obelus.lua": "return {\n allow = {\n  read = 3 } }"}, `obelus.lua:3: allow.read must be true or a list of strings, not 3`},
+		{"allow", map[string]string{"obelus.lua": "return { allow = 'all' }"}, `obelus.lua:1: allow must be true or a table like { read = {"data"} }, not "all"`},
+		{"synchronous", map[string]string{"obelus.lua": "return { synchronous = 'off' }"}, `obelus.lua:1: synchronous must be "full" or "normal", not "off"`},
+		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},
+		{"no settings", map[string]string{"obelus.lua": "\nlocal x = 1"}, `obelus.lua:2: obelus.lua must return a table of settings, not nil`},
+		{"settings raise", map[string]string{"obelus.lua": "\nlocal x = y.z"}, `obelus.lua:2: attempt to index y (a nil value), key "z"`},
+		{"twice in a file", map[string]string{"activities/a.lua": "Activity.register('x', function() end)\n\nActivity.register('x', function() end)"},
+			`activities/a.lua:3: activity "x" is registered twice: first at activities/a.lua:1`},
+		{"twice in two", map[string]string{"activities/a.lua": "\nTool.register('x', {})", "activities/b/c.lua": "\n\nTool.register('x', {})"},
+			`activities/b/c.lua:3: tool "x" is registered twice: first at activities/a.lua:2`},
+		{"syntax", map[string]string{"activities/a.lua": "local x =", "activities/b.lua": "x = = 1", "lib/c.lua": "end"},
+			"activities/a.lua:1: the file ends too early\nactivities/b.lua:1: syntax error at \"=\"\nlib/c.lua:1: syntax error at \"end\""},
+		{"raises", map[string]string{"activities/a.lua": "\nerror('not configured')"}, `activities/a.lua:2: not configured`},
+		{"raises a table", map[string]string{"activities/a.lua": "\nerror({code = 'x'})"}, `activities/a.lua:2: x`},
+		{"option", map[string]string{"activities/a.lua": "\nActivity.register('x', {timeuot = 3}, function() end)"}, `activities/a.lua:2: activity "x": unknown option "timeuot" (did you mean "timeout"?)`},
+		{"option type", map[string]string{"activities/a.lua": "Activity.register('x', {retries = -1}, function() end)"}, `activities/a.lua:1: activity "x": option retries must be a whole number, not negative, not -1`},
+		{"option duration", map[string]string{"activities/a.lua": "Activity.register('x', {timeout = 0}, function() end)"}, `activities/a.lua:1: activity "x": option timeout must be longer than that, not 0`},
+		{"no function", map[string]string{"activities/a.lua": "Activity.register('x', {})"}, `activities/a.lua:1: bad argument #3 to Activity.register: function expected, got nil`},
+		{"no name", map[string]string{"activities/a.lua": "Tool.register('', {})"}, `activities/a.lua:1: bad argument #1 to Tool.register: a name must not be empty`},
+		{"not a schema", map[string]string{"activities/a.lua": "\nTool.register('x', {f = print})"}, `activities/a.lua:2: tool "x": schema.f: a function is not a JSON value`},
+		{"missing module", map[string]string{"activities/a.lua": "\nrequire 'strr'"}, `activities/a.lua:2: there is no module "strr": no lib/strr.lua, lib/strr/init.lua, activities/strr.lua, activities/strr/init.lua, and none is built in (did you mean "str"?)`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Open(Config{FS: project(test.files)})
+			var all Errors
+			if !errors.As(err, &all) {
+				t.Fatalf("got %T %v", err, err)
+			}
+			if err.Error() != test.want {
+				t.Errorf("got\n%s\nwant\n%s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestBadToolSchema(t *testing.T) {
+	_, err := Open(Config{FS: project(map[string]string{"activities/a.lua": "\nTool.register('x', {type = 3})"})})
+	if err == nil || !strings.HasPrefix(err.Error(), `activities/a.lua:2: tool "x": `) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	g := open(t, map[string]string{"obelus.lua": `return {
+		db = "log.db", parallel = 3, timeout = "1m", drain = 2, ticks = 7, isolate = false, synchronous = "NORMAL",
+		limits = { string = 1000 }, allow = { read = {"data"}, write = true, env = {}, net = {"api.example.com:443"} },
+		approve = "never",
+	}`})
+	want := Settings{
+		DB: "log.db", Parallel: 3, Timeout: time.Minute, Drain: 2 * time.Second, Ticks: 7, Synchronous: "normal",
+		Limits: Limits{1000},
+		Allow: luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
+	}
+	if diff := cmp.Diff(want, g.Settings()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Settings{Allow: luastd.Grants{Net: luastd.Grant{All: true}, Read: luastd.Grant{All: true}, Write: luastd.Grant{All: true}, Env: luastd.Grant{All: true}}},
+		open(t, map[string]string{"obelus.lua": `return { allow = true }`}).Settings()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A setting that is taken and does nothing would deceive.
+func TestSettingsNotYet(t *testing.T) {
+	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 'always',\n  isolate = 'process',\n  model = {},\n}"})})
+	want := "obelus.lua:2: approve is not supported yet: leave it out\nobelus.lua:3: isolate is not supported yet: leave it out\nobelus.lua:4: model is not supported yet: leave it out"
+	if err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestEmptyProjects(t *testing.T) {
+	for _, config := range []Config{{}, {FS: project(nil)}} {
+		h, err := Open(config)
+		if err != nil || len(h.Generation().Registry().Names()) != 0 {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestRegistered(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua":               `return { timeout = 9 }`,
+		"activities/a.lua":         `Activity.register("plain", function() end)`,
+		"activities/deep/b.lua":    `Activity.register("full", { timeout = "5s", retries = 3, backoff = 0.5, idempotent = false, concurrency = 2 }, function() end); Delegate.register("helper", {})`,
+		"activities/.hidden.lua":   `error("hidden")`,
+		"activities/.git/x.lua":    `error("hidden")`,
+		"activities/c.lua~":        `error("backup")`,
+		"activities/.c.lua.swp":    `error("swap")`,
+		"activities/only_tool.lua": `Tool.register("tool", { properties = {}, required = {}, _scopes = {const = {}} })`,
+	})
+	plain, full := g.Registry().Activities["plain"], g.Registry().Activities["full"]
+	if plain.Timeout != 9*time.Second || plain.Script != "activities/a.lua" || len(plain.SHA256) != 64 || plain.NotIdempotent {
+		t.Errorf("got %+v", plain)
+	}
+	if full.Timeout != 5*time.Second || full.Retries != 3 || full.Backoff != 500*time.Millisecond || !full.NotIdempotent || full.Concurrency != 2 || full.Script != "activities/deep/b.lua" {
+		t.Errorf("got %+v", full)
+	}
+	tool, _ := g.Registry().Tool("tool")
+	if got, want := string(store.EncodeJSON(tool.Schema)), `{"_scopes":{"const":[]},"properties":{},"required":[]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if diff := cmp.Diff([]string{"helper"}, g.Delegates()); diff != "" {
+		t.Error(diff)
+	}
+	var files []string
+	for _, f := range g.Files() {
+		files = append(files, f.Path)
+	}
+	if diff := cmp.Diff([]string{"activities/a.lua", "activities/deep/b.lua", "activities/only_tool.lua", "obelus.lua"}, files); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestInitRuns: a new project loads, its plan is read and its activity runs.
+func TestInitRuns(t *testing.T) {
+	h, err := Open(Config{FS: scripts.Init()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, _, err := h.Plan("plans/hello.lua")
+	if err != nil || len(request.Calls) != 1 || !request.HasOutput {
+		t.Fatalf("got %+v %v", request, err)
+	}
+	r, err := call(h.Generation(), "hello", engine.Invocation{Call: map[string]any{"name": "Ada"}})
+	if err != nil || r.Value != "Hello, Ada!" {
+		t.Errorf("got %v %v", r, err)
+	}
+}

@@ -1,0 +1,148 @@
+package host
+
+import (
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+)
+
+// require is require(name): a file of the project below lib/, else below
+// activities/, else a module that is built in. Each run loads its own.
+func (s *state) require(L *lua.LState) int {
+	name := L.CheckString(1)
+	if v, ok := s.run.loaded[name]; ok {
+		L.Push(v)
+		return 1
+	}
+	if i := slices.Index(s.run.loading, name); i >= 0 {
+		circle := append(slices.Clone(s.run.loading[i:]), name)
+		L.RaiseError("modules require each other in a circle: %s", strings.Join(circle, " → "))
+	}
+	var v lua.LValue
+	if sc, ok := s.gen.module(name); ok {
+		v = s.load(L, name, sc)
+	} else if fields := s.module(name); fields != nil {
+		v = s.table(fields)
+	} else {
+		L.RaiseError("there is no module %s: no %s, and none is built in%s", quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
+	}
+	if s.run.loaded == nil {
+		s.run.loaded = map[string]lua.LValue{}
+	}
+	s.run.loaded[name] = v
+	L.Push(v)
+	return 1
+}
+
+// load runs a module's top level. What it raises goes up as it is; nothing is
+// remembered then, so that a later require tries again.
+func (s *state) load(L *lua.LState, name string, sc *script) lua.LValue {
+	loading, top := s.run.loading, s.run.top
+	s.run.loading = append(slices.Clone(loading), name)
+	s.run.top++
+	defer func() { s.run.loading, s.run.top = loading, top }()
+	L.Push(L.NewFunctionFromProto(sc.proto))
+	L.Push(lua.LString(name))
+	L.Call(1, 1)
+	v := L.Get(-1)
+	L.Pop(1)
+	if v == lua.LNil {
+		return lua.LTrue
+	}
+	return v
+}
+
+// module opens a module that is built in; nil if there is none of that name.
+func (s *state) module(name string) []field {
+	if fields, ok := s.modules[name]; ok {
+		return fields
+	}
+	module, ok := luastd.Find(name)
+	if !ok {
+		return nil
+	}
+	var fields []field
+	for _, f := range module.Funcs {
+		fields = append(fields, field{f.Name, s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.env, L) })})
+	}
+	for _, v := range module.Values {
+		fields = append(fields, field{v.Name, v.Value})
+	}
+	s.modules[name] = fields
+	return fields
+}
+
+// moduleFiles is where a module of the project may stand.
+func moduleFiles(name string) []string {
+	path := strings.ReplaceAll(name, ".", "/")
+	return []string{"lib/" + path + ".lua", "lib/" + path + "/init.lua", "activities/" + path + ".lua", "activities/" + path + "/init.lua"}
+}
+
+// module finds the file of a module.
+func (g *Generation) module(name string) (*script, bool) {
+	for _, file := range moduleFiles(name) {
+		if sc, ok := g.scripts[file]; ok {
+			return sc, true
+		}
+	}
+	return nil, false
+}
+
+func (g *Generation) nearModule(name string) string {
+	var names []string
+	for _, m := range luastd.Modules {
+		names = append(names, m.Name)
+	}
+	for file := range g.scripts {
+		path, ok := strings.CutPrefix(file, "lib/")
+		if !ok {
+			continue
+		}
+		path = strings.TrimSuffix(strings.TrimSuffix(path, ".lua"), "/init")
+		names = append(names, strings.ReplaceAll(path, "/", "."))
+	}
+	slices.Sort(names)
+	if near := nearest(name, names); near != "" {
+		return ` (did you mean "` + near + `"?)`
+	}
+	return ""
+}
+
+// capabilities are what this state's modules may do.
+func (s *state) capabilities() *luastd.Env {
+	return &luastd.Env{
+		Codec:     codec{s},
+		Grants:    s.gen.grants,
+		Clock:     s.gen.config.Clock,
+		Log:       s.gen.config.Log,
+		Effect:    s.effect,
+		Context:   s.waitContext,
+		Charge:    s.budget.charge,
+		MaxString: s.gen.maxString(),
+		MaxArray:  maxArray - 2,
+	}
+}
+
+// effect refuses what a script must not do each time that it is loaded.
+func (s *state) effect(L *lua.LState, what string) {
+	if s.run.top > 0 {
+		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
+	}
+}
+
+// codec is the state's codec as modules see it.
+type codec struct{ s *state }
+
+func (c codec) ToLua(v any) lua.LValue { return c.s.toLua(v) }
+
+func (c codec) FromLua(v lua.LValue, name string) (any, error) { return c.s.fromLua(v, nil, name) }
+
+func (c codec) MarkArray(t *lua.LTable) {
+	c.s.fill(t)
+	if t.Metatable == lua.LNil {
+		t.Metatable = c.s.arrayMark
+	}
+}

@@ -1,0 +1,299 @@
+package host
+
+import (
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// Names of functions that rewritten code calls. No script can write them.
+const (
+	nameAt     = "\x00at"     // (line, table): a call of a plan
+	nameConcat = "\x00concat" // the operator .., with a limit
+	nameLength = "\x00length" // the operator #, which sees what is not filled yet
+	nameTemp   = "\x00temp"   // a local
+)
+
+// rewriter changes a syntax tree in place, and refuses one that is too deep.
+//
+//   - x = a and b is miscompiled where x is a local; do local t = a and b;
+//     x = t end is not. Conditions with literals are folded for the same
+//     reason.
+//   - a .. b can make gigabytes between two looks at the clock, so it is
+//     called; so is #t, since it must see a table that fills itself.
+//   - { _tool = … } is called with its line.
+type rewriter struct {
+	file string
+	err  *ScriptError
+}
+
+func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
+	if depth > maxNesting && w.err == nil {
+		w.err = &ScriptError{File: w.file, Line: at.Line(), Message: fmt.Sprintf("nested deeper than %d", maxNesting)}
+	}
+	return w.err != nil
+}
+
+func (w *rewriter) stmts(list []ast.Stmt, depth int) {
+	for i := range list {
+		if w.tooDeep(depth, list[i]) {
+			return
+		}
+		w.stmt(&list[i], depth)
+	}
+}
+
+func (w *rewriter) stmt(at *ast.Stmt, depth int) {
+	switch s := (*at).(type) {
+	case *ast.AssignStmt:
+		w.exprs(s.Lhs, depth)
+		w.exprs(s.Rhs, depth)
+		*at = viaLocals(s)
+	case *ast.LocalAssignStmt:
+		w.exprs(s.Exprs, depth)
+	case *ast.FuncCallStmt:
+		w.expr(&s.Expr, depth)
+	case *ast.DoBlockStmt:
+		w.stmts(s.Stmts, depth+1)
+	case *ast.WhileStmt:
+		w.condition(&s.Condition, depth)
+		w.stmts(s.Stmts, depth+1)
+	case *ast.RepeatStmt:
+		w.condition(&s.Condition, depth)
+		w.stmts(s.Stmts, depth+1)
+	case *ast.IfStmt:
+		w.ifs(s, depth)
+	case *ast.NumberForStmt:
+		w.expr(&s.Init, depth)
+		w.expr(&s.Limit, depth)
+		w.expr(&s.Step, depth)
+		w.stmts(s.Stmts, depth+1)
+	case *ast.GenericForStmt:
+		w.exprs(s.Exprs, depth)
+		w.stmts(s.Stmts, depth+1)
+	case *ast.FuncDefStmt:
+		w.expr(&s.Name.Func, depth)
+		w.expr(&s.Name.Receiver, depth)
+		w.stmts(s.Func.Stmts, depth+1)
+	case *ast.ReturnStmt:
+		w.exprs(s.Exprs, depth)
+	}
+}
+
+// ifs follows a chain of elseif, which the parser nests, at one depth.
+func (w *rewriter) ifs(s *ast.IfStmt, depth int) {
+	for {
+		w.condition(&s.Condition, depth)
+		w.stmts(s.Then, depth+1)
+		if len(s.Else) != 1 {
+			break
+		}
+		next, ok := s.Else[0].(*ast.IfStmt)
+		if !ok {
+			break
+		}
+		s = next
+	}
+	w.stmts(s.Else, depth+1)
+}
+
+func (w *rewriter) condition(at *ast.Expr, depth int) {
+	w.expr(at, depth)
+	if w.err == nil {
+		*at = fold(*at)
+	}
+}
+
+func (w *rewriter) exprs(list []ast.Expr, depth int) {
+	for i := range list {
+		w.expr(&list[i], depth)
+	}
+}
+
+func (w *rewriter) expr(at *ast.Expr, depth int) {
+	if *at == nil || w.tooDeep(depth, *at) {
+		return
+	}
+	depth++
+	switch e := (*at).(type) {
+	case *ast.AttrGetExpr:
+		w.expr(&e.Object, depth)
+		w.expr(&e.Key, depth)
+	case *ast.TableExpr:
+		for _, field := range e.Fields {
+			w.expr(&field.Key, depth)
+			w.expr(&field.Value, depth)
+		}
+		if hasField(e, "_tool") {
+			*at = callOf(nameAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, e)
+		}
+	case *ast.FuncCallExpr:
+		w.expr(&e.Func, depth)
+		w.expr(&e.Receiver, depth)
+		w.exprs(e.Args, depth)
+	case *ast.LogicalOpExpr:
+		w.expr(&e.Lhs, depth)
+		w.expr(&e.Rhs, depth)
+		*at = foldTop(e)
+	case *ast.RelationalOpExpr:
+		w.expr(&e.Lhs, depth)
+		w.expr(&e.Rhs, depth)
+	case *ast.ArithmeticOpExpr:
+		w.expr(&e.Lhs, depth)
+		w.expr(&e.Rhs, depth)
+	case *ast.UnaryMinusOpExpr:
+		w.expr(&e.Expr, depth)
+	case *ast.UnaryNotOpExpr:
+		w.expr(&e.Expr, depth)
+	case *ast.UnaryLenOpExpr:
+		w.expr(&e.Expr, depth)
+		*at = callOf(nameLength, e, single(e.Expr))
+	case *ast.FunctionExpr:
+		w.stmts(e.Stmts, depth)
+	case *ast.StringConcatOpExpr:
+		w.concat(at, e, depth)
+	}
+}
+
+// concat makes one call of a chain a .. b .. c, which associates to the right.
+func (w *rewriter) concat(at *ast.Expr, e *ast.StringConcatOpExpr, depth int) {
+	var args []ast.Expr
+	var rest ast.Expr = e
+	for {
+		c, ok := rest.(*ast.StringConcatOpExpr)
+		if !ok {
+			break
+		}
+		args = append(args, c.Lhs)
+		rest = c.Rhs
+	}
+	args = append(args, rest)
+	if w.tooDeep(len(args), e) {
+		return
+	}
+	w.exprs(args, depth)
+	args[len(args)-1] = single(args[len(args)-1])
+	*at = callOf(nameConcat, e, args...)
+}
+
+// single keeps an expression to one value where it stands last in a list.
+func single(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	}
+	return e
+}
+
+func callOf(name string, at ast.PositionHolder, args ...ast.Expr) ast.Expr {
+	f := &ast.IdentExpr{Value: name}
+	f.SetLine(at.Line())
+	for _, arg := range args {
+		if arg.Line() == 0 {
+			arg.SetLine(at.Line())
+		}
+	}
+	call := &ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}
+	call.SetLine(at.Line())
+	call.SetLastLine(max(at.Line(), at.LastLine()))
+	return call
+}
+
+func hasField(e *ast.TableExpr, name string) bool {
+	for _, field := range e.Fields {
+		if key, ok := field.Key.(*ast.StringExpr); ok && key.Value == name {
+			return true
+		}
+	}
+	return false
+}
+
+// viaLocals evaluates the right side into fresh locals first, wherever a
+// logical expression would be compiled into the register of a variable that it
+// reads.
+func viaLocals(s *ast.AssignStmt) ast.Stmt {
+	logical := false
+	for _, e := range s.Rhs {
+		if _, ok := e.(*ast.LogicalOpExpr); ok {
+			logical = true
+		}
+	}
+	if !logical {
+		return s
+	}
+	local := &ast.LocalAssignStmt{Exprs: s.Rhs}
+	assign := &ast.AssignStmt{Lhs: s.Lhs}
+	for i := range s.Lhs {
+		name := fmt.Sprintf("%s%d", nameTemp, i)
+		local.Names = append(local.Names, name)
+		temp := &ast.IdentExpr{Value: name}
+		temp.SetLine(s.Line())
+		assign.Rhs = append(assign.Rhs, temp)
+	}
+	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, assign}}
+	for _, stmt := range []ast.Stmt{local, assign, block} {
+		stmt.SetLine(s.Line())
+		stmt.SetLastLine(s.Line())
+	}
+	return block
+}
+
+// fold computes what the literals in a condition decide, all through it.
+func fold(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = fold(e.Lhs), fold(e.Rhs)
+		return foldTop(e)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = fold(e.Expr)
+		if known, truth := literal(e.Expr); known {
+			return boolean(!truth, e)
+		}
+	}
+	return e
+}
+
+// foldTop decides a and b, a or b where a is a literal. The value of the
+// expression stays the same, not only its truth.
+func foldTop(e *ast.LogicalOpExpr) ast.Expr {
+	known, truth := literal(e.Lhs)
+	switch {
+	case !known:
+		return e
+	case truth == (e.Operator == "and"):
+		return single(e.Rhs)
+	}
+	return e.Lhs
+}
+
+func literal(e ast.Expr) (known, truth bool) {
+	switch e.(type) {
+	case *ast.TrueExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true, true
+	case *ast.FalseExpr, *ast.NilExpr:
+		return true, false
+	}
+	return false, false
+}
+
+func boolean(truth bool, at ast.PositionHolder) ast.Expr {
+	var e ast.Expr = &ast.FalseExpr{}
+	if truth {
+		e = &ast.TrueExpr{}
+	}
+	e.SetLine(at.Line())
+	return e
+}
+
+// atCall is the function behind nameAt.
+func (s *state) atCall(L *lua.LState) int {
+	table := L.CheckTable(2)
+	if s.run != nil && s.run.lines != nil {
+		s.run.lines[table] = L.CheckInt(1)
+	}
+	L.Push(table)
+	return 1
+}

@@ -1,0 +1,100 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// logical is a random expression of and, or, not with what Lua itself says it
+// is worth. Values are written as Lua literals.
+type logical struct{ text, worth string }
+
+func truthy(worth string) bool { return worth != "nil" && worth != "false" }
+
+func drawLogical(t *rapid.T, depth int) logical {
+	leaves := []logical{
+		{"nil", "nil"}, {"false", "false"}, {"true", "true"}, {"1", "1"}, {`"s"`, `"s"`},
+		{"yes", "true"}, {"no", "false"}, {"none", "nil"}, {"n", "5"},
+		{"f(false)", "false"}, {"f(nil)", "nil"}, {"f(7)", "7"}, {"n > 3", "true"}, {"n == nil", "false"}, {"(n < 3)", "false"},
+		{"t.x", "nil"}, {"t.y", "8"},
+	}
+	if depth == 0 {
+		return rapid.SampledFrom(leaves).Draw(t, "leaf")
+	}
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		return rapid.SampledFrom(leaves).Draw(t, "leaf")
+	case 1:
+		a := drawLogical(t, depth-1)
+		return logical{"not (" + a.text + ")", fmt.Sprint(!truthy(a.worth))}
+	case 2:
+		a, b := drawLogical(t, depth-1), drawLogical(t, depth-1)
+		worth := a.worth
+		if truthy(a.worth) {
+			worth = b.worth
+		}
+		return logical{"(" + a.text + ") and (" + b.text + ")", worth}
+	default:
+		a, b := drawLogical(t, depth-1), drawLogical(t, depth-1)
+		worth := b.worth
+		if truthy(a.worth) {
+			worth = a.worth
+		}
+		return logical{"(" + a.text + ") or (" + b.text + ")", worth}
+	}
+}
+
+// TestLogic holds the rewritten code to Lua's meaning, wherever an expression
+// may stand.
+func TestLogic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, before := drawLogical(t, 4), drawLogical(t, 1)
+		branch := "else"
+		if truthy(e.worth) {
+			branch = "then"
+		}
+		source := strings.NewReplacer("EXPR", e.text, "BEFORE", before.text).Replace(`
+			local yes, no, none, n, t = true, false, nil, 5, {y = 8}
+			local function f(v) return v, "second" end
+			local out = {}
+			local function is(where, v) out[#out + 1] = where .. "=" .. (type(v) == "string" and '"s"' or tostring(v)) end
+			local a = EXPR; is("local", a)
+			local b = BEFORE; b = EXPR; is("assigned", b)
+			n, yes = n, yes; yes = yes; local c, d = BEFORE, 1; c, d = EXPR, EXPR; is("first", c); is("second", d)
+			local up = BEFORE; (function() up = EXPR end)(); is("upvalue", up)
+			global = EXPR; is("global", global)
+			t.z = EXPR; is("field", t.z)
+			is("constructor", ({EXPR})[1]); is("argument", (EXPR))
+			is("returned", (function() return EXPR end)())
+			if EXPR then is("if", "s") else is("else", "s") end
+			local i = 0; while EXPR do i = i + 1; if i == 2 then break end end; is("while", i)
+			i = 0; repeat i = i + 1; until i == 2 or (EXPR); is("repeat", i)
+			local keep = n; n = n and (EXPR); is("self", n)
+			return table.concat(out, ";")`)
+		sc, err := newScript("a.lua", []byte(source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newState(&Generation{config: Config{}.withDefaults()})
+		s.begin(context.Background(), time.Minute, sc, nil)
+		got, err := s.runFile(sc)
+		if err != nil {
+			t.Fatalf("%v in %s", err, source)
+		}
+		loops, repeats := 0, 2
+		if truthy(e.worth) {
+			loops, repeats = 2, 1
+		}
+		w := e.worth
+		conditional := map[string]string{"then": `if="s"`, "else": `else="s"`}[branch]
+		want := fmt.Sprintf("local=%[1]s;assigned=%[1]s;first=%[1]s;second=%[1]s;upvalue=%[1]s;global=%[1]s;field=%[1]s;constructor=%[1]s;argument=%[1]s;returned=%[1]s;%[2]s;while=%[3]d;repeat=%[4]d;self=%[1]s", w, conditional, loops, repeats)
+		if got.String() != want {
+			t.Fatalf("%s\ngot  %s\nwant %s", e.text, got, want)
+		}
+	})
+}

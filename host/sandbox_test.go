@@ -1,0 +1,415 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// TestIsolation runs a script that tampers, and then looks from the next call,
+// from another script, and from a script that was loaded before.
+func TestIsolation(t *testing.T) {
+	tests := []struct{ name, tamper, look string }{
+		{"global", `leak = 1`, `return leak == nil`},
+		{"_G", `_G.leak = 1; rawset(_G, "leak2", 1)`, `return leak == nil and leak2 == nil`},
+		{"string", `string.trim = function() return "evil" end`, `return string.trim == nil and ("x").trim == nil`},
+		{"string replaced", `string.upper = function() return "evil" end`, `return ("x"):upper() == "X" and string.upper("x") == "X"`},
+		{"table", `table.insert = nil; table.concat = function() return "evil" end`, `return table.concat({1, 2}, ",") == "1,2" and table.insert ~= nil`},
+		{"math", `math.pi = 3`, `return math.pi > 3.1`},
+		{"base function", `tostring = function() return "evil" end; pairs = nil`, `return tostring(1) == "1" and pairs ~= nil`},
+		{"json", `json.encode = nil; json.null = 1`, `return json.encode(json.null) == "null"`},
+		{"vocabulary", `Activity.register = nil; Tool = nil; Output.to = nil`, `return Tool ~= nil and Output.to ~= nil`},
+		{"string metatable", `local m = getmetatable(""); if m then m.__index = nil end`, `return getmetatable("") == nil and ("a"):rep(2) == "aa"`},
+		{"environment metatable", `pcall(setmetatable, _G, {__index = function() return 1 end})`, `return undefined == nil`},
+		{"module", `require("str").trim = nil`, `return require("str").trim(" a ") == "a"`},
+		{"project module", `require("counter").n = 5`, `return require("counter").n == 0`},
+		{"upvalue", `upvalue = (upvalue or 0) + 1`, `return upvalue == nil`},
+		{"arrays", `local m = getmetatable(json.array()); if m then m.__index = {1} end`, `return json.array()[1] == nil`},
+		{"number metatable", `pcall(setmetatable, 0, {__index = {x = 1}})`, `return not pcall(function() return (0).x end)`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := open(t, map[string]string{
+				"lib/counter.lua":       `return { n = 0 }`,
+				"activities/tamper.lua": `local upvalue; Activity.register("tamper", function() ` + test.tamper + ` return true end)`,
+				"activities/look.lua":   `Activity.register("look", function() ` + test.look + ` end)`,
+				"activities/both.lua":   `local upvalue; Activity.register("both", function(call) if call.tamper then ` + test.tamper + ` return true end ` + test.look + ` end)`,
+			})
+			for _, step := range []struct{ name, call string }{{"tamper", `{}`}, {"look", `{}`}, {"both", `{"tamper":true}`}, {"both", `{}`}, {"look", `{}`}} {
+				r, err := call(g, step.name, engine.Invocation{Call: object(t, step.call)})
+				if err != nil || r.Value != true {
+					t.Fatalf("%s: got %v %v", step.name, r.Value, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAbsent(t *testing.T) {
+	for _, name := range []string{"io", "debug", "package", "coroutine", "load", "loadstring", "loadfile", "dofile", "getfenv", "setfenv", "module", "newproxy", "collectgarbage", "_printregs", "string.dump", "os.execute", "os.exit", "os.getenv", "os.remove", "channel"} {
+		if got, err := runA(one(t, "return "+name+" == nil"), engine.Invocation{}); got != "true" {
+			t.Errorf("%s: %s %v", name, got, err)
+		}
+	}
+}
+
+func TestHiddenNames(t *testing.T) {
+	got, err := runA(one(t, `local names = {}; for name in pairs(_G) do names[#names + 1] = name end; return table.concat(names, " ")`), engine.Invocation{})
+	if err != nil || strings.Contains(got, `\u0000`) || !strings.Contains(got, "ipairs") || !strings.Contains(got, "string") {
+		t.Errorf("%s %v", got, err)
+	}
+}
+
+// TestDeadline: whatever a script is at, its time ends it.
+func TestDeadline(t *testing.T) {
+	for name, body := range map[string]string{
+		"loop":            `while true do end`,
+		"in pcall":        `while true do pcall(function() while true do end end) end`,
+		"in xpcall":       `while true do xpcall(function() while true do end end, function() while true do end end) end`,
+		"recursion":       `local function f() pcall(f) f() end while true do pcall(f) end`,
+		"pattern":         `return (("a"):rep(30000)):find(".-.-.-.-b")`,
+		"trim":            `return ((" "):rep(300000) .. "x"):match("^(.-)%s*$")`,
+		"gsub":            `return ((" "):rep(300000)):gsub("%s*x", "")`,
+		"balanced":        `local s = ("("):rep(200000); while true do s:find("%b()") end`,
+		"gmatch":          `for _ in ((" "):rep(200000)):gmatch("%s*x") do end`,
+		"metamethod":      `local t = setmetatable({}, {__index = function(t, k) while true do end end}); return t.x`,
+		"sort":            `local t = {}; for i = 1, 1000 do t[i] = i end; table.sort(t, function() while true do end end)`,
+		"callback":        `return ("x"):gsub("x", function() while true do end end)`,
+		"tostring":        `return tostring(setmetatable({}, {__tostring = function() while true do end end}))`,
+		"concat":          `local t = {}; for i = 1, 1000 do t[i] = "x" end; while true do table.concat(t) end`,
+		"sleep":           `require("time").sleep(3600)`,
+		"sleep in pcall":  `while true do pcall(require("time").sleep, 3600) end`,
+		"holes":           `local t = {}; while true do t = {}; t[1000000] = 1 end`,
+		"insert in front": `local t = {}; while true do table.insert(t, 1, 1); if #t > 100000 then t = {} end end`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := runA(one(t, body), engine.Invocation{})
+			failure, ok := err.(*engine.Failure)
+			if !ok || failure.Fields["code"] != "timeout" {
+				t.Errorf("got %T %v", err, err)
+			}
+			if d := time.Since(start); d > 5*time.Second {
+				t.Errorf("it took %v", d)
+			}
+		})
+	}
+}
+
+func TestTopLevelDeadline(t *testing.T) {
+	_, err := Open(Config{FS: project(map[string]string{"activities/a.lua": "\nwhile true do end"}), LoadTimeout: 50 * time.Millisecond})
+	if want := "activities/a.lua:2: timed out after 50ms"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestPcallNested(t *testing.T) {
+	got, err := runA(one(t, `
+		local innermost
+		local function f()
+		  local ok, err = pcall(f)
+		  if not ok then innermost = innermost or err end
+		end
+		f()
+		return innermost`), engine.Invocation{})
+	if want := `"activities/a.lua:4: pcall is nested more than 100 deep"`; got != want {
+		t.Errorf("got %s %v", got, err)
+	}
+}
+
+// TestAfterErrors: a state in which something was raised is not used again,
+// and the next call finds all in order.
+func TestAfterErrors(t *testing.T) {
+	g := one(t, `
+		if call.how == "raise" then error("x") end
+		if call.how == "overflow" then local function f() return f() end f() end
+		return call.how`)
+	for range 3 {
+		for _, how := range []string{"raise", "fine", "overflow", "fine"} {
+			got, err := runA(g, engine.Invocation{Call: map[string]any{"how": how}})
+			if how == "fine" && (err != nil || got != `"fine"`) {
+				t.Fatalf("got %s %v", got, err)
+			}
+			if how != "fine" && err == nil {
+				t.Fatalf("%s: no error", how)
+			}
+		}
+	}
+}
+
+func TestCallsAtOnce(t *testing.T) {
+	g := open(t, map[string]string{
+		"lib/m.lua":        `local m = {n = 0}; function m.next() m.n = m.n + 1; return m.n end; return m`,
+		"activities/a.lua": `local m = require "m"; count = 0; Activity.register("a", function(call, context) count = count + m.next(); return {count, context.state.list[call.i + 1]} end)`,
+	})
+	list := mustJSON(t, "["+strings.Repeat("1,", 300)+"1]")
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for range 50 {
+				in := engine.Invocation{Call: map[string]any{"i": i}, Context: map[string]any{"state": map[string]any{"list": list}}}
+				if got, err := runA(g, in); got != "[1,1]" {
+					t.Errorf("got %s %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRequire(t *testing.T) {
+	files := map[string]string{
+		"lib/a/b.lua":          `return {name = (...)}`,
+		"lib/a/init.lua":       `return "init"`,
+		"lib/str.lua":          `return "mine"`,
+		"lib/nothing.lua":      `x = 1`,
+		"lib/one.lua":          `return require "two"`,
+		"lib/two.lua":          "\nreturn require 'one'",
+		"lib/broken.lua":       "\n\nerror('not today')",
+		"lib/nilled.lua":       "local t\nreturn t.x",
+		"activities/util.lua":  `return "util"`,
+		"lib/flaky.lua":        `tries = (tries or 0) + 1; if tries < 2 then error("again", 0) end; return tries`,
+		"lib/globals.lua":      `shared = 7`,
+		"activities/reg/x.lua": `return 1`,
+	}
+	tests := []struct{ name, body, want string }{
+		{"dotted", `return require("a.b").name`, `"a.b"`},
+		{"init", `return require "a"`, `"init"`},
+		{"before the built-in", `return require "str"`, `"mine"`},
+		{"nothing", `return require "nothing"`, `true`},
+		{"activities", `return require "util"`, `"util"`},
+		{"built in", `return require("json").encode({1})`, `"[1]"`},
+		{"once", `return require "a.b" == require "a.b"`, `true`},
+		{"again after failing", `return {pcall(require, "flaky"), require "flaky"}`, `[false,2]`},
+		{"environment", `require "globals"; return shared`, `7`},
+		{"missing", `return select(2, pcall(require, "no.such"))`, `"there is no module \"no.such\": no lib/no/such.lua, lib/no/such/init.lua, activities/no/such.lua, activities/no/such/init.lua, and none is built in"`},
+		{"near", `return select(2, pcall(require, "jsn"))`, `"there is no module \"jsn\": no lib/jsn.lua, lib/jsn/init.lua, activities/jsn.lua, activities/jsn/init.lua, and none is built in (did you mean \"json\"?)"`},
+		{"circle", `return select(2, pcall(require, "one"))`, `"lib/two.lua:2: modules require each other in a circle: one → two → one"`},
+		{"broken", `return select(2, pcall(require, "broken"))`, `"lib/broken.lua:3: not today"`},
+		{"fault", `return select(2, pcall(require, "nilled"))`, `"lib/nilled.lua:2: attempt to index a nil value, key \"x\""`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			files["activities/a.lua"] = `Activity.register("a", function() ` + test.body + ` end)`
+			got, err := runA(open(t, files), engine.Invocation{})
+			if err != nil || got != test.want {
+				t.Errorf("got  %s %v\nwant %s", got, err, test.want)
+			}
+		})
+	}
+}
+
+// TestLibrary holds the library to what Lua 5.1 gives.
+func TestLibrary(t *testing.T) {
+	tests := []struct{ expr, want string }{
+		{`tostring(1e15)`, `"1000000000000000"`},
+		{`tostring(0.1 + 0.2)`, `"0.3"`},
+		{`tostring(1/0) .. tostring(-1/0)`, `"inf-inf"`},
+		{`tostring(1e100)`, `"1e+100"`},
+		{`tostring(json.null)`, `"null"`},
+		{`tonumber("1e3")`, `1000`},
+		{`tonumber(" 0x10 ")`, `16`},
+		{`tonumber("ff", 16)`, `255`},
+		{`tonumber("1_000") == nil and tonumber("inf") == nil and tonumber("") == nil and tonumber("0x") == nil`, `true`},
+		{`tonumber("10", 2)`, `2`},
+		{`1 .. 2`, `"12"`},
+		{`"a" .. 1.5 .. "b"`, `"a1.5b"`},
+		{`setmetatable({}, {__concat = function(a, b) return "cat" end}) .. "x"`, `"cat"`},
+		{`"x" .. "y" .. setmetatable({}, {__concat = function(a, b) return a .. "!" end})`, `"xy!"`},
+		{`#"abc" + #{1, 2}`, `5`},
+		{`select("#", 1, nil, nil)`, `3`},
+		{`{select(2, "a", "b", "c")}`, `["b","c"]`},
+		{`{select(-1, "a", "b", "c")}`, `["c"]`},
+		{`{unpack({1, 2, 3}, 2)}`, `[2,3]`},
+		{`math.huge == 1/0`, `true`},
+		{`{math.modf(3.5)}`, `[3,0.5]`},
+		{`{("hello world"):find("o w")}`, `[5,7]`},
+		{`{("hello"):find("l+")}`, `[3,4]`},
+		{`{("key = value"):match("^(%w+)%s*=%s*(%w+)$")}`, `["key","value"]`},
+		{`{("abc"):gsub("%w", "%0%0")}`, `["aabbcc",3]`},
+		{`{("abc"):gsub("", "-")}`, `["-a-b-c-",4]`},
+		{`{("hello world"):gsub("o", {o = "0"}, 1)}`, `["hell0 world",1]`},
+		{`{("abc"):gsub("b", function() return nil end)}`, `["abc",1]`},
+		{`("x(a(b)c)y"):match("%b()")`, `"(a(b)c)"`},
+		{`("THE (quick) fox"):find("%((%a+)%)")`, `5`},
+		{`("a]b"):match("[]]")`, `"]"`},
+		{`("a-b"):match("[a%-]+")`, `"a-"`},
+		{`("THE quick"):gsub("%f[%a]%a+", string.lower)`, `"the quick"`},
+		{`("abab"):match("(ab)%1")`, `"ab"`},
+		{`{("abc"):match("()b()")}`, `[2,3]`},
+		{`("abc"):sub(-2)`, `"bc"`},
+		{`("abc"):sub(2, -2)`, `"b"`},
+		{`("abc"):sub(0) .. ("abc"):sub(5) .. ("abc"):sub(-10, 2)`, `"abcab"`},
+		{`{("abc"):byte(1, -1)}`, `[97,98,99]`},
+		{`string.char(72, 105)`, `"Hi"`},
+		{`("abc"):reverse():upper():lower():rep(2)`, `"cbacba"`},
+		{`string.format("%5d|%-5d|%05d|%+d", 42, 42, 42, 42)`, `"   42|42   |00042|+42"`},
+		{`string.format("%x %X %#x %o", 255, 255, 255, 8)`, `"ff FF 0xff 10"`},
+		{`string.format("%.3f %e %g %g %g", 1/3, 12345.678, 1e20, 0.1, 100000)`, `"0.333 1.234568e+04 1e+20 0.1 100000"`},
+		{`string.format("%s %q %c %%", {} ~= nil, 'a"b\n', 65)`, `"true \"a\\\"b\\\n\" A %"`},
+		{`string.format("%.2s|%5s|%-5s|", "abc", "ab", "ab")`, `"ab|   ab|ab   |"`},
+		{`string.format("%d", -3.7)`, `-3`},
+		{`(function() local t = {3, 1, 2}; table.sort(t, function(a, b) return a > b end); return t end)()`, `[3,2,1]`},
+		{`(function() local t = {1, 2, 3}; table.remove(t, 1); table.insert(t, 1, 9); return t end)()`, `[9,2,3]`},
+		{`table.remove({})`, `null`},
+		{`table.concat({1, 2, 3}, ", ", 2)`, `"2, 3"`},
+		{`pcall(error)`, `false`},
+		{`select(2, pcall(error, {code = 1})).code`, `1`},
+		{`select(2, xpcall(function() error("x", 0) end, function(m) return m .. "!" end))`, `"x!"`},
+		{`select(2, pcall(setmetatable({}, {__call = function() return "called" end})))`, `"called"`},
+		{`getmetatable(setmetatable({}, {__metatable = "mine"}))`, `"mine"`},
+		{`os.date("%Y-%m-%d", 0)`, `"1970-01-01"`},
+		{`os.time({year = 2000, month = 1, day = 1, hour = 0})`, `946684800`},
+		{`os.date("*t", 0).year`, `1970`},
+		{`rawequal("a", "a")`, `true`},
+	}
+	for _, test := range tests {
+		got, err := runA(one(t, "return "+test.expr), engine.Invocation{})
+		if test.expr == `string.format("%d", -3.7)` {
+			got = strings.Trim(got, `"`)
+		}
+		if err != nil || got != test.want {
+			t.Errorf("%s\ngot  %s %v\nwant %s", test.expr, got, err, test.want)
+		}
+	}
+}
+
+type account struct{ Balance int }
+
+func (a *account) Deposit(n int) int { a.Balance += n; return a.Balance }
+
+func TestObjects(t *testing.T) {
+	h, err := Open(Config{
+		FS:      project(map[string]string{"activities/a.lua": `Activity.register("a", function(call) return account:deposit(5) + account.balance end)`}),
+		Objects: map[string]any{"account": &account{10}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := runA(h.Generation(), engine.Invocation{}); got != "30" {
+		t.Errorf("got %s %v", got, err)
+	}
+}
+
+func TestPrintAndLog(t *testing.T) {
+	var out bytes.Buffer
+	h, err := Open(Config{Stderr: &out, FS: fstest.MapFS{"activities/a.lua": {Data: []byte(`Activity.register("a", function(call)
+		print("a", 1, nil, {} ~= nil)
+		require("log").warn("careful", {b = 2, a = "x"})
+	end)`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runA(h.Generation(), engine.Invocation{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); !strings.HasPrefix(got, "a\t1\tnil\ttrue\n") || !strings.Contains(got, `level=WARN msg=careful a=x b=2`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestEffectsAtTopLevel(t *testing.T) {
+	for _, effect := range []string{`require("time").sleep(1)`, `require("fs").write("x", "y")`, `require("fs").remove("x")`, `require("fs").mkdir("x")`, `require("fs").append("x", "y")`} {
+		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {allow = true}", "activities/a.lua": effect})})
+		if err == nil || !strings.Contains(err.Error(), "is refused at the top level of a script, which runs again for every call: do it in the activity") {
+			t.Errorf("%s: %v", effect, err)
+		}
+	}
+}
+
+func TestLazyTables(t *testing.T) {
+	list := make([]any, 500)
+	for i := range list {
+		list[i] = map[string]any{"n": i, "tags": []any{"a", fmt.Sprint(i)}}
+	}
+	big := map[string]any{"list": list, "empty": []any{}}
+	tests := []struct{ body, want string }{
+		{`return #c.list`, `500`},
+		{`return c.list[500].tags[2]`, `"499"`},
+		{`local n = 0; for i, v in ipairs(c.list) do n = n + v.n end; return n`, `124750`},
+		{`local n = 0; for k, v in pairs(c.list) do n = n + 1 end; return n`, `500`},
+		{`return next(c.list[100]) ~= nil`, `true`},
+		{`return rawget(c.list, 3).n`, `2`},
+		{`rawset(c.list, 501, 1); return #c.list`, `501`},
+		{`c.list[501] = 1; return #c.list`, `501`},
+		{`table.insert(c.list, 1, 0); return c.list[2].n`, `0`},
+		{`return table.remove(c.list).n`, `499`},
+		{`return select("#", unpack(c.list))`, `500`},
+		{`table.sort(c.list, function(a, b) return a.n > b.n end); return c.list[1].n`, `499`},
+		{`return getmetatable(c.list) == nil`, `true`},
+		{`return setmetatable(c.list, {__index = function() return "x" end})[501]`, `"x"`},
+		{`return c.list == c.list`, `true`},
+		{`return table.maxn(c.list)`, `500`},
+		{`return #table.concat(c.list[9].tags, ",")`, `3`},
+		{`return c.empty`, `[]`},
+		{`return json.encode(c.list[2])`, `"{\"n\":1,\"tags\":[\"a\",\"1\"]}"`},
+	}
+	for _, test := range tests {
+		got, err := runA(one(t, "local c = context.state "+test.body), engine.Invocation{Context: map[string]any{"state": big}})
+		if err != nil || got != test.want {
+			t.Errorf("%s: got %s %v, want %s", test.body, got, err, test.want)
+		}
+	}
+	got, err := call(one(t, "return context.state"), "a", engine.Invocation{Context: map[string]any{"state": big}})
+	if err != nil || string(store.EncodeJSON(got.Value)) != string(store.EncodeJSON(big)) {
+		t.Errorf("the whole did not come back: %v", err)
+	}
+}
+
+// TestUpvaluesAndPcall: an error that is caught leaves the variables of the
+// function that catches it to its closures.
+func TestUpvaluesAndPcall(t *testing.T) {
+	for body, want := range map[string]string{
+		`local n = 0; local function inc() n = n + 1 end; inc(); pcall(error, "x"); inc(); return n`:                                                                                                            `2`,
+		`local n = 0; local function inc() n = n + 1 end; inc(); xpcall(function() inc(); error("x") end, inc); inc(); return n`:                                                                                `4`,
+		`local n = 0; local function inc() n = n + 1 end; pcall(function() pcall(error); inc(); local t = nil + 1 end); inc(); return n`:                                                                        `2`,
+		`local fs = {}; pcall(function() for i = 1, 3 do local j = i * 10; fs[i] = function() j = j + 1; return j end end; error("x") end); local a, b = "p", "q"; return {fs[1](), fs[2](), fs[2](), fs[3]()}`: `[11,21,22,31]`,
+		`local fs = {}; xpcall(function() local j = 5; fs[1] = function() j = j + 1; return j end; local z = nil + 1 end, tostring); local a, b = "p", "q"; return {fs[1](), fs[1]()}`:                          `[6,7]`,
+	} {
+		if got, err := runA(one(t, body), engine.Invocation{}); err != nil || got != want {
+			t.Errorf("%s: got %s %v, want %s", body, got, err, want)
+		}
+	}
+}
+
+// TestDeepInGo nests metamethods and protected calls as deep as they go: each
+// takes Go stack.
+func TestDeepInGo(t *testing.T) {
+	for _, body := range []string{
+		`local function bomb()
+			local n, t = 0, nil
+			t = setmetatable({}, {__index = function(_, k)
+				n = n + 1
+				if n < 1900 then return t[k + 1] end
+				return (pcall(bomb))
+			end})
+			return t[1]
+		end
+		return pcall(bomb) ~= nil`,
+		`local function bomb()
+			local n = 0
+			local function f()
+				n = n + 1
+				if n < 900 then return (("x"):gsub("x", f)) end
+				return tostring(pcall(bomb))
+			end
+			return f()
+		end
+		return pcall(bomb) ~= nil`,
+		`local function bomb() table.sort({1, 2}, function() return bomb() end) end
+		return pcall(bomb) ~= nil`,
+	} {
+		g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", {timeout = 20}, function() ` + body + ` end)`})
+		if got, err := runA(g, engine.Invocation{}); got != "true" {
+			t.Errorf("got %s %v", got, err)
+		}
+	}
+}

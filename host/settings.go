@@ -1,0 +1,276 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/yuin/gopher-lua/ast"
+
+	"obelus/luastd"
+	"obelus/store"
+)
+
+// Settings is what obelus.lua returns. Every zero value means that the file
+// does not say; defaults are for whoever uses the setting, and a flag wins.
+type Settings struct {
+	DB          string        // the log, below the project; empty for .obelus/log.db
+	Parallel    int           // calls that run at once; 0 for 8
+	Timeout     time.Duration // of an activity that says none; 0 for 30s
+	Drain       time.Duration // for fire-and-forget calls at the end; 0 for 5s
+	Ticks       int           // of one run; 0 for 100
+	Limits      Limits        // of scripts
+	Synchronous string        // of SQLite: "full" or "normal"; empty for full
+	Allow       luastd.Grants // without Root
+}
+
+// Limits bounds what scripts use.
+type Limits struct {
+	String int // bytes of one string; 0 for 16 MiB
+}
+
+// settingFuncs reads each setting, in sorted order.
+var settingFuncs = []struct {
+	name string
+	read func(s *Settings, v any) error
+}{
+	{"allow", readAllow},
+	{"approve", notYet("approve", "never")},
+	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
+	{"drain", func(s *Settings, v any) (err error) { s.Drain, err = asDuration(v); return err }},
+	{"isolate", notYet("isolate", false)},
+	{"limits", readLimits},
+	{"model", notYet("model", nil)},
+	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = asPositive(v); return err }},
+	{"synchronous", readSynchronous},
+	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = asPositive(v); return err }},
+	{"timeout", readTimeout},
+}
+
+// settingError is a setting that is wrong; key is the word to look for in the
+// file.
+type settingError struct{ key, message string }
+
+func (e *settingError) Error() string { return e.message }
+
+// readSettings reads all settings and gives every error.
+func readSettings(v any) (s Settings, errs []*settingError) {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return s, []*settingError{{"return", "obelus.lua must return a table of settings, not " + typeName(v)}}
+	}
+	var names []string
+	for _, f := range settingFuncs {
+		names = append(names, f.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		i := slices.Index(names, name)
+		if i < 0 {
+			errs = append(errs, &settingError{name, "unknown setting " + quote(name) + didYouMean(name, names)})
+			continue
+		}
+		if err := settingFuncs[i].read(&s, given[name]); err != nil {
+			key, message := name, name+" "+err.Error()
+			if inner, ok := err.(*settingError); ok {
+				key, message = inner.key, inner.message
+			}
+			errs = append(errs, &settingError{key, message})
+		}
+	}
+	return s, errs
+}
+
+func readAllow(s *Settings, v any) error {
+	if all, ok := v.(bool); ok {
+		g := luastd.Grant{All: all}
+		s.Allow = luastd.Grants{Net: g, Read: g, Write: g, Env: g}
+		return nil
+	}
+	given, ok := v.(map[string]any)
+	if !ok {
+		return wrongType("true or a table like { read = {\"data\"} }", v)
+	}
+	kinds := []string{"env", "net", "read", "write"}
+	grants := []*luastd.Grant{&s.Allow.Env, &s.Allow.Net, &s.Allow.Read, &s.Allow.Write}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		i := slices.Index(kinds, name)
+		if i < 0 {
+			return &settingError{name, "unknown permission " + quote(name) + didYouMean(name, kinds)}
+		}
+		if all, ok := given[name].(bool); ok {
+			grants[i].All = all
+			continue
+		}
+		list, err := asTexts(given[name])
+		if err != nil {
+			return &settingError{name, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
+		}
+		grants[i].List = list
+	}
+	return nil
+}
+
+// notYet reads a setting that can only have its default for now: one that is
+// taken and does nothing would deceive.
+func notYet(name string, only any) func(*Settings, any) error {
+	return func(_ *Settings, v any) error {
+		if !reflect.DeepEqual(v, only) {
+			return &settingError{name, name + " is not supported yet: leave it out"}
+		}
+		return nil
+	}
+}
+
+func readLimits(s *Settings, v any) (err error) {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return wrongType("a table", v)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if name != "string" {
+			return &settingError{name, "unknown limit " + quote(name) + didYouMean(name, []string{"string"})}
+		}
+		if s.Limits.String, err = asPositive(given[name]); err != nil {
+			return &settingError{name, "limits.string " + err.Error()}
+		}
+	}
+	return nil
+}
+
+func readSynchronous(s *Settings, v any) error {
+	text, _ := v.(string)
+	if s.Synchronous = strings.ToLower(text); s.Synchronous != "full" && s.Synchronous != "normal" {
+		return wrongType(`"full" or "normal"`, v)
+	}
+	return nil
+}
+
+func readTimeout(s *Settings, v any) (err error) {
+	if s.Timeout, err = asDuration(v); err == nil && s.Timeout == 0 {
+		return wrongType("longer than that", v)
+	}
+	return err
+}
+
+func asText(v any) (string, error) {
+	text, ok := v.(string)
+	if !ok || text == "" {
+		return "", wrongType("a string", v)
+	}
+	return text, nil
+}
+
+func asTexts(v any) ([]string, error) {
+	if object, ok := v.(map[string]any); ok && len(object) == 0 {
+		return []string{}, nil
+	}
+	list, ok := v.([]any)
+	texts := make([]string, len(list))
+	for i, e := range list {
+		text, isText := e.(string)
+		ok = ok && isText
+		texts[i] = text
+	}
+	if !ok {
+		return nil, wrongType("a list of strings", v)
+	}
+	return texts, nil
+}
+
+// asCount is an integer from 0.
+func asCount(v any) (int, error) {
+	if n, ok := v.(json.Number); ok {
+		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
+			return i, nil
+		}
+	}
+	return 0, wrongType("a whole number, not negative", v)
+}
+
+// asPositive is an integer from 1.
+func asPositive(v any) (int, error) {
+	if i, err := asCount(v); err == nil && i > 0 {
+		return i, nil
+	}
+	return 0, wrongType("a whole number above 0", v)
+}
+
+// asDuration is a number of seconds, or text like "5s" or "1m30s".
+func asDuration(v any) (time.Duration, error) {
+	switch v := v.(type) {
+	case json.Number:
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err == nil && f >= 0 && f < 1e9 {
+			return time.Duration(f * float64(time.Second)), nil
+		}
+	case string:
+		if d, err := time.ParseDuration(v); err == nil && d >= 0 {
+			return d, nil
+		}
+	}
+	return 0, wrongType(`a duration: a number of seconds or text like "5s"`, v)
+}
+
+func wrongType(want string, v any) error {
+	got := typeName(v)
+	switch v := v.(type) {
+	case bool:
+		got = strconv.FormatBool(v)
+	case json.Number:
+		got = string(v)
+	case string:
+		got = quote(v)
+	}
+	return fmt.Errorf("must be %s, not %s", want, got)
+}
+
+// typeName is the type of a value with its article, in Lua's words.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nil"
+	case []any, map[string]any:
+		return "a table"
+	}
+	return "a " + store.TypeName(v)
+}
+
+func quote(s string) string { return strconv.Quote(s) }
+
+// keyLine is the line on which a table of the file names a key, or on which
+// the file returns; 1 if neither can be told.
+func keyLine(sc *script, key string) int {
+	chunk, err := parseChunk(sc.file, sc.source)
+	if err != nil {
+		return 1
+	}
+	if line := fieldLine(chunk, key); line > 0 {
+		return line
+	}
+	if len(chunk) > 0 {
+		return max(chunk[len(chunk)-1].Line(), 1)
+	}
+	return 1
+}
+
+// fieldLine is the first line on which a table constructor names a key, 0 for
+// none.
+func fieldLine(chunk []ast.Stmt, key string) (line int) {
+	walk(chunk, func(e ast.Expr) {
+		t, ok := e.(*ast.TableExpr)
+		if !ok || line > 0 {
+			return
+		}
+		for _, field := range t.Fields {
+			if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == key && line == 0 {
+				line = max(k.Line(), 1)
+			}
+		}
+	})
+	return line
+}

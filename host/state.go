@@ -1,0 +1,266 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+	luar "layeh.com/gopher-luar"
+
+	"obelus/luastd"
+)
+
+// Bounds of a state. maxArray is where a table stops being an array: beyond
+// it, t[67108863] = 1 would fill four gigabytes with nil.
+const (
+	maxArray   = 1 << 20
+	maxString  = 16 << 20
+	maxPcalls  = 100
+	callFrames = 2000
+)
+
+// boundTables sets the interpreter's own bound, which is global to the program.
+var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
+
+// state is an LState with the safe part of Lua's library and what the host
+// adds to it, ready for one run after another. Everything that scripts share
+// is in Go, out of their reach: each run has an environment of its own, into
+// which functions, and copies of library tables, come at first touch.
+//
+// A state belongs to one goroutine at a time. One in which something was
+// raised is thrown away.
+type state struct {
+	L      *lua.LState // the thread that runs now
+	gen    *Generation
+	env    *luastd.Env
+	budget budget
+
+	globals map[string]lua.LValue // functions and values
+	libs    map[string][]field    // library tables, by their global name
+	modules map[string][]field    // what require gives, opened at first need
+
+	envMeta    *lua.LTable // of environments: fills them
+	stringMeta *lua.LTable // of strings: holds this run's library
+	stringLib  *lua.LTable // what it holds between runs
+	arrayMark  *lua.LTable // metatable of tables that are arrays even if empty
+	lazyMeta   *lua.LTable // model of the metatables of tables not filled yet
+	messages   *lua.LTable // metatable of what Message.state and others make
+
+	run     *run
+	raised  *raised
+	pcalls  int           // that are being run
+	threads []*lua.LState // one for each depth of pcall, made at first need
+}
+
+// field is one entry of a library table. Libraries are kept as lists, sorted
+// by name, from which each run makes tables of its own.
+type field struct {
+	name  string
+	value lua.LValue
+}
+
+// run is what one run of a script has to itself.
+type run struct {
+	script  *script
+	env     *lua.LTable
+	top     int                   // how many files' top levels are being run
+	loaded  map[string]lua.LValue // by require
+	loading []string              // modules whose top level is being run
+	lines   map[*lua.LTable]int   // of calls in a plan; nil if nobody asks
+	found   *registrations
+}
+
+func newState(gen *Generation) *state {
+	boundTables()
+	s := &state{gen: gen, globals: map[string]lua.LValue{}, libs: map[string][]field{}, modules: map[string][]field{}}
+	s.L = lua.NewState(lua.Options{
+		SkipOpenLibs: true, CallStackSize: callFrames,
+		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
+	})
+	s.env = s.capabilities()
+	s.openBase()
+	s.libs["string"] = s.funcs(stringFuncs)
+	s.libs["table"] = s.funcs(tableFuncs)
+	s.libs["math"] = append(s.funcs(mathFuncs), field{"huge", lua.LNumber(math.Inf(1))}, field{"pi", lua.LNumber(math.Pi)})
+	s.libs["os"] = s.funcs(osFuncs)
+	s.openVocabulary()
+	s.libs["json"] = s.module("json")
+	s.openMetatables()
+	for _, name := range slices.Sorted(maps.Keys(gen.config.Objects)) {
+		s.globals[name] = luar.New(s.L, gen.config.Objects[name])
+	}
+	return s
+}
+
+// luaFunc is a library function: a method of the state.
+type luaFunc = func(s *state, L *lua.LState) int
+
+// entry is a library function under its name, in tables sorted by name.
+type entry struct {
+	name string
+	fn   luaFunc
+}
+
+func (s *state) fn(f luaFunc) *lua.LFunction {
+	return s.L.NewFunction(func(L *lua.LState) int { return f(s, L) })
+}
+
+func (s *state) funcs(entries []entry) []field {
+	fields := make([]field, len(entries))
+	for i, e := range entries {
+		fields[i] = field{e.name, s.fn(e.fn)}
+	}
+	return fields
+}
+
+func (s *state) table(fields []field) *lua.LTable {
+	t := s.L.CreateTable(0, len(fields))
+	for _, f := range fields {
+		t.RawSetString(f.name, f.value)
+	}
+	return t
+}
+
+func (s *state) openMetatables() {
+	s.envMeta = s.table([]field{{"__index", s.fn((*state).global)}, {"__metatable", lua.LFalse}})
+	s.stringLib = s.table(s.libs["string"])
+	s.stringMeta = s.table([]field{{"__index", s.stringLib}, {"__metatable", lua.LFalse}})
+	s.L.SetMetatable(lua.LString(""), s.stringMeta)
+	s.arrayMark = s.L.CreateTable(0, 0)
+	s.messages = s.L.CreateTable(0, 0)
+	s.lazyMeta = s.table([]field{
+		{"__index", s.fn((*state).lazyIndex)},
+		{"__newindex", s.fn((*state).lazyNewIndex)},
+	})
+}
+
+// global is the __index of an environment: what is touched comes into it.
+func (s *state) global(L *lua.LState) int {
+	name, ok := L.Get(2).(lua.LString)
+	if !ok {
+		L.Push(lua.LNil)
+		return 1
+	}
+	v := s.lookup(string(name))
+	if env, ok := L.Get(1).(*lua.LTable); ok && v != lua.LNil {
+		env.RawSetString(string(name), v)
+	}
+	L.Push(v)
+	return 1
+}
+
+func (s *state) lookup(name string) lua.LValue {
+	if v, ok := s.globals[name]; ok {
+		return v
+	}
+	fields, ok := s.libs[name]
+	if !ok {
+		return lua.LNil
+	}
+	lib := s.table(fields)
+	if name == "string" {
+		s.stringMeta.RawSetString("__index", lib)
+	}
+	return lib
+}
+
+// fillEnv brings in all that has not been touched, for pairs(_G).
+func (s *state) fillEnv(env *lua.LTable) {
+	for _, names := range [][]string{slices.Sorted(maps.Keys(s.globals)), slices.Sorted(maps.Keys(s.libs))} {
+		for _, name := range names {
+			if !strings.HasPrefix(name, "\x00") && env.RawGetString(name) == lua.LNil {
+				env.RawSetString(name, s.lookup(name))
+			}
+		}
+	}
+}
+
+// begin readies the state for one run, of at most timeout.
+func (s *state) begin(ctx context.Context, timeout time.Duration, sc *script, found *registrations) {
+	env := s.L.CreateTable(0, 8)
+	env.Metatable = s.envMeta
+	env.RawSetString("_G", env)
+	s.run = &run{script: sc, env: env, found: found}
+	s.raised, s.pcalls = nil, 0
+	s.budget.reset(ctx, timeout)
+	s.L.Env = env
+	s.L.SetContext(&s.budget)
+}
+
+// end makes the state fit for the next run and gives it back. It is not
+// called if something was raised.
+func (s *state) end() {
+	s.L.SetTop(0)
+	s.L.RemoveContext()
+	s.stringMeta.RawSetString("__index", s.stringLib)
+	s.run, s.L.Env = nil, nil
+	s.budget.Context = nil
+	s.gen.states.Put(s)
+}
+
+// runFile runs the top level of a script and gives what it returns first.
+func (s *state) runFile(sc *script) (lua.LValue, error) {
+	f := s.L.NewFunctionFromProto(sc.proto)
+	s.run.top++
+	results, err := s.call(f)
+	s.run.top--
+	if err != nil {
+		return nil, err
+	}
+	if len(results) == 0 {
+		return lua.LNil, nil
+	}
+	return results[0], nil
+}
+
+// call calls a Lua function with the budget's protection and gives its
+// results. Its error is a [*fault].
+func (s *state) call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
+	L := s.L
+	top := L.GetTop()
+	if err := s.protected(f, args); err != nil {
+		return nil, s.fault(err)
+	}
+	results := make([]lua.LValue, 0, 2)
+	for i := top + 1; i <= L.GetTop(); i++ {
+		results = append(results, L.Get(i))
+	}
+	L.SetTop(top)
+	return results, nil
+}
+
+// protected recovers from what the interpreter itself does not: a panic
+// while it unwinds from another.
+func (s *state) protected(f lua.LValue, args []lua.LValue) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	return s.L.CallByParam(lua.P{Fn: f, NRet: lua.MultRet, Protect: true}, args...)
+}
+
+// waitContext is a real context for what blocks: it ends with the caller and
+// with the deadline. The caller must call cancel.
+func (s *state) waitContext() (ctx context.Context, cancel context.CancelFunc) {
+	return context.WithDeadline(s.budget.Context, s.budget.deadline)
+}
+
+// where is the place in Lua at a level of the stack: 1 is whoever called the
+// library function that asks. Line is 0 if that is not Lua.
+func (s *state) where(L *lua.LState, level int) (file string, line int) {
+	dbg, ok := L.GetStack(level)
+	if !ok {
+		return "", 0
+	}
+	if _, err := L.GetInfo("Sl", dbg, lua.LNil); err != nil || dbg.CurrentLine <= 0 {
+		return "", 0
+	}
+	return dbg.Source, dbg.CurrentLine
+}

@@ -1,0 +1,287 @@
+package host
+
+import (
+	"math"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// stringFuncs is Lua 5.1's string: the same results as Lua's own, with every
+// loop counted and every string bounded.
+var stringFuncs = []entry{
+	{"byte", (*state).stringByte},
+	{"char", (*state).stringChar},
+	{"find", (*state).stringFind},
+	{"format", (*state).stringFormat},
+	{"gmatch", (*state).stringGmatch},
+	{"gsub", (*state).stringGsub},
+	{"len", (*state).stringLen},
+	{"lower", (*state).stringLower},
+	{"match", (*state).stringMatch},
+	{"rep", (*state).stringRep},
+	{"reverse", (*state).stringReverse},
+	{"sub", (*state).stringSub},
+	{"upper", (*state).stringUpper},
+}
+
+// checkText is an argument that must be text; a number counts as its text.
+func (s *state) checkText(L *lua.LState, n int) string {
+	if number, ok := L.Get(n).(lua.LNumber); ok {
+		return numberText(number)
+	}
+	return L.CheckString(n)
+}
+
+// span reads the arguments from, to of sub and byte: an interval of a string
+// of the given length, from 0, that may be empty.
+func span(from, to, length int) (int, int) {
+	if from < 0 {
+		from = max(length+from+1, 1)
+	}
+	if to < 0 {
+		to = length + to + 1
+	}
+	from, to = max(from, 1), min(to, length)
+	if from > to {
+		return 0, 0
+	}
+	return from - 1, to
+}
+
+func (s *state) stringByte(L *lua.LState) int {
+	text := s.checkText(L, 1)
+	from := L.OptInt(2, 1)
+	from, to := span(from, L.OptInt(3, from), len(text))
+	if to-from > 8000 {
+		L.RaiseError("string slice too long")
+	}
+	for i := from; i < to; i++ {
+		L.Push(lua.LNumber(text[i]))
+	}
+	return to - from
+}
+
+func (s *state) stringChar(L *lua.LState) int {
+	text := make([]byte, L.GetTop())
+	for i := range text {
+		c := L.CheckInt(i + 1)
+		if c < 0 || c > 255 {
+			L.ArgError(i+1, "invalid value")
+		}
+		text[i] = byte(c)
+	}
+	L.Push(lua.LString(text))
+	return 1
+}
+
+func (s *state) stringFind(L *lua.LState) int  { return s.find(L, true) }
+func (s *state) stringMatch(L *lua.LState) int { return s.find(L, false) }
+
+func (s *state) find(L *lua.LState, find bool) int {
+	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
+	from := L.OptInt(3, 1)
+	if from < 0 {
+		from = len(subject) + from + 1
+	}
+	if from = max(from-1, 0); from > len(subject) {
+		L.Push(lua.LNil)
+		return 1
+	}
+	if find && (L.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
+		s.budget.charge(L, (len(subject)-from)/64+1)
+		i := strings.Index(subject[from:], pattern)
+		if i < 0 {
+			L.Push(lua.LNil)
+			return 1
+		}
+		L.Push(lua.LNumber(from + i + 1))
+		L.Push(lua.LNumber(from + i + len(pattern)))
+		return 2
+	}
+	m, anchored := s.matcher(L, subject, pattern)
+	for i := from; i <= len(subject); i++ {
+		m.level = 0
+		if e := m.match(i, 0); e >= 0 {
+			if !find {
+				return m.push(i, e, true)
+			}
+			L.Push(lua.LNumber(i + 1))
+			L.Push(lua.LNumber(e))
+			return m.push(i, e, false) + 2
+		}
+		if anchored {
+			break
+		}
+	}
+	L.Push(lua.LNil)
+	return 1
+}
+
+func (s *state) stringGmatch(L *lua.LState) int {
+	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
+	at := 0
+	L.Push(L.NewFunction(func(L *lua.LState) int {
+		m := &matcher{s: s, L: L, subject: subject, pattern: pattern}
+		for ; at <= len(subject); at++ {
+			m.level = 0
+			if e := m.match(at, 0); e >= 0 {
+				from := at
+				if at = e; e == from {
+					at++
+				}
+				return m.push(from, e, true)
+			}
+		}
+		return 0
+	}))
+	return 1
+}
+
+func (s *state) stringGsub(L *lua.LState) int {
+	subject, most := s.checkText(L, 1), L.OptInt(4, math.MaxInt)
+	L.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
+	m, anchored := s.matcher(L, subject, s.checkText(L, 2))
+	var b strings.Builder
+	count, at := 0, 0
+	for count < most {
+		m.level = 0
+		e := m.match(at, 0)
+		if e >= 0 {
+			count++
+			b.WriteString(s.replacement(m, at, e))
+			s.limit(L, b.Len())
+		}
+		switch {
+		case e > at:
+			at = e
+		case at < len(subject):
+			b.WriteByte(subject[at])
+			at++
+		default:
+			most = 0
+		}
+		if anchored {
+			break
+		}
+	}
+	s.limit(L, b.Len()+len(subject)-at)
+	b.WriteString(subject[at:])
+	L.Push(lua.LString(b.String()))
+	L.Push(lua.LNumber(count))
+	return 2
+}
+
+// replacement is what gsub puts in the place of a match.
+func (s *state) replacement(m *matcher, from, to int) string {
+	L := m.L
+	var v lua.LValue
+	switch r := L.Get(3).(type) {
+	case *lua.LFunction:
+		L.Push(r)
+		L.Call(m.push(from, to, true), 1)
+		v = L.Get(-1)
+		L.Pop(1)
+	case *lua.LTable:
+		v = L.GetTable(r, m.captured(0, from, to))
+	default:
+		return s.template(m, s.text(L, r), from, to)
+	}
+	if lua.LVIsFalse(v) {
+		return m.subject[from:to]
+	}
+	if !lua.LVCanConvToString(v) {
+		L.RaiseError("invalid replacement value (a %s)", v.Type())
+	}
+	return s.text(L, v)
+}
+
+func (s *state) template(m *matcher, text string, from, to int) string {
+	if !strings.Contains(text, "%") {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '%' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		switch c := text[i]; {
+		case c == '0':
+			b.WriteString(m.subject[from:to])
+		case c >= '1' && c <= '9':
+			b.WriteString(s.text(m.L, m.captured(int(c-'1'), from, to)))
+		default:
+			b.WriteByte(c)
+		}
+		if b.Len() > s.gen.maxString() {
+			s.limit(m.L, b.Len())
+		}
+	}
+	return b.String()
+}
+
+func (s *state) stringLen(L *lua.LState) int {
+	L.Push(lua.LNumber(len(s.checkText(L, 1))))
+	return 1
+}
+
+// mapped makes a library function of one that changes bytes of text. Lua's
+// own lower and upper know ASCII alone.
+func (s *state) mapped(L *lua.LState, change func(text []byte)) int {
+	text := []byte(s.checkText(L, 1))
+	s.limit(L, len(text))
+	change(text)
+	L.Push(lua.LString(text))
+	return 1
+}
+
+func (s *state) stringLower(L *lua.LState) int {
+	return s.mapped(L, func(text []byte) {
+		for i, c := range text {
+			if c >= 'A' && c <= 'Z' {
+				text[i] = c + 'a' - 'A'
+			}
+		}
+	})
+}
+
+func (s *state) stringRep(L *lua.LState) int {
+	text, n := s.checkText(L, 1), L.CheckInt(2)
+	if n <= 0 || text == "" {
+		L.Push(lua.LString(""))
+		return 1
+	}
+	if n > s.gen.maxString()/len(text) {
+		s.limit(L, s.gen.maxString()+1)
+	}
+	s.limit(L, n*len(text))
+	L.Push(lua.LString(strings.Repeat(text, n)))
+	return 1
+}
+
+func (s *state) stringReverse(L *lua.LState) int {
+	return s.mapped(L, func(text []byte) {
+		for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
+			text[i], text[j] = text[j], text[i]
+		}
+	})
+}
+
+func (s *state) stringSub(L *lua.LState) int {
+	text := s.checkText(L, 1)
+	from, to := span(L.CheckInt(2), L.OptInt(3, -1), len(text))
+	L.Push(lua.LString(text[from:to]))
+	return 1
+}
+
+func (s *state) stringUpper(L *lua.LState) int {
+	return s.mapped(L, func(text []byte) {
+		for i, c := range text {
+			if c >= 'a' && c <= 'z' {
+				text[i] = c - ('a' - 'A')
+			}
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package host
+
+import (
+	"sort"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// tableFuncs is Lua 5.1's table, counting its work and filling tables that
+// are not filled yet.
+var tableFuncs = []entry{
+	{"concat", (*state).tableConcat},
+	{"getn", (*state).length},
+	{"insert", (*state).tableInsert},
+	{"maxn", (*state).tableMaxn},
+	{"remove", (*state).tableRemove},
+	{"sort", (*state).tableSort},
+}
+
+func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
+	t := L.CheckTable(n)
+	s.fill(t)
+	return t
+}
+
+func (s *state) tableConcat(L *lua.LState) int {
+	t, separator := s.checkTable(L, 1), L.OptString(2, "")
+	i, j := L.OptInt(3, 1), L.OptInt(4, t.Len())
+	var b strings.Builder
+	for ; i <= j; i++ {
+		v := t.RawGetInt(i)
+		if !lua.LVCanConvToString(v) {
+			L.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
+		}
+		text := s.text(L, v)
+		if b.Len()+len(text)+len(separator) > s.gen.maxString() {
+			s.limit(L, b.Len()+len(text)+len(separator))
+		}
+		s.budget.charge(L, len(text)/16+1)
+		b.WriteString(text)
+		if i < j {
+			b.WriteString(separator)
+		}
+	}
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+func (s *state) tableInsert(L *lua.LState) int {
+	t := s.checkTable(L, 1)
+	n := t.Len()
+	if n >= maxArray-2 {
+		L.RaiseError("a table has too many elements (at most %d)", maxArray-2)
+	}
+	switch L.GetTop() {
+	case 2:
+		t.Append(L.Get(2))
+	case 3:
+		position := L.CheckInt(2)
+		if position < 1 || position > n+1 {
+			L.ArgError(2, "position out of bounds")
+		}
+		s.budget.charge(L, (n-position)/16+1)
+		t.Insert(position, L.Get(3))
+	default:
+		L.RaiseError("wrong number of arguments to 'insert'")
+	}
+	return 0
+}
+
+func (s *state) tableMaxn(L *lua.LState) int {
+	t := s.checkTable(L, 1)
+	best := lua.LNumber(t.MaxN())
+	for key, _ := t.Next(lua.LNil); key != lua.LNil; key, _ = t.Next(key) {
+		if n, ok := key.(lua.LNumber); ok {
+			best = max(best, n)
+		}
+	}
+	L.Push(best)
+	return 1
+}
+
+func (s *state) tableRemove(L *lua.LState) int {
+	t := s.checkTable(L, 1)
+	n := t.Len()
+	position := L.OptInt(2, n)
+	if n == 0 || position < 1 || position > n {
+		return 0
+	}
+	s.budget.charge(L, (n-position)/16+1)
+	L.Push(t.Remove(position))
+	return 1
+}
+
+func (s *state) tableSort(L *lua.LState) int {
+	t := s.checkTable(L, 1)
+	values := make([]lua.LValue, t.Len())
+	for i := range values {
+		values[i] = t.RawGetInt(i + 1)
+	}
+	sort.Sort(&sorter{s, L, values, L.OptFunction(2, nil)})
+	for i, v := range values {
+		t.RawSetInt(i+1, v)
+	}
+	return 0
+}
+
+type sorter struct {
+	s      *state
+	L      *lua.LState
+	values []lua.LValue
+	less   *lua.LFunction
+}
+
+func (r *sorter) Len() int      { return len(r.values) }
+func (r *sorter) Swap(i, j int) { r.values[i], r.values[j] = r.values[j], r.values[i] }
+
+func (r *sorter) Less(i, j int) bool {
+	a, b := r.values[i], r.values[j]
+	if r.less == nil {
+		units := 1
+		if text, ok := a.(lua.LString); ok {
+			units += len(text) / 64
+		}
+		r.s.budget.charge(r.L, units)
+		return r.L.LessThan(a, b)
+	}
+	r.L.Push(r.less)
+	r.L.Push(a)
+	r.L.Push(b)
+	r.L.Call(2, 1)
+	less := lua.LVAsBool(r.L.Get(-1))
+	r.L.Pop(1)
+	return less
+}

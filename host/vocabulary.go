@@ -1,0 +1,285 @@
+package host
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/store"
+)
+
+// openVocabulary makes the global tables that speak of calls.
+func (s *state) openVocabulary() {
+	s.libs["Activity"] = s.funcs(activityFuncs)
+	s.libs["Delegate"] = s.funcs(delegateFuncs)
+	s.libs["Message"] = s.funcs(messageFuncs)
+	s.libs["Output"] = s.funcs(outputFuncs)
+	s.libs["Tool"] = s.funcs(toolFuncs)
+}
+
+// registrations is what one run of a script's top level registers.
+type registrations struct {
+	tools      map[string]registeredTool
+	activities map[string]registeredActivity
+	delegates  map[string]place
+
+	// only, if it is set, is the one activity that the run is made for: its
+	// function is all that is kept.
+	only string
+	fn   *lua.LFunction
+}
+
+type place struct {
+	what string // `activity "greet"`
+	file string
+	line int
+}
+
+type registeredTool struct {
+	place
+	schema any
+}
+
+type registeredActivity struct {
+	place
+	script  *script
+	options activityOptions
+}
+
+func newRegistrations() *registrations {
+	return &registrations{tools: map[string]registeredTool{}, activities: map[string]registeredActivity{}, delegates: map[string]place{}}
+}
+
+// registering checks that a register function may be called here, and reads
+// the name.
+func (s *state) registering(L *lua.LState, what string) string {
+	if s.run.top == 0 {
+		L.RaiseError("%s.register belongs at the top level of a script, not into a function that runs later", what)
+	}
+	name := L.CheckString(1)
+	if name == "" {
+		L.ArgError(1, "a name must not be empty")
+	}
+	return name
+}
+
+// here is where a script registers something.
+func (s *state) here(L *lua.LState, what, name string) place {
+	file, line := s.where(L, 1)
+	return place{what + " " + quote(name), file, line}
+}
+
+func (s *state) twice(L *lua.LState, now, before place) {
+	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
+}
+
+var toolFuncs = []entry{
+	{"register", (*state).toolRegister},
+}
+
+// Tool.register(name, schema)
+func (s *state) toolRegister(L *lua.LState) int {
+	name := s.registering(L, "Tool")
+	schema := L.CheckTable(2)
+	found := s.run.found
+	if found == nil || found.only != "" {
+		return 0
+	}
+	at := s.here(L, "tool", name)
+	if before, ok := found.tools[name]; ok {
+		s.twice(L, at, before.place)
+	}
+	v, err := s.fromLua(schema, schemaOfSchemas, "schema")
+	if err != nil {
+		L.RaiseError("tool %s: %s", quote(name), err.Error())
+	}
+	found.tools[name] = registeredTool{at, v}
+	return 0
+}
+
+var activityFuncs = []entry{
+	{"register", (*state).activityRegister},
+}
+
+// activityOptions is the options table of Activity.register.
+type activityOptions struct {
+	timeout       time.Duration
+	retries       int
+	backoff       time.Duration
+	notIdempotent bool
+	concurrency   int
+}
+
+var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "timeout"}
+
+// Activity.register(name, [options,] fn)
+func (s *state) activityRegister(L *lua.LState) int {
+	name := s.registering(L, "Activity")
+	fnAt := 2
+	if _, ok := L.Get(2).(*lua.LTable); ok {
+		fnAt = 3
+	}
+	fn := L.CheckFunction(fnAt)
+	found := s.run.found
+	if found == nil {
+		return 0
+	}
+	if found.only != "" {
+		if found.only == name {
+			found.fn = fn
+		}
+		return 0
+	}
+	at := s.here(L, "activity", name)
+	if before, ok := found.activities[name]; ok {
+		s.twice(L, at, before.place)
+	}
+	var options activityOptions
+	if fnAt == 3 {
+		options = s.activityOptions(L, name, L.CheckTable(2))
+	}
+	found.activities[name] = registeredActivity{at, s.run.script, options}
+	return 0
+}
+
+func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
+	v, err := s.fromLua(t, nil, "options")
+	if err != nil {
+		L.RaiseError("activity %s: %s", quote(name), err.Error())
+	}
+	given, _ := v.(map[string]any)
+	for _, option := range slices.Sorted(maps.Keys(given)) {
+		var err error
+		switch v := given[option]; option {
+		case "backoff":
+			o.backoff, err = asDuration(v)
+		case "concurrency":
+			o.concurrency, err = asCount(v)
+		case "idempotent":
+			idempotent, ok := v.(bool)
+			if o.notIdempotent = !idempotent; !ok {
+				err = wrongType("true or false", v)
+			}
+		case "retries":
+			o.retries, err = asCount(v)
+		case "timeout":
+			if o.timeout, err = asDuration(v); err == nil && o.timeout == 0 {
+				err = wrongType("longer than that", v)
+			}
+		default:
+			L.RaiseError("activity %s: unknown option %s%s", quote(name), quote(option), didYouMean(option, activityOptionNames))
+		}
+		if err != nil {
+			L.RaiseError("activity %s: option %s %s", quote(name), option, err.Error())
+		}
+	}
+	return o
+}
+
+var delegateFuncs = []entry{
+	{"register", (*state).delegateRegister},
+}
+
+// Delegate.register(name, table | function). What it is, the generation will
+// say; so far that it is there is remembered.
+func (s *state) delegateRegister(L *lua.LState) int {
+	name := s.registering(L, "Delegate")
+	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
+	found := s.run.found
+	if found == nil || found.only != "" {
+		return 0
+	}
+	at := s.here(L, "delegate", name)
+	if before, ok := found.delegates[name]; ok {
+		s.twice(L, at, before)
+	}
+	found.delegates[name] = at
+	return 0
+}
+
+var outputFuncs = []entry{
+	{"to", (*state).outputTo},
+}
+
+// outputTo is what Output.to gives a script, to be returned.
+type outputTo struct {
+	path  string
+	value lua.LValue
+}
+
+// Output.to(path, value)
+func (s *state) outputTo(L *lua.LState) int {
+	path := L.CheckString(1)
+	if _, err := store.ParsePath(path); err != nil {
+		L.ArgError(1, err.Error())
+	}
+	u := L.NewUserData()
+	u.Value = &outputTo{path, L.Get(2)}
+	L.Push(u)
+	return 1
+}
+
+var messageFuncs = []entry{
+	{"data", message("data")},
+	{"input", message("input")},
+	{"plan", (*state).messagePlan},
+	{"state", message("state")},
+	{"system", prose("system", "message")},
+	{"text", prose("text", "text")},
+	{"tool", (*state).messageTool},
+}
+
+// message makes Message.data, Message.input, Message.state: the fields of the
+// table and a type.
+func message(typ string) luaFunc {
+	return func(s *state, L *lua.LState) int {
+		given := s.checkTable(L, 1)
+		t := L.CreateTable(0, 4)
+		for key, v := given.Next(lua.LNil); key != lua.LNil; key, v = given.Next(key) {
+			name, ok := key.(lua.LString)
+			if !ok {
+				L.ArgError(1, "the fields of a message have names")
+			}
+			if name == "type" && v != lua.LString(typ) {
+				L.ArgError(1, "the type of the message is "+quote(typ)+" already")
+			}
+			t.RawSetString(string(name), v)
+		}
+		return s.pushMessage(L, typ, t)
+	}
+}
+
+func (s *state) pushMessage(L *lua.LState, typ string, t *lua.LTable) int {
+	t.RawSetString("type", lua.LString(typ))
+	t.Metatable = s.messages
+	L.Push(t)
+	return 1
+}
+
+// prose makes Message.system(text) and Message.text(text).
+func prose(typ, field string) luaFunc {
+	return func(s *state, L *lua.LState) int {
+		t := L.CreateTable(0, 2)
+		t.RawSetString(field, lua.LString(L.CheckString(1)))
+		return s.pushMessage(L, typ, t)
+	}
+}
+
+// Message.plan(calls, [mode])
+func (s *state) messagePlan(L *lua.LState) int {
+	t := L.CreateTable(0, 3)
+	t.RawSetString("plan", s.checkTable(L, 1))
+	if mode := L.OptString(2, ""); mode != "" {
+		t.RawSetString("mode", lua.LString(mode))
+	}
+	return s.pushMessage(L, "plan", t)
+}
+
+// Message.tool({name = schema, …})
+func (s *state) messageTool(L *lua.LState) int {
+	t := L.CreateTable(0, 2)
+	t.RawSetString("tool", s.checkTable(L, 1))
+	return s.pushMessage(L, "tool", t)
+}

@@ -1,0 +1,200 @@
+package luastd
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+var csvFuncs = []Func{
+	{"decode", csvDecode},
+	{"encode", csvEncode},
+}
+
+// csv.decode(text, [{header = true, comma = ";"}]) → rows | nil, err
+//
+// Each row is an array of strings; with header = true the first line names the
+// fields and each row is a table by name.
+func csvDecode(e *Env, L *lua.LState) int {
+	text := strings.TrimPrefix(L.CheckString(1), "\ufeff")
+	opts := options(L, 2, "comma", "header")
+	e.charge(L, len(text)/8+1)
+	r := csv.NewReader(strings.NewReader(text))
+	r.Comma = comma(L, opts)
+	r.FieldsPerRecord = -1
+	records, err := r.ReadAll()
+	if err != nil {
+		return failed(L, csvError(err))
+	}
+	e.limitArray(L, len(records))
+	rows := L.CreateTable(len(records), 0)
+	e.Codec.MarkArray(rows)
+	if !lua.LVAsBool(opts.RawGetString("header")) {
+		for i, record := range records {
+			rows.RawSetInt(i+1, e.stringArray(L, record))
+		}
+		L.Push(rows)
+		return 1
+	}
+	if len(records) == 0 {
+		L.Push(rows)
+		return 1
+	}
+	header := records[0]
+	for i, record := range records[1:] {
+		if len(record) != len(header) {
+			return failed(L, fmt.Sprintf("not CSV: row %d has %d fields, the header names %d", i+2, len(record), len(header)))
+		}
+		row := L.CreateTable(0, len(header))
+		for j, name := range header {
+			row.RawSetString(name, lua.LString(record[j]))
+		}
+		rows.RawSetInt(i+1, row)
+	}
+	L.Push(rows)
+	return 1
+}
+
+func comma(L *lua.LState, opts *lua.LTable) rune {
+	v := opts.RawGetString("comma")
+	if v == lua.LNil {
+		return ','
+	}
+	text, ok := v.(lua.LString)
+	r, n := utf8.DecodeRuneInString(string(text))
+	if !ok || n != len(text) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r' {
+		L.ArgError(2, "comma must be one character")
+	}
+	return r
+}
+
+func csvError(err error) string {
+	var at *csv.ParseError
+	if errors.As(err, &at) {
+		return fmt.Sprintf("not CSV: %s, at line %d column %d", at.Err, at.Line, at.Column)
+	}
+	return "not CSV: " + err.Error()
+}
+
+// csv.encode(rows, [{header = true | {"a", "b"}, comma = ";"}]) → text
+//
+// Rows are arrays, or tables by name if a header is given: a list of the
+// fields, or true for all fields of the first row, sorted.
+func csvEncode(e *Env, L *lua.LState) int {
+	opts := options(L, 2, "comma", "header")
+	v, err := e.Codec.FromLua(L.CheckTable(1), "rows")
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	if object, ok := v.(map[string]any); ok && len(object) == 0 {
+		v = []any{}
+	}
+	rows, ok := v.([]any)
+	if !ok {
+		L.ArgError(1, "rows are an array")
+	}
+	header := csvHeader(e, L, opts.RawGetString("header"), rows)
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	w.Comma = comma(L, opts)
+	if header != nil {
+		w.Write(header)
+	}
+	for i, row := range rows {
+		record, err := csvRecord(row, header)
+		if err != nil {
+			L.RaiseError("rows[%d]: %s", i+1, err.Error())
+		}
+		w.Write(record)
+		if b.Len() > e.maxString() {
+			e.limit(L, b.Len())
+		}
+	}
+	w.Flush()
+	e.limit(L, b.Len())
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+func csvHeader(e *Env, L *lua.LState, option lua.LValue, rows []any) []string {
+	if !lua.LVAsBool(option) {
+		return nil
+	}
+	if option == lua.LTrue {
+		if len(rows) == 0 {
+			return nil
+		}
+		first, ok := rows[0].(map[string]any)
+		if !ok {
+			L.ArgError(2, "header = true is for rows that are tables by name")
+		}
+		header := []string{}
+		for name := range first {
+			header = append(header, name)
+		}
+		slices.Sort(header)
+		return header
+	}
+	v, err := e.Codec.FromLua(option, "header")
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	list, ok := v.([]any)
+	header := []string{}
+	for _, name := range list {
+		text, isText := name.(string)
+		ok = ok && isText
+		header = append(header, text)
+	}
+	if !ok {
+		L.ArgError(2, "header is true or an array of names")
+	}
+	return header
+}
+
+func csvRecord(row any, header []string) ([]string, error) {
+	switch row := row.(type) {
+	case []any:
+		record := make([]string, len(row))
+		for i, v := range row {
+			var err error
+			if record[i], err = csvField(v); err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i+1, err)
+			}
+		}
+		return record, nil
+	case map[string]any:
+		if header == nil {
+			return nil, errors.New("a row with names needs a header")
+		}
+		record := make([]string, len(header))
+		for i, name := range header {
+			var err error
+			if record[i], err = csvField(row[name]); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return record, nil
+	}
+	return nil, errors.New("a row is a table")
+}
+
+func csvField(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	case json.Number:
+		return string(v), nil
+	case bool:
+		return fmt.Sprint(v), nil
+	}
+	return "", errors.New("a field is text, a number or a boolean")
+}

@@ -1,0 +1,68 @@
+package luastd
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Grants are the permissions of a project's scripts, in Deno's manner. The
+// zero value grants nothing.
+type Grants struct {
+	// Root is the project's folder on disk, an absolute path. What scripts and
+	// grants call by relative paths lies below it. Without a Root no relative
+	// path can be read or written.
+	Root string
+
+	Net   Grant // "host" or "host:port"
+	Read  Grant // files and folders, with all that is in them
+	Write Grant
+	Env   Grant // names of variables
+}
+
+// Grant is one permission: for everything, or for what a list names.
+type Grant struct {
+	All  bool
+	List []string
+}
+
+// None reports whether nothing is granted.
+func (g Grant) None() bool { return !g.All && len(g.List) == 0 }
+
+// Has reports whether the grant is for everything or lists the name.
+func (g Grant) Has(name string) bool { return g.All || slices.Contains(g.List, name) }
+
+// resolve is the place on disk that a script's path means; ok is false for a
+// relative path without a root.
+func (g Grants) resolve(path string) (abs string, ok bool) {
+	path = filepath.FromSlash(path)
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path), true
+	}
+	if g.Root == "" {
+		return "", false
+	}
+	return filepath.Join(g.Root, path), true
+}
+
+// covering is the entry of the grant that path lies in, as a place on disk:
+// the longest, if there are several.
+func (g Grants) covering(grant Grant, path string) (entry string, ok bool) {
+	for _, e := range grant.List {
+		abs, known := g.resolve(e)
+		if known && within(abs, path) && len(abs) > len(entry) {
+			entry, ok = abs, true
+		}
+	}
+	return entry, ok
+}
+
+func within(dir, path string) bool {
+	if path == dir {
+		return true
+	}
+	if !strings.HasSuffix(dir, string(filepath.Separator)) {
+		dir += string(filepath.Separator)
+	}
+	return strings.HasPrefix(path, dir)
+}

@@ -1,0 +1,128 @@
+package luastd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+var jsonFuncs = []Func{
+	{"array", jsonArray},
+	{"decode", jsonDecode},
+	{"encode", jsonEncode},
+}
+
+// json.array([t]) → t, an array even if it is empty; a new table without t.
+func jsonArray(e *Env, L *lua.LState) int {
+	t := L.OptTable(1, nil)
+	if t == nil {
+		t = L.CreateTable(0, 0)
+	}
+	e.Codec.MarkArray(t)
+	L.Push(t)
+	return 1
+}
+
+// json.decode(text) → value | nil, err
+func jsonDecode(e *Env, L *lua.LState) int {
+	text := L.CheckString(1)
+	e.charge(L, len(text)/16+1)
+	v, err := decodeJSON(text)
+	if err != nil {
+		return failed(L, err.Error())
+	}
+	if v == nil {
+		L.Push(Null)
+	} else {
+		L.Push(e.Codec.ToLua(v))
+	}
+	return 1
+}
+
+// maxJSONDepth bounds the nesting of JSON that scripts read.
+const maxJSONDepth = 128
+
+func decodeJSON(text string) (any, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("not JSON: it is not valid UTF-8")
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, jsonError(text, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("not JSON: more text after the value, at %s", position(text, int(d.InputOffset())))
+	}
+	if deep(v, maxJSONDepth) {
+		return nil, fmt.Errorf("not JSON that can be read: nested deeper than %d", maxJSONDepth)
+	}
+	return v, nil
+}
+
+func jsonError(text string, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("not JSON: %s, at %s", syntax, position(text, int(syntax.Offset)-1))
+	case err == io.EOF:
+		return errors.New("not JSON: it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("not JSON: it ends too early")
+	}
+	return errors.New("not JSON")
+}
+
+func position(text string, offset int) string {
+	before := text[:max(0, min(offset, len(text)))]
+	line := strings.Count(before, "\n") + 1
+	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("line %d column %d", line, column)
+}
+
+func deep(v any, left int) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if left == 0 || deep(e, left-1) {
+				return true
+			}
+		}
+		return left == 0
+	case []any:
+		for _, e := range v {
+			if left == 0 || deep(e, left-1) {
+				return true
+			}
+		}
+		return left == 0
+	}
+	return false
+}
+
+// json.encode(value, [{indent = "  "}]) → text, keys sorted. A value that JSON
+// does not have raises.
+func jsonEncode(e *Env, L *lua.LState) int {
+	indent := lua.LVAsString(options(L, 2, "indent").RawGetString("indent"))
+	v, err := e.Codec.FromLua(L.Get(1), "value")
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", indent)
+	if err := encoder.Encode(v); err != nil {
+		L.RaiseError("the value can't be written as JSON")
+	}
+	e.limit(L, b.Len())
+	L.Push(lua.LString(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
+	return 1
+}

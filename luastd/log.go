@@ -1,0 +1,42 @@
+package luastd
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"context"
+)
+
+var logFuncs = []Func{
+	{"debug", logAt(slog.LevelDebug)},
+	{"error", logAt(slog.LevelError)},
+	{"info", logAt(slog.LevelInfo)},
+	{"warn", logAt(slog.LevelWarn)},
+}
+
+// log.debug|error|info|warn(message, [fields])
+func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
+	return func(e *Env, L *lua.LState) int {
+		message := L.CheckString(1)
+		var attrs []slog.Attr
+		if L.Get(2) != lua.LNil {
+			v, err := e.Codec.FromLua(L.CheckTable(2), "fields")
+			if err != nil {
+				L.RaiseError("%s", err.Error())
+			}
+			fields, ok := v.(map[string]any)
+			if !ok {
+				L.ArgError(2, "fields have names")
+			}
+			for _, name := range slices.Sorted(maps.Keys(fields)) {
+				attrs = append(attrs, slog.Any(name, fields[name]))
+			}
+		}
+		e.charge(L, 50+len(message)/16)
+		e.Log.LogAttrs(context.Background(), level, message, attrs...)
+		return 0
+	}
+}

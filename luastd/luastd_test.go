@@ -1,0 +1,247 @@
+package luastd_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/luastd"
+	"obelus/store"
+)
+
+// run runs the body of a Lua function and gives its result as JSON; an error
+// is its text.
+func run(t *testing.T, config host.Config, body string) string {
+	t.Helper()
+	config.FS = fstest.MapFS{"activities/a.lua": {Data: []byte("local csv, fs, json, log, str, time = require 'csv', require 'fs', require 'json', require 'log', require 'str', require 'time'\nActivity.register('a', {timeout = 1}, function(call) " + body + " end)")}}
+	h, err := host.Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{})
+	if err != nil {
+		return err.Error()
+	}
+	return string(store.EncodeJSON(r.Value))
+}
+
+func TestModulesAreSorted(t *testing.T) {
+	if !slices.IsSortedFunc(luastd.Modules, func(a, b luastd.Module) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("modules are not sorted")
+	}
+	for _, m := range luastd.Modules {
+		if !slices.IsSortedFunc(m.Funcs, func(a, b luastd.Func) int { return strings.Compare(a.Name, b.Name) }) {
+			t.Errorf("functions of %s are not sorted", m.Name)
+		}
+	}
+}
+
+// frozen is a clock that stands still and does not wait.
+type frozen struct{ slept *time.Duration }
+
+func (frozen) Now() time.Time { return time.Unix(1_700_000_000, 250_000_000) }
+
+func (f frozen) Sleep(_ context.Context, d time.Duration) error {
+	*f.slept += d
+	return nil
+}
+
+func TestFunctions(t *testing.T) {
+	tests := []struct{ body, want string }{
+		{`return json.encode({b = 1, a = {1, json.null, "<é>"}, e = {}, l = json.array()})`, `"{\"a\":[1,null,\"<é>\"],\"b\":1,\"e\":{},\"l\":[]}"`},
+		{`return json.encode({1}, {indent = " "})`, `"[\n 1\n]"`},
+		{`return json.encode(nil)`, `"null"`},
+		{`return json.decode('{"a":[1,null,2.50],"big":12345678901234567890}')`, `{"a":[1,null,2.5],"big":"12345678901234567890"}`},
+		{`return json.decode("null") == json.null`, `true`},
+		{`return {json.decode("{"), select(2, json.decode("{"))}`, `activities/a.lua: activity a: result[1]: a hole in an array: put json.null there`},
+		{`return select(2, json.decode("{"))`, `"not JSON: it ends too early"`},
+		{`return select(2, json.decode(""))`, `"not JSON: it is empty"`},
+		{`return select(2, json.decode("{}\n x"))`, `"not JSON: more text after the value, at line 2 column 2"`},
+		{`return select(2, json.decode("[1,\n]"))`, `"not JSON: invalid character ']' looking for beginning of value, at line 2 column 1"`},
+		{`return select(2, json.decode("\255"))`, `"not JSON: it is not valid UTF-8"`},
+		{`return select(2, json.decode(("["):rep(200) .. ("]"):rep(200)))`, `"not JSON that can be read: nested deeper than 128"`},
+		{`return json.encode({a = {b = 0/0}})`, `activities/a.lua:2: value.a.b: NaN is not a JSON number`},
+		{`return json.encode({}, {pretty = true})`, `activities/a.lua:2: bad argument #2 to json.encode: unknown option pretty (one of indent)`},
+		{`return json.array{1, 2}`, `[1,2]`},
+
+		{`return str.split("a,b,,c", ",")`, `["a","b","","c"]`},
+		{`return str.split("  a b\tc ")`, `["a","b","c"]`},
+		{`return str.split("", ",")`, `[""]`},
+		{`return str.split("a", "")`, `activities/a.lua:2: bad argument #2 to str.split: must not be empty`},
+		{`return str.lines("a\r\nb\n\nc")`, `["a","b","","c"]`},
+		{`return str.lines("")`, `[]`},
+		{`return str.trim("  a b \n") .. "|" .. str.trim("xxaxx", "x")`, `"a b|a"`},
+		{`return {str.starts("abc", "ab"), str.ends("abc", "bc"), str.contains("a.c", ".")}`, `[true,true,true]`},
+		{`return str.replace("a.b.c", ".", "-") .. str.replace("a.b.c", ".", "-", 1)`, `"a-b-ca-b.c"`},
+		{`return str.replace(("x"):rep(1e6), "x", ("y"):rep(1000))`, `activities/a.lua:2: a string would be longer than 16777216 bytes`},
+		{`return str.trim(nil)`, `activities/a.lua:2: bad argument #1 to str.trim: string expected, got nil`},
+
+		{`return csv.decode("a,b\n1,\"x,y\"\n")`, `[["a","b"],["1","x,y"]]`},
+		{`return csv.decode("a;b\n1;2", {header = true, comma = ";"})`, `[{"a":"1","b":"2"}]`},
+		{`return csv.decode("")`, `[]`},
+		{`return csv.decode("", {header = true})`, `[]`},
+		{`return select(2, csv.decode("a,b\n1", {header = true}))`, `"not CSV: row 2 has 1 fields, the header names 2"`},
+		{`return select(2, csv.decode('a,"b\n'))`, `"not CSV: extraneous or missing \" in quoted-field, at line 1 column 6"`},
+		{`return csv.encode({{1, "x,y", true}, {2.5, json.null, "é"}})`, `"1,\"x,y\",true\n2.5,,é\n"`},
+		{`return csv.encode({{b = 1, a = 2}, {a = 3}}, {header = true})`, `"a,b\n2,1\n3,\n"`},
+		{`return csv.encode({{b = 1, a = 2}}, {header = {"b", "a"}, comma = ";"})`, `"b;a\n1;2\n"`},
+		{`return csv.encode({})`, `""`},
+		{`return csv.encode({{a = 1}})`, `activities/a.lua:2: rows[1]: a row with names needs a header`},
+		{`return csv.encode({{{}}})`, `activities/a.lua:2: rows[1]: [1]: a field is text, a number or a boolean`},
+		{`return csv.encode({3})`, `activities/a.lua:2: rows[1]: a row is a table`},
+		{`return csv.decode("", {comma = "ab"})`, `activities/a.lua:2: bad argument #2 to csv.decode: comma must be one character`},
+
+		{`return time.now()`, `1700000000.25`},
+		{`return time.format(time.now())`, `"2023-11-14T22:13:20Z"`},
+		{`return time.format(0, "%Y-%m-%d %H:%M:%S %a %A %b %B %j %p %I %y %e %% %u %w %V %s")`, `"1970-01-01 00:00:00 Thu Thursday Jan January 001 AM 12 70  1 % 4 4 01 0"`},
+		{`return time.format(1.5, "%S.%L %f")`, `"01.500 500000"`},
+		{`return time.format(0, "%Q")`, `activities/a.lua:2: bad argument #2 to time.format: unknown %Q in the layout`},
+		{`return time.format(1e300) .. time.format(-1e300)`, `"9999-12-31T23:59:59Z0000-01-01T00:00:00Z"`},
+		{`return time.parse("2023-11-14T22:13:20Z")`, `1700000000`},
+		{`return time.parse("2023-11-14T23:13:20.5+01:00")`, `1700000000.5`},
+		{`return time.parse("14.11.2023 22:13", "%d.%m.%Y %H:%M")`, `1699999980`},
+		{`return time.parse("7", "%s")`, `7`},
+		{`return select(2, time.parse("soon"))`, `"\"soon\" is not a time as in RFC 3339: 2006-01-02T15:04:05Z"`},
+		{`return select(2, time.parse("x", "%Y"))`, `"\"x\" does not fit the layout \"%Y\""`},
+		{`return time.parse("x", "%Q")`, `activities/a.lua:2: bad argument #2 to time.parse: %Q in the layout can't be read back`},
+		{`return time.parse("x", "2006")`, `activities/a.lua:2: bad argument #2 to time.parse: "2" in the layout is neither a % verb nor punctuation`},
+		{`time.sleep(1.5); return true`, `true`},
+		{`time.sleep(-1)`, `activities/a.lua:2: bad argument #1 to time.sleep: must not be negative`},
+
+		{`log.info("x", {f = print})`, `activities/a.lua:2: fields.f: a function is not a JSON value`},
+		{`log.info("x", {1})`, `activities/a.lua:2: bad argument #2 to log.info: fields have names`},
+
+		{`return select(2, fs.read("x"))`, `"reading \"x\" is not possible: the project has no folder on disk"`},
+	}
+	for _, test := range tests {
+		slept := time.Duration(0)
+		if got := run(t, host.Config{Clock: frozen{&slept}}, test.body); got != test.want {
+			t.Errorf("%s\ngot  %s\nwant %s", test.body, got, test.want)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	var out bytes.Buffer
+	run(t, host.Config{Stderr: &out}, `log.debug("d"); log.info("i", {n = 1, o = {a = 1}}); log.warn("w"); log.error("e")`)
+	for i, want := range []string{`level=DEBUG msg=d`, `level=INFO msg=i n=1 o=map[a:1]`, `level=WARN msg=w`, `level=ERROR msg=e`} {
+		lines := strings.Split(out.String(), "\n")
+		if i >= len(lines) || !strings.HasSuffix(lines[i], want) {
+			t.Errorf("got %s, want %s", out.String(), want)
+		}
+	}
+}
+
+// disk makes a project with data/ that may be read, out/ that may be written,
+// and what is not granted around it.
+func disk(t *testing.T) (config host.Config, dir string) {
+	t.Helper()
+	outer := t.TempDir()
+	dir = filepath.Join(outer, "project")
+	for _, folder := range []string{"data/sub", "out", "data2"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"data/a.txt": "hello", "secret.txt": "secret", "data2/b.txt": "secret", "one.txt": "one", "../outside.txt": "secret", "data/sub/c.txt": "c"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"data/up": "..", "data/out": "../../outside.txt", "data/abs": filepath.Join(outer, "outside.txt"), "data/fine": "a.txt", "out/leak": "../secret.txt"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	return host.Config{Dir: dir, Grants: &luastd.Grants{
+		Read:  luastd.Grant{List: []string{"data", "one.txt", "gone"}},
+		Write: luastd.Grant{List: []string{"out", "new.txt"}},
+	}}, dir
+}
+
+func TestFiles(t *testing.T) {
+	config, _ := disk(t)
+	tests := []struct{ body, want string }{
+		{`return fs.read("data/a.txt")`, `"hello"`},
+		{`return fs.read("./data/../data/a.txt")`, `"hello"`},
+		{`return fs.read("data/fine")`, `"hello"`},
+		{`return fs.read("one.txt")`, `"one"`},
+		{`return fs.list("data")`, `["a.txt","abs","fine","out","sub","up"]`},
+		{`return fs.list("data/sub")`, `["c.txt"]`},
+		{`return {fs.exists("data/a.txt"), fs.exists("data/zz"), fs.exists("gone/x")}`, `[true,false,false]`},
+		{`local s = fs.stat("data/a.txt"); return {s.type, s.size, s.modified > 1e9}`, `["file",5,true]`},
+		{`return fs.stat("data").type`, `"folder"`},
+		{`return fs.write("out/x/y.txt", "z")`, `writing "out/x/y.txt": it does not exist`},
+		{`return {fs.mkdir("out/x/y"), fs.write("out/x/y/z.txt", "1"), fs.append("out/x/y/z.txt", "2"), fs.remove("out/x/y/z.txt"), fs.remove("out/x/y")}`, `[true,true,true,true,true]`},
+		{`return fs.write("new.txt", "1")`, `true`},
+		{`return select(2, fs.read("secret.txt"))`, `"reading \"secret.txt\" is not allowed: run with --allow-read=secret.txt or set allow.read in obelus.lua"`},
+		{`return select(2, fs.read("data/../secret.txt"))`, `"reading \"data/../secret.txt\" is not allowed: run with --allow-read=data/../secret.txt or set allow.read in obelus.lua"`},
+		{`return select(2, fs.read("../outside.txt"))`, `"reading \"../outside.txt\" is not allowed: run with --allow-read=../outside.txt or set allow.read in obelus.lua"`},
+		{`return select(2, fs.read("data2/b.txt"))`, `"reading \"data2/b.txt\" is not allowed: run with --allow-read=data2/b.txt or set allow.read in obelus.lua"`},
+		{`return select(2, fs.read("/etc/passwd"))`, `"reading \"/etc/passwd\" is not allowed: run with --allow-read=/etc/passwd or set allow.read in obelus.lua"`},
+		{`return select(2, fs.read("data/up/secret.txt"))`, `"reading \"data/up/secret.txt\": it leads out of what --allow-read grants, through a symbolic link"`},
+		{`return select(2, fs.read("data/out"))`, `"reading \"data/out\": it leads out of what --allow-read grants, through a symbolic link"`},
+		{`return select(2, fs.read("data/abs"))`, `"reading \"data/abs\": it leads out of what --allow-read grants, through a symbolic link"`},
+		{`return select(2, fs.list("data/up"))`, `"reading \"data/up\": it leads out of what --allow-read grants, through a symbolic link"`},
+		{`return select(2, fs.exists("data/up/secret.txt"))`, `"reading \"data/up/secret.txt\": it leads out of what --allow-read grants, through a symbolic link"`},
+		{`return select(2, fs.write("out/leak", "x"))`, `"writing \"out/leak\": it leads out of what --allow-write grants, through a symbolic link"`},
+		{`return select(2, fs.write("data/a.txt", "x"))`, `"writing \"data/a.txt\" is not allowed: run with --allow-write=data/a.txt or set allow.write in obelus.lua"`},
+		{`return select(2, fs.append("out/leak", "x"))`, `"writing \"out/leak\": it leads out of what --allow-write grants, through a symbolic link"`},
+		{`return select(2, fs.remove("data/a.txt"))`, `"writing \"data/a.txt\" is not allowed: run with --allow-write=data/a.txt or set allow.write in obelus.lua"`},
+		{`return select(2, fs.mkdir("../x"))`, `"writing \"../x\" is not allowed: run with --allow-write=../x or set allow.write in obelus.lua"`},
+		{`return select(2, fs.read("data/zz"))`, `"reading \"data/zz\": it does not exist"`},
+		{`return select(2, fs.read("data"))`, `"reading \"data\": it is a folder"`},
+		{`return select(2, fs.list("data/a.txt"))`, `"reading \"data/a.txt\": it is not a folder, or something above it is not"`},
+		{`return select(2, fs.write("out/gone/x", ""))`, `"writing \"out/gone/x\": it does not exist"`},
+		{`fs.mkdir("out/full/x"); return select(2, fs.remove("out/full"))`, `"writing \"out/full\": the folder is not empty"`},
+		{`return select(2, fs.mkdir("new.txt/x"))`, `"writing \"new.txt/x\": it is not a folder, or something above it is not"`},
+		{`return fs.read()`, `activities/a.lua:2: bad argument #1 to fs.read: string expected, got nil`},
+	}
+	for _, test := range tests {
+		if got := run(t, config, test.body); got != test.want {
+			t.Errorf("%s\ngot  %s\nwant %s", test.body, got, test.want)
+		}
+	}
+}
+
+func TestAllFilesGranted(t *testing.T) {
+	config, dir := disk(t)
+	config.Grants = &luastd.Grants{Read: luastd.Grant{All: true}}
+	for _, path := range []string{"secret.txt", "../outside.txt", "data/up/secret.txt", filepath.Join(dir, "secret.txt")} {
+		if got := run(t, config, `return fs.read("`+path+`")`); got != `"secret"` {
+			t.Errorf("%s: got %s", path, got)
+		}
+	}
+	if got := run(t, config, `return select(2, fs.read("/dev/zero"))`); got != `"reading \"/dev/zero\": it is not a regular file"` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestGrantsOfSettings(t *testing.T) {
+	_, dir := disk(t)
+	if err := os.WriteFile(filepath.Join(dir, "obelus.lua"), []byte(`return { allow = { read = {"data"} } }`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "activities"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "activities", "a.lua"), []byte(`local fs = require "fs"; local text = fs.read("data/a.txt"); Activity.register("a", function() return text end)`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{})
+	if err != nil || r.Value != "hello" {
+		t.Errorf("got %v %v", r, err)
+	}
+}

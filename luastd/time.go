@@ -1,0 +1,198 @@
+package luastd
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+var timeFuncs = []Func{
+	{"format", timeFormat},
+	{"now", timeNow},
+	{"parse", timeParse},
+	{"sleep", timeSleep},
+}
+
+// time.format(t, [layout]) → text; t in seconds since 1970, in UTC; layout as
+// in strftime, RFC 3339 without one
+func timeFormat(e *Env, L *lua.LState) int {
+	text, err := FormatTime(Time(float64(L.CheckNumber(1))), L.OptString(2, "%Y-%m-%dT%H:%M:%SZ"))
+	if err != nil {
+		L.ArgError(2, err.Error())
+	}
+	L.Push(lua.LString(text))
+	return 1
+}
+
+// time.now() → seconds since 1970, with fractions
+func timeNow(e *Env, L *lua.LState) int {
+	L.Push(lua.LNumber(seconds(e.Clock.Now())))
+	return 1
+}
+
+// time.parse(text, [layout]) → seconds since 1970 | nil, err; layout as in
+// strftime, RFC 3339 without one
+func timeParse(e *Env, L *lua.LState) int {
+	text, layout := L.CheckString(1), L.OptString(2, "")
+	if layout == "" {
+		t, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return failed(L, fmt.Sprintf("%q is not a time as in RFC 3339: 2006-01-02T15:04:05Z", text))
+		}
+		L.Push(lua.LNumber(seconds(t)))
+		return 1
+	}
+	t, err := parseTime(text, layout)
+	if bad, ok := err.(layoutError); ok {
+		L.ArgError(2, bad.Error())
+	}
+	if err != nil {
+		return failed(L, err.Error())
+	}
+	L.Push(lua.LNumber(seconds(t)))
+	return 1
+}
+
+// time.sleep(seconds)
+func timeSleep(e *Env, L *lua.LState) int {
+	n := float64(L.CheckNumber(1))
+	if !(n >= 0) {
+		L.ArgError(1, "must not be negative")
+	}
+	e.Effect(L, "time.sleep")
+	ctx, cancel := e.Context()
+	defer cancel()
+	d := time.Duration(math.MaxInt64)
+	if n < float64(math.MaxInt64/int64(time.Second)) {
+		d = time.Duration(n * float64(time.Second))
+	}
+	if err := e.Clock.Sleep(ctx, d); err != nil {
+		e.charge(L, 1<<20) // the deadline has passed: the budget says so in its own words
+		L.RaiseError("the sleep was interrupted")
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 {
+	return float64(t.Unix()) + float64(t.Nanosecond()/1000)/1e6
+}
+
+// Time is the time in UTC that a script means by seconds since 1970. Years
+// beyond 0…9999 are brought to those bounds.
+func Time(s float64) time.Time {
+	const first, last = -62167219200, 253402300799
+	if !(s >= first) {
+		s = first
+	}
+	s = min(s, last)
+	whole := math.Floor(s)
+	return time.Unix(int64(whole), int64(math.Round((s-whole)*1e6))*1000).UTC()
+}
+
+// layoutError is a layout that means nothing, as opposed to a text that does
+// not fit it.
+type layoutError string
+
+func (e layoutError) Error() string { return string(e) }
+
+// FormatTime writes a time as strftime does, in English.
+func FormatTime(t time.Time, layout string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(layout); i++ {
+		if layout[i] != '%' {
+			b.WriteByte(layout[i])
+			continue
+		}
+		if i++; i == len(layout) {
+			return "", layoutError("the layout ends with %")
+		}
+		text, ok := formatVerb(t, layout[i])
+		if !ok {
+			return "", layoutError(fmt.Sprintf("unknown %%%c in the layout", layout[i]))
+		}
+		b.WriteString(text)
+	}
+	return b.String(), nil
+}
+
+func formatVerb(t time.Time, verb byte) (string, bool) {
+	if layout, ok := verbs[verb]; ok {
+		return t.Format(layout), true
+	}
+	switch verb {
+	case '%':
+		return "%", true
+	case 'n':
+		return "\n", true
+	case 't':
+		return "\t", true
+	case 'C':
+		return fmt.Sprintf("%02d", t.Year()/100), true
+	case 'f':
+		return fmt.Sprintf("%06d", t.Nanosecond()/1000), true
+	case 'L':
+		return fmt.Sprintf("%03d", t.Nanosecond()/1e6), true
+	case 's':
+		return strconv.FormatInt(t.Unix(), 10), true
+	case 'u':
+		return strconv.Itoa((int(t.Weekday())+6)%7 + 1), true
+	case 'w':
+		return strconv.Itoa(int(t.Weekday())), true
+	case 'G':
+		year, _ := t.ISOWeek()
+		return strconv.Itoa(year), true
+	case 'V':
+		_, week := t.ISOWeek()
+		return fmt.Sprintf("%02d", week), true
+	}
+	return "", false
+}
+
+// verbs are those that Go's own layouts have.
+var verbs = map[byte]string{
+	'A': "Monday", 'B': "January", 'D': "01/02/06", 'F': "2006-01-02", 'H': "15", 'I': "03", 'M': "04", 'R': "15:04",
+	'S': "05", 'T': "15:04:05", 'X': "15:04:05", 'Y': "2006", 'Z': "MST", 'a': "Mon", 'b': "Jan", 'c': "Mon Jan _2 15:04:05 2006",
+	'd': "02", 'e': "_2", 'h': "Jan", 'j': "002", 'm': "01", 'p': "PM", 'x': "01/02/06", 'y': "06", 'z': "-0700",
+}
+
+// parseTime reads a time by a layout of strftime; without a zone it is UTC.
+func parseTime(text, layout string) (time.Time, error) {
+	var goLayout strings.Builder
+	for i := 0; i < len(layout); i++ {
+		if layout[i] != '%' {
+			if layout[i] >= '0' && layout[i] <= '9' || isLetter(layout[i]) && layout[i] != 'T' && layout[i] != 'Z' {
+				return time.Time{}, layoutError(fmt.Sprintf("%q in the layout is neither a %% verb nor punctuation", layout[i:i+1]))
+			}
+			goLayout.WriteByte(layout[i])
+			continue
+		}
+		if i++; i == len(layout) {
+			return time.Time{}, layoutError("the layout ends with %")
+		}
+		switch verb, ok := verbs[layout[i]]; {
+		case ok:
+			goLayout.WriteString(verb)
+		case layout[i] == 's' && layout == "%s":
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return time.Time{}, fmt.Errorf("%q does not fit the layout %q", text, layout)
+			}
+			return time.Unix(n, 0), nil
+		case layout[i] == '%':
+			goLayout.WriteByte('%')
+		default:
+			return time.Time{}, layoutError(fmt.Sprintf("%%%c in the layout can't be read back", layout[i]))
+		}
+	}
+	t, err := time.ParseInLocation(goLayout.String(), text, time.UTC)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q does not fit the layout %q", text, layout)
+	}
+	return t, nil
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
