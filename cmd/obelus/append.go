@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (a *app) appendCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "append [FILE|-]",
+		Short: "append messages to a context, all of them or none",
+		Long: `Append messages from a file or stdin: a JSON message, an array of them, or one a
+line. What log --json prints is taken too, so that a context can be exported
+and imported. They go to a new context unless -c names one.`,
+		Example: `  echo '{"type": "input", "approved": true}' | obelus append -c 01JD8…
+  obelus log --json -c old | obelus append -c copy`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			file := "-"
+			if len(args) > 0 {
+				file = args[0]
+			}
+			return a.append(c.Context(), file)
+		},
+	}
+}
+
+func (a *app) append(ctx context.Context, file string) error {
+	messages, err := a.readMessages(file)
+	if err != nil {
+		return err
+	}
+	if err := a.openLog(); err != nil {
+		return err
+	}
+	name, err := a.appendContext(ctx)
+	if err != nil {
+		return err
+	}
+	appended, err := engine.Append(ctx, a.log, name, messages)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
+	}
+	if a.context == "" {
+		a.term.say("context %s", name)
+	}
+	a.term.say("appended %d messages: the context is at %d", len(messages), appended.Seq)
+	return nil
+}
+
+func (a *app) readMessages(file string) ([]store.Message, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(a.stdin)
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
+	}
+	messages, err := store.ParseMessages(text)
+	if err != nil {
+		if file == "-" {
+			return nil, &usageError{err.Error()}
+		}
+		return nil, &usageError{fmt.Sprintf("%s: %s", file, err)}
+	}
+	return messages, nil
+}
+
+// appendContext is a context that exists, if -c is the whole name of one or
+// the start of just one; else it is as for a run.
+func (a *app) appendContext(ctx context.Context) (string, error) {
+	if a.context == "" {
+		return a.writeContext()
+	}
+	name, err := a.readContext(ctx)
+	if errors.Is(err, store.ErrNoContext) {
+		return a.writeContext()
+	}
+	return name, err
+}

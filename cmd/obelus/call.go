@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (a *app) callCommand() *cobra.Command {
+	var scopes []string
+	c := &cobra.Command{
+		Use:   "call TOOL [key=value…]",
+		Short: "run one activity, without a plan; its result goes to stdout",
+		Long: `Run one activity: a plan of one call. Parameters are key=text or key:=json, and
+dots nest: address.city=Bonn. In a context named by -c a parameter may be a
+reference, and --scopes lets the activity see a part of it.`,
+		Example: `  obelus call lookupOrders customerId=c-1042
+  obelus call decide orders:='[{"total": 12}]' --scopes state`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.call(c.Context(), args[0], args[1:], scopes) },
+	}
+	c.Flags().StringSliceVar(&scopes, "scopes", nil, "let the activity see these kinds or paths, `state,input.user`")
+	a.allow.register(c)
+	return c
+}
+
+// resultPath is where a call without a path of its own leaves its result.
+const resultPath = store.Dagger + "result"
+
+func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) error {
+	var params any = map[string]any{}
+	for _, pair := range pairs {
+		keys, v, err := readPair(pair)
+		if err != nil {
+			return &usageError{fmt.Sprintf("%s: %s", pair, err)}
+		}
+		for i := len(keys) - 1; i >= 0; i-- {
+			v = map[string]any{keys[i]: v}
+		}
+		params = mergeInput(params, v)
+	}
+	call := params.(map[string]any)
+	call["_tool"] = tool
+	if len(scopes) > 0 {
+		list := make([]any, len(scopes))
+		for i, scope := range scopes {
+			list[i] = scope
+		}
+		call["_scopes"] = list
+	}
+	if err := a.openProject(""); err != nil {
+		return err
+	}
+	registry := a.host.Generation().Registry()
+	output, err := a.callOutput(registry, tool, call)
+	if err != nil {
+		return err
+	}
+	request := &engine.Request{Calls: []engine.Source{{Call: call}}, Output: output, HasOutput: true}
+	return a.carryOut(ctx, engine.Start{Request: request}, registry, 0, false)
+}
+
+// callOutput gives the call an output path unless its tool prescribes one, and
+// tells where the result will be.
+func (a *app) callOutput(registry *engine.Registry, tool string, call map[string]any) (string, error) {
+	if given, ok := call["_outputPath"].(string); ok {
+		return outputExpression(given)
+	}
+	if known, ok := registry.Tool(tool); ok {
+		if prescribed, ok := known.Const("_outputPath").(string); ok {
+			return outputExpression(prescribed)
+		}
+	}
+	call["_outputPath"] = resultPath
+	return resultPath, nil
+}
+
+// outputExpression finds a result at whichever alternative it went to.
+func outputExpression(path string) (string, error) {
+	output, err := engine.ParseOutput(path)
+	if err != nil {
+		return "", &usageError{fmt.Sprintf("_outputPath: %s", err)}
+	}
+	var alternatives []string
+	for _, paths := range output.Alternatives {
+		alternatives = append(alternatives, paths[0].String())
+	}
+	return strings.Join(alternatives, " || "), nil
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (a *app) callsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "calls",
+		Short: "print the calls of a context: status, time, script, error",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return a.calls(c.Context()) },
+	}
+}
+
+func (a *app) calls(ctx context.Context) error {
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	records, err := engine.Records(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, r := range records {
+		if a.json {
+			if err := a.term.ndjson(r); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, a.callRow(r))
+	}
+	if a.json {
+		return nil
+	}
+	return a.term.table([]string{"CALL", "TOOL", "STATUS", "TRIES", "TIME", "SCRIPT", "RESULT"}, rows)
+}
+
+func (a *app) callRow(r engine.Record) []string {
+	tool := r.Tool
+	if r.Instance != "" {
+		tool += " " + r.Instance
+	}
+	took, script := "-", "-"
+	if r.Started != "" && r.Status.Settled() {
+		took = duration(time.Duration(r.Duration * float64(time.Millisecond)))
+	}
+	if r.Script != "" {
+		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
+	}
+	result := strings.Join(r.Writes, " ")
+	switch {
+	case r.Error != nil:
+		result = firstLine(a.failure(r))
+	case r.Reason != "":
+		result = r.Reason
+	case len(r.WaitingOn) > 0:
+		result = "waits for " + strings.Join(r.WaitingOn, " ")
+	}
+	return []string{r.Call, tool, string(r.Status), fmt.Sprint(r.Attempts), took, script, result}
+}
+
+func encodeCompact(v any) []byte { return store.EncodeJSON(v) }

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check [PLAN…]",
+		Short: "tell what is wrong with plans; nothing runs, nothing is written",
+		Long: `Check plans, all of the project's unless some are named: syntax, tools, schemas,
+expressions, scopes, cycles, references that nothing writes, and writes in no
+certain order. The context is taken for empty unless -c names one.
+
+Exit status: 0 without errors (warnings are none), 2 with some.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completePlans,
+		RunE:              func(c *cobra.Command, args []string) error { return a.check(c.Context(), args) },
+	}
+	return c
+}
+
+func (a *app) check(ctx context.Context, plans []string) error {
+	first := ""
+	if len(plans) > 0 {
+		first = plans[0]
+		if err := a.planExists(first); err != nil {
+			return err
+		}
+	}
+	if err := a.openProject(first); err != nil {
+		problems, ok := scriptProblems(err)
+		if !ok {
+			return err
+		}
+		return a.printProblems(problems)
+	}
+	if len(plans) == 0 {
+		var err error
+		if plans, err = a.projectPlans(); err != nil {
+			return err
+		}
+	}
+	log, name, err := a.checkedContext(ctx)
+	if err != nil {
+		return err
+	}
+	var problems []engine.Problem
+	for _, plan := range plans {
+		found, err := a.checkPlan(ctx, log, name, plan)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			a.term.say("%s: ok", plan)
+		}
+		problems = append(problems, found...)
+	}
+	return a.printProblems(problems)
+}
+
+// projectPlans lists the plans below the project's plans folder.
+func (a *app) projectPlans() ([]string, error) {
+	var plans []string
+	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(name); !entry.IsDir() && (ext == ".lua" || ext == ".json") {
+			plans = append(plans, filepath.Join(a.dir, filepath.FromSlash(name)))
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
+		return nil, &usageError{fmt.Sprintf("%s has no plans: name one", a.dir)}
+	}
+	return plans, err
+}
+
+// checkedContext is what plans are checked against: the context that -c
+// names, else nothing.
+func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
+	if a.context == "" {
+		return store.NewMemory(), "", nil
+	}
+	name, err := a.openForReading(ctx)
+	return a.log, name, err
+}
+
+func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) ([]engine.Problem, error) {
+	file, err := a.inProject(plan)
+	if err != nil {
+		return nil, err
+	}
+	request, registry, err := a.host.Plan(file)
+	if problems, ok := scriptProblems(err); ok {
+		return problems, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	runner := &engine.Runner{Log: log, Registry: registry}
+	checked, err := runner.Check(ctx, engine.Start{Context: name, Request: request})
+	var refused *engine.PlanError
+	var message *engine.MessageError
+	switch {
+	case errors.As(err, &refused):
+		return refused.Problems, nil
+	case errors.As(err, &message):
+		return []engine.Problem{{File: file, Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}, nil
+	case err != nil:
+		return nil, err
+	}
+	return checked.Warnings, nil
+}
+
+// scriptProblems tells of scripts that do not load as check does.
+func scriptProblems(err error) ([]engine.Problem, bool) {
+	var all host.Errors
+	var one *host.ScriptError
+	if errors.As(err, &all) {
+		problems := make([]engine.Problem, len(all))
+		for i, e := range all {
+			problems[i] = scriptProblem(e)
+		}
+		return problems, true
+	}
+	if errors.As(err, &one) {
+		return []engine.Problem{scriptProblem(one)}, true
+	}
+	return nil, false
+}
+
+func scriptProblem(e *host.ScriptError) engine.Problem {
+	message := strings.TrimPrefix(e.Error(), fmt.Sprintf("%s:%d: ", e.File, e.Line))
+	return engine.Problem{
+		File: e.File, Line: e.Line, Severity: engine.SeverityError, Code: engine.CodeSyntax,
+		Message: strings.TrimPrefix(message, e.File+": "),
+	}
+}
+
+func (a *app) printProblems(problems []engine.Problem) error {
+	var status error
+	for _, p := range problems {
+		if p.Severity == engine.SeverityError {
+			status = statusError(exitUsage)
+		}
+		if err := a.printProblem(p); err != nil {
+			return err
+		}
+	}
+	return status
+}
+
+func (a *app) printProblem(p engine.Problem) error {
+	if a.json {
+		return a.term.ndjson(p)
+	}
+	where, what, _ := strings.Cut(p.Error(), p.Message)
+	return a.term.line(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code) + restLines(p.Message))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+func restLines(text string) string {
+	_, rest, ok := strings.Cut(text, "\n")
+	if !ok {
+		return ""
+	}
+	return "\n" + rest
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+func (a *app) contextsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "contexts",
+		Short: "list all contexts, the one that was appended to last first",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
+	}
+}
+
+// contextLine is a context as contexts --json prints it.
+type contextLine struct {
+	Context  string           `json:"context"`
+	Status   engine.RunStatus `json:"status,omitempty"`
+	Plan     string           `json:"plan,omitempty"`
+	Parent   string           `json:"parent,omitempty"`
+	At       string           `json:"at,omitempty"` // the parent's call that it belongs to
+	Messages int64            `json:"messages"`
+	Bytes    int64            `json:"bytes"`
+	Created  string           `json:"created"`
+	Updated  string           `json:"updated"`
+}
+
+func (a *app) contexts(ctx context.Context) error {
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		a.term.say("there is no log at %s yet", path)
+		return nil
+	}
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return err
+	}
+	var rows [][]string
+	for info, err := range a.log.Contexts(ctx, a.context) {
+		if err != nil {
+			return err
+		}
+		line, err := a.contextLine(ctx, info)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if err := a.term.ndjson(line); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{line.Context, orDash(string(line.Status)), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), info.Updated.Local().Format("2006-01-02 15:04:05")})
+	}
+	if a.json {
+		return nil
+	}
+	return a.term.table([]string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}, rows)
+}
+
+func (a *app) contextLine(ctx context.Context, info store.ContextInfo) (contextLine, error) {
+	run, err := engine.LastRun(ctx, a.log, info.Context)
+	if err != nil {
+		return contextLine{}, err
+	}
+	bytes, err := a.log.Size(ctx, info.Context)
+	return contextLine{
+		Context: info.Context, Status: run.Status, Plan: run.Plan, Parent: info.Origin.Parent, At: info.Origin.Call,
+		Messages: info.Messages, Bytes: bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
+	}, err
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+}

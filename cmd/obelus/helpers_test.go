@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	_ "github.com/mattn/go-sqlite3"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// obelusOutput runs the program within the test and gives what it prints to
+// stdout.
+func obelusOutput(t *testing.T, status int, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if got := obelus(args, strings.NewReader(""), &stdout, &stderr); got != status {
+		t.Fatalf("obelus %s: exit status %d, not %d\n%s", strings.Join(args, " "), got, status, stderr.String())
+	}
+	return stdout.String()
+}
+
+// status is the script command "status N program args…": the program must end
+// with exit status N. What it printed is there for stdout and stderr.
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N program [args…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, not %d", got, want)
+	}
+}
+
+// lock is the script command "lock FILE": until the script ends, another
+// connection keeps the database for itself.
+func lock(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lock FILE")
+	}
+	db, err := sql.Open("sqlite3", ts.MkAbs(args[0]))
+	ts.Check(err)
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("BEGIN IMMEDIATE")
+	ts.Check(err)
+	ts.Defer(func() { db.Close() })
+}

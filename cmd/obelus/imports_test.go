@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is the line of packages: what each may import of this module and
+// of others. A package that is not listed may not exist.
+var mayImport = map[string][]string{
+	"obelus/store":           {},
+	"obelus/store/storetest": {"obelus/store", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
+	"obelus/store/sqlite":    {"obelus/store", "github.com/mattn/go-sqlite3"},
+	"obelus/engine": {"obelus/store", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema",
+		"golang.org/x/text/language", "golang.org/x/text/message"},
+	"obelus/luastd":  {"github.com/yuin/gopher-lua"},
+	"obelus/scripts": {},
+	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
+		"github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
+	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
+		"github.com/oklog/ulid", "github.com/spf13/cobra", "golang.org/x/term"},
+}
+
+// owners are the standard packages that belong to few of ours.
+var owners = map[string][]string{
+	"os":       {"obelus/cmd/obelus", "obelus/store/sqlite", "obelus/luastd"},
+	"net/http": {},
+}
+
+// TestImports holds every package to the line, tests aside.
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "obelus/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Fields(line)
+		allowed, ok := mayImport[fields[0]]
+		if !ok {
+			t.Errorf("%s is not in the line of packages", fields[0])
+		}
+		for _, imported := range fields[1:] {
+			first, _, _ := strings.Cut(imported, "/")
+			ours := first == "obelus" || strings.Contains(first, ".")
+			below := func(name string) bool {
+				return imported == name || first != "obelus" && strings.HasPrefix(imported, name+"/")
+			}
+			if ours && !slices.ContainsFunc(allowed, below) {
+				t.Errorf("%s must not import %s", fields[0], imported)
+			}
+			if owner, ok := owners[imported]; ok && !slices.Contains(owner, fields[0]) {
+				t.Errorf("%s must not import %s: it belongs to %v", fields[0], imported, owner)
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"obelus/scripts"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "make a new project that runs at once",
+		Long: `Make a new project in DIR, or here: settings, one activity, one plan, one test,
+and settings for editors. Files that are there already are never written over.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			return a.init(dir)
+		},
+	}
+}
+
+func (a *app) init(dir string) error {
+	files, err := templateFiles()
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+			return &usageError{fmt.Sprintf("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))}
+		}
+	}
+	for _, name := range files {
+		if err := writeTemplate(dir, name); err != nil {
+			return fmt.Errorf("can't write %s: %w", filepath.Join(dir, name), plainError(err))
+		}
+		a.term.say("wrote %s", filepath.Join(dir, filepath.FromSlash(name)))
+	}
+	plan := filepath.Join(dir, "plans", "hello.lua")
+	a.term.say("\nnow try:\n  obelus run %s", plan)
+	return nil
+}
+
+func templateFiles() ([]string, error) {
+	var files []string
+	err := fs.WalkDir(scripts.Init(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, name)
+		}
+		return err
+	})
+	return files, err
+}
+
+func writeTemplate(dir, name string) error {
+	content, err := fs.ReadFile(scripts.Init(), name)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}

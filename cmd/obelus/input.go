@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"obelus/store"
+)
+
+// readInputs merges the values of -i from left to right into one object.
+func (a *app) readInputs(inputs []string) (any, error) {
+	var merged any = map[string]any{}
+	for _, text := range inputs {
+		v, err := a.readInput(text)
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("-i %s: %s", text, err)}
+		}
+		merged = mergeInput(merged, v)
+	}
+	return merged, nil
+}
+
+// readInput reads one value of -i: {…}, @file, - for stdin, key=text or
+// key:=json.
+func (a *app) readInput(text string) (any, error) {
+	switch {
+	case strings.HasPrefix(text, "{"):
+		return decodeObject([]byte(text))
+	case text == "-":
+		content, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return nil, err
+		}
+		return decodeObject(content)
+	case strings.HasPrefix(text, "@"):
+		content, err := os.ReadFile(text[1:])
+		if err != nil {
+			return nil, fmt.Errorf("can't read the file: %w", plainError(err))
+		}
+		return decodeObject(content)
+	}
+	keys, v, err := readPair(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(keys) - 1; i >= 0; i-- {
+		v = map[string]any{keys[i]: v}
+	}
+	return v, nil
+}
+
+// readPair reads key=text or key:=json; dots in the key nest.
+func readPair(text string) (keys []string, v any, err error) {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" || key == ":" {
+		return nil, nil, fmt.Errorf("expected key=text, key:=json, {…}, @file or -")
+	}
+	v = value
+	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
+		key = name
+		if v, err = store.DecodeJSON([]byte(value)); err != nil {
+			return nil, nil, err
+		}
+	}
+	keys = strings.Split(key, ".")
+	for _, k := range keys {
+		if k == "" {
+			return nil, nil, fmt.Errorf("the key %q has an empty part", key)
+		}
+	}
+	return keys, v, nil
+}
+
+func decodeObject(text []byte) (any, error) {
+	v, err := store.DecodeJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return nil, fmt.Errorf("expected a JSON object, found a %s", store.TypeName(v))
+	}
+	return v, nil
+}
+
+func mergeInput(a, b any) any {
+	x, ok := a.(map[string]any)
+	y, ok2 := b.(map[string]any)
+	if !ok || !ok2 {
+		return b
+	}
+	for key, v := range y {
+		if old, ok := x[key]; ok {
+			v = mergeInput(old, v)
+		}
+		x[key] = v
+	}
+	return x
+}
+
+// plainError takes from an error of the file system what a person needs.
+func plainError(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}

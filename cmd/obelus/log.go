@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/store"
+)
+
+func (a *app) logCommand() *cobra.Command {
+	var f store.Filter
+	var path, since string
+	c := &cobra.Command{
+		Use:   "log",
+		Short: "print the messages of a context, oldest first",
+		Long: `Print the messages of a context, the latest unless -c names one. On a terminal a
+line is cut at its width; with --json every message is whole, and append takes
+it back.`,
+		Example: `  obelus log --kind state
+  obelus log --path state.user --since 1h --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if f.Path, err = readPathFlag(path); err != nil {
+				return err
+			}
+			if f.Since, err = readSince(since); err != nil {
+				return err
+			}
+			return a.printLog(c.Context(), f)
+		},
+	}
+	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`")
+	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
+	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
+	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
+	return c
+}
+
+func readPathFlag(text string) (store.Path, error) {
+	if text == "" {
+		return store.Path{}, nil
+	}
+	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+	if err != nil {
+		return store.Path{}, fmt.Errorf("--path: %w", err)
+	}
+	return path, nil
+}
+
+func readSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if span, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-span), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 1h", text)}
+}
+
+func (a *app) printLog(ctx context.Context, f store.Filter) error {
+	var err error
+	if f.Context, err = a.openForReading(ctx); err != nil {
+		return err
+	}
+	for m, err := range a.log.Messages(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if err := a.printMessage(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printMessage(m *store.Message) error {
+	if a.json {
+		text, err := m.MarshalJSON() // as it is: json.Marshal would escape <, > and &
+		if err != nil {
+			return err
+		}
+		return a.term.line(string(text))
+	}
+	return a.term.line(cut(describeMessage(m), a.term.width()))
+}
+
+// describeMessage is a message on one line: its seq, its time, where it goes
+// and by which call, and what it holds.
+func describeMessage(m *store.Message) string {
+	what := string(m.Type)
+	value := m.Data
+	if m.Type == store.TypeData {
+		what = store.KindPath(m.Kind).String()
+	}
+	if m.Producer != nil {
+		what = m.Path.String()
+		value, _ = store.Dig(m.Data, m.Path)
+		if m.Method != "" {
+			what += " " + string(m.Method)
+		}
+	}
+	if m.Instance != "" {
+		what += " " + m.Instance
+	}
+	by := m.Call
+	if by == "" {
+		by = "-"
+	}
+	text := "(schema)"
+	if m.HasData {
+		text = string(store.EncodeJSON(value))
+	}
+	return fmt.Sprintf("%4d  %s  %-5s  %s  %s", m.Seq, m.Date.Local().Format("15:04:05.000"), by, what, text)
+}

@@ -1,0 +1,108 @@
+// Command obelus runs plans of Lua activities over a log in SQLite, and shows
+// what the log holds.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// Exit statuses, as surface.md has them.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitWaiting     = 3
+	exitBusy        = 4
+	exitInterrupted = 130
+)
+
+func main() { os.Exit(obelus(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// obelus is the whole program: it runs one command and gives its exit status.
+func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := interruptible()
+	defer stop()
+	a := &app{stdin: stdin, term: newTerminal(stdout, stderr)}
+	defer a.close()
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		a.term.fail(err)
+	}
+	return exitStatus(err)
+}
+
+// interruptible gives a context that the first interrupt ends. The second one
+// ends the process: it does not wait for draining.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if _, ok := <-signals; !ok {
+			return
+		}
+		cancel()
+		if _, ok := <-signals; ok {
+			os.Exit(exitInterrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel()
+	}
+}
+
+// statusError is an end that is no error to tell about: the command has said
+// what there was to say.
+type statusError int
+
+func (statusError) Error() string { return "" }
+
+// usageError is a command that was called wrongly.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+// exitStatus is the one place where errors become exit statuses.
+func exitStatus(err error) int {
+	var status statusError
+	var usage *usageError
+	var plan *engine.PlanError
+	var message *engine.MessageError
+	var unfinished *engine.UnfinishedError
+	var call *engine.NoSuchCallError
+	var expression *engine.ExprError
+	var path *store.PathError
+	var scripts host.Errors
+	var script *host.ScriptError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(err, sqlite.ErrLocked):
+		return exitBusy
+	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
+		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	}
+	return exitFailed
+}

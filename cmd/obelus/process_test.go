@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// asObelus in the environment makes the test binary the program.
+const asObelus = "OBELUS_TEST_AS_PROGRAM"
+
+func program(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), asObelus+"=1")
+	return c
+}
+
+// project writes files, given by name, below a new folder.
+func project(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		write(t, filepath.Join(dir, name), content)
+	}
+	return dir
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopped runs a plan whose second call takes long, and sends the signal when
+// that call is running. It gives the project and how the process ended.
+func stopped(t *testing.T, signal os.Signal) (dir string, status int) {
+	t.Helper()
+	dir = project(t, map[string]string{
+		"obelus.lua": "return {}",
+		"activities/work.lua": `
+			Activity.register("quick", function() return "quick" end)
+			Activity.register("slow", { timeout = 300 }, function() require("time").sleep(200) end)`,
+		"plans/p.lua": `return {
+			calls = {
+				{ _tool = "quick", _outputPath = "†state.a" },
+				{ _tool = "slow", x = "†state.a", _outputPath = "†state.b" },
+			},
+			output = "†state",
+		}`,
+	})
+	c := program(t, dir, "run", "plans/p.lua", "-c", "c")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	sent := false
+	var said bytes.Buffer
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), "1.2 slow running") {
+			if err := c.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			sent = true
+		}
+	}
+	c.Wait()
+	if !sent {
+		t.Fatalf("the second call never ran:\n%s", said.String())
+	}
+	if signal == os.Interrupt && !strings.Contains(said.String(), "obelus resume -c c") {
+		t.Errorf("it does not say how to go on:\n%s", said.String())
+	}
+	return dir, c.ProcessState.ExitCode()
+}
+
+// resumed goes on with what was stopped, with an activity that has an end.
+func resumed(t *testing.T, dir string) {
+	t.Helper()
+	write(t, filepath.Join(dir, "activities/work.lua"), `
+		Activity.register("quick", function() error("it must not run again") end)
+		Activity.register("slow", function() return "at last" end)`)
+	got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q")
+	if want := `{"a":"quick","b":"at last"}` + "\n"; got != want {
+		t.Errorf("resumed, it gives %s, not %s", got, want)
+	}
+}
+
+// TestInterrupt holds that Ctrl-C ends a run cleanly, with what was done
+// recorded, and that the run goes on from there.
+func TestInterrupt(t *testing.T) {
+	dir, status := stopped(t, os.Interrupt)
+	if status != exitInterrupted {
+		t.Errorf("exit status %d, not %d", status, exitInterrupted)
+	}
+	calls := obelusOutput(t, exitDone, "-C", dir, "calls", "--json")
+	if !strings.Contains(calls, `"status":"cancelled"`) {
+		t.Errorf("no call is cancelled:\n%s", calls)
+	}
+	resumed(t, dir)
+}
+
+// TestKill holds the same of a process that had no chance to say goodbye.
+func TestKill(t *testing.T) {
+	dir, _ := stopped(t, syscall.SIGKILL)
+	resumed(t, dir)
+}
+
+// TestInDoubt holds that what must not run twice waits for a person after a
+// crash.
+func TestInDoubt(t *testing.T) {
+	dir, _ := stopped(t, syscall.SIGKILL)
+	once := `
+		Activity.register("quick", function() return "quick" end)
+		Activity.register("slow", { idempotent = false }, function() return "again" end)`
+	write(t, filepath.Join(dir, "activities/work.lua"), once)
+	obelusOutput(t, exitWaiting, "-C", dir, "resume", "-c", "c")
+	if calls := obelusOutput(t, exitDone, "-C", dir, "calls", "--json"); !strings.Contains(calls, `"status":"in-doubt"`) {
+		t.Errorf("no call is in doubt:\n%s", calls)
+	}
+	if got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "--retry", "1.2"); got != `{"a":"quick","b":"again"}`+"\n" {
+		t.Errorf("retried, it gives %s", got)
+	}
+}
+
+// TestManyAppend holds that processes that append to one context at once lose
+// nothing, and never see a lock.
+func TestManyAppend(t *testing.T) {
+	const processes, each = 10, 20
+	dir := project(t, map[string]string{"obelus.lua": "return {}"})
+	var wait sync.WaitGroup
+	for p := range processes {
+		wait.Go(func() {
+			for i := range each {
+				c := program(t, dir, "append", "-q", "-c", "c")
+				c.Stdin = strings.NewReader(fmt.Sprintf(`{"type":"state","p%d":{"i%d":true}}`, p, i))
+				if out, err := c.CombinedOutput(); err != nil {
+					t.Errorf("append %d of process %d: %v\n%s", i, p, err, out)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	log := obelusOutput(t, exitDone, "-C", dir, "log", "-c", "c", "--json")
+	if got := strings.Count(log, "\n"); got != processes*each {
+		t.Errorf("%d messages, not %d", got, processes*each)
+	}
+	state := obelusOutput(t, exitDone, "-C", dir, "get", "state", "-c", "c")
+	if got := strings.Count(state, "true"); got != processes*each {
+		t.Errorf("%d values, not %d", got, processes*each)
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"obelus/engine"
+)
+
+// progress shows a run: on a terminal what is done above what runs, with the
+// time that it has taken; elsewhere a line per change.
+type progress struct {
+	term    *terminal
+	json    bool
+	context string // a new context, of which people are told once the run has begun
+	stop    chan struct{}
+	done    chan struct{}
+}
+
+// liveLines is what moves at the bottom of a terminal: the calls that run.
+type liveLines struct {
+	running []liveCall
+	paint   func(colour, text string) string
+	drawn   int
+	frame   int
+}
+
+type liveCall struct {
+	call, tool string
+	since      time.Time
+}
+
+// maxLive is how many running calls are shown by name.
+const maxLive = 8
+
+func (l *liveLines) erase(w io.Writer) {
+	if l.drawn > 0 {
+		fmt.Fprintf(w, "\x1b[%dA\x1b[J", l.drawn)
+	}
+	l.drawn = 0
+}
+
+func (l *liveLines) draw(w io.Writer) {
+	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	for i, c := range l.running {
+		if i == maxLive {
+			fmt.Fprintf(w, "  and %d more\n", len(l.running)-maxLive)
+			l.drawn++
+			break
+		}
+		fmt.Fprintf(w, "%s %s %s %s\n", l.paint(blue, string(spinner[l.frame%len(spinner)])), c.call, c.tool, l.paint(grey, duration(time.Since(c.since))))
+		l.drawn++
+	}
+}
+
+func newProgress(t *terminal, json bool, context string) *progress {
+	p := &progress{term: t, json: json, context: context}
+	if t.errTTY && !t.quiet && !json {
+		t.live = &liveLines{paint: t.paint}
+		p.stop, p.done = make(chan struct{}), make(chan struct{})
+		go p.spin()
+	}
+	return p
+}
+
+func (p *progress) spin() {
+	defer close(p.done)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			p.term.mu.Lock()
+			p.term.live.frame++
+			p.term.live.erase(p.term.err)
+			p.term.live.draw(p.term.err)
+			p.term.mu.Unlock()
+		}
+	}
+}
+
+// begin names the new context.
+func (p *progress) begin() {
+	if p.context != "" {
+		p.term.say("context %s", p.context)
+		p.context = ""
+	}
+}
+
+// end leaves the lines of what is done, and takes away what moves.
+func (p *progress) end() {
+	if p.stop == nil {
+		return
+	}
+	close(p.stop)
+	<-p.done
+	p.term.mu.Lock()
+	p.term.live.erase(p.term.err)
+	p.term.live = nil
+	p.term.mu.Unlock()
+}
+
+// observe is told of every change of a call.
+func (p *progress) observe(r engine.Record) {
+	p.begin()
+	if p.json {
+		p.term.ndjson(r)
+		return
+	}
+	if r.Status == engine.Blocked { // a retried call, which will be heard of again
+		return
+	}
+	if p.term.live != nil {
+		p.track(r)
+		if r.Status == engine.Running {
+			return
+		}
+	}
+	p.term.say("%s", p.describe(r))
+}
+
+// track keeps the list of what runs.
+func (p *progress) track(r engine.Record) {
+	p.term.mu.Lock()
+	defer p.term.mu.Unlock()
+	l := p.term.live
+	l.erase(p.term.err)
+	if r.Status == engine.Running {
+		l.running = append(l.running, liveCall{r.Call, r.Tool, time.Now()})
+	} else {
+		l.running = slices.DeleteFunc(l.running, func(c liveCall) bool { return c.call == r.Call })
+	}
+	l.draw(p.term.err)
+}
+
+var statusMarks = map[engine.Status]struct{ mark, colour string }{
+	engine.Done:      {"✓", green},
+	engine.Failed:    {"✗", red},
+	engine.Skipped:   {"–", grey},
+	engine.Waiting:   {"…", yellow},
+	engine.Cancelled: {"■", yellow},
+	engine.InDoubt:   {"?", yellow},
+	engine.Running:   {"▸", blue},
+}
+
+// describe is one line about a call: what has become of it, how long it took,
+// where it wrote or why it did not.
+func (p *progress) describe(r engine.Record) string {
+	mark := statusMarks[r.Status]
+	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, r.Tool, string(r.Status)}
+	if r.Status == engine.Done || r.Status == engine.Failed && r.Started != "" {
+		parts = append(parts, p.term.paint(grey, duration(time.Duration(r.Duration*float64(time.Millisecond)))))
+	}
+	if len(r.Writes) > 0 {
+		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
+	}
+	if len(r.WaitingOn) > 0 {
+		parts = append(parts, "for "+strings.Join(r.WaitingOn, " "))
+	}
+	if r.Reason != "" {
+		parts = append(parts, "("+r.Reason+")")
+	}
+	return strings.Join(parts, " ")
+}
+
+// duration is a time span for people: three digits at most.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	s := engine.Resume{}
+	c := &cobra.Command{
+		Use:   "resume",
+		Short: "go on with a run: after a crash, an interrupt, or input that came",
+		Long: `Go on with the newest run of a context, the latest unless -c names one. Calls
+whose outcome is recorded keep it; all others run, each from its beginning.
+
+--retry runs calls again that failed, or that are in doubt (they had started
+when the process ended, and their activity says that it must not run twice),
+and looks again at what was skipped behind them. --skip goes on without them.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.resume(c.Context(), s) },
+	}
+	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
+	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
+	a.allow.register(c)
+	return c
+}
+
+func (a *app) resume(ctx context.Context, s engine.Resume) error {
+	if err := a.openProject(""); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	var err error
+	if s.Context, err = a.readContext(ctx); err != nil {
+		return err
+	}
+	run, err := engine.LastRun(ctx, a.log, s.Context)
+	if err != nil {
+		return err
+	}
+	registry := a.host.Generation().Registry()
+	if run.Plan != "" { // what the plan's file itself registers
+		if _, joined, err := a.host.Plan(run.Plan); err == nil {
+			registry = joined
+		}
+	}
+	p := newProgress(a.term, a.json, "")
+	outcome, err := a.runner(registry, p).Resume(ctx, s)
+	p.end()
+	if err != nil {
+		return err
+	}
+	return a.report(outcome)
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var inputs []string
+	var parallel int
+	c := &cobra.Command{
+		Use:   "run PLAN",
+		Short: "run a plan; its final output goes to stdout",
+		Long: `Run a plan file (.lua or .json). What it says is appended to a context, a new
+one unless -c names one, and its calls run as soon as what they read is there.
+
+Input comes by -i, any number of times, merged from left to right:
+  -i key=text   -i key:=json   -i a.b=text   -i '{…}'   -i @file   -i -
+
+Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
+refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
+		Example: `  obelus run plans/refund.lua -i customerId=c-1042
+  obelus run plans/refund.lua -i @input.json --json`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completePlans,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.run(c.Context(), args[0], inputs, c.Flags().Changed("parallel"), parallel)
+		},
+	}
+	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
+	c.Flags().IntVar(&parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
+	a.allow.register(c)
+	return c
+}
+
+// completePlans lets the shell complete plan files.
+func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"lua", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func (a *app) run(ctx context.Context, plan string, inputs []string, limited bool, parallel int) error {
+	if limited && parallel < 1 {
+		return &usageError{fmt.Sprintf("--parallel %d: at least one call must be able to run", parallel)}
+	}
+	request, registry, err := a.openPlan(plan)
+	if err != nil {
+		return err
+	}
+	start := engine.Start{Request: request, HasInput: len(inputs) > 0}
+	if start.Input, err = a.readInputs(inputs); err != nil {
+		return err
+	}
+	return a.carryOut(ctx, start, registry, parallel, limited)
+}
+
+// openPlan loads the project that a plan file is in, and the plan.
+func (a *app) openPlan(plan string) (*engine.Request, *engine.Registry, error) {
+	if err := a.planExists(plan); err != nil {
+		return nil, nil, err
+	}
+	if err := a.openProject(plan); err != nil {
+		return nil, nil, err
+	}
+	name, err := a.inProject(plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.host.Plan(name)
+}
+
+func (a *app) planExists(plan string) error {
+	if info, err := os.Stat(plan); err == nil && info.IsDir() {
+		return &usageError{fmt.Sprintf("%s is a folder: a plan is a .lua or .json file", plan)}
+	} else if err != nil && a.projectFlag == "" {
+		return &usageError{fmt.Sprintf("can't read the plan %s: %s", plan, plainError(err))}
+	}
+	return nil
+}
+
+// carryOut begins a run and tells how it ends.
+func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, parallel int, limited bool) error {
+	var err error
+	if start.Context, err = a.writeContext(); err != nil {
+		return err
+	}
+	if err := a.openLogFor(ctx, start, registry); err != nil {
+		return err
+	}
+	announce := ""
+	if a.context == "" {
+		announce = start.Context
+	}
+	p := newProgress(a.term, a.json, announce)
+	runner := a.runner(registry, p)
+	if limited {
+		runner.Parallel = parallel
+	}
+	outcome, err := runner.Run(ctx, start)
+	if err == nil {
+		p.begin()
+	}
+	p.end()
+	if err != nil {
+		return err
+	}
+	return a.report(outcome)
+}
+
+// openLogFor opens the log. It makes none for a plan that is refused.
+func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engine.Registry) error {
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+		if _, err := runner.Check(ctx, start); err != nil {
+			return err
+		}
+	}
+	return a.openLog()
+}
+
+// report prints how a run ended, and gives the exit status for it.
+func (a *app) report(outcome *engine.Outcome) error {
+	a.explain(outcome)
+	if a.json {
+		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
+			return err
+		}
+	} else if outcome.Status == engine.RunDone || outcome.Status == engine.RunFailed {
+		if err := a.term.value(outcome.Output); err != nil {
+			return err
+		}
+	}
+	switch outcome.Status {
+	case engine.RunDone:
+		return nil
+	case engine.RunWaiting:
+		return statusError(exitWaiting)
+	case engine.RunCancelled:
+		return statusError(exitInterrupted)
+	}
+	return statusError(exitFailed)
+}
+
+// explain tells a person what failed, what waits, and what to do.
+func (a *app) explain(outcome *engine.Outcome) {
+	var waiting []string
+	failed, inDoubt := false, false
+	for _, r := range outcome.Calls {
+		switch r.Status {
+		case engine.Failed:
+			failed = true
+			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, r.Tool, a.failure(r)))
+		case engine.Waiting:
+			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, r.Tool, strings.Join(r.WaitingOn, ", ")))
+		case engine.InDoubt:
+			inDoubt = true
+			a.term.say("call %s (%s) had started when the process ended, and must not run twice: obelus resume -c %s --retry %s, or --skip %s",
+				r.Call, r.Tool, outcome.Context, r.Call, r.Call)
+		}
+	}
+	if outcome.Error != "" && !failed { // else it is but what follows from the failure
+		a.term.fail(errors.New(outcome.Error))
+	}
+	switch {
+	case len(waiting) > 0:
+		a.term.say("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
+	case outcome.Status == engine.RunCancelled:
+		a.term.say("interrupted: go on with it by: obelus resume -c %s", outcome.Context)
+	case outcome.Status == engine.RunWaiting && !inDoubt:
+		a.term.say("the run has not ended: obelus calls -c %s shows why", outcome.Context)
+	}
+}
+
+// failure is a failed call's error for a person; with -v, its traceback too.
+func (a *app) failure(r engine.Record) string {
+	message, ok := r.Error["message"].(string)
+	if !ok {
+		message = string(encodeCompact(r.Error))
+	}
+	if traceback, ok := r.Error["traceback"].(string); ok && a.verbose {
+		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")
+	}
+	return message
+}

@@ -1,0 +1,168 @@
+package main
+
+// All that people read is written here. The rules:
+//
+//   - Data goes to stdout, everything for people to stderr.
+//   - An error begins with "obelus: ", is lower case, says where, what, and
+//     what to do, and shows nothing of how the program is built.
+//   - Colour and what moves are for terminals only; NO_COLOR is respected.
+//   - A value is JSON, keys sorted: one line on a pipe, indented on a
+//     terminal.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"obelus/store"
+)
+
+// terminal is where a command writes. Its methods may be called from several
+// goroutines at once.
+type terminal struct {
+	mu     sync.Mutex
+	out    io.Writer
+	err    io.Writer
+	quiet  bool
+	outTTY bool
+	errTTY bool
+	colour bool
+	live   *liveLines // what moves at the bottom of stderr; nil without
+}
+
+func newTerminal(out, err io.Writer) *terminal {
+	t := &terminal{out: out, err: err, outTTY: isTerminal(out), errTTY: isTerminal(err)}
+	t.colour = t.errTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return t
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// width is how many columns stdout has; 0 where lines are not to be cut.
+func (t *terminal) width() int {
+	if f, ok := t.out.(*os.File); ok && t.outTTY {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
+}
+
+// value prints JSON on stdout.
+func (t *terminal) value(v any) error {
+	text := store.EncodeJSON(v)
+	if t.outTTY {
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", "  "); err == nil {
+			text = b.Bytes()
+		}
+	}
+	return t.line(string(text))
+}
+
+// ndjson prints one line of JSON on stdout, as the value marshals itself.
+func (t *terminal) ndjson(v any) error { return t.line(string(store.EncodeJSON(v))) }
+
+// line prints a line on stdout.
+func (t *terminal) line(text string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, err := fmt.Fprintln(t.out, text)
+	return err
+}
+
+// say tells a person something, unless it was asked to be quiet.
+func (t *terminal) say(format string, args ...any) {
+	if !t.quiet {
+		t.write(fmt.Sprintf(format, args...) + "\n")
+	}
+}
+
+// fail tells of an error; a line of it each with the program's name, but for
+// what is indented below it.
+func (t *terminal) fail(err error) {
+	for _, line := range strings.Split(err.Error(), "\n") {
+		switch {
+		case line == "":
+		case strings.HasPrefix(line, " "), strings.HasPrefix(line, "\t"):
+			t.write(line + "\n")
+		default:
+			t.write(t.paint(red, "obelus: ") + line + "\n")
+		}
+	}
+}
+
+// Write is for what scripts print: to stderr, above what moves.
+func (t *terminal) Write(text []byte) (int, error) {
+	t.write(string(text))
+	return len(text), nil
+}
+
+func (t *terminal) write(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live != nil {
+		t.live.erase(t.err)
+		defer t.live.draw(t.err)
+	}
+	io.WriteString(t.err, text)
+}
+
+// Colours.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	blue   = "34"
+	grey   = "90"
+)
+
+func (t *terminal) paint(colour, text string) string {
+	if !t.colour {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// cut shortens a text to a number of columns; 0 leaves it whole.
+func cut(text string, columns int) string {
+	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[:max(columns-1, 0)]) + "…"
+}
+
+// table prints rows in columns on stdout, the last one cut at the terminal's
+// width.
+func (t *terminal) table(header []string, rows [][]string) error {
+	widths := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range append([][]string{header}, rows...) {
+		var b strings.Builder
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		if err := t.line(cut(strings.TrimRight(b.String(), " "), t.width())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,4 @@
+return {
+  allow = { read = { "data" } },
+  parallel = 8,
+}
