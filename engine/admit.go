@@ -12,10 +12,14 @@ import (
 type MessageError struct {
 	Number int // among those that were given, from 1
 	Of     int
+	Input  bool // it is the run's input
 	Err    error
 }
 
 func (e *MessageError) Error() string {
+	if e.Input {
+		return "input: " + e.Err.Error()
+	}
 	if e.Of == 1 {
 		return "message: " + e.Err.Error()
 	}
@@ -92,15 +96,40 @@ func stage(ctx context.Context, view *store.View, messages []store.Message) (num
 		if !ok {
 			continue
 		}
-		value, err := view.Resolver().Resolve(ctx, op.Path, op.Instance)
-		if err == nil {
-			err = checkDeclared(ctx, view, op.Path, value.Value)
-		}
-		if err != nil {
-			return i + 1, err
+		if err := checkJoined(ctx, view, op, 0); err != nil {
+			return blame(ctx, view, messages, op, i) + 1, err
 		}
 	}
 	return 0, nil
+}
+
+// checkJoined holds what an operation has made, as of a seq, against the
+// schema that is declared for it.
+func checkJoined(ctx context.Context, view *store.View, op store.Op, at int64) error {
+	resolver := view.Resolver()
+	resolver.At = at
+	value, err := resolver.Resolve(ctx, op.Path, op.Instance)
+	if err != nil {
+		return err
+	}
+	return checkDeclared(ctx, view, op.Path, value.Value)
+}
+
+// blame finds the message from which on the value of an operation, that of
+// message i, breaks its schema.
+func blame(ctx context.Context, view *store.View, messages []store.Message, op store.Op, i int) int {
+	blamed := -1
+	for n := len(messages) - 1; n >= i; n-- {
+		other, ok := messages[n].Op()
+		if !ok || !other.Path.Overlaps(op.Path) || other.Instance != "" && other.Instance != op.Instance {
+			continue
+		}
+		if blamed >= 0 && checkJoined(ctx, view, op, view.Committed()+int64(n)+1) == nil {
+			break
+		}
+		blamed = n
+	}
+	return blamed
 }
 
 func checkTools(data any) error {

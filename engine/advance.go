@@ -170,20 +170,22 @@ func (t *tick) lack(i int, lacking *Missing) {
 // behind says which branch or failure a skipped call was behind.
 func (t *tick) behind(i int, paths []store.Path) string {
 	var reasons []string
+	var named []int
 	for _, path := range paths {
 		before, after := t.plan.graph.split(i, path)
 		for _, w := range slices.Concat(before, after) {
-			label := t.plan.graph.label(w)
-			reason := fmt.Sprintf("%s took another branch than %s", label, path)
+			if slices.Contains(named, w) {
+				continue
+			}
+			named = append(named, w)
+			reason := "%s took another branch than %s"
 			switch t.calls[w].record.Status {
 			case Failed:
-				reason = fmt.Sprintf("%s failed, and so did not write %s", label, path)
+				reason = "%s failed, and so did not write %s"
 			case Skipped:
-				reason = fmt.Sprintf("%s was skipped, and so did not write %s", label, path)
+				reason = "%s was skipped, and so did not write %s"
 			}
-			if !slices.Contains(reasons, reason) {
-				reasons = append(reasons, reason)
-			}
+			reasons = append(reasons, fmt.Sprintf(reason, t.plan.graph.label(w), path))
 		}
 	}
 	return strings.Join(reasons, "; ")

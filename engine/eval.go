@@ -150,7 +150,9 @@ func isOwn(err error) bool {
 	return errors.As(err, &e) || errors.As(err, &fault)
 }
 
-func fail(format string, args ...any) (any, error) { return nil, evalError(fmt.Sprintf(format, args...)) }
+func fail(format string, args ...any) (any, error) {
+	return nil, evalError(fmt.Sprintf(format, args...))
+}
 
 // describe names a value's type as JSON does, for errors.
 func describe(v any) string {
@@ -173,16 +175,16 @@ func describe(v any) string {
 
 // The names under which programs reach the evaluation. None can be written.
 const (
-	evalName      = "ǂ"
-	refName       = "ǂref"
-	unitName      = "ǂunit"
-	memberName    = "ǂmember"
-	optionalName  = "ǂoptional"
-	elementName   = "ǂelement"
-	testName      = "ǂtest"
-	mapName       = "ǂmap"
-	addName       = "ǂadd"
-	boundedSuffix = "ǂ"
+	evalName     = "ǂ"
+	refName      = "ǂref"
+	unitName     = "ǂunit"
+	memberName   = "ǂmember"
+	optionalName = "ǂoptional"
+	elementName  = "ǂelement"
+	testName     = "ǂtest"
+	mapName      = "ǂmap"
+	addName      = "ǂadd"
+	ownSuffix    = "ǂ"
 )
 
 // callbacks are the functions behind those names. Each gets the evaluation
@@ -221,9 +223,11 @@ var callbacks = []*builtin.Function{
 	}),
 	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
 	callback(addName, add),
-	callback("concat"+boundedSuffix, concatArrays),
-	callback("join"+boundedSuffix, join),
-	callback("replace"+boundedSuffix, replace),
+	callback("concat"+ownSuffix, concatArrays),
+	callback("join"+ownSuffix, join),
+	callback("keys"+ownSuffix, keys),
+	callback("replace"+ownSuffix, replace),
+	callback("values"+ownSuffix, values),
 }
 
 func callback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
@@ -277,6 +281,9 @@ func member(v, property any) (any, bool) {
 		return e, ok && exists
 	case []any:
 		i, ok := property.(int)
+		if i < 0 {
+			i += len(c) // as in expr, from the end
+		}
 		if !ok || i < 0 || i >= len(c) {
 			return nil, false
 		}
@@ -366,6 +373,45 @@ func replace(ev *evaluation, args []any) (any, error) {
 		return nil, err
 	}
 	return strings.ReplaceAll(texts[0], texts[1], texts[2]), nil
+}
+
+func keys(_ *evaluation, args []any) (any, error) {
+	object, ok := soleObject(args)
+	if !ok {
+		return fail("keys takes an object, not %s", describeAll(args))
+	}
+	all := make([]any, 0, len(object))
+	for _, key := range sortedKeys(object) {
+		all = append(all, key)
+	}
+	return all, nil
+}
+
+func values(_ *evaluation, args []any) (any, error) {
+	object, ok := soleObject(args)
+	if !ok {
+		return fail("values takes an object, not %s", describeAll(args))
+	}
+	all := make([]any, 0, len(object))
+	for _, key := range sortedKeys(object) {
+		all = append(all, object[key])
+	}
+	return all, nil
+}
+
+func soleObject(args []any) (map[string]any, bool) {
+	if len(args) != 1 {
+		return nil, false
+	}
+	object, ok := args[0].(map[string]any)
+	return object, ok
+}
+
+func describeAll(args []any) string {
+	if len(args) != 1 {
+		return fmt.Sprintf("%d values", len(args))
+	}
+	return describe(args[0])
 }
 
 // toExpr gives a value the numbers that expr computes with. An integer that

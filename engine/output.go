@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/conf"
 
 	"obelus/store"
 )
@@ -22,11 +21,14 @@ type Output struct {
 // ParseOutput compiles an output path: references joined by || (alternatives),
 // && (fan-out) and parentheses.
 func ParseOutput(text string) (*Output, error) {
+	if path, err := store.ParsePath(text); err == nil { // by far the most common
+		return &Output{text, [][]store.Path{{path}}}, nil
+	}
 	s, err := readSource(text)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := s.parse(conf.CreateNew())
+	tree, err := s.parse(nil)
 	if err != nil {
 		return nil, err
 	}

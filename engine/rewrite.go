@@ -24,13 +24,15 @@ type rewriter struct {
 // large. Left out are those that multiply (repeat, flatten), that depend on
 // the clock (now) and reduce, whose sums of strings nothing bounds.
 var plainBuiltins = []string{
-	"abs", "ceil", "first", "float", "floor", "hasPrefix", "hasSuffix", "indexOf", "int", "keys", "last", "lastIndexOf",
+	"abs", "ceil", "first", "float", "floor", "hasPrefix", "hasSuffix", "indexOf", "int", "last", "lastIndexOf",
 	"len", "lower", "max", "mean", "median", "min", "reverse", "round", "sort", "split", "string", "take", "trim",
-	"trimPrefix", "trimSuffix", "type", "upper", "values",
+	"trimPrefix", "trimSuffix", "type", "upper",
 }
 
-// boundedBuiltins are replaced by functions of ours that count what they make.
-var boundedBuiltins = []string{"concat", "join", "replace"}
+// ownBuiltins are replaced by functions of ours: they count what they make, or
+// give what is in an object in the order of its keys, where expr's order is
+// another at every evaluation.
+var ownBuiltins = []string{"concat", "join", "keys", "replace", "values"}
 
 // predicateBuiltins take a condition, mappingBuiltins a value for each element.
 var (
@@ -40,7 +42,7 @@ var (
 
 // Functions lists the functions that an expression may call, sorted.
 func Functions() []string {
-	return slices.Sorted(slices.Values(slices.Concat(plainBuiltins, boundedBuiltins, predicateBuiltins, mappingBuiltins)))
+	return slices.Sorted(slices.Values(slices.Concat(plainBuiltins, ownBuiltins, predicateBuiltins, mappingBuiltins)))
 }
 
 var unaryOperators = []string{"!", "not", "+", "-"}
@@ -189,9 +191,9 @@ func (w *rewriter) builtin(n *ast.BuiltinNode) ast.Node {
 	case slices.Contains(plainBuiltins, n.Name):
 		w.all(n.Arguments)
 		return n
-	case slices.Contains(boundedBuiltins, n.Name):
+	case slices.Contains(ownBuiltins, n.Name):
 		w.all(n.Arguments)
-		return w.call(n, n.Name+boundedSuffix, n.Arguments...)
+		return w.call(n, n.Name+ownSuffix, n.Arguments...)
 	case slices.Contains(predicateBuiltins, n.Name):
 		return w.closure(n, testName)
 	case slices.Contains(mappingBuiltins, n.Name):

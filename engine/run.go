@@ -89,7 +89,40 @@ func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
 	return nil, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", s.Context, maxConflicts)
 }
 
-// begin stages all that a run appends, and compiles its plan against it.
+// Check compiles a plan as Run would, on what the context holds now (or on an
+// empty one, without a context), and runs and writes nothing.
+func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
+	_, plan, err := r.prepare(ctx, s)
+	return plan, err
+}
+
+// prepare stages a request's messages and its input, and compiles its plan on
+// top of them.
+func (r *Runner) prepare(ctx context.Context, s Start) (*store.View, *Plan, error) {
+	view, err := store.OpenView(ctx, r.Log, s.Context)
+	if err != nil {
+		return nil, nil, err
+	}
+	messages := slices.Clone(s.Request.Context)
+	if s.HasInput {
+		messages = append(messages, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})
+	}
+	if err := admit(ctx, view, messages); err != nil {
+		var refused *MessageError
+		if errors.As(err, &refused) {
+			refused.Input = s.HasInput && refused.Number == len(messages)
+		}
+		return nil, nil, err
+	}
+	registry, err := contextTools(ctx, r.Log, s.Context, r.Registry)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := Compile(s.Request, registry, exists(ctx, view.Resolver()))
+	return view, plan, err
+}
+
+// begin stages all that a run appends, its plan last.
 func (r *Runner) begin(ctx context.Context, s Start) (*tick, error) {
 	last, err := LastRun(ctx, r.Log, s.Context)
 	if err != nil {
@@ -98,22 +131,7 @@ func (r *Runner) begin(ctx context.Context, s Start) (*tick, error) {
 	if !last.Status.Finished() {
 		return nil, &UnfinishedError{s.Context, last.Status}
 	}
-	view, err := store.OpenView(ctx, r.Log, s.Context)
-	if err != nil {
-		return nil, err
-	}
-	messages := slices.Clone(s.Request.Context)
-	if s.HasInput {
-		messages = append(messages, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})
-	}
-	if err := admit(ctx, view, messages); err != nil {
-		return nil, err
-	}
-	registry, err := contextTools(ctx, r.Log, s.Context, r.Registry)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := Compile(s.Request, registry, r.exists(ctx, view.Resolver()))
+	view, plan, err := r.prepare(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +175,7 @@ func contextTools(ctx context.Context, log store.Log, name string, registry *Reg
 	return registry.With(tools), nil
 }
 
-func (r *Runner) exists(ctx context.Context, resolver store.Resolver) Exists {
+func exists(ctx context.Context, resolver store.Resolver) Exists {
 	return func(path store.Path, instance string) (bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, instance)
 		return resolved.Exists, err
@@ -220,11 +238,11 @@ func (r *Runner) reopen(ctx context.Context, name string, last Run) (*tick, erro
 		}
 	}
 	atStart := store.Resolver{Log: r.Log, Context: name, At: last.plan.Start}
-	exists := r.exists(ctx, atStart)
+	there := exists(ctx, atStart)
 	if last.plan.Start == 0 {
-		exists = NothingExists
+		there = NothingExists
 	}
-	plan, err := Compile(request, registry, exists)
+	plan, err := Compile(request, registry, there)
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +297,9 @@ func (t *tick) decidable(name string) (int, error) {
 // again.
 func (t *tick) revive(i int) {
 	c := &t.calls[i]
+	attempts := c.record.Attempts
 	c.record = t.fresh(i)
+	c.record.Attempts = attempts
 	t.note(i)
 	for _, e := range t.plan.graph.outOf[i] {
 		if e.kind == dataEdge && t.calls[e.to].record.Status == Skipped {

@@ -9,6 +9,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"obelus/store"
 )
 
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
@@ -117,6 +119,8 @@ func describeKind(e *jsonschema.ValidationError) string {
 		return "it is not allowed here"
 	case *kind.Required:
 		return "it lacks " + quoteAll(k.Missing)
+	case *kind.Const:
+		return "value must be " + string(store.EncodeJSON(k.Want))
 	case *kind.AdditionalProperties:
 		return "unknown " + quoteAll(k.Properties)
 	}

@@ -312,7 +312,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 		for _, path := range lacking.Paths {
 			names = append(names, path.String())
 		}
-		return nil, faultf(CodeUnresolved, "output: %s is missing", strings.Join(names, ", ")), nil
+		return nil, faultf(CodeUnresolved, "the output is missing: nothing wrote %s", strings.Join(names, " or ")), nil
 	}
 	if t.plan.schema != nil {
 		if err := t.plan.schema.Validate(v, "output"); err != nil {

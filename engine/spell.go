@@ -17,7 +17,7 @@ func didYouMean(name string, candidates []string) string {
 
 // nearest finds the candidate that a typing error could have made the name of.
 func nearest(name string, candidates []string) string {
-	best, bestDistance := "", max(1, len(name)/3)+1
+	best, bestDistance := "", max(1, (len(name)+1)/3)+1
 	for _, candidate := range candidates {
 		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance {
 			best, bestDistance = candidate, d

@@ -402,4 +402,3 @@ func (t *tick) records() []Record {
 	}
 	return all
 }
-

@@ -165,3 +165,7 @@ func (t *Tool) Output() any {
 	_, metas := splitMeta(object)
 	return metas["_output"]
 }
+
+// Const is the one value that the tool has for a property of its calls, nil if
+// it leaves the property to them.
+func (t *Tool) Const(property string) any { return t.consts[property] }

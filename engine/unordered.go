@@ -19,7 +19,7 @@ func (g *graph) unordered() []unorderedPair {
 	var pairs []unorderedPair
 	var order []int
 	var reach []bits
-	choices := g.choices()
+	var choices []map[int]uint64
 	for _, instance := range sortedKeys(g.writers) {
 		index := g.writers[instance]
 		for _, text := range index.sorted {
@@ -29,7 +29,7 @@ func (g *graph) unordered() []unorderedPair {
 				continue
 			}
 			if reach == nil {
-				order = g.order()
+				order, choices = g.order(), g.choices()
 				reach = g.closure(order)
 			}
 			if pair, ok := firstUnordered(group, order, reach, choices); ok {

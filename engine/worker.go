@@ -106,7 +106,7 @@ func (t *tick) interrupted(ctx context.Context, stop context.CancelFunc, results
 	t.save()
 	for _, res := range results {
 		if errors.Is(res.err, context.Canceled) {
-			t.cutOff(res.index)
+			t.cutOff(res.index, res.attempts)
 			continue
 		}
 		if err := t.settle(ctx, res); err != nil {
@@ -123,8 +123,9 @@ func (t *tick) interrupted(ctx context.Context, stop context.CancelFunc, results
 }
 
 // cutOff records that a call was stopped.
-func (t *tick) cutOff(i int) {
+func (t *tick) cutOff(i, attempts int) {
 	c := t.change(i)
+	c.record.Attempts += attempts
 	t.free(t.plan.Calls[i].activity, c.record.Unstored)
 	if c.record.Unstored {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
@@ -151,7 +152,7 @@ func (t *tick) drain(ctx context.Context, stop context.CancelFunc) error {
 	}
 	for i := range t.calls {
 		if r := &t.calls[i].record; t.detached > 0 && r.Unstored && r.Status == Running {
-			t.cutOff(i)
+			t.cutOff(i, 1)
 		}
 	}
 	return t.commitNotes(kept)
@@ -166,7 +167,7 @@ func (t *tick) collect(ctx, kept context.Context, limit time.Duration) error {
 		select {
 		case res := <-t.results:
 			if errors.Is(res.err, context.Canceled) {
-				t.cutOff(res.index)
+				t.cutOff(res.index, res.attempts)
 			} else if err := t.settle(kept, res); err != nil {
 				return err
 			}

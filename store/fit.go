@@ -16,9 +16,9 @@ type FitError struct {
 }
 
 func (e *FitError) Error() string {
-	what := article(e.New)
-	if e.New == "" {
-		what = "a value"
+	what := "a value"
+	if e.New != "" {
+		what = article(e.New)
 	}
 	if !e.Blocked.IsZero() {
 		return fmt.Sprintf("can't %s %s at %s: %s is an array, and below an array only an index from 0 to its length fits", e.Method, what, e.Path, e.Blocked)

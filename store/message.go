@@ -336,6 +336,9 @@ func (p *parser) envelope(m *Message) {
 	if _, ok := p.given["_instance"]; ok && m.Instance == "" {
 		p.fail(`"_instance" is empty: leave it out for a global message`)
 	}
+	if _, written := p.given["_call"]; (written || m.Instance != "") && m.Type != TypeData {
+		p.fail("only data has an instance or a call that wrote it")
+	}
 	p.producer(m)
 	p.take("type")
 	if !p.unnamed {
@@ -350,9 +353,6 @@ func (p *parser) envelope(m *Message) {
 	if sort.Strings(unknown); len(unknown) > 0 {
 		p.fail("unknown field %s", strings.Join(unknown, ", "))
 	}
-	if (m.Instance != "" || m.Producer != nil) && m.Type != TypeData {
-		p.fail("only data has an instance or a call that wrote it")
-	}
 }
 
 // logged takes what the log adds to a message when it prints it. Of that only
@@ -363,10 +363,10 @@ func (p *parser) logged(m *Message) {
 	p.take("call")
 	if date := p.text("date"); date != "" {
 		t, err := time.Parse(time.RFC3339, date)
-		if err != nil {
+		m.Date = t.UTC()
+		if year := m.Date.Year(); err != nil || year < 0 || year > 9999 {
 			p.fail(`"date" is not an RFC 3339 time: %q`, date)
 		}
-		m.Date = t.UTC()
 	}
 }
 

@@ -113,3 +113,29 @@ FROM (
       substr(w.path, length(m.kind) + 2),
       '\\', char(1)), '\"', char(2)), '["', '."'), '"]', '"'), char(2), '\"'), char(1), '\\') AS place
   FROM writes AS w CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq);
+
+-- Every call to which something has happened, as it stands: what the last of
+-- its events says. A call that has not begun has none yet.
+--   SELECT call, tool, status, duration_ms, script, script_sha256 FROM calls WHERE context = 'order-7';
+-- reads and writes are JSON: {"†state.a": 5} with the newest seq that each
+-- value came from, and ["†state.b"].
+CREATE VIEW calls (context, call, tick, position, tool, status, instance, attempts, started, duration_ms, changed, script,
+  script_sha256, reads, writes, error, reason, waiting_on) AS
+SELECT context, call, data ->> '$.tick', data ->> '$.position', data ->> '$.tool', data ->> '$.status', data ->> '$.instance',
+  data ->> '$.attempts', data ->> '$.started', data ->> '$.duration_ms', date, data ->> '$.script', data ->> '$.script_sha256',
+  data -> '$.reads', data -> '$.writes', data -> '$.error', data ->> '$.reason', data -> '$.waiting_on'
+FROM (SELECT context, call, date, data, max(n) FROM journal WHERE call IS NOT NULL GROUP BY context, call);
+
+-- What failed, and why.
+CREATE VIEW failures (context, call, tool, date, message, error, script) AS
+SELECT context, call, tool, changed, error ->> '$.message', error, script FROM calls WHERE status = 'failed';
+
+-- Every plan that was run, and how it ended: done, failed, waiting or
+-- cancelled; without an end it runs, or its process died.
+CREATE VIEW runs (context, tick, plan, started, ended, status, output, error) AS
+SELECT context, tick, plan, started, ended, COALESCE(data ->> '$.status', 'running'), data -> '$.output', data ->> '$.error'
+FROM (
+  SELECT p.context, p.data ->> '$.tick' AS tick, p.data ->> '$.plan' AS plan, p.date AS started, r.date AS ended, r.data
+  FROM journal AS p LEFT JOIN journal AS r ON r.n = (
+    SELECT max(e.n) FROM journal AS e WHERE e.context = p.context AND e.event = 'run' AND e.data ->> '$.tick' = p.data ->> '$.tick')
+  WHERE p.event = 'plan');

@@ -1,0 +1,102 @@
+package engine_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// FuzzExpr holds that an expression is refused with its place or gives JSON,
+// and gives it again.
+func FuzzExpr(f *testing.F) {
+	for _, text := range []string{
+		`†state.user.name`, `†state.user["first-name"] || "x"`, `†((†state.nope || †input.name) && †state.total)`,
+		`†input.amount * 1.2 + 3 ** 2`, `†state.total > 100 ? †state.rate : †state.nope`, `†(filter(†state.items, .price > 10))`,
+		`†(map(†state.list, # * #index))`, `†state.list[†state.i]`, `†state.list[1:]`, `†(groupBy(†state.items, .n))`, `†({"n": †input.name}.n)`,
+		`†(sum(†state.list) / 0)`, `†(1 % 0)`, `†state.user?.nope?.x ?? 1`, `†(join(†state.words, "-"))`, `†(replace("a-b", "-", "+"))`,
+		`†(concat(†state.list, [9, -1.5e300]))`, `†(9223372036854775807 + 1)`, `†input.name matches "("`, `†(split(†input.name, ""))`,
+		`†(sort(†state.items))`, `†(find(†state.items, .n == †state.nope))`, `†(take(†state.list, -1))`, `†(†state.big + 1)`, `†(int("x"))`,
+		`†(keys(†state.user))`, `†("a" in †state.user)`, `†state.a /* † */ + 1`, "†(`†`)", `†(not †state.flag)`, `†a ||| †b`, `†`, `†(`, `††`, "†a\n+", `†(string(†state))`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		expr, err := engine.ParseExpr(text)
+		var bad *engine.ExprError
+		if err != nil {
+			if !errors.As(err, &bad) {
+				t.Fatalf("%q: an error without a place: %v", text, err)
+			}
+			if bad.Column < 0 || bad.Column > utf8.RuneCountInString(text)+1 {
+				t.Fatalf("%q: column %d", text, bad.Column)
+			}
+			return
+		}
+		look := lookup(t)
+		v, missing, err := expr.Eval(look)
+		switch {
+		case err != nil:
+			if !errors.As(err, &bad) {
+				t.Fatalf("%q: an error without a place: %v", text, err)
+			}
+			return
+		case missing != nil:
+			for _, path := range missing.Paths {
+				if !slices.Contains(expr.Reads(), path) {
+					t.Fatalf("%q lacks %s, which it does not read", text, path)
+				}
+			}
+			return
+		}
+		encoded := store.EncodeJSON(v)
+		if _, err := store.DecodeJSON(encoded); err != nil && !strings.Contains(err.Error(), "nested deeper") {
+			t.Fatalf("%q gives %s: %v", text, encoded, err)
+		}
+		again, _, err := expr.Eval(look)
+		if err != nil || string(store.EncodeJSON(again)) != string(encoded) {
+			t.Fatalf("%q gives %s, and then %v, %v", text, encoded, again, err)
+		}
+	})
+}
+
+// FuzzOutput holds that an output path is its alternatives: written out, they
+// parse to themselves.
+func FuzzOutput(f *testing.F) {
+	for _, text := range []string{
+		`†a.x`, `†a.x || †a.y`, `†a.x && †b.x`, `(†a.x || †a.y) && †a.log`, `†((†a.x || †a.y) && †a["l og"])`, `†a.x || †a.y && †a[0]`,
+		`†a.x or †b`, `†a + 1`, `††a`, `(†a||†b)&&(†a||†b)&&(†a||†b)&&(†a||†b)&&(†a||†b)&&(†a||†b)&&(†a||†b)`, `†a /* c */ || †b`, `†a.b[†c]`, ``, `†`, `a`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		output, err := engine.ParseOutput(text)
+		if err != nil {
+			var bad *engine.ExprError
+			if !errors.As(err, &bad) {
+				t.Fatalf("%q: an error without a place: %v", text, err)
+			}
+			return
+		}
+		alternatives := make([]string, len(output.Alternatives))
+		for i, paths := range output.Alternatives {
+			texts := make([]string, len(paths))
+			for n, path := range paths {
+				texts[n] = path.String()
+			}
+			alternatives[i] = strings.Join(texts, " && ")
+		}
+		written := strings.Join(alternatives, " || ")
+		if len(written) > engine.MaxExpression {
+			return
+		}
+		again, err := engine.ParseOutput(written)
+		if err != nil || !slices.EqualFunc(again.Alternatives, output.Alternatives, slices.Equal[[]store.Path]) {
+			t.Fatalf("%q is %q, which is %v, %v", text, written, again, err)
+		}
+	})
+}
