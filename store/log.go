@@ -128,9 +128,16 @@ type Filter struct {
 type JournalFilter struct {
 	Context string // empty for all contexts
 	After   int64  // only entries after this position
-	Event   string
+	Event   string // of the entries that are about no call, unless Call names one
 	Call    string
 	Newest  bool // newest first
+}
+
+func (f JournalFilter) picks(e Entry) bool {
+	if f.Event != "" && (e.Event != f.Event || f.Call == "" && e.Call != "") {
+		return false
+	}
+	return f.Call == "" || e.Call == f.Call
 }
 
 // ContextInfo describes one context.

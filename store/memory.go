@@ -305,7 +305,7 @@ func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, 
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			if e.N > f.After && (f.Event == "" || e.Event == f.Event) && (f.Call == "" || e.Call == f.Call) && !yield(e, nil) {
+			if e.N > f.After && f.picks(e) && !yield(e, nil) {
 				return
 			}
 		}

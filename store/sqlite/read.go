@@ -222,8 +222,11 @@ func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[stor
 	if f.Event != "" {
 		w.add("event = ?", f.Event)
 	}
-	if f.Call != "" {
+	switch {
+	case f.Call != "":
 		w.add("call = ?", f.Call)
+	case f.Event != "":
+		w.add("call IS NULL")
 	}
 	sql := "SELECT n, context, seq, date, call, event, data FROM journal" + w.String() + " ORDER BY n" + direction(f.Newest)
 	return sequence(l, ctx, func(c *conn, yield func(store.Entry) bool) error {

@@ -53,8 +53,9 @@ CREATE TABLE journal (
 );
 
 -- Each entry of an index ends with n, so that both give events in their order.
+-- What is about a run and no call is rare, and looked for often.
 CREATE INDEX journal_context ON journal (context);
-CREATE INDEX journal_event ON journal (context, event);
+CREATE INDEX journal_event ON journal (context, event) WHERE call IS NULL;
 
 CREATE TRIGGER messages_insert BEFORE INSERT ON messages
 WHEN NEW.seq IS NOT (SELECT COALESCE(MAX(seq), 0) + 1 FROM messages WHERE context = NEW.context)
@@ -137,5 +138,5 @@ SELECT context, tick, plan, started, ended, COALESCE(data ->> '$.status', 'runni
 FROM (
   SELECT p.context, p.data ->> '$.tick' AS tick, p.data ->> '$.plan' AS plan, p.date AS started, r.date AS ended, r.data
   FROM journal AS p LEFT JOIN journal AS r ON r.n = (
-    SELECT max(e.n) FROM journal AS e WHERE e.context = p.context AND e.event = 'run' AND e.data ->> '$.tick' = p.data ->> '$.tick')
-  WHERE p.event = 'plan');
+    SELECT max(e.n) FROM journal AS e WHERE e.context = p.context AND e.event = 'run' AND e.call IS NULL AND e.data ->> '$.tick' = p.data ->> '$.tick')
+  WHERE p.event = 'plan' AND p.call IS NULL);
