@@ -79,7 +79,7 @@ const (
 	insertJournal = `INSERT INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
 )
 
-// writer owns the one connection that writes.
+// writer is the one connection that writes. It belongs to who has the turn.
 type writer struct {
 	*conn
 	timeout time.Duration
@@ -101,25 +101,20 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits}, nil
 }
 
-// run commits what is queued, until the queue is closed and empty.
+// run commits what is queued, as one group.
 func (w *writer) run(queue <-chan *request) {
-	group := make([]*request, 0, groupLength)
-	for r := range queue {
-		group = r.take(group[:0])
-		for more := true; more && len(group) < groupLength; {
-			select {
-			case r, more = <-queue:
-				if more {
-					group = r.take(group)
-				}
-			default:
-				more = false
-			}
+	var group []*request
+	for len(group) < groupLength {
+		select {
+		case r := <-queue:
+			group = r.take(group)
+			continue
+		default:
 		}
-		if len(group) > 0 {
-			w.settle(group)
-		}
-		clear(group)
+		break
+	}
+	if len(group) > 0 {
+		w.settle(group)
 	}
 }
 

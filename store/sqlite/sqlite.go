@@ -73,8 +73,8 @@ type Log struct {
 	mu     sync.RWMutex // held for reading while an append is queued
 	closed bool
 	queue  chan *request
-	done   chan struct{} // closed when the writer has ended
-	writer *writer       // nil if the log is read-only
+	turn   chan struct{} // holds one token while somebody writes
+	writer *writer       // nil if the log is read-only; for who has the turn
 
 	commits atomic.Int64 // how many transactions there have been, for tests
 }
@@ -121,11 +121,7 @@ func (l *Log) start(absolute string) error {
 		return errors.Join(err, l.stopWriter())
 	}
 	if l.writer != nil {
-		l.queue, l.done = make(chan *request, queueLength), make(chan struct{})
-		go func() {
-			defer close(l.done)
-			l.writer.run(l.queue)
-		}()
+		l.queue, l.turn = make(chan *request, queueLength), make(chan struct{}, 1)
 	}
 	return nil
 }
@@ -139,13 +135,13 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
-	if l.queue != nil {
-		close(l.queue)
-	}
 	l.mu.Unlock()
 
-	if l.done != nil {
-		<-l.done
+	if l.writer != nil {
+		l.turn <- struct{}{} // for good
+		for len(l.queue) > 0 {
+			l.writer.run(l.queue)
+		}
 	}
 	l.readers.close()
 	// Last, for the last connection to go takes the write-ahead log with it.
@@ -172,18 +168,34 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 	if err := l.enqueue(ctx, r); err != nil {
 		return store.Appended{}, err
 	}
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-		if r.state.CompareAndSwap(waiting, cancelled) {
-			return store.Appended{}, ctx.Err()
-		}
-		<-r.done
+	if err := l.await(ctx, r); err != nil {
+		return store.Appended{}, err
 	}
 	if r.err != nil {
 		return store.Appended{}, explain(l.path, r.err)
 	}
 	return r.result, nil
+}
+
+// await waits until an append is written. Whoever waits while nobody writes
+// writes all that is queued, so that a lone append changes no goroutine, and
+// those that come meanwhile form the next group.
+func (l *Log) await(ctx context.Context, r *request) error {
+	for {
+		select {
+		case <-r.done:
+			return nil
+		case l.turn <- struct{}{}:
+			l.writer.run(l.queue)
+			<-l.turn
+		case <-ctx.Done():
+			if r.state.CompareAndSwap(waiting, cancelled) {
+				return ctx.Err()
+			}
+			<-r.done
+			return nil
+		}
+	}
 }
 
 func (l *Log) enqueue(ctx context.Context, r *request) error {

@@ -334,8 +334,8 @@ func TestGroupCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range requests {
-		if <-r.done; r.err != nil {
-			t.Error(r.err)
+		if err := l.await(t.Context(), r); err != nil || r.err != nil {
+			t.Error(err, r.err)
 		}
 	}
 	if n := l.commits.Load() - before; n > appends/4 {
