@@ -26,6 +26,7 @@ type Call struct {
 
 	tool     *Tool
 	activity *Registered // nil for a latent call
+	names    []string    // of what is issued, sorted
 	params   map[string]*template
 	reads    []store.Path // what its parameters refer to
 	scopes   []store.Path // what its context holds
@@ -65,6 +66,7 @@ func parseCall(src Source, position int, registry *Registry) (*Call, error) {
 		return c, faultf(CodeUnknownTool, "unknown tool %q%s", name, didYouMean(name, registry.Names()))
 	}
 	c.Issued = c.tool.fill(given)
+	c.names = sortedKeys(c.Issued)
 	for _, step := range []func(*Registry) error{c.parseMeta, c.parseScopes, c.parseActivity, c.parseParams} {
 		if err := step(registry); err != nil {
 			return c, err
@@ -201,7 +203,7 @@ func (c *Call) parseActivity(registry *Registry) error {
 // parseParams compiles the parameters and checks those that hold no reference.
 func (c *Call) parseParams(*Registry) error {
 	c.params = map[string]*template{}
-	for _, name := range sortedKeys(c.Issued) {
+	for _, name := range c.names {
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
@@ -229,8 +231,11 @@ func (c *Call) checkFixed() error {
 		return nil
 	}
 	fixed := map[string]any{}
-	for _, name := range sortedKeys(c.params) {
-		t := c.params[name]
+	for _, name := range c.names {
+		t, ok := c.params[name]
+		if !ok {
+			continue
+		}
 		schema, allowed := c.tool.params.property(name)
 		if !allowed {
 			properties, _ := c.tool.Schema.(map[string]any)["properties"].(map[string]any)
@@ -262,7 +267,7 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 	resolved := make(map[string]any, len(c.Issued))
 	params := make(map[string]any, len(c.params))
 	var lacking *Missing
-	for _, name := range sortedKeys(c.Issued) {
+	for _, name := range c.names {
 		t, ok := c.params[name]
 		if !ok {
 			resolved[name] = c.Issued[name]

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/builtin"
-	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
 
 	"obelus/store"
@@ -34,6 +33,10 @@ func (m *Missing) Error() string { return "a reference is missing" }
 func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
 	ev := &evaluation{expr: e, lookup: lookup, budget: maxProduced}
 	v, m, err := e.root.eval(ev)
+	var unread *lookupError
+	if errors.As(err, &unread) {
+		return nil, nil, unread.err
+	}
 	if err != nil || m != nil {
 		return nil, m, err
 	}
@@ -65,7 +68,7 @@ type foreign struct{ value any }
 func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
 	v, exists, open, err := ev.lookup(u.path)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, &lookupError{err}
 	}
 	if !exists {
 		return nil, &Missing{[]store.Path{u.path}, open}, nil
@@ -126,32 +129,26 @@ func (u *programUnit) eval(ev *evaluation) (any, *Missing, error) {
 	}
 	var m *Missing
 	var own *ExprError
-	var at *file.Error
+	var unread *lookupError
 	switch {
 	case errors.As(err, &m):
 		return nil, m, nil
 	case errors.As(err, &own):
 		return nil, nil, own
-	case errors.As(err, &at) && at.Prev != nil && !isOwn(at.Prev):
-		return nil, nil, at.Prev
+	case errors.As(err, &unread):
+		return nil, nil, unread
 	}
 	return nil, nil, ev.expr.source.wrap(err)
 }
 
-// evalError is a thing that an expression did wrong, as opposed to a lookup
-// that failed.
-type evalError string
+// lookupError is a lookup that failed, as opposed to a thing that the
+// expression did wrong.
+type lookupError struct{ err error }
 
-func (e evalError) Error() string { return string(e) }
-
-func isOwn(err error) bool {
-	var e evalError
-	var fault interface{ RuntimeError() }
-	return errors.As(err, &e) || errors.As(err, &fault)
-}
+func (e *lookupError) Error() string { return e.err.Error() }
 
 func fail(format string, args ...any) (any, error) {
-	return nil, evalError(fmt.Sprintf(format, args...))
+	return nil, fmt.Errorf(format, args...)
 }
 
 // describe names a value's type as JSON does, for errors.
@@ -268,7 +265,7 @@ func (ev *evaluation) each(args []any) (any, error) {
 
 func (ev *evaluation) spend(n int) error {
 	if ev.budget -= n; ev.budget < 0 {
-		return evalError("the expression makes too much: its result is past the budget")
+		return errors.New("the expression makes too much: its result is past the budget")
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func (c *planCompiler) warnings(p *Plan, exists Exists) ([]Problem, error) {
 			all = append(all, c.problem(call, SeverityWarning, err))
 		}
 	}
-	for _, pair := range p.graph.unordered() {
+	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
 		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.Position, other.Tool, pair.path)
 		all = append(all, c.problem(call, SeverityWarning, err))

@@ -68,6 +68,7 @@ type planEvent struct {
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Schema any             `json:"schema,omitempty"`
+	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
 }
 
 // runEvent is how a run ended, or where it stands.

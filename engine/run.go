@@ -140,6 +140,9 @@ func (r *Runner) begin(ctx context.Context, s Start) (*tick, error) {
 	event := planEvent{
 		Tick: last.Tick + 1, Plan: s.Request.Name, Seq: view.Seq(), Start: start, Calls: len(plan.Calls), Schema: s.Request.Schema,
 	}
+	if s.Request.Tools != nil {
+		event.Tools = encode(s.Request.Tools)
+	}
 	if s.Request.HasOutput {
 		event.Output = encode(s.Request.Output)
 	}
@@ -231,6 +234,13 @@ func (r *Runner) reopen(ctx context.Context, name string, last Run) (*tick, erro
 	for _, call := range calls {
 		request.Calls = append(request.Calls, Source{Call: call})
 	}
+	if last.plan.Tools != nil {
+		tools, err := store.DecodeJSON(last.plan.Tools)
+		if err != nil {
+			return nil, err
+		}
+		request.Tools, _ = tools.(map[string]any)
+	}
 	if last.plan.Output != nil {
 		request.HasOutput = true
 		if request.Output, err = store.DecodeJSON(last.plan.Output); err != nil {
@@ -256,6 +266,9 @@ func (r *Runner) reopen(ctx context.Context, name string, last Run) (*tick, erro
 		if record.Tick == last.Tick {
 			t.restore(record)
 		}
+	}
+	for i := range t.calls {
+		t.calls[i].reported = last.Status.Finished() && t.calls[i].record.Status == Failed
 	}
 	return t, nil
 }
@@ -298,7 +311,7 @@ func (t *tick) decidable(name string) (int, error) {
 func (t *tick) revive(i int) {
 	c := &t.calls[i]
 	attempts := c.record.Attempts
-	c.record = t.fresh(i)
+	c.record, c.reported = t.fresh(i), false
 	c.record.Attempts = attempts
 	t.note(i)
 	for _, e := range t.plan.graph.outOf[i] {

@@ -271,7 +271,7 @@ func (t *tick) conclude(ctx context.Context) (runEvent, error) {
 		}
 	}
 	for i := range t.calls {
-		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored {
+		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
 			t.view.Stage(t.errorMessage(map[string]any{"call": r.Call, "tool": r.Tool, "error": r.Error}))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"obelus/store"
@@ -37,6 +38,7 @@ type tick struct {
 	running  int              // workers that the tick waits for
 	detached int              // workers of fire-and-forget calls
 	results  chan result
+	workers  sync.WaitGroup
 
 	entries []store.Entry // of the step
 	starts  []start       // of the step
@@ -45,12 +47,13 @@ type tick struct {
 
 // callState is what changes of a call.
 type callState struct {
-	record  Record
-	waits   int  // edges into it that still hold it
-	started bool // whoever waits for it to read has been released
-	settled bool // whoever waits for it to settle has been released
-	wrote   []store.Path
-	began   time.Time
+	record   Record
+	waits    int  // edges into it that still hold it
+	started  bool // whoever waits for it to read has been released
+	settled  bool // whoever waits for it to settle has been released
+	reported bool // its failure became an error message when the run ended before
+	wrote    []store.Path
+	began    time.Time
 }
 
 // start is a call that is about to run.
@@ -125,7 +128,7 @@ func (t *tick) restore(record Record) {
 		c.record = record
 		c.record.Status, c.record.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
 		t.note(i)
-	case record.Status == Running && t.plan.Calls[i].activity != nil && t.plan.Calls[i].activity.NotIdempotent:
+	case (record.Status == Running || record.Status == Cancelled) && t.plan.Calls[i].activity != nil && t.plan.Calls[i].activity.NotIdempotent:
 		c.record = record
 		c.record.Status = InDoubt
 		t.note(i)

@@ -15,30 +15,91 @@ type unorderedPair struct {
 // unordered finds calls whose writes overlap and that nothing puts in order,
 // unless all of them push, or only one of the two can come to run. Of each
 // group that writes to one path it names the first such pair of neighbours.
-func (g *graph) unordered() []unorderedPair {
+func (g *graph) unordered(exists Exists) []unorderedPair {
 	var pairs []unorderedPair
-	var order []int
-	var reach []bits
-	var choices []map[int]uint64
+	var o *orderings
 	for _, instance := range sortedKeys(g.writers) {
 		index := g.writers[instance]
 		for _, text := range index.sorted {
 			path := store.MustParsePath(text)
 			group := index.above(path)
-			if len(group) < 2 || !slices.ContainsFunc(group, func(i int) bool { return g.calls[i].Method != store.Push }) {
+			if len(group) < 2 || g.pushTogether(group, path) {
 				continue
 			}
-			if reach == nil {
-				order, choices = g.order(), g.choices()
-				reach = g.closure(order)
+			if o == nil {
+				o = g.orderings(exists)
 			}
-			if pair, ok := firstUnordered(group, order, reach, choices); ok {
+			if pair, ok := o.firstUnordered(group); ok {
 				pair.path = path
 				pairs = append(pairs, pair)
 			}
 		}
 	}
+	for i := range g.calls {
+		path, among := g.fitsBeside(i)
+		if len(among) > 0 && o == nil {
+			o = g.orderings(exists)
+		}
+		for _, k := range among {
+			if o.unordered(i, k) {
+				pairs = append(pairs, unorderedPair{min(i, k), max(i, k), path})
+				break
+			}
+		}
+	}
 	return pairs
+}
+
+// pushTogether tells whether all that some calls do where a path is overlapped
+// is to push to it.
+func (g *graph) pushTogether(group []int, path store.Path) bool {
+	return !slices.ContainsFunc(group, func(i int) bool {
+		return g.calls[i].Method != store.Push || slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool {
+			return w != path && w.Overlaps(path)
+		})
+	})
+}
+
+// fitsBeside lists the global calls that decide whether the write of an
+// instance's call fits: its value there wins over theirs whatever the order,
+// but it is checked against what it reads. path is where it writes.
+func (g *graph) fitsBeside(i int) (path store.Path, among []int) {
+	call := g.calls[i]
+	if call.Instance == "" || g.writers[""] == nil {
+		return path, nil
+	}
+	for _, path := range call.Output.Writes() {
+		for _, k := range g.writers[""].overlapping(path) {
+			decides := !g.pushTogether([]int{i, k}, path)
+			if m := call.method(); m == store.Set || m == store.Merge {
+				decides = slices.ContainsFunc(g.calls[k].Output.Writes(), func(w store.Path) bool { return w != path && w.Contains(path) })
+			}
+			if decides {
+				among = append(among, k)
+			}
+		}
+		if len(among) > 0 {
+			return path, among
+		}
+	}
+	return path, nil
+}
+
+// orderings is what is known of the order in which calls run.
+type orderings struct {
+	order   []int
+	reach   []bits
+	choices []map[int]uint64
+}
+
+func (g *graph) orderings(exists Exists) *orderings {
+	order := g.order()
+	return &orderings{order, g.closure(order), g.choices(exists)}
+}
+
+// unordered tells whether both of two calls may run, in either order.
+func (o *orderings) unordered(a, b int) bool {
+	return !o.reach[a].has(b) && !o.reach[b].has(a) && !exclusive(o.choices[a], o.choices[b])
 }
 
 // above lists the calls that may write to a path or above it. Every overlap is
@@ -52,19 +113,16 @@ func (x *writerIndex) above(path store.Path) []int {
 	return slices.Compact(all)
 }
 
-func firstUnordered(group, order []int, reach []bits, choices []map[int]uint64) (unorderedPair, bool) {
+func (o *orderings) firstUnordered(group []int) (unorderedPair, bool) {
 	place := make(map[int]int, len(group))
-	for at, i := range order {
+	for at, i := range o.order {
 		place[i] = at
 	}
 	slices.SortFunc(group, func(a, b int) int { return place[a] - place[b] })
 	for n := 1; n < len(group); n++ {
 		for m := n - 1; m >= 0; m-- {
 			a, b := group[m], group[n]
-			if reach[b].has(a) {
-				break // and so it follows all that a follows
-			}
-			if !exclusive(choices[a], choices[b]) {
+			if o.unordered(a, b) {
 				return unorderedPair{first: min(a, b), second: max(a, b)}, true
 			}
 		}
@@ -105,14 +163,17 @@ type bits []uint64
 
 func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 
-// closure gives, for each call, the calls that it waits for, directly or not.
+// closure gives, for each call, the calls that have settled before it starts.
+// One that has only to be read first may still write later.
 func (g *graph) closure(order []int) []bits {
 	words := (len(g.calls) + 63) / 64
 	reach := make([]bits, len(g.calls))
 	for _, i := range order {
 		reach[i] = make(bits, words)
 		for _, e := range g.into[i] {
-			reach[i][e.from/64] |= 1 << (e.from % 64)
+			if e.kind != readEdge {
+				reach[i][e.from/64] |= 1 << (e.from % 64)
+			}
 			for w := range words {
 				reach[i][w] |= reach[e.from][w]
 			}
@@ -123,14 +184,14 @@ func (g *graph) closure(order []int) []bits {
 
 // choices gives, for each call, the alternatives of other calls behind which
 // it stands: by call, a mask of those that let it run.
-func (g *graph) choices() []map[int]uint64 {
+func (g *graph) choices(exists Exists) []map[int]uint64 {
 	all := make([]map[int]uint64, len(g.calls))
 	for _, j := range g.order() {
 		choice := map[int]uint64{}
 		for _, name := range sortedKeys(g.calls[j].params) {
 			g.calls[j].params[name].each(func(e *Expr) {
 				for _, path := range e.root.needs() {
-					g.choose(choice, all, j, path)
+					g.choose(choice, all, j, path, exists)
 				}
 			})
 		}
@@ -140,13 +201,23 @@ func (g *graph) choices() []map[int]uint64 {
 }
 
 // choose narrows a call's choice by one reference that it needs, if a single
-// call can satisfy it.
-func (g *graph) choose(choice map[int]uint64, all []map[int]uint64, j int, path store.Path) {
-	before, after := g.split(j, path)
-	if len(before)+len(after) != 1 {
+// call can satisfy it and nothing that is there already does.
+func (g *graph) choose(choice map[int]uint64, all []map[int]uint64, j int, path store.Path, exists Exists) {
+	var writers []int
+	for _, e := range g.into[j] {
+		if e.kind == dataEdge && e.path == path {
+			writers = append(writers, e.from)
+		}
+	}
+	if len(writers) != 1 {
 		return
 	}
-	writer := slices.Concat(before, after)[0]
+	writer := writers[0]
+	if len(g.sources[j][path]) == 0 {
+		if there, err := exists(path, g.calls[j].Instance); there || err != nil {
+			return
+		}
+	}
 	var mask uint64
 	for n, paths := range g.calls[writer].Output.Alternatives {
 		if slices.ContainsFunc(paths, path.Overlaps) {

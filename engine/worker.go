@@ -30,7 +30,7 @@ func (t *tick) launch(working context.Context) {
 	starts := t.starts
 	t.starts = nil
 	for _, s := range starts {
-		go func() { t.results <- attempt(working, t.plan.Calls[s.index].activity, s) }()
+		t.workers.Go(func() { t.results <- attempt(working, t.plan.Calls[s.index].activity, s) })
 	}
 }
 
@@ -55,7 +55,7 @@ func attempt(ctx context.Context, a *Registered, s start) result {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return result{index: s.index, err: ctx.Err(), attempts: res.attempts}
+			return result{index: s.index, err: context.Canceled, attempts: res.attempts}
 		}
 		backoff *= 2
 	}
@@ -76,8 +76,8 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 		}
 	}()
 	res, err := a.Activity.Run(limited, in)
-	if ctx.Err() != nil {
-		return Result{}, ctx.Err()
+	if err != nil && ctx.Err() != nil {
+		return Result{}, context.Canceled
 	}
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil {
 		err = &Failure{map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
@@ -194,14 +194,15 @@ func (t *tick) commitNotes(ctx context.Context) error {
 // abandon waits for workers that were told to stop, so that none outlives the
 // run.
 func (t *tick) abandon() {
+	ended := make(chan struct{})
+	go func() {
+		t.workers.Wait()
+		close(ended)
+	}()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
-	for t.running+t.detached > 0 {
-		select {
-		case res := <-t.results:
-			t.free(t.plan.Calls[res.index].activity, t.calls[res.index].record.Unstored)
-		case <-timer.C:
-			return
-		}
+	select {
+	case <-ended:
+	case <-timer.C:
 	}
 }

@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// chain is n calls each of which reads what the one before writes.
+func chain(n int) string {
+	calls := []string{`{"_tool": "value", "value": 0, "_outputPath": "†state.c0"}`}
+	for i := 1; i < n; i++ {
+		calls = append(calls, fmt.Sprintf(`{"_tool": "value", "value": "†state.c%d", "_outputPath": "†state.c%d"}`, i-1, i))
+	}
+	return "[" + strings.Join(calls, ",") + "]"
+}
+
+// layers is n calls in layers of ten, each of which reads two of the layer
+// before.
+func layers(n int) string {
+	var calls []string
+	for i := range n {
+		value := `"x"`
+		if i >= 10 {
+			value = fmt.Sprintf(`"†state.l%d.c%d && †state.l%d.c%d"`, i/10-1, i%10, i/10-1, (i+1)%10)
+		}
+		if i%10 == 0 && i > 0 {
+			value = fmt.Sprintf(`"†(len(†state.l%d))"`, i/10-1)
+		}
+		calls = append(calls, fmt.Sprintf(`{"_tool": "value", "value": %s, "_outputPath": "†state.l%d.c%d"}`, value, i/10, i%10))
+	}
+	return "[" + strings.Join(calls, ",") + "]"
+}
+
+func BenchmarkCompile(b *testing.B) {
+	registry := newRunner(nil, map[string]activity{"value": value}).Registry
+	for name, text := range map[string]string{"chain-1000": chain(1000), "layers-1000": layers(1000)} {
+		b.Run(name, func(b *testing.B) {
+			request := plan(b, text)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := engine.Compile(request, registry, engine.NothingExists); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRun runs whole plans in memory, from the request to its outcome.
+func BenchmarkRun(b *testing.B) {
+	for _, c := range []struct{ name, text string }{
+		{"one-call", `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`},
+		{"chain-1000", chain(1000)},
+		{"layers-1000", layers(1000)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := start(b, c.text)
+			b.ReportAllocs()
+			for b.Loop() {
+				outcome, err := newRunner(store.NewMemory(), map[string]activity{"value": value}).Run(b.Context(), s)
+				if err != nil || outcome.Status != engine.RunDone {
+					b.Fatal(outcome, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(s.Request.Calls)), "µs/call")
+		})
+	}
+}

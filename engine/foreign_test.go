@@ -1,0 +1,169 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// foreign is a log to which others append right before the run does.
+type foreign struct {
+	store.Log
+	t      *testing.T
+	count  int
+	inject func(n int) string // messages before the run's nth append, from 1; or ""
+}
+
+func (l *foreign) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	l.count++
+	if text := l.inject(l.count); text != "" {
+		if _, err := engine.Append(ctx, l.Log, b.Context, messages(l.t, text)); err != nil {
+			l.t.Error(err)
+		}
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// TestForeignAppendsAreReadBeforeACallStarts changes what a call reads between
+// the moment that it is found ready and the append of its start.
+func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
+		if n == 2 {
+			return `{"type": "state", "n": "new"}`
+		}
+		return ""
+	}}, map[string]activity{"value": value})
+	r.Parallel = 1
+	s := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "value", "value": ["†state.a", "†state.n"], "_outputPath": "†out"}]`)
+	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
+	outcome, err := r.Run(t.Context(), s)
+	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †out")
+	if got := get(t, log, "†out"); got != `[1,"new"]` {
+		t.Errorf("read %s", got)
+	}
+	holdReads(t, log, outcome)
+}
+
+// holdReads holds that each reference's recorded seq is that of the newest
+// message that its value is made of, as of when the call's start was recorded.
+func holdReads(t *testing.T, log store.Log, outcome *engine.Outcome) {
+	t.Helper()
+	for _, record := range outcome.Calls {
+		var began int64
+		for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c", Call: record.Call, Event: string(engine.Running)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			began = entry.Seq
+		}
+		for ref, seq := range record.Reads {
+			resolved, err := store.Resolver{Log: log, Context: "c", At: began}.Resolve(t.Context(), store.MustParsePath(ref), record.Instance)
+			if err != nil || len(resolved.From) == 0 || resolved.From[0] != seq {
+				t.Errorf("call %s, started at %d, is said to have read %s of %d, which came from %v", record.Call, began, ref, seq, resolved.From)
+			}
+		}
+	}
+}
+
+// TestForeignAppendsBetweenAllSteps appends before every append of the run.
+// Nothing is lost, and reads are recorded as they were.
+func TestForeignAppendsBetweenAllSteps(t *testing.T) {
+	log, injected := store.NewMemory(), 0
+	ran := &counter{}
+	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
+		if n%2 == 0 {
+			return ""
+		}
+		injected++
+		return fmt.Sprintf(`{"type": "data", "kind": "others", "data": {"n": %d, "seen%d": true}}`, injected, injected)
+	}}, map[string]activity{"value": ran.of(value)})
+	s := start(t, `[{"_tool": "value", "value": 0, "_outputPath": "†state.a"},
+		{"_tool": "value", "value": ["†state.a", "†others.n"], "_outputPath": "†state.b"},
+		{"_tool": "value", "value": ["†state.b", "†others.n"], "_outputPath": "†state.c"},
+		{"_tool": "value", "value": ["†state.c", "†others.n"], "_outputPath": "†state.d"}]`)
+	s.Request.Context = messages(t, `{"type": "data", "kind": "others", "data": {"n": 0}}`)
+	outcome, err := r.Run(t.Context(), s)
+	if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" {
+		t.Fatal(outcome, err, ran)
+	}
+	holdReads(t, log, outcome)
+	for i := 1; i <= injected; i++ {
+		if got := get(t, log, fmt.Sprintf("†others.seen%d", i)); got != "true" {
+			t.Errorf("append %d is lost", i)
+		}
+	}
+	if injected < 3 {
+		t.Errorf("only %d appends got in between", injected)
+	}
+}
+
+// TestForeignAppendsAreCheckedAgain makes a result that fitted fit no longer.
+func TestForeignAppendsAreCheckedAgain(t *testing.T) {
+	for _, c := range []struct{ name, inject, code string }{
+		{"method", `{"type": "state", "list": "text"}`, "method"},
+		{"schema", `{"type": "state", "schema": {"properties": {"list": {"maxItems": 1}}}}`, "schema"},
+	} {
+		log := store.NewMemory()
+		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
+			if n == 2 {
+				return c.inject
+			}
+			return ""
+		}}, map[string]activity{"value": value})
+		s := start(t, `[{"_tool": "value", "value": 2, "_outputPath": "†state.list", "_outputMethod": "push"}]`)
+		s.Request.Context = messages(t, `{"type": "state", "list": [1]}`)
+		outcome, err := r.Run(t.Context(), s)
+		if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[0].Error["code"] != c.code {
+			t.Errorf("%s: %v, %v", c.name, outcome, err)
+		}
+	}
+}
+
+// TestForeignAppendsWakeWaitingCalls appends what a call waits for at the very
+// end, and while others run.
+func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
+	for at := 1; at <= 3; at++ { // the run appends three times
+		log := store.NewMemory()
+		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
+			if n == at {
+				return `{"type": "input", "answer": {"x": 42}}`
+			}
+			return ""
+		}}, map[string]activity{"value": value})
+		r.Parallel = 1
+		outcome, err := r.Run(t.Context(), start(t, `{"calls": [
+			{"_tool": "value", "value": "†input.answer.x", "_outputPath": "†state.a"},
+			{"_tool": "value", "value": "†state.a", "_outputPath": "†state.b"},
+			{"_tool": "value", "value": 1, "_outputPath": "†state.c"}], "output": "†state"}`))
+		expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b", "1.3 value done → †state.c")
+		if got := string(store.EncodeJSON(outcome.Output)); got != `{"a":42,"b":42,"c":1}` {
+			t.Errorf("before append %d: %s", at, got)
+		}
+		holdReads(t, log, outcome)
+	}
+}
+
+// TestForeignAppendsBeforeThePlan appends while a run begins: what is judged to
+// exist is judged again.
+func TestForeignAppendsBeforeThePlan(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
+		if n == 1 {
+			return `{"type": "state", "a": "there"}`
+		}
+		return ""
+	}}, map[string]activity{"value": value})
+	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "state", "b": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†state.a", "_outputPath": "†out"}, {"_tool": "value", "value": "late", "_outputPath": "†state.a"}]`))
+	expect(t, outcome, err, engine.RunDone, "1.1 value done → †out", "1.2 value done → †state.a")
+	if got := get(t, log, "†out"); got != `"there"` {
+		t.Errorf("read %s", got)
+	}
+}

@@ -1,0 +1,192 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+var plans = flag.Int("plans", 1000, "how many random plans are held to give the same at every parallelism")
+
+// randomPlans makes calls over few paths, so that they meet often.
+type randomPlans struct{ *rand.Rand }
+
+func (r randomPlans) pick(all ...string) string { return all[r.IntN(len(all))] }
+
+func (r randomPlans) path() string {
+	path := "†" + r.pick("state", "state", "out") + "." + r.pick("a", "b", "c", "d", "e", "f", "g", "h")
+	if r.IntN(3) == 0 {
+		path += "." + r.pick("x", "y")
+	}
+	return path
+}
+
+func (r randomPlans) expression() string {
+	switch r.IntN(6) {
+	case 0:
+		return r.path() + " || " + r.path()
+	case 1:
+		return r.path() + " && " + r.path()
+	case 2:
+		return r.path() + ` || "none"`
+	}
+	return r.path()
+}
+
+func (r randomPlans) call() map[string]any {
+	first, second := r.path(), r.path()
+	call := map[string]any{"_tool": r.pick("value", "value", "value", "to", "fail"), "_outputPath": first}
+	switch {
+	case call["_tool"] == "to" || r.IntN(4) == 0:
+		call["_outputPath"] = first + " || " + second
+	case r.IntN(4) == 0:
+		call["_outputPath"] = first + " && " + second
+	}
+	call["path"] = store.Dagger + r.pick(first, second)
+	switch r.IntN(4) {
+	case 0:
+		call["value"] = map[string]any{"x": r.expression()}
+	case 1:
+		call["value"] = []any{r.expression(), r.pick("k", "l")}
+	case 2:
+		call["value"] = r.pick("m", "n")
+	default:
+		call["value"] = r.expression()
+	}
+	call["_outputMethod"] = r.pick("set", "set", "merge", "push")
+	if r.IntN(8) == 0 {
+		call["_scopes"] = []any{"state"}
+	}
+	if r.IntN(5) == 0 {
+		call["_instance"] = r.pick("①", "②")
+	}
+	return call
+}
+
+func (r randomPlans) request() *engine.Request {
+	request := &engine.Request{HasOutput: true, Output: "†state || †out"}
+	for range 1 + r.IntN(10) {
+		request.Calls = append(request.Calls, engine.Source{Call: r.call()})
+	}
+	for range 2 + r.IntN(12) {
+		path := store.MustParsePath(r.path())
+		request.Context = append(request.Context, store.Message{
+			Type: store.TypeData, Kind: path.Kind(), HasData: true, Data: store.Wrap(path, "old"),
+		})
+	}
+	return request
+}
+
+// yielding lets others run in between, now and then.
+func yielding(seed uint64) *engine.Registry {
+	r := engine.NewRegistry()
+	add := func(name string, f func(in engine.Invocation) (engine.Result, error)) {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+			for range rand.New(rand.NewPCG(seed, uint64(len(in.Key)+int(in.Key[len(in.Key)-1])))).IntN(20) {
+				runtime.Gosched()
+			}
+			return f(in)
+		})}
+	}
+	add("value", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call["value"]}, nil })
+	add("to", func(in engine.Invocation) (engine.Result, error) {
+		return engine.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
+	})
+	add("fail", func(engine.Invocation) (engine.Result, error) { return engine.Result{}, engine.NewFailure("no") })
+	return r
+}
+
+// outcomeOf runs a request and tells all of it that timing must not change.
+func outcomeOf(t *testing.T, request *engine.Request, parallel int, seed uint64) string {
+	log := store.NewMemory()
+	r := &engine.Runner{Log: log, Registry: yielding(seed), Parallel: parallel}
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holdReads(t, log, outcome)
+	var b strings.Builder
+	for _, record := range outcome.Calls {
+		fmt.Fprintln(&b, describeRecord(record))
+	}
+	fmt.Fprintln(&b, outcome.Status, outcome.Error, string(store.EncodeJSON(outcome.Output)))
+	for _, instance := range []string{"", "①", "②"} {
+		for _, kind := range []string{"state", "out", "error"} {
+			resolved, err := store.Resolver{Log: log, Context: "c"}.Resolve(t.Context(), store.KindPath(kind), instance)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(&b, kind, instance, resolved.Exists, string(store.EncodeJSON(resolved.Value)))
+		}
+	}
+	return b.String()
+}
+
+// TestTimingDecidesNothing holds protocol §7: "in a plan that checks without the
+// warning on unordered writers, what a call reads never depends on timing."
+func TestTimingDecidesNothing(t *testing.T) {
+	seed := rand.Uint64()
+	r := randomPlans{rand.New(rand.NewPCG(seed, 0))}
+	ran, statuses := 0, map[engine.Status]int{}
+	for ran < *plans {
+		request := r.request()
+		checker := &engine.Runner{Log: store.NewMemory(), Registry: yielding(0)}
+		checked, err := checker.Check(t.Context(), engine.Start{Context: "c", Request: request})
+		if err != nil {
+			if !errors.As(err, new(*engine.PlanError)) && !errors.As(err, new(*engine.MessageError)) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if hasUnordered(checked) || pushesMeet(checked) {
+			continue
+		}
+		ran++
+		want := outcomeOf(t, request, 1, 0)
+		for _, status := range []engine.Status{engine.Done, engine.Failed, engine.Skipped, engine.Waiting, engine.Blocked} {
+			statuses[status] += strings.Count(want, " "+string(status))
+		}
+		for _, parallel := range []int{2, 16} {
+			if got := outcomeOf(t, request, parallel, r.Uint64()); got != want {
+				calls := make([]any, len(request.Calls))
+				for i, src := range request.Calls {
+					calls[i] = src.Call
+				}
+				t.Fatalf("seed %d: at parallel %d\n%s\nbut at 1\n%s\n%s", seed, parallel, got, want, store.EncodeJSON(calls))
+			}
+		}
+	}
+	t.Logf("%d plans, calls %v", ran, statuses)
+}
+
+// pushesMeet tells whether two calls push to one path: the elements then stand
+// in the order of completion, and nobody is warned of it.
+func pushesMeet(p *engine.Plan) bool {
+	seen := map[store.Path]bool{}
+	for _, call := range p.Calls {
+		for _, path := range call.Output.Writes() {
+			if call.Method == store.Push && seen[path] {
+				return true
+			}
+			seen[path] = seen[path] || call.Method == store.Push
+		}
+	}
+	return false
+}
+
+func hasUnordered(p *engine.Plan) bool {
+	for _, warning := range p.Warnings {
+		if warning.Code == engine.CodeUnordered {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,448 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+type activity = func(ctx context.Context, in engine.Invocation) (engine.Result, error)
+
+// value gives back the parameter "value".
+func value(_ context.Context, in engine.Invocation) (engine.Result, error) {
+	return engine.Result{Value: in.Call["value"]}, nil
+}
+
+func newRunner(log store.Log, activities map[string]activity) *engine.Runner {
+	registry := engine.NewRegistry()
+	for name, f := range activities {
+		registry.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(f)}
+	}
+	return &engine.Runner{Log: log, Registry: registry}
+}
+
+// plan is a request of calls, as JSON; of an object, with its output.
+func plan(t testing.TB, text string) *engine.Request {
+	t.Helper()
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &engine.Request{}
+	if object, ok := v.(map[string]any); ok {
+		v = object["calls"]
+		request.Output, request.HasOutput = object["output"]
+	}
+	for _, call := range v.([]any) {
+		request.Calls = append(request.Calls, engine.Source{Call: call})
+	}
+	return request
+}
+
+func start(t testing.TB, text string) engine.Start {
+	return engine.Start{Context: "c", Request: plan(t, text)}
+}
+
+func messages(t testing.TB, text string) []store.Message {
+	t.Helper()
+	all, err := store.ParseMessages([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// get is the value of a path as JSON, or "missing".
+func get(t testing.TB, log store.Log, path string) string {
+	t.Helper()
+	resolved, err := store.Resolver{Log: log, Context: "c"}.Resolve(t.Context(), store.MustParsePath(path), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !resolved.Exists {
+		return "missing"
+	}
+	return string(store.EncodeJSON(resolved.Value))
+}
+
+// expect holds an outcome against its status and its calls, as the cases of
+// the conformance tests write them.
+func expect(t testing.TB, outcome *engine.Outcome, err error, status engine.RunStatus, calls ...string) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range outcome.Calls {
+		got = append(got, describeRecord(r))
+	}
+	if outcome.Status != status {
+		t.Errorf("the run is %s, not %s", outcome.Status, status)
+	}
+	if diff := cmp.Diff(calls, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// counter counts what ran, by key.
+type counter struct {
+	mu   sync.Mutex
+	runs map[string]int
+}
+
+func (c *counter) of(f activity) activity {
+	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		c.mu.Lock()
+		if c.runs == nil {
+			c.runs = map[string]int{}
+		}
+		c.runs[in.Key]++
+		c.mu.Unlock()
+		return f(ctx, in)
+	}
+}
+
+func (c *counter) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(c.runs)) {
+		parts = append(parts, fmt.Sprintf("%s×%d", strings.TrimPrefix(key, "c/"), c.runs[key]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// gate is an activity that reports that it has begun and then waits to be cut
+// off, the first time; later it gives back its value.
+type gate struct {
+	begun chan struct{}
+	once  sync.Once
+}
+
+func newGate() *gate { return &gate{begun: make(chan struct{})} }
+
+func (g *gate) run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	first := false
+	g.once.Do(func() { first = true })
+	if first {
+		close(g.begun)
+		<-ctx.Done()
+		return engine.Result{}, ctx.Err()
+	}
+	return value(ctx, in)
+}
+
+// interrupt runs a plan and cancels it once the gate has been reached.
+func interrupt(t *testing.T, r *engine.Runner, g *gate, s engine.Start) (*engine.Outcome, error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-g.begun
+		cancel()
+	}()
+	return r.Run(ctx, s)
+}
+
+// crashing is a log whose appends fail from a point on: the process has ended.
+type crashing struct {
+	store.Log
+	mu    sync.Mutex
+	left  int  // how many appends still succeed
+	after bool // the one that fails has been committed all the same
+}
+
+var errCrash = errors.New("the process has ended")
+
+func (l *crashing) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left--
+	if l.left == -1 && l.after {
+		if _, err := l.Log.Append(ctx, b); err != nil {
+			return store.Appended{}, err
+		}
+	}
+	if l.left < 0 {
+		return store.Appended{}, errCrash
+	}
+	return l.Log.Append(ctx, b)
+}
+
+const chained = `{"calls": [
+	{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+	{"_tool": "gate", "value": "†state.a + 1", "_outputPath": "†state.b"},
+	{"_tool": "value", "value": "†state.b + 1", "_outputPath": "†state.c"},
+	{"_tool": "value", "value": "x", "_outputPath": "†state.d"}
+], "output": "†state"}`
+
+func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
+	log, ran, g := store.NewMemory(), &counter{}, newGate()
+	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
+	r.Parallel = 1
+	outcome, err := interrupt(t, r, g, start(t, chained))
+	expect(t, outcome, err, engine.RunCancelled,
+		"1.1 value done → †state.a", "1.2 gate cancelled", "1.3 value blocked", "1.4 value blocked")
+	if _, err := r.Run(t.Context(), start(t, chained)); !errors.As(err, new(*engine.UnfinishedError)) {
+		t.Errorf("another run begins before the first has ended: %v", err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, engine.RunDone,
+		"1.1 value done → †state.a", "1.2 gate done → †state.b", "1.3 value done → †state.c", "1.4 value done → †state.d")
+	if got, want := ran.String(), "1.1×1 1.2×2 1.3×1 1.4×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+	if got, want := string(store.EncodeJSON(outcome.Output)), `{"a":1,"b":2,"c":3,"d":"x"}`; got != want {
+		t.Errorf("gives %s, and undisturbed %s", got, want)
+	}
+	again, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+	if err != nil || again.Status != engine.RunDone || ran.String() != "1.1×1 1.2×2 1.3×1 1.4×1" {
+		t.Errorf("resuming what is done: %v, %v; ran %s", again, err, ran)
+	}
+}
+
+// TestAResultThatCameInSpiteOfTheEndIsKept holds that what an activity has
+// done is not done again because the run was stopped meanwhile.
+func TestAResultThatCameInSpiteOfTheEndIsKept(t *testing.T) {
+	log, ran, g := store.NewMemory(), &counter{}, newGate()
+	stubborn := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		_, _ = g.run(ctx, in)
+		return value(ctx, in)
+	}
+	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(stubborn)})
+	outcome, err := interrupt(t, r, g, start(t, chained))
+	if err != nil || outcome.Status != engine.RunCancelled || outcome.Calls[1].Status != engine.Done {
+		t.Fatal(outcome, err)
+	}
+	if _, err = r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" {
+		t.Errorf("ran %s, %v", ran, err)
+	}
+}
+
+// TestCrashAtEveryAppend ends the process before and after each append of a
+// run, and resumes: the values are those of a run that nothing disturbed, and
+// what has a recorded outcome does not run again.
+func TestCrashAtEveryAppend(t *testing.T) {
+	const text = `{"calls": [
+		{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "value", "value": "†state.a + 1", "_outputPath": "†state.b && †state.log", "_outputMethod": "push"},
+		{"_tool": "fail", "_outputPath": "†state.x"},
+		{"_tool": "value", "value": "†state.x", "_outputPath": "†state.y"},
+		{"_tool": "value", "value": ["†state.b", "†state.x || 0"], "_outputPath": "†state.c"}
+	], "output": "†state"}`
+	for n, crashed := 0, true; crashed; n++ {
+		for _, after := range []bool{false, true} {
+			inner, ran := store.NewMemory(), &counter{}
+			log := &crashing{Log: inner, left: n, after: after}
+			r := newRunner(log, map[string]activity{
+				"value": ran.of(value),
+				"fail": ran.of(func(context.Context, engine.Invocation) (engine.Result, error) {
+					return engine.Result{}, engine.NewFailure("no")
+				}),
+			})
+			r.Parallel = 1
+			_, err := r.Run(t.Context(), start(t, text))
+			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			recorded, err := engine.Records(t.Context(), inner, "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Log = inner
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+			if errors.As(err, new(*engine.NoSuchCallError)) {
+				if len(recorded) > 0 || ran.String() != "" {
+					t.Errorf("crash %d: nothing to resume, but %s ran", n, ran)
+				}
+				outcome, err = r.Run(t.Context(), start(t, text))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = `{"a":1,"b":[2],"c":[[2],0],"log":[2]}`
+			if got := string(store.EncodeJSON(outcome.Output)); got != want || outcome.Status != engine.RunFailed {
+				t.Errorf("crash %d, after %v: %s, %s", n, after, outcome.Status, got)
+			}
+			for _, r := range recorded {
+				if r.Status.Settled() && ran.runs["c/"+r.Call] > 1 {
+					t.Errorf("crash %d, after %v: %s was %s, and ran again", n, after, r.Call, r.Status)
+				}
+			}
+			if got := strings.Count(printed(t, inner), `"kind":"error"`); got != 1 {
+				t.Errorf("crash %d, after %v: %d error messages", n, after, got)
+			}
+		}
+	}
+}
+
+// printed is a context's log, a message a line.
+func printed(t testing.TB, log store.Log) string {
+	t.Helper()
+	var b strings.Builder
+	for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := m.MarshalJSON()
+		b.Write(append(text, '\n'))
+	}
+	return b.String()
+}
+
+// inDoubt brings a context to where a call that must not run twice had started
+// when the process ended: killed, or told to stop.
+func inDoubt(t *testing.T, killed bool) (r *engine.Runner, ran *counter) {
+	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	log := &crashing{Log: inner, left: 1000}
+	r = newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
+	r.Registry.Activities["gate"].NotIdempotent = true
+	r.Parallel = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-g.begun
+		log.mu.Lock()
+		if killed {
+			log.left = 0
+		}
+		log.mu.Unlock()
+		cancel()
+	}()
+	if _, err := r.Run(ctx, start(t, chained)); killed != errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	r.Log = inner
+	return r, ran
+}
+
+func TestInDoubtIsForAPersonToDecide(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		r, ran := inDoubt(t, killed)
+		for range 2 {
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+			expect(t, outcome, err, engine.RunWaiting,
+				"1.1 value done → †state.a", "1.2 gate in-doubt", "1.3 value blocked", "1.4 value done → †state.d")
+		}
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.2"}})
+		expect(t, outcome, err, engine.RunDone,
+			"1.1 value done → †state.a", "1.2 gate done → †state.b", "1.3 value done → †state.c", "1.4 value done → †state.d")
+		if got, want := ran.String(), "1.1×1 1.2×2 1.3×1 1.4×1"; got != want {
+			t.Errorf("killed %v: ran %s, not %s", killed, got, want)
+		}
+	}
+}
+
+func TestInDoubtCanBeSkipped(t *testing.T) {
+	r, ran := inDoubt(t, true)
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.2"}})
+	expect(t, outcome, err, engine.RunDone,
+		"1.1 value done → †state.a", "1.2 gate skipped … skipped by a person",
+		"1.3 value skipped … call 2 (gate) was skipped, and so did not write †state.b", "1.4 value done → †state.d")
+	if got, want := ran.String(), "1.1×1 1.2×1 1.4×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+}
+
+func TestRetryRevivesWhatWasSkipped(t *testing.T) {
+	log, ran, broken := store.NewMemory(), &counter{}, true
+	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if broken {
+			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "not now", "code": "busy"}}
+		}
+		return value(ctx, in)
+	})})
+	r.Parallel = 1
+	outcome, err := r.Run(t.Context(), start(t, `[
+		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "value", "value": "†state.a + 1", "_outputPath": "†state.b"},
+		{"_tool": "value", "value": "†state.b + 1", "_outputPath": "†state.c"},
+		{"_tool": "value", "value": "†state.a || 0", "_outputPath": "†state.d"},
+		{"_tool": "flaky", "value": 1, "_outputPath": "†state.e"}]`))
+	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! busy: not now",
+		"1.2 value skipped … call 1 (flaky) failed, and so did not write †state.a",
+		"1.3 value skipped … call 2 (value) was skipped, and so did not write †state.b",
+		"1.4 value done → †state.d", "1.5 flaky failed ! busy: not now")
+	for _, name := range []string{"1.2", "1.9", "2.1", "x"} {
+		if _, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{name}}); !errors.As(err, new(*engine.NoSuchCallError)) {
+			t.Errorf("retry of %s: %v", name, err)
+		}
+	}
+	broken = false
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
+	expect(t, outcome, err, engine.RunFailed, "1.1 flaky done → †state.a", "1.2 value done → †state.b",
+		"1.3 value done → †state.c", "1.4 value done → †state.d", "1.5 flaky failed ! busy: not now")
+	if got, want := ran.String(), "1.1×2 1.2×1 1.3×1 1.4×1 1.5×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+	if got := strings.Count(printed(t, log), `"kind":"error"`); got != 2 {
+		t.Errorf("%d error messages of two failures", got)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.5"}})
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Error(outcome, err)
+	}
+}
+
+// TestResumeKnowsTheToolsThatThePlanBrought holds that a stored plan stands by
+// itself, consts and their numbers among it.
+func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	s := start(t, `[{"_tool": "own", "x": "†input.x", "_outputPath": "†state.a"}]`)
+	tools, _ := store.DecodeJSON([]byte(`{"own": {"_activity": "value", "properties": {"value": {"const": 1.10}}}}`))
+	s.Request.Tools = tools.(map[string]any)
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "x": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, engine.RunDone, "1.1 own done → †state.a")
+	if got := get(t, log, "†state.a"); got != "1.10" {
+		t.Errorf("wrote %s", got)
+	}
+}
+
+// TestTicksCountOn holds that "ticks count on through a context's life", and
+// that a value of an earlier tick is there for the next one.
+func TestTicksCountOn(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "state", "n": 0}`)); err != nil {
+		t.Fatal(err)
+	}
+	for tick := 1; tick <= 3; tick++ {
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†state.n", "_outputPath": "†state.list", "_outputMethod": "push"},
+			{"_tool": "value", "value": "†(len(†state.list))", "_outputPath": "†state.n"}]`))
+		expect(t, outcome, err, engine.RunDone, fmt.Sprintf("%d.1 value done → †state.list", tick), fmt.Sprintf("%d.2 value done → †state.n", tick))
+	}
+	if got := get(t, log, "†state"); got != `{"list":[0,1,2],"n":3}` {
+		t.Errorf("gives %s", got)
+	}
+}
+
+// TestAChoiceAmongWhatIsThereIsNone holds that calls stand behind different
+// alternatives only if they need what is written there: with both references
+// in the context already, both run.
+func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	s := start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"},
+		{"_tool": "value", "value": "†input.y", "_outputPath": "†out"},
+		{"_tool": "value", "value": 3, "_outputPath": "†input.x || †input.y"}]`)
+	for given, want := range map[string]bool{`{"type": "meta", "meta": 1}`: false, `{"type": "input", "x": 1, "y": 2}`: true} {
+		s.Request.Context = messages(t, given)
+		checked, err := r.Check(t.Context(), s)
+		if err != nil || hasUnordered(checked) != want {
+			t.Errorf("with %s: %v, %v", given, checked, err)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// sleep works for as many seconds as the parameter "seconds" says.
+func sleep(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	seconds, ok := in.Call["seconds"].(interface{ Float64() (float64, error) })
+	if !ok {
+		return engine.Result{}, errors.New("no seconds")
+	}
+	f, _ := seconds.Float64()
+	select {
+	case <-time.After(time.Duration(f * float64(time.Second))):
+		return value(ctx, in)
+	case <-ctx.Done():
+		return engine.Result{}, ctx.Err()
+	}
+}
+
+// repeated is a plan of n calls alike; # stands for the number of each.
+func repeated(n int, call string) string {
+	calls := make([]string, n)
+	for i := range calls {
+		calls[i] = strings.ReplaceAll(call, "#", fmt.Sprint(i))
+	}
+	return "[" + strings.Join(calls, ",") + "]"
+}
+
+func between(t *testing.T, what string, got, least, most time.Duration) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s took %s, not from %s to %s", what, got, least, most)
+	}
+}
+
+func TestRetriesWithBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts []time.Duration
+		began := time.Now()
+		r := newRunner(store.NewMemory(), map[string]activity{"flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			if attempts = append(attempts, time.Since(began)); in.Attempt != len(attempts) || in.Key != "c/1.1" {
+				t.Errorf("attempt %d of %s is called %d", len(attempts), in.Key, in.Attempt)
+			}
+			if len(attempts) < 4 {
+				return engine.Result{}, engine.NewFailure("not yet")
+			}
+			return value(ctx, in)
+		}})
+		r.Registry.Activities["flaky"].Retries = 3
+		r.Registry.Activities["flaky"].Backoff = 4 * time.Second
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "flaky", "value": 1, "_outputPath": "†state.a || †state.failed"}]`))
+		expect(t, outcome, err, engine.RunDone, "1.1 flaky done → †state.a")
+		if outcome.Calls[0].Attempts != 4 {
+			t.Errorf("%d attempts are recorded", outcome.Calls[0].Attempts)
+		}
+		for i, backoff := range []time.Duration{4 * time.Second, 8 * time.Second, 16 * time.Second} {
+			between(t, fmt.Sprint("backoff ", i+1), attempts[i+1]-attempts[i], backoff/2, backoff*3/2)
+		}
+	})
+}
+
+// TestAFaultIsNotRetried holds that retries are for failures: a machine that
+// broke down breaks down again.
+func TestAFaultIsNotRetried(t *testing.T) {
+	for _, broken := range []activity{
+		func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, errors.New("broken")
+		},
+		func(context.Context, engine.Invocation) (engine.Result, error) { panic("broken") },
+	} {
+		ran := &counter{}
+		r := newRunner(store.NewMemory(), map[string]activity{"broken": ran.of(broken), "value": value})
+		r.Registry.Activities["broken"].Retries = 3
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "value", "value": 1, "_outputPath": "†state.b"}]`))
+		if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[1].Status != engine.Done || ran.String() != "1.1×1" {
+			t.Errorf("%v, %v, ran %s", outcome, err, ran)
+		}
+	}
+}
+
+// TestTimeoutIsAFailure holds that a timeout is an outcome as any failure is:
+// it is tried again, and then goes to the last alternative.
+func TestTimeoutIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, ran := store.NewMemory(), &counter{}
+		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep)})
+		a := r.Registry.Activities["sleep"]
+		a.Timeout, a.Retries, a.Backoff = 2*time.Second, 1, time.Second
+		began := time.Now()
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "sleep", "seconds": 60, "_outputPath": "†state.a || †state.failed"}]`))
+		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.failed")
+		between(t, "two attempts", time.Since(began), 4500*time.Millisecond, 5500*time.Millisecond)
+		if got, want := get(t, log, "†state"), `{"failed":{"code":"timeout","message":"timed out after 2s"}}`; got != want || ran.String() != "1.1×2" {
+			t.Errorf("wrote %s; ran %s", got, ran)
+		}
+	})
+}
+
+func TestADeadlineOfTheRunIsNoOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(store.NewMemory(), map[string]activity{"sleep": sleep})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		s := start(t, `[{"_tool": "sleep", "seconds": 10, "value": 1, "_outputPath": "†state.a || †state.failed"}]`)
+		outcome, err := r.Run(ctx, s)
+		expect(t, outcome, err, engine.RunCancelled, "1.1 sleep cancelled")
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.a")
+	})
+}
+
+// peak counts how many calls run at once.
+type peak struct{ now, most atomic.Int64 }
+
+func (p *peak) of(f activity) activity {
+	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		n := p.now.Add(1)
+		defer p.now.Add(-1)
+		for most := p.most.Load(); n > most && !p.most.CompareAndSwap(most, n); most = p.most.Load() {
+		}
+		return f(ctx, in)
+	}
+}
+
+func TestParallelIsALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &peak{}
+		r := newRunner(store.NewMemory(), map[string]activity{"sleep": p.of(sleep)})
+		r.Parallel = 3
+		began := time.Now()
+		outcome, err := r.Run(t.Context(), start(t, repeated(7, `{"_tool": "sleep", "seconds": 1, "_outputPath": "†state.a#"}`)))
+		if err != nil || outcome.Status != engine.RunDone || p.most.Load() != 3 || time.Since(began) != 3*time.Second {
+			t.Errorf("%v, %v: %d at once, in %s", outcome, err, p.most.Load(), time.Since(began))
+		}
+	})
+}
+
+func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, quick := &peak{}, &peak{}
+		r := newRunner(store.NewMemory(), map[string]activity{"slow": slow.of(sleep), "quick": quick.of(sleep)})
+		r.Registry.Activities["slow"].Concurrency = 2
+		began := time.Now()
+		text := repeated(6, `{"_tool": "slow", "seconds": 1, "_outputPath": "†state.a#"}, {"_tool": "quick", "seconds": 3, "_outputPath": "†state.b#"}`)
+		outcome, err := r.Run(t.Context(), start(t, text))
+		if err != nil || outcome.Status != engine.RunDone || slow.most.Load() != 2 || quick.most.Load() != 6 || time.Since(began) != 3*time.Second {
+			t.Errorf("%v, %v: %d and %d at once, in %s", outcome, err, slow.most.Load(), quick.most.Load(), time.Since(began))
+		}
+	})
+}
+
+// TestFireAndForgetIsDrained holds that such a call holds up nothing, is waited
+// for at the end as long as the runner allows, and is then cut off for good.
+func TestFireAndForgetIsDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, ran := store.NewMemory(), &counter{}
+		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
+		r.Drain = 5 * time.Second
+		var settled time.Duration
+		began := time.Now()
+		r.Observe = func(record engine.Record) {
+			if record.Tool == "value" && record.Status == engine.Done {
+				settled = time.Since(began)
+			}
+		}
+		outcome, err := r.Run(t.Context(), start(t, `{"calls": [
+			{"_tool": "sleep", "seconds": 3}, {"_tool": "sleep", "seconds": 60},
+			{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
+		expect(t, outcome, err, engine.RunDone, "1.1 sleep done", "1.2 sleep failed ! cut-off: it was cut off when the run ended", "1.3 value done → †state.a")
+		if settled != 0 || time.Since(began) != 5*time.Second {
+			t.Errorf("the plan was done after %s, the run after %s", settled, time.Since(began))
+		}
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.1×1 1.2×1" {
+			t.Errorf("%v, %v, ran %s", outcome, err, ran)
+		}
+		if got := get(t, log, "†error"); got != "missing" {
+			t.Errorf("it left %s in the context", got)
+		}
+	})
+}
+
+// TestFireAndForgetThatACrashCutOffIsNotResumed ends the process while such a
+// call runs.
+func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
+	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	log := &crashing{Log: inner, left: 1}
+	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(value)})
+	r.Parallel = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-g.begun
+		cancel()
+	}()
+	if _, err := r.Run(ctx, start(t, `[{"_tool": "gate"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	r.Log = inner
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, engine.RunDone, "1.1 gate failed ! cut-off: it was cut off when the process ended", "1.2 value done → †state.a")
+	if ran.String() != "1.1×1 1.2×1" {
+		t.Errorf("ran %s", ran)
+	}
+}
+
+// TestUnorderedWritersTakeEffectAsTheyComplete holds the one thing that depends
+// on timing.
+func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"sleep": sleep})
+		outcome, err := r.Run(t.Context(), start(t, `[
+			{"_tool": "sleep", "seconds": 3, "value": "a", "_outputPath": "†state.list", "_outputMethod": "push"},
+			{"_tool": "sleep", "seconds": 1, "value": "b", "_outputPath": "†state.list", "_outputMethod": "push"},
+			{"_tool": "sleep", "seconds": 2, "value": "c", "_outputPath": "†state.list", "_outputMethod": "push"}]`))
+		if got := get(t, log, "†state.list"); err != nil || outcome.Status != engine.RunDone || got != `["b","c","a"]` {
+			t.Errorf("%v, %v: %s", outcome, err, got)
+		}
+	})
+}
