@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"obelus/store"
 )
@@ -87,6 +88,9 @@ func stage(ctx context.Context, view *store.View, messages []store.Message) (num
 			if err := view.Resolver().CheckOp(ctx, op); err != nil {
 				return i + 1, err
 			}
+		}
+		if m.Producer != nil && m.Written == "" {
+			m.Written = date(time.Now())
 		}
 		view.Stage(m)
 	}

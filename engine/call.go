@@ -50,29 +50,40 @@ func faultf(code, format string, args ...any) error {
 	return &fault{code, fmt.Errorf(format, args...)}
 }
 
-// parseCall reads a call and checks all that can be known of it alone.
-func parseCall(src Source, position int, registry *Registry) (*Call, error) {
+// parseCall reads a call and checks all that can be known of it alone. Its
+// errors are faults.
+func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
+	c := &Call{Position: position, Line: src.Line}
 	given, ok := src.Call.(map[string]any)
 	if !ok {
-		return nil, faultf(CodeSchema, "a call is an object with _tool, not a %s", store.TypeName(src.Call))
+		return c, []error{faultf(CodeSchema, "a call is an object with _tool, not %s", store.Describe(src.Call))}
 	}
-	c := &Call{Position: position, Line: src.Line}
 	name, ok := given["_tool"].(string)
 	if !ok || name == "" {
-		return nil, faultf(CodeUnknownTool, "the call has no _tool")
+		return c, []error{faultf(CodeUnknownTool, "the call has no _tool")}
 	}
 	c.Tool = name
-	if c.tool, ok = registry.Tool(name); !ok {
-		return c, faultf(CodeUnknownTool, "unknown tool %q%s", name, didYouMean(name, registry.Names()))
+	var errs []error
+	check := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	known := false
+	if c.tool, known = registry.Tool(name); !known {
+		check(faultf(CodeUnknownTool, "unknown tool %q%s", name, didYouMean(name, registry.Names())))
+		c.tool = &Tool{Name: name}
 	}
 	c.Issued = c.tool.fill(given)
 	c.names = sortedKeys(c.Issued)
-	for _, step := range []func(*Registry) error{c.parseMeta, c.parseScopes, c.parseActivity, c.parseParams} {
-		if err := step(registry); err != nil {
-			return c, err
-		}
+	check(c.parseMeta())
+	check(c.parseOutput())
+	check(c.parseScopes())
+	if known {
+		check(c.parseActivity(registry))
 	}
-	return c, nil
+	check(c.parseParams())
+	return c, errs
 }
 
 // fill adds to a call what its tool has only one value for.
@@ -87,7 +98,7 @@ func (t *Tool) fill(given map[string]any) map[string]any {
 	return filled
 }
 
-func (c *Call) parseMeta(*Registry) error {
+func (c *Call) parseMeta() error {
 	for _, name := range sortedKeys(c.tool.meta) {
 		v, ok := c.Issued[name]
 		if !ok {
@@ -111,7 +122,7 @@ func (c *Call) parseMeta(*Registry) error {
 	if c.Instance = instance; instance == "*" {
 		return faultf(CodeSchema, `_instance: a call for every instance ("*") is not supported yet`)
 	}
-	return c.parseOutput()
+	return nil
 }
 
 func (c *Call) parseOutput() error {
@@ -151,7 +162,7 @@ func (c *Call) text(name string) (string, error) {
 	return s, nil
 }
 
-func (c *Call) parseScopes(*Registry) error {
+func (c *Call) parseScopes() error {
 	v, ok := c.Issued["_scopes"]
 	if !ok {
 		return nil
@@ -201,7 +212,7 @@ func (c *Call) parseActivity(registry *Registry) error {
 }
 
 // parseParams compiles the parameters and checks those that hold no reference.
-func (c *Call) parseParams(*Registry) error {
+func (c *Call) parseParams() error {
 	c.params = map[string]*template{}
 	for _, name := range c.names {
 		if strings.HasPrefix(name, "_") {

@@ -113,7 +113,7 @@ func (u condUnit) eval(ev *evaluation) (any, *Missing, error) {
 	}
 	yes, ok := v.(bool)
 	if !ok {
-		return nil, nil, ev.expr.source.errorAt(0, "the condition before ? must be true or false, not %s", describe(v))
+		return nil, nil, ev.expr.source.errorAt(0, "the condition before ? must be true or false, not %s", store.Describe(v))
 	}
 	if yes {
 		return u.then.eval(ev)
@@ -153,21 +153,10 @@ func fail(format string, args ...any) (any, error) {
 
 // describe names a value's type as JSON does, for errors.
 func describe(v any) string {
-	switch v.(type) {
-	case int, float64:
-		return "a number"
-	case nil:
-		return "null"
-	case string:
-		return "a string"
-	case bool:
-		return "a boolean"
-	case []any:
-		return "an array"
-	case map[string]any:
-		return "an object"
+	if _, ok := v.(json.Number); ok {
+		return "an integer too large to calculate with"
 	}
-	return "a " + store.TypeName(v)
+	return store.Describe(v)
 }
 
 // The names under which programs reach the evaluation. None can be written.

@@ -280,32 +280,19 @@ func (g *graph) label(i int) string {
 	return fmt.Sprintf("call %d (%s)", g.calls[i].Position, g.calls[i].Tool)
 }
 
-// unresolved lists the references without which call j can't be complete, and
-// which neither the plan nor the context gives.
-func (g *graph) unresolved(j int, exists Exists) ([]string, error) {
-	var lacking []string
-	var failed error
-	known := func(path store.Path) bool {
-		if before, after := g.split(j, path); len(before)+len(after) > 0 {
-			return true
+// lacking lists the references without which a value can't be complete when
+// only paths that are known can exist.
+func (t *template) lacking(known func(store.Path) bool) []string {
+	var all []string
+	t.each(func(e *Expr) {
+		if e.root.possible(known) {
+			return
 		}
-		there, err := exists(path, g.calls[j].Instance)
-		if err != nil {
-			failed = err
+		for _, path := range e.Reads() {
+			if !known(path) && !slices.Contains(all, path.String()) {
+				all = append(all, path.String())
+			}
 		}
-		return there
-	}
-	for _, name := range sortedKeys(g.calls[j].params) {
-		g.calls[j].params[name].each(func(e *Expr) {
-			if e.root.possible(known) {
-				return
-			}
-			for _, path := range e.Reads() {
-				if !known(path) && !slices.Contains(lacking, path.String()) {
-					lacking = append(lacking, path.String())
-				}
-			}
-		})
-	}
-	return lacking, failed
+	})
+	return all
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"obelus/store"
@@ -34,11 +35,8 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 	registry = c.tools(request, registry)
 	p := &Plan{}
 	for i, src := range request.Calls {
-		call, err := parseCall(src, i+1, registry)
-		if call == nil {
-			call = &Call{Position: i + 1, Line: src.Line}
-		}
-		if err != nil {
+		call, errs := parseCall(src, i+1, registry)
+		for _, err := range errs {
 			c.call(call, err)
 		}
 		p.Calls = append(p.Calls, call)
@@ -56,7 +54,7 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 		c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 		return nil, &PlanError{c.problems}
 	}
-	p.Warnings, err = c.warnings(p, exists)
+	p.Warnings, err = c.warnings(p, request, exists)
 	return p, err
 }
 
@@ -131,17 +129,10 @@ func (c *planCompiler) output(p *Plan, request *Request) {
 }
 
 // warnings finds what may be meant, but often is not.
-func (c *planCompiler) warnings(p *Plan, exists Exists) ([]Problem, error) {
-	var all []Problem
-	for i, call := range p.Calls {
-		lacking, err := p.graph.unresolved(i, exists)
-		if err != nil {
-			return nil, err
-		}
-		if len(lacking) > 0 {
-			err := faultf(CodeUnresolved, "nothing in the plan writes %s, and the context does not hold it: the call will wait for it", strings.Join(lacking, ", "))
-			all = append(all, c.problem(call, SeverityWarning, err))
-		}
+func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Problem, error) {
+	all, err := c.unresolved(p, request, exists)
+	if err != nil {
+		return nil, err
 	}
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
@@ -149,4 +140,64 @@ func (c *planCompiler) warnings(p *Plan, exists Exists) ([]Problem, error) {
 		all = append(all, c.problem(call, SeverityWarning, err))
 	}
 	return all, nil
+}
+
+// unresolved finds references that nothing gives: no call of the plan, not the
+// context, and no schema says that they are to come.
+func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]Problem, error) {
+	var failed error
+	knownTo := func(instance string, written func(store.Path) bool) func(store.Path) bool {
+		return func(path store.Path) bool {
+			if written(path) || declared(request, path) {
+				return true
+			}
+			there, err := exists(path, instance)
+			if err != nil {
+				failed = err
+			}
+			return there
+		}
+	}
+	var all []Problem
+	for i, call := range p.Calls {
+		known := knownTo(call.Instance, func(path store.Path) bool {
+			before, after := p.graph.split(i, path)
+			return len(before)+len(after) > 0
+		})
+		var lacking []string
+		for _, name := range call.names {
+			if t, ok := call.params[name]; ok {
+				lacking = append(lacking, t.lacking(known)...)
+			}
+		}
+		if len(lacking) > 0 {
+			slices.Sort(lacking)
+			err := faultf(CodeUnresolved, "nothing in the plan writes %s, and the context does not hold it: the call will wait for it", strings.Join(slices.Compact(lacking), ", "))
+			all = append(all, c.problem(call, SeverityWarning, err))
+		}
+	}
+	if p.output != nil {
+		known := knownTo("", func(path store.Path) bool { return len(p.graph.writers[""].overlapping(path)) > 0 })
+		if lacking := p.output.lacking(known); len(lacking) > 0 {
+			all = append(all, Problem{
+				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeUnresolved,
+				Message: fmt.Sprintf("output: nothing in the plan writes %s, and the context does not hold it", strings.Join(lacking, ", ")),
+			})
+		}
+	}
+	return all, failed
+}
+
+// declared tells whether the request declares a schema that speaks of a path:
+// then it is expected to come.
+func declared(request *Request, path store.Path) bool {
+	segments := path.Segments()
+	for _, m := range request.Context {
+		schema, _ := m.Schema.(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
+		if m.Kind == path.Kind() && len(segments) > 0 && properties[segments[0]] != nil {
+			return true
+		}
+	}
+	return false
 }

@@ -19,7 +19,7 @@ type Runner struct {
 	Registry *Registry
 
 	Parallel int           // how many calls run at once; 0 for DefaultParallel
-	Drain    time.Duration // how long fire-and-forget calls may go on at the end; 0 for DefaultDrain
+	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
 
 	// Observe, if it is set, is told of every change of a call's status, once
 	// it is recorded. It is called from one goroutine at a time for each run.
@@ -65,6 +65,14 @@ func (e *UnfinishedError) Error() string {
 	return fmt.Sprintf("context %s has an unfinished run (%s): go on with it by: obelus resume -c %s", e.Context, e.Status, e.Context)
 }
 
+// BusyError is a context that another process runs at the same time. What that
+// one records stands; this one has stopped.
+type BusyError struct{ Context string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("context %s is run by another process: this one has stopped", e.Context)
+}
+
 // NoSuchCallError names a call that is not in the tick that is resumed.
 type NoSuchCallError struct{ Message string }
 
@@ -73,7 +81,8 @@ func (e *NoSuchCallError) Error() string { return e.Message }
 // Run appends a request's messages, its input and its plan to a context, and
 // runs the plan. A plan that is refused gives a [*PlanError], a message that
 // is refused a [*MessageError], and either leaves no trace. When ctx is done
-// the run stops at once, and can be resumed.
+// nothing more starts, what runs has the time that Drain allows, and the run
+// can be resumed.
 func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
 	for range maxConflicts {
 		t, err := r.begin(ctx, s)

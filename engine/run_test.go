@@ -28,7 +28,7 @@ func newRunner(log store.Log, activities map[string]activity) *engine.Runner {
 	for name, f := range activities {
 		registry.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(f)}
 	}
-	return &engine.Runner{Log: log, Registry: registry}
+	return &engine.Runner{Log: log, Registry: registry, Drain: -1}
 }
 
 // plan is a request of calls, as JSON; of an object, with its output.

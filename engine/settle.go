@@ -255,7 +255,9 @@ func (t *tick) finish(ctx context.Context, stop context.CancelFunc) (*Outcome, e
 	if err != nil {
 		return nil, err
 	}
-	err = t.drain(ctx, stop)
+	if t.detached > 0 {
+		err = errors.Join(t.drain(ctx, stop, func() int { return t.detached }), t.commitNotes(kept))
+	}
 	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.records()}, err
 }
 

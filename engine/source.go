@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,6 +27,9 @@ const standIn = "ǂ"
 // firstName numbers the names: one letter each, so that even the shortest path
 // has room for it and every column stays true.
 const firstName = 0x4E00
+
+// names finds the names that stand for paths, padding and all.
+var names = regexp.MustCompile(standIn + `\p{L}_*`)
 
 // ExprError is an expression that can't be used, with the place that is wrong.
 type ExprError struct {
@@ -51,9 +55,12 @@ type source struct {
 
 func (s *source) errorAt(column int, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
-	for i, path := range s.paths {
-		message = strings.ReplaceAll(message, s.name(i, path), path.String())
-	}
+	message = names.ReplaceAllStringFunc(message, func(name string) string {
+		if i, ok := s.path(name); ok && i < len(s.paths) {
+			return s.paths[i].String()
+		}
+		return name
+	})
 	return &ExprError{s.given, column, message}
 }
 
@@ -71,6 +78,8 @@ func (s *source) wrap(err error) error {
 	switch {
 	case strings.HasPrefix(message, "unexpected token EOF"), message == "unexpected end of expression":
 		message = "the expression ends too early"
+	case strings.HasPrefix(message, "invalid integer literal"):
+		message = "the integer is too large to calculate with"
 	case strings.HasPrefix(message, "unexpected token"):
 		message = "unexpected " + tokenText(message)
 	}
@@ -87,7 +96,7 @@ func tokenText(message string) string {
 	return fmt.Sprintf("%q", token)
 }
 
-func (s *source) name(i int, path store.Path) string {
+func (s *source) name(i int) string {
 	return standIn + string(rune(firstName+i))
 }
 
@@ -145,7 +154,7 @@ func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 		if at < 0 {
 			at, s.paths = len(s.paths), append(s.paths, path)
 		}
-		b.WriteString(s.name(at, path))
+		b.WriteString(s.name(at))
 		b.WriteString(strings.Repeat("_", utf8.RuneCountInString(rest[:n])-2))
 		return n, nil
 	case strings.HasPrefix(rest, standIn):

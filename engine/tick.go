@@ -7,6 +7,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,7 +141,7 @@ func (t *tick) restore(record Record) {
 
 // run carries the tick to its end, or as far as it gets.
 func (t *tick) run(ctx context.Context) (*Outcome, error) {
-	working, stop := context.WithCancel(ctx)
+	working, stop := context.WithCancel(context.WithoutCancel(ctx)) // what runs may end after the run is told to
 	defer func() {
 		stop()
 		t.abandon()
@@ -155,13 +157,13 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 			case res := <-t.results:
 				results := t.drainResults(res)
 				if ctx.Err() != nil {
-					return t.interrupted(ctx, stop, results...)
+					return t.interrupted(stop, results...)
 				}
 				if err := t.step(kept, working, results); err != nil {
 					return nil, err
 				}
 			case <-ctx.Done():
-				return t.interrupted(ctx, stop)
+				return t.interrupted(stop)
 			}
 		}
 		if len(t.waiting) > 0 {
@@ -336,6 +338,9 @@ func (t *tick) takeIn(ctx context.Context) error {
 		return err
 	}
 	for _, m := range news {
+		if tick, _, _ := strings.Cut(m.Call, "."); tick == strconv.Itoa(t.event.Tick) {
+			return &BusyError{t.context} // nobody else writes what its calls write
+		}
 		op, ok := m.Op()
 		if !ok {
 			continue

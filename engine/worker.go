@@ -88,30 +88,19 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 // grace is how long workers that were told to stop are waited for.
 const grace = time.Second
 
-// interrupted stops the run. Results that were there are kept; calls that were
-// cut off run again when the run is resumed.
-func (t *tick) interrupted(ctx context.Context, stop context.CancelFunc, results ...result) (*Outcome, error) {
-	ctx = context.WithoutCancel(ctx)
-	stop()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	for waiting := true; waiting && len(results) < t.running+t.detached; {
-		select {
-		case res := <-t.results:
-			results = append(results, res)
-		case <-timer.C:
-			waiting = false
-		}
-	}
+// interrupted ends the run early: nothing more starts, what runs may end within
+// the time that draining has, and what does not is cut off, to run again when
+// the run is resumed.
+func (t *tick) interrupted(stop context.CancelFunc, results ...result) (*Outcome, error) {
+	ctx := context.Background()
 	t.save()
 	for _, res := range results {
-		if errors.Is(res.err, context.Canceled) {
-			t.cutOff(res.index, res.attempts)
-			continue
-		}
-		if err := t.settle(ctx, res); err != nil {
+		if err := t.receive(ctx, res); err != nil {
 			return nil, err
 		}
+	}
+	if err := t.drain(ctx, stop, func() int { return t.running + t.detached }); err != nil {
+		return nil, err
 	}
 	t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled})})
 	err := t.commit(ctx)
@@ -120,6 +109,15 @@ func (t *tick) interrupted(ctx context.Context, stop context.CancelFunc, results
 		err = nil // what was not recorded runs again
 	}
 	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.records()}, err
+}
+
+// receive settles a call that has ended, or records that it was cut off.
+func (t *tick) receive(ctx context.Context, res result) error {
+	if errors.Is(res.err, context.Canceled) {
+		t.cutOff(res.index, res.attempts)
+		return nil
+	}
+	return t.settle(ctx, res)
 }
 
 // cutOff records that a call was stopped.
@@ -135,40 +133,37 @@ func (t *tick) cutOff(i, attempts int) {
 	t.note(i)
 }
 
-// drain waits for fire-and-forget calls, for as long as the runner allows, and
-// then cuts them off.
-func (t *tick) drain(ctx context.Context, stop context.CancelFunc) error {
+// drain waits until no more of the calls run that left counts, for as long as
+// the runner allows, and then cuts them off.
+func (t *tick) drain(ctx context.Context, stop context.CancelFunc, left func() int) error {
 	limit := t.runner.Drain
 	if limit == 0 {
 		limit = DefaultDrain
 	}
-	kept := context.WithoutCancel(ctx)
-	if err := t.collect(ctx, kept, limit); err != nil {
+	if err := t.collect(ctx, left, limit); err != nil {
 		return err
 	}
 	stop()
-	if err := t.collect(kept, kept, grace); err != nil {
+	if err := t.collect(context.WithoutCancel(ctx), left, grace); err != nil {
 		return err
 	}
 	for i := range t.calls {
-		if r := &t.calls[i].record; t.detached > 0 && r.Unstored && r.Status == Running {
+		if left() > 0 && t.calls[i].record.Status == Running {
 			t.cutOff(i, 1)
 		}
 	}
-	return t.commitNotes(kept)
+	return nil
 }
 
-// collect settles calls until none is left that was let go, until ctx is done
-// or the limit has passed.
-func (t *tick) collect(ctx, kept context.Context, limit time.Duration) error {
+// collect settles calls until none is left, until ctx is done or the limit has
+// passed.
+func (t *tick) collect(ctx context.Context, left func() int, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for t.detached > 0 {
+	for left() > 0 {
 		select {
 		case res := <-t.results:
-			if errors.Is(res.err, context.Canceled) {
-				t.cutOff(res.index, res.attempts)
-			} else if err := t.settle(kept, res); err != nil {
+			if err := t.receive(context.WithoutCancel(ctx), res); err != nil {
 				return err
 			}
 		case <-ctx.Done():

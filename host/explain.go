@@ -21,11 +21,20 @@ var (
 	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+) \((.*)\)$`)
 )
 
+// absent are the globals of Lua 5.1 that scripts do not have.
+var absent = []string{
+	"collectgarbage", "coroutine", "debug", "dofile", "getfenv", "io", "load", "loadfile", "loadstring", "module", "newproxy",
+	"package", "setfenv",
+}
+
 var operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
 
 // explain rewrites a message of the interpreter; names may be nil.
 func explain(message string, names *names) string {
 	if m := faultIndex.FindStringSubmatch(message); m != nil {
+		if name := names.indexed(m[2]); slices.Contains(absent, name) {
+			return name + " is not available in scripts"
+		}
 		return "attempt to index " + named(names.indexed(m[2]), m[1]) + ", key " + quote(m[2])
 	}
 	if m := faultArith.FindStringSubmatch(message); m != nil {
@@ -51,7 +60,9 @@ func explain(message string, names *names) string {
 	}
 	switch message {
 	case "attempt to call a non-function object":
-		if called := names.called(); called != "" {
+		if called := names.called(); slices.Contains(absent, called) {
+			return called + " is not available in scripts"
+		} else if called != "" {
 			return "attempt to call " + called + ", which is not a function"
 		}
 		return "attempt to call a value that is not a function"

@@ -21,8 +21,8 @@ func load(config Config) (*Generation, error) {
 	}
 	l := &loader{g: g}
 	l.settings()
-	l.read("lib")
-	activities := l.read("activities")
+	l.read("lib", l.libFile)
+	activities := l.read("activities", l.file)
 	found := newRegistrations()
 	for _, sc := range activities {
 		if err := g.runTop(sc, found); err != nil {
@@ -49,6 +49,19 @@ func (l *loader) fail(err error) {
 		one = &ScriptError{Message: err.Error(), cause: err}
 	}
 	l.errors = append(l.errors, one)
+}
+
+// libFile is file for lib, where libraries from elsewhere may bring what nobody
+// requires: one that does not compile is an error for who requires it.
+func (l *loader) libFile(name string) (*script, bool) {
+	before := len(l.errors)
+	sc, ok := l.file(name)
+	if !ok {
+		err := l.errors[before]
+		l.errors = l.errors[:before]
+		l.g.scripts[name] = &script{file: name, broken: err}
+	}
+	return sc, ok
 }
 
 // file reads and compiles one file.
@@ -119,7 +132,7 @@ func (l *loader) settings() {
 }
 
 // read loads all scripts below a folder, in sorted order.
-func (l *loader) read(folder string) []*script {
+func (l *loader) read(folder string, load func(name string) (*script, bool)) []*script {
 	var scripts []*script
 	err := fs.WalkDir(l.g.config.FS, folder, func(name string, entry fs.DirEntry, err error) error {
 		switch base := path.Base(name); {
@@ -132,7 +145,7 @@ func (l *loader) read(folder string) []*script {
 				return fs.SkipDir
 			}
 		case !entry.IsDir() && strings.HasSuffix(base, ".lua"): // an editor's copy ends with ~
-			if sc, ok := l.file(name); ok {
+			if sc, ok := load(name); ok {
 				scripts = append(scripts, sc)
 			}
 		}

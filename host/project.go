@@ -130,6 +130,7 @@ type script struct {
 	source []byte
 	sha256 string
 	proto  *lua.FunctionProto
+	broken error // why it has no proto; of a file in lib alone
 }
 
 // Registry is what plans may name: the tools and activities that the project
@@ -157,8 +158,9 @@ type File struct {
 func (g *Generation) Files() []File {
 	var files []File
 	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
-		sc := g.scripts[name]
-		files = append(files, File{sc.file, sc.sha256, sc.source})
+		if sc := g.scripts[name]; sc.broken == nil {
+			files = append(files, File{sc.file, sc.sha256, sc.source})
+		}
 	}
 	return files
 }
@@ -176,7 +178,7 @@ func newScript(file string, source []byte) (*script, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(source)
-	return &script{file, source, hex.EncodeToString(sum[:]), proto}, nil
+	return &script{file: file, source: source, sha256: hex.EncodeToString(sum[:]), proto: proto}, nil
 }
 
 // state takes a state from the pool, or makes one.

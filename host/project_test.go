@@ -31,14 +31,15 @@ func TestLoadErrors(t *testing.T) {
 		{"allow", map[string]string{"obelus.lua": "return { allow = 'all' }"}, `obelus.lua:1: allow must be true or a table like { read = {"data"} }, not "all"`},
 		{"synchronous", map[string]string{"obelus.lua": "return { synchronous = 'off' }"}, `obelus.lua:1: synchronous must be "full" or "normal", not "off"`},
 		{"limit", map[string]string{"obelus.lua": "return {\n limits = {\n  strings = 3 } }"}, `obelus.lua:3: unknown limit "strings" (did you mean "string"?)`},
-		{"no settings", map[string]string{"obelus.lua": "\nlocal x = 1"}, `obelus.lua:2: obelus.lua must return a table of settings, not nil`},
+		{"no settings", map[string]string{"obelus.lua": "\nreturn 1"}, `obelus.lua:2: obelus.lua must return a table of settings by name, not a number`},
 		{"settings raise", map[string]string{"obelus.lua": "\nlocal x = y.z"}, `obelus.lua:2: attempt to index y (a nil value), key "z"`},
 		{"twice in a file", map[string]string{"activities/a.lua": "Activity.register('x', function() end)\n\nActivity.register('x', function() end)"},
 			`activities/a.lua:3: activity "x" is registered twice: first at activities/a.lua:1`},
 		{"twice in two", map[string]string{"activities/a.lua": "\nTool.register('x', {})", "activities/b/c.lua": "\n\nTool.register('x', {})"},
 			`activities/b/c.lua:3: tool "x" is registered twice: first at activities/a.lua:2`},
 		{"syntax", map[string]string{"activities/a.lua": "local x =", "activities/b.lua": "x = = 1", "lib/c.lua": "end"},
-			"activities/a.lua:1: the file ends too early\nactivities/b.lua:1: syntax error at \"=\"\nlib/c.lua:1: syntax error at \"end\""},
+			"activities/a.lua:1: the file ends too early\nactivities/b.lua:1: syntax error at \"=\""},
+		{"syntax of a module", map[string]string{"activities/a.lua": "\nrequire('c')", "lib/c.lua": "end"}, `activities/a.lua:2: lib/c.lua:1: syntax error at "end"`},
 		{"raises", map[string]string{"activities/a.lua": "\nerror('not configured')"}, `activities/a.lua:2: not configured`},
 		{"raises a table", map[string]string{"activities/a.lua": "\nerror({code = 'x'})"}, `activities/a.lua:2: x`},
 		{"option", map[string]string{"activities/a.lua": "\nActivity.register('x', {timeuot = 3}, function() end)"}, `activities/a.lua:2: activity "x": unknown option "timeuot" (did you mean "timeout"?)`},
@@ -88,6 +89,11 @@ func TestSettings(t *testing.T) {
 		open(t, map[string]string{"obelus.lua": `return { allow = true }`}).Settings()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// Libraries from elsewhere may bring files that nobody requires.
+func TestBrokenModule(t *testing.T) {
+	open(t, map[string]string{"obelus.lua": "", "lib/c.lua": "goto nowhere", "activities/a.lua": "require('d')", "lib/d.lua": "return 1"})
 }
 
 // A setting that is taken and does nothing would deceive.

@@ -22,7 +22,9 @@ func (s *state) require(L *lua.LState) int {
 		L.RaiseError("modules require each other in a circle: %s", strings.Join(circle, " → "))
 	}
 	var v lua.LValue
-	if sc, ok := s.gen.module(name); ok {
+	if sc, ok := s.gen.module(name); ok && sc.broken != nil {
+		L.RaiseError("%s", sc.broken)
+	} else if ok {
 		v = s.load(L, name, sc)
 	} else if fields := s.module(name); fields != nil {
 		v = s.table(fields)

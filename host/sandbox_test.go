@@ -96,7 +96,7 @@ func TestDeadline(t *testing.T) {
 			if !ok || failure.Fields["code"] != "timeout" {
 				t.Errorf("got %T %v", err, err)
 			}
-			if d := time.Since(start); d > 5*time.Second {
+			if d := time.Since(start); d > time.Minute { // a bound for what never ends, and no measure
 				t.Errorf("it took %v", d)
 			}
 		})

@@ -22,7 +22,7 @@ type Settings struct {
 	DB          string        // the log, below the project; empty for .obelus/log.db
 	Parallel    int           // calls that run at once; 0 for 8
 	Timeout     time.Duration // of an activity that says none; 0 for 30s
-	Drain       time.Duration // for fire-and-forget calls at the end; 0 for 5s
+	Drain       time.Duration // for calls that a run leaves behind; 0 for 5s, less for none
 	Ticks       int           // of one run; 0 for 100
 	Limits      Limits        // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
@@ -42,7 +42,7 @@ var settingFuncs = []struct {
 	{"allow", readAllow},
 	{"approve", notYet("approve", "never")},
 	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
-	{"drain", func(s *Settings, v any) (err error) { s.Drain, err = asDuration(v); return err }},
+	{"drain", readDrain},
 	{"isolate", notYet("isolate", false)},
 	{"limits", readLimits},
 	{"model", notYet("model", nil)},
@@ -61,8 +61,8 @@ func (e *settingError) Error() string { return e.message }
 // readSettings reads all settings and gives every error.
 func readSettings(v any) (s Settings, errs []*settingError) {
 	given, ok := v.(map[string]any)
-	if !ok {
-		return s, []*settingError{{"return", "obelus.lua must return a table of settings, not " + typeName(v)}}
+	if !ok && v != nil { // an empty file marks a project too
+		return s, []*settingError{{"return", "obelus.lua must return a table of settings by name, not " + typeName(v)}}
 	}
 	var names []string
 	for _, f := range settingFuncs {
@@ -115,6 +115,13 @@ func readAllow(s *Settings, v any) error {
 	return nil
 }
 
+func readDrain(s *Settings, v any) (err error) {
+	if s.Drain, err = asDuration(v); err == nil && s.Drain == 0 {
+		s.Drain = -1 // said, and none
+	}
+	return err
+}
+
 // notYet reads a setting that can only have its default for now: one that is
 // taken and does nothing would deceive.
 func notYet(name string, only any) func(*Settings, any) error {
@@ -152,7 +159,7 @@ func readSynchronous(s *Settings, v any) error {
 
 func readTimeout(s *Settings, v any) (err error) {
 	if s.Timeout, err = asDuration(v); err == nil && s.Timeout == 0 {
-		return wrongType("longer than that", v)
+		return wrongType("more than no time", v)
 	}
 	return err
 }

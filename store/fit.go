@@ -43,6 +43,9 @@ func (r Resolver) CheckMethod(ctx context.Context, path Path, instance string, m
 func (r Resolver) CheckOp(ctx context.Context, op Op) error { return r.check(ctx, op, true) }
 
 func (r Resolver) check(ctx context.Context, op Op, known bool) error {
+	if fits, err := r.fitsNewest(ctx, op); fits || err != nil {
+		return err
+	}
 	current, err := r.Resolve(ctx, op.Path, op.Instance)
 	if err != nil {
 		return err
@@ -67,6 +70,34 @@ func (r Resolver) check(ctx context.Context, op Op, known bool) error {
 		return e
 	}
 	return nil
+}
+
+// fitsNewest tells whether the newest operation that bears on the path shows by
+// itself that a write fits: what was pushed to can be pushed to again, and what
+// was set or merged can be so again. So a list that grows by pushes need not be
+// read at every push.
+func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
+	if op.Method == Assign || op.Method == Concat || op.Path != op.Path.beforeIndex() {
+		return false, nil
+	}
+	instances := []string{op.Instance, ""}
+	if op.Instance == "" {
+		instances = instances[1:]
+	}
+	for _, i := range instances {
+		for last, err := range r.Log.Touching(ctx, Query{Context: r.Context, Path: op.Path, Instance: i, At: r.At}) {
+			if err != nil {
+				return false, err
+			}
+			s, kind := last.seenFrom(op.Path)
+			if kind == passes {
+				continue
+			}
+			there := len(s.below) == 0 && s.method != clear // so what is above has room for it
+			return there && (op.Method != Push || s.method == Push), nil
+		}
+	}
+	return false, nil
 }
 
 func (e *FitError) fits(empty bool) bool {

@@ -193,7 +193,7 @@ func splitJSON(text []byte) ([]json.RawMessage, error) {
 func ParseMessage(v any) (Message, error) {
 	given, ok := v.(map[string]any)
 	if !ok {
-		return Message{}, fmt.Errorf("expected an object with a type, found %s", article(TypeName(v)))
+		return Message{}, fmt.Errorf("expected an object with a type, found %s", Describe(v))
 	}
 	typ, ok := given["type"].(string)
 	if !ok {
@@ -262,7 +262,7 @@ func (p *parser) text(field string) string {
 	v, ok := p.take(field)
 	s, isString := v.(string)
 	if ok && !isString {
-		p.fail("%q must be a string, not %s", field, article(TypeName(v)))
+		p.fail("%q must be a string, not %s", field, Describe(v))
 	}
 	return s
 }

@@ -105,6 +105,10 @@ func TypeName(v any) string {
 	return "number"
 }
 
+// Describe is what JSON calls the type of a value, with its article: "an
+// array", "null".
+func Describe(v any) string { return article(TypeName(v)) }
+
 // dig follows segments into a value. It reports false where a key or an index
 // is not there.
 func dig(v any, segments []string) (any, bool) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"obelus/engine"
 	"obelus/host"
@@ -58,22 +59,20 @@ func (a *app) rootCommand() *cobra.Command {
 "†state.user.status", another reads it, and from that obelus knows what must
 wait, what runs side by side, and where every value came from. Activities are
 Lua; everything that happens is kept in a log in SQLite.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &usageError{fmt.Sprintf("unknown command %q: obelus help lists them", args[0])}
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		Args:                       unknownCommand,
+		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			a.term.quiet = a.quiet
+			if c.Flags().Changed("context") && a.context == "" {
+				return &usageError{"-c is empty: name a context, or leave the flag out"}
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-		PersistentPreRun: func(*cobra.Command, []string) {
-			a.term.quiet = a.quiet
-		},
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{fmt.Sprintf("%s: %s", c.CommandPath(), err)}
-	})
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.projectFlag, "project", "C", "", "the project's `DIR` (default: the folder above with obelus.lua)")
 	flags.StringVar(&a.dbFlag, "db", "", "the log's `FILE` (default: .obelus/log.db in the project)")
@@ -84,6 +83,11 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	for _, command := range a.commands() {
 		wrapArgs(command)
 		root.AddCommand(command)
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		c.Short = strings.ToLower(c.Short[:1]) + c.Short[1:]
 	}
 	return root
 }
@@ -111,30 +115,62 @@ func (a *app) commands() []*cobra.Command {
 func wrapArgs(c *cobra.Command) {
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return &usageError{fmt.Sprintf("%s\n  usage: %s", err, c.UseLine())}
+		if check(c, args) != nil {
+			given := "no arguments were given"
+			if len(args) > 0 {
+				given = fmt.Sprintf("these are the wrong arguments: %s", strings.Join(args, " "))
+			}
+			return &usageError{fmt.Sprintf("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())}
 		}
 		return nil
 	}
 }
 
-// findProject finds the project: the folder that -C names, else the nearest
-// one with obelus.lua, going up from a plan's folder, else from the working
-// directory. Without one found is false, and it is the working directory, or
-// the plan's folder if that lies elsewhere.
-func (a *app) findProject(plan string) (dir string, found bool, err error) {
-	if a.projectFlag != "" {
-		dir, err := filepath.Abs(a.projectFlag)
-		if err != nil {
-			return "", false, err
-		}
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return "", false, &usageError{fmt.Sprintf("-C %s: there is no such folder", a.projectFlag)}
-		}
-		return dir, true, nil
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
+	hint := "obelus help lists them"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return &usageError{fmt.Sprintf("unknown command %q: %s", args[0], hint)}
+}
+
+// flagError makes of the flag library's complaint one for people.
+func flagError(c *cobra.Command, err error) error {
+	where := ""
+	if c.HasParent() {
+		where = c.Name() + ": "
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		name := bad.GetFlag().Name
+		return &usageError{fmt.Sprintf("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))}
+	}
+	return &usageError{where + err.Error()}
+}
+
+func article(flagType string) string {
+	if strings.HasPrefix(flagType, "int") {
+		return "a whole number"
+	}
+	return "a " + flagType
+}
+
+// findProject finds the project: the nearest folder with obelus.lua, going up
+// from the one that -C names, else from a plan's, else from the working
+// directory. Without one it is the folder that -C names; else found is false,
+// and it is the working directory, or the plan's folder if that lies elsewhere.
+func (a *app) findProject(plan string) (dir string, found bool, err error) {
 	start := "."
-	if plan != "" {
+	switch {
+	case a.projectFlag != "":
+		start = a.projectFlag
+		if info, err := os.Stat(start); err != nil || !info.IsDir() {
+			return "", false, &usageError{fmt.Sprintf("-C %s: there is no such folder", start)}
+		}
+	case plan != "":
 		start = filepath.Dir(plan)
 	}
 	if start, err = filepath.Abs(start); err != nil {
@@ -147,6 +183,9 @@ func (a *app) findProject(plan string) (dir string, found bool, err error) {
 		if dir == filepath.Dir(dir) {
 			break
 		}
+	}
+	if a.projectFlag != "" {
+		return start, true, nil
 	}
 	here, err := filepath.Abs(".")
 	if err != nil {

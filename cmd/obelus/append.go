@@ -55,7 +55,7 @@ func (a *app) append(ctx context.Context, file string) error {
 	if a.context == "" {
 		a.term.say("context %s", name)
 	}
-	a.term.say("appended %d messages: the context is at %d", len(messages), appended.Seq)
+	a.term.say("appended: the context is at message %d", appended.Seq)
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (a *app) readMessages(file string) ([]store.Message, error) {
 	if err != nil {
 		return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
 	}
-	messages, err := store.ParseMessages(text)
+	messages, err := store.ParseMessages(withoutBOM(text))
 	if err != nil {
 		if file == "-" {
 			return nil, &usageError{err.Error()}

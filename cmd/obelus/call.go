@@ -24,7 +24,7 @@ reference, and --scopes lets the activity see a part of it.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return a.call(c.Context(), args[0], args[1:], scopes) },
 	}
-	c.Flags().StringSliceVar(&scopes, "scopes", nil, "let the activity see these kinds or paths, `state,input.user`")
+	c.Flags().StringSliceVar(&scopes, "scopes", nil, "let the activity see these kinds or paths, such as state or input.user: `KIND,…`")
 	a.allow.register(c)
 	return c
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,11 @@ func (a *app) callsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "calls",
 		Short: "print the calls of a context: status, time, script, error",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return a.calls(c.Context()) },
+		Long: `Print the calls of a context, the latest unless -c names one: how they stand, how
+often they were tried, how long they took, and where they wrote or why they did
+not. -v adds the script that ran and the start of its SHA-256.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.calls(c.Context()) },
 	}
 }
 
@@ -43,7 +47,11 @@ func (a *app) calls(ctx context.Context) error {
 	if a.json {
 		return nil
 	}
-	return a.term.table([]string{"CALL", "TOOL", "STATUS", "TRIES", "TIME", "SCRIPT", "RESULT"}, rows)
+	header := []string{"CALL", "TOOL", "STATUS", "TRIES", "TIME", "RESULT"}
+	if a.verbose {
+		header = slices.Insert(header, 5, "SCRIPT")
+	}
+	return a.term.table(header, rows)
 }
 
 func (a *app) callRow(r engine.Record) []string {
@@ -67,7 +75,11 @@ func (a *app) callRow(r engine.Record) []string {
 	case len(r.WaitingOn) > 0:
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
-	return []string{r.Call, tool, string(r.Status), fmt.Sprint(r.Attempts), took, script, result}
+	row := []string{r.Call, tool, string(r.Status), fmt.Sprint(r.Attempts), took, result}
+	if a.verbose {
+		row = slices.Insert(row, 5, script)
+	}
+	return row
 }
 
 func encodeCompact(v any) []byte { return store.EncodeJSON(v) }

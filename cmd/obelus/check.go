@@ -64,11 +64,19 @@ func (a *app) check(ctx context.Context, plans []string) error {
 			return err
 		}
 		if len(found) == 0 {
-			a.term.say("%s: ok", plan)
+			a.term.say("%s: ok", a.shown(plan))
 		}
 		problems = append(problems, found...)
 	}
 	return a.printProblems(problems)
+}
+
+// shown is a plan's name as problems give it.
+func (a *app) shown(plan string) string {
+	if name, err := a.inProject(plan); err == nil {
+		return name
+	}
+	return plan
 }
 
 // projectPlans lists the plans below the project's plans folder.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +64,7 @@ func (a *app) contexts(ctx context.Context) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{line.Context, orDash(string(line.Status)), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), info.Updated.Local().Format("2006-01-02 15:04:05")})
+		rows = append(rows, []string{line.Context, orDash(string(line.Status)), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), moment(info.Updated)})
 	}
 	if a.json {
 		return nil
@@ -81,6 +82,14 @@ func (a *app) contextLine(ctx context.Context, info store.ContextInfo) (contextL
 		Context: info.Context, Status: run.Status, Plan: run.Plan, Parent: info.Origin.Parent, At: info.Origin.Call,
 		Messages: info.Messages, Bytes: bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
 	}, err
+}
+
+// moment is a time for people: of today the hour, else the day.
+func moment(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateOnly)
 }
 
 func orDash(text string) string {

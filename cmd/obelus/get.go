@@ -24,7 +24,12 @@ Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus get state.user
   obelus get '†state.total * 2' --at 12`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return a.get(c.Context(), args[0], at, instance) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("at") && at < 1 {
+				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+			}
+			return a.get(c.Context(), args[0], at, instance)
+		},
 	}
 	c.Flags().Int64Var(&at, "at", 0, "as of the message `SEQ`")
 	c.Flags().StringVar(&instance, "instance", "", "as the instance `I` sees it")
@@ -32,12 +37,13 @@ Exit status: 0, or 1 if it is missing.`,
 }
 
 func (a *app) get(ctx context.Context, ref string, at int64, instance string) error {
-	expr, err := engine.ParseExpr(readRef(ref))
+	text, err := readRef(ref)
 	if err != nil {
 		return err
 	}
-	if at < 0 {
-		return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+	expr, err := engine.ParseExpr(text)
+	if err != nil {
+		return err
 	}
 	name, err := a.openForReading(ctx)
 	if err != nil {
@@ -56,7 +62,11 @@ func (a *app) get(ctx context.Context, ref string, at int64, instance string) er
 		for _, path := range missing.Paths {
 			names = append(names, path.String())
 		}
-		a.term.say("%s is missing in context %s", strings.Join(names, ", "), name)
+		what := strings.Join(names, ", ")
+		if what == "" {
+			what = "a member that the expression asks for"
+		}
+		a.term.say("%s is missing in context %s", what, name)
 		return statusError(exitFailed)
 	}
 	return a.term.value(v)
@@ -64,14 +74,15 @@ func (a *app) get(ctx context.Context, ref string, at int64, instance string) er
 
 // readRef reads a reference as people type it: without a dagger if it is a
 // plain path, and an expression that does not begin with one as it is.
-func readRef(text string) string {
+func readRef(text string) (string, error) {
 	if !strings.Contains(text, store.Dagger) {
-		if _, err := store.ParsePath(store.Dagger + text); err == nil {
-			return store.Dagger + text
+		if _, err := store.ParsePath(store.Dagger + text); err != nil {
+			return "", &usageError{fmt.Sprintf(`%s (a key that is no word is quoted: state["first-name"]; in an expression references begin with †)`, err)}
 		}
+		return store.Dagger + text, nil
 	}
-	if !strings.HasPrefix(text, store.Dagger) && strings.Contains(text, store.Dagger) {
-		return store.Dagger + "(" + text + ")"
+	if !strings.HasPrefix(text, store.Dagger) {
+		text = store.Dagger + "(" + text + ")"
 	}
-	return text
+	return text, nil
 }

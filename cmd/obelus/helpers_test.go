@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -43,6 +44,56 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, not %d", got, want)
 	}
+}
+
+// query is the script command "query FILE SQL": it runs SQL on a database, by no
+// function of ours, and prints each row with | between its columns. It fails
+// where SQLite does.
+func query(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: query FILE SQL")
+	}
+	db, err := sql.Open("sqlite3", "file:"+ts.MkAbs(args[0])+"?mode=rw")
+	ts.Check(err)
+	defer db.Close()
+	text, err := rowsOf(db, args[1])
+	if neg != (err != nil) {
+		ts.Fatalf("query: %v", err)
+	}
+	if err != nil {
+		text = err.Error() + "\n"
+	}
+	fmt.Fprint(ts.Stdout(), text)
+}
+
+func rowsOf(db *sql.DB, text string) (string, error) {
+	rows, err := db.Query(text)
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for rows.Next() {
+		values, pointers := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			pointers[i] = &values[i]
+		}
+		if err := rows.Scan(pointers...); err != nil {
+			return "", err
+		}
+		for i, v := range values {
+			if i > 0 {
+				b.WriteByte('|')
+			}
+			b.WriteString(v.String)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String(), rows.Err()
 }
 
 // lock is the script command "lock FILE": until the script ends, another

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -75,15 +76,18 @@ func readPair(text string) (keys []string, v any, err error) {
 }
 
 func decodeObject(text []byte) (any, error) {
-	v, err := store.DecodeJSON(text)
+	v, err := store.DecodeJSON(withoutBOM(text))
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := v.(map[string]any); !ok {
-		return nil, fmt.Errorf("expected a JSON object, found a %s", store.TypeName(v))
+		return nil, fmt.Errorf("expected a JSON object, found %s", store.Describe(v))
 	}
 	return v, nil
 }
+
+// withoutBOM takes away the mark that some editors put before a text.
+func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 func mergeInput(a, b any) any {
 	x, ok := a.(map[string]any)

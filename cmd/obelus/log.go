@@ -24,6 +24,9 @@ it back.`,
   obelus log --path state.user --since 1h --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("at") && f.At < 1 {
+				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", f.At)}
+			}
 			var err error
 			if f.Path, err = readPathFlag(path); err != nil {
 				return err

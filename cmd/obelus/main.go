@@ -83,6 +83,7 @@ func (e *usageError) Error() string { return e.message }
 func exitStatus(err error) int {
 	var status statusError
 	var usage *usageError
+	var busy *engine.BusyError
 	var plan *engine.PlanError
 	var message *engine.MessageError
 	var unfinished *engine.UnfinishedError
@@ -96,8 +97,10 @@ func exitStatus(err error) int {
 		return exitDone
 	case errors.As(err, &status):
 		return int(status)
-	case errors.Is(err, sqlite.ErrLocked):
+	case errors.Is(err, sqlite.ErrLocked), errors.As(err, &busy):
 		return exitBusy
+	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrReadOnly):
+		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
 		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage

@@ -52,15 +52,21 @@ func write(t *testing.T, file, content string) {
 // that call is running. It gives the project and how the process ended.
 func stopped(t *testing.T, signal os.Signal) (dir string, status int) {
 	t.Helper()
+	return stoppedWith(t, signal, "return { drain = 0 }", `require("time").sleep(200)`)
+}
+
+func stoppedWith(t *testing.T, signal os.Signal, settings, slow string) (dir string, status int) {
+	t.Helper()
 	dir = project(t, map[string]string{
-		"obelus.lua": "return {}",
+		"obelus.lua": settings,
 		"activities/work.lua": `
 			Activity.register("quick", function() return "quick" end)
-			Activity.register("slow", { timeout = 300 }, function() require("time").sleep(200) end)`,
+			Activity.register("slow", { timeout = 300 }, function() ` + slow + ` end)`,
 		"plans/p.lua": `return {
 			calls = {
 				{ _tool = "quick", _outputPath = "†state.a" },
 				{ _tool = "slow", x = "†state.a", _outputPath = "†state.b" },
+				{ _tool = "quick", x = "†state.b", _outputPath = "†state.c" },
 			},
 			output = "†state",
 		}`,
@@ -98,10 +104,10 @@ func stopped(t *testing.T, signal os.Signal) (dir string, status int) {
 func resumed(t *testing.T, dir string) {
 	t.Helper()
 	write(t, filepath.Join(dir, "activities/work.lua"), `
-		Activity.register("quick", function() error("it must not run again") end)
+		Activity.register("quick", function(call) return call.x and "quick" or error("it must not run again") end)
 		Activity.register("slow", function() return "at last" end)`)
 	got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q")
-	if want := `{"a":"quick","b":"at last"}` + "\n"; got != want {
+	if want := `{"a":"quick","b":"at last","c":"quick"}` + "\n"; got != want {
 		t.Errorf("resumed, it gives %s, not %s", got, want)
 	}
 }
@@ -126,10 +132,16 @@ func TestKill(t *testing.T) {
 	resumed(t, dir)
 }
 
-// TestInDoubt holds that what must not run twice waits for a person after a
-// crash.
+// TestInDoubt holds that what must not run twice waits for a person after it
+// was cut off.
 func TestInDoubt(t *testing.T) {
-	dir, _ := stopped(t, syscall.SIGKILL)
+	for _, signal := range []os.Signal{syscall.SIGKILL, os.Interrupt} {
+		t.Run(signal.String(), func(t *testing.T) { inDoubt(t, signal) })
+	}
+}
+
+func inDoubt(t *testing.T, signal os.Signal) {
+	dir, _ := stopped(t, signal)
 	once := `
 		Activity.register("quick", function() return "quick" end)
 		Activity.register("slow", { idempotent = false }, function() return "again" end)`
@@ -138,8 +150,22 @@ func TestInDoubt(t *testing.T) {
 	if calls := obelusOutput(t, exitDone, "-C", dir, "calls", "--json"); !strings.Contains(calls, `"status":"in-doubt"`) {
 		t.Errorf("no call is in doubt:\n%s", calls)
 	}
-	if got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "--retry", "1.2"); got != `{"a":"quick","b":"again"}`+"\n" {
+	if got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "--retry", "1.2"); got != `{"a":"quick","b":"again","c":"quick"}`+"\n" {
 		t.Errorf("retried, it gives %s", got)
+	}
+}
+
+// TestInterruptDrains holds that an interrupt lets what runs come to its end,
+// within the time that draining has, and starts nothing more.
+func TestInterruptDrains(t *testing.T) {
+	dir, status := stoppedWith(t, os.Interrupt, `return { drain = 60 }`, `require("time").sleep(0.3); return "in time"`)
+	if status != exitInterrupted {
+		t.Errorf("exit status %d, not %d", status, exitInterrupted)
+	}
+	calls := obelusOutput(t, exitDone, "-C", dir, "calls", "--json")
+	if !strings.Contains(calls, `"call":"1.2","context":"c","tick":1,"position":2,"tool":"slow","status":"done"`) ||
+		!strings.Contains(calls, `"call":"1.3","context":"c","tick":1,"position":3,"tool":"quick","status":"blocked"`) {
+		t.Errorf("the call that ran is not done, or another began:\n%s", calls)
 	}
 }
 

@@ -159,6 +159,9 @@ func (p *progress) describe(r engine.Record) string {
 	if len(r.Writes) > 0 {
 		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
 	}
+	if message, ok := r.Error["message"].(string); ok && r.Status == engine.Failed {
+		parts = append(parts, firstLine(message))
+	}
 	if len(r.WaitingOn) > 0 {
 		parts = append(parts, "for "+strings.Join(r.WaitingOn, " "))
 	}

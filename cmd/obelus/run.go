@@ -166,7 +166,7 @@ func (a *app) explain(outcome *engine.Outcome) {
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, r.Tool, strings.Join(r.WaitingOn, ", ")))
 		case engine.InDoubt:
 			inDoubt = true
-			a.term.say("call %s (%s) had started when the process ended, and must not run twice: obelus resume -c %s --retry %s, or --skip %s",
+			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: obelus resume -c %s --retry %s, or --skip %s",
 				r.Call, r.Tool, outcome.Context, r.Call, r.Call)
 		}
 	}
@@ -175,11 +175,11 @@ func (a *app) explain(outcome *engine.Outcome) {
 	}
 	switch {
 	case len(waiting) > 0:
-		a.term.say("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
+		a.term.tell("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
 	case outcome.Status == engine.RunCancelled:
-		a.term.say("interrupted: go on with it by: obelus resume -c %s", outcome.Context)
+		a.term.tell("interrupted: go on with it by: obelus resume -c %s", outcome.Context)
 	case outcome.Status == engine.RunWaiting && !inDoubt:
-		a.term.say("the run has not ended: obelus calls -c %s shows why", outcome.Context)
+		a.term.tell("the run has not ended: obelus calls -c %s shows why", outcome.Context)
 	}
 }
 
@@ -188,6 +188,9 @@ func (a *app) failure(r engine.Record) string {
 	message, ok := r.Error["message"].(string)
 	if !ok {
 		message = string(encodeCompact(r.Error))
+	}
+	if script, ok := r.Error["script"].(string); ok && !strings.Contains(message, script) {
+		message = script + ": " + message
 	}
 	if traceback, ok := r.Error["traceback"].(string); ok && a.verbose {
 		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")

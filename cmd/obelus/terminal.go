@@ -84,8 +84,13 @@ func (t *terminal) line(text string) error {
 // say tells a person something, unless it was asked to be quiet.
 func (t *terminal) say(format string, args ...any) {
 	if !t.quiet {
-		t.write(fmt.Sprintf(format, args...) + "\n")
+		t.tell(format, args...)
 	}
+}
+
+// tell is say for what must be known in any case.
+func (t *terminal) tell(format string, args ...any) {
+	t.write(fmt.Sprintf(format, args...) + "\n")
 }
 
 // fail tells of an error; a line of it each with the program's name, but for
