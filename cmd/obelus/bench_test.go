@@ -30,15 +30,15 @@ Tool.register("add", { properties = { n = { type = "number" } }, required = { "n
 Activity.register("add", function(call) return call.n + 1 end)
 `
 
-func benchmarkCalls(b *testing.B, log store.Log) {
+func benchmarkCalls(b *testing.B, open func() store.Log) {
 	h, err := host.Open(host.Config{FS: fstest.MapFS{"activities/add.lua": {Data: []byte(addActivity)}}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	const calls = 100
-	runner := &engine.Runner{Log: log, Registry: h.Generation().Registry()}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
+		runner := &engine.Runner{Log: open(), Registry: h.Generation().Registry()}
 		outcome, err := runner.Run(context.Background(), engine.Start{Context: fmt.Sprint("c", i), Request: chain(calls)})
 		if err != nil || outcome.Status != engine.RunDone {
 			b.Fatal(outcome, err)
@@ -48,7 +48,9 @@ func benchmarkCalls(b *testing.B, log store.Log) {
 }
 
 // BenchmarkCallMemory is a small Lua call end to end, in a chain, in memory.
-func BenchmarkCallMemory(b *testing.B) { benchmarkCalls(b, store.NewMemory()) }
+func BenchmarkCallMemory(b *testing.B) {
+	benchmarkCalls(b, func() store.Log { return store.NewMemory() })
+}
 
 // BenchmarkCallDurable is the same in a file, with every outcome flushed.
 func BenchmarkCallDurable(b *testing.B) {
@@ -57,7 +59,7 @@ func BenchmarkCallDurable(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer log.Close()
-	benchmarkCalls(b, log)
+	benchmarkCalls(b, func() store.Log { return log })
 }
 
 // BenchmarkBareAppend is what a program would do by itself: one row, flushed.

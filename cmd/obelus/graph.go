@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/store"
 )
 
 func (a *app) graphCommand() *cobra.Command {
@@ -48,7 +49,37 @@ func (a *app) graph(ctx context.Context, file, format string) error {
 	if err != nil {
 		return err
 	}
+	if a.json {
+		return a.graphJSON(plan)
+	}
 	return a.term.line(strings.TrimRight(draw(plan), "\n"))
+}
+
+// graphJSON prints a line for each call, and one for each wire.
+func (a *app) graphJSON(plan *engine.Plan) error {
+	for _, c := range plan.Calls {
+		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
+		if c.Output != nil {
+			line["writes"] = c.Output.Source
+		}
+		if err := a.term.ndjson(line); err != nil {
+			return err
+		}
+	}
+	for _, w := range plan.Wires() {
+		if err := a.term.ndjson(map[string]any{"from": w.From, "to": w.To, "path": w.Path.String(), "order": w.Order}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func texts(paths []store.Path) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = path.String()
+	}
+	return all
 }
 
 // drawText lists the calls with what they read and from whom, and where they

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// dbPath is where the log is: --db, else the setting, else below the project,
+// else below the working directory.
+func (a *app) dbPath() (string, error) {
+	if a.dbFlag != "" {
+		return a.dbFlag, nil
+	}
+	if a.host == nil {
+		if err := a.openSettings(); err != nil {
+			return "", err
+		}
+	}
+	db := ".obelus/log.db"
+	if setting := a.host.Generation().Settings().DB; setting != "" {
+		db = setting
+	}
+	if a.found {
+		return filepath.Join(a.dir, filepath.FromSlash(db)), nil
+	}
+	return filepath.FromSlash(db), nil
+}
+
+// openLog opens the log for writing, and makes it if it is absent.
+func (a *app) openLog() error {
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	log, err := sqlite.Open(path, a.logOptions())
+	if err != nil {
+		return err
+	}
+	a.log = log
+	return nil
+}
+
+// logOptions is how the project wants its log written.
+func (a *app) logOptions() sqlite.Options {
+	if a.host == nil {
+		return sqlite.Options{}
+	}
+	return sqlite.Options{Synchronous: a.host.Generation().Settings().Synchronous}
+}
+
+// openExisting opens a log that is there. It makes none.
+func (a *app) openExisting(options sqlite.Options) error {
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return &usageError{fmt.Sprintf("there is no log at %s: run a plan first, or name the log by --db or the project by -C", path)}
+	}
+	log, err := sqlite.Open(path, options)
+	if err != nil {
+		return err
+	}
+	a.log = log
+	return nil
+}
+
+// openForReading opens the log and finds the context that a reading command is
+// about.
+func (a *app) openForReading(ctx context.Context) (name string, err error) {
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return "", err
+	}
+	return a.readContext(ctx)
+}
+
+// readContext finds the context that a reading command is about: the one that
+// -c begins, else the root context that was appended to last.
+func (a *app) readContext(ctx context.Context) (string, error) {
+	var matches []string
+	for info, err := range a.log.Contexts(ctx, a.context) {
+		switch {
+		case err != nil:
+			return "", err
+		case a.context == "" && info.Origin.Parent == "", info.Context == a.context:
+			return info.Context, nil
+		case a.context != "":
+			matches = append(matches, info.Context)
+		}
+	}
+	switch {
+	case a.context == "":
+		return "", &usageError{"the log holds no contexts yet: run a plan first"}
+	case len(matches) == 0:
+		return "", fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, a.context)
+	case len(matches) > 1:
+		return "", &usageError{fmt.Sprintf("-c %s is the start of %d contexts, %s among them: give more of it", a.context, len(matches), strings.Join(matches[:2], " and "))}
+	}
+	return matches[0], nil
+}
+
+// writeContext is the context that a run or an append goes to: the one that -c
+// names, else a new one.
+func (a *app) writeContext() (string, error) {
+	if a.context == "" {
+		return ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String(), nil
+	}
+	for _, r := range a.context {
+		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) || len(a.context) > 64 {
+			return "", &usageError{fmt.Sprintf("-c %q is no name for a context: up to 64 letters, digits, . _ and -", a.context)}
+		}
+	}
+	return a.context, nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/host"
+	"obelus/luastd"
+)
+
+// findProject finds the project: the nearest folder with obelus.lua, going up
+// from the one that -C names, else from a plan's, else from the working
+// directory. Without one it is the folder that -C names; else found is false,
+// and it is the working directory, or the plan's folder if that lies elsewhere.
+func (a *app) findProject(plan string) (dir string, found bool, err error) {
+	start := "."
+	switch {
+	case a.projectFlag != "":
+		start = a.projectFlag
+		if info, err := os.Stat(start); err != nil || !info.IsDir() {
+			return "", false, &usageError{fmt.Sprintf("-C %s: there is no such folder", start)}
+		}
+	case plan != "":
+		start = filepath.Dir(plan)
+	}
+	if start, err = filepath.Abs(start); err != nil {
+		return "", false, err
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, host.SettingsFile)); err == nil {
+			return dir, true, nil
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	if a.projectFlag != "" {
+		return start, true, nil
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		return "", false, err
+	}
+	if below, err := filepath.Rel(here, start); err == nil && filepath.IsLocal(below) {
+		return here, false, nil
+	}
+	return start, false, nil
+}
+
+// openProject loads the project's scripts; plan is the plan file that the
+// command is about, or empty.
+func (a *app) openProject(plan string) error {
+	var err error
+	if a.dir, a.found, err = a.findProject(plan); err != nil {
+		return err
+	}
+	config := host.Config{FS: os.DirFS(a.dir), Dir: a.dir, Stderr: a.term}
+	if !a.found {
+		config.FS = lonePlan{config.FS}
+	}
+	if config.Grants, err = a.allow.grants(a.dir, config.FS); err != nil {
+		return err
+	}
+	a.host, err = host.Open(config)
+	return err
+}
+
+// openSettings is openProject for commands that run nothing: a broken activity
+// must not keep anybody from reading the log.
+func (a *app) openSettings() error {
+	var err error
+	if a.dir, a.found, err = a.findProject(""); err != nil {
+		return err
+	}
+	a.host, err = host.Open(host.Config{FS: onlySettings{os.DirFS(a.dir)}, Dir: a.dir, Stderr: a.term})
+	return err
+}
+
+// lonePlan is the folder of a plan without a project: what lies beside it is
+// none of the plan's activities.
+type lonePlan struct{ fs.FS }
+
+func (l lonePlan) Open(name string) (fs.File, error) {
+	if name == "activities" || strings.HasPrefix(name, "activities/") {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return l.FS.Open(name)
+}
+
+// inProject is a file's name below the project's folder.
+func (a *app) inProject(file string) (string, error) {
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if a.projectFlag != "" && !filepath.IsAbs(file) {
+		if _, err := os.Stat(absolute); err != nil { // plans are often named from the project's folder
+			absolute = filepath.Join(a.dir, file)
+		}
+	}
+	name, err := filepath.Rel(a.dir, absolute)
+	if err != nil || strings.HasPrefix(name, "..") {
+		return "", &usageError{fmt.Sprintf("%s lies outside the project %s", file, a.dir)}
+	}
+	return filepath.ToSlash(name), nil
+}
+
+// onlySettings is a project of which nothing but its settings is of interest.
+type onlySettings struct{ fs.FS }
+
+func (o onlySettings) Open(name string) (fs.File, error) {
+	if name != host.SettingsFile && name != "." {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return o.FS.Open(name)
+}
+
+// allowFlags are the permissions that flags grant. Each may be given alone,
+// for everything, or with a list.
+type allowFlags struct{ read, write []string }
+
+func (f *allowFlags) register(c *cobra.Command) {
+	for _, flag := range []struct {
+		list *[]string
+		name string
+		what string
+	}{
+		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,…`"},
+		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,…`"},
+	} {
+		c.Flags().StringSliceVar(flag.list, flag.name, nil, flag.what)
+		c.Flags().Lookup(flag.name).NoOptDefVal = everything
+	}
+}
+
+const everything = "*"
+
+// grants adds what the flags grant to what the settings do; nil leaves it to
+// the settings.
+func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
+	if len(f.read)+len(f.write) == 0 {
+		return nil, nil
+	}
+	settings, err := host.Open(host.Config{FS: onlySettings{project}, Dir: dir})
+	if err != nil {
+		return nil, err
+	}
+	grants := settings.Generation().Grants()
+	for _, g := range []struct {
+		grant *luastd.Grant
+		list  []string
+	}{{&grants.Read, f.read}, {&grants.Write, f.write}} {
+		for _, entry := range g.list {
+			if entry == everything {
+				g.grant.All = true
+				continue
+			}
+			g.grant.List = append(g.grant.List, entry)
+		}
+	}
+	return &grants, nil
+}

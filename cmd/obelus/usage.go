@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// wrapArgs makes of cobra's complaint about arguments one that shows how the
+// command is called.
+func wrapArgs(c *cobra.Command) {
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if check(c, args) != nil {
+			given := "no arguments were given"
+			if len(args) > 0 {
+				given = fmt.Sprintf("these are the wrong arguments: %s", strings.Join(args, " "))
+			}
+			return &usageError{fmt.Sprintf("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())}
+		}
+		return nil
+	}
+}
+
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "obelus help lists them"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return &usageError{fmt.Sprintf("unknown command %q: %s", args[0], hint)}
+}
+
+// flagError makes of the flag library's complaint one for people.
+func flagError(c *cobra.Command, err error) error {
+	where := ""
+	if c.HasParent() {
+		where = c.Name() + ": "
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		name := bad.GetFlag().Name
+		return &usageError{fmt.Sprintf("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))}
+	}
+	return &usageError{where + err.Error()}
+}
+
+func article(flagType string) string {
+	if strings.HasPrefix(flagType, "int") {
+		return "a whole number"
+	}
+	return "a " + flagType
+}

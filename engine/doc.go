@@ -1,0 +1,15 @@
+// Package engine compiles calls to a plan and runs it over a log.
+//
+// A call names a tool and says where its result goes; its parameters may refer
+// to what other calls write. From that alone [Compile] knows what must wait
+// for what. A [Runner] runs all calls that are ready at once, and commits each
+// outcome together with the messages that it writes, so that a run that was
+// cut off at any instant goes on where it stood ([Runner.Resume]).
+//
+// Activities do the work: any [Activity], registered in a [Registry] beside
+// the [Tool]s whose JSON Schemas say what their calls look like. Package host
+// makes them of Lua.
+//
+// What everything means is shown by the cases in testdata/conformance, one for
+// each clause of the protocol.
+package engine

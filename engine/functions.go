@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/expr-lang/expr/builtin"
+)
+
+// The names under which programs reach the evaluation. None can be written.
+const (
+	evalName     = "ǂ"
+	refName      = "ǂref"
+	unitName     = "ǂunit"
+	memberName   = "ǂmember"
+	optionalName = "ǂoptional"
+	elementName  = "ǂelement"
+	testName     = "ǂtest"
+	mapName      = "ǂmap"
+	addName      = "ǂadd"
+	ownSuffix    = "ǂ"
+)
+
+// callbacks are the functions behind those names. Each gets the evaluation
+// first.
+var callbacks = []*builtin.Function{
+	callback(refName, func(ev *evaluation, args []any) (any, error) {
+		return ev.plain(refUnit{args[0].(int), ev.expr.source.paths[args[0].(int)]})
+	}),
+	callback(unitName, func(ev *evaluation, args []any) (any, error) { return ev.plain(ev.expr.units[args[0].(int)]) }),
+	callback(memberName, func(ev *evaluation, args []any) (any, error) {
+		v, ok := member(args[0], args[1])
+		if !ok {
+			return nil, &Missing{}
+		}
+		return v, nil
+	}),
+	callback(optionalName, func(ev *evaluation, args []any) (any, error) {
+		v, _ := member(args[0], args[1])
+		return v, nil
+	}),
+	callback(elementName, func(ev *evaluation, args []any) (any, error) {
+		if args[0].(bool) {
+			return ev.index, nil
+		}
+		return ev.element, nil
+	}),
+	boolCallback(testName, func(ev *evaluation, args []any) (any, error) {
+		v, err := ev.each(args)
+		if m := (*Missing)(nil); errors.As(err, &m) && len(m.Paths) == 0 {
+			return false, nil
+		}
+		if _, ok := v.(bool); err == nil && !ok {
+			return fail("a predicate must be true or false, not %s", describe(v))
+		}
+		return v, err
+	}),
+	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
+	callback(addName, add),
+	callback("concat"+ownSuffix, concatArrays),
+	callback("join"+ownSuffix, join),
+	callback("keys"+ownSuffix, keys),
+	callback("replace"+ownSuffix, replace),
+	callback("values"+ownSuffix, values),
+}
+
+func callback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
+	return &builtin.Function{Name: name, Types: types(new(func(...any) any)), Func: func(args ...any) (any, error) {
+		return f(args[0].(*evaluation), args[1:])
+	}}
+}
+
+func boolCallback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
+	b := callback(name, f)
+	b.Types = types(new(func(...any) bool))
+	return b
+}
+
+func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(pointer).Elem()} }
+
+// plain evaluates a unit for a program.
+func (ev *evaluation) plain(u unit) (any, error) {
+	v, m, err := u.eval(ev)
+	switch f, ok := v.(foreign); {
+	case err != nil:
+		return nil, err
+	case m != nil:
+		return nil, m
+	case ok:
+		return f.value, nil
+	}
+	return toExpr(v), nil
+}
+
+func (ev *evaluation) each(args []any) (any, error) {
+	ev.element = args[1]
+	if len(args) > 2 {
+		ev.index = args[2]
+	}
+	return ev.plain(ev.expr.units[args[0].(int)])
+}
+
+func (ev *evaluation) spend(n int) error {
+	if ev.budget -= n; ev.budget < 0 {
+		return errors.New("the expression makes too much: its result is past the budget")
+	}
+	return nil
+}
+
+func member(v, property any) (any, bool) {
+	switch c := v.(type) {
+	case map[string]any:
+		key, ok := property.(string)
+		e, exists := c[key]
+		return e, ok && exists
+	case []any:
+		i, ok := property.(int)
+		if i < 0 {
+			i += len(c) // as in expr, from the end
+		}
+		if !ok || i < 0 || i >= len(c) {
+			return nil, false
+		}
+		return c[i], true
+	}
+	return nil, false
+}
+
+func add(ev *evaluation, args []any) (any, error) {
+	switch a := args[0].(type) {
+	case string:
+		if b, ok := args[1].(string); ok {
+			return a + b, ev.spend(len(a) + len(b))
+		}
+	case int:
+		switch b := args[1].(type) {
+		case int:
+			if sum := a + b; (sum > a) == (b > 0) {
+				return sum, nil
+			}
+			return float64(a) + float64(b), nil
+		case float64:
+			return float64(a) + b, nil
+		}
+	case float64:
+		switch b := args[1].(type) {
+		case int:
+			return a + float64(b), nil
+		case float64:
+			return a + b, nil
+		}
+	}
+	return fail("can't add %s and %s", describe(args[0]), describe(args[1]))
+}
+
+func concatArrays(ev *evaluation, args []any) (any, error) {
+	all := []any{}
+	for _, arg := range args {
+		array, ok := arg.([]any)
+		if !ok {
+			return fail("concat joins arrays, not %s", describe(arg))
+		}
+		if err := ev.spend(len(array)); err != nil {
+			return nil, err
+		}
+		all = append(all, array...)
+	}
+	return all, nil
+}
+
+func join(ev *evaluation, args []any) (any, error) {
+	separator := ""
+	if len(args) > 1 {
+		separator, _ = args[1].(string)
+	}
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("join takes an array of strings, not %s", describe(args[0]))
+	}
+	texts := make([]string, len(array))
+	for i, e := range array {
+		text, ok := e.(string)
+		if !ok {
+			return fail("join takes an array of strings, and element %d is %s", i, describe(e))
+		}
+		if err := ev.spend(len(text) + len(separator)); err != nil {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return strings.Join(texts, separator), nil
+}
+
+func replace(ev *evaluation, args []any) (any, error) {
+	if len(args) != 3 {
+		return fail("replace takes a string, what to look for and what to put there")
+	}
+	texts := make([]string, 3)
+	for i, arg := range args {
+		text, ok := arg.(string)
+		if !ok {
+			return fail("replace takes strings, not %s", describe(arg))
+		}
+		texts[i] = text
+	}
+	if err := ev.spend(len(texts[0]) + strings.Count(texts[0], texts[1])*len(texts[2])); err != nil {
+		return nil, err
+	}
+	return strings.ReplaceAll(texts[0], texts[1], texts[2]), nil
+}
+
+func keys(_ *evaluation, args []any) (any, error) {
+	object, ok := soleObject(args)
+	if !ok {
+		return fail("keys takes an object, not %s", describeAll(args))
+	}
+	all := make([]any, 0, len(object))
+	for _, key := range sortedKeys(object) {
+		all = append(all, key)
+	}
+	return all, nil
+}
+
+func values(_ *evaluation, args []any) (any, error) {
+	object, ok := soleObject(args)
+	if !ok {
+		return fail("values takes an object, not %s", describeAll(args))
+	}
+	all := make([]any, 0, len(object))
+	for _, key := range sortedKeys(object) {
+		all = append(all, object[key])
+	}
+	return all, nil
+}
+
+func soleObject(args []any) (map[string]any, bool) {
+	if len(args) != 1 {
+		return nil, false
+	}
+	object, ok := args[0].(map[string]any)
+	return object, ok
+}
+
+func describeAll(args []any) string {
+	if len(args) != 1 {
+		return fmt.Sprintf("%d values", len(args))
+	}
+	return describe(args[0])
+}
