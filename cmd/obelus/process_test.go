@@ -172,7 +172,7 @@ func TestInterruptDrains(t *testing.T) {
 // TestManyAppend holds that processes that append to one context at once lose
 // nothing, and never see a lock.
 func TestManyAppend(t *testing.T) {
-	const processes, each = 10, 20
+	const processes, each = 10, 6
 	dir := project(t, map[string]string{"obelus.lua": "return {}"})
 	var wait sync.WaitGroup
 	for p := range processes {

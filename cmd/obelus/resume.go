@@ -50,6 +50,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 		}
 	}
 	p := newProgress(a.term, a.json, "")
+	defer a.whileDraining(ctx)()
 	outcome, err := a.runner(registry, p).Resume(ctx, s)
 	p.end()
 	if err != nil {

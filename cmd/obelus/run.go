@@ -104,6 +104,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 	if limited {
 		runner.Parallel = parallel
 	}
+	defer a.whileDraining(ctx)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil {
 		p.begin()
@@ -113,6 +114,13 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 		return err
 	}
 	return a.report(outcome)
+}
+
+// whileDraining tells a person, once the run is interrupted, why it has not
+// ended yet, until the function that it gives is called.
+func (a *app) whileDraining(ctx context.Context) func() {
+	stop := context.AfterFunc(ctx, func() { a.term.say("interrupted: what runs may come to its end; once more stops it now") })
+	return func() { stop() }
 }
 
 // openLogFor opens the log. It makes none for a plan that is refused.
