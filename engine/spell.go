@@ -9,43 +9,47 @@ import (
 
 // didYouMean is a hint that ends an error about an unknown name, or nothing.
 func didYouMean(name string, candidates []string) string {
-	if near := nearest(name, candidates); near != "" {
+	if near := Nearest(name, candidates); near != "" {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""
 }
 
-// nearest finds the candidate that a typing error could have made the name of.
-func nearest(name string, candidates []string) string {
+// Nearest finds the candidate that a typing error could have made the name of,
+// or gives nothing. Host shares it, so that all hints are alike.
+func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", max(1, (len(name)+1)/3)+1
 	for _, candidate := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance {
+		if d := distance([]rune(strings.ToLower(name)), []rune(strings.ToLower(candidate))); d < bestDistance {
 			best, bestDistance = candidate, d
 		}
 	}
 	return best
 }
 
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	row := make([]int, len(y)+1)
+// distance counts the insertions, deletions, changes and swaps of neighbours
+// that lead from a to b.
+func distance(a, b []rune) int {
+	var older []int
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
-	for i := range x {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range y {
-			cost := diagonal
-			if x[i] != y[j] {
-				cost++
+	for i := 1; i <= len(a); i++ {
+		older, before, row = before, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			row[j] = min(before[j]+1, row[j-1]+1, before[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], older[j-2]+1)
+			}
 		}
 	}
-	return row[len(y)]
+	return row[len(b)]
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

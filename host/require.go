@@ -6,6 +6,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine"
 	"obelus/luastd"
 )
 
@@ -107,7 +108,7 @@ func (g *Generation) nearModule(name string) string {
 		names = append(names, strings.ReplaceAll(path, "/", "."))
 	}
 	slices.Sort(names)
-	if near := nearest(name, names); near != "" {
+	if near := engine.Nearest(name, names); near != "" {
 		return ` (did you mean "` + near + `"?)`
 	}
 	return ""
