@@ -18,17 +18,27 @@ func (t *tick) advance(ctx context.Context) error {
 	if parallel <= 0 {
 		parallel = DefaultParallel
 	}
-	for len(t.runnable) > 0 && t.running+t.detached < parallel {
-		i := heap.Pop(&t.runnable).(int)
-		if a := t.plan.Calls[i].activity; a != nil && a.Concurrency > 0 && t.busy[a.Name] >= a.Concurrency {
-			t.parked[a.Name] = append(t.parked[a.Name], i)
-			continue
+	for {
+		queue := &t.runnable
+		if len(t.runnable) == 0 || t.running >= parallel {
+			if queue = &t.loose; len(t.loose) == 0 || t.detached >= parallel {
+				return nil
+			}
 		}
-		if err := t.consider(ctx, i); err != nil {
+		if err := t.turn(ctx, heap.Pop(queue).(int)); err != nil {
 			return err
 		}
 	}
-	return nil
+}
+
+// turn looks at a call whose turn has come, unless its activity runs as often
+// as it may.
+func (t *tick) turn(ctx context.Context, i int) error {
+	if a := t.plan.Calls[i].activity; a != nil && a.Concurrency > 0 && t.busy[a.Name] >= a.Concurrency {
+		t.parked[a.Name] = append(t.parked[a.Name], i)
+		return nil
+	}
+	return t.consider(ctx, i)
 }
 
 // consider looks at a call of which all that it depends on has settled.
@@ -205,7 +215,6 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	}
 	in.Key = t.context + "/" + c.record.Call
 	c.record.Script, c.record.SHA256 = call.activity.Script, call.activity.SHA256
-	c.record.Unstored = call.Output == nil
 	t.busy[call.activity.Name]++
 	t.note(i)
 	t.starts = append(t.starts, start{i, in})

@@ -308,3 +308,7 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 
 // latent tells whether no activity runs the call.
 func (c *Call) latent() bool { return c.activity == nil }
+
+// fireAndForget tells whether the call leaves nothing in the context, and
+// settles when it starts.
+func (c *Call) fireAndForget() bool { return c.activity != nil && c.Output == nil }

@@ -176,6 +176,8 @@ func TestOutputPaths(t *testing.T) {
 		{`†a.log && (†a.x || †a.y)`, `[[†a.log †a.x] [†a.log †a.y]]`},
 		{`†a.x || †a.y && †a.z`, `[[†a.x] [†a.y †a.z]]`},
 		{`†a.x && †a.x`, `[[†a.x]]`},
+		{`†a.x && †a.x.y`, `error`},
+		{`†a.x || †a.x.y`, `[[†a.x] [†a.x.y]]`},
 		{`†a.x or †a.y`, `error`},
 		{`†a.x + 1`, `error`},
 		{`†a.x || "b"`, `error`},

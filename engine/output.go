@@ -36,6 +36,13 @@ func ParseOutput(text string) (*Output, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, paths := range alternatives {
+		for i, path := range paths {
+			if at := slices.IndexFunc(paths[:i], path.Overlaps); at >= 0 {
+				return nil, s.errorAt(0, "%s and %s overlap: one result can't be written to both", paths[at], path)
+			}
+		}
+	}
 	return &Output{text, alternatives}, nil
 }
 

@@ -220,7 +220,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 		return nil, err
 	}
 	if last.Status.Finished() && len(s.Retry)+len(s.Skip) == 0 {
-		return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: last.Error, Calls: t.records()}, nil
+		return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: last.Error, Calls: t.all()}, nil
 	}
 	return t.run(ctx)
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ func (t *tick) free(a *Registered, unstored bool) {
 		t.running--
 	}
 	if parked := t.parked[a.Name]; len(parked) > 0 {
-		heap.Push(&t.runnable, parked[0])
+		t.queue(parked[0])
 		t.parked[a.Name] = parked[1:]
 	}
 }
@@ -87,9 +86,9 @@ func failureOf(err error) map[string]any {
 		code = structural.code
 	}
 	fields := map[string]any{"message": err.Error(), "code": code}
-	var traced interface{ Traceback() string }
-	if errors.As(err, &traced) && traced.Traceback() != "" {
-		fields["traceback"] = traced.Traceback()
+	var traced interface{ Trace() string }
+	if errors.As(err, &traced) && traced.Trace() != "" {
+		fields["traceback"] = traced.Trace()
 	}
 	return fields
 }
@@ -196,6 +195,9 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) 
 			Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true, Date: now,
 			Producer: call.Issued, Call: c.record.Call, Path: path, Method: call.Method, Written: date(now),
 		}
+		if err := store.CheckDepth(messages[n].Data); err != nil {
+			return &fault{CodeSchema, fmt.Errorf("the result at %s is %w", path, err)}
+		}
 		op, _ := messages[n].Op()
 		if err := t.checkWrite(ctx, op); err != nil {
 			return err
@@ -256,9 +258,9 @@ func (t *tick) finish(ctx context.Context, stop context.CancelFunc) (*Outcome, e
 		return nil, err
 	}
 	if t.detached > 0 {
-		err = errors.Join(t.drain(ctx, stop, func() int { return t.detached }), t.commitNotes(kept))
+		err = t.drain(kept, stop, func() int { return t.detached })
 	}
-	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.records()}, err
+	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.all()}, err
 }
 
 func (t *tick) conclude(ctx context.Context) (runEvent, error) {

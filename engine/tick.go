@@ -3,7 +3,6 @@ package engine
 import (
 	"container/heap"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"strconv"
@@ -33,6 +32,7 @@ type tick struct {
 
 	calls    []callState
 	runnable positions        // calls that wait for nothing but their turn
+	loose    positions        // the same of fire-and-forget calls, which take no turn from others
 	parked   map[string][]int // and for their activity, which runs as often as it may
 	waiting  waitIndex        // calls that wait for what nothing in the plan writes
 	busy     map[string]int   // how often each activity runs
@@ -42,6 +42,7 @@ type tick struct {
 	workers  sync.WaitGroup
 
 	entries []store.Entry // of the step
+	noted   []Record      // of the step: what the entries say of calls
 	starts  []start       // of the step
 	saved   undo          // of the step
 }
@@ -67,6 +68,7 @@ type start struct {
 type undo struct {
 	calls    map[int]callState
 	entries  int
+	noted    int
 	busy     map[string]int
 	running  int
 	detached int
@@ -105,7 +107,7 @@ func (t *tick) fresh(i int) Record {
 	c := t.plan.Calls[i]
 	return Record{
 		Call: callID(t.event.Tick, c.Position), Tick: t.event.Tick, Position: c.Position,
-		Tool: c.Tool, Instance: c.Instance, Status: Blocked,
+		Tool: c.Tool, Instance: c.Instance, Status: Blocked, Unstored: c.fireAndForget(),
 	}
 }
 
@@ -151,7 +153,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 		if err := t.step(kept, working, nil); err != nil {
 			return nil, err
 		}
-		for t.running > 0 || t.detached > 0 && len(t.runnable) > 0 {
+		for t.running > 0 || t.detached > 0 && t.held() {
 			select {
 			case res := <-t.results:
 				results := t.drainResults(res)
@@ -170,7 +172,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 				return nil, err
 			}
 		}
-		if len(t.runnable) > 0 {
+		if t.held() {
 			continue
 		}
 		if outcome, err := t.finish(ctx, stop); outcome != nil || err != nil {
@@ -191,17 +193,35 @@ func (t *tick) seed() {
 
 // rebuild finds what can run from the states of the calls.
 func (t *tick) rebuild() {
-	t.runnable, t.parked, t.waiting = nil, map[string][]int{}, waitIndex{}
+	t.runnable, t.loose, t.parked, t.waiting = nil, nil, map[string][]int{}, waitIndex{}
 	for i := range t.calls {
 		c := &t.calls[i]
 		switch {
 		case c.record.Status == Waiting:
 			t.waiting.add(i, c.record.WaitingOn)
 		case c.waits == 0 && c.record.Status == Blocked:
-			t.runnable = append(t.runnable, i)
+			t.queue(i)
 		}
 	}
-	heap.Init(&t.runnable)
+}
+
+// queue lets a call have its turn.
+func (t *tick) queue(i int) {
+	if t.plan.Calls[i].fireAndForget() {
+		heap.Push(&t.loose, i)
+		return
+	}
+	heap.Push(&t.runnable, i)
+}
+
+// held tells whether calls have their turn to come.
+func (t *tick) held() bool {
+	for _, parked := range t.parked {
+		if len(parked) > 0 {
+			return true
+		}
+	}
+	return len(t.runnable)+len(t.loose) > 0
 }
 
 // drainResults takes all results that have come, so that one append commits
@@ -220,21 +240,27 @@ func (t *tick) drainResults(first result) []result {
 
 // step is one turn of the tick; see there.
 func (t *tick) step(ctx, working context.Context, results []result) error {
+	err := t.record(ctx, func() error {
+		if err := t.receive(ctx, results); err != nil {
+			return err
+		}
+		return t.advance(ctx)
+	})
+	if err == nil {
+		t.launch(working)
+	}
+	return err
+}
+
+// record does something and commits what it makes. If somebody else has
+// appended in between, it is undone and done again.
+func (t *tick) record(ctx context.Context, do func() error) error {
 	for range maxConflicts {
 		t.save()
-		for _, res := range results {
-			if err := t.settle(ctx, res); err != nil {
-				return err
-			}
-		}
-		if err := t.advance(ctx); err != nil {
+		if err := do(); err != nil {
 			return err
 		}
 		err := t.commit(ctx)
-		if err == nil {
-			t.launch(working)
-			return nil
-		}
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) || !t.begun {
 			return err
@@ -248,7 +274,7 @@ func (t *tick) step(ctx, working context.Context, results []result) error {
 }
 
 func (t *tick) save() {
-	t.saved = undo{calls: map[int]callState{}, entries: len(t.entries), busy: maps.Clone(t.busy), running: t.running, detached: t.detached}
+	t.saved = undo{calls: map[int]callState{}, entries: len(t.entries), noted: len(t.noted), busy: maps.Clone(t.busy), running: t.running, detached: t.detached}
 }
 
 func (t *tick) undo() {
@@ -256,7 +282,7 @@ func (t *tick) undo() {
 		t.calls[i] = c
 	}
 	t.busy, t.running, t.detached = t.saved.busy, t.saved.running, t.saved.detached
-	t.entries, t.starts = t.entries[:t.saved.entries], nil
+	t.entries, t.noted, t.starts = t.entries[:t.saved.entries], t.noted[:t.saved.noted], nil
 	t.view.Drop()
 	t.rebuild()
 }
@@ -276,6 +302,7 @@ func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
 // note writes a call's record to the journal.
 func (t *tick) note(i int) {
 	r := &t.calls[i].record
+	t.noted = append(t.noted, *r)
 	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
 }
 
@@ -293,23 +320,16 @@ func (t *tick) commit(ctx context.Context) error {
 	}
 	t.begun = true
 	t.view.Commit()
-	t.tell(t.entries)
-	t.entries = nil
-	return nil
-}
-
-// tell reports what has been recorded of calls.
-func (t *tick) tell(entries []store.Entry) {
+	noted := t.noted
+	t.entries, t.noted = nil, nil
 	if t.runner.Observe == nil {
-		return
+		return nil
 	}
-	for _, e := range entries {
-		var r Record
-		if e.Call != "" && json.Unmarshal(e.Data, &r) == nil {
-			r.Context = t.context
-			t.runner.Observe(r)
-		}
+	for _, r := range noted {
+		r.Context = t.context
+		t.runner.Observe(r)
 	}
+	return nil
 }
 
 // release lets go of the calls that wait for call i: those that wait until it
@@ -323,7 +343,7 @@ func (t *tick) release(i int, settled bool) {
 		}
 		next := t.change(e.to)
 		if next.waits--; next.waits == 0 && next.record.Status == Blocked {
-			heap.Push(&t.runnable, e.to)
+			t.queue(e.to)
 		}
 	}
 	c.started = true
@@ -347,14 +367,15 @@ func (t *tick) takeIn(ctx context.Context) error {
 		for _, path := range op.Touches() {
 			for _, i := range t.waiting.take(path) {
 				t.calls[i].record.Status = Blocked
-				heap.Push(&t.runnable, i)
+				t.queue(i)
 			}
 		}
 	}
 	return nil
 }
 
-func (t *tick) records() []Record {
+// all gives the calls as they stand.
+func (t *tick) all() []Record {
 	all := make([]Record, len(t.calls))
 	for i := range t.calls {
 		all[i] = t.calls[i].record

@@ -158,14 +158,6 @@ func requiredOf(object map[string]any) ([]string, bool) {
 	return names, ok
 }
 
-// Output is the schema of the tool's result as it was given, nil if there is
-// none. A codec needs it to know an empty array from an empty object.
-func (t *Tool) Output() any {
-	object, _ := t.Schema.(map[string]any)
-	_, metas := splitMeta(object)
-	return metas["_output"]
-}
-
 // Const is the one value that the tool has for a property of its calls, nil if
 // it leaves the property to them.
 func (t *Tool) Const(property string) any { return t.consts[property] }

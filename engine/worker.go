@@ -93,31 +93,29 @@ const grace = time.Second
 // the run is resumed.
 func (t *tick) interrupted(stop context.CancelFunc, results ...result) (*Outcome, error) {
 	ctx := context.Background()
-	t.save()
-	for _, res := range results {
-		if err := t.receive(ctx, res); err != nil {
-			return nil, err
-		}
+	if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
+		return nil, err
 	}
 	if err := t.drain(ctx, stop, func() int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
-	t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled})})
-	err := t.commit(ctx)
-	var conflict *store.ConflictError
-	if errors.As(err, &conflict) {
-		err = nil // what was not recorded runs again
-	}
-	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.records()}, err
+	err := t.record(ctx, func() error {
+		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled})})
+		return nil
+	})
+	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.all()}, err
 }
 
-// receive settles a call that has ended, or records that it was cut off.
-func (t *tick) receive(ctx context.Context, res result) error {
-	if errors.Is(res.err, context.Canceled) {
-		t.cutOff(res.index, res.attempts)
-		return nil
+// receive settles calls that have ended, or records that they were cut off.
+func (t *tick) receive(ctx context.Context, results []result) error {
+	for _, res := range results {
+		if errors.Is(res.err, context.Canceled) {
+			t.cutOff(res.index, res.attempts)
+		} else if err := t.settle(ctx, res); err != nil {
+			return err
+		}
 	}
-	return t.settle(ctx, res)
+	return nil
 }
 
 // cutOff records that a call was stopped.
@@ -133,8 +131,9 @@ func (t *tick) cutOff(i, attempts int) {
 	t.note(i)
 }
 
-// drain waits until no more of the calls run that left counts, for as long as
-// the runner allows, and then cuts them off.
+// drain waits until none of the calls is left that left counts, for as long as
+// the runner allows, and then cuts them off. Each outcome is recorded as it
+// comes.
 func (t *tick) drain(ctx context.Context, stop context.CancelFunc, left func() int) error {
 	limit := t.runner.Drain
 	if limit == 0 {
@@ -144,46 +143,35 @@ func (t *tick) drain(ctx context.Context, stop context.CancelFunc, left func() i
 		return err
 	}
 	stop()
-	if err := t.collect(context.WithoutCancel(ctx), left, grace); err != nil {
+	if err := t.collect(ctx, left, grace); err != nil {
 		return err
 	}
-	for i := range t.calls {
-		if left() > 0 && t.calls[i].record.Status == Running {
-			t.cutOff(i, 1)
+	return t.record(ctx, func() error {
+		for i := range t.calls {
+			if left() > 0 && t.calls[i].record.Status == Running {
+				t.cutOff(i, 1)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-// collect settles calls until none is left, until ctx is done or the limit has
-// passed.
+// collect settles calls until none is left, or the limit has passed.
 func (t *tick) collect(ctx context.Context, left func() int, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for left() > 0 {
 		select {
 		case res := <-t.results:
-			if err := t.receive(context.WithoutCancel(ctx), res); err != nil {
+			results := t.drainResults(res)
+			if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
 				return err
 			}
-		case <-ctx.Done():
-			return nil
 		case <-timer.C:
 			return nil
 		}
 	}
 	return nil
-}
-
-// commitNotes appends journal entries that go with no message.
-func (t *tick) commitNotes(ctx context.Context) error {
-	if len(t.entries) == 0 {
-		return nil
-	}
-	_, err := t.runner.Log.Append(ctx, store.Batch{Context: t.context, ExpectSeq: store.AnySeq, Journal: t.entries})
-	t.tell(t.entries)
-	t.entries = nil
-	return err
 }
 
 // abandon waits for workers that were told to stop, so that none outlives the

@@ -34,6 +34,9 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
+// Trace is the traceback as text, a line for each call; empty without one.
+func (e *ScriptError) Trace() string { return strings.Join(e.Traceback, "\n") }
+
 // Snippet is the source line with a caret under the column, on two lines, or
 // empty if the line is not known.
 func (e *ScriptError) Snippet() string {

@@ -31,10 +31,19 @@ func DecodeJSON(text []byte) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more text after the JSON value, at %s", position(text, d.InputOffset()))
 	}
-	if depth(v) > MaxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+	if err := CheckDepth(v); err != nil {
+		return nil, err
 	}
 	return v, nil
+}
+
+// CheckDepth refuses a value that is nested deeper than [MaxDepth], and so
+// could not be read again.
+func CheckDepth(v any) error {
+	if depth(v) > MaxDepth {
+		return fmt.Errorf("nested deeper than %d", MaxDepth)
+	}
+	return nil
 }
 
 // jsonError rewrites encoding/json's errors for people: a line and a column

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +19,7 @@ func (a *app) appendCommand() *cobra.Command {
 		Long: `Append messages from a file or stdin: a JSON message, an array of them, or one a
 line. What log --json prints is taken too, so that a context can be exported
 and imported. They go to a new context unless -c names one.`,
-		Example: `  echo '{"type": "input", "approved": true}' | obelus append -c 01JD8…
+		Example: `  echo '{"type": "input", "approved": true}' | obelus append -c order-7
   obelus log --json -c old | obelus append -c copy`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -41,7 +40,7 @@ func (a *app) append(ctx context.Context, file string) error {
 	if err := a.openLog(); err != nil {
 		return err
 	}
-	name, err := a.appendContext(ctx)
+	name, err := a.writeContext()
 	if err != nil {
 		return err
 	}
@@ -78,17 +77,4 @@ func (a *app) readMessages(file string) ([]store.Message, error) {
 		return nil, &usageError{fmt.Sprintf("%s: %s", file, err)}
 	}
 	return messages, nil
-}
-
-// appendContext is a context that exists, if -c is the whole name of one or
-// the start of just one; else it is as for a run.
-func (a *app) appendContext(ctx context.Context) (string, error) {
-	if a.context == "" {
-		return a.writeContext()
-	}
-	name, err := a.readContext(ctx)
-	if errors.Is(err, store.ErrNoContext) {
-		return a.writeContext()
-	}
-	return name, err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"obelus/engine"
@@ -41,7 +42,7 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		a.term.fail(err)
+		a.term.fail(withSource(err))
 	}
 	return exitStatus(err)
 }
@@ -78,6 +79,25 @@ func (statusError) Error() string { return "" }
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
+
+// withSource shows, below each error of a script, the line that it is about.
+func withSource(err error) error {
+	scripts, ok := err.(host.Errors)
+	if one, isOne := err.(*host.ScriptError); isOne {
+		scripts, ok = host.Errors{one}, true
+	}
+	if !ok {
+		return err
+	}
+	var lines []string
+	for _, e := range scripts {
+		lines = append(lines, e.Error())
+		if snippet := e.Snippet(); snippet != "" {
+			lines = append(lines, snippet)
+		}
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
 
 // exitStatus is the one place where errors become exit statuses.
 func exitStatus(err error) int {

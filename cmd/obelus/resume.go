@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +46,10 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 		return err
 	}
 	registry := a.host.Generation().Registry()
+	var unread error
 	if run.Plan != "" { // what the plan's file itself registers
-		if _, joined, err := a.host.Plan(run.Plan); err == nil {
+		_, joined, err := a.host.Plan(run.Plan)
+		if unread = err; err == nil {
 			registry = joined
 		}
 	}
@@ -53,6 +57,10 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	defer a.whileDraining(ctx)()
 	outcome, err := a.runner(registry, p).Resume(ctx, s)
 	p.end()
+	var refused *engine.PlanError
+	if errors.As(err, &refused) && unread != nil {
+		return fmt.Errorf("%w\nthe plan's file, which may have registered it, can't be read in %s: %w", err, a.dir, unread)
+	}
 	if err != nil {
 		return err
 	}
