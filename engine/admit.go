@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"obelus/store"
@@ -65,18 +66,29 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 // schema. It stages none otherwise.
 func admit(ctx context.Context, view *store.View, messages []store.Message) error {
 	number, err := stage(ctx, view, messages)
-	if err != nil {
+	var log *logError
+	switch {
+	case errors.As(err, &log):
+		view.Drop()
+		return log.err
+	case err != nil:
 		view.Drop()
 		return &MessageError{Number: number, Of: len(messages), Err: err}
 	}
 	return nil
 }
 
+// stage stages messages one after the other. Its error is about one of them,
+// whose number it gives, unless it is a [*logError].
 func stage(ctx context.Context, view *store.View, messages []store.Message) (number int, err error) {
+	entered := &entered{view: view, first: view.Seq()}
 	for i, m := range messages {
 		if m.Schema != nil {
 			if _, err := NewSchema(m.Schema); err != nil {
 				return i + 1, err
+			}
+			if n, err := entered.check(ctx, m.Kind); err != nil {
+				return n, err
 			}
 		}
 		if m.Type == store.TypeTool {
@@ -84,56 +96,99 @@ func stage(ctx context.Context, view *store.View, messages []store.Message) (num
 				return i + 1, err
 			}
 		}
-		if op, ok := m.Op(); ok {
-			if err := view.Resolver().CheckOp(ctx, op); err != nil {
+		op, ok := m.Op()
+		if ok {
+			var misfit *store.FitError
+			if err := view.Resolver().CheckOp(ctx, op); errors.As(err, &misfit) {
 				return i + 1, err
+			} else if err != nil {
+				return i + 1, &logError{err}
 			}
 		}
 		if m.Producer != nil && m.Written == "" {
 			m.Written = date(time.Now())
 		}
 		view.Stage(m)
+		if ok {
+			entered.add(op, i)
+		}
 	}
-	// Schemas are for values, and several messages may make one together.
-	for i, m := range messages {
-		op, ok := m.Op()
-		if !ok {
+	return entered.checkAll(ctx)
+}
+
+// entered is data that has been staged and not been held to a schema yet:
+// several messages may make one value together, so it is the value that they
+// have made that counts, by the schema that was in force when they came.
+type entered struct {
+	view  *store.View
+	first int64 // the seq before the first message
+	ops   []store.Op
+	by    []int // the message that each came with
+}
+
+func (e *entered) add(op store.Op, message int) {
+	same := func(o store.Op) bool { return o.Path == op.Path && o.Instance == op.Instance }
+	if at := slices.IndexFunc(e.ops, same); at >= 0 {
+		e.by[at] = message
+		return
+	}
+	e.ops, e.by = append(e.ops, op), append(e.by, message)
+}
+
+// check holds what has entered a kind to the schema in force, before another
+// one is.
+func (e *entered) check(ctx context.Context, kind string) (number int, err error) {
+	var ops []store.Op
+	var by []int
+	for n, op := range e.ops {
+		if op.Path.Kind() != kind {
+			ops, by = append(ops, op), append(by, e.by[n])
 			continue
 		}
-		if err := checkJoined(ctx, view, op, 0); err != nil {
-			return blame(ctx, view, messages, op, i) + 1, err
+		if err := e.joined(ctx, op, 0); err != nil {
+			return e.blame(ctx, op, e.by[n]), err
+		}
+	}
+	e.ops, e.by = ops, by
+	return 0, nil
+}
+
+func (e *entered) checkAll(ctx context.Context) (number int, err error) {
+	for len(e.ops) > 0 {
+		if number, err := e.check(ctx, e.ops[0].Path.Kind()); err != nil {
+			return number, err
 		}
 	}
 	return 0, nil
 }
 
-// checkJoined holds what an operation has made, as of a seq, against the
+// joined holds what operations at a path have made, as of a seq, against the
 // schema that is declared for it.
-func checkJoined(ctx context.Context, view *store.View, op store.Op, at int64) error {
-	resolver := view.Resolver()
+func (e *entered) joined(ctx context.Context, op store.Op, at int64) error {
+	if declared, err := e.view.Schema(ctx, op.Path.Kind()); err != nil || declared == nil {
+		return wrapLog(err)
+	}
+	resolver := e.view.Resolver()
 	resolver.At = at
 	value, err := resolver.Resolve(ctx, op.Path, op.Instance)
 	if err != nil {
-		return err
+		return &logError{err}
 	}
-	return checkDeclared(ctx, view, op.Path, value.Value)
+	if !value.Exists { // as of a seq before it came
+		return nil
+	}
+	return checkDeclared(ctx, e.view, op.Path, value.Value)
 }
 
-// blame finds the message from which on the value of an operation, that of
-// message i, breaks its schema.
-func blame(ctx context.Context, view *store.View, messages []store.Message, op store.Op, i int) int {
-	blamed := -1
-	for n := len(messages) - 1; n >= i; n-- {
-		other, ok := messages[n].Op()
-		if !ok || !other.Path.Overlaps(op.Path) || other.Instance != "" && other.Instance != op.Instance {
-			continue
+// blame finds the number of the message from which on the value of an
+// operation, to which the given one is the last, breaks its schema.
+func (e *entered) blame(ctx context.Context, op store.Op, last int) int {
+	for n := last; n > 0; n-- {
+		if e.joined(ctx, op, e.first+int64(n)) == nil {
+			return n + 1
 		}
-		if blamed >= 0 && checkJoined(ctx, view, op, view.Committed()+int64(n)+1) == nil {
-			break
-		}
-		blamed = n
 	}
-	return blamed
+	return 1
 }
 
 func checkTools(data any) error {

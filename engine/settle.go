@@ -41,6 +41,13 @@ type logError struct{ err error }
 
 func (e *logError) Error() string { return e.err.Error() }
 
+func wrapLog(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &logError{err}
+}
+
 // free gives back the place that a worker took.
 func (t *tick) free(a *Registered, unstored bool) {
 	t.busy[a.Name]--

@@ -7,7 +7,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// Names of functions that rewritten code calls. No script can write them.
+// Names of functions that rewritten code calls. No script can name them, though it can reach its own
+// environment's by rawset, to its own harm.
 const (
 	nameAt     = "\x00at"     // (line, table): a call of a plan
 	nameConcat = "\x00concat" // the operator .., with a limit

@@ -6,8 +6,8 @@
 // their own, for people with plain sqlite3; migrations/001_log.sql documents
 // every column.
 //
-// Within a process one goroutine writes, and commits all appends that are
-// waiting in one transaction. Reads take a connection each, from a pool that
+// Within a process one append writes at a time, and commits all that are
+// waiting with it in one transaction. Reads take a connection each, from a pool that
 // grows with the loops that are open at once.
 package sqlite
 
