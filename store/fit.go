@@ -77,14 +77,13 @@ func (r Resolver) check(ctx context.Context, op Op, known bool) error {
 // was set or merged can be so again. So a list that grows by pushes need not be
 // read at every push.
 func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
-	if op.Method == Assign || op.Method == Concat || op.Path != op.Path.beforeIndex() {
+	if op.Method == Assign || op.Method == Concat {
 		return false, nil
 	}
-	instances := []string{op.Instance, ""}
-	if op.Instance == "" {
-		instances = instances[1:]
+	if anchor, err := r.anchor(ctx, op.Path, op.Instance); err != nil || anchor != op.Path {
+		return false, err
 	}
-	for _, i := range instances {
+	for _, i := range instancesOf(op.Instance) {
 		for last, err := range r.Log.Touching(ctx, Query{Context: r.Context, Path: op.Path, Instance: i, At: r.At}) {
 			if err != nil {
 				return false, err

@@ -56,10 +56,13 @@ const clear Method = "clear"
 //
 // It walks from the newest operation to the oldest, stops at the one that
 // settles the path, and applies what it has collected the other way round. A
-// numeric segment is an index or a key depending on what stands above it, so
-// such a path is answered from the value above.
+// numeric segment is an index or a key depending on what stands above it:
+// where that may be an array, the path is answered from there.
 func (r Resolver) Resolve(ctx context.Context, path Path, instance string) (Resolved, error) {
-	anchor := path.beforeIndex()
+	anchor, err := r.anchor(ctx, path, instance)
+	if err != nil {
+		return Resolved{}, err
+	}
 	steps, blocked, err := r.collect(ctx, anchor, instance)
 	if err != nil {
 		return Resolved{}, err
@@ -74,12 +77,65 @@ func (r Resolver) Resolve(ctx context.Context, path Path, instance string) (Reso
 	return res, nil
 }
 
-func (r Resolver) collect(ctx context.Context, anchor Path, instance string) (steps []step, blocked Path, err error) {
-	instances := []string{instance, ""}
-	if instance == "" {
-		instances = instances[1:]
+// anchor is the place from which a path is answered: the path itself, or the
+// highest place above it that may be an array, for what happens beside the path
+// can then take its element away.
+func (r Resolver) anchor(ctx context.Context, path Path, instance string) (Path, error) {
+	if path.beforeIndex() == path {
+		return path, nil
 	}
-	for _, i := range instances {
+	prefixes := path.Prefixes()
+	for i, segment := range path.Segments() {
+		if !isDigits(segment) {
+			continue
+		}
+		may, err := r.mayBeArray(ctx, prefixes[i], instance)
+		if may || err != nil {
+			return prefixes[i], err
+		}
+	}
+	return path, nil
+}
+
+// nowhere is a key that nothing has: what touches it touches what is above it.
+const nowhere = "\x00"
+
+// mayBeArray tells whether something that is written at a path or above it made
+// it an array, since it was last made something else.
+func (r Resolver) mayBeArray(ctx context.Context, path Path, instance string) (bool, error) {
+	for _, i := range instancesOf(instance) {
+		for op, err := range r.Log.Touching(ctx, Query{Context: r.Context, Path: path.Child(nowhere), Instance: i, At: r.At}) {
+			if err != nil {
+				return false, err
+			}
+			if !op.Path.Contains(path) {
+				continue
+			}
+			s, kind := op.seenFrom(path)
+			if kind == passes {
+				continue
+			}
+			if _, isArray := s.value.([]any); isArray && s.method != clear || s.method == Push {
+				return true, nil
+			}
+			if kind == settles {
+				return false, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+// instancesOf lists whose messages count for an instance, those that win first.
+func instancesOf(instance string) []string {
+	if instance == "" {
+		return []string{""}
+	}
+	return []string{instance, ""}
+}
+
+func (r Resolver) collect(ctx context.Context, anchor Path, instance string) (steps []step, blocked Path, err error) {
+	for _, i := range instancesOf(instance) {
 		for op, err := range r.Log.Touching(ctx, Query{Context: r.Context, Path: anchor, Instance: i, At: r.At}) {
 			if err != nil {
 				return nil, Path{}, err
@@ -109,8 +165,8 @@ const (
 	settles                // it decides the value: nothing older counts
 )
 
-// seenFrom turns an operation into a step at the anchor, which has no numeric
-// segments: an array above it holds nothing of it.
+// seenFrom turns an operation into a step at the anchor, no part of which is an
+// element of an array: an array above it holds nothing of it.
 func (op Op) seenFrom(anchor Path) (step, bearing) {
 	s := step{seq: op.Seq, method: op.Method, value: op.Value, path: op.Path}
 	if anchor.Contains(op.Path) {
