@@ -53,11 +53,12 @@ const maxProduced = 8 << 20
 
 // evaluation is one run of an expression.
 type evaluation struct {
-	expr    *Expr
-	lookup  Lookup
-	budget  int
-	element any
-	index   any
+	expr     *Expr
+	lookup   Lookup
+	budget   int
+	resolved map[int]any // references, by number
+	element  any
+	index    any
 }
 
 // foreign is a value of expr's, whose numbers are int and float64. A reference
@@ -155,12 +156,26 @@ func describe(v any) string {
 	if _, ok := v.(json.Number); ok {
 		return "an integer too large to calculate with"
 	}
-	return store.Describe(v)
+	return store.DescribeType(typeName(v))
+}
+
+// typeName is what JSON calls the type of a value of expr's.
+func typeName(v any) string {
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map:
+		return "object"
+	}
+	return store.TypeName(v)
 }
 
 // toExpr gives a value the numbers that expr computes with. An integer that
 // int can't hold stays as it is: it can be handed on, not computed with.
-func toExpr(v any) any {
+func toExpr(v any, budget *int) any {
+	if *budget--; *budget < 0 {
+		return nil // what asked for it sees that the budget is spent
+	}
 	switch v := v.(type) {
 	case json.Number:
 		if i, err := strconv.Atoi(string(v)); err == nil {
@@ -174,13 +189,13 @@ func toExpr(v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = toExpr(e)
+			out[i] = toExpr(e, budget)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, e := range v {
-			out[key] = toExpr(e)
+			out[key] = toExpr(e, budget)
 		}
 		return out
 	}

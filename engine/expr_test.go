@@ -86,6 +86,12 @@ func TestExpressions(t *testing.T) {
 		{`†(any(†state.list, # == †state.i))`, `true`},
 		{`†(find(†state.items, .n == †state.nope))`, `missing: [†state.nope]`},
 		{`†state.list[†state.i]`, `1`},
+		{`†(split("a,b", ",")[1])`, `"b"`},
+		{`†(groupBy(†state.items, .n).a)`, `[{"n":"a","price":12}]`},
+		{`†state.i in †state.list`, `true`},
+		{`†state.total not in †state.list`, `true`},
+		{`†("name" in †state.user)`, `true`},
+		{`†([type(†state.big), type(†state.list), type(†state.i), type(split("a", ","))])`, `["number","array","number","array"]`},
 		{`†(†state.total > 100 and †input.amount < 10)`, `false`},
 		{`†(not (†state.total > 100))`, `false`},
 		{`†("a" + "†" + †input.text)`, `"a†a†b"`},
@@ -103,6 +109,11 @@ func TestExpressions(t *testing.T) {
 		{`†(map(†state.items, .price))`, `missing: []`},
 		// a type error is an error of the call
 		{`†input.name * 2`, "error: invalid operation: string * int\n    †input.name * 2\n                ^"},
+		{`†(not †state.i)`, "error: a value here has not the type that is needed\n    †(not †state.i)\n      ^"},
+		{`†(filter(†state.i, true))`, "error: a value here has not the type that is needed\n    †(filter(†state.i, true))\n      ^"},
+		{`†state.i in 5`, "error: in looks into an array or an object, not into a number\n    †state.i in 5\n             ^"},
+		{`†state.i % 0`, "error: a division by zero\n    †state.i % 0\n             ^"},
+		{`†state.big + 1`, "error: can't add an integer too large to calculate with and a number\n    †state.big + 1\n               ^"},
 		{`†(†input.name + 1)`, "error: can't add a string and a number\n    †(†input.name + 1)\n                  ^"},
 	} {
 		if got := evaluate(t, c.text); got != c.want {

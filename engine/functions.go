@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // The names under which programs reach the evaluation. None can be written.
@@ -20,15 +22,14 @@ const (
 	testName     = "ǂtest"
 	mapName      = "ǂmap"
 	addName      = "ǂadd"
+	inName       = "ǂin"
 	ownSuffix    = "ǂ"
 )
 
 // callbacks are the functions behind those names. Each gets the evaluation
 // first.
 var callbacks = []*builtin.Function{
-	callback(refName, func(ev *evaluation, args []any) (any, error) {
-		return ev.plain(refUnit{args[0].(int), ev.expr.source.paths[args[0].(int)]})
-	}),
+	callback(refName, func(ev *evaluation, args []any) (any, error) { return ev.reference(args[0].(int)) }),
 	callback(unitName, func(ev *evaluation, args []any) (any, error) { return ev.plain(ev.expr.units[args[0].(int)]) }),
 	callback(memberName, func(ev *evaluation, args []any) (any, error) {
 		v, ok := member(args[0], args[1])
@@ -60,9 +61,17 @@ var callbacks = []*builtin.Function{
 	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
 	callback(addName, add),
 	callback("concat"+ownSuffix, concatArrays),
+	boolCallback(inName, in),
 	callback("join"+ownSuffix, join),
 	callback("keys"+ownSuffix, keys),
 	callback("replace"+ownSuffix, replace),
+	callback("split"+ownSuffix, split),
+	callback("type"+ownSuffix, func(_ *evaluation, args []any) (any, error) {
+		if len(args) != 1 {
+			return fail("type takes one value")
+		}
+		return typeName(args[0]), nil
+	}),
 	callback("values"+ownSuffix, values),
 }
 
@@ -80,6 +89,22 @@ func boolCallback(name string, f func(ev *evaluation, args []any) (any, error)) 
 
 func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(pointer).Elem()} }
 
+// reference gives the value of a path to a program. It is resolved once, for a
+// predicate asks for it at every element.
+func (ev *evaluation) reference(i int) (any, error) {
+	if v, ok := ev.resolved[i]; ok {
+		return v, nil
+	}
+	v, err := ev.plain(refUnit{i, ev.expr.source.paths[i]})
+	if err == nil {
+		if ev.resolved == nil {
+			ev.resolved = map[int]any{}
+		}
+		ev.resolved[i] = v
+	}
+	return v, err
+}
+
 // plain evaluates a unit for a program.
 func (ev *evaluation) plain(u unit) (any, error) {
 	v, m, err := u.eval(ev)
@@ -91,10 +116,13 @@ func (ev *evaluation) plain(u unit) (any, error) {
 	case ok:
 		return f.value, nil
 	}
-	return toExpr(v), nil
+	return toExpr(v, &ev.budget), ev.spend(0)
 }
 
 func (ev *evaluation) each(args []any) (any, error) {
+	if err := ev.spend(1); err != nil {
+		return nil, err
+	}
 	ev.element = args[1]
 	if len(args) > 2 {
 		ev.index = args[2]
@@ -124,8 +152,44 @@ func member(v, property any) (any, bool) {
 			return nil, false
 		}
 		return c[i], true
+	case map[any][]any: // of groupBy
+		e, ok := c[property]
+		return e, ok
 	}
 	return nil, false
+}
+
+func split(ev *evaluation, args []any) (any, error) {
+	if len(args) != 2 {
+		return fail("split takes a string and what stands between its parts")
+	}
+	text, ok := args[0].(string)
+	separator, ok2 := args[1].(string)
+	if !ok || !ok2 {
+		return fail("split takes strings, not %s and %s", describe(args[0]), describe(args[1]))
+	}
+	parts := []any{}
+	for part := range strings.SplitSeq(text, separator) {
+		parts = append(parts, part)
+	}
+	return parts, ev.spend(len(parts))
+}
+
+// in tells whether an array holds a value or an object a key. It looks at every
+// element, which counts.
+func in(ev *evaluation, args []any) (any, error) {
+	switch c := args[1].(type) {
+	case []any:
+		if err := ev.spend(len(c)); err != nil {
+			return nil, err
+		}
+		return slices.ContainsFunc(c, func(e any) bool { return runtime.Equal(args[0], e) }), nil
+	case map[string]any:
+		key, ok := args[0].(string)
+		_, exists := c[key]
+		return ok && exists, nil
+	}
+	return fail("in looks into an array or an object, not into %s", describe(args[1]))
 }
 
 func add(ev *evaluation, args []any) (any, error) {

@@ -25,14 +25,14 @@ type rewriter struct {
 // the clock (now) and reduce, whose sums of strings nothing bounds.
 var plainBuiltins = []string{
 	"abs", "ceil", "first", "float", "floor", "hasPrefix", "hasSuffix", "indexOf", "int", "last", "lastIndexOf",
-	"len", "lower", "max", "mean", "median", "min", "reverse", "round", "sort", "split", "string", "take", "trim",
-	"trimPrefix", "trimSuffix", "type", "upper",
+	"len", "lower", "max", "mean", "median", "min", "reverse", "round", "sort", "string", "take", "trim",
+	"trimPrefix", "trimSuffix", "upper",
 }
 
-// ownBuiltins are replaced by functions of ours: they count what they make, or
+// ownBuiltins are replaced by functions of ours: they count what they make,
 // give what is in an object in the order of its keys, where expr's order is
-// another at every evaluation.
-var ownBuiltins = []string{"concat", "join", "keys", "replace", "values"}
+// another at every evaluation, or speak of types as JSON does.
+var ownBuiltins = []string{"concat", "join", "keys", "replace", "split", "type", "values"}
 
 // predicateBuiltins take a condition, mappingBuiltins a value for each element.
 var (
@@ -49,7 +49,7 @@ var unaryOperators = []string{"!", "not", "+", "-"}
 
 var binaryOperators = []string{
 	"!=", "%", "*", "**", "+", "-", "/", "<", "<=", "==", ">", ">=", "??", "^", "and", "contains", "endsWith", "in", "matches",
-	"not in", "or", "startsWith",
+	"or", "startsWith",
 }
 
 func (w *rewriter) refuse(node ast.Node, format string, args ...any) ast.Node {
@@ -146,8 +146,11 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 		return w.refuse(n, "the operator %s is not allowed", n.Operator)
 	}
 	n.Left, n.Right = w.rewrite(n.Left), w.rewrite(n.Right)
-	if n.Operator == "+" {
+	switch n.Operator {
+	case "+":
 		return w.call(n, addName, n.Left, n.Right)
+	case "in":
+		return w.call(n, inName, n.Left, n.Right)
 	}
 	return n
 }

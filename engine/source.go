@@ -29,7 +29,28 @@ const standIn = "ǂ"
 const firstName = 0x4E00
 
 // names finds the names that stand for paths, padding and all.
-var names = regexp.MustCompile(standIn + `\p{L}_*`)
+var names = regexp.MustCompile(standIn + `[\x{4E00}-\x{9FFF}]_*`)
+
+// ofGo tells messages of expr that speak of how it is built.
+var ofGo = regexp.MustCompile(`interface|reflect|runtime error|map\[|\[\]|json\.|strconv|cannot (fetch|use|get)|float64|argument for`)
+
+// argument is what expr says of an argument of a wrong type.
+var argument = regexp.MustCompile(`^invalid argument for (\w+) \(type (.+)\)$`)
+
+// jsonType is what JSON calls a type of Go's.
+func jsonType(name string) string {
+	switch {
+	case name == "string":
+		return name
+	case name == "bool":
+		return "boolean"
+	case strings.HasPrefix(name, "map"):
+		return "object"
+	case strings.HasPrefix(name, "["):
+		return "array"
+	}
+	return "number"
+}
 
 // ExprError is an expression that can't be used, with the place that is wrong.
 type ExprError struct {
@@ -56,7 +77,7 @@ type source struct {
 func (s *source) errorAt(column int, format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
 	message = names.ReplaceAllStringFunc(message, func(name string) string {
-		if i, ok := s.path(name); ok && i < len(s.paths) {
+		if i, ok := s.path(name); ok {
 			return s.paths[i].String()
 		}
 		return name
@@ -82,6 +103,13 @@ func (s *source) wrap(err error) error {
 		message = "the integer is too large to calculate with"
 	case strings.HasPrefix(message, "unexpected token"):
 		message = "unexpected " + tokenText(message)
+	case strings.Contains(message, "divide by zero"):
+		message = "a division by zero"
+	case argument.MatchString(message):
+		m := argument.FindStringSubmatch(message)
+		message = m[1] + " does not take " + store.DescribeType(jsonType(m[2]))
+	case ofGo.MatchString(message):
+		message = "a value here has not the type that is needed"
 	}
 	return s.errorAt(at.From+1, "%s", message)
 }
@@ -107,7 +135,8 @@ func (s *source) path(name string) (int, bool) {
 		return 0, false
 	}
 	r, _ := utf8.DecodeRuneInString(rest)
-	return int(r) - firstName, true
+	i := int(r) - firstName
+	return i, i >= 0 && i < len(s.paths)
 }
 
 // readSource reads the paths of an expression, by the grammar of protocol §2.

@@ -118,6 +118,9 @@ func TypeName(v any) string {
 // array", "null".
 func Describe(v any) string { return article(TypeName(v)) }
 
+// DescribeType is a type's name with its article.
+func DescribeType(name string) string { return article(name) }
+
 // dig follows segments into a value. It reports false where a key or an index
 // is not there.
 func dig(v any, segments []string) (any, bool) {
