@@ -276,10 +276,24 @@ func (r *Runner) reopen(ctx context.Context, name string, last Run) (*tick, erro
 			t.restore(record)
 		}
 	}
-	for i := range t.calls {
-		t.calls[i].reported = last.Status.Finished() && t.calls[i].record.Status == Failed
+	return t, t.readReported(ctx)
+}
+
+// readReported finds whose failures became error messages already.
+func (t *tick) readReported(ctx context.Context) error {
+	reported := map[any]bool{}
+	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Seq, Kind: store.KindError}) {
+		if err != nil {
+			return err
+		}
+		if data, ok := m.Data.(map[string]any); ok {
+			reported[data["call"]] = true
+		}
 	}
-	return t, nil
+	for i := range t.calls {
+		t.calls[i].reported = reported[t.calls[i].record.Call]
+	}
+	return nil
 }
 
 // decide applies a person's decisions to calls of the tick.
