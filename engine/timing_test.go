@@ -230,3 +230,35 @@ func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAppendWakesAWaitingCallWhileAnotherRuns holds "whatever is appended
+// unblocks others at once".
+func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, ran := store.NewMemory(), &counter{}
+		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
+		began := time.Now()
+		var done time.Duration
+		r.Observe = func(record engine.Record) {
+			if record.Tool == "value" && record.Status == engine.Done {
+				done = time.Since(began)
+			}
+		}
+		go func() {
+			<-time.After(2 * time.Second)
+			messages, err := store.ParseMessages([]byte(`{"type": "input", "x": 1}`))
+			if err == nil {
+				_, err = engine.Append(t.Context(), log, "c", messages)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "sleep", "seconds": 20, "_outputPath": "†state.slept"},
+			{"_tool": "value", "value": "†input.x", "_outputPath": "†state.x"}]`))
+		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.slept", "1.2 value done → †state.x")
+		if done > 3*time.Second {
+			t.Errorf("it was woken after %s", done)
+		}
+	})
+}
