@@ -37,6 +37,8 @@ type graph struct {
 	sources []map[store.Path][]int
 
 	writers map[string]*writerIndex // by instance
+
+	backward bool // some call depends on one that stands after it
 }
 
 // writerIndex finds the calls that may write what overlaps a path.
@@ -54,23 +56,19 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		writers: map[string]*writerIndex{},
 	}
 	g.indexWriters()
-	var late []edge
 	for j, call := range calls {
 		g.sources[j] = map[store.Path][]int{}
 		for _, r := range call.reads {
-			after, err := g.wireReference(j, r, exists)
-			if err != nil {
+			if err := g.wireReference(j, r, exists); err != nil {
 				return nil, err
 			}
-			late = append(late, after...)
 		}
 		for _, r := range call.scopes {
-			before, after := g.split(j, r)
-			g.wire(before, j, r, scopeEdge)
-			late = append(late, readEdges(j, after, r)...)
+			before, _ := g.split(j, r)
+			g.wire(g.newest(before, j, r), j, r, scopeEdge)
 		}
 	}
-	g.wireReads(late)
+	g.wireReads()
 	return g, nil
 }
 
@@ -129,27 +127,49 @@ func (g *graph) split(j int, r store.Path) (before, after []int) {
 	return before, after
 }
 
-// wireReference applies rules 1 and 2 to one reference. Calls that it does not
-// depend on, but that write there later, come back as read edges.
-func (g *graph) wireReference(j int, r store.Path, exists Exists) ([]edge, error) {
+// wireReference applies rules 1 and 2 to one reference.
+func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
-	g.wire(before, j, r, dataEdge)
+	g.wire(g.newest(before, j, r), j, r, dataEdge)
 	for _, i := range before {
 		if slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool { return w.Contains(r) }) {
 			g.sources[j][r] = append(g.sources[j][r], i)
 		}
 	}
-	if len(before) == 0 && len(after) > 0 {
-		there, err := exists(r, g.calls[j].Instance)
-		if err != nil {
-			return nil, err
-		}
-		if !there {
-			g.wire(after, j, r, dataEdge)
-			return nil, nil
+	if len(before) > 0 || len(after) == 0 {
+		return nil
+	}
+	there, err := exists(r, g.calls[j].Instance)
+	if err == nil && !there {
+		g.backward = true
+		g.wire(after, j, r, dataEdge)
+	}
+	return err
+}
+
+// manyWriters is how many writers of one path are wired one by one. A thousand
+// calls that each read and write the same path would be half a million edges;
+// beyond this number only those are kept from which the others follow.
+const manyWriters = 64
+
+// newest leaves out writers before j that a later one waits for anyway, for it
+// reads there too.
+func (g *graph) newest(before []int, j int, r store.Path) []int {
+	if len(before) <= manyWriters {
+		return before
+	}
+	for n := len(before) - 1; n > 0; n-- {
+		if w := g.calls[before[n]]; w.Instance == g.calls[j].Instance && w.looksAt(r) {
+			return before[n:]
 		}
 	}
-	return readEdges(j, after, r), nil
+	return before
+}
+
+// looksAt tells whether the call reads a path or has it in its scopes.
+func (c *Call) looksAt(path store.Path) bool {
+	above := func(p store.Path) bool { return p.Contains(path) }
+	return slices.ContainsFunc(c.reads, above) || slices.ContainsFunc(c.scopes, above)
 }
 
 func (g *graph) wire(from []int, to int, path store.Path, kind edgeKind) {
@@ -163,30 +183,39 @@ func (g *graph) add(e edge) {
 	g.outOf[e.from] = append(g.outOf[e.from], e)
 }
 
-func readEdges(j int, after []int, r store.Path) []edge {
-	edges := make([]edge, len(after))
-	for n, k := range after {
-		edges[n] = edge{j, k, r, readEdge}
-	}
-	return edges
-}
-
-// wireReads adds the edges by which a writer waits until an earlier reader has
+// wireReads adds the edges by which a writer waits until earlier readers have
 // read, but for readers that depend on the writer themselves.
-func (g *graph) wireReads(edges []edge) {
-	if len(edges) == 0 {
-		return
+func (g *graph) wireReads() {
+	var edges []edge
+	for j, call := range g.calls {
+		for _, r := range slices.Concat(call.reads, call.scopes) {
+			edges = append(edges, g.readEdges(j, r)...)
+		}
 	}
-	backward := slices.ContainsFunc(g.into, func(into []edge) bool {
-		return slices.ContainsFunc(into, func(e edge) bool { return e.from > e.to })
-	})
 	reach := reachability{g: g}
-	if backward {
+	if g.backward {
+		slices.SortStableFunc(edges, func(a, b edge) int { return a.to - b.to })
 		edges = slices.DeleteFunc(edges, func(e edge) bool { return reach.from(e.to)[e.from] })
 	}
 	for _, e := range edges {
 		g.add(e)
 	}
+}
+
+// readEdges holds the calls after j that write to r until j has read. One that
+// reads there itself waits for the first of them anyway.
+func (g *graph) readEdges(j int, r store.Path) []edge {
+	var edges []edge
+	_, after := g.split(j, r)
+	for n, k := range after {
+		first, call := g.calls[after[0]], g.calls[k]
+		seen := first.Instance == "" || first.Instance == call.Instance
+		if n > 0 && len(after) > manyWriters && !g.backward && seen && call.looksAt(r) {
+			continue
+		}
+		edges = append(edges, edge{j, k, r, readEdge})
+	}
+	return edges
 }
 
 // reachability answers which calls depend on one call. It remembers the last

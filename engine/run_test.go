@@ -2,10 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -444,5 +446,26 @@ func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
 		if err != nil || hasUnordered(checked) != want {
 			t.Errorf("with %s: %v, %v", given, checked, err)
 		}
+	}
+}
+
+// TestManyWritersOfOnePath holds that calls which each read and write one path
+// still run one after the other when there are more than are wired one by one,
+// and that one which only reads it waits for all of them.
+func TestManyWritersOfOnePath(t *testing.T) {
+	const calls = 300
+	request := &engine.Request{Output: "†state.seen", HasOutput: true}
+	for range calls {
+		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{
+			"_tool": "value", "value": "†state.n + 1", "_scopes": []any{"state"}, "_outputPath": "†state.n",
+		}})
+	}
+	request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "value", "value": "†state.n", "_outputPath": "†state.seen"}})
+	request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"n": json.Number("0")}, HasData: true}}
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r.Parallel = 16
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+	if err != nil || outcome.Output != json.Number(strconv.Itoa(calls)) {
+		t.Errorf("%v, %v", outcome, err)
 	}
 }
