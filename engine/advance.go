@@ -81,8 +81,13 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 	g, call := t.plan.graph, t.plan.Calls[i]
 	return func(path store.Path) (value any, exists, open bool, err error) {
 		sources := g.sources[i][path]
-		stale := len(sources) > 0 && !slices.ContainsFunc(sources, func(s int) bool { return t.wroteAbove(s, path) })
-		if stale {
+		fresh := len(sources) == 0
+		for _, s := range slices.Backward(sources) { // the last is the most likely
+			if fresh = t.wroteAbove(s, path); fresh {
+				break
+			}
+		}
+		if !fresh {
 			return nil, false, false, nil
 		}
 		resolved, err := t.view.Resolver().Resolve(ctx, path, call.Instance)

@@ -45,6 +45,10 @@ type graph struct {
 type writerIndex struct {
 	byPath map[store.Path][]int
 	sorted []string // the texts of the paths
+
+	known  map[store.Path][]int // what overlaps the paths that calls refer to
+	higher map[store.Path][]int // what of that is at them or above
+	built  bool                 // nothing more is added to the two, so that they can be read at will
 }
 
 func newGraph(calls []*Call, exists Exists) (*graph, error) {
@@ -69,6 +73,9 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		}
 	}
 	g.wireReads()
+	for _, index := range g.writers {
+		index.built = true
+	}
 	return g, nil
 }
 
@@ -76,7 +83,7 @@ func (g *graph) indexWriters() {
 	for i, call := range g.calls {
 		index := g.writers[call.Instance]
 		if index == nil {
-			index = &writerIndex{byPath: map[store.Path][]int{}}
+			index = &writerIndex{byPath: map[store.Path][]int{}, known: map[store.Path][]int{}, higher: map[store.Path][]int{}}
 			g.writers[call.Instance] = index
 		}
 		for _, path := range call.Output.Writes() {
@@ -92,10 +99,13 @@ func (g *graph) indexWriters() {
 }
 
 // overlapping lists, in the order of the plan, the calls that may write what
-// overlaps a path.
+// overlaps a path. The list is shared and must not be changed.
 func (x *writerIndex) overlapping(path store.Path) []int {
 	if x == nil {
 		return nil
+	}
+	if known, ok := x.known[path]; ok {
+		return known
 	}
 	var all []int
 	for _, prefix := range path.Prefixes() {
@@ -108,7 +118,11 @@ func (x *writerIndex) overlapping(path store.Path) []int {
 		}
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	all = slices.Compact(all)
+	if !x.built {
+		x.known[path] = all
+	}
+	return all
 }
 
 // split lists the calls before and after j whose writes, if j sees them,
@@ -116,7 +130,7 @@ func (x *writerIndex) overlapping(path store.Path) []int {
 func (g *graph) split(j int, r store.Path) (before, after []int) {
 	all := g.writers[""].overlapping(r)
 	if instance := g.calls[j].Instance; instance != "" {
-		all = append(all, g.writers[instance].overlapping(r)...)
+		all = slices.Concat(all, g.writers[instance].overlapping(r))
 		slices.Sort(all)
 	}
 	at, found := slices.BinarySearch(all, j)
@@ -131,10 +145,8 @@ func (g *graph) split(j int, r store.Path) (before, after []int) {
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
 	g.wire(g.newest(before, j, r), j, r, dataEdge)
-	for _, i := range before {
-		if slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool { return w.Contains(r) }) {
-			g.sources[j][r] = append(g.sources[j][r], i)
-		}
+	if above := g.above(j, r); len(above) > 0 {
+		g.sources[j][r] = above
 	}
 	if len(before) > 0 || len(after) == 0 {
 		return nil
@@ -145,6 +157,18 @@ func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 		g.wire(after, j, r, dataEdge)
 	}
 	return err
+}
+
+// above lists the calls before j whose writes, if j sees them, are at r or
+// above it.
+func (g *graph) above(j int, r store.Path) []int {
+	all := g.writers[""].above(r)
+	if instance := g.calls[j].Instance; instance != "" {
+		all = slices.Concat(all, g.writers[instance].above(r))
+		slices.Sort(all)
+	}
+	at, _ := slices.BinarySearch(all, j)
+	return all[:at]
 }
 
 // manyWriters is how many writers of one path are wired one by one. A thousand

@@ -103,14 +103,25 @@ func (o *orderings) unordered(a, b int) bool {
 }
 
 // above lists the calls that may write to a path or above it. Every overlap is
-// met at the lower of its two paths.
+// met at the lower of its two paths. The list is shared and must not be
+// changed.
 func (x *writerIndex) above(path store.Path) []int {
+	if x == nil {
+		return nil
+	}
+	if known, ok := x.higher[path]; ok {
+		return known
+	}
 	var all []int
 	for _, prefix := range path.Prefixes() {
 		all = append(all, x.byPath[prefix]...)
 	}
 	slices.Sort(all)
-	return slices.Compact(all)
+	all = slices.Compact(all)
+	if !x.built {
+		x.higher[path] = all
+	}
+	return all
 }
 
 func (o *orderings) firstUnordered(group []int) (unorderedPair, bool) {
@@ -118,6 +129,7 @@ func (o *orderings) firstUnordered(group []int) (unorderedPair, bool) {
 	for at, i := range o.order {
 		place[i] = at
 	}
+	group = slices.Clone(group)
 	slices.SortFunc(group, func(a, b int) int { return place[a] - place[b] })
 	for n := 1; n < len(group); n++ {
 		for m := n - 1; m >= 0; m-- {
