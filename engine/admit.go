@@ -122,40 +122,42 @@ func stage(ctx context.Context, view *store.View, messages []store.Message) (num
 type entered struct {
 	view  *store.View
 	first int64 // the seq before the first message
-	ops   []store.Op
-	by    []int // the message that each came with
+	came  []arrival
 }
 
-func (e *entered) add(op store.Op, message int) {
-	same := func(o store.Op) bool { return o.Path == op.Path && o.Instance == op.Instance }
-	if at := slices.IndexFunc(e.ops, same); at >= 0 {
-		e.by[at] = message
-		return
-	}
-	e.ops, e.by = append(e.ops, op), append(e.by, message)
+// arrival is an operation and the message that it came with, from 0.
+type arrival struct {
+	op      store.Op
+	message int
 }
+
+func (e *entered) add(op store.Op, message int) { e.came = append(e.came, arrival{op, message}) }
 
 // check holds what has entered a kind to the schema in force, before another
 // one is.
 func (e *entered) check(ctx context.Context, kind string) (number int, err error) {
-	var ops []store.Op
-	var by []int
-	for n, op := range e.ops {
-		if op.Path.Kind() != kind {
-			ops, by = append(ops, op), append(by, e.by[n])
+	type value struct {
+		path     store.Path
+		instance string
+	}
+	checked := map[value]bool{}
+	for _, a := range e.came {
+		v := value{a.op.Path, a.op.Instance}
+		if a.op.Path.Kind() != kind || checked[v] {
 			continue
 		}
-		if err := e.joined(ctx, op, 0); err != nil {
-			return e.blame(ctx, op, e.by[n]), err
+		checked[v] = true
+		if err := e.joined(ctx, a.op, 0); err != nil {
+			return e.blame(ctx, a.op), err
 		}
 	}
-	e.ops, e.by = ops, by
+	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
 	return 0, nil
 }
 
 func (e *entered) checkAll(ctx context.Context) (number int, err error) {
-	for len(e.ops) > 0 {
-		if number, err := e.check(ctx, e.ops[0].Path.Kind()); err != nil {
+	for len(e.came) > 0 {
+		if number, err := e.check(ctx, e.came[0].op.Path.Kind()); err != nil {
 			return number, err
 		}
 	}
@@ -180,15 +182,20 @@ func (e *entered) joined(ctx context.Context, op store.Op, at int64) error {
 	return checkDeclared(ctx, e.view, op.Path, value.Value)
 }
 
-// blame finds the number of the message from which on the value of an
-// operation, to which the given one is the last, breaks its schema.
-func (e *entered) blame(ctx context.Context, op store.Op, last int) int {
-	for n := last; n > 0; n-- {
-		if e.joined(ctx, op, e.first+int64(n)) == nil {
-			return n + 1
+// blame finds the number of the message from which on the value of an operation
+// breaks the schema, among those that bear on it and came under the schema.
+func (e *entered) blame(ctx context.Context, op store.Op) int {
+	blamed := 0
+	for _, a := range slices.Backward(e.came) {
+		if !a.op.Path.Overlaps(op.Path) || a.op.Instance != "" && a.op.Instance != op.Instance {
+			continue
+		}
+		blamed = a.message + 1
+		if before := e.first + int64(a.message); before == 0 || e.joined(ctx, op, before) == nil {
+			break
 		}
 	}
-	return 1
+	return blamed
 }
 
 func checkTools(data any) error {

@@ -38,7 +38,22 @@ func (t *tick) turn(ctx context.Context, i int) error {
 		t.parked[a.Name] = append(t.parked[a.Name], i)
 		return nil
 	}
-	return t.consider(ctx, i)
+	if err := t.consider(ctx, i); err != nil {
+		return err
+	}
+	if a := t.plan.Calls[i].activity; a != nil {
+		t.unpark(a) // it may not have taken the place
+	}
+	return nil
+}
+
+// unpark lets a call have its turn that waits for its activity, if there is a
+// place.
+func (t *tick) unpark(a *Registered) {
+	if parked := t.parked[a.Name]; len(parked) > 0 && t.busy[a.Name] < a.Concurrency {
+		t.parked[a.Name] = parked[1:]
+		t.queue(parked[0])
+	}
 }
 
 // consider looks at a call of which all that it depends on has settled.

@@ -153,15 +153,21 @@ func member(v, property any) (any, bool) {
 		}
 		return c[i], true
 	case map[any][]any: // of groupBy
-		e, ok := c[property]
-		return e, ok
+		switch property.(type) {
+		case string, int, float64, bool:
+			e, ok := c[property]
+			return e, ok
+		}
 	}
 	return nil, false
 }
 
 func split(ev *evaluation, args []any) (any, error) {
-	if len(args) != 2 {
-		return fail("split takes a string and what stands between its parts")
+	limit := -1
+	if len(args) == 3 {
+		limit, _ = args[2].(int)
+	} else if len(args) != 2 {
+		return fail("split takes a string, what stands between its parts, and perhaps how many there may be")
 	}
 	text, ok := args[0].(string)
 	separator, ok2 := args[1].(string)
@@ -169,7 +175,7 @@ func split(ev *evaluation, args []any) (any, error) {
 		return fail("split takes strings, not %s and %s", describe(args[0]), describe(args[1]))
 	}
 	parts := []any{}
-	for part := range strings.SplitSeq(text, separator) {
+	for _, part := range strings.SplitN(text, separator, limit) {
 		parts = append(parts, part)
 	}
 	return parts, ev.spend(len(parts))
@@ -188,6 +194,10 @@ func in(ev *evaluation, args []any) (any, error) {
 		key, ok := args[0].(string)
 		_, exists := c[key]
 		return ok && exists, nil
+	}
+	if groups, ok := args[1].(map[any][]any); ok { // of groupBy
+		_, exists := member(groups, args[0])
+		return exists, nil
 	}
 	return fail("in looks into an array or an object, not into %s", describe(args[1]))
 }
@@ -302,6 +312,13 @@ func values(_ *evaluation, args []any) (any, error) {
 func soleObject(args []any) (map[string]any, bool) {
 	if len(args) != 1 {
 		return nil, false
+	}
+	if groups, ok := args[0].(map[any][]any); ok { // of groupBy
+		object := make(map[string]any, len(groups))
+		for key, group := range groups {
+			object[fmt.Sprint(key)] = group
+		}
+		return object, true
 	}
 	object, ok := args[0].(map[string]any)
 	return object, ok

@@ -281,13 +281,14 @@ func (r *Runner) reopen(ctx context.Context, name string, last Run) (*tick, erro
 
 // readReported finds whose failures became error messages already.
 func (t *tick) readReported(ctx context.Context) error {
-	reported := map[any]bool{}
+	reported := map[string]bool{}
 	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Seq, Kind: store.KindError}) {
 		if err != nil {
 			return err
 		}
-		if data, ok := m.Data.(map[string]any); ok {
-			reported[data["call"]] = true
+		data, _ := m.Data.(map[string]any)
+		if call, ok := data["call"].(string); ok {
+			reported[call] = true
 		}
 	}
 	for i := range t.calls {

@@ -469,3 +469,39 @@ func TestManyWritersOfOnePath(t *testing.T) {
 		t.Errorf("%v, %v", outcome, err)
 	}
 }
+
+// TestACallThatNeverRunsGivesItsPlaceOn holds that a call which fails before it
+// takes its activity's one place leaves that place to the next.
+func TestACallThatNeverRunsGivesItsPlaceOn(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r.Registry.Activities["value"].Concurrency = 1
+	s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†out.a"},
+		{"_tool": "value", "value": "†state.name * 2", "_outputPath": "†out.b"}, {"_tool": "value", "value": 3, "_outputPath": "†out.c"}]}`)
+	s.Request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"name": "x"}, HasData: true}}
+	outcome, err := r.Run(t.Context(), s)
+	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[2].Status != engine.Done {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+// TestFireAndForgetWaits holds that such a call, too, waits for what is open.
+func TestFireAndForgetWaits(t *testing.T) {
+	log, ran := store.NewMemory(), &counter{}
+	r := newRunner(log, map[string]activity{"value": ran.of(value)})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.later"}, {"_tool": "value", "value": 1, "_outputPath": "†out.a"}]`))
+	if err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	messages, err := store.ParseMessages([]byte(`[{"type": "input", "later": 5}, {"type": "data", "kind": "error", "data": {"call": {"x": 1}}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Append(t.Context(), log, "c", messages); err != nil {
+		t.Fatal(err)
+	}
+	r.Drain = 0
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	if err != nil || outcome.Status != engine.RunDone || outcome.Calls[0].Status != engine.Done {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}

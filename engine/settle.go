@@ -56,10 +56,7 @@ func (t *tick) free(a *Registered, unstored bool) {
 	} else {
 		t.running--
 	}
-	if parked := t.parked[a.Name]; len(parked) > 0 {
-		t.queue(parked[0])
-		t.parked[a.Name] = parked[1:]
-	}
+	t.unpark(a)
 }
 
 // end records how a call ended.
@@ -276,7 +273,7 @@ func (t *tick) conclude(ctx context.Context) (runEvent, error) {
 		switch r := &t.calls[i].record; {
 		case r.Status == Failed && !r.Unstored:
 			end.Status = RunFailed
-		case !r.Status.Settled() && !r.Unstored:
+		case !r.Status.Settled() && !(r.Unstored && r.Status == Running):
 			end.Status = RunWaiting
 			return end, nil
 		}

@@ -42,6 +42,8 @@ func jsonType(name string) string {
 	switch {
 	case name == "string":
 		return name
+	case name == "nil", name == "<nil>", name == "unknown":
+		return "null"
 	case name == "bool":
 		return "boolean"
 	case strings.HasPrefix(name, "map"):
@@ -105,7 +107,7 @@ func (s *source) wrap(err error) error {
 		message = "unexpected " + tokenText(message)
 	case strings.Contains(message, "divide by zero"):
 		message = "a division by zero"
-	case argument.MatchString(message):
+	case argument.MatchString(message) && !strings.Contains(message, "interface"):
 		m := argument.FindStringSubmatch(message)
 		message = m[1] + " does not take " + store.DescribeType(jsonType(m[2]))
 	case ofGo.MatchString(message):

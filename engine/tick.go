@@ -180,6 +180,9 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 			}
 		}
 		if t.held() {
+			if ctx.Err() != nil {
+				return t.interrupted(stop)
+			}
 			continue
 		}
 		if outcome, err := t.finish(ctx, stop); outcome != nil || err != nil {
