@@ -32,7 +32,7 @@ type memoryContext struct {
 	messages []*Message
 	rare     []*Message // those that hold a schema or are no data: few, and often asked for
 	journal  []int64    // positions of its entries
-	writes   map[string]*writeNode
+	writes   writeIndex
 }
 
 // NewMemory gives an empty log.
@@ -82,7 +82,7 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, error) {
 	if c == nil {
 		c = &memoryContext{
 			info:   ContextInfo{Context: b.Context, Origin: *b.Create, Created: now},
-			writes: map[string]*writeNode{},
+			writes: writeIndex{},
 		}
 	}
 	if head := int64(len(c.messages)); b.ExpectSeq != AnySeq && b.ExpectSeq != head {
@@ -96,22 +96,7 @@ func (c *memoryContext) add(m *Message) {
 	if m.Type != TypeData || m.Schema != nil {
 		c.rare = append(c.rare, m)
 	}
-	op, ok := m.Op()
-	if !ok {
-		return
-	}
-	root := c.writes[m.Instance]
-	if root == nil {
-		root = &writeNode{}
-		c.writes[m.Instance] = root
-	}
-	if op.Method != Merge {
-		root.add(op.Path, m.Seq)
-		return
-	}
-	for _, path := range op.Touches() {
-		root.add(path, m.Seq)
-	}
+	c.writes.add(m)
 }
 
 func dateOr(date, otherwise time.Time) time.Time {

@@ -5,6 +5,25 @@ import (
 	"strings"
 )
 
+// writeIndex finds the writes that touch a path, by instance.
+type writeIndex map[string]*writeNode
+
+// add enters what a message writes. Its seq is above all that was added before.
+func (x writeIndex) add(m *Message) {
+	op, ok := m.Op()
+	if !ok {
+		return
+	}
+	root := x[m.Instance]
+	if root == nil {
+		root = &writeNode{}
+		x[m.Instance] = root
+	}
+	for _, path := range op.Touches() {
+		root.add(path, m.Seq)
+	}
+}
+
 // writeNode is one path in the index of one instance's writes: a trie of the
 // segments of canonical paths. Every node keeps its children in the order in
 // which something at or below them was written last, newest first, so that a

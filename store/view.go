@@ -27,7 +27,7 @@ var _ Reader = (*View)(nil)
 type layer struct {
 	after    int64 // the seq before the first
 	messages []Message
-	writes   map[string]*writeNode
+	writes   writeIndex
 }
 
 func (l *layer) seq() int64 { return l.after + int64(len(l.messages)) }
@@ -35,21 +35,10 @@ func (l *layer) seq() int64 { return l.after + int64(len(l.messages)) }
 func (l *layer) add(m Message) {
 	m.Seq = l.seq() + 1
 	l.messages = append(l.messages, m)
-	op, ok := m.Op()
-	if !ok {
-		return
-	}
 	if l.writes == nil {
-		l.writes = map[string]*writeNode{}
+		l.writes = writeIndex{}
 	}
-	root := l.writes[m.Instance]
-	if root == nil {
-		root = &writeNode{}
-		l.writes[m.Instance] = root
-	}
-	for _, path := range op.Touches() {
-		root.add(path, m.Seq)
-	}
+	l.writes.add(&m)
 }
 
 // touching yields what touches a path, newest first; false if the consumer has

@@ -35,12 +35,9 @@ const resultPath = store.Dagger + "result"
 func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) error {
 	var params any = map[string]any{}
 	for _, pair := range pairs {
-		keys, v, err := readPair(pair)
+		v, err := readPair(pair)
 		if err != nil {
 			return &usageError{fmt.Sprintf("%s: %s", pair, err)}
-		}
-		for i := len(keys) - 1; i >= 0; i-- {
-			v = map[string]any{keys[i]: v}
 		}
 		params = mergeInput(params, v)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
-	"obelus/store"
 )
 
 func (a *app) callsCommand() *cobra.Command {
@@ -81,5 +80,3 @@ func (a *app) callRow(r engine.Record) []string {
 	}
 	return row
 }
-
-func encodeCompact(v any) []byte { return store.EncodeJSON(v) }

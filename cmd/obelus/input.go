@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"obelus/store"
@@ -43,36 +44,29 @@ func (a *app) readInput(text string) (any, error) {
 		}
 		return decodeObject(content)
 	}
-	keys, v, err := readPair(text)
-	if err != nil {
-		return nil, err
-	}
-	for i := len(keys) - 1; i >= 0; i-- {
-		v = map[string]any{keys[i]: v}
-	}
-	return v, nil
+	return readPair(text)
 }
 
 // readPair reads key=text or key:=json; dots in the key nest.
-func readPair(text string) (keys []string, v any, err error) {
+func readPair(text string) (v any, err error) {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" || key == ":" {
-		return nil, nil, fmt.Errorf("expected key=text, key:=json, {…}, @file or -")
+		return nil, fmt.Errorf("expected key=text, key:=json, {…}, @file or -")
 	}
 	v = value
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
 		key = name
 		if v, err = store.DecodeJSON([]byte(value)); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	keys = strings.Split(key, ".")
-	for _, k := range keys {
+	for _, k := range slices.Backward(strings.Split(key, ".")) {
 		if k == "" {
-			return nil, nil, fmt.Errorf("the key %q has an empty part", key)
+			return nil, fmt.Errorf("the key %q has an empty part", key)
 		}
+		v = map[string]any{k: v}
 	}
-	return keys, v, nil
+	return v, nil
 }
 
 func decodeObject(text []byte) (any, error) {

@@ -195,7 +195,7 @@ func (a *app) explain(outcome *engine.Outcome) {
 func (a *app) failure(r engine.Record) string {
 	message, ok := r.Error["message"].(string)
 	if !ok {
-		message = string(encodeCompact(r.Error))
+		message = string(store.EncodeJSON(r.Error))
 	}
 	if script, ok := r.Error["script"].(string); ok && !strings.Contains(message, script) {
 		message = script + ": " + message
