@@ -14,5 +14,6 @@
 // answers what a path means as of any seq, and which messages the answer is
 // made of. [View] is a context as its one writer sees it. The package knows
 // nothing of plans or calls: a message carries the call that wrote it as plain
-// JSON, and the journal beside the messages holds events of others.
+// JSON, and the journal beside the messages holds events of others. Who runs a
+// context holds its [Lease], so that nobody else does at the same time.
 package store

@@ -16,10 +16,10 @@ import (
 // Iterators hold their resources until the loop over them ends. They yield at
 // most one error, last.
 type Log interface {
-	// Append adds a batch, all of it or nothing, durably. It gives a
-	// [*ConflictError] where the context is not at the expected seq, and
+	// Append adds a batch, all of it or nothing, durably. It gives
 	// [ErrNoContext] where the context is absent and the batch does not
-	// create it.
+	// create it, a [*HeldError] where the batch's lease is somebody else's,
+	// and a [*ConflictError] where the context is not at the expected seq.
 	Append(ctx context.Context, b Batch) (Appended, error)
 
 	// Head is the seq of a context's newest message, 0 while it has none;
@@ -42,6 +42,15 @@ type Log interface {
 	// Contexts yields the contexts whose name begins with prefix, the one
 	// that was appended to last first.
 	Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error]
+
+	// Kinds lists the kinds of which a context holds data, with the instances
+	// that hold them ("" for global data), sorted by instance and then kind,
+	// each pair once. An absent context has none.
+	Kinds(ctx context.Context, context string) ([]KindOf, error)
+
+	// Holder tells who holds the lease of a context at present, in words; ""
+	// if nobody does, or there is no such context.
+	Holder(ctx context.Context, context string) (string, error)
 
 	// Size is how many bytes of JSON a context's messages hold. It reads them
 	// all.
@@ -73,6 +82,39 @@ type Batch struct {
 	// the context has after the batch), and the present time where they have
 	// no date.
 	Journal []Entry
+
+	// Lease, if it is set, makes this the append of the one that runs the
+	// context: see [Lease]. A batch without messages and journal entries may
+	// have one too: it only takes the lease, renews it or gives it back, and
+	// does not count as an append in [ContextInfo.Updated].
+	Lease *Lease
+}
+
+// Lease is the right to run a context, which one holder has at a time. A
+// runner takes it with its first append, shows it with each of the others,
+// which renews it, and gives it back with its last. It is checked before
+// [Batch.ExpectSeq] and within the append, so what somebody appends who has
+// lost it never reaches the log; an append that fails leaves it as it was.
+// Appends without a lease are not held to it.
+//
+// It can be taken if nobody holds it: nobody has had it yet, the last holder
+// gave it back, its time is over, or its process is known to be dead. Else
+// there is a [*HeldError], also for another runner of the same process. Who
+// holds a lease whose time is over may still append, as long as nobody else
+// has taken it: that renews it.
+//
+// The time is that of the clock, so machines that share a log must agree on
+// it to much less than For.
+type Lease struct {
+	// Epoch is which holding it is, as [Appended.Epoch] told it; 0 to take
+	// the lease.
+	Epoch int64
+
+	// For is how long from now on the lease holds, to the millisecond. 0
+	// gives it back with this append; with an epoch of 0 too, it is taken for
+	// this append alone. As long as half of For is left, the lease is not
+	// written anew.
+	For time.Duration
 }
 
 // Origin is where a context comes from: nowhere, or a call of another context
@@ -86,9 +128,10 @@ type Origin struct {
 // journal's newest position after it. Date is that of messages and entries
 // that had none.
 type Appended struct {
-	Seq  int64
-	N    int64
-	Date time.Time
+	Seq   int64
+	N     int64
+	Date  time.Time
+	Epoch int64 // of the lease, if the batch had one
 }
 
 // Entry is one event of the journal. The store keeps entries beside the
@@ -140,6 +183,10 @@ func (f JournalFilter) picks(e Entry) bool {
 	return f.Call == "" || e.Call == f.Call
 }
 
+// KindOf is a kind of which there is data, and the instance that the data
+// belongs to, "" where it is global.
+type KindOf struct{ Instance, Kind string }
+
 // ContextInfo describes one context.
 type ContextInfo struct {
 	Context  string
@@ -166,6 +213,23 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
+}
+
+// HeldError is a lease that somebody else has: it was taken before, or has been
+// taken over since.
+type HeldError struct {
+	Context string
+
+	// Holder is who has the lease, for people: "process 1234 on host x" or
+	// "this process". It is empty if the lease was lost and is free again.
+	Holder string
+}
+
+func (e *HeldError) Error() string {
+	if e.Holder == "" {
+		return fmt.Sprintf("context %s is no longer held by who ran it: its lease was given back or taken over; read the context again and take the lease anew", e.Context)
+	}
+	return fmt.Sprintf("context %s is being run by %s: wait until that has finished, or stop it", e.Context, e.Holder)
 }
 
 // HeadOrZero is [Log.Head], and 0 for a context that does not exist.

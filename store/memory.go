@@ -33,6 +33,42 @@ type memoryContext struct {
 	rare     []*Message // those that hold a schema or are no data: few, and often asked for
 	journal  []int64    // positions of its entries
 	writes   writeIndex
+	lease    memoryLease
+}
+
+// memoryLease is the last holding of a context. until is in milliseconds since
+// 1970, and 0 once it has been given back.
+type memoryLease struct{ epoch, until int64 }
+
+// thisProcess is the holder of every lease in memory.
+const thisProcess = "this process"
+
+func (l memoryLease) holder(now time.Time) string {
+	if l.until > now.UnixMilli() {
+		return thisProcess
+	}
+	return ""
+}
+
+// after is the lease as an append leaves it.
+func (l memoryLease) after(b *Batch, now time.Time) (memoryLease, error) {
+	if b.Lease == nil {
+		return l, nil
+	}
+	holder := l.holder(now)
+	switch {
+	case b.Lease.Epoch == 0 && holder == "":
+		l = memoryLease{epoch: l.epoch + 1}
+	case b.Lease.Epoch == 0 || b.Lease.Epoch != l.epoch || l.until == 0:
+		return l, &HeldError{Context: b.Context, Holder: holder}
+	}
+	switch {
+	case b.Lease.For <= 0:
+		l.until = 0
+	case l.until-now.UnixMilli() < b.Lease.For.Milliseconds()/2 || l.until == 0:
+		l.until = now.Add(b.Lease.For).UnixMilli()
+	}
+	return l, nil
 }
 
 // NewMemory gives an empty log.
@@ -47,13 +83,15 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	c, err := l.target(b, now)
+	c, lease, err := l.target(b, now)
 	if err != nil {
 		return Appended{}, err
 	}
-	l.contexts[b.Context] = c
-	l.appends++
-	c.last, c.info.Updated = l.appends, now
+	l.contexts[b.Context], c.lease = c, lease
+	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.last == 0 {
+		l.appends++
+		c.last, c.info.Updated = l.appends, now
+	}
 
 	messages := slices.Clone(b.Messages)
 	for i := range messages {
@@ -67,17 +105,22 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		l.journal = append(l.journal, e)
 		c.journal = append(c.journal, e.N)
 	}
-	return Appended{Seq: seq, N: int64(len(l.journal)), Date: now}, nil
+	a := Appended{Seq: seq, N: int64(len(l.journal)), Date: now}
+	if b.Lease != nil {
+		a.Epoch = lease.epoch
+	}
+	return a, nil
 }
 
-// target is the context that a batch goes to; a new one is not yet in the log.
-func (l *Memory) target(b Batch, now time.Time) (*memoryContext, error) {
-	if l.closed {
-		return nil, ErrClosed
+// target is the context that a batch goes to, and its lease after that; a new
+// one is not yet in the log.
+func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, error) {
+	c, err := l.find(b.Context)
+	if err == nil && c == nil && b.Create == nil {
+		err = fmt.Errorf("%w: %s", ErrNoContext, b.Context)
 	}
-	c := l.contexts[b.Context]
-	if c == nil && b.Create == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNoContext, b.Context)
+	if err != nil {
+		return nil, memoryLease{}, err
 	}
 	if c == nil {
 		c = &memoryContext{
@@ -85,10 +128,11 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, error) {
 			writes: writeIndex{},
 		}
 	}
-	if head := int64(len(c.messages)); b.ExpectSeq != AnySeq && b.ExpectSeq != head {
-		return nil, &ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
+	lease, err := c.lease.after(&b, now)
+	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != AnySeq && b.ExpectSeq != head {
+		err = &ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
 	}
-	return c, nil
+	return c, lease, err
 }
 
 func (c *memoryContext) add(m *Message) {
@@ -152,6 +196,34 @@ func (l *Memory) Size(ctx context.Context, name string) (int64, error) {
 		}
 	}
 	return int64(size), err
+}
+
+// Kinds implements [Log].
+func (l *Memory) Kinds(ctx context.Context, name string) ([]KindOf, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(name)
+	if c == nil || err != nil {
+		return nil, err
+	}
+	return sortKinds(c.writes.kinds()), nil
+}
+
+// Holder implements [Log].
+func (l *Memory) Holder(ctx context.Context, name string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(name)
+	if c == nil || err != nil {
+		return "", err
+	}
+	return c.lease.holder(time.Now()), nil
 }
 
 // Touching implements [Log]. No lock is held while the loop's body runs, so it

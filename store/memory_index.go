@@ -1,6 +1,8 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -22,6 +24,25 @@ func (x writeIndex) add(m *Message) {
 	for _, path := range op.Touches() {
 		root.add(path, m.Seq)
 	}
+}
+
+// kinds lists what there are writes of, in no order.
+func (x writeIndex) kinds() []KindOf {
+	var kinds []KindOf
+	for instance, root := range x {
+		for segment := range root.children {
+			kinds = append(kinds, KindOf{instance, Path{segment}.Kind()})
+		}
+	}
+	return kinds
+}
+
+// sortKinds gives kinds the order of [Log.Kinds], each once.
+func sortKinds(kinds []KindOf) []KindOf {
+	slices.SortFunc(kinds, func(a, b KindOf) int {
+		return cmp.Or(strings.Compare(a.Instance, b.Instance), strings.Compare(a.Kind, b.Kind))
+	})
+	return slices.Compact(kinds)
 }
 
 // writeNode is one path in the index of one instance's writes: a trie of the

@@ -158,7 +158,7 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	text("_instance", m.Instance)
 	text("path", m.Path.String())
 	if m.HasData {
-		field(contentField(m.Type), m.Data)
+		field(m.Type.Content(), m.Data)
 	}
 	if m.Schema != nil {
 		field("schema", m.Schema)
@@ -174,7 +174,9 @@ func (m *Message) MarshalJSON() ([]byte, error) {
 	return append(append([]byte{'{'}, b.Bytes()...), '}'), nil
 }
 
-func contentField(t Type) string {
+// Content is the field of a message of this type that holds its content: "data",
+// "message" of a system message, and so on.
+func (t Type) Content() string {
 	if t == TypeSystem {
 		return "message"
 	}

@@ -19,6 +19,8 @@ type View struct {
 	committed layer
 	staged    layer
 	schemas   map[string]any // of the log and the committed layer, by kind; nil for none
+	kinds     []KindOf       // of the log
+	asked     bool           // for kinds
 }
 
 var _ Reader = (*View)(nil)
@@ -143,6 +145,20 @@ func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 
 // Resolver answers over the view, staged messages and all.
 func (v *View) Resolver() Resolver { return Resolver{Log: v, Context: v.context} }
+
+// Kinds is [Log.Kinds] over the view, staged messages and all. It asks the log
+// once; what others had appended by then may be among the answers before
+// [View.Refresh] has taken it in.
+func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
+	if !v.asked && v.base > 0 {
+		kinds, err := v.log.Kinds(ctx, v.context)
+		if err != nil {
+			return nil, err
+		}
+		v.kinds, v.asked = kinds, true
+	}
+	return sortKinds(slices.Concat(v.kinds, v.committed.writes.kinds(), v.staged.writes.kinds())), nil
+}
 
 // Schema is the newest schema that has been declared for a kind, nil if there
 // is none.

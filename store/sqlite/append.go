@@ -218,19 +218,22 @@ func (t *transaction) append(r *request) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case !c.exists && b.Create == nil:
-		r.err = fmt.Errorf("%w: %s", store.ErrNoContext, b.Context)
-		return nil
-	case b.ExpectSeq != store.AnySeq && b.ExpectSeq != c.seq:
-		r.err = &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
+	l := &lease{}
+	if b.Lease != nil {
+		if l, err = t.lease(context.Background(), b.Context); err != nil {
+			return err
+		}
+	}
+	if r.err = refusal(b, c, l); r.err != nil {
 		return nil
 	}
 	now := t.now()
 	date := now.Truncate(time.Millisecond)
-	c.updated = now.Format(microseconds)
+	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 {
+		c.updated = now.Format(microseconds)
+	}
 	if !c.exists {
-		if err := t.exec(insertContext, b.Context, optional(b.Create.Parent), optional(b.Create.Call), store.FormatDate(date), c.updated); err != nil {
+		if err := t.exec(insertContext, b.Context, optional(b.Create.Parent), optional(b.Create.Call), store.FormatDate(date), now.Format(microseconds)); err != nil {
 			return err
 		}
 		c.exists = true
@@ -238,7 +241,22 @@ func (t *transaction) append(r *request) error {
 	if err := t.insert(r, c, store.FormatDate(date)); err != nil {
 		return err
 	}
-	r.result = store.Appended{Seq: c.seq, N: t.n, Date: date}
+	r.result = store.Appended{Seq: c.seq, N: t.n, Date: date, Epoch: l.epoch}
+	return t.putLease(b.Context, l)
+}
+
+// refusal tells why a batch can't be appended. Otherwise the lease is as it
+// will be.
+func refusal(b *store.Batch, c *ends, l *lease) error {
+	if !c.exists && b.Create == nil {
+		return fmt.Errorf("%w: %s", store.ErrNoContext, b.Context)
+	}
+	if err := l.use(b, time.Now()); err != nil {
+		return err
+	}
+	if b.ExpectSeq != store.AnySeq && b.ExpectSeq != c.seq {
+		return &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
+	}
 	return nil
 }
 

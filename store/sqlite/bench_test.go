@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"obelus/store"
 )
@@ -33,9 +34,11 @@ func benchmarkLog(b *testing.B, name string) *Log {
 	return l
 }
 
-func appendOne(ctx context.Context, l store.Log) error {
+func appendOne(ctx context.Context, l store.Log) error { return appendLeased(ctx, l, nil) }
+
+func appendLeased(ctx context.Context, l store.Log, lease *store.Lease) error {
 	_, err := l.Append(ctx, store.Batch{
-		Context: "c", ExpectSeq: store.AnySeq,
+		Context: "c", ExpectSeq: store.AnySeq, Lease: lease,
 		Messages: []store.Message{written("†state.user.status", "active")},
 		Journal:  []store.Entry{{Call: "1.1", Event: "done"}},
 	})
@@ -48,6 +51,20 @@ func BenchmarkAppend(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if err := appendOne(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("leased", func(b *testing.B) {
+		l := benchmarkLog(b, "log.db")
+		lease := &store.Lease{For: time.Minute}
+		if err := appendLeased(b.Context(), l, lease); err != nil {
+			b.Fatal(err)
+		}
+		lease.Epoch = 1
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := appendLeased(b.Context(), l, lease); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -188,6 +205,23 @@ func BenchmarkTouchingPushes(b *testing.B) {
 				}
 				if n != 1000 {
 					b.Fatal(n)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkKinds lists the kinds of a log in which each path was written a
+// hundred times.
+func BenchmarkKinds(b *testing.B) {
+	for _, size := range []int{1e2, 1e4, 1e6} {
+		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
+			l := benchmarkLog(b, "log.db")
+			fillLog(b, l, size)
+			b.ReportAllocs()
+			for b.Loop() {
+				if kinds, err := l.Kinds(b.Context(), "c"); err != nil || len(kinds) != 1 {
+					b.Fatal(kinds, err)
 				}
 			}
 		})

@@ -58,6 +58,7 @@ var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
 // and not about the file stays as it is.
 func explain(path string, err error) error {
 	var conflict *store.ConflictError
+	var held *store.HeldError
 	var told *fileError
 	var ours *problem
 	var theirs sqlite3.Error
@@ -66,7 +67,7 @@ func explain(path string, err error) error {
 		return &fileError{path + " " + fmt.Sprintf(format, args...), kind, err}
 	}
 	switch {
-	case err == nil, errors.As(err, &told), errors.As(err, &conflict),
+	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held),
 		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

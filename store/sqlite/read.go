@@ -71,6 +71,38 @@ func (l *Log) ofContext(ctx context.Context, name, sql string) (row []driver.Val
 	return row, nil
 }
 
+// selectKinds goes from each path and instance to the next by the index, for a
+// path may have been written any number of times. The index serves a comparison
+// of rows only if what is compared with has no type of its own, hence the +, and
+// only from the row on, hence the greatest seq.
+const selectKinds = `WITH RECURSIVE pairs (path, instance) AS (
+		SELECT * FROM (SELECT path, instance FROM writes WHERE context = ?1 AND path > '' ORDER BY path, instance LIMIT 1)
+		UNION ALL
+		SELECT w.path, w.instance FROM pairs AS p CROSS JOIN writes AS w
+		WHERE w.context = ?1 AND (w.path, w.instance, w.seq) = (
+			SELECT path, instance, seq FROM writes
+			WHERE context = ?1 AND (path, instance, seq) > (+p.path, +p.instance, 9223372036854775807) ORDER BY path, instance, seq LIMIT 1))
+	SELECT DISTINCT instance, substr(path, 2, min(instr(path || '.', '.'), instr(path || '[', '[')) - 2) AS kind
+	FROM pairs ORDER BY instance, kind`
+
+// Kinds implements [store.Log]. Its cost is that of the different paths that
+// the context holds, not of the messages.
+func (l *Log) Kinds(ctx context.Context, name string) (kinds []store.KindOf, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = l.readers.read(func(c *conn) error {
+		return c.each(ctx, selectKinds, []driver.Value{name}, func(row []driver.Value) (bool, error) {
+			kinds = append(kinds, store.KindOf{Instance: text(row[0]), Kind: text(row[1])})
+			return true, nil
+		})
+	})
+	if err != nil {
+		return nil, explain(l.path, err)
+	}
+	return kinds, nil
+}
+
 // conditions collects the WHERE of a query with its values.
 type conditions struct {
 	sql    []string

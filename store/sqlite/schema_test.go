@@ -111,6 +111,7 @@ func TestPlans(t *testing.T) {
 		"below":  {selectBelow, "SEARCH writes USING PRIMARY KEY (context=? AND path>? AND path<?)"},
 		"one":    {selectOne, "SEARCH m USING PRIMARY KEY (context=? AND seq=?)"},
 		"window": {selectWindow, "SEARCH m USING PRIMARY KEY (context=? AND seq>? AND seq<?)"},
+		"lease":  {selectLease, "SEARCH leases USING PRIMARY KEY (context=?)"},
 		"all":    {messages(store.Filter{}), "SEARCH messages USING PRIMARY KEY (context=?)"},
 		"newest": {messages(store.Filter{Newest: true, After: 1}), "SEARCH messages USING PRIMARY KEY (context=? AND seq>?)"},
 		"schema": {messages(store.Filter{Schema: true, Kind: "s", Newest: true}), "SEARCH messages USING INDEX messages_schema (context=? AND kind=?)"},
@@ -120,6 +121,10 @@ func TestPlans(t *testing.T) {
 		if !strings.Contains(plan, test.want) || strings.Contains(plan, "TEMP B-TREE") || strings.Contains(plan, "SCAN messages") {
 			t.Errorf("%s:\n%s", name, plan)
 		}
+	}
+	// Only the kinds that were found are sorted.
+	if plan := strings.Join(explainPlan(t, c, selectKinds), "\n"); !strings.Contains(plan, "SEARCH writes USING PRIMARY KEY (context=? AND (path,instance,seq)>(?,?,?))") {
+		t.Errorf("kinds:\n%s", plan)
 	}
 	// What touches a path is gathered as seqs; the messages stream.
 	plan := explainPlan(t, c, messages(store.Filter{Path: store.MustParsePath("†s.a.b"), Newest: true}))

@@ -3,12 +3,16 @@
 // [Open] gives a [Log], which is a [store.Log]: several processes may append
 // to one file at once, an append is on the disk when it returns, and reads go
 // on beside the writing. The tables and the view history are an interface of
-// their own, for people with plain sqlite3; migrations/001_log.sql documents
+// their own, for people with plain sqlite3; the files in migrations document
 // every column.
 //
 // Within a process one append writes at a time, and commits all that are
 // waiting with it in one transaction. Reads take a connection each, from a pool that
 // grows with the loops that are open at once.
+//
+// A [store.Lease] names the process that holds it, so that one whose process
+// has died on the same host can be taken at once. On another host, which can't
+// look, it must lapse first.
 package sqlite
 
 import (

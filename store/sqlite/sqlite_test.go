@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
@@ -22,8 +23,16 @@ import (
 	"obelus/store/storetest"
 )
 
-// TestMain makes the test binary an appending process where a test says so.
+// TestMain makes the test binary a process that appends or holds a lease where
+// a test says so.
 func TestMain(m *testing.M) {
+	if path := os.Getenv("OBELUS_TEST_HOLD"); path != "" {
+		if err := holdForParent(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if path := os.Getenv("OBELUS_TEST_APPEND"); path != "" {
 		if err := appendForParent(path, os.Getenv("OBELUS_TEST_COUNT")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -171,6 +180,7 @@ func TestSameAsMemory(t *testing.T) {
 			At: rapid.Int64Range(0, 31).Draw(t, "at"),
 		}
 		var answers [2][]store.Op
+		var kinds [2][]store.KindOf
 		for i, l := range []store.Log{file, memory} {
 			if _, err := l.Append(context.Background(), batch); err != nil {
 				t.Fatal(err)
@@ -181,6 +191,13 @@ func TestSameAsMemory(t *testing.T) {
 				}
 				answers[i] = append(answers[i], op)
 			}
+			var err error
+			if kinds[i], err = l.Kinds(context.Background(), name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(kinds[0], kinds[1], cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("kinds (-file +memory):\n%s", diff)
 		}
 		if diff := cmp.Diff(answers[0], answers[1], cmp.Comparer(func(a, b store.Path) bool { return a == b })); diff != "" {
 			t.Fatalf("%+v (-file +memory):\n%s", q, diff)

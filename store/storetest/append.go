@@ -154,7 +154,9 @@ func testCancelled(t *testing.T, l store.Log) {
 	_, size := l.Size(ctx, "c")
 	_, messages := drain(l.Messages(ctx, store.Filter{Context: "c"}))
 	_, touching := drain(l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}))
-	for i, err := range []error{appended, head, size, messages, touching} {
+	_, kinds := l.Kinds(ctx, "c")
+	_, holder := l.Holder(ctx, "c")
+	for i, err := range []error{appended, head, size, messages, touching, kinds, holder} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -202,7 +204,9 @@ func testClosed(t *testing.T, l store.Log) {
 	_, touching := drain(l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}))
 	_, journal := drain(l.Journal(ctx, store.JournalFilter{}))
 	_, contexts := drain(l.Contexts(ctx, ""))
-	for i, err := range []error{appended, head, size, messages, touching, journal, contexts} {
+	_, kinds := l.Kinds(ctx, "c")
+	_, holder := l.Holder(ctx, "c")
+	for i, err := range []error{appended, head, size, messages, touching, journal, contexts, kinds, holder} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%d: %v", i, err)
 		}

@@ -41,9 +41,15 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"touching/merge", testTouchingMerge},
 		{"touching/odd keys", testTouchingOddKeys},
 		{"touching/random", testTouchingRandom},
+		{"leases/held", testLeaseHeld},
+		{"leases/lapsed", testLeaseLapsed},
+		{"leases/undone", testLeaseUndone},
+		{"leases/alone", testLeaseAlone},
+		{"kinds", testKinds},
 		{"concurrent/appenders", testAppenders},
 		{"concurrent/conflicts", testConcurrentConflicts},
 		{"concurrent/readers", testReaders},
+		{"concurrent/leases", testLeaseTakers},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"obelus/store"
+)
+
+// process is who holds a lease. A pid is given again, after the next boot at
+// the latest, so the rest tells one process from a later one.
+type process struct {
+	host, boot string
+	pid        int64
+	started    string
+}
+
+var self = sync.OnceValue(func() process {
+	host, _ := os.Hostname() // without a name it looks at nobody else's process
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	pid := int64(os.Getpid())
+	return process{host: host, boot: strings.TrimSpace(string(boot)), pid: pid, started: started(pid)}
+})
+
+func (p process) String() string {
+	if p == self() {
+		return "this process"
+	}
+	return fmt.Sprintf("process %d on host %s", p.pid, p.host)
+}
+
+// dead tells that the process is known to have ended.
+func (p process) dead() bool {
+	own := self()
+	if p == own || p.host != own.host || own.host == "" {
+		return false
+	}
+	return differ(p.boot, own.boot) || gone(p.pid) || differ(p.started, started(p.pid))
+}
+
+// gone tells that there is no process of a pid, where the system says so to
+// whom signals it nothing.
+func gone(pid int64) bool {
+	p, err := os.FindProcess(int(pid))
+	if err != nil {
+		return false
+	}
+	defer p.Release()
+	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// differ compares what may not be known.
+func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// started is when a process began, in a unit of the system's own; "" if that
+// can't be told.
+func started(pid int64) string {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The second field is a name in brackets, with anything in it.
+	const third, wanted = 3, 22
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) <= wanted-third {
+		return ""
+	}
+	return fields[wanted-third]
+}
+
+// lease is a row of leases; its epoch is 0 where there is none.
+type lease struct {
+	epoch   int64
+	holder  process
+	until   int64
+	changed bool
+}
+
+const (
+	selectLease  = `SELECT epoch, host, boot, pid, started, until FROM leases WHERE context = ?1`
+	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+)
+
+func (c *conn) lease(ctx context.Context, name string) (*lease, error) {
+	row, err := c.one(ctx, selectLease, name)
+	if err != nil {
+		return nil, err
+	}
+	holder := process{host: text(row[1]), boot: text(row[2]), pid: integer(row[3]), started: text(row[4])}
+	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[5])}, nil
+}
+
+// holds tells who has the lease now, in words; "" if it is free.
+func (l *lease) holds(now time.Time) string {
+	if l.until <= now.UnixMilli() || l.holder.dead() {
+		return ""
+	}
+	return l.holder.String()
+}
+
+// use makes the lease what it is after an append.
+func (l *lease) use(b *store.Batch, now time.Time) error {
+	if b.Lease == nil {
+		return nil
+	}
+	switch {
+	case b.Lease.Epoch != 0:
+		if b.Lease.Epoch != l.epoch || l.until == 0 {
+			return &store.HeldError{Context: b.Context, Holder: l.holds(now)}
+		}
+	default:
+		if holder := l.holds(now); holder != "" {
+			return &store.HeldError{Context: b.Context, Holder: holder}
+		}
+		*l = lease{epoch: l.epoch + 1, holder: self(), changed: true}
+	}
+	switch {
+	case b.Lease.For <= 0:
+		l.until, l.changed = 0, true
+	case l.until-now.UnixMilli() < b.Lease.For.Milliseconds()/2 || l.until == 0:
+		l.until, l.changed = now.Add(b.Lease.For).UnixMilli(), true
+	}
+	return nil
+}
+
+func (t *transaction) putLease(name string, l *lease) error {
+	if !l.changed {
+		return nil
+	}
+	return t.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.pid, l.holder.started, l.until)
+}
+
+// Holder implements [store.Log].
+func (l *Log) Holder(ctx context.Context, name string) (holder string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	err = l.readers.read(func(c *conn) error {
+		held, err := c.lease(ctx, name)
+		if err == nil {
+			holder = held.holds(time.Now())
+		}
+		return err
+	})
+	return holder, explain(l.path, err)
+}

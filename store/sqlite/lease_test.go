@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"obelus/store"
+)
+
+// holdForParent holds the lease of the context "c", says so, and goes on until
+// its standard input ends.
+func holdForParent(path string) error {
+	l, err := Open(path, Options{})
+	if err != nil {
+		return err
+	}
+	batch := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Lease: &store.Lease{For: time.Hour}}
+	a, err := l.Append(context.Background(), batch)
+	if err != nil {
+		return err
+	}
+	fmt.Println(a.Epoch)
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	return l.Close()
+}
+
+// holding starts a process that holds the lease of "c".
+func holding(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "OBELUS_TEST_HOLD="+path)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "1" {
+		t.Fatalf("it said %q", lines.Text())
+	}
+	return cmd
+}
+
+func useLease(t *testing.T, l store.Log, lease store.Lease) (int64, error) {
+	t.Helper()
+	a, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Lease: &lease})
+	return a.Epoch, err
+}
+
+// TestLeaseOfAnother: another process holds a lease until it dies.
+func TestLeaseOfAnother(t *testing.T) {
+	path := newPath(t)
+	cmd := holding(t, path)
+	l := open(t, path, Options{})
+	reader := open(t, path, Options{ReadOnly: true})
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("process %d on host %s", cmd.Process.Pid, host)
+	var held *store.HeldError
+	_, err = useLease(t, l, store.Lease{For: time.Hour})
+	if !errors.As(err, &held) || held.Holder != want || !strings.Contains(err.Error(), "context c is being run by "+want) {
+		t.Errorf("%v, not %s", err, want)
+	}
+	if _, err := useLease(t, l, store.Lease{Epoch: 7, For: time.Hour}); !errors.As(err, &held) || held.Holder != want {
+		t.Error(err)
+	}
+	for _, l := range []*Log{l, reader} {
+		if holder, err := l.Holder(t.Context(), "c"); holder != want || err != nil {
+			t.Errorf("%q, %v", holder, err)
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for _, l := range []*Log{l, reader} {
+		if holder, err := l.Holder(t.Context(), "c"); holder != "" || err != nil {
+			t.Errorf("of the dead: %q, %v", holder, err)
+		}
+	}
+	if epoch, err := useLease(t, l, store.Lease{For: time.Hour}); epoch != 2 || err != nil {
+		t.Errorf("epoch %d, %v", epoch, err)
+	}
+	_, err = useLease(t, l, store.Lease{Epoch: 1, For: time.Hour})
+	if !errors.As(err, &held) || held.Holder != "this process" {
+		t.Error(err)
+	}
+	// A second log of the same process is no other holder.
+	if _, err = useLease(t, open(t, path, Options{}), store.Lease{For: time.Hour}); !errors.As(err, &held) || held.Holder != "this process" {
+		t.Error(err)
+	}
+}
+
+// TestDead: a process counts as dead only if it is known to be.
+func TestDead(t *testing.T) {
+	ended := exec.Command("true")
+	if err := ended.Run(); err != nil {
+		t.Skip(err)
+	}
+	parent := int64(os.Getppid())
+	alive := process{host: self().host, boot: self().boot, pid: parent, started: started(parent)}
+	with := func(change func(*process)) process {
+		p := alive
+		change(&p)
+		return p
+	}
+	gone := with(func(p *process) { p.pid, p.started = int64(ended.Process.Pid), "" })
+	for name, test := range map[string]struct {
+		process
+		want bool
+	}{
+		"self":               {self(), false},
+		"alive":              {alive, false},
+		"of no known start":  {with(func(p *process) { p.started = "" }), false},
+		"of no known boot":   {with(func(p *process) { p.boot = "" }), false},
+		"on another host":    {with(func(p *process) { *p = gone; p.host += "x"; p.boot = "x" }), false},
+		"gone":               {gone, true},
+		"of another boot":    {with(func(p *process) { p.boot += "x" }), self().boot != ""},
+		"its pid is another": {with(func(p *process) { p.started += "1" }), alive.started != ""},
+	} {
+		if test.dead() != test.want {
+			t.Errorf("%s: %+v", name, test.process)
+		}
+	}
+}
+
+// TestLeaseWrites: a lease is written no more often than need be.
+func TestLeaseWrites(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	until := func() int64 {
+		t.Helper()
+		row, err := plain(t, l.path).one(t.Context(), "SELECT until FROM leases WHERE context = 'c' AND epoch = 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return integer(row[0])
+	}
+	use := func(epoch int64, duration time.Duration) {
+		t.Helper()
+		if _, err := useLease(t, l, store.Lease{Epoch: epoch, For: duration}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := time.Now().Add(time.Hour).UnixMilli()
+	use(0, time.Hour)
+	first := until()
+	if first < before || first > time.Now().Add(time.Hour).UnixMilli() {
+		t.Errorf("until %d, not %d", first, before)
+	}
+	use(1, time.Hour)
+	use(1, 90*time.Minute)
+	if until() != first {
+		t.Error("it was written while more than half was left")
+	}
+	use(1, 3*time.Hour)
+	if until() < first+time.Hour.Milliseconds() {
+		t.Error("it was not renewed while less than half was left")
+	}
+	use(1, 0)
+	if until() != 0 {
+		t.Error("it was not given back")
+	}
+}
+
+// TestLeaseInGroup: appends that one transaction takes see each other's
+// leases.
+func TestLeaseInGroup(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	var group []*request
+	for _, b := range []struct {
+		store.Lease
+		expect int64
+	}{
+		{store.Lease{For: time.Hour}, 9}, // a conflict, so it takes nothing
+		{store.Lease{For: time.Hour}, 0},
+		{store.Lease{For: time.Hour}, store.AnySeq},
+		{store.Lease{Epoch: 1}, 1},
+		{store.Lease{Epoch: 1, For: time.Hour}, store.AnySeq},
+		{store.Lease{For: time.Hour}, 2},
+	} {
+		group = append(group, newRequest(store.Batch{
+			Context: "c", ExpectSeq: b.expect, Lease: &b.Lease, Messages: []store.Message{written("†s", "x")},
+		}))
+	}
+	l.writer.settle(group)
+	var got []string
+	for _, r := range group {
+		got = append(got, fmt.Sprintf("%T %d %d", r.err, r.result.Epoch, r.result.Seq))
+	}
+	want := "*store.ConflictError 0 0, <nil> 1 1, *store.HeldError 0 0, <nil> 1 2, *store.HeldError 0 0, <nil> 2 3"
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+}
+
+// TestMigrateLeases: a log of version 1 is kept, and gets its leases.
+func TestMigrateLeases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	list, err := ownMigrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := plain(t, path)
+	err = errors.Join(
+		old.migrate(Options{BusyTimeout: time.Second}, list[:1]),
+		old.script("INSERT INTO contexts (context, created, updated) VALUES ('c', '2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678900Z')"),
+		old.script("INSERT INTO messages (context, seq, date, type, data) VALUES ('c', 1, '2026-01-02T03:04:05.678Z', 'text', '\"x\"')"),
+		old.close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "older obelus (schema version 1, not 2)") {
+		l.Close()
+		t.Errorf("for reading only: %v", err)
+	}
+	l := open(t, path, Options{})
+	if n := seqs(t, l, "c"); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	if epoch, err := useLease(t, l, store.Lease{For: time.Hour}); epoch != 1 || err != nil {
+		t.Errorf("epoch %d, %v", epoch, err)
+	}
+}
