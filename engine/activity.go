@@ -34,6 +34,8 @@ type Invocation struct {
 	Tool    any            // the tool's schema
 	Key     string         // context/tick.position: the same at every attempt
 	Attempt int            // 1 for the first
+
+	question *Question // of a latent call that a model answers
 }
 
 // Result is what an activity gives back.
@@ -92,11 +94,19 @@ const (
 type Registry struct {
 	Tools      map[string]*Tool
 	Activities map[string]*Registered
+	Delegates  map[string]*Delegate
+
+	// File reads the delegate in a file below the project, "lib/sum.lua"; nil
+	// where there are no files.
+	File func(name string) (*Delegate, error)
+
+	// Model answers latent calls; nil where there is none.
+	Model Model
 }
 
 // NewRegistry is an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{Tools: map[string]*Tool{}, Activities: map[string]*Registered{}}
+	return &Registry{Tools: map[string]*Tool{}, Activities: map[string]*Registered{}, Delegates: map[string]*Delegate{}}
 }
 
 // With is the registry with further tools, which win over tools of the same
@@ -105,13 +115,14 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 	if len(tools) == 0 {
 		return r
 	}
-	joined := &Registry{Tools: map[string]*Tool{}, Activities: r.Activities}
+	joined := *r
+	joined.Tools = map[string]*Tool{}
 	for _, from := range []map[string]*Tool{r.Tools, tools} {
 		for name, tool := range from {
 			joined.Tools[name] = tool
 		}
 	}
-	return joined
+	return &joined
 }
 
 // Tool finds a tool: one that was registered, or the tool {} of an activity

@@ -14,10 +14,7 @@ import (
 // advance starts what can start, and settles at once what needs no worker:
 // what was skipped or failed before it ran, and what brings its own result.
 func (t *tick) advance(ctx context.Context) error {
-	parallel := t.runner.Parallel
-	if parallel <= 0 {
-		parallel = DefaultParallel
-	}
+	parallel := t.runner.parallel()
 	for {
 		queue := &t.runnable
 		if len(t.runnable) == 0 || t.running >= parallel {
@@ -58,6 +55,9 @@ func (t *tick) unpark(a *Registered) {
 
 // consider looks at a call of which all that it depends on has settled.
 func (t *tick) consider(ctx context.Context, i int) error {
+	if h := t.calls[i].record.Hold; h != nil && h.Decision != "" {
+		return t.decided(ctx, i, h)
+	}
 	call := t.plan.Calls[i]
 	reads := map[string]int64{}
 	resolved, lacking, err := call.resolve(t.lookup(ctx, i, reads))
@@ -72,7 +72,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		t.lack(i, lacking)
 		return nil
 	}
-	granted, err := t.grant(ctx, call, reads)
+	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,18 @@ func (t *tick) consider(ctx context.Context, i int) error {
 			return err
 		}
 	}
+	if t.event.Approve.holds(call) && t.calls[i].record.At == 0 {
+		t.hold(i, resolved, granted, reads)
+		return nil
+	}
 	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, reads)
+}
+
+// resolver reads for call i: as of now, or as of when it started first.
+func (t *tick) resolver(i int) store.Resolver {
+	r := t.view.Resolver()
+	r.At = t.calls[i].record.At
+	return r
 }
 
 // lookup reads references for call i, as of now, and notes where each value
@@ -105,7 +116,7 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 		if !fresh {
 			return nil, false, false, nil
 		}
-		resolved, err := t.view.Resolver().Resolve(ctx, path, call.Instance)
+		resolved, err := t.resolver(i).Resolve(ctx, path, call.Instance)
 		if err != nil {
 			return nil, false, false, err
 		}
@@ -130,21 +141,24 @@ func (t *tick) wroteAbove(i int, path store.Path) bool {
 	return slices.ContainsFunc(t.calls[i].wrote, func(w store.Path) bool { return w.Contains(path) })
 }
 
-// grant builds what the call's scopes let it see, by kind.
-func (t *tick) grant(ctx context.Context, call *Call, reads map[string]int64) (map[string]any, error) {
+// grant builds what scopes let an instance see, by kind, and notes in reads, if
+// it is not nil, where each value came from.
+func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
 	granted := map[string]any{}
-	scopes := slices.Clone(call.scopes)
+	scopes = slices.Clone(scopes)
 	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
 	for n, scope := range scopes {
 		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
 			continue
 		}
-		resolved, err := t.view.Resolver().Resolve(ctx, scope, call.Instance)
+		resolved, err := resolver.Resolve(ctx, scope, instance)
 		if err != nil {
 			return nil, err
 		}
 		if resolved.Exists {
-			reads[scope.String()] = newestOf(resolved.From)
+			if reads != nil {
+				reads[scope.String()] = newestOf(resolved.From)
+			}
 			put(granted, append([]string{scope.Kind()}, scope.Segments()...), resolved.Value)
 		}
 	}
@@ -230,14 +244,32 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	if len(reads) > 0 {
 		c.record.Reads = reads
 	}
-	if call.latent() {
+	if call.thought() {
+		c.record.Thought = Values{"call": call.forModel(in.Call)}
+	}
+	if call.activity == nil {
 		return t.settle(ctx, result{index: i, value: Result{Value: call.given}, attempts: 0})
 	}
 	in.Key = t.context + "/" + c.record.Call
 	c.record.Script, c.record.SHA256 = call.activity.Script, call.activity.SHA256
+	if c.record.At == 0 {
+		c.record.At = t.view.Seq()
+	}
+	s := start{index: i, invocation: in}
+	switch {
+	case call.asks:
+		s.invocation.question = t.question(i, in)
+	case call.delegate != nil:
+		if c.record.Child == "" {
+			c.record.Attempts++
+			c.record.Child = childOf(t.context, c.record.Call, c.record.Attempts)
+		}
+		s.room = t.room(i, in)
+	}
 	t.busy[call.activity.Name]++
+	c.working = true
 	t.note(i)
-	t.starts = append(t.starts, start{i, in})
+	t.starts = append(t.starts, s)
 	if c.record.Unstored {
 		t.detached++
 	} else {

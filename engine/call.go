@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,8 +25,11 @@ type Call struct {
 	Output   *Output      // nil without an output path
 	Method   store.Method // empty unless the call gives one
 
+	written  int // its position in the plan as written: one call there may stand for many
 	tool     *Tool
-	activity *Registered // nil for a latent call
+	activity *Registered // nil for a latent call, unless a model answers it
+	delegate *delegated  // nil for a call that is not handed on
+	asks     bool        // it is latent, and a model answers it
 	names    []string    // of what is issued, sorted
 	params   map[string]*template
 	reads    []store.Path // what its parameters refer to
@@ -53,7 +57,7 @@ func faultf(code, format string, args ...any) error {
 // parseCall reads a call and checks all that can be known of it alone. Its
 // errors are faults.
 func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
-	c := &Call{Position: position, Line: src.Line}
+	c := &Call{Position: position, Line: src.Line, written: cmp.Or(src.position, position)}
 	given, ok := src.Call.(map[string]any)
 	if !ok {
 		return c, []error{faultf(CodeSchema, "a call is an object with _tool, not %s", store.Describe(src.Call))}
@@ -70,8 +74,10 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 		}
 	}
 	known := false
-	if c.tool, known = registry.Tool(name); !known {
+	if c.tool, known = registry.Tool(name); !known && !namesDelegate(given) {
 		check(faultf(CodeUnknownTool, "unknown tool %q%s", name, didYouMean(name, registry.Names())))
+	}
+	if !known {
 		c.tool = &Tool{Name: name}
 	}
 	c.Issued = c.tool.fill(given)
@@ -79,7 +85,9 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	check(c.parseMeta())
 	check(c.parseOutput())
 	check(c.parseScopes())
-	if known {
+	if _, handed := c.Issued["_delegate"]; handed {
+		check(c.parseDelegate(registry))
+	} else if known {
 		check(c.parseActivity(registry))
 	}
 	check(c.parseParams())
@@ -112,17 +120,9 @@ func (c *Call) parseMeta() error {
 			return &fault{code, err}
 		}
 	}
-	if _, ok := c.Issued["_delegate"]; ok {
-		return faultf(CodeSchema, "_delegate: delegates are not supported yet")
-	}
 	instance, err := c.text("_instance")
-	if err != nil {
-		return err
-	}
-	if c.Instance = instance; instance == "*" {
-		return faultf(CodeSchema, `_instance: a call for every instance ("*") is not supported yet`)
-	}
-	return nil
+	c.Instance = instance
+	return err
 }
 
 func (c *Call) parseOutput() error {
@@ -167,22 +167,33 @@ func (c *Call) parseScopes() error {
 	if !ok {
 		return nil
 	}
+	var err error
+	if c.scopes, err = ParseScopes(v); err != nil {
+		return &fault{CodeScope, fmt.Errorf("_scopes%w", err)}
+	}
+	return nil
+}
+
+// ParseScopes reads a list of kinds and of paths below them, such as
+// ["state", "input.user"]. Its error goes on from the name of the list.
+func ParseScopes(v any) ([]store.Path, error) {
 	list, ok := v.([]any)
 	if object, isObject := v.(map[string]any); isObject && len(object) == 0 {
-		list, ok = nil, true // an empty Lua table
+		ok = true // an empty Lua table
 	}
 	if !ok {
-		return faultf(CodeScope, `_scopes: expected a list such as ["state"], found %s`, store.EncodeJSON(v))
+		return nil, fmt.Errorf(`: expected a list such as ["state"], found %s`, store.EncodeJSON(v))
 	}
+	scopes := make([]store.Path, len(list))
 	for i, e := range list {
 		text, _ := e.(string)
 		path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
 		if err != nil {
-			return faultf(CodeScope, "_scopes[%d]: expected a kind or a path below one, found %s", i, store.EncodeJSON(e))
+			return nil, fmt.Errorf("[%d]: expected a kind or a path below one, found %s", i, store.EncodeJSON(e))
 		}
-		c.scopes = append(c.scopes, path)
+		scopes[i] = path
 	}
-	return nil
+	return scopes, nil
 }
 
 func (c *Call) parseActivity(registry *Registry) error {
@@ -205,9 +216,14 @@ func (c *Call) parseActivity(registry *Registry) error {
 		}
 		return nil
 	}
-	if c.Output != nil || c.tool.output != nil {
+	if c.Output == nil && c.tool.output == nil {
+		return nil
+	}
+	if registry.Model == nil {
 		return faultf(CodeUnknownTool, "tool %q has neither an activity nor a model to answer it: register an activity of that name, or give the call its _output", c.Tool)
 	}
+	c.asks = true
+	c.activity = &Registered{Name: "model", Activity: asking{registry.Model}}
 	return nil
 }
 
@@ -307,8 +323,12 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 }
 
 // latent tells whether no activity runs the call.
-func (c *Call) latent() bool { return c.activity == nil }
+func (c *Call) latent() bool { return c.activity == nil || c.asks }
+
+// thought tells whether the call is ephemeral reasoning: shown to latent calls
+// after it, and never stored as data.
+func (c *Call) thought() bool { return c.latent() && c.Output == nil }
 
 // fireAndForget tells whether the call leaves nothing in the context, and
 // settles when it starts.
-func (c *Call) fireAndForget() bool { return c.activity != nil && c.Output == nil }
+func (c *Call) fireAndForget() bool { return !c.latent() && c.Output == nil }

@@ -13,9 +13,10 @@ import (
 type edgeKind int
 
 const (
-	dataEdge  edgeKind = iota // it reads what the other may write
-	scopeEdge                 // its scopes hold what the other may write
-	readEdge                  // it writes over what the other has still to read
+	dataEdge    edgeKind = iota // it reads what the other may write
+	scopeEdge                   // its scopes hold what the other may write
+	readEdge                    // it writes over what the other has still to read
+	thoughtEdge                 // it is latent, and the other a thought before it
 )
 
 // edge is a wire of the graph: call `to` waits for call `from`. Calls are
@@ -73,6 +74,7 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		}
 	}
 	g.wireReads()
+	g.wireThoughts()
 	for _, index := range g.writers {
 		index.built = true
 	}
@@ -321,6 +323,8 @@ func (g *graph) describeCycle(cycle []edge) string {
 		switch e.kind {
 		case scopeEdge:
 			why = fmt.Sprintf("has %s in its scopes, which %s writes", e.path, g.label(e.from))
+		case thoughtEdge:
+			why = fmt.Sprintf("is shown the thought of %s", g.label(e.from))
 		case readEdge:
 			why = fmt.Sprintf("writes over %s, which %s reads first", e.path, g.label(e.from))
 		}

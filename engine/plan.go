@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +22,8 @@ type Plan struct {
 	graph  *graph
 }
 
+func emptyPlan() *Plan { return &Plan{graph: &graph{writers: map[string]*writerIndex{}}} }
+
 // Exists tells whether a path has a value in an instance when the plan's tick
 // begins.
 type Exists func(path store.Path, instance string) (bool, error)
@@ -31,7 +34,10 @@ func NothingExists(store.Path, string) (bool, error) { return false, nil }
 // Compile makes a plan of a request's calls. What is wrong with it comes as a
 // [*PlanError], all of it at once.
 func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
-	c := &planCompiler{file: request.Name}
+	return (&planCompiler{file: request.Name}).compile(request, registry, exists)
+}
+
+func (c *planCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	registry = c.tools(request, registry)
 	p := &Plan{}
 	for i, src := range request.Calls {
@@ -42,6 +48,7 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 		p.Calls = append(p.Calls, call)
 	}
 	c.output(p, request)
+	c.delegates(p, registry)
 	if len(c.problems) > 0 {
 		return nil, &PlanError{c.problems}
 	}
@@ -61,6 +68,7 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 // planCompiler gathers what is wrong.
 type planCompiler struct {
 	file     string
+	within   []string // the delegates around it
 	problems []Problem
 }
 
@@ -69,7 +77,7 @@ func (c *planCompiler) call(call *Call, err error) {
 }
 
 func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
-	p := Problem{File: c.file, Line: call.Line, Call: call.Position, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
+	p := Problem{File: c.file, Line: call.Line, Call: call.written, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
 	var f *fault
 	if errors.As(err, &f) {
 		p.Code = f.code
@@ -123,8 +131,22 @@ func (c *planCompiler) output(p *Plan, request *Request) {
 		}
 		p.schema = schema
 	}
-	if request.Mode == "lazy" {
-		refuse(CodeSchema, errors.New("mode lazy is not supported yet"))
+}
+
+// delegates checks the plans of delegates too, each once, as far as they do not
+// depend on what they will be given.
+func (c *planCompiler) delegates(p *Plan, registry *Registry) {
+	checked := slices.Clone(c.within)
+	for _, call := range p.Calls {
+		if d := call.delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !slices.Contains(checked, d.name) {
+			checked = append(checked, d.name)
+			inner := &planCompiler{file: d.Request.Name, within: checked}
+			_, err := inner.compile(d.Request, cmp.Or(d.Registry, registry), func(store.Path, string) (bool, error) { return true, nil })
+			var refused *PlanError
+			if errors.As(err, &refused) {
+				c.call(call, &fault{refused.Problems[0].Code, fmt.Errorf("its delegate %s can't run: %w", d.name, err)})
+			}
+		}
 	}
 }
 
@@ -137,9 +159,18 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
 		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.Position, other.Tool, pair.path)
-		all = append(all, c.problem(call, SeverityWarning, err))
+		all = c.warn(all, call, err)
 	}
 	return all, nil
+}
+
+// warn adds a warning, unless a call for another instance has it too.
+func (c *planCompiler) warn(all []Problem, call *Call, err error) []Problem {
+	p := c.problem(call, SeverityWarning, err)
+	if n := len(all); call.written != call.Position && n > 0 && slices.Contains(all[max(0, n-8):], p) {
+		return all
+	}
+	return append(all, p)
 }
 
 // unresolved finds references that nothing gives: no call of the plan, not the
@@ -173,7 +204,7 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		if len(lacking) > 0 {
 			slices.Sort(lacking)
 			err := faultf(CodeUnresolved, "nothing in the plan writes %s, and the context does not hold it: the call will wait for it", strings.Join(slices.Compact(lacking), ", "))
-			all = append(all, c.problem(call, SeverityWarning, err))
+			all = c.warn(all, call, err)
 		}
 	}
 	if p.output != nil {

@@ -17,7 +17,8 @@ type Status string
 const (
 	Blocked   Status = "blocked"   // something it depends on has not settled
 	Waiting   Status = "waiting"   // something outside the plan is missing
-	Ready     Status = "ready"     // it could start
+	Ready     Status = "ready"     // a person has decided about it, and the run has not gone on yet
+	Held      Status = "held"      // it waits for a person to decide
 	Running   Status = "running"   // it has started
 	Done      Status = "done"      // it has settled, and its result is recorded
 	Failed    Status = "failed"    // it has settled without a result
@@ -50,25 +51,58 @@ type Record struct {
 	WaitingOn []string         `json:"waiting_on,omitempty"`
 	Reason    string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
 	Unstored  bool             `json:"unstored,omitempty"`
+	At        int64            `json:"at,omitempty"`      // the seq as of which it read
+	Child     string           `json:"child,omitempty"`   // the context that its delegate runs in
+	Thought   Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
+	Hold      *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
+}
+
+// Values is a JSON object whose numbers keep their text.
+type Values map[string]any
+
+// UnmarshalJSON reads an object.
+func (v *Values) UnmarshalJSON(text []byte) error {
+	read, err := store.DecodeJSON(text)
+	if err != nil {
+		return err
+	}
+	*v, _ = read.(map[string]any)
+	return nil
 }
 
 // The journal's events that are not a call's status.
 const (
-	eventPlan   = "plan"   // a tick begins; data is a planEvent
-	eventRun    = "run"    // a run has come to a halt; data is a runEvent
-	eventAppend = "append" // messages came from outside a run
+	eventPlan    = "plan"    // a tick begins; data is a planEvent
+	eventRun     = "run"     // a tick has come to its end, or to a halt; data is a runEvent
+	eventRelease = "release" // a person lets a lazy plan run
+	eventAppend  = "append"  // messages came from outside a run
 )
 
 // planEvent is what a tick is made of, beside the plan message.
 type planEvent struct {
 	Tick   int             `json:"tick"`
 	Plan   string          `json:"plan,omitempty"` // the plan's file
-	Seq    int64           `json:"seq"`            // of the plan message
+	First  int             `json:"first"`          // the tick that its run began with
+	Seq    int64           `json:"seq"`            // of the plan message; 0 for a tick whose planner gave no good plan
 	Start  int64           `json:"start"`          // the seq at which references were judged to exist or not
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Schema any             `json:"schema,omitempty"`
 	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
+
+	Planner bool   `json:"planner,omitempty"` // a planner is asked again if there is no output
+	Mode    string `json:"mode,omitempty"`
+	Approve Policy `json:"approve,omitzero"` // of the run
+}
+
+// tools decodes the definitions that the plan brought.
+func (e *planEvent) tools() (map[string]any, error) {
+	if e.Tools == nil {
+		return nil, nil
+	}
+	v, err := store.DecodeJSON(e.Tools)
+	tools, _ := v.(map[string]any)
+	return tools, err
 }
 
 // runEvent is how a run ended, or where it stands.
@@ -89,6 +123,9 @@ const (
 	RunFailed    RunStatus = "failed"
 	RunWaiting   RunStatus = "waiting"
 	RunCancelled RunStatus = "cancelled"
+
+	// runContinued ends a tick after which the planner is asked again.
+	runContinued RunStatus = "continued"
 )
 
 // Finished tells whether a tick has come to its end, so that another can begin.
@@ -106,8 +143,12 @@ type Run struct {
 	Output any
 	Error  string
 
+	// Held tells that its plan is lazy, and has not been released by [Release].
+	Held bool
+
 	plan  planEvent
 	after int64 // the journal's position of the plan event
+	over  bool  // its newest tick has ended, and the planner is to be asked again
 }
 
 // LastRun reads what the journal has of a context's newest run. A context in
@@ -122,6 +163,13 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		return run, journalError(entry, err)
 	}
 	run.Status, run.Tick, run.Plan, run.after = RunRunning, run.plan.Tick, run.plan.Plan, entry.N
+	if run.plan.Mode == modeLazy {
+		release, ok, err := newest(ctx, log, store.JournalFilter{Context: name, Event: eventRelease})
+		if err != nil {
+			return run, err
+		}
+		run.Held = !ok || release.N < run.after
+	}
 	entry, ok, err = newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
 	if err != nil || !ok || entry.N < run.after {
 		return run, err
@@ -134,6 +182,9 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		return run, journalError(entry, err)
 	}
 	run.Status, run.Error = end.Status, end.Error
+	if run.over = end.Status == runContinued; run.over {
+		run.Status = RunRunning
+	}
 	run.Output, err = store.DecodeJSON(end.Output)
 	return run, err
 }
@@ -178,9 +229,9 @@ func Records(ctx context.Context, log store.Log, name string) ([]Record, error) 
 				put(r)
 			}
 		case entry.Call != "":
-			var r Record
-			if err := json.Unmarshal(entry.Data, &r); err != nil {
-				return nil, journalError(entry, err)
+			r, err := readRecord(entry)
+			if err != nil {
+				return nil, err
 			}
 			put(r)
 		}
@@ -188,11 +239,21 @@ func Records(ctx context.Context, log store.Log, name string) ([]Record, error) 
 	return all, nil
 }
 
+func readRecord(entry store.Entry) (r Record, err error) {
+	if err := json.Unmarshal(entry.Data, &r); err != nil {
+		return r, journalError(entry, err)
+	}
+	return r, nil
+}
+
 // plannedCalls gives a plan's calls before anything has happened to them.
 func plannedCalls(ctx context.Context, log store.Log, name string, entry store.Entry) ([]Record, error) {
 	var plan planEvent
 	if err := json.Unmarshal(entry.Data, &plan); err != nil {
 		return nil, journalError(entry, err)
+	}
+	if plan.Seq == 0 {
+		return nil, nil
 	}
 	calls, err := planMessage(ctx, log, name, plan.Seq)
 	if err != nil {

@@ -2,7 +2,8 @@ package engine
 
 import "obelus/store"
 
-// Request is what a plan file says: calls, and what goes with them.
+// Request is what a plan file says: calls, or a planner that gives them, and
+// what goes with them.
 type Request struct {
 	Name    string          // the plan file as the user knows it, "plans/refund.lua"
 	Context []store.Message // appended before the plan
@@ -20,6 +21,13 @@ type Request struct {
 
 	// Tools are definitions that the request brings, by name.
 	Tools map[string]any
+
+	// Planner, if it is set, is asked at every tick for the calls and the
+	// output, in place of those above.
+	Planner Planner
+
+	// Scopes is what the planner sees; nil for all of the context.
+	Scopes []store.Path
 }
 
 // Source is a call as written, and the line of the file that it begins on, 0
@@ -27,4 +35,6 @@ type Request struct {
 type Source struct {
 	Call any
 	Line int
+
+	position int // in the plan as written, from 1; 0 if it is where the call stands
 }

@@ -168,6 +168,9 @@ func (l *crashing) Append(ctx context.Context, b store.Batch) (store.Appended, e
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.left--
+	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
+		b.Lease = &store.Lease{Epoch: b.Lease.Epoch, For: 1}
+	}
 	if l.left == -1 && l.after {
 		if _, err := l.Log.Append(ctx, b); err != nil {
 			return store.Appended{}, err

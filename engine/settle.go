@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,25 +16,48 @@ import (
 func (t *tick) settle(ctx context.Context, res result) error {
 	i := res.index
 	c, call := t.change(i), t.plan.Calls[i]
-	if call.activity != nil {
-		t.free(call.activity, c.record.Unstored)
+	var log *logError
+	if errors.As(res.err, &log) {
+		return log.err
 	}
+	t.free(i)
 	c.record.Attempts += res.attempts
 	c.record.Duration = float64(t.runner.now().Sub(c.began).Microseconds()) / 1000
+	if res.waits != nil {
+		t.waitInside(i, res.waits)
+		return nil
+	}
 	if call.Output == nil {
-		t.end(i, res.err)
+		t.end(i, t.think(i, res))
 		return nil
 	}
 	paths, value, err := call.place(res)
 	if err == nil {
 		err = t.write(ctx, i, paths, value)
 	}
-	var log *logError
 	if errors.As(err, &log) {
 		return log.err
 	}
 	t.end(i, err)
 	return nil
+}
+
+// think keeps what a thought came to, for the latent calls after it.
+func (t *tick) think(i int, res result) error {
+	c, call := t.change(i), t.plan.Calls[i]
+	if res.err != nil || c.record.Thought == nil || !call.asks && !call.hasGiven {
+		return res.err
+	}
+	c.record.Thought = Values{"call": c.record.Thought["call"], "output": res.value.Value}
+	return call.checkResult(res.value.Value)
+}
+
+// waitInside records that a call's delegate waits.
+func (t *tick) waitInside(i int, waits []string) {
+	c := t.change(i)
+	c.record.Status, c.record.WaitingOn = Waiting, waits
+	c.record.Reason = "its delegate waits, in context " + c.record.Child
+	t.note(i)
 }
 
 // logError is a log that can't be read, and no fault of the call.
@@ -49,9 +73,15 @@ func wrapLog(err error) error {
 }
 
 // free gives back the place that a worker took.
-func (t *tick) free(a *Registered, unstored bool) {
+func (t *tick) free(i int) {
+	c := t.change(i)
+	if !c.working {
+		return
+	}
+	c.working = false
+	a := t.plan.Calls[i].activity
 	t.busy[a.Name]--
-	if unstored {
+	if c.record.Unstored {
 		t.detached--
 	} else {
 		t.running--
@@ -102,6 +132,9 @@ func (c *Call) place(res result) (paths []store.Path, value any, err error) {
 	alternatives := c.Output.Alternatives
 	var failure *Failure
 	switch {
+	case res.where != "": // an anonymous delegate chose, and checked it
+		paths, _ = c.Output.holding(store.MustParsePath(res.where))
+		return paths, res.value.Value, nil
 	case errors.As(res.err, &failure) && len(alternatives) > 1:
 		return alternatives[len(alternatives)-1], failure.Fields, nil
 	case res.err != nil:
@@ -197,7 +230,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) 
 		}
 		messages[n] = store.Message{
 			Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true, Date: now,
-			Producer: call.Issued, Call: c.record.Call, Path: path, Method: call.Method, Written: date(now),
+			Producer: t.issued(i), Call: c.record.Call, Path: path, Method: call.Method, Written: date(now),
 		}
 		if err := store.CheckDepth(messages[n].Data); err != nil {
 			return &fault{CodeSchema, fmt.Errorf("the result at %s is %w", path, err)}
@@ -244,7 +277,7 @@ func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
 // finish ends the tick: error messages, the final output, and how the run
 // stands. It gives nothing where somebody has appended in between: then there
 // may be more to do.
-func (t *tick) finish(ctx context.Context, stop context.CancelFunc) (*Outcome, error) {
+func (t *tick) finish(ctx context.Context) (*Outcome, error) {
 	kept := context.WithoutCancel(ctx)
 	t.save()
 	end, err := t.conclude(kept)
@@ -252,21 +285,31 @@ func (t *tick) finish(ctx context.Context, stop context.CancelFunc) (*Outcome, e
 		return nil, err
 	}
 	t.journal(store.Entry{Event: eventRun, Data: encode(end)})
-	err = t.commit(kept)
+	last := end.Status != runContinued && t.detached+len(t.loop.behind) == 0
+	hold := leaseFor
+	if last {
+		hold = 0
+	}
+	err = t.commit(kept, hold)
 	var conflict *store.ConflictError
-	if errors.As(err, &conflict) {
+	if errors.As(err, &conflict) && t.begun {
 		t.undo()
 		return nil, t.takeIn(kept)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if t.detached > 0 {
-		err = t.drain(kept, stop, func() int { return t.detached })
+	if end.Status == runContinued {
+		t.over = true
+		return nil, nil
+	}
+	if !last {
+		err = t.loop.drain(kept, t, func(t *tick) int { return t.detached })
 	}
 	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.all()}, err
 }
 
+// conclude stages the error messages of the tick, and tells how it ends.
 func (t *tick) conclude(ctx context.Context) (runEvent, error) {
 	end := runEvent{Tick: t.event.Tick, Status: RunDone}
 	for i := range t.calls {
@@ -280,23 +323,59 @@ func (t *tick) conclude(ctx context.Context) (runEvent, error) {
 	}
 	for i := range t.calls {
 		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
-			t.view.Stage(t.errorMessage(map[string]any{"call": r.Call, "tool": r.Tool, "error": r.Error}))
+			t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": r.Error})
 		}
 	}
-	output, problem, err := t.output(ctx)
-	if err != nil {
-		return end, err
+	problem := t.problem
+	if problem == nil {
+		var err error
+		if end.Output, problem, err = t.output(ctx); err != nil {
+			return end, err
+		}
 	}
-	if problem != nil {
-		end.Status, end.Error = RunFailed, problem.Error()
-		t.view.Stage(t.errorMessage(map[string]any{"error": failureOf(problem)}))
-	}
-	end.Output = output
-	return end, nil
+	t.reportProblem(problem)
+	return t.after(end, problem), nil
 }
 
-func (t *tick) errorMessage(data map[string]any) store.Message {
-	return store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()}
+// after decides whether the planner is asked again: not if there is an output,
+// nor if it broke down.
+func (t *tick) after(end runEvent, problem error) runEvent {
+	var broken *plannerError
+	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
+	limit := cmp.Or(t.runner.Ticks, DefaultTicks)
+	switch {
+	case again && t.event.Tick-t.event.First+1 < limit:
+		end.Status = runContinued
+	case again:
+		bound := fmt.Errorf("the planner has been asked %d times without giving an output: the setting ticks allows no more", limit)
+		t.report(map[string]any{"error": map[string]any{"message": bound.Error(), "code": "ticks"}})
+		end.Status, end.Error = RunFailed, bound.Error()
+	case problem != nil:
+		end.Status, end.Error = RunFailed, problem.Error()
+	}
+	return end
+}
+
+// reportProblem stages error messages about the plan.
+func (t *tick) reportProblem(problem error) {
+	var refused *PlanError
+	switch {
+	case errors.As(problem, &refused):
+		for _, p := range refused.Problems {
+			data := map[string]any{"error": map[string]any{"message": p.Error(), "code": p.Code}}
+			if p.Call > 0 {
+				data["call"], data["tool"] = callID(t.event.Tick, p.Call), p.Tool
+			}
+			t.report(data)
+		}
+	case problem != nil:
+		t.report(map[string]any{"error": failureOf(problem)})
+	}
+}
+
+// report stages an error message.
+func (t *tick) report(data map[string]any) {
+	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()})
 }
 
 // output resolves the final output. A problem is one of the plan's, and makes

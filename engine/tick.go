@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"obelus/store"
@@ -23,23 +20,28 @@ import (
 // If somebody else has appended in between, the step is undone and done again
 // on what the log holds now.
 type tick struct {
+	loop    *loop
 	runner  *Runner
 	context string
 	plan    *Plan
 	event   planEvent
 	view    *store.View
-	begun   bool // the plan is in the log
+	begun   bool  // the plan is in the log
+	over    bool  // it has ended, and the planner is asked again
+	problem error // why its planner gave no plan that can be run
 
 	calls    []callState
 	runnable positions        // calls that wait for nothing but their turn
 	loose    positions        // the same of fire-and-forget calls, which take no turn from others
 	parked   map[string][]int // and for their activity, which runs as often as it may
 	waiting  waitIndex        // calls that wait for what nothing in the plan writes
+	holding  map[int]bool     // calls that are held for a person
 	busy     map[string]int   // how often each activity runs
 	running  int              // workers that the tick waits for
 	detached int              // workers of fire-and-forget calls
 	results  chan result
-	workers  sync.WaitGroup
+
+	journalled int64 // the journal's position up to which it was looked through for decisions
 
 	entries []store.Entry // of the step
 	noted   []Record      // of the step: what the entries say of calls
@@ -56,12 +58,14 @@ type callState struct {
 	reported bool // its failure became an error message when the run ended before
 	wrote    []store.Path
 	began    time.Time
+	working  bool // a worker has it
 }
 
 // start is a call that is about to run.
 type start struct {
 	index      int
 	invocation Invocation
+	room       *room // of a delegate
 }
 
 // undo is what a step began from.
@@ -88,12 +92,13 @@ func (p *positions) Pop() any {
 	return x
 }
 
-func newTick(r *Runner, name string, plan *Plan, view *store.View, event planEvent) *tick {
+func newTick(l *loop, plan *Plan, event planEvent) *tick {
 	t := &tick{
-		runner: r, context: name, plan: plan, view: view, event: event,
+		loop: l, runner: l.runner, context: l.context, plan: plan, view: l.view, event: event,
 		calls:   make([]callState, len(plan.Calls)),
 		parked:  map[string][]int{},
 		waiting: waitIndex{},
+		holding: map[int]bool{},
 		busy:    map[string]int{},
 		results: make(chan result, len(plan.Calls)),
 	}
@@ -111,84 +116,82 @@ func (t *tick) fresh(i int) Record {
 	}
 }
 
-// restore takes over what the journal has of a call.
-func (t *tick) restore(record Record) {
-	i := record.Position - 1
-	if i < 0 || i >= len(t.calls) {
-		return
-	}
-	c := &t.calls[i]
-	record.Context = ""
-	switch {
-	case record.Status.Settled() || record.Status == InDoubt:
-		c.record = record
-		for _, text := range record.Writes {
-			if path, err := store.ParsePath(text); err == nil {
-				c.wrote = append(c.wrote, path)
-			}
-		}
-	case record.Status == Running && record.Unstored:
-		c.record = record
-		c.record.Status, c.record.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-		t.note(i)
-	case (record.Status == Running || record.Status == Cancelled) && t.plan.Calls[i].activity != nil && t.plan.Calls[i].activity.NotIdempotent:
-		c.record = record
-		c.record.Status = InDoubt
-		t.note(i)
-	default:
-		c.record.Attempts = record.Attempts
-	}
-}
-
-// run carries the tick to its end, or as far as it gets.
+// run carries the tick to its end, or as far as it gets. There is no outcome
+// where the planner is to be asked again.
 func (t *tick) run(ctx context.Context) (*Outcome, error) {
-	working, stop := context.WithCancel(context.WithoutCancel(ctx)) // what runs may end after the run is told to
-	defer func() {
-		stop()
-		t.abandon()
-	}()
-	t.seed()
 	kept := context.WithoutCancel(ctx) // what has happened is recorded, whatever becomes of the run
+	if t.problem != nil {
+		return t.finish(ctx)
+	}
+	if held, err := t.heldWhole(kept); held || err != nil {
+		return t.recordLazy(kept, err)
+	}
+	t.seed()
+	renew := time.NewTicker(leaseRenew)
+	defer renew.Stop()
 	for {
-		if err := t.step(kept, working, nil); err != nil {
+		if err := t.step(kept, ctx, nil); err != nil {
 			return nil, err
 		}
-		for t.running > 0 || t.detached > 0 && t.held() {
+		for t.running > 0 || t.detached > 0 && t.pending() || t.attended() {
 			select {
 			case res := <-t.results:
 				results := t.drainResults(res)
 				if ctx.Err() != nil {
-					return t.interrupted(stop, results...)
+					return t.interrupted(results...)
 				}
-				if err := t.step(kept, working, results); err != nil {
+				if err := t.step(kept, ctx, results); err != nil {
 					return nil, err
 				}
 			case <-t.look():
 				if err := t.takeIn(kept); err != nil {
 					return nil, err
 				}
-				if err := t.step(kept, working, nil); err != nil {
+				if err := t.step(kept, ctx, nil); err != nil {
+					return nil, err
+				}
+			case <-renew.C:
+				if err := t.loop.renew(kept); err != nil {
 					return nil, err
 				}
 			case <-ctx.Done():
-				return t.interrupted(stop)
+				return t.interrupted()
 			}
 		}
-		if len(t.waiting) > 0 {
+		if len(t.waiting)+len(t.holding) > 0 {
 			if err := t.takeIn(kept); err != nil {
 				return nil, err
 			}
 		}
-		if t.held() {
+		if t.pending() {
 			if ctx.Err() != nil {
-				return t.interrupted(stop)
+				return t.interrupted()
 			}
 			continue
 		}
-		if outcome, err := t.finish(ctx, stop); outcome != nil || err != nil {
+		outcome, err := t.finish(ctx)
+		if outcome != nil || err != nil || t.over {
 			return outcome, err
 		}
 	}
+}
+
+// heldWhole tells whether the plan waits until a person releases it.
+func (t *tick) heldWhole(ctx context.Context) (bool, error) {
+	if t.event.Mode != modeLazy || !t.begun {
+		return t.event.Mode == modeLazy, nil
+	}
+	last, err := LastRun(ctx, t.runner.Log, t.context)
+	return last.Held, err
+}
+
+// recordLazy ends a run whose plan is lazy as soon as the plan is recorded.
+func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
+	if err == nil {
+		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunWaiting})})
+		err = t.commit(ctx, 0)
+	}
+	return &Outcome{Context: t.context, Status: RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
 
 // lookEvery is how often the log is looked at for what others append, while
@@ -197,7 +200,7 @@ const lookEvery = 100 * time.Millisecond
 
 // look gives the time to look at the log, if something waits.
 func (t *tick) look() <-chan time.Time {
-	if len(t.waiting) == 0 {
+	if len(t.waiting)+len(t.holding) == 0 {
 		return nil
 	}
 	return time.After(lookEvery)
@@ -215,13 +218,15 @@ func (t *tick) seed() {
 
 // rebuild finds what can run from the states of the calls.
 func (t *tick) rebuild() {
-	t.runnable, t.loose, t.parked, t.waiting = nil, nil, map[string][]int{}, waitIndex{}
+	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[string][]int{}, waitIndex{}, map[int]bool{}
 	for i := range t.calls {
 		c := &t.calls[i]
 		switch {
-		case c.record.Status == Waiting:
+		case c.record.Status == Waiting && c.record.Child == "":
 			t.waiting.add(i, c.record.WaitingOn)
-		case c.waits == 0 && c.record.Status == Blocked:
+		case c.record.Status == Held:
+			t.holding[i] = true
+		case c.waits == 0 && (c.record.Status == Blocked || c.record.Status == Ready):
 			t.queue(i)
 		}
 	}
@@ -236,8 +241,8 @@ func (t *tick) queue(i int) {
 	heap.Push(&t.runnable, i)
 }
 
-// held tells whether calls have their turn to come.
-func (t *tick) held() bool {
+// pending tells whether calls have their turn to come.
+func (t *tick) pending() bool {
 	for _, parked := range t.parked {
 		if len(parked) > 0 {
 			return true
@@ -261,7 +266,7 @@ func (t *tick) drainResults(first result) []result {
 }
 
 // step is one turn of the tick; see there.
-func (t *tick) step(ctx, working context.Context, results []result) error {
+func (t *tick) step(ctx, run context.Context, results []result) error {
 	err := t.record(ctx, func() error {
 		if err := t.receive(ctx, results); err != nil {
 			return err
@@ -269,7 +274,7 @@ func (t *tick) step(ctx, working context.Context, results []result) error {
 		return t.advance(ctx)
 	})
 	if err == nil {
-		t.launch(working)
+		t.launch(run)
 	}
 	return err
 }
@@ -282,7 +287,7 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 		if err := do(); err != nil {
 			return err
 		}
-		err := t.commit(ctx)
+		err := t.commit(ctx, leaseFor)
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) || !t.begun {
 			return err
@@ -328,20 +333,14 @@ func (t *tick) note(i int) {
 	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
 }
 
-// commit appends what the step has made, and tells of it.
-func (t *tick) commit(ctx context.Context) error {
-	if len(t.entries) == 0 && len(t.view.Staged()) == 0 {
-		return nil
+// commit appends what the step has made, keeping the lease for a while more,
+// and tells of it.
+func (t *tick) commit(ctx context.Context, hold time.Duration) error {
+	if len(t.entries)+len(t.view.Staged()) > 0 {
+		if err := t.append(ctx, hold); err != nil {
+			return err
+		}
 	}
-	b := store.Batch{Context: t.context, ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries}
-	if !t.begun {
-		b.Create = &store.Origin{}
-	}
-	if _, err := t.runner.Log.Append(ctx, b); err != nil {
-		return err
-	}
-	t.begun = true
-	t.view.Commit()
 	noted := t.noted
 	t.entries, t.noted = nil, nil
 	if t.runner.Observe == nil {
@@ -351,6 +350,19 @@ func (t *tick) commit(ctx context.Context) error {
 		r.Context = t.context
 		t.runner.Observe(r)
 	}
+	return nil
+}
+
+func (t *tick) append(ctx context.Context, hold time.Duration) error {
+	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries}
+	if !t.loop.begun {
+		b.Create = &t.loop.origin
+	}
+	if err := t.loop.append(ctx, b, hold); err != nil {
+		return err
+	}
+	t.begun, t.loop.begun, t.loop.tick = true, true, t.event.Tick
+	t.view.Commit()
 	return nil
 }
 
@@ -372,16 +384,14 @@ func (t *tick) release(i int, settled bool) {
 	c.settled = c.settled || settled
 }
 
-// takeIn reads what others have appended and wakes the calls that wait for it.
+// takeIn reads what others have appended, messages and decisions, and wakes the
+// calls that wait for it.
 func (t *tick) takeIn(ctx context.Context) error {
 	news, err := t.view.Refresh(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range news {
-		if tick, _, _ := strings.Cut(m.Call, "."); tick == strconv.Itoa(t.event.Tick) {
-			return &BusyError{t.context} // nobody else writes what its calls write
-		}
 		op, ok := m.Op()
 		if !ok {
 			continue
@@ -393,7 +403,7 @@ func (t *tick) takeIn(ctx context.Context) error {
 			}
 		}
 	}
-	return nil
+	return t.takeDecisions(ctx)
 }
 
 // all gives the calls as they stand.

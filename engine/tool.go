@@ -20,6 +20,7 @@ type Tool struct {
 	meta     map[string]*Schema // what a call's own meta-properties must be
 	consts   map[string]any     // what the host fills in where a call gives nothing
 	output   *Schema            // of the result; nil accepts all
+	result   any                // the schema of output as it was given
 	activity string             // the activity that it names; "" for one of its own name
 }
 
@@ -56,6 +57,7 @@ func (t *Tool) compile(object map[string]any) error {
 			if t.output, err = NewSchema(def); err != nil {
 				return fmt.Errorf("_output: %w", err)
 			}
+			t.result = def
 			continue
 		}
 		def = asConst(name, def)

@@ -2,8 +2,9 @@ package engine
 
 import (
 	"maps"
-	"obelus/store"
 	"slices"
+
+	"obelus/store"
 )
 
 // waitIndex finds the calls that wait for a path: under it stand those that

@@ -16,6 +16,8 @@ type result struct {
 	value    Result
 	err      error
 	attempts int
+	waits    []string // what a delegate waits for; not nil if it does
+	where    string   // the path that an anonymous delegate wrote to
 }
 
 func (r *Runner) now() time.Time {
@@ -25,13 +27,38 @@ func (r *Runner) now() time.Time {
 	return time.Now()
 }
 
-// launch lets the calls run whose starts have been committed.
-func (t *tick) launch(working context.Context) {
+// launch lets the calls run whose starts have been committed. A delegate is told
+// when the run is interrupted, and drains by itself.
+func (t *tick) launch(run context.Context) {
 	starts := t.starts
 	t.starts = nil
 	for _, s := range starts {
-		t.workers.Go(func() { t.results <- attempt(working, t.plan.Calls[s.index].activity, s) })
+		t.loop.workers.Go(func() { t.results <- t.work(run, s) })
 	}
+}
+
+// work does one call.
+func (t *tick) work(run context.Context, s start) result {
+	working := t.loop.working
+	if s.room != nil {
+		inside, cancel := context.WithCancel(run)
+		defer cancel()
+		defer context.AfterFunc(working, cancel)()
+		res := s.room.enter(inside)
+		res.index = s.index
+		return res
+	}
+	if q := s.invocation.question; q != nil {
+		if err := t.readMessages(working, s.index, q); err != nil {
+			return result{index: s.index, err: &logError{err}}
+		}
+	}
+	if !t.plan.Calls[s.index].fireAndForget() {
+		// Within its own tick there is always room; delegates' calls meet here.
+		t.runner.slots <- struct{}{}
+		defer func() { <-t.runner.slots }()
+	}
+	return attempt(working, t.plan.Calls[s.index].activity, s)
 }
 
 // attempt runs a call, and runs it again after a failure as often as its
@@ -91,12 +118,12 @@ const grace = time.Second
 // interrupted ends the run early: nothing more starts, what runs may end within
 // the time that draining has, and what does not is cut off, to run again when
 // the run is resumed.
-func (t *tick) interrupted(stop context.CancelFunc, results ...result) (*Outcome, error) {
+func (t *tick) interrupted(results ...result) (*Outcome, error) {
 	ctx := context.Background()
 	if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
 		return nil, err
 	}
-	if err := t.drain(ctx, stop, func() int { return t.running + t.detached }); err != nil {
+	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
 	err := t.record(ctx, func() error {
@@ -122,7 +149,7 @@ func (t *tick) receive(ctx context.Context, results []result) error {
 func (t *tick) cutOff(i, attempts int) {
 	c := t.change(i)
 	c.record.Attempts += attempts
-	t.free(t.plan.Calls[i].activity, c.record.Unstored)
+	t.free(i)
 	if c.record.Unstored {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
 		return
@@ -131,25 +158,16 @@ func (t *tick) cutOff(i, attempts int) {
 	t.note(i)
 }
 
-// drain waits until none of the calls is left that left counts, for as long as
-// the runner allows, and then cuts them off. Each outcome is recorded as it
-// comes.
-func (t *tick) drain(ctx context.Context, stop context.CancelFunc, left func() int) error {
-	limit := t.runner.Drain
-	if limit == 0 {
-		limit = DefaultDrain
-	}
-	if err := t.collect(ctx, left, limit); err != nil {
-		return err
-	}
-	stop()
-	if err := t.collect(ctx, left, grace); err != nil {
-		return err
-	}
+// cutOffAll records that what is left was stopped.
+func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
 	return t.record(ctx, func() error {
 		for i := range t.calls {
-			if left() > 0 && t.calls[i].record.Status == Running {
-				t.cutOff(i, 1)
+			if left(t) > 0 && t.calls[i].record.Status == Running {
+				attempts := 1
+				if t.plan.Calls[i].delegate != nil {
+					attempts = 0 // counted when it began
+				}
+				t.cutOff(i, attempts)
 			}
 		}
 		return nil
@@ -157,10 +175,10 @@ func (t *tick) drain(ctx context.Context, stop context.CancelFunc, left func() i
 }
 
 // collect settles calls until none is left, or the limit has passed.
-func (t *tick) collect(ctx context.Context, left func() int, limit time.Duration) error {
+func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for left() > 0 {
+	for left(t) > 0 {
 		select {
 		case res := <-t.results:
 			results := t.drainResults(res)
@@ -172,20 +190,4 @@ func (t *tick) collect(ctx context.Context, left func() int, limit time.Duration
 		}
 	}
 	return nil
-}
-
-// abandon waits for workers that were told to stop, so that none outlives the
-// run.
-func (t *tick) abandon() {
-	ended := make(chan struct{})
-	go func() {
-		t.workers.Wait()
-		close(ended)
-	}()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
 }

@@ -31,7 +31,7 @@ func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result
 		timeout = engine.DefaultTimeout
 	}
 	s := a.gen.state()
-	found := registrations{only: a.name}
+	found := registrations{again: true, activity: a.name}
 	s.begin(ctx, timeout, a.script, &found)
 	result, err := a.run(s, &found, in)
 	f, raised := err.(*fault)

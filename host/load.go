@@ -30,7 +30,10 @@ func load(config Config) (*Generation, error) {
 		}
 	}
 	l.register(found, g.registry)
-	g.delegates = slices.Sorted(maps.Keys(found.delegates))
+	g.registry.File = g.delegateFiles()
+	if len(l.errors) == 0 {
+		l.delegates(found, g.registry)
+	}
 	if len(l.errors) > 0 {
 		return nil, l.errors.sorted()
 	}

@@ -1,8 +1,8 @@
 package host
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -41,9 +41,7 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 }
 
 // requestFields are the fields of a request, in either language.
-var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "tools"}
-
-var errPlanner = errors.New("planner functions are not supported yet: return a list of calls, or a table with calls")
+var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 
 func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engine.Registry, error) {
 	sc, err := newScript(name, source)
@@ -62,7 +60,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &planReader{file: name, registry: registry}
+	p := g.reader(name, sc, registry)
 	request, err := p.lua(s, v)
 	if err != nil {
 		return nil, nil, err
@@ -75,15 +73,29 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 	return request, registry, nil
 }
 
+// reader reads the plan that a script's file returns.
+func (g *Generation) reader(name string, sc *script, registry *engine.Registry) *planReader {
+	p := &planReader{file: name, registry: registry}
+	p.planner = &planner{gen: g, script: sc, reader: p}
+	return p
+}
+
 // joined is the registry with what a plan file registers.
 func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
-	if len(found.tools)+len(found.activities) == 0 {
+	if len(found.tools)+len(found.activities)+len(found.delegates) == 0 {
 		return g.registry, nil
 	}
 	registry := engine.NewRegistry()
 	maps.Copy(registry.Tools, g.registry.Tools)
 	maps.Copy(registry.Activities, g.registry.Activities)
+	maps.Copy(registry.Delegates, g.registry.Delegates)
+	registry.File = g.registry.File
 	l := &loader{g: g}
+	for name, d := range found.delegates {
+		if _, ok := g.registry.Delegates[name]; ok {
+			l.fail(&ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
+		}
+	}
 	for name, t := range found.tools {
 		if _, ok := g.registry.Tools[name]; ok {
 			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
@@ -95,21 +107,27 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 		}
 	}
 	l.register(found, registry)
+	if len(l.errors) == 0 {
+		l.delegates(found, registry)
+	}
 	if len(l.errors) > 0 {
 		return nil, l.errors.sorted()
 	}
 	return registry, nil
 }
 
-// planReader makes a request of a plan file's value.
+// planReader makes a request of a plan's value.
 type planReader struct {
 	file     string
+	what     string // what is read, where that is not a whole file: `delegate "x": `
+	line     int    // of what is read, 0 if that is not known
 	registry *engine.Registry
 	tools    map[string]any // that the request brings
+	planner  *planner       // to be used if the plan is a function
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
-	return &ScriptError{File: p.file, Line: line, Message: fmt.Sprintf(format, args...)}
+	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
 // lua reads what a Lua plan returns.
@@ -117,50 +135,61 @@ func (p *planReader) lua(s *state, v lua.LValue) (*engine.Request, error) {
 	t, ok := v.(*lua.LTable)
 	switch {
 	case v.Type() == lua.LTFunction:
-		return nil, p.fail(0, "%s", errPlanner)
+		return &engine.Request{Name: p.file, Planner: p.planner}, nil
 	case v == lua.LNil:
-		return nil, p.fail(0, "a plan must return a list of calls, or a table with calls: it returns nothing")
+		return nil, p.fail(0, "a plan must return a list of calls, a table with calls, or a function: it returns nothing")
 	case !ok:
-		return nil, p.fail(0, "a plan must return a list of calls, or a table with calls, not a %s", v.Type())
-	case t.RawGetString("_tool") != lua.LNil:
-		return nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
+		return nil, p.fail(0, "a plan must return a list of calls, a table with calls, or a function, not a %s", v.Type())
 	}
-	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
-		calls, err := p.luaCalls(s, t)
-		return &engine.Request{Name: p.file, Calls: calls}, err
-	}
-	fields := map[string]any{}
-	var calls *lua.LTable
-	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
-		name := lua.LVAsString(key)
-		if name == "calls" || name == "plan" {
-			if v.Type() == lua.LTFunction {
-				return nil, p.fail(0, "%s", errPlanner)
-			}
-			if calls, ok = v.(*lua.LTable); !ok {
-				return nil, p.fail(0, "%s must be a list of calls, not a %s", name, v.Type())
-			}
-			fields[name] = []any{}
-			continue
-		}
-		value, err := s.fromLua(v, requestSchema[name], name)
-		if err != nil {
-			return nil, p.fail(0, "%s", err.Error())
-		}
-		fields[name] = value
+	fields, calls, err := p.fields(s, t)
+	if err != nil {
+		return nil, err
 	}
 	request, err := p.request(fields)
 	if err != nil {
 		return nil, err
 	}
-	if calls != nil {
+	if request.Planner == nil {
 		request.Calls, err = p.luaCalls(s, calls)
 	}
 	return request, err
 }
 
+// fields reads a table with calls and other fields, or a list of calls. The
+// calls are left to be read once the tools beside them are known; there are
+// none where they are a function.
+func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
+	s.fill(t)
+	if t.RawGetString("_tool") != lua.LNil {
+		return nil, nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
+	}
+	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
+		return map[string]any{"calls": []any{}}, t, nil
+	}
+	fields = map[string]any{}
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		name := lua.LVAsString(key)
+		if name != "calls" && name != "plan" {
+			if fields[name], err = s.fromLua(v, requestSchema[name], name); err != nil {
+				return nil, nil, p.fail(0, "%s", err.Error())
+			}
+			continue
+		}
+		switch v := v.(type) {
+		case *lua.LTable:
+			calls, fields[name] = v, []any{}
+		case *lua.LFunction:
+			fields[name] = p.planner
+		default:
+			return nil, nil, p.fail(0, "%s must be a list of calls or a function, not a %s", name, v.Type())
+		}
+	}
+	return fields, calls, nil
+}
+
 // luaCalls reads the calls, each by the schema of its tool.
 func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) {
+	s.fill(t)
 	n := t.Len()
 	if key, _ := t.Next(lua.LNumber(n)); key != lua.LNil {
 		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", s.keyText(key))
@@ -175,6 +204,7 @@ func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) 
 		calls[i].Line = s.run.lines[call]
 		var schema any
 		if call != nil {
+			s.fill(call)
 			schema = callSchema(p.toolSchema(lua.LVAsString(call.RawGetString("_tool"))))
 		}
 		var err error
@@ -227,6 +257,9 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	}
 	r.Schema = fields["schema"]
 	r.Output, r.HasOutput = fields["output"]
+	if err := p.ofPlanner(r, fields); err != nil {
+		return nil, err
+	}
 	if tools, ok := fields["tools"]; ok && tools != nil {
 		if r.Tools, ok = tools.(map[string]any); !ok {
 			return nil, p.fail(0, "tools %s", wrongType("an object of schemas by name", tools))
@@ -236,6 +269,27 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	var err error
 	r.Context, err = p.messages(fields["context"])
 	return r, err
+}
+
+// ofPlanner reads what is for a function alone, or not for one.
+func (p *planReader) ofPlanner(r *engine.Request, fields map[string]any) (err error) {
+	for _, name := range []string{"calls", "plan"} {
+		if fn, ok := fields[name].(*planner); ok {
+			r.Planner = fn
+		}
+	}
+	scopes, scoped := fields["scopes"]
+	switch {
+	case r.Planner != nil && r.HasOutput:
+		return p.fail(0, "output belongs into what the function returns, beside the calls")
+	case scoped && r.Planner == nil:
+		return p.fail(0, "scopes are for a function: they say what of the context it gets")
+	case scoped:
+		if r.Scopes, err = engine.ParseScopes(scopes); err != nil {
+			return p.fail(0, "scopes%s", err)
+		}
+	}
+	return nil
 }
 
 func (p *planReader) messages(v any) ([]store.Message, error) {

@@ -76,15 +76,16 @@ func TestPlans(t *testing.T) {
 
 func TestPlanErrors(t *testing.T) {
 	tests := []struct{ name, file, source, want string }{
-		{"nothing", "p.lua", "", "p.lua: a plan must return a list of calls, or a table with calls: it returns nothing"},
-		{"text", "p.lua", "return 'x'", "p.lua: a plan must return a list of calls, or a table with calls, not a string"},
+		{"nothing", "p.lua", "", "p.lua: a plan must return a list of calls, a table with calls, or a function: it returns nothing"},
+		{"text", "p.lua", "return 'x'", "p.lua: a plan must return a list of calls, a table with calls, or a function, not a string"},
 		{"one call", "p.lua", "\nreturn { _tool = 'x' }", "p.lua:2: a plan is a list of calls: put braces around this one"},
-		{"planner", "p.lua", "return function() end", "p.lua: planner functions are not supported yet: return a list of calls, or a table with calls"},
-		{"planner within", "p.lua", "return {scopes = {}, calls = function() end}", "p.lua: planner functions are not supported yet: return a list of calls, or a table with calls"},
+		{"output beside a function", "p.lua", "return {calls = function() end, output = 1}", "p.lua: output belongs into what the function returns, beside the calls"},
+		{"scopes of a function", "p.lua", "return {calls = function() end, scopes = 'state'}", `p.lua: scopes: expected a list such as ["state"], found "state"`},
+		{"scopes without a function", "p.lua", "return {calls = {}, scopes = {}}", "p.lua: scopes are for a function: they say what of the context it gets"},
 		{"unknown field", "p.lua", "return {call = {}}", `p.lua: unknown field "call" (did you mean "calls"?)`},
 		{"no calls", "p.lua", "return {mode = 'lazy'}", `p.lua: it has no "calls"`},
 		{"both", "p.lua", "return {calls = {}, plan = {}}", `p.lua: "plan" is another word for "calls": give one of them`},
-		{"calls", "p.lua", "return {calls = 3}", `p.lua: calls must be a list of calls, not a number`},
+		{"calls", "p.lua", "return {calls = 3}", `p.lua: calls must be a list of calls or a function, not a number`},
 		{"hole", "p.lua", "return {{_tool = 'x'}, nil, {_tool = 'y'}}", `p.lua: call 2 is nil: the list of calls has a hole`},
 		{"mixed", "p.lua", "return {{_tool = 'x'}, calls = {}}", `p.lua: the list of calls has the key "calls": calls stand one after the other`},
 		{"mode", "p.lua", "return {calls = {}, mode = 'slow'}", `p.lua: mode must be "eager" or "lazy", not "slow"`},

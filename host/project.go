@@ -115,13 +115,12 @@ func (h *Host) Plan(file string) (*engine.Request, *engine.Registry, error) {
 // Generation is an immutable set of loaded scripts. Calls that began with one
 // end with it. Its methods may be called from several goroutines at once.
 type Generation struct {
-	config    Config
-	settings  Settings
-	grants    luastd.Grants
-	scripts   map[string]*script
-	registry  *engine.Registry
-	delegates []string
-	states    sync.Pool // of *state
+	config   Config
+	settings Settings
+	grants   luastd.Grants
+	scripts  map[string]*script
+	registry *engine.Registry
+	states   sync.Pool // of *state
 }
 
 // script is one file, compiled. The compiled form is shared by all states.
@@ -142,9 +141,6 @@ func (g *Generation) Settings() Settings { return g.settings }
 
 // Grants are the permissions that the scripts run under.
 func (g *Generation) Grants() luastd.Grants { return g.grants }
-
-// Delegates lists the names of registered delegates, sorted.
-func (g *Generation) Delegates() []string { return g.delegates }
 
 // File is a script of a generation.
 type File struct {

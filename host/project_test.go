@@ -2,6 +2,8 @@ package host
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,12 +77,12 @@ func TestSettings(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return {
 		db = "log.db", parallel = 3, timeout = "1m", drain = 2, ticks = 7, isolate = false, synchronous = "NORMAL",
 		limits = { string = 1000 }, allow = { read = {"data"}, write = true, env = {}, net = {"api.example.com:443"} },
-		approve = "never",
+		approve = { "refund", "scopes" },
 	}`})
 	want := Settings{
 		DB: "log.db", Parallel: 3, Timeout: time.Minute, Drain: 2 * time.Second, Ticks: 7, Synchronous: "normal",
-		Limits: Limits{1000},
-		Allow:  luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
+		Limits: Limits{1000}, Approve: engine.Policy{Tools: []string{"refund"}, Scopes: true},
+		Allow: luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
 	}
 	if diff := cmp.Diff(want, g.Settings()); diff != "" {
 		t.Error(diff)
@@ -98,8 +100,8 @@ func TestBrokenModule(t *testing.T) {
 
 // A setting that is taken and does nothing would deceive.
 func TestSettingsNotYet(t *testing.T) {
-	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 'always',\n  isolate = 'process',\n  model = {},\n}"})})
-	want := "obelus.lua:2: approve is not supported yet: leave it out\nobelus.lua:3: isolate is not supported yet: leave it out\nobelus.lua:4: model is not supported yet: leave it out"
+	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  isolate = 'process',\n  model = {},\n}"})})
+	want := "obelus.lua:2: approve must be \"never\", \"always\", \"scopes\" or a list of tools, not 1\nobelus.lua:3: isolate is not supported yet: leave it out\nobelus.lua:4: model is not supported yet: leave it out"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -136,7 +138,7 @@ func TestRegistered(t *testing.T) {
 	if got, want := string(store.EncodeJSON(tool.Schema)), `{"_scopes":{"const":[]},"properties":{},"required":[]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if diff := cmp.Diff([]string{"helper"}, g.Delegates()); diff != "" {
+	if diff := cmp.Diff([]string{"helper"}, slices.Sorted(maps.Keys(g.Registry().Delegates))); diff != "" {
 		t.Error(diff)
 	}
 	var files []string

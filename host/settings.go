@@ -12,6 +12,7 @@ import (
 
 	"github.com/yuin/gopher-lua/ast"
 
+	"obelus/engine"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -27,6 +28,7 @@ type Settings struct {
 	Limits      Limits        // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
+	Approve     engine.Policy // which calls are held for a person
 }
 
 // Limits bounds what scripts use.
@@ -40,7 +42,7 @@ var settingFuncs = []struct {
 	read func(s *Settings, v any) error
 }{
 	{"allow", readAllow},
-	{"approve", notYet("approve", "never")},
+	{"approve", readApprove},
 	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
 	{"drain", readDrain},
 	{"isolate", notYet("isolate", false)},
@@ -111,6 +113,20 @@ func readAllow(s *Settings, v any) error {
 			return &settingError{name, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
 		}
 		grants[i].List = list
+	}
+	return nil
+}
+
+func readApprove(s *Settings, v any) (err error) {
+	words, err := asTexts(v)
+	if text, ok := v.(string); ok {
+		words, err = []string{text}, nil
+	}
+	if err == nil && len(words) > 0 {
+		s.Approve, err = engine.ParsePolicy(strings.Join(words, ","))
+	}
+	if err != nil {
+		return wrongType(`"never", "always", "scopes" or a list of tools`, v)
 	}
 	return nil
 }

@@ -23,12 +23,17 @@ func (s *state) openVocabulary() {
 type registrations struct {
 	tools      map[string]registeredTool
 	activities map[string]registeredActivity
-	delegates  map[string]place
+	delegates  map[string]registeredDelegate
 
-	// only, if it is set, is the one activity that the run is made for: its
-	// function is all that is kept.
-	only string
-	fn   *lua.LFunction
+	// again tells that the script has been run before to see what it
+	// registers, and now runs for one thing: the function of an activity, what
+	// a delegate is, or what a plan's file returns. Only the first two are kept
+	// here.
+	again    bool
+	activity string
+	fn       *lua.LFunction
+	delegate string
+	value    lua.LValue
 }
 
 type place struct {
@@ -48,8 +53,13 @@ type registeredActivity struct {
 	options activityOptions
 }
 
+type registeredDelegate struct {
+	place
+	script *script
+}
+
 func newRegistrations() *registrations {
-	return &registrations{tools: map[string]registeredTool{}, activities: map[string]registeredActivity{}, delegates: map[string]place{}}
+	return &registrations{tools: map[string]registeredTool{}, activities: map[string]registeredActivity{}, delegates: map[string]registeredDelegate{}}
 }
 
 // registering checks that a register function may be called here, and reads
@@ -84,7 +94,7 @@ func (s *state) toolRegister(L *lua.LState) int {
 	name := s.registering(L, "Tool")
 	schema := L.CheckTable(2)
 	found := s.run.found
-	if found == nil || found.only != "" {
+	if found == nil || found.again {
 		return 0
 	}
 	at := s.here(L, "tool", name)
@@ -126,8 +136,8 @@ func (s *state) activityRegister(L *lua.LState) int {
 	if found == nil {
 		return 0
 	}
-	if found.only != "" {
-		if found.only == name {
+	if found.again {
+		if found.activity == name {
 			found.fn = fn
 		}
 		return 0
@@ -182,20 +192,27 @@ var delegateFuncs = []entry{
 	{"register", (*state).delegateRegister},
 }
 
-// Delegate.register(name, table | function). What it is, the generation will
-// say; so far that it is there is remembered.
+// Delegate.register(name, plan), where plan is what a plan's file may return.
+// It is read once all tools are known, for their schemas say what an empty
+// table is.
 func (s *state) delegateRegister(L *lua.LState) int {
 	name := s.registering(L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
 	found := s.run.found
-	if found == nil || found.only != "" {
+	if found == nil {
+		return 0
+	}
+	if found.again {
+		if found.delegate == name {
+			found.value = L.Get(2)
+		}
 		return 0
 	}
 	at := s.here(L, "delegate", name)
 	if before, ok := found.delegates[name]; ok {
-		s.twice(L, at, before)
+		s.twice(L, at, before.place)
 	}
-	found.delegates[name] = at
+	found.delegates[name] = registeredDelegate{at, s.run.script}
 	return 0
 }
 

@@ -84,6 +84,8 @@ Lua; everything that happens is kept in a log in SQLite.`,
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.appendCommand(),
+		a.approvalsCommand(),
+		a.approveCommand(),
 		a.callCommand(),
 		a.callsCommand(),
 		a.checkCommand(),
@@ -92,6 +94,7 @@ func (a *app) commands() []*cobra.Command {
 		a.graphCommand(),
 		a.initCommand(),
 		a.logCommand(),
+		a.rejectCommand(),
 		a.resumeCommand(),
 		a.runCommand(),
 		a.versionCommand(),
@@ -101,5 +104,9 @@ func (a *app) commands() []*cobra.Command {
 // runner is an engine over the open log, with the project's settings.
 func (a *app) runner(registry *engine.Registry, p *progress) *engine.Runner {
 	settings := a.host.Generation().Settings()
-	return &engine.Runner{Log: a.log, Registry: registry, Parallel: settings.Parallel, Drain: settings.Drain, Observe: p.observe}
+	r := &engine.Runner{Log: a.log, Registry: registry, Parallel: settings.Parallel, Ticks: settings.Ticks, Drain: settings.Drain, Observe: p.observe}
+	if a.asksPeople() {
+		newAsker(a).attend(r)
+	}
+	return r
 }

@@ -59,7 +59,7 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 		return err
 	}
 	request := &engine.Request{Calls: []engine.Source{{Call: call}}, Output: output, HasOutput: true}
-	return a.carryOut(ctx, engine.Start{Request: request}, registry, 0, false)
+	return a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{})
 }
 
 // callOutput gives the call an output path unless its tool prescribes one, and

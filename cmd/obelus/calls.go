@@ -69,6 +69,10 @@ func (a *app) callRow(r engine.Record) []string {
 	switch {
 	case r.Error != nil:
 		result = firstLine(a.failure(r))
+	case r.Status == engine.Held:
+		result = "for a person: " + describeArguments(r.Hold)
+	case r.Status == engine.Ready:
+		result = r.Hold.Decision
 	case r.Reason != "":
 		result = r.Reason
 	case len(r.WaitingOn) > 0:

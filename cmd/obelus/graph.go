@@ -40,6 +40,9 @@ func (a *app) graph(ctx context.Context, file, format string) error {
 	if err != nil {
 		return err
 	}
+	if request.Planner != nil {
+		return &usageError{fmt.Sprintf("%s gives its calls by a function, one tick after another: there is no graph before it is asked", file)}
+	}
 	log, name, err := a.checkedContext(ctx)
 	if err != nil {
 		return err

@@ -108,6 +108,9 @@ func exitStatus(err error) int {
 	var message *engine.MessageError
 	var unfinished *engine.UnfinishedError
 	var call *engine.NoSuchCallError
+	var policy *engine.PolicyError
+	var correction *engine.CorrectionError
+	var planner *engine.NoPlannerError
 	var expression *engine.ExprError
 	var path *store.PathError
 	var scripts host.Errors
@@ -122,6 +125,7 @@ func exitStatus(err error) int {
 	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrReadOnly):
 		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
+		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
 		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage
 	case errors.Is(err, context.Canceled):

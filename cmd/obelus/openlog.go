@@ -89,16 +89,21 @@ func (a *app) openForReading(ctx context.Context) (name string, err error) {
 // readContext finds the context that a reading command is about: the one that
 // -c begins, else the root context that was appended to last.
 func (a *app) readContext(ctx context.Context) (string, error) {
-	var matches []string
+	var matches, inside []string
 	for info, err := range a.log.Contexts(ctx, a.context) {
 		switch {
 		case err != nil:
 			return "", err
 		case a.context == "" && info.Origin.Parent == "", info.Context == a.context:
 			return info.Context, nil
+		case info.Origin.Parent != "":
+			inside = append(inside, info.Context)
 		case a.context != "":
 			matches = append(matches, info.Context)
 		}
+	}
+	if len(matches) == 0 { // delegates' contexts begin as their parents' do
+		matches = inside
 	}
 	switch {
 	case a.context == "":

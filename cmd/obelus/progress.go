@@ -16,6 +16,7 @@ type progress struct {
 	term    *terminal
 	json    bool
 	context string // a new context, of which people are told once the run has begun
+	root    string // the run's own context; calls of others are its delegates'
 	stop    chan struct{}
 	done    chan struct{}
 }
@@ -26,6 +27,7 @@ type liveLines struct {
 	paint   func(colour, text string) string
 	drawn   int
 	frame   int
+	still   bool // a question is on the terminal
 }
 
 type liveCall struct {
@@ -44,6 +46,9 @@ func (l *liveLines) erase(w io.Writer) {
 }
 
 func (l *liveLines) draw(w io.Writer) {
+	if l.still {
+		return
+	}
 	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	for i, c := range l.running {
 		if i == maxLive {
@@ -57,7 +62,7 @@ func (l *liveLines) draw(w io.Writer) {
 }
 
 func newProgress(t *terminal, json bool, context string) *progress {
-	p := &progress{term: t, json: json, context: context}
+	p := &progress{term: t, json: json, context: context, root: context}
 	if t.errTTY && !t.quiet && !json {
 		t.live = &liveLines{paint: t.paint}
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
@@ -94,6 +99,7 @@ func (p *progress) begin() {
 
 // end leaves the lines of what is done, and takes away what moves.
 func (p *progress) end() {
+	p.term.unpause() // a question that the end of the run has overtaken
 	if p.stop == nil {
 		return
 	}
@@ -112,9 +118,10 @@ func (p *progress) observe(r engine.Record) {
 		p.term.ndjson(r)
 		return
 	}
-	if r.Status == engine.Blocked { // a retried call, which will be heard of again
+	if r.Status == engine.Blocked || r.Status == engine.Ready { // it will be heard of again
 		return
 	}
+	r.Call = p.place(r)
 	if p.term.live != nil {
 		p.track(r)
 		if r.Status == engine.Running {
@@ -122,6 +129,24 @@ func (p *progress) observe(r engine.Record) {
 		}
 	}
 	p.term.say("%s", p.describe(r))
+}
+
+// place is a call's place in the run: "1.2", or "1.2/1.1" for call 1.1 of the
+// delegate of call 1.2.
+func (p *progress) place(r engine.Record) string {
+	inside, ok := strings.CutPrefix(r.Context, p.root+".")
+	switch {
+	case r.Context == p.root || p.root == "":
+		return r.Call
+	case !ok:
+		return r.Context + "/" + r.Call
+	}
+	var calls []string
+	parts := strings.Split(inside, ".")
+	for i := 0; i+1 < len(parts); i += 2 {
+		calls = append(calls, parts[i]+"."+parts[i+1])
+	}
+	return strings.Join(append(calls, r.Call), "/")
 }
 
 // track keeps the list of what runs.
@@ -143,6 +168,7 @@ var statusMarks = map[engine.Status]struct{ mark, colour string }{
 	engine.Failed:    {"✗", red},
 	engine.Skipped:   {"–", grey},
 	engine.Waiting:   {"…", yellow},
+	engine.Held:      {"‖", yellow},
 	engine.Cancelled: {"■", yellow},
 	engine.InDoubt:   {"?", yellow},
 	engine.Running:   {"▸", blue},

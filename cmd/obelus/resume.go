@@ -30,6 +30,25 @@ and looks again at what was skipped behind them. --skip goes on without them.`,
 	return c
 }
 
+// planOf reads again what a context runs, a plan's file or a delegate, with the
+// registry that goes with it. unread says why that is not possible: what is in
+// the log can do without, unless a function is to be asked again.
+func (a *app) planOf(ctx context.Context, name string) (request *engine.Request, registry *engine.Registry, unread, err error) {
+	registry = a.host.Generation().Registry()
+	run, err := engine.LastRun(ctx, a.log, name)
+	if err != nil || run.Plan == "" || run.Plan == engine.Anonymous {
+		return nil, registry, nil, err
+	}
+	if d, ok := registry.Delegates[run.Plan]; ok {
+		return d.Request, registry, nil, nil
+	}
+	request, joined, unread := a.host.Plan(run.Plan)
+	if unread != nil {
+		return nil, registry, unread, nil
+	}
+	return request, joined, nil, nil
+}
+
 func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if err := a.openProject(""); err != nil {
 		return err
@@ -41,24 +60,19 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if s.Context, err = a.readContext(ctx); err != nil {
 		return err
 	}
-	run, err := engine.LastRun(ctx, a.log, s.Context)
+	request, registry, unread, err := a.planOf(ctx, s.Context)
 	if err != nil {
 		return err
 	}
-	registry := a.host.Generation().Registry()
-	var unread error
-	if run.Plan != "" { // what the plan's file itself registers
-		_, joined, err := a.host.Plan(run.Plan)
-		if unread = err; err == nil {
-			registry = joined
-		}
-	}
+	s.Request = request
 	p := newProgress(a.term, a.json, "")
+	p.root = s.Context
 	defer a.whileDraining(ctx)()
 	outcome, err := a.runner(registry, p).Resume(ctx, s)
 	p.end()
 	var refused *engine.PlanError
-	if errors.As(err, &refused) && unread != nil {
+	var unplanned *engine.NoPlannerError
+	if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
 		return fmt.Errorf("%w\nthe plan's file, which may have registered it, can't be read in %s: %w", err, a.dir, unread)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var inputs []string
-	var parallel int
+	var o runOptions
 	c := &cobra.Command{
 		Use:   "run PLAN",
 		Short: "run a plan; its final output goes to stdout",
@@ -26,6 +27,12 @@ one unless -c names one, and its calls run as soon as what they read is there.
 Input comes by -i, any number of times, merged from left to right:
   -i key=text   -i key:=json   -i a.b=text   -i '{…}'   -i @file   -i -
 
+--approve holds calls for a person before they run: all of them (always), those
+that request scopes (scopes), those of some tools (their names), or none
+(never). On a terminal you are asked; elsewhere they are held until approve or
+reject, and resume. With --mode lazy the plan is recorded and shown, and runs
+once approve --plan has released it.
+
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 		Example: `  obelus run plans/refund.lua -i customerId=c-1042
@@ -33,11 +40,14 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePlans,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.run(c.Context(), args[0], inputs, c.Flags().Changed("parallel"), parallel)
+			o.limited = c.Flags().Changed("parallel")
+			return a.run(c.Context(), args[0], inputs, o)
 		},
 	}
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
-	c.Flags().IntVar(&parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
+	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
+	c.Flags().StringVar(&o.mode, "mode", "", "eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
+	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	a.allow.register(c)
 	return c
 }
@@ -47,19 +57,31 @@ func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return []string{"lua", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func (a *app) run(ctx context.Context, plan string, inputs []string, limited bool, parallel int) error {
-	if limited && parallel < 1 {
-		return &usageError{fmt.Sprintf("--parallel %d: at least one call must be able to run", parallel)}
+// runOptions are the flags of run.
+type runOptions struct {
+	approve  string
+	mode     string
+	parallel int
+	limited  bool // parallel was given
+}
+
+func (a *app) run(ctx context.Context, plan string, inputs []string, o runOptions) error {
+	if o.limited && o.parallel < 1 {
+		return &usageError{fmt.Sprintf("--parallel %d: at least one call must be able to run", o.parallel)}
+	}
+	if o.mode != "" && o.mode != "eager" && o.mode != "lazy" {
+		return &usageError{fmt.Sprintf("--mode %s: it is eager or lazy", o.mode)}
 	}
 	request, registry, err := a.openPlan(plan)
 	if err != nil {
 		return err
 	}
+	request.Mode = cmp.Or(o.mode, request.Mode)
 	start := engine.Start{Request: request, HasInput: len(inputs) > 0}
 	if start.Input, err = a.readInputs(inputs); err != nil {
 		return err
 	}
-	return a.carryOut(ctx, start, registry, parallel, limited)
+	return a.carryOut(ctx, start, registry, o)
 }
 
 // openPlan loads the project that a plan file is in, and the plan.
@@ -87,8 +109,13 @@ func (a *app) planExists(plan string) error {
 }
 
 // carryOut begins a run and tells how it ends.
-func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, parallel int, limited bool) error {
+func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) error {
 	var err error
+	if start.Approve = a.host.Generation().Settings().Approve; o.approve != "" {
+		if start.Approve, err = engine.ParsePolicy(o.approve); err != nil {
+			return &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
+		}
+	}
 	if start.Context, err = a.writeContext(); err != nil {
 		return err
 	}
@@ -101,8 +128,8 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 	}
 	p := newProgress(a.term, a.json, announce)
 	runner := a.runner(registry, p)
-	if limited {
-		runner.Parallel = parallel
+	if o.limited {
+		runner.Parallel = o.parallel
 	}
 	defer a.whileDraining(ctx)()
 	outcome, err := runner.Run(ctx, start)
@@ -164,16 +191,24 @@ func (a *app) report(outcome *engine.Outcome) error {
 // explain tells a person what failed, what waits, and what to do.
 func (a *app) explain(outcome *engine.Outcome) {
 	var waiting []string
-	failed, inDoubt := false, false
+	failed, decides := false, false
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case engine.Failed:
 			failed = true
 			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, r.Tool, a.failure(r)))
 		case engine.Waiting:
+			if r.Child != "" {
+				decides = true
+				a.term.tell("call %s (%s) waits: %s (obelus calls -c %s shows for what; obelus approvals -c %s, what is held)", r.Call, r.Tool, r.Reason, r.Child, outcome.Context)
+				continue
+			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, r.Tool, strings.Join(r.WaitingOn, ", ")))
+		case engine.Held:
+			decides = true
+			a.term.tell("call %s (%s) is held for a person: obelus approve -c %s %s, or reject; then obelus resume -c %s", r.Call, r.Tool, outcome.Context, r.Call, outcome.Context)
 		case engine.InDoubt:
-			inDoubt = true
+			decides = true
 			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: obelus resume -c %s --retry %s, or --skip %s",
 				r.Call, r.Tool, outcome.Context, r.Call, r.Call)
 		}
@@ -182,11 +217,14 @@ func (a *app) explain(outcome *engine.Outcome) {
 		a.term.fail(errors.New(outcome.Error))
 	}
 	switch {
+	case outcome.Lazy != nil:
+		a.term.say("%s", strings.TrimRight(drawText(outcome.Lazy), "\n"))
+		a.term.tell("the plan is recorded: obelus approve --plan -c %s lets it run, by obelus resume -c %s", outcome.Context, outcome.Context)
 	case len(waiting) > 0:
 		a.term.tell("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
 	case outcome.Status == engine.RunCancelled:
 		a.term.tell("interrupted: go on with it by: obelus resume -c %s", outcome.Context)
-	case outcome.Status == engine.RunWaiting && !inDoubt:
+	case outcome.Status == engine.RunWaiting && !decides:
 		a.term.tell("the run has not ended: obelus calls -c %s shows why", outcome.Context)
 	}
 }

@@ -34,7 +34,8 @@ type terminal struct {
 	outTTY bool
 	errTTY bool
 	colour bool
-	live   *liveLines // what moves at the bottom of stderr; nil without
+	live   *liveLines    // what moves at the bottom of stderr; nil without
+	paused *bytes.Buffer // what is to be told once a question has its answer; nil without one
 }
 
 func newTerminal(out, err io.Writer) *terminal {
@@ -49,8 +50,13 @@ func isTerminal(w io.Writer) bool {
 }
 
 // width is how many columns stdout has; 0 where lines are not to be cut.
-func (t *terminal) width() int {
-	if f, ok := t.out.(*os.File); ok && t.outTTY {
+func (t *terminal) width() int { return widthOf(t.out) }
+
+// errWidth is how many columns stderr has; 0 where lines are not to be cut.
+func (t *terminal) errWidth() int { return widthOf(t.err) }
+
+func widthOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return width
 		}
@@ -116,11 +122,49 @@ func (t *terminal) Write(text []byte) (int, error) {
 func (t *terminal) write(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.paused != nil {
+		t.paused.WriteString(text)
+		return
+	}
 	if t.live != nil {
 		t.live.erase(t.err)
 		defer t.live.draw(t.err)
 	}
 	io.WriteString(t.err, text)
+}
+
+// pause keeps everything but questions off stderr, until the function that it
+// gives is called.
+func (t *terminal) pause() (resume func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.live != nil {
+		t.live.erase(t.err)
+		t.live.still = true
+	}
+	t.paused = &bytes.Buffer{}
+	return t.unpause
+}
+
+// unpause tells what was kept back. Without a pause it does nothing.
+func (t *terminal) unpause() {
+	t.mu.Lock()
+	text := t.paused
+	t.paused = nil
+	if t.live != nil {
+		t.live.still = false
+	}
+	t.mu.Unlock()
+	if text != nil {
+		t.write(text.String())
+	}
+}
+
+// question writes a part of a question that is being asked.
+func (t *terminal) question(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintf(t.err, format, args...)
 }
 
 // Colours.

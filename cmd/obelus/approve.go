@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+func (a *app) approvalsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "approvals",
+		Short: "list what waits for a person to decide",
+		Long: `List the calls of a context, the latest unless -c names one, that are held for a
+person, its delegates' calls among them: what they are to be run with, resolved,
+and what their scopes let them see. A lazy plan that waits is listed too.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.approvals(c.Context()) },
+	}
+}
+
+// approvalLine is a held call as approvals --json prints it.
+type approvalLine struct {
+	Context   string        `json:"context"`
+	Call      string        `json:"call"`
+	Tool      string        `json:"tool"`
+	Arguments engine.Values `json:"arguments"`
+	Scopes    []string      `json:"scopes"`
+	Granted   engine.Values `json:"granted,omitempty"` // what the scopes let it see
+	Since     string        `json:"since"`
+}
+
+func (a *app) approvals(ctx context.Context) error {
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	run, err := engine.LastRun(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	if run.Held {
+		return a.lazyPlan(name, run)
+	}
+	held, err := engine.Holds(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, r := range held {
+		if a.json {
+			line := approvalLine{r.Context, r.Call, r.Tool, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
+			if err := a.term.ndjson(line); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{r.Context, r.Call, r.Tool, orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
+	}
+	if a.json {
+		return nil
+	}
+	if len(rows) == 0 {
+		a.term.say("nothing in context %s waits for a decision", name)
+		return nil
+	}
+	return a.term.table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
+}
+
+// lazyPlan tells of a plan that waits to be released.
+func (a *app) lazyPlan(name string, run engine.Run) error {
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": name, "plan": run.Plan, "tick": run.Tick})
+	}
+	a.term.say("the plan of context %s waits: obelus approve --plan -c %s", name, name)
+	return nil
+}
+
+// describeArguments is what a held call is to be run with, on one line.
+func describeArguments(h *engine.Hold) string {
+	var parts []string
+	for _, name := range sorted(h.Arguments) {
+		parts = append(parts, name+"="+string(store.EncodeJSON(h.Arguments[name])))
+	}
+	return strings.Join(parts, " ")
+}
+
+func sorted(v engine.Values) []string {
+	var names []string
+	for name := range v {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	var set []string
+	plan := false
+	c := &cobra.Command{
+		Use:   "approve [CALL]",
+		Short: "let a held call run, or a lazy plan",
+		Long: `Approve a call that is held: it runs with the arguments that approvals shows, or
+as --set corrects them, and nothing else. --plan releases a lazy plan. The
+decision is recorded; resume, or a run that is still alive, goes on.`,
+		Example: `  obelus approve 1.3
+  obelus approve 1.3 --set amount:=120 --set note="as agreed"
+  obelus approve --plan`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case plan && len(args)+len(set) > 0:
+				return &usageError{"approve --plan is about the whole plan: leave the call and --set out"}
+			case plan:
+				return a.release(c.Context())
+			case len(args) == 0:
+				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
+			}
+			return a.decide(c.Context(), args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
+		},
+	}
+	c.Flags().StringArrayVar(&set, "set", nil, "correct an argument: `key=text` or key:=json, dots nest")
+	c.Flags().BoolVar(&plan, "plan", false, "release the lazy plan")
+	return c
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	reason := ""
+	c := &cobra.Command{
+		Use:   "reject CALL --reason REASON",
+		Short: "refuse a held call; the reason becomes its failure",
+		Long: `Refuse a call that is held. It does not run, and fails with the reason; a plan may
+count on that by a second alternative in its output path. The decision is
+recorded; resume, or a run that is still alive, goes on.`,
+		Example: `  obelus reject 1.3 --reason "over the limit"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if reason == "" {
+				return &usageError{"reject: give a --reason; the call fails with it"}
+			}
+			return a.decide(c.Context(), args[0], func(engine.Record) (engine.Decision, error) { return engine.Decision{Reject: reason}, nil })
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	return c
+}
+
+// corrected is an approval with a person's corrections laid over what is shown.
+func corrected(r engine.Record, set []string) (engine.Decision, error) {
+	if len(set) == 0 {
+		return engine.Decision{}, nil
+	}
+	arguments, err := store.DecodeJSON(store.EncodeJSON(r.Hold.Arguments)) // a copy
+	if err != nil {
+		return engine.Decision{}, err
+	}
+	for _, pair := range set {
+		v, err := readPair(pair)
+		if err != nil {
+			return engine.Decision{}, &usageError{fmt.Sprintf("--set %s: %s", pair, err)}
+		}
+		arguments = mergeInput(arguments, v)
+	}
+	return engine.Decision{Arguments: arguments.(map[string]any)}, nil
+}
+
+// decide records a decision about a held call.
+func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (engine.Decision, error)) error {
+	if err := a.openProject(""); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	root, err := a.readContext(ctx)
+	if err != nil {
+		return err
+	}
+	record, err := a.findHeld(ctx, root, call)
+	if err != nil {
+		return err
+	}
+	d, err := how(record)
+	if err != nil {
+		return err
+	}
+	d.Context, d.Call = record.Context, record.Call
+	if err := a.decided(ctx, d); err != nil {
+		return err
+	}
+	a.term.say("recorded: go on with obelus resume -c %s", root)
+	return nil
+}
+
+// decided records a decision, by the tools of what its context runs.
+func (a *app) decided(ctx context.Context, d engine.Decision) error {
+	_, registry, _, err := a.planOf(ctx, d.Context)
+	if err != nil {
+		return err
+	}
+	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
+}
+
+// findHeld finds the call in a context, or the one of that number that a
+// delegate of the context holds.
+func (a *app) findHeld(ctx context.Context, root, call string) (engine.Record, error) {
+	held, err := engine.Holds(ctx, a.log, root)
+	if err != nil {
+		return engine.Record{}, err
+	}
+	var found []engine.Record
+	var contexts []string
+	for _, r := range held {
+		if r.Call != call {
+			continue
+		}
+		if r.Context == root {
+			return r, nil
+		}
+		found, contexts = append(found, r), append(contexts, r.Context)
+	}
+	switch len(found) {
+	case 0: // the engine knows why
+		return engine.Record{Call: call, Context: root, Hold: &engine.Hold{}}, nil
+	case 1:
+		return found[0], nil
+	}
+	return engine.Record{}, &usageError{fmt.Sprintf("call %s is held by %d delegates: name one by -c: %s", call, len(found), strings.Join(contexts, ", "))}
+}
+
+// release lets a lazy plan run.
+func (a *app) release(ctx context.Context) error {
+	if err := a.openExisting(sqlite.Options{}); err != nil {
+		return err
+	}
+	name, err := a.readContext(ctx)
+	if err != nil {
+		return err
+	}
+	if err := engine.Release(ctx, a.log, name); err != nil {
+		return err
+	}
+	a.term.say("released: go on with obelus resume -c %s", name)
+	return nil
+}

@@ -1,0 +1,304 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"obelus/store"
+)
+
+// Modes of a plan.
+const (
+	modeEager = "eager"
+	modeLazy  = "lazy"
+)
+
+// leaseFor is how long a run that has died on another machine keeps others out
+// of its context. One that is alive renews its lease long before.
+const (
+	leaseFor   = 30 * time.Second
+	leaseRenew = leaseFor / 3
+)
+
+// loop is a run: one tick after another, from where it begins or is resumed to
+// where it comes to a halt. It holds the context's lease meanwhile, and one
+// goroutine owns it.
+type loop struct {
+	runner  *Runner
+	context string
+	origin  store.Origin
+	request *Request // nil if the run is resumed and the plan's file is not at hand
+	opening []store.Message
+	input   bool // the last message of the opening is the run's input
+	view    *store.View
+	policy  Policy
+
+	tick  int // the number of the newest tick, 0 before the first
+	first int // the tick with which the run began
+	epoch int64
+	begun bool // its first append is in the log
+
+	working context.Context // what runs may end after the run is told to
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+	behind  []*tick // ticks that are over, but for fire-and-forget calls
+}
+
+func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
+	view, err := store.OpenView(ctx, r.Log, name)
+	if err != nil {
+		return nil, err
+	}
+	runner := *r
+	if runner.slots == nil {
+		runner.slots = make(chan struct{}, r.parallel())
+	}
+	l := &loop{runner: &runner, context: name, view: view}
+	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return l, nil
+}
+
+// close lets go of what the loop holds, however it came to its end.
+func (l *loop) close() {
+	l.stop()
+	l.abandon()
+	if l.epoch != 0 {
+		// A lease that can't be given back lapses by itself.
+		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
+	}
+}
+
+// append adds a batch as the one that runs the context, and keeps its lease for
+// a while; for none gives it back.
+func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
+	b.Context = l.context
+	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
+	appended, err := l.runner.Log.Append(ctx, b)
+	var held *store.HeldError
+	if errors.As(err, &held) {
+		l.epoch = 0
+		return &BusyError{l.context, held.Holder}
+	}
+	if err != nil {
+		return err
+	}
+	if l.epoch = appended.Epoch; hold == 0 {
+		l.epoch = 0
+	}
+	return nil
+}
+
+// renew takes the lease, or keeps it while nothing is appended.
+func (l *loop) renew(ctx context.Context) error {
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
+}
+
+// run goes on from tick to tick. t, if it is not nil, is one that was under
+// way.
+func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
+	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
+		if t == nil {
+			var err error
+			if t, err = l.begin(ctx); err != nil {
+				if ctx.Err() != nil && l.request != nil && l.request.Planner != nil {
+					return l.cut()
+				}
+				return nil, err
+			}
+		}
+		outcome, err := t.run(ctx)
+		var conflict *store.ConflictError
+		switch {
+		case !t.begun && errors.As(err, &conflict):
+			t = nil
+			continue
+		case err != nil || outcome != nil:
+			return outcome, err
+		}
+		if t.detached > 0 {
+			l.behind = append(l.behind, t)
+		}
+		t, conflicts = nil, 0
+	}
+	return nil, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", l.context, maxConflicts)
+}
+
+// cut ends a run that was interrupted while its planner was asked: nothing of
+// the new tick is recorded.
+func (l *loop) cut() (*Outcome, error) {
+	err := l.drain(context.Background(), nil, func(t *tick) int { return t.detached })
+	return &Outcome{Context: l.context, Status: RunCancelled}, err
+}
+
+// begin stages what the next tick appends: what the run begins with, and the
+// plan.
+func (l *loop) begin(ctx context.Context) (*tick, error) {
+	if _, err := l.view.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if !l.begun {
+		if err := l.enter(ctx); err != nil {
+			return nil, err
+		}
+	}
+	number := l.tick + 1
+	request, problem, err := l.solve(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	start := l.view.Seq()
+	plan := emptyPlan()
+	if problem == nil {
+		plan, err = l.compile(ctx, request, false)
+		var refused *PlanError
+		if errors.As(err, &refused) && request.Planner != nil {
+			plan, problem, err = emptyPlan(), refused, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	event := l.event(number, start, plan, request)
+	if problem == nil {
+		l.view.Stage(planOf(request))
+		event.Seq = l.view.Seq()
+	}
+	t := newTick(l, plan, event)
+	t.problem = problem
+	t.journal(store.Entry{Event: eventPlan, Data: encode(event)})
+	return t, nil
+}
+
+// enter stages what a run begins with.
+func (l *loop) enter(ctx context.Context) error {
+	last, err := LastRun(ctx, l.runner.Log, l.context)
+	if err != nil {
+		return err
+	}
+	if !last.Status.Finished() {
+		holder, err := l.runner.Log.Holder(ctx, l.context)
+		if err == nil && holder != "" {
+			return &BusyError{l.context, holder}
+		}
+		return &UnfinishedError{l.context, last.Status}
+	}
+	l.tick, l.first = last.Tick, last.Tick+1
+	if err := l.policy.check(l.request, l.runner); err != nil {
+		return err
+	}
+	return l.open(ctx)
+}
+
+// open stages the messages that the run brings.
+func (l *loop) open(ctx context.Context) error {
+	err := admit(ctx, l.view, l.opening)
+	var refused *MessageError
+	if errors.As(err, &refused) {
+		refused.Input = l.input && refused.Number == len(l.opening)
+	}
+	return err
+}
+
+// solve gives the request with the calls and the output of the next tick. A
+// problem is one of the planner's that the run ends with.
+func (l *loop) solve(ctx context.Context, number int) (request *Request, problem, err error) {
+	if l.request == nil {
+		return nil, nil, &NoPlannerError{l.context}
+	}
+	solved := *l.request
+	if solved.Planner == nil {
+		return &solved, nil, nil
+	}
+	ask, err := l.ask(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	solution, err := solved.Planner.Plan(ctx, ask)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil, err
+	case err != nil:
+		return &solved, &plannerError{err}, nil
+	}
+	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
+	return &solved, nil, nil
+}
+
+// plannerError is a planner that broke down, and is not asked again.
+type plannerError struct{ err error }
+
+func (e *plannerError) Error() string { return e.err.Error() }
+func (e *plannerError) Unwrap() error { return e.err }
+
+func (l *loop) event(number int, start int64, plan *Plan, request *Request) planEvent {
+	event := planEvent{
+		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls), Schema: request.Schema,
+		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
+	}
+	if request.Tools != nil {
+		event.Tools = encode(request.Tools)
+	}
+	if request.HasOutput {
+		event.Output = encode(request.Output)
+	}
+	return event
+}
+
+func planOf(request *Request) store.Message {
+	calls := make([]any, len(request.Calls))
+	for i, src := range request.Calls {
+		calls[i] = src.Call
+	}
+	return store.Message{Type: store.TypePlan, Data: calls, HasData: true, Mode: request.Mode}
+}
+
+// drain waits until nothing is left of a tick and of those behind it that left
+// counts, for as long as the runner allows, and then cuts it off. Each outcome
+// is recorded as it comes.
+func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) error {
+	ticks := l.behind
+	if last != nil {
+		ticks = append(slices.Clone(ticks), last)
+	}
+	limit := l.runner.Drain
+	if limit == 0 {
+		limit = DefaultDrain
+	}
+	deadline := time.Now().Add(limit)
+	for _, t := range ticks {
+		if err := t.collect(ctx, left, time.Until(deadline)); err != nil {
+			return err
+		}
+	}
+	l.stop()
+	deadline = time.Now().Add(grace)
+	for _, t := range ticks {
+		if err := t.collect(ctx, left, time.Until(deadline)); err != nil {
+			return err
+		}
+		if err := t.cutOffAll(ctx, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon waits for workers that were told to stop, so that none outlives the
+// run.
+func (l *loop) abandon() {
+	ended := make(chan struct{})
+	go func() {
+		l.workers.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}

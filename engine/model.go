@@ -1,0 +1,172 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// Model answers latent calls: those that no activity runs. It is called from
+// several goroutines at once.
+type Model interface {
+	// Answer gives a call's result, which is held to the question's schema.
+	// Its error is a [*Failure] where a plan may count on it.
+	Answer(ctx context.Context, q Question) (any, error)
+}
+
+// ModelFunc makes a model of a Go function.
+type ModelFunc func(ctx context.Context, q Question) (any, error)
+
+// Answer calls f.
+func (f ModelFunc) Answer(ctx context.Context, q Question) (any, error) { return f(ctx, q) }
+
+// Question is a latent call as a model is asked it (protocol §5).
+type Question struct {
+	// Messages is the model's view of the log as the tick began, and of what
+	// the calls that this one depends on wrote since; see [ModelView].
+	Messages []map[string]any
+
+	// Thoughts are the latent calls without an output path before this one in
+	// its tick: {"call": …, "output": …}, output only where there is one.
+	Thoughts []map[string]any
+
+	Call   map[string]any // every parameter resolved; of meta-properties _tool and _instance
+	Tool   any            // the tool's schema
+	Schema any            // that the answer must fit, or nil
+	Key    string         // context/tick.position
+}
+
+// asking is the activity of latent calls that a model answers.
+type asking struct{ model Model }
+
+// Run implements [Activity].
+func (a asking) Run(ctx context.Context, in Invocation) (Result, error) {
+	v, err := a.model.Answer(ctx, *in.question)
+	return Result{Value: v}, err
+}
+
+// ModelView is what a model sees of a context: its messages without what is
+// hidden from models, those that touch the scopes last and marked as "scoped",
+// the ones to use. Within an instance, those of others are left out.
+func ModelView(messages []*store.Message, scopes []store.Path, instance string) []map[string]any {
+	var view, marked []map[string]any
+	for _, m := range messages {
+		if instance != "" && m.Instance != "" && m.Instance != instance {
+			continue
+		}
+		shown := forModel(m)
+		if touches(m, scopes) {
+			shown["scoped"] = true
+			marked = append(marked, shown)
+			continue
+		}
+		view = append(view, shown)
+	}
+	return append(view, marked...)
+}
+
+func touches(m *store.Message, scopes []store.Path) bool {
+	op, ok := m.Op()
+	return ok && slices.ContainsFunc(op.Touches(), func(path store.Path) bool { return slices.ContainsFunc(scopes, path.Overlaps) })
+}
+
+// forModel is a message as a model may see it: what it says and to whom it
+// belongs. That a call wrote it, when and how, is the host's business.
+func forModel(m *store.Message) map[string]any {
+	shown := map[string]any{"type": string(m.Type)}
+	text := func(name, v string) {
+		if v != "" {
+			shown[name] = v
+		}
+	}
+	text("kind", m.Kind)
+	text("_instance", m.Instance)
+	text("description", m.Description)
+	text("mode", m.Mode)
+	if m.HasData {
+		shown[m.Type.Content()] = m.Data
+	}
+	if m.Schema != nil {
+		shown["schema"] = m.Schema
+	}
+	return shown
+}
+
+// forModel is the call as a model may see it.
+func (c *Call) forModel(resolved map[string]any) map[string]any {
+	shown := map[string]any{}
+	for name, v := range resolved {
+		if !strings.HasPrefix(name, "_") || name == "_tool" || name == "_instance" {
+			shown[name] = v
+		}
+	}
+	return shown
+}
+
+// question begins what a model is asked about call i. Its messages are read
+// when it is asked.
+func (t *tick) question(i int, in Invocation) *Question {
+	call := t.plan.Calls[i]
+	q := &Question{Call: call.forModel(in.Call), Tool: in.Tool, Schema: call.tool.result, Key: in.Key}
+	for k := range t.calls[:i] {
+		if thought := t.calls[k].record.Thought; thought != nil && t.calls[k].record.Status == Done {
+			q.Thoughts = append(q.Thoughts, thought)
+		}
+	}
+	return q
+}
+
+// readMessages fills in what the model sees of the log, from a worker.
+func (t *tick) readMessages(ctx context.Context, i int, q *Question) error {
+	call := t.plan.Calls[i]
+	wrote := map[string]bool{}
+	for _, k := range t.plan.graph.ancestors(i) {
+		wrote[callID(t.event.Tick, t.plan.Calls[k].Position)] = true
+	}
+	var seen []*store.Message
+	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context}) {
+		if err != nil {
+			return err
+		}
+		if m.Seq <= t.event.Start || wrote[m.Call] {
+			seen = append(seen, m)
+		}
+	}
+	q.Messages = ModelView(seen, call.scopes, call.Instance)
+	return nil
+}
+
+// ancestors lists the calls that a call depends on, directly or not.
+func (g *graph) ancestors(i int) []int {
+	seen := map[int]bool{i: true}
+	stack, all := []int{i}, []int{}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, e := range g.into[at] {
+			if e.kind != readEdge && e.kind != thoughtEdge && !seen[e.from] {
+				seen[e.from] = true
+				stack, all = append(stack, e.from), append(all, e.from)
+			}
+		}
+	}
+	return all
+}
+
+// wireThoughts puts latent calls in the order of the plan: a thought is shown
+// to those after it. Those that come before it anyway do not wait.
+func (g *graph) wireThoughts() {
+	reach := reachability{g: g}
+	last := -1
+	for j, call := range g.calls {
+		if last >= 0 && (call.thought() || call.asks) && (!g.backward || !reach.from(j)[last]) {
+			g.add(edge{last, j, store.Path{}, thoughtEdge})
+			reach.seen = nil
+		}
+		if call.thought() {
+			last = j
+		}
+	}
+}

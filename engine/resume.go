@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"obelus/store"
+)
+
+// Resume is how to go on with a run.
+type Resume struct {
+	Context string
+	Request *Request // the plan's file as it is now; needed only where a planner is to be asked
+	Retry   []string // calls that failed or are in doubt, to run again
+	Skip    []string // calls that failed or are in doubt, to go on without
+}
+
+// Resume goes on with the newest run of a context: what has a recorded outcome
+// keeps it, all else runs. A run that is finished, with nothing to retry,
+// gives its outcome again.
+func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
+	last, err := LastRun(ctx, r.Log, s.Context)
+	if err != nil {
+		return nil, err
+	}
+	if last.Tick == 0 {
+		return nil, &NoSuchCallError{fmt.Sprintf("context %s has no run to resume", s.Context)}
+	}
+	l, err := r.newLoop(ctx, s.Context)
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	l.request = s.Request
+	decided := len(s.Retry)+len(s.Skip) > 0
+	if last.Status.Finished() && !decided {
+		t, err := l.reopen(ctx, last)
+		if err != nil {
+			return nil, err
+		}
+		return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: last.Error, Calls: t.all()}, nil
+	}
+	if err := l.renew(ctx); err != nil {
+		return nil, err
+	}
+	// Whoever had the lease before may have gone on until now.
+	if last, err = LastRun(ctx, r.Log, s.Context); err != nil {
+		return nil, err
+	}
+	t, err := l.reopen(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.decide(s); err != nil {
+		return nil, err
+	}
+	if last.over && !decided {
+		t = nil
+	}
+	return l.run(ctx, t)
+}
+
+// reopen builds a recorded tick as it stood.
+func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
+	if _, err := l.view.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.plan.First, last.plan.Approve
+	plan := emptyPlan()
+	if last.plan.Seq > 0 {
+		var err error
+		if plan, err = l.recorded(ctx, last); err != nil {
+			return nil, err
+		}
+	}
+	t := newTick(l, plan, last.plan)
+	t.begun = true
+	t.journalled = last.after
+	records, err := Records(ctx, l.runner.Log, l.context)
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range records {
+		if record.Tick == last.Tick {
+			t.restore(record)
+		}
+	}
+	return t, t.readReported(ctx)
+}
+
+// recorded compiles a plan that is in the log, as it was when its tick began.
+func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
+	log := l.runner.Log
+	registry, err := contextTools(ctx, log, l.context, l.runner.Registry)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := planMessage(ctx, log, l.context, last.plan.Seq)
+	if err != nil {
+		return nil, err
+	}
+	request := &Request{Name: last.Plan, Schema: last.plan.Schema}
+	for _, call := range calls {
+		request.Calls = append(request.Calls, Source{Call: call})
+	}
+	if request.Tools, err = last.plan.tools(); err != nil {
+		return nil, err
+	}
+	if last.plan.Output != nil {
+		request.HasOutput = true
+		if request.Output, err = store.DecodeJSON(last.plan.Output); err != nil {
+			return nil, err
+		}
+	}
+	there := exists(ctx, store.Resolver{Log: log, Context: l.context, At: last.plan.Start})
+	if last.plan.Start == 0 {
+		there = NothingExists
+	}
+	return Compile(request, registry, there)
+}
+
+// restore takes over what the journal has of a call.
+func (t *tick) restore(record Record) {
+	i := record.Position - 1
+	if i < 0 || i >= len(t.calls) {
+		return
+	}
+	c, call := &t.calls[i], t.plan.Calls[i]
+	record.Context = ""
+	cut := record.Status == Running || record.Status == Cancelled
+	switch {
+	case record.Status.Settled() || record.Status == InDoubt || record.Status == Held || record.Status == Ready:
+		c.record = record
+		for _, text := range record.Writes {
+			if path, err := store.ParsePath(text); err == nil {
+				c.wrote = append(c.wrote, path)
+			}
+		}
+		if record.Status == Held {
+			t.noted = append(t.noted, record)
+		}
+	case record.Status == Running && record.Unstored:
+		c.record = record
+		c.record.Status, c.record.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+		t.note(i)
+	case cut && call.activity != nil && call.activity.NotIdempotent:
+		c.record = record
+		c.record.Status = InDoubt
+		t.note(i)
+	default:
+		c.record.Attempts, c.record.Child, c.record.Hold = record.Attempts, record.Child, record.Hold
+		if cut || record.Child != "" {
+			c.record.At = record.At
+		}
+	}
+}
+
+// readReported finds whose failures became error messages already.
+func (t *tick) readReported(ctx context.Context) error {
+	reported := map[string]bool{}
+	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Kind: store.KindError}) {
+		if err != nil {
+			return err
+		}
+		data, _ := m.Data.(map[string]any)
+		if call, ok := data["call"].(string); ok {
+			reported[call] = true
+		}
+	}
+	for i := range t.calls {
+		t.calls[i].reported = reported[t.calls[i].record.Call]
+	}
+	return nil
+}
+
+// decide applies a person's decisions to calls of the tick.
+func (t *tick) decide(s Resume) error {
+	for _, name := range s.Retry {
+		i, err := t.decidable(name)
+		if err != nil {
+			return err
+		}
+		t.revive(i)
+	}
+	for _, name := range s.Skip {
+		i, err := t.decidable(name)
+		if err != nil {
+			return err
+		}
+		c := &t.calls[i]
+		c.record.Status, c.record.Reason = Skipped, "skipped by a person"
+		t.note(i)
+	}
+	return nil
+}
+
+func (t *tick) decidable(name string) (int, error) {
+	position, ok := strings.CutPrefix(name, strconv.Itoa(t.event.Tick)+".")
+	i, err := strconv.Atoi(position)
+	if !ok || err != nil || i < 1 || i > len(t.calls) {
+		return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
+	}
+	if status := t.calls[i-1].record.Status; status != Failed && status != InDoubt {
+		return 0, &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
+	}
+	return i - 1, nil
+}
+
+// span names the calls that there are.
+func (t *tick) span() string {
+	if len(t.calls) == 0 {
+		return ", which has none"
+	}
+	return fmt.Sprintf(": its calls are %s to %s", callID(t.event.Tick, 1), callID(t.event.Tick, len(t.calls)))
+}
+
+// revive makes a call run again, and what was skipped behind it be looked at
+// again.
+func (t *tick) revive(i int) {
+	c := &t.calls[i]
+	attempts := c.record.Attempts
+	c.record, c.reported = t.fresh(i), false
+	c.record.Attempts = attempts
+	t.note(i)
+	for _, e := range t.plan.graph.outOf[i] {
+		if e.kind == dataEdge && t.calls[e.to].record.Status == Skipped {
+			t.revive(e.to)
+		}
+	}
+}

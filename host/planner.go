@@ -1,0 +1,155 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+)
+
+// planner is a function that a plan's file returns, or that is registered as a
+// delegate. For every tick the script's top level runs again, as it does for
+// the calls of activities.
+type planner struct {
+	gen      *Generation
+	script   *script
+	delegate string // the name that it is registered by; empty for what the file returns
+	reader   *planReader
+}
+
+var _ engine.Planner = (*planner)(nil)
+
+// Plan asks the function for the next calls.
+func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, error) {
+	s := p.gen.state()
+	found := &registrations{again: true, delegate: p.delegate}
+	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, engine.DefaultTimeout), p.script, found)
+	s.run.lines = map[*lua.LTable]int{}
+	solution, err := p.ask(s, found, ask)
+	if _, raised := err.(*fault); raised {
+		return nil, scriptError(err)
+	}
+	s.end()
+	return solution, err
+}
+
+func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.Solution, error) {
+	v, err := s.runFile(p.script)
+	if err != nil {
+		return nil, err
+	}
+	if p.delegate != "" {
+		v = found.value
+	}
+	fn := plannerFunction(v)
+	if fn == nil {
+		return nil, p.reader.fail(0, "the plan is no function this time")
+	}
+	results, err := s.call(fn, s.object(ask.Kinds))
+	if err != nil {
+		return nil, err
+	}
+	if len(results) == 0 {
+		results = append(results, lua.LNil)
+	}
+	if len(results) > 1 && results[0] == lua.LNil && results[1] != lua.LNil {
+		fields, err := s.failureFields(results[1])
+		if err != nil {
+			return nil, err
+		}
+		return nil, &engine.Failure{Fields: fields}
+	}
+	return p.reader.solution(s, results[0])
+}
+
+// plannerFunction finds the function in what a plan's file returns.
+func plannerFunction(v lua.LValue) *lua.LFunction {
+	if t, ok := v.(*lua.LTable); ok {
+		if v = t.RawGetString("calls"); v == lua.LNil {
+			v = t.RawGetString("plan")
+		}
+	}
+	fn, _ := v.(*lua.LFunction)
+	return fn
+}
+
+// solution reads what a planner gives back.
+func (p *planReader) solution(s *state, v lua.LValue) (*engine.Solution, error) {
+	t, ok := v.(*lua.LTable)
+	if !ok {
+		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
+	}
+	fields, calls, err := p.fields(s, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name != "calls" && name != "output" {
+			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", quote(name), didYouMean(name, []string{"calls", "output"}))
+		}
+	}
+	solution := &engine.Solution{Output: fields["output"]}
+	if calls != nil {
+		solution.Calls, err = p.luaCalls(s, calls)
+	}
+	return solution, err
+}
+
+// delegates reads the delegates that were found, by the tools of a registry.
+func (l *loader) delegates(found *registrations, registry *engine.Registry) {
+	for _, name := range slices.Sorted(maps.Keys(found.delegates)) {
+		request, err := l.g.delegateRequest(name, found.delegates[name], registry)
+		if err != nil {
+			l.fail(err)
+			continue
+		}
+		registry.Delegates[name] = &engine.Delegate{Request: request}
+	}
+}
+
+// delegateRequest runs a script once more, for one delegate that it registers.
+func (g *Generation) delegateRequest(name string, d registeredDelegate, registry *engine.Registry) (*engine.Request, error) {
+	p := g.reader(d.file, d.script, registry)
+	p.what, p.line, p.planner.delegate = d.what+": ", d.line, name
+	found := &registrations{again: true, delegate: name}
+	s := g.state()
+	s.begin(context.Background(), g.config.LoadTimeout, d.script, found)
+	s.run.lines = map[*lua.LTable]int{}
+	if _, err := s.runFile(d.script); err != nil {
+		return nil, scriptError(err)
+	}
+	if found.value == nil {
+		return nil, p.fail(0, "the script did not register it this time")
+	}
+	request, err := p.lua(s, found.value)
+	s.end()
+	return request, err
+}
+
+// delegateFiles gives a function that reads delegates from files of the
+// project, each once.
+func (g *Generation) delegateFiles() func(name string) (*engine.Delegate, error) {
+	var mu sync.Mutex
+	known := map[string]*engine.Delegate{}
+	return func(name string) (*engine.Delegate, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
+		if d, ok := known[clean]; ok {
+			return d, nil
+		}
+		request, registry, err := g.Plan(clean)
+		if err != nil {
+			return nil, err
+		}
+		known[clean] = &engine.Delegate{Request: request, Registry: registry}
+		return known[clean], nil
+	}
+}
