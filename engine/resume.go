@@ -33,7 +33,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 		return nil, err
 	}
 	defer l.close()
-	l.request = s.Request
+	l.resumes(s, last)
 	decided := len(s.Retry)+len(s.Skip) > 0
 	if last.Status.Finished() && !decided {
 		t, err := l.reopen(ctx, last)
@@ -49,6 +49,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if last, err = LastRun(ctx, r.Log, s.Context); err != nil {
 		return nil, err
 	}
+	l.resumes(s, last)
 	t, err := l.reopen(ctx, last)
 	if err != nil {
 		return nil, err
@@ -62,22 +63,34 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	return l.run(ctx, t)
 }
 
+// resumes takes over what goes for the whole run.
+func (l *loop) resumes(s Resume, last Run) {
+	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.plan.First, last.plan.Approve
+	if s.Request != nil {
+		request := *s.Request
+		request.Name, request.Mode = last.Plan, last.plan.Mode
+		l.request = &request
+	}
+}
+
 // reopen builds a recorded tick as it stood.
 func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.plan.First, last.plan.Approve
+	newest, _, err := newest(ctx, l.runner.Log, store.JournalFilter{Context: l.context})
+	if err != nil {
+		return nil, err
+	}
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
-		var err error
 		if plan, err = l.recorded(ctx, last); err != nil {
 			return nil, err
 		}
 	}
 	t := newTick(l, plan, last.plan)
 	t.begun = true
-	t.journalled = last.after
+	t.journalled = newest.N // decisions up to here are in the records
 	records, err := Records(ctx, l.runner.Log, l.context)
 	if err != nil {
 		return nil, err

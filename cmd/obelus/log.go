@@ -8,18 +8,24 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/engine"
 	"obelus/store"
 )
 
 func (a *app) logCommand() *cobra.Command {
 	var f store.Filter
 	var path, since string
+	var model bool
+	var scopes []string
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "print the messages of a context, oldest first",
 		Long: `Print the messages of a context, the latest unless -c names one. On a terminal a
 line is cut at its width; with --json every message is whole, and append takes
-it back.`,
+it back.
+
+--model prints the messages as a model sees them: without what is hidden from
+models, and with those that --scopes names last, marked as the ones to use.`,
 		Example: `  obelus log --kind state
   obelus log --path state.user --since 1h --json`,
 		Args: cobra.NoArgs,
@@ -34,6 +40,11 @@ it back.`,
 			if f.Since, err = readSince(since); err != nil {
 				return err
 			}
+			if model {
+				return a.printModelView(c.Context(), f, scopes)
+			} else if len(scopes) > 0 {
+				return &usageError{"--scopes goes with --model: it marks what a model is to use"}
+			}
 			return a.printLog(c.Context(), f)
 		},
 	}
@@ -41,6 +52,8 @@ it back.`,
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
 	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
+	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
+	c.Flags().StringSliceVar(&scopes, "scopes", nil, "with --model: mark these kinds or paths, `KIND,…`")
 	return c
 }
 
@@ -80,6 +93,34 @@ func (a *app) printLog(ctx context.Context, f store.Filter) error {
 			return err
 		}
 		if err := a.printMessage(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printModelView prints what a latent call with these scopes shows a model.
+func (a *app) printModelView(ctx context.Context, f store.Filter, names []string) error {
+	list := make([]any, len(names))
+	for i, name := range names {
+		list[i] = name
+	}
+	scopes, err := engine.ParseScopes(list)
+	if err != nil {
+		return &usageError{"--scopes" + err.Error()}
+	}
+	if f.Context, err = a.openForReading(ctx); err != nil {
+		return err
+	}
+	var messages []*store.Message
+	for m, err := range a.log.Messages(ctx, f) {
+		if err != nil {
+			return err
+		}
+		messages = append(messages, m)
+	}
+	for _, shown := range engine.ModelView(messages, scopes, "") {
+		if err := a.term.ndjson(shown); err != nil {
 			return err
 		}
 	}

@@ -196,3 +196,81 @@ func TestManyAppend(t *testing.T) {
 		t.Errorf("%d values, not %d", got, processes*each)
 	}
 }
+
+// TestLease holds that two processes never run one context at once, and that
+// the second takes over at once when the first is dead.
+func TestLease(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":           "return {}",
+		"activities/work.lua":  `Activity.register("work", { timeout = 300 }, function() require("time").sleep(200) end)`,
+		"activities/quick.lua": `Activity.register("quick", function() return "quick" end)`,
+		"plans/p.lua":          `return { calls = { { _tool = "quick", _outputPath = "†a" }, { _tool = "work", a = "†a", _outputPath = "†b" } }, output = "†b" }`,
+	})
+	c := program(t, dir, "run", "plans/p.lua", "-c", "c")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stderr); lines.Scan() && !strings.Contains(lines.Text(), "1.2 work running"); {
+	}
+	for _, args := range [][]string{{"resume", "-c", "c"}, {"run", "plans/p.lua", "-c", "c"}} {
+		second := program(t, dir, args...)
+		out, _ := second.CombinedOutput()
+		want := fmt.Sprintf("obelus: context c is in use by process %d", c.Process.Pid)
+		if second.ProcessState.ExitCode() != exitBusy || !strings.HasPrefix(string(out), want) {
+			t.Errorf("%s: exit status %d, not %d\n%s", args, second.ProcessState.ExitCode(), exitBusy, out)
+		}
+	}
+	c.Process.Kill()
+	c.Wait()
+	write(t, filepath.Join(dir, "activities/work.lua"), `Activity.register("work", function() return "done" end)`)
+	if got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q"); got != "\"done\"\n" {
+		t.Errorf("taken over, it gives %s", got)
+	}
+}
+
+// TestKilledWhileHeld holds that a hold survives the process, and that an
+// approved call that was cut off runs with what was approved.
+func TestKilledWhileHeld(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua": "return {}",
+		"activities/work.lua": `
+			Activity.register("pay", { timeout = 300 }, function() require("time").sleep(200) end)
+			Activity.register("slow", { timeout = 300 }, function() require("time").sleep(200) end)`,
+		"plans/p.lua": `return { context = { Message.state { n = 1 } }, calls = {
+			{ _tool = "pay", n = "†state.n", _outputPath = "†paid" },
+			{ _tool = "slow", _outputPath = "†slow" },
+		}, output = "†paid" }`,
+	})
+	killAt := func(text string, args ...string) {
+		t.Helper()
+		c := program(t, dir, args...)
+		stderr, err := c.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stderr)
+		for lines.Scan() && !strings.Contains(lines.Text(), text) {
+		}
+		c.Process.Kill()
+		c.Wait()
+	}
+	killAt("1.2 slow running", "run", "plans/p.lua", "-c", "c", "--approve", "pay")
+	if got := obelusOutput(t, exitDone, "-C", dir, "approvals", "--json"); !strings.Contains(got, `"arguments":{"n":1}`) {
+		t.Fatalf("nothing is held: %s", got)
+	}
+	obelusOutput(t, exitDone, "-C", dir, "approve", "-q", "1.1", "--set", "n:=2")
+	killAt("1.1 pay running", "resume", "-c", "c")
+	write(t, filepath.Join(dir, "activities/work.lua"), `
+		Activity.register("pay", function(call) return call.n end)
+		Activity.register("slow", function() return "slow" end)`)
+	if got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q"); got != "2\n" {
+		t.Errorf("resumed, it gives %s", got)
+	}
+}

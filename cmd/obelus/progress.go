@@ -62,7 +62,7 @@ func (l *liveLines) draw(w io.Writer) {
 }
 
 func newProgress(t *terminal, json bool, context string) *progress {
-	p := &progress{term: t, json: json, context: context, root: context}
+	p := &progress{term: t, json: json, context: context}
 	if t.errTTY && !t.quiet && !json {
 		t.live = &liveLines{paint: t.paint}
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
@@ -179,6 +179,9 @@ var statusMarks = map[engine.Status]struct{ mark, colour string }{
 func (p *progress) describe(r engine.Record) string {
 	mark := statusMarks[r.Status]
 	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, r.Tool, string(r.Status)}
+	if r.Instance != "" {
+		parts = slices.Insert(parts, 3, r.Instance)
+	}
 	if r.Status == engine.Done || r.Status == engine.Failed && r.Started != "" {
 		parts = append(parts, p.term.paint(grey, duration(time.Duration(r.Duration*float64(time.Millisecond)))))
 	}

@@ -40,7 +40,7 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completePlans,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.limited = c.Flags().Changed("parallel")
+			o.limited, o.decided = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
 			return a.run(c.Context(), args[0], inputs, o)
 		},
 	}
@@ -63,6 +63,7 @@ type runOptions struct {
 	mode     string
 	parallel int
 	limited  bool // parallel was given
+	decided  bool // approve was given
 }
 
 func (a *app) run(ctx context.Context, plan string, inputs []string, o runOptions) error {
@@ -111,7 +112,7 @@ func (a *app) planExists(plan string) error {
 // carryOut begins a run and tells how it ends.
 func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) error {
 	var err error
-	if start.Approve = a.host.Generation().Settings().Approve; o.approve != "" {
+	if start.Approve = a.host.Generation().Settings().Approve; o.decided {
 		if start.Approve, err = engine.ParsePolicy(o.approve); err != nil {
 			return &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
 		}
@@ -127,6 +128,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 		announce = start.Context
 	}
 	p := newProgress(a.term, a.json, announce)
+	p.root = start.Context
 	runner := a.runner(registry, p)
 	if o.limited {
 		runner.Parallel = o.parallel

@@ -29,34 +29,3 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
-
-// TestExamples runs every example that has an input or an expected output, in
-// a copy of its folder, and compares what it prints.
-func TestExamples(t *testing.T) {
-	examples, err := os.ReadDir("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range examples {
-		t.Run(e.Name(), func(t *testing.T) {
-			dir := t.TempDir()
-			source := "../../examples/" + e.Name()
-			if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
-				t.Fatal(err)
-			}
-			want, err := os.ReadFile(source + "/expected.json")
-			if err != nil {
-				t.Fatal("an example says what it prints: ", err)
-			}
-			args := []string{"run", "-q", dir + "/plans/" + e.Name() + ".lua"}
-			if _, err := os.Stat(dir + "/input.json"); err == nil {
-				args = append(args, "-i", "@"+dir+"/input.json")
-			}
-			got := obelusOutput(t, exitDone, args...)
-			if got != string(want) {
-				t.Errorf("it prints\n%s\nand not\n%s", got, want)
-			}
-			obelusOutput(t, exitDone, "check", "-q", "-C", dir)
-		})
-	}
-}

@@ -1,0 +1,3 @@
+return {
+  allow = { read = { "data" } },
+}
