@@ -10,6 +10,16 @@
 // the [Tool]s whose JSON Schemas say what their calls look like. Package host
 // makes them of Lua.
 //
+// A run is a loop of ticks. A [Planner] is asked for calls, and asked again once
+// they have settled, until it gives an output; a request with a static list of
+// calls needs none. A call with _delegate runs a [Delegate] in a child context.
+// A call that no activity runs is latent: a [Model] answers it.
+//
+// Under a [Policy] calls are held for a person before they run: [Holds] lists
+// them, [Runner.Decide] records what was decided, and whoever runs or resumes
+// the context goes on from there. A run holds its context's lease, so that no
+// two processes run one context at once ([BusyError]).
+//
 // What everything means is shown by the cases in testdata/conformance, one for
 // each clause of the protocol.
 package engine

@@ -33,3 +33,67 @@ func Example() {
 	fmt.Println(outcome.Status, outcome.Output)
 	// Output: done Hello, Hello, world
 }
+
+// A planner is asked until it gives an output. It sees what the context holds by
+// then.
+func ExamplePlanner() {
+	registry := engine.NewRegistry()
+	registry.Activities["double"] = &engine.Registered{
+		Name: "double",
+		Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+			return engine.Result{Value: in.Call["text"].(string) + in.Call["text"].(string)}, nil
+		}),
+	}
+	planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		text, ok := ask.Kinds["text"].(string)
+		switch {
+		case !ok:
+			text = "ab"
+		case len(text) > 8:
+			return &engine.Solution{Output: "†text"}, nil
+		}
+		call := map[string]any{"_tool": "double", "text": text, "_outputPath": "†text"}
+		return &engine.Solution{Calls: []engine.Source{{Call: call}}}, nil
+	})
+	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: &engine.Request{Planner: planner}})
+	fmt.Println(outcome.Status, outcome.Output, err)
+	// Output: done abababababababab <nil>
+}
+
+// A call that is held runs once a person has approved it, with what the person
+// was shown.
+func ExampleRunner_Decide() {
+	ctx := context.Background()
+	registry := engine.NewRegistry()
+	registry.Activities["pay"] = &engine.Registered{
+		Name: "pay",
+		Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+			return engine.Result{Value: fmt.Sprintf("paid %s", in.Call["amount"])}, nil
+		}),
+	}
+	request := &engine.Request{
+		Calls:  []engine.Source{{Call: map[string]any{"_tool": "pay", "amount": "twelve", "_outputPath": "†receipt"}}},
+		Output: "†receipt", HasOutput: true,
+	}
+	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request, Approve: engine.Policy{Tools: []string{"pay"}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(outcome.Status)
+
+	held, _ := engine.Holds(ctx, runner.Log, "c")
+	fmt.Println(held[0].Call, held[0].Tool, held[0].Hold.Arguments["amount"])
+	if err := runner.Decide(ctx, engine.Decision{Context: "c", Call: held[0].Call}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	outcome, err = runner.Resume(ctx, engine.Resume{Context: "c"})
+	fmt.Println(outcome.Status, outcome.Output, err)
+	// Output:
+	// waiting
+	// 1.1 pay twelve
+	// done paid twelve <nil>
+}

@@ -217,7 +217,7 @@ func (l *loop) solve(ctx context.Context, number int) (request *Request, problem
 	if err != nil {
 		return nil, nil, err
 	}
-	solution, err := solved.Planner.Plan(ctx, ask)
+	solution, err := consult(ctx, solved.Planner, ask)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, nil, err
@@ -226,6 +226,20 @@ func (l *loop) solve(ctx context.Context, number int) (request *Request, problem
 	}
 	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
 	return &solved, nil, nil
+}
+
+// consult asks a planner. A panic of one in Go is its own fault, and nobody
+// else's.
+func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("the planner broke down: %v", panicked)
+		}
+	}()
+	if solution, err = p.Plan(ctx, ask); err == nil && solution == nil {
+		err = errors.New("the planner gave no solution")
+	}
+	return solution, err
 }
 
 // plannerError is a planner that broke down, and is not asked again.

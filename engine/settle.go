@@ -55,6 +55,10 @@ func (t *tick) think(i int, res result) error {
 // waitInside records that a call's delegate waits.
 func (t *tick) waitInside(i int, waits []string) {
 	c := t.change(i)
+	if c.record.Unstored { // nobody goes on with it
+		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.record.Child, "code": "delegate"})
+		return
+	}
 	c.record.Status, c.record.WaitingOn = Waiting, waits
 	c.record.Reason = "its delegate waits, in context " + c.record.Child
 	t.note(i)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
@@ -104,11 +103,8 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 	t.question("%s", q.describe(r))
 	for {
 		t.question("  approve? %s ", t.paint(grey, "[y]es, [n]o, [l]ater:"))
-		answer, err := q.lines.ReadString('\n')
+		answer, err := q.read()
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				t.question("\n")
-			}
 			return d, errLater
 		}
 		switch strings.ToLower(strings.TrimSpace(answer)) {
@@ -118,7 +114,7 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 			return d, errLater
 		case "n", "no":
 			t.question("  why not? ")
-			reason, err := q.lines.ReadString('\n')
+			reason, err := q.read()
 			if err != nil {
 				return d, errLater
 			}
@@ -128,6 +124,15 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 			return d, nil
 		}
 	}
+}
+
+// read reads what the person types, to the end of the line.
+func (q *asker) read() (string, error) {
+	line, err := q.lines.ReadString('\n')
+	if err == nil {
+		q.app.term.answered()
+	}
+	return line, err
 }
 
 // describe is a held call for the person who decides: what it is run with, and

@@ -27,15 +27,16 @@ import (
 // terminal is where a command writes. Its methods may be called from several
 // goroutines at once.
 type terminal struct {
-	mu     sync.Mutex
-	out    io.Writer
-	err    io.Writer
-	quiet  bool
-	outTTY bool
-	errTTY bool
-	colour bool
-	live   *liveLines    // what moves at the bottom of stderr; nil without
-	paused *bytes.Buffer // what is to be told once a question has its answer; nil without one
+	mu         sync.Mutex
+	out        io.Writer
+	err        io.Writer
+	quiet      bool
+	outTTY     bool
+	errTTY     bool
+	colour     bool
+	live       *liveLines    // what moves at the bottom of stderr; nil without
+	paused     *bytes.Buffer // what is to be told once a question has its answer; nil without one
+	unanswered bool          // the cursor stands behind a question
 }
 
 func newTerminal(out, err io.Writer) *terminal {
@@ -151,6 +152,10 @@ func (t *terminal) unpause() {
 	t.mu.Lock()
 	text := t.paused
 	t.paused = nil
+	if t.unanswered {
+		io.WriteString(t.err, "\n")
+		t.unanswered = false
+	}
 	if t.live != nil {
 		t.live.still = false
 	}
@@ -164,7 +169,16 @@ func (t *terminal) unpause() {
 func (t *terminal) question(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(t.err, format, args...)
+	text := fmt.Sprintf(format, args...)
+	t.unanswered = !strings.HasSuffix(text, "\n")
+	io.WriteString(t.err, text)
+}
+
+// answered tells that a person has ended the line of a question.
+func (t *terminal) answered() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unanswered = false
 }
 
 // Colours.

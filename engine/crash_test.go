@@ -1,0 +1,256 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// crashing is a log whose appends fail from a point on: the process has ended.
+type crashing struct {
+	store.Log
+	mu    sync.Mutex
+	left  int  // how many appends still succeed
+	after bool // the one that fails has been committed all the same
+}
+
+var errCrash = errors.New("the process has ended")
+
+func (l *crashing) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left--
+	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
+		b.Lease = &store.Lease{Epoch: b.Lease.Epoch, For: 1}
+	}
+	if l.left == -1 && l.after {
+		if _, err := l.Log.Append(ctx, b); err != nil {
+			return store.Appended{}, err
+		}
+	}
+	if l.left < 0 {
+		return store.Appended{}, errCrash
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// TestCrashAtEveryAppend ends the process before and after each append of a
+// run, and resumes: the values are those of a run that nothing disturbed, and
+// what has a recorded outcome does not run again.
+func TestCrashAtEveryAppend(t *testing.T) {
+	const text = `{"calls": [
+		{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "value", "value": "†state.a + 1", "_outputPath": "†state.b && †state.log", "_outputMethod": "push"},
+		{"_tool": "fail", "_outputPath": "†state.x"},
+		{"_tool": "value", "value": "†state.x", "_outputPath": "†state.y"},
+		{"_tool": "value", "value": ["†state.b", "†state.x || 0"], "_outputPath": "†state.c"}
+	], "output": "†state"}`
+	for n, crashed := 0, true; crashed; n++ {
+		for _, after := range []bool{false, true} {
+			inner, ran := store.NewMemory(), &counter{}
+			log := &crashing{Log: inner, left: n, after: after}
+			r := newRunner(log, map[string]activity{
+				"value": ran.of(value),
+				"fail": ran.of(func(context.Context, engine.Invocation) (engine.Result, error) {
+					return engine.Result{}, engine.NewFailure("no")
+				}),
+			})
+			r.Parallel = 1
+			_, err := r.Run(t.Context(), start(t, text))
+			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			recorded, err := engine.Records(t.Context(), inner, "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Log = inner
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+			if errors.As(err, new(*engine.NoSuchCallError)) {
+				if len(recorded) > 0 || ran.String() != "" {
+					t.Errorf("crash %d: nothing to resume, but %s ran", n, ran)
+				}
+				outcome, err = r.Run(t.Context(), start(t, text))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = `{"a":1,"b":[2],"c":[[2],0],"log":[2]}`
+			if got := string(store.EncodeJSON(outcome.Output)); got != want || outcome.Status != engine.RunFailed {
+				t.Errorf("crash %d, after %v: %s, %s", n, after, outcome.Status, got)
+			}
+			for _, r := range recorded {
+				if r.Status.Settled() && ran.runs["c/"+r.Call] > 1 {
+					t.Errorf("crash %d, after %v: %s was %s, and ran again", n, after, r.Call, r.Status)
+				}
+			}
+			if got := strings.Count(printed(t, inner), `"kind":"error"`); got != 1 {
+				t.Errorf("crash %d, after %v: %d error messages", n, after, got)
+			}
+		}
+	}
+}
+
+// inDoubt brings a context to where a call that must not run twice had started
+// when the process ended: killed, or told to stop.
+func inDoubt(t *testing.T, killed bool) (r *engine.Runner, ran *counter) {
+	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	log := &crashing{Log: inner, left: 1000}
+	r = newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
+	r.Registry.Activities["gate"].NotIdempotent = true
+	r.Parallel = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-g.begun
+		log.mu.Lock()
+		if killed {
+			log.left = 0
+		}
+		log.mu.Unlock()
+		cancel()
+	}()
+	if _, err := r.Run(ctx, start(t, chained)); killed != errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	r.Log = inner
+	return r, ran
+}
+
+func TestInDoubtIsForAPersonToDecide(t *testing.T) {
+	for _, killed := range []bool{true, false} {
+		r, ran := inDoubt(t, killed)
+		for range 2 {
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+			expect(t, outcome, err, engine.RunWaiting,
+				"1.1 value done → †state.a", "1.2 gate in-doubt", "1.3 value blocked", "1.4 value done → †state.d")
+		}
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.2"}})
+		expect(t, outcome, err, engine.RunDone,
+			"1.1 value done → †state.a", "1.2 gate done → †state.b", "1.3 value done → †state.c", "1.4 value done → †state.d")
+		if got, want := ran.String(), "1.1×1 1.2×2 1.3×1 1.4×1"; got != want {
+			t.Errorf("killed %v: ran %s, not %s", killed, got, want)
+		}
+	}
+}
+func TestInDoubtCanBeSkipped(t *testing.T) {
+	r, ran := inDoubt(t, true)
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.2"}})
+	expect(t, outcome, err, engine.RunDone,
+		"1.1 value done → †state.a", "1.2 gate skipped … skipped by a person",
+		"1.3 value skipped … call 2 (gate) was skipped, and so did not write †state.b", "1.4 value done → †state.d")
+	if got, want := ran.String(), "1.1×1 1.2×1 1.4×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+}
+
+// everything is a run of all that can be cut off in the middle: a planner, a
+// delegate with calls of its own, a call that is held, one for each instance.
+func everything(t *testing.T, log store.Log, ran *counter) (*engine.Runner, engine.Start) {
+	r := newRunner(log, map[string]activity{"value": ran.of(value)})
+	r.Parallel = 1
+	inside := plan(t, `{"calls": [
+		{"_tool": "value", "value": "†input.n + 1", "_outputPath": "†x"},
+		{"_tool": "value", "value": "†x * 10", "_outputPath": "†y"}
+	], "output": "†y"}`)
+	r.Registry.Delegates["tenfold"] = &engine.Delegate{Request: inside}
+	first := plan(t, `[
+		{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "hand", "_delegate": "tenfold", "n": "†state.a", "_outputPath": "†state.b"},
+		{"_tool": "pay", "value": "†state.b", "_outputPath": "†state.paid"},
+		{"_tool": "value", "value": "†state.n", "_instance": "*", "_outputPath": "†state.m"},
+		{"_tool": "value", "value": "†state.paid", "_outputPath": "†state.a"}
+	]`)
+	second := plan(t, `[{"_tool": "value", "value": ["†state.a", "†state.b"], "_outputPath": "†out"}]`)
+	r.Registry.Activities["pay"] = r.Registry.Activities["value"]
+	request := &engine.Request{
+		Context: messages(t, `[{"type": "state", "_instance": "①", "n": 1}, {"type": "state", "_instance": "②", "n": 2}]`),
+		Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+			state, _ := ask.Kinds["state"].(map[string]any)
+			if _, ok := state["paid"]; !ok {
+				return &engine.Solution{Calls: first.Calls}, nil
+			}
+			return &engine.Solution{Calls: second.Calls, Output: "†out"}, nil
+		}),
+	}
+	return r, engine.Start{Context: "c", Request: request, Approve: engine.Policy{Tools: []string{"pay"}}}
+}
+
+// drive carries a run to its end: it begins or resumes it, and approves what is
+// held.
+func drive(t *testing.T, r *engine.Runner, s engine.Start) (*engine.Outcome, error) {
+	for {
+		last, err := engine.LastRun(t.Context(), r.Log, "c")
+		if err != nil {
+			return nil, err
+		}
+		var outcome *engine.Outcome
+		if last.Tick == 0 {
+			outcome, err = r.Run(t.Context(), s)
+		} else {
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: s.Request})
+		}
+		if err != nil || outcome.Status != engine.RunWaiting {
+			return outcome, err
+		}
+		held, err := engine.Holds(t.Context(), r.Log, "c")
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range held {
+			if err := r.Decide(t.Context(), engine.Decision{Context: record.Context, Call: record.Call}); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// TestCrashesOfEverything ends the process before and after each append of such
+// a run, and goes on with it: it comes to the same values, and what has a
+// recorded outcome does not run again.
+func TestCrashesOfEverything(t *testing.T) {
+	for n, crashed := 0, true; crashed; n++ {
+		for _, after := range []bool{false, true} {
+			inner, ran := store.NewMemory(), &counter{}
+			r, s := everything(t, &crashing{Log: inner, left: n, after: after}, ran)
+			_, err := drive(t, r, s)
+			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
+				t.Fatal(err)
+			}
+			var done []string
+			for _, name := range []string{"c", "c.1.2"} {
+				recorded, err := engine.Records(t.Context(), inner, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, record := range recorded {
+					if record.Status.Settled() {
+						done = append(done, name+"/"+record.Call)
+					}
+				}
+			}
+			r.Log = inner
+			outcome, err := drive(t, r, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const want = `done [20,20] {"a":20,"b":20,"paid":20}`
+			if got := fmt.Sprint(outcome.Status, " ", string(store.EncodeJSON(outcome.Output)), " ", get(t, inner, "†state")); got != want {
+				t.Errorf("crash %d, after %v: %s, not %s", n, after, got, want)
+			}
+			for _, key := range done {
+				if ran.runs[key] > 1 {
+					t.Errorf("crash %d, after %v: %s had its outcome, and ran again", n, after, key)
+				}
+			}
+			if got := strings.Count(printed(t, inner), `"type":"plan"`); got != 2 {
+				t.Errorf("crash %d, after %v: %d plans", n, after, got)
+			}
+		}
+	}
+}

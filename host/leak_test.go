@@ -1,0 +1,146 @@
+package host
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// planter is granted the secret, and leaves it wherever a script can write.
+const planter = `
+local kept = {}
+local shared = require("shared")
+Activity.register("plant", function(call, context, tool)
+  local secret = context.state.secret
+  assert(secret == "the secret" and call.param == "the secret")
+  kept[1], shared.kept = secret, secret
+  local function put(t) pcall(function() t.planted = secret; t[1] = secret; t[secret] = true end) end
+  for _, t in ipairs({ _G, string, table, math, os, json, Tool, Activity, Delegate, Output, Message, call, context, context.state, tool, tool.properties }) do
+    put(t)
+    put(getmetatable(t) or {})
+  end
+  put(getmetatable("") or {})
+  for _, name in ipairs({ "json", "time", "log", "fs", "csv", "str", "shared" }) do put(require(name)) end
+  pcall(function() string.rep = function() return secret end end)
+  pcall(function() Activity.register("stolen", function() return secret end) end)
+  pcall(function() setmetatable(_G, { __index = function() return secret end }) end)
+  pcall(function() getmetatable("").__index = { planted = secret } end)
+  pcall(function() if setfenv then setfenv(1, { planted = secret }) end end)
+  pcall(error, secret)
+  print = function() return secret end
+  planted = secret
+  return "planted"
+end)
+`
+
+// seeker is granted nothing, and looks for the secret wherever it can read.
+const seeker = `
+local shared = require("shared")
+Activity.register("seek", function(call, context, tool)
+  local seen, found = {}, {}
+  local function look(v, where)
+    if type(v) == "string" and v:find("the secret", 1, true) then found[#found + 1] = where end
+    if type(v) == "function" then
+      if getfenv then local ok, env = pcall(getfenv, v); if ok then look(env, where .. ".env") end end
+      return
+    end
+    if type(v) ~= "table" or seen[v] then return end
+    seen[v] = true
+    look(getmetatable(v), where .. ".meta")
+    for key, e in pairs(v) do
+      look(key, where .. " key")
+      look(e, where .. "." .. tostring(key))
+    end
+  end
+  look(_G, "_G")
+  look(getmetatable(""), "string meta")
+  look({ call, context, tool }, "arguments")
+  look(shared, "shared")
+  for _, name in ipairs({ "json", "time", "log", "fs", "csv", "str", "shared" }) do look(require(name), name) end
+  for _, name in ipairs({ "planted", "package", "debug", "io", "load", "loadstring", "dofile", "loadfile", "newproxy", "coroutine", "collectgarbage", "setfenv" }) do
+    local v = rawget(_G, name) or _G[name]
+    if v ~= nil and name ~= "setfenv" then found[#found + 1] = "global " .. name end
+  end
+  for level = 0, 20 do
+    if getfenv then local ok, env = pcall(getfenv, level); if ok then look(env, "level " .. level) end end
+  end
+  for _, f in ipairs({ function() return call.missing.x end, function() return nil + 1 end, function() error() end }) do
+    local _, err = pcall(f)
+    look(err, "an error")
+  end
+  for _, path in ipairs({ ".obelus/log.db", "/proc/self/environ", "../secret.txt", "secret.txt" }) do
+    local content = require("fs").read(path)
+    look(content or "", "file " .. path)
+  end
+  look(string.rep("x", 2), "string.rep")
+  look(tostring(call) .. tostring(context), "addresses")
+  return found
+end)
+`
+
+// TestNothingLeaks holds protocol §6: "Nothing else of the parent is reachable
+// from a script: no global, no upvalue shared between calls, no other call's
+// parameters." One call is granted a secret and plants it wherever it can;
+// others, in the same context, in an instance, and in a delegate, look for it.
+func TestNothingLeaks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "secret.txt"), []byte("the secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := open(t, map[string]string{
+		"lib/shared.lua":     "return { list = {} }",
+		"activities/p.lua":   planter,
+		"activities/s.lua":   seeker,
+		"activities/del.lua": `Delegate.register("inside", { calls = { { _tool = "seek", _scopes = { "state", "input", "out", "error" }, _outputPath = "†r" } }, output = "†r" })`,
+		"p.lua": `return {
+			context = { Message.state { secret = "the secret", open = 1 }, { type = "input", _instance = "①", mine = "the secret" },
+				Tool and Message.tool { plant = { properties = { param = { type = "string" } }, _scopes = { const = { "state" } } } } },
+			calls = {
+				{ _tool = "plant", param = "†state.secret", _outputPath = "†done" },
+				{ _tool = "seek", after = "†done", _outputPath = "†out.plain" },
+				{ _tool = "seek", after = "†done", _scopes = { "state.open", "done" }, _outputPath = "†out.scoped" },
+				{ _tool = "seek", after = "†done", _scopes = { "state" }, _outputPath = "†out.granted" },
+				{ _tool = "seek", after = "†done", _instance = "②", _scopes = { "input" }, _outputPath = "†out.other" },
+				{ _tool = "hand", _delegate = "inside", after = "†done", _scopes = { "state.open" }, _outputPath = "†out.delegate" },
+				{ _tool = "seek", _delegate = "anonymous", after = "†done", _outputPath = "†out.anonymous" },
+			},
+		}`,
+	})
+	request, registry, err := g.Plan("p.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := sqlite.Open(filepath.Join(dir, "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	t.Setenv("SECRET", "the secret")
+	for _, parallel := range []int{1, 8} { // the same states from the pool, and others
+		name := "c" + string(rune('0'+parallel))
+		outcome, err := (&engine.Runner{Log: log, Registry: registry, Parallel: parallel}).Run(context.Background(), engine.Start{Context: name, Request: request})
+		if err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(outcome, err)
+		}
+		for path, instance := range map[string]string{"granted": "", "plain": "", "scoped": "", "other": "②", "delegate": "", "anonymous": ""} {
+			resolved, err := store.Resolver{Log: log, Context: name}.Resolve(context.Background(), store.MustParsePath("†out."+path), instance)
+			if err != nil || !resolved.Exists {
+				t.Fatal(path, err)
+			}
+			found := string(store.EncodeJSON(resolved.Value))
+			if path == "granted" { // it finds what there is
+				if found != `["arguments.2.state.secret"]` {
+					t.Errorf("parallel %d: what is granted is found in %s", parallel, found)
+				}
+			} else if found != "{}" && found != "[]" {
+				t.Errorf("parallel %d: the call that writes out.%s finds it in %s", parallel, path, strings.ReplaceAll(found, `","`, "\n"))
+			}
+		}
+	}
+}
