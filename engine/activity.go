@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,6 +103,8 @@ type Registry struct {
 
 	// Model answers latent calls; nil where there is none.
 	Model Model
+
+	base *Registry // without the tools that a context or a request brings; nil if it is that itself
 }
 
 // NewRegistry is an empty registry.
@@ -116,6 +119,7 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 		return r
 	}
 	joined := *r
+	joined.base = cmp.Or(r.base, r)
 	joined.Tools = map[string]*Tool{}
 	for _, from := range []map[string]*Tool{r.Tools, tools} {
 		for name, tool := range from {

@@ -262,7 +262,10 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	case call.delegate != nil:
 		if c.record.Child == "" {
 			c.record.Attempts++
-			c.record.Child = childOf(t.context, c.record.Call, c.record.Attempts)
+			var err error
+			if c.record.Child, err = t.newChild(ctx, &c.record); err != nil {
+				return err
+			}
 		}
 		s.room = t.room(i, in)
 	}

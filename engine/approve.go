@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,9 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	call := t.plan.Calls[i]
 	resolved := make(map[string]any, len(call.Issued))
 	for name, v := range call.Issued {
-		resolved[name] = v
+		if strings.HasPrefix(name, "_") {
+			resolved[name] = v
+		}
 	}
 	for name, v := range h.Arguments {
 		resolved[name] = v
@@ -238,8 +241,9 @@ func (t *tick) attended() bool {
 type Decision struct {
 	Context   string
 	Call      string         // "1.2"
-	Reject    string         // the reason of a rejection; empty to approve
-	Arguments map[string]any // all of them, as corrected; nil as they were shown
+	Reject    bool           // it is not to run
+	Reason    string         // of a rejection
+	Arguments map[string]any // of an approval: all of them, as corrected; nil as they were shown
 }
 
 // Decide records a decision about a call that is held. Corrected arguments must
@@ -259,20 +263,42 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 		return &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", d.Call, record.Status)}
 	}
 	hold := *record.Hold
-	hold.Decision, hold.Reason = Approved, ""
-	if d.Reject != "" {
-		hold.Decision, hold.Reason = Rejected, d.Reject
+	hold.Decision = Approved
+	if d.Reject {
+		hold.Decision, hold.Reason = Rejected, cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 	} else if d.Arguments != nil {
 		if err := r.correct(ctx, record, &hold, d.Arguments); err != nil {
 			return err
 		}
 	}
 	record.Context, record.Status, record.Hold = "", Ready, &hold
-	_, err = r.Log.Append(ctx, store.Batch{
+	appended, err := r.Log.Append(ctx, store.Batch{
 		Context: d.Context, ExpectSeq: store.AnySeq,
 		Journal: []store.Entry{{Call: d.Call, Event: string(Ready), Data: encode(record)}},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return r.first(ctx, d, appended.N)
+}
+
+// first tells whether a decision, recorded at a place in the journal, was the
+// first about its hold: others may have decided at the same time, and the first
+// counts.
+func (r *Runner) first(ctx context.Context, d Decision, n int64) error {
+	for entry, err := range r.Log.Journal(ctx, store.JournalFilter{Context: d.Context, Call: d.Call, Newest: true}) {
+		if err != nil {
+			return err
+		}
+		if entry.N >= n {
+			continue
+		}
+		if entry.Event == string(Held) {
+			return nil
+		}
+		return &NoSuchCallError{fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
+	}
+	return nil
 }
 
 // correct puts a person's arguments in place of those that were shown.

@@ -29,6 +29,7 @@ type Call struct {
 	tool     *Tool
 	activity *Registered // nil for a latent call, unless a model answers it
 	delegate *delegated  // nil for a call that is not handed on
+	captured bool        // it is an anonymous delegate's, whose result its parent's call places
 	asks     bool        // it is latent, and a model answers it
 	names    []string    // of what is issued, sorted
 	params   map[string]*template
@@ -86,7 +87,7 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	check(c.parseOutput())
 	check(c.parseScopes())
 	if _, handed := c.Issued["_delegate"]; handed {
-		check(c.parseDelegate(registry))
+		check(c.parseDelegate(registry, known))
 	} else if known {
 		check(c.parseActivity(registry))
 	}
@@ -121,7 +122,9 @@ func (c *Call) parseMeta() error {
 		}
 	}
 	instance, err := c.text("_instance")
-	c.Instance = instance
+	if c.Instance = instance; err == nil && c.tool.consts["_instance"] == everyInstance {
+		return faultf(CodeSchema, `_instance: its tool prescribes "*", but only a call can be for every instance`)
+	}
 	return err
 }
 

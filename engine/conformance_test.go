@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,21 +28,36 @@ import (
 //	before.json     messages that the context holds before the run
 //	input.json      the run's input
 //	tools.json      tools by name
-//	plan.json       the calls, or a request with calls, output and schema
+//	plan.json       the calls, or a request with calls, output, schema, mode and scopes
+//	solutions.json  what the request's planner answers, ask by ask; {} after the last
+//	delegates.json  requests by name; those that end in .json are files
+//	model.json      what the model answers, by tool, or {"fail": text}; without it there is none
+//	approve         the policy of approval
 //	append.json     messages appended when the run waits; then it is resumed
+//	append.X.json   the same for the context X
+//	then.json       a request that is run in the context once the first has ended
+//	decisions       what a person decides once the run has come to its halt, line by
+//	                line; after each group the run is resumed: see decide
 //
 //	messages        the messages up to the plan, in canonical form, line by line
 //	refused         the plan or a message is refused: the error, line by line
 //	warnings        what check warns of, line by line
+//	asked           the kinds of each ask of the planner, line by line; of delegates after their context
+//	questions       what the model is asked, line by line in the order of the calls
+//	held            each hold before the decisions: context, call, tool, arguments, scopes
+//	undecided       decisions that are refused: the errors, line by line
+//	children        each context of a delegate: its name and status, then its messages up to its plan
 //	calls           each call: number tool status, then → paths, ! error, … reason
-//	log             the messages that the run adds after its plan, exact at parallel 1
-//	values          reference = JSON, or = missing; "reference @ instance" for an instance
+//	log             the messages that the run adds after its first plan, exact at parallel 1
+//	values          reference = JSON, or = missing; "reference @ instance" for an
+//	                instance, "X:reference" in the context X
 //	output          the final output
 //	status          of the run
 const conformance = "testdata/conformance/*.txtar"
 
-var caseFiles = []string{"context.json", "before.json", "input.json", "tools.json", "plan.json", "append.json",
-	"messages", "refused", "warnings", "calls", "log", "values", "output", "status"}
+var caseFiles = []string{"context.json", "before.json", "input.json", "tools.json", "plan.json", "solutions.json",
+	"delegates.json", "model.json", "approve", "append.json", "then.json", "decisions",
+	"messages", "refused", "warnings", "asked", "questions", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
 
 // activities are what the plans of the cases call.
 func activities() *engine.Registry {
@@ -54,6 +71,23 @@ func activities() *engine.Registry {
 	add("updateUserStatus", func(in engine.Invocation) (engine.Result, error) {
 		return engine.Result{Value: in.Call["newStatus"]}, nil
 	})
+	add("greetUser", func(in engine.Invocation) (engine.Result, error) {
+		return engine.Result{Value: fmt.Sprintf("Hello, %s!", in.Call["userName"])}, nil
+	})
+	add("verifyUser", func(in engine.Invocation) (engine.Result, error) {
+		if in.Call["userId"] == "perfect-stranger" {
+			return engine.Result{}, engine.NewFailure("nobody knows them")
+		}
+		return engine.Result{Value: true}, nil
+	})
+	add("generateSummary", func(in engine.Invocation) (engine.Result, error) {
+		text, _, _ := strings.Cut(in.Call["text"].(string), " of")
+		return engine.Result{Value: text}, nil
+	})
+	add("logEvent", func(in engine.Invocation) (engine.Result, error) {
+		state := in.Context["state"].(map[string]any)
+		return engine.Result{Value: map[string]any{"event": in.Call["eventName"], "userId": state["userId"]}}, nil
+	})
 	add("params", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call}, nil })
 	add("context", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Context}, nil })
 	add("tool", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Tool}, nil })
@@ -65,6 +99,9 @@ func activities() *engine.Registry {
 	})
 	add("fail", func(in engine.Invocation) (engine.Result, error) {
 		return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no", "code": "denied"}}
+	})
+	add("failWith", func(in engine.Invocation) (engine.Result, error) {
+		return engine.Result{}, &engine.Failure{Fields: in.Call["fields"].(map[string]any)}
 	})
 	add("fault", func(in engine.Invocation) (engine.Result, error) {
 		return engine.Result{}, errors.New("a nil value was indexed")
@@ -97,16 +134,17 @@ type conformanceCase struct {
 	files    map[string]string
 	log      store.Log
 	registry *engine.Registry
+	runner   *engine.Runner
+
+	mu        sync.Mutex // holds what planners and the model were asked
+	asked     []string
+	questions []question
 }
 
 func newCase(t *testing.T, archive *txtar.Archive, parallel int) *conformanceCase {
 	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: store.NewMemory(), registry: activities()}
 	for _, f := range archive.Files {
-		known := false
-		for _, name := range caseFiles {
-			known = known || name == f.Name
-		}
-		if !known {
+		if !slices.Contains(caseFiles, f.Name) && appendsTo(f.Name) == "" {
 			t.Fatalf("unknown file %q in the case", f.Name)
 		}
 		c.files[f.Name] = strings.TrimSpace(string(f.Data))
@@ -124,6 +162,11 @@ func newCase(t *testing.T, archive *txtar.Archive, parallel int) *conformanceCas
 			c.registry.Tools[name] = tool
 		}
 	}
+	c.addDelegates()
+	c.addModel()
+	c.runner = &engine.Runner{Log: c.log, Registry: c.registry, Parallel: parallel, Ticks: 5, Now: func() time.Time {
+		return time.Date(2025, 10, 26, 12, 0, 0, 0, time.UTC)
+	}}
 	return c
 }
 
@@ -146,30 +189,22 @@ func (c *conformanceCase) messages(file string) ([]store.Message, error) {
 
 // request builds what the case runs; an error is one of its messages.
 func (c *conformanceCase) request() (*engine.Request, error) {
-	context, err := c.messages("context.json")
-	if err != nil {
-		return nil, err
-	}
-	request := &engine.Request{Context: context}
 	plan, ok := c.files["plan.json"]
 	if !ok {
 		plan = "[]"
 	}
-	calls := c.json(plan)
-	if object, ok := calls.(map[string]any); ok {
-		calls = object["calls"]
-		request.Output, request.HasOutput = object["output"]
-		request.Schema = object["schema"]
+	request := c.readRequest(c.json(plan))
+	if text, ok := c.files["solutions.json"]; ok {
+		request.Planner = c.planner(c.json(text))
 	}
-	for _, call := range calls.([]any) {
-		request.Calls = append(request.Calls, engine.Source{Call: call})
-	}
-	return request, nil
+	context, err := c.messages("context.json")
+	request.Context = context
+	return request, err
 }
 
 func (c *conformanceCase) run() {
 	ctx := context.Background()
-	outcome, after, err := c.execute(ctx)
+	outcome, opening, err := c.execute(ctx)
 	if want, ok := c.files["refused"]; ok {
 		if err == nil {
 			c.t.Fatal("nothing was refused")
@@ -181,13 +216,19 @@ func (c *conformanceCase) run() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.checkOutcome(outcome)
+	c.checkOutcome(ctx, outcome)
 	c.checkValues(ctx)
+	c.checkOthers(ctx)
+	all := c.print(ctx, "c")
 	if want, ok := c.files["log"]; ok && c.parallel == 1 {
-		c.compare("log", c.print(ctx, after, 0), c.canonical(want))
+		after := all[opening:]
+		if len(after) > 0 && strings.HasSuffix(after[0], `"type":"plan"}`) {
+			after = after[1:]
+		}
+		c.compare("log", strings.Join(after, "\n"), c.canonical(want))
 	}
 	if want, ok := c.files["messages"]; ok {
-		c.compare("messages", c.print(ctx, 0, after-1), c.canonical(want))
+		c.compare("messages", strings.Join(all[:opening], "\n"), c.canonical(want))
 	}
 }
 
@@ -197,9 +238,14 @@ func (c *conformanceCase) checkNothingWritten(ctx context.Context) {
 	if head != int64(len(before)) || head == 0 && !errors.Is(err, store.ErrNoContext) {
 		c.t.Errorf("what was refused left a trace: the context is at %d, %v", head, err)
 	}
+	if children := c.contexts(ctx)[1:]; len(children) > 0 {
+		c.t.Errorf("what was refused left contexts: %v", children)
+	}
 }
 
-func (c *conformanceCase) execute(ctx context.Context) (outcome *engine.Outcome, after int64, err error) {
+// execute runs the case to its end. The run's own messages begin after those of
+// the opening.
+func (c *conformanceCase) execute(ctx context.Context) (outcome *engine.Outcome, opening int, err error) {
 	before, err := c.messages("before.json")
 	if err != nil {
 		return nil, 0, err
@@ -214,34 +260,28 @@ func (c *conformanceCase) execute(ctx context.Context) (outcome *engine.Outcome,
 		return nil, 0, err
 	}
 	c.checkWarnings(request)
+	opening = len(before) + len(request.Context)
 	start := engine.Start{Context: "c", Request: request}
 	if text, ok := c.files["input.json"]; ok {
 		start.Input, start.HasInput = c.json(text), true
+		opening++
 	}
-	runner := &engine.Runner{Log: c.log, Registry: c.registry, Parallel: c.parallel, Now: func() time.Time {
-		return time.Date(2025, 10, 26, 12, 0, 0, 0, time.UTC)
-	}}
-	if outcome, err = runner.Run(ctx, start); err != nil {
+	if text, ok := c.files["approve"]; ok {
+		if start.Approve, err = engine.ParsePolicy(text); err != nil {
+			return nil, 0, err
+		}
+	}
+	if outcome, err = c.runner.Run(ctx, start); err != nil {
 		return nil, 0, err
 	}
-	if more, err := c.messages("append.json"); len(more) > 0 || err != nil {
-		if outcome.Status != engine.RunWaiting {
-			c.t.Fatalf("the run is %s before append.json, not waiting", outcome.Status)
-		}
-		if _, err := engine.Append(ctx, c.log, "c", more); err != nil {
-			return nil, 0, err
-		}
-		if outcome, err = runner.Resume(ctx, engine.Resume{Context: "c"}); err != nil {
-			return nil, 0, err
-		}
+	if c.appendMore(ctx, outcome.Status) {
+		outcome = c.resume(ctx, request)
 	}
-	for m, err := range c.log.Messages(ctx, store.Filter{Context: "c", Type: store.TypePlan}) {
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		after = m.Seq
+	outcome = c.decide(ctx, request, outcome)
+	if text, ok := c.files["then.json"]; ok {
+		outcome, err = c.runner.Run(ctx, engine.Start{Context: "c", Request: c.readRequest(c.json(text))})
 	}
-	return outcome, after, nil
+	return outcome, opening, err
 }
 
 func (c *conformanceCase) checkWarnings(request *engine.Request) {
@@ -260,13 +300,16 @@ func (c *conformanceCase) checkWarnings(request *engine.Request) {
 	c.compare("warnings", strings.Join(lines, "\n"), want)
 }
 
-func (c *conformanceCase) checkOutcome(outcome *engine.Outcome) {
+func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *engine.Outcome) {
 	if want, ok := c.files["calls"]; ok {
-		var lines []string
-		for _, r := range outcome.Calls {
-			lines = append(lines, describeRecord(r))
+		records, err := engine.Records(ctx, c.log, "c")
+		if err != nil {
+			c.t.Fatal(err)
 		}
+		lines := describeAll(records)
 		c.compare("calls", strings.Join(lines, "\n"), want)
+		last := describeAll(outcome.Calls)
+		c.compare("the outcome's calls", strings.Join(last, "\n"), strings.Join(lines[max(0, len(lines)-len(last)):], "\n"))
 	}
 	if want, ok := c.files["output"]; ok {
 		c.compare("output", string(store.EncodeJSON(outcome.Output)), string(store.EncodeJSON(c.json(want))))
@@ -278,13 +321,24 @@ func (c *conformanceCase) checkOutcome(outcome *engine.Outcome) {
 	c.compare("status", strings.TrimSuffix(fmt.Sprintf("%s: %s", outcome.Status, outcome.Error), ": "), status)
 }
 
+func describeAll(records []engine.Record) (lines []string) {
+	for _, r := range records {
+		lines = append(lines, describeRecord(r))
+	}
+	return lines
+}
+
 func describeRecord(r engine.Record) string {
 	line := fmt.Sprintf("%s %s %s", r.Call, r.Tool, r.Status)
 	for _, path := range r.Writes {
 		line += " → " + path
 	}
 	if r.Error != nil {
-		line += fmt.Sprintf(" ! %s: %s", r.Error["code"], strings.ReplaceAll(fmt.Sprint(r.Error["message"]), "\n", " / "))
+		line += " ! "
+		if code, ok := r.Error["code"]; ok {
+			line += fmt.Sprintf("%s: ", code)
+		}
+		line += strings.ReplaceAll(fmt.Sprint(r.Error["message"]), "\n", " / ")
 	}
 	if r.Reason != "" {
 		line += " … " + r.Reason
@@ -310,7 +364,11 @@ func (c *conformanceCase) checkValues(ctx context.Context) {
 			ref = before
 			at, _ = strconv.ParseInt(seq, 10, 64)
 		}
-		resolved, err := store.Resolver{Log: c.log, Context: "c", At: at}.Resolve(ctx, store.MustParsePath(ref), instance)
+		name := "c"
+		if before, after, ok := strings.Cut(ref, ":†"); ok {
+			name, ref = before, "†"+after
+		}
+		resolved, err := store.Resolver{Log: c.log, Context: name, At: at}.Resolve(ctx, store.MustParsePath(ref), instance)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -325,11 +383,10 @@ func (c *conformanceCase) checkValues(ctx context.Context) {
 	}
 }
 
-// print gives the messages after a seq and up to another, one a line, without
-// what any run has differently.
-func (c *conformanceCase) print(ctx context.Context, after, at int64) string {
-	var lines []string
-	for m, err := range c.log.Messages(ctx, store.Filter{Context: "c", After: after, At: at}) {
+// print gives the messages of a context, one a line, without what any run has
+// differently.
+func (c *conformanceCase) print(ctx context.Context, name string) (lines []string) {
+	for m, err := range c.log.Messages(ctx, store.Filter{Context: name}) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -343,13 +400,20 @@ func (c *conformanceCase) print(ctx context.Context, after, at int64) string {
 		delete(message, "seq")
 		lines = append(lines, string(store.EncodeJSON(message)))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
+// canonical writes each line that is JSON, or ends in it after a context, as
+// print does.
 func (c *conformanceCase) canonical(lines string) string {
 	var all []string
 	for _, line := range strings.Split(lines, "\n") {
-		all = append(all, string(store.EncodeJSON(c.json(line))))
+		at := strings.IndexByte(line, '{')
+		if at < 0 || at > 0 && !strings.HasSuffix(line[:at], ": ") {
+			all = append(all, line)
+			continue
+		}
+		all = append(all, line[:at]+string(store.EncodeJSON(c.json(line[at:]))))
 	}
 	return strings.Join(all, "\n")
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -63,7 +64,7 @@ type delegated struct {
 
 // parseDelegate finds the call's delegate. The work is done by the child's own
 // calls, so that no time limit or retry applies to it as a whole.
-func (c *Call) parseDelegate(registry *Registry) error {
+func (c *Call) parseDelegate(registry *Registry, known bool) error {
 	name, err := c.text("_delegate")
 	if err != nil {
 		return err
@@ -73,9 +74,8 @@ func (c *Call) parseDelegate(registry *Registry) error {
 		if d, err = registry.delegate(name); err != nil {
 			return &fault{CodeUnknownTool, err}
 		}
-	} else {
+	} else if known {
 		inner := *c
-		inner.delegate = nil
 		if err := inner.parseActivity(registry); err != nil {
 			return err
 		}
@@ -98,6 +98,19 @@ func childOf(context, call string, attempt int) string {
 	return name
 }
 
+// newChild names the context of a call's delegate: one that is not there yet.
+func (t *tick) newChild(ctx context.Context, r *Record) (string, error) {
+	for attempt := r.Attempts; ; attempt++ {
+		name := childOf(t.context, r.Call, attempt)
+		switch _, err := t.runner.Log.Head(ctx, name); {
+		case errors.Is(err, store.ErrNoContext):
+			return name, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
 // maxContextName is how long the name of a context may be.
 const maxContextName = 64
 
@@ -115,7 +128,7 @@ func (t *tick) room(i int, in Invocation) *room {
 	call := t.plan.Calls[i]
 	r := &room{
 		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.calls[i].record.Call},
-		wanted: call.Output != nil && call.delegate.name != Anonymous,
+		wanted: call.Output != nil,
 	}
 	r.runner.depth++
 	if call.delegate.Registry != nil {
@@ -123,10 +136,15 @@ func (t *tick) room(i int, in Invocation) *room {
 	}
 	request := call.request(in)
 	request.Context = slices.Concat(request.Context, scoped(call, in.Context))
-	r.start = Start{Context: t.calls[i].record.Child, Request: request, Approve: t.event.Approve}
+	r.start = Start{Context: t.calls[i].record.Child, Request: request}
+	if call.delegate.name != Anonymous { // else its call has been held as it is
+		r.start.Approve = t.event.Approve
+	}
 	params := map[string]any{}
-	for name := range call.params {
-		params[name] = in.Call[name]
+	for name, v := range in.Call {
+		if !strings.HasPrefix(name, "_") {
+			params[name] = v
+		}
 	}
 	if len(params) > 0 {
 		r.start.Input, r.start.HasInput = params, true
@@ -150,45 +168,41 @@ func scoped(call *Call, granted map[string]any) []store.Message {
 	return messages
 }
 
-// request is what the call's delegate runs. The result is held to the tool's
-// _output, unless the delegate says itself what it gives.
+// request is what the call's delegate runs. A planner is held to the tool's
+// _output, so that it is asked again.
 func (c *Call) request(in Invocation) *Request {
 	if c.delegate.name == Anonymous {
 		return c.anonymous(in)
 	}
 	request := *c.delegate.Request
 	request.Name = c.delegate.name
-	if request.Schema == nil && c.tool.output != nil {
+	if request.Schema == nil && request.Planner != nil {
 		request.Schema = c.tool.result
 	}
 	return &request
 }
 
-// anonymous is a request of the call alone, with what it was resolved to.
+// outerMeta are the meta-properties that are for the parent's call alone.
+var outerMeta = []string{"_delegate", "_instance"}
+
+// anonymous is a request of the call alone, with what it was resolved to. It
+// writes in its room as it would outside; what its activity gave back goes to
+// the parent's call by its record, see [capture].
 func (c *Call) anonymous(in Invocation) *Request {
 	call := map[string]any{}
-	for name, v := range c.Issued {
+	for name, v := range in.Call {
 		switch {
-		case name == "_delegate" || name == "_instance":
+		case slices.Contains(outerMeta, name):
 		case strings.HasPrefix(name, "_"):
 			call[name] = v
 		default:
-			call[name] = literal(in.Call[name])
+			call[name] = literal(v)
 		}
 	}
-	request := &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.tool.plain()}, Calls: []Source{{Call: call}}}
-	if c.Output == nil {
-		return request
-	}
-	var alternatives []string
-	for _, paths := range c.Output.Alternatives {
-		alternatives = append(alternatives, paths[0].String())
-	}
-	request.Output, request.HasOutput = strings.Join(alternatives, " || "), true
-	return request
+	return &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.tool.plain()}, Calls: []Source{{Call: call}}}
 }
 
-// plain is the tool's definition without its delegate and its instance.
+// plain is the tool's definition without what is for the parent's call alone.
 func (t *Tool) plain() any {
 	object, ok := t.Schema.(map[string]any)
 	if !ok {
@@ -199,12 +213,56 @@ func (t *Tool) plain() any {
 	if properties = maps.Clone(properties); properties != nil {
 		out["properties"] = properties
 	}
-	for _, name := range []string{"_delegate", "_instance"} {
+	for _, name := range outerMeta {
 		delete(out, name)
 		delete(properties, name)
 	}
+	if required, ok := requiredOf(object); ok {
+		kept := []any{}
+		for _, name := range required {
+			if !slices.Contains(outerMeta, name) {
+				kept = append(kept, name)
+			}
+		}
+		out["required"] = kept
+	}
 	return out
 }
+
+// capture is what an activity gave back, as the record of an anonymous
+// delegate's call keeps it; nil where the activity broke down.
+func capture(res result) Values {
+	var failure *Failure
+	switch {
+	case errors.As(res.err, &failure):
+		return Values{"failure": failure.Fields}
+	case res.err != nil:
+		return nil
+	case res.value.Message != nil:
+		return Values{"message": res.value.Message}
+	case res.value.To != "":
+		return Values{"to": res.value.To, "value": res.value.Value}
+	}
+	return Values{"value": res.value.Value}
+}
+
+// uncapture is the way back from [capture].
+func uncapture(object Values) result {
+	if fields, ok := object["failure"].(map[string]any); ok {
+		return result{err: &Failure{fields}}
+	}
+	var value Result
+	value.Value = object["value"]
+	value.To, _ = object["to"].(string)
+	value.Message, _ = object["message"].(map[string]any)
+	return result{value: value}
+}
+
+// insideError is an anonymous delegate that failed though its call has
+// alternatives: a fault, not an outcome.
+type insideError struct{ fields map[string]any }
+
+func (e *insideError) Error() string { return (&Failure{e.fields}).Error() }
 
 // enter runs a delegate, or goes on with it where it stands.
 func (r *room) enter(ctx context.Context) result {
@@ -214,6 +272,9 @@ func (r *room) enter(ctx context.Context) result {
 	last, err := LastRun(ctx, r.runner.Log, r.start.Context)
 	if err != nil {
 		return result{err: &logError{err}}
+	}
+	if taken, err := r.taken(ctx); taken || err != nil {
+		return result{err: cmp.Or[error](wrapLog(err), fmt.Errorf("the context %s of its delegate belongs to something else", r.start.Context))}
 	}
 	var outcome *Outcome
 	if last.Tick > 0 {
@@ -238,34 +299,43 @@ func (r *room) enter(ctx context.Context) result {
 	return result{err: &logError{err}}
 }
 
+// taken tells whether the delegate's context was made by something else.
+func (r *room) taken(ctx context.Context) (bool, error) {
+	origin, ok, err := originOf(ctx, r.runner.Log, r.start.Context)
+	return ok && origin != r.origin, err
+}
+
+func originOf(ctx context.Context, log store.Log, name string) (origin store.Origin, ok bool, err error) {
+	for info, err := range log.Contexts(ctx, name) {
+		if err != nil || info.Context == name {
+			return info.Origin, err == nil, err
+		}
+	}
+	return store.Origin{}, false, nil
+}
+
 // bring makes the call's result of how its delegate ended.
 func (r *room) bring(outcome *Outcome) result {
 	name := r.start.Request.Name
-	fail := func(format string, args ...any) result {
-		return result{err: &Failure{map[string]any{
+	fail := func(format string, args ...any) map[string]any {
+		return map[string]any{
 			"message": fmt.Sprintf("delegate %s (context %s) ", name, outcome.Context) + fmt.Sprintf(format, args...),
 			"code":    "delegate", "context": outcome.Context,
-		}}}
+		}
 	}
-	switch outcome.Status {
-	case RunWaiting:
+	switch {
+	case outcome.Status == RunWaiting:
 		return result{waits: waitsFor(outcome)}
-	case RunFailed:
-		return fail("failed: %s", why(outcome))
+	case outcome.Status == RunFailed && name == Anonymous:
+		return result{err: &insideError{fail("failed: %s", why(outcome))}}
+	case outcome.Status == RunFailed:
+		return result{err: &Failure{fail("failed: %s", why(outcome))}}
+	case name == Anonymous && len(outcome.Calls) == 1:
+		return uncapture(outcome.Calls[0].Given)
+	case outcome.Output == nil && r.wanted:
+		return result{err: &Failure{fail("ended without output")}}
 	}
-	if outcome.Output == nil && r.wanted {
-		return fail("ended without output")
-	}
-	return result{value: Result{Value: outcome.Output}, where: wroteWhere(name, outcome)}
-}
-
-// wroteWhere is the alternative that an anonymous delegate took, which is its
-// call's own.
-func wroteWhere(name string, outcome *Outcome) string {
-	if name == Anonymous && len(outcome.Calls) == 1 && len(outcome.Calls[0].Writes) > 0 {
-		return outcome.Calls[0].Writes[0]
-	}
-	return ""
+	return result{value: Result{Value: outcome.Output}}
 }
 
 // waitsFor lists what a run waits for: references, held calls, its plan.

@@ -250,8 +250,11 @@ func (e *plannerError) Unwrap() error { return e.err }
 
 func (l *loop) event(number int, start int64, plan *Plan, request *Request) planEvent {
 	event := planEvent{
-		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls), Schema: request.Schema,
+		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls),
 		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
+	}
+	if request.Schema != nil {
+		event.Schema = encode(request.Schema)
 	}
 	if request.Tools != nil {
 		event.Tools = encode(request.Tools)

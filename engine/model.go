@@ -53,11 +53,11 @@ func (a asking) Run(ctx context.Context, in Invocation) (Result, error) {
 func ModelView(messages []*store.Message, scopes []store.Path, instance string) []map[string]any {
 	var view, marked []map[string]any
 	for _, m := range messages {
-		if instance != "" && m.Instance != "" && m.Instance != instance {
+		if !visible(m.Instance, instance) {
 			continue
 		}
 		shown := forModel(m)
-		if touches(m, scopes) {
+		if (m.Instance == "" || m.Instance == instance) && touches(m, scopes) {
 			shown["scoped"] = true
 			marked = append(marked, shown)
 			continue
@@ -66,6 +66,10 @@ func ModelView(messages []*store.Message, scopes []store.Path, instance string) 
 	}
 	return append(view, marked...)
 }
+
+// visible tells whether a model that is asked for an instance, or for none, sees
+// what belongs to another.
+func visible(whose, instance string) bool { return instance == "" || whose == "" || whose == instance }
 
 func touches(m *store.Message, scopes []store.Path) bool {
 	op, ok := m.Op()
@@ -111,8 +115,9 @@ func (t *tick) question(i int, in Invocation) *Question {
 	call := t.plan.Calls[i]
 	q := &Question{Call: call.forModel(in.Call), Tool: in.Tool, Schema: call.tool.result, Key: in.Key}
 	for k := range t.calls[:i] {
-		if thought := t.calls[k].record.Thought; thought != nil && t.calls[k].record.Status == Done {
-			q.Thoughts = append(q.Thoughts, thought)
+		r := &t.calls[k].record
+		if r.Thought != nil && r.Status == Done && visible(r.Instance, call.Instance) {
+			q.Thoughts = append(q.Thoughts, r.Thought)
 		}
 	}
 	return q

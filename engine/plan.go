@@ -42,6 +42,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	p := &Plan{}
 	for i, src := range request.Calls {
 		call, errs := parseCall(src, i+1, registry)
+		call.captured = request.Name == Anonymous
 		for _, err := range errs {
 			c.call(call, err)
 		}
@@ -141,7 +142,7 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 		if d := call.delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !slices.Contains(checked, d.name) {
 			checked = append(checked, d.name)
 			inner := &planCompiler{file: d.Request.Name, within: checked}
-			_, err := inner.compile(d.Request, cmp.Or(d.Registry, registry), func(store.Path, string) (bool, error) { return true, nil })
+			_, err := inner.compile(d.Request, cmp.Or(d.Registry, registry.base, registry), func(store.Path, string) (bool, error) { return true, nil })
 			var refused *PlanError
 			if errors.As(err, &refused) {
 				c.call(call, &fault{refused.Problems[0].Code, fmt.Errorf("its delegate %s can't run: %w", d.name, err)})

@@ -167,9 +167,5 @@ func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan,
 		return plan, err
 	}
 	request.Calls = expand(request.Calls, instances)
-	plan, err = Compile(request, registry, there)
-	if err == nil && slices.ContainsFunc(plan.Calls, func(c *Call) bool { return c.Instance == everyInstance }) {
-		return nil, fmt.Errorf(`a tool prescribes _instance "*": only a call can be for every instance`)
-	}
-	return plan, err
+	return Compile(request, registry, there)
 }

@@ -47,13 +47,14 @@ type Record struct {
 	Writes    []string         `json:"writes,omitempty"` // the paths that it wrote
 	Script    string           `json:"script,omitempty"`
 	SHA256    string           `json:"script_sha256,omitempty"`
-	Error     map[string]any   `json:"error,omitempty"`
+	Error     Values           `json:"error,omitempty"`
 	WaitingOn []string         `json:"waiting_on,omitempty"`
 	Reason    string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
 	Unstored  bool             `json:"unstored,omitempty"`
 	At        int64            `json:"at,omitempty"`      // the seq as of which it read
 	Child     string           `json:"child,omitempty"`   // the context that its delegate runs in
 	Thought   Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
+	Given     Values           `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
 	Hold      *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
 
@@ -87,7 +88,7 @@ type planEvent struct {
 	Start  int64           `json:"start"`          // the seq at which references were judged to exist or not
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
-	Schema any             `json:"schema,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
 	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
 
 	Planner bool   `json:"planner,omitempty"` // a planner is asked again if there is no output
@@ -97,12 +98,17 @@ type planEvent struct {
 
 // tools decodes the definitions that the plan brought.
 func (e *planEvent) tools() (map[string]any, error) {
-	if e.Tools == nil {
-		return nil, nil
-	}
-	v, err := store.DecodeJSON(e.Tools)
+	v, err := decode(e.Tools)
 	tools, _ := v.(map[string]any)
 	return tools, err
+}
+
+// decode reads JSON, numbers as they are written; nothing is null.
+func decode(text json.RawMessage) (any, error) {
+	if text == nil {
+		return nil, nil
+	}
+	return store.DecodeJSON(text)
 }
 
 // runEvent is how a run ended, or where it stands.
@@ -232,6 +238,9 @@ func Records(ctx context.Context, log store.Log, name string) ([]Record, error) 
 			r, err := readRecord(entry)
 			if err != nil {
 				return nil, err
+			}
+			if at, ok := place[r.Call]; ok && r.Status == Ready && all[at].Status != Held {
+				continue // a second decision: the first counts
 			}
 			put(r)
 		}

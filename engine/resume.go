@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -114,18 +115,17 @@ func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &Request{Name: last.Plan, Schema: last.plan.Schema}
+	request := &Request{Name: last.Plan}
 	for _, call := range calls {
 		request.Calls = append(request.Calls, Source{Call: call})
 	}
-	if request.Tools, err = last.plan.tools(); err != nil {
+	request.HasOutput = last.plan.Output != nil
+	var wrong [3]error
+	request.Tools, wrong[0] = last.plan.tools()
+	request.Schema, wrong[1] = decode(last.plan.Schema)
+	request.Output, wrong[2] = decode(last.plan.Output)
+	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
-	}
-	if last.plan.Output != nil {
-		request.HasOutput = true
-		if request.Output, err = store.DecodeJSON(last.plan.Output); err != nil {
-			return nil, err
-		}
 	}
 	there := exists(ctx, store.Resolver{Log: log, Context: l.context, At: last.plan.Start})
 	if last.plan.Start == 0 {
@@ -172,18 +172,19 @@ func (t *tick) restore(record Record) {
 
 // readReported finds whose failures became error messages already.
 func (t *tick) readReported(ctx context.Context) error {
-	reported := map[string]bool{}
+	reported := map[string]string{}
 	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Kind: store.KindError}) {
 		if err != nil {
 			return err
 		}
 		data, _ := m.Data.(map[string]any)
 		if call, ok := data["call"].(string); ok {
-			reported[call] = true
+			reported[call] = string(store.EncodeJSON(data["error"]))
 		}
 	}
 	for i := range t.calls {
-		t.calls[i].reported = reported[t.calls[i].record.Call]
+		r := &t.calls[i].record
+		t.calls[i].reported = r.Error != nil && reported[r.Call] == string(store.EncodeJSON(map[string]any(r.Error)))
 	}
 	return nil
 }

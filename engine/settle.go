@@ -23,6 +23,9 @@ func (t *tick) settle(ctx context.Context, res result) error {
 	t.free(i)
 	c.record.Attempts += res.attempts
 	c.record.Duration = float64(t.runner.now().Sub(c.began).Microseconds()) / 1000
+	if call.captured {
+		c.record.Given = capture(res)
+	}
 	if res.waits != nil {
 		t.waitInside(i, res.waits)
 		return nil
@@ -118,6 +121,10 @@ func failureOf(err error) map[string]any {
 	if errors.As(err, &failure) {
 		return failure.Fields
 	}
+	var inside *insideError
+	if errors.As(err, &inside) {
+		return inside.fields
+	}
 	code := "runtime"
 	var structural *fault
 	if errors.As(err, &structural) {
@@ -136,9 +143,6 @@ func (c *Call) place(res result) (paths []store.Path, value any, err error) {
 	alternatives := c.Output.Alternatives
 	var failure *Failure
 	switch {
-	case res.where != "": // an anonymous delegate chose, and checked it
-		paths, _ = c.Output.holding(store.MustParsePath(res.where))
-		return paths, res.value.Value, nil
 	case errors.As(res.err, &failure) && len(alternatives) > 1:
 		return alternatives[len(alternatives)-1], failure.Fields, nil
 	case res.err != nil:
@@ -327,7 +331,7 @@ func (t *tick) conclude(ctx context.Context) (runEvent, error) {
 	}
 	for i := range t.calls {
 		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
-			t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": r.Error})
+			t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 		}
 	}
 	problem := t.problem
@@ -382,11 +386,27 @@ func (t *tick) report(data map[string]any) {
 	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()})
 }
 
+// given is the output of an anonymous delegate: what its one call gave back.
+func (t *tick) given() any {
+	if t.event.Plan != Anonymous || len(t.calls) != 1 {
+		return nil
+	}
+	res := uncapture(t.calls[0].record.Given)
+	var failure *Failure
+	if errors.As(res.err, &failure) {
+		return failure.Fields
+	}
+	if res.value.Message != nil {
+		return res.value.Message["data"]
+	}
+	return res.value.Value
+}
+
 // output resolves the final output. A problem is one of the plan's, and makes
 // it null.
 func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	if t.plan.output == nil {
-		return nil, nil, nil
+		return t.given(), nil, nil
 	}
 	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
 		resolved, err := t.view.Resolver().Resolve(ctx, path, "")

@@ -17,7 +17,6 @@ type result struct {
 	err      error
 	attempts int
 	waits    []string // what a delegate waits for; not nil if it does
-	where    string   // the path that an anonymous delegate wrote to
 }
 
 func (r *Runner) now() time.Time {

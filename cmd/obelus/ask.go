@@ -118,9 +118,7 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 			if err != nil {
 				return d, errLater
 			}
-			if d.Reject = strings.TrimSpace(reason); d.Reject == "" {
-				d.Reject = "rejected by a person"
-			}
+			d.Reject, d.Reason = true, reason
 			return d, nil
 		}
 	}

@@ -1,0 +1,333 @@
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// What stands beside the engine in a conformance case: requests and their
+// planners, delegates, the model, and those who append and decide.
+
+// readRequest reads a list of calls, or a request with them.
+func (c *conformanceCase) readRequest(v any) *engine.Request {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return &engine.Request{Calls: c.calls(v)}
+	}
+	request := &engine.Request{}
+	for key, v := range object {
+		var err error
+		switch key {
+		case "context":
+			request.Context, err = store.ParseMessages(store.EncodeJSON(v))
+		case "calls":
+			request.Calls = c.calls(v)
+		case "solutions":
+			request.Planner = c.planner(v)
+		case "output":
+			request.Output, request.HasOutput = v, true
+		case "schema":
+			request.Schema = v
+		case "mode":
+			request.Mode = v.(string)
+		case "scopes":
+			request.Scopes, err = engine.ParseScopes(v)
+		default:
+			err = errors.New("unknown field")
+		}
+		if err != nil {
+			c.t.Fatalf("%q of the request: %v", key, err)
+		}
+	}
+	return request
+}
+
+func (c *conformanceCase) calls(v any) []engine.Source {
+	list, ok := v.([]any)
+	if !ok {
+		c.t.Fatalf("expected a list of calls, found %s", store.EncodeJSON(v))
+	}
+	calls := make([]engine.Source, len(list))
+	for i, call := range list {
+		calls[i].Call = call
+	}
+	return calls
+}
+
+// planner answers with one solution after another.
+func (c *conformanceCase) planner(v any) engine.Planner {
+	solutions, n := v.([]any), 0
+	return engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		line := string(store.EncodeJSON(ask.Kinds))
+		if ask.Context != "c" {
+			line = ask.Context + ": " + line
+		}
+		c.asked = append(c.asked, line)
+		if n++; n > len(solutions) {
+			return &engine.Solution{}, nil
+		}
+		solution := solutions[n-1].(map[string]any)
+		if text, ok := solution["error"]; ok {
+			return nil, errors.New(text.(string))
+		}
+		answer := &engine.Solution{Output: solution["output"]}
+		if calls, ok := solution["calls"]; ok {
+			answer.Calls = c.calls(calls)
+		}
+		return answer, nil
+	})
+}
+
+func (c *conformanceCase) addDelegates() {
+	text, ok := c.files["delegates.json"]
+	if !ok {
+		return
+	}
+	files := map[string]*engine.Delegate{}
+	for name, v := range c.json(text).(map[string]any) {
+		d := &engine.Delegate{Request: c.readRequest(v)}
+		if strings.HasSuffix(name, ".json") {
+			d.Request.Name = name
+			files[name] = d
+			continue
+		}
+		c.registry.Delegates[name] = d
+	}
+	c.registry.File = func(name string) (*engine.Delegate, error) {
+		if d, ok := files[name]; ok {
+			return d, nil
+		}
+		return nil, fmt.Errorf("%s: no such file", name)
+	}
+}
+
+// question is what the model was asked about a call.
+type question struct {
+	key  []string // context, tick and position
+	line string
+}
+
+func (c *conformanceCase) addModel() {
+	text, ok := c.files["model.json"]
+	if !ok {
+		return
+	}
+	answers := c.json(text).(map[string]any)
+	c.registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+		line := store.EncodeJSON(map[string]any{"call": q.Call, "messages": listOf(q.Messages), "thoughts": listOf(q.Thoughts), "schema": q.Schema})
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		key := strings.FieldsFunc(q.Key, func(r rune) bool { return r == '/' || r == '.' })
+		c.questions = append(c.questions, question{key, string(line)})
+		answer, ok := answers[q.Call["_tool"].(string)]
+		if !ok {
+			c.t.Errorf("the model has no answer to %s", line)
+		}
+		if object, ok := answer.(map[string]any); ok && object["fail"] != nil {
+			return nil, engine.NewFailure("%s", object["fail"])
+		}
+		return answer, nil
+	})
+}
+
+func listOf(objects []map[string]any) []any {
+	list := make([]any, len(objects))
+	for i, object := range objects {
+		list[i] = object
+	}
+	return list
+}
+
+// byNumber orders parts of names, numbers by what they count.
+func byNumber(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// appendMore appends what comes while the run waits.
+func (c *conformanceCase) appendMore(ctx context.Context, status engine.RunStatus) (more bool) {
+	for name := range c.files {
+		to := appendsTo(name)
+		if to == "" {
+			continue
+		}
+		if status != engine.RunWaiting {
+			c.t.Fatalf("the run is %s before %s, not waiting", status, name)
+		}
+		messages, err := c.messages(name)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := c.log.Head(ctx, to); err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := engine.Append(ctx, c.log, to, messages); err != nil {
+			c.t.Fatal(err)
+		}
+		more = true
+	}
+	return more
+}
+
+// appendsTo tells to which context the messages of a file are appended.
+func appendsTo(file string) string {
+	if file == "append.json" {
+		return "c"
+	}
+	name, ok := strings.CutPrefix(file, "append.")
+	if name, isJSON := strings.CutSuffix(name, ".json"); ok && isJSON {
+		return name
+	}
+	return ""
+}
+
+func (c *conformanceCase) resume(ctx context.Context, request *engine.Request) *engine.Outcome {
+	outcome, err := c.runner.Resume(ctx, engine.Resume{Context: "c", Request: request})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return outcome
+}
+
+// decide does what the case's person decides, group by group, and resumes the
+// run after each. A line is one of
+//
+//	1.2 approve
+//	1.2 approve {"amount": 3}     all arguments, as corrected
+//	1.2 reject the reason
+//	release
+//
+// and may begin with a context: "c.1.1: 1.2 approve".
+func (c *conformanceCase) decide(ctx context.Context, request *engine.Request, outcome *engine.Outcome) *engine.Outcome {
+	c.checkHeld(ctx)
+	var undecided []string
+	if text, ok := c.files["decisions"]; ok {
+		for _, group := range strings.Split(text, "\n\n") {
+			for _, line := range strings.Split(group, "\n") {
+				if err := c.decideOne(ctx, line); err != nil {
+					undecided = append(undecided, strings.ReplaceAll(err.Error(), "\n", " / "))
+				}
+			}
+			outcome = c.resume(ctx, request)
+		}
+	}
+	c.compare("undecided", strings.Join(undecided, "\n"), c.files["undecided"])
+	return outcome
+}
+
+func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
+	d := engine.Decision{Context: "c"}
+	if name, rest, ok := strings.Cut(line, ": "); ok && !strings.Contains(name, " ") {
+		d.Context, line = name, rest
+	}
+	if line == "release" {
+		return engine.Release(ctx, c.log, d.Context)
+	}
+	call, line, _ := strings.Cut(line, " ")
+	verb, rest, _ := strings.Cut(line, " ")
+	d.Call = call
+	switch {
+	case verb == "reject" && rest != "":
+		d.Reject, d.Reason = true, rest
+	case verb == "approve" && rest != "":
+		d.Arguments = c.json(rest).(map[string]any)
+	case verb != "approve":
+		c.t.Fatalf("no decision: %q", line)
+	}
+	return c.runner.Decide(ctx, d)
+}
+
+func (c *conformanceCase) checkHeld(ctx context.Context) {
+	want, ok := c.files["held"]
+	if !ok {
+		return
+	}
+	holds, err := engine.Holds(ctx, c.log, "c")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var lines []string
+	for _, r := range holds {
+		line := fmt.Sprintf("%s %s %s %s", r.Context, r.Call, r.Tool, store.EncodeJSON(map[string]any(r.Hold.Arguments)))
+		lines = append(lines, strings.Join(append([]string{line}, r.Hold.Scopes...), " "))
+	}
+	c.compare("held", strings.Join(lines, "\n"), want)
+}
+
+// checkOthers compares what planners and the model were asked, and what became
+// of delegates.
+func (c *conformanceCase) checkOthers(ctx context.Context) {
+	if want, ok := c.files["asked"]; ok {
+		c.compare("asked", strings.Join(c.asked, "\n"), c.canonical(want))
+	}
+	if want, ok := c.files["questions"]; ok {
+		slices.SortFunc(c.questions, func(a, b question) int { return slices.CompareFunc(a.key, b.key, byNumber) })
+		var lines []string
+		for _, q := range c.questions {
+			lines = append(lines, q.line)
+		}
+		c.compare("questions", strings.Join(lines, "\n"), c.canonical(want))
+	}
+	if want, ok := c.files["children"]; ok {
+		c.compare("children", strings.Join(c.printChildren(ctx), "\n"), c.canonical(want))
+	}
+}
+
+func (c *conformanceCase) printChildren(ctx context.Context) (lines []string) {
+	for _, name := range c.contexts(ctx)[1:] {
+		last, err := engine.LastRun(ctx, c.log, name)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.checkLinked(ctx, name)
+		lines = append(lines, fmt.Sprintf("%s %s", name, last.Status))
+		for _, message := range c.print(ctx, name) {
+			if strings.HasSuffix(message, `"type":"plan"}`) {
+				break
+			}
+			lines = append(lines, message)
+		}
+	}
+	return lines
+}
+
+// checkLinked holds that a delegate's context and its call name each other.
+func (c *conformanceCase) checkLinked(ctx context.Context, name string) {
+	for info, err := range c.log.Contexts(ctx, name) {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if info.Context != name {
+			continue
+		}
+		records, err := engine.Records(ctx, c.log, info.Origin.Parent)
+		linked := slices.ContainsFunc(records, func(r engine.Record) bool { return r.Call == info.Origin.Call && r.Child == name })
+		if err != nil || !linked {
+			c.t.Errorf("context %s is not linked to its call: %+v, %v", name, info.Origin, err)
+		}
+	}
+}
+
+// contexts lists the case's context first, and then those of delegates in the
+// order of their names.
+func (c *conformanceCase) contexts(ctx context.Context) []string {
+	names := []string{}
+	for info, err := range c.log.Contexts(ctx, "") {
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if info.Context != "c" {
+			names = append(names, info.Context)
+		}
+	}
+	slices.Sort(names)
+	return append([]string{"c"}, names...)
+}
