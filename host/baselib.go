@@ -67,7 +67,7 @@ func (s *state) assert(L *lua.LState) int {
 }
 
 func (s *state) error(L *lua.LState) int {
-	value, level := L.Get(1), L.OptInt(2, 1)
+	value, level := L.Get(1), optional(L, 2, 1)
 	s.raised = &raised{value: value}
 	if level > 0 {
 		s.raised.file, s.raised.line = s.where(L, level)
@@ -121,7 +121,7 @@ func (s *state) ipairs(L *lua.LState) int {
 }
 
 func (s *state) ipairsNext(L *lua.LState) int {
-	i := L.CheckInt(2) + 1
+	i := integer(L, 2) + 1
 	v := L.CheckTable(1).RawGetInt(i)
 	if v == lua.LNil {
 		return 0
@@ -203,7 +203,7 @@ func (s *state) selectArgs(L *lua.LState) int {
 		L.Push(lua.LNumber(count))
 		return 1
 	}
-	n := L.CheckInt(1)
+	n := integer(L, 1)
 	if n < 0 {
 		n = count + n + 1
 	}
@@ -247,8 +247,8 @@ func (s *state) typeOf(L *lua.LState) int {
 func (s *state) unpack(L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
-	from := L.OptInt(2, 1)
-	to := L.OptInt(3, t.Len())
+	from := optional(L, 2, 1)
+	to := optional(L, 3, t.Len())
 	if from > to {
 		return 0
 	}

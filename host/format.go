@@ -91,9 +91,9 @@ func (s *state) formatOne(L *lua.LState, d directive, arg int) string {
 		}
 		return d.pad("", text, false)
 	case 'c':
-		return d.pad("", string([]byte{byte(L.CheckInt(arg))}), false)
+		return d.pad("", string([]byte{byte(integer(L, arg))}), false)
 	}
-	n := float64(L.CheckNumber(arg))
+	n := float64(number(L, arg))
 	if strings.IndexByte("diouxX", d.verb) >= 0 {
 		return d.integer(n)
 	}

@@ -45,45 +45,45 @@ var mathFuncs = []entry{
 
 func math1(f func(float64) float64) luaFunc {
 	return func(_ *state, L *lua.LState) int {
-		L.Push(lua.LNumber(f(float64(L.CheckNumber(1)))))
+		L.Push(lua.LNumber(f(float64(number(L, 1)))))
 		return 1
 	}
 }
 
 func math2(f func(a, b float64) float64) luaFunc {
 	return func(_ *state, L *lua.LState) int {
-		L.Push(lua.LNumber(f(float64(L.CheckNumber(1)), float64(L.CheckNumber(2)))))
+		L.Push(lua.LNumber(f(float64(number(L, 1)), float64(number(L, 2)))))
 		return 1
 	}
 }
 
 func (s *state) mathFrexp(L *lua.LState) int {
-	fraction, exponent := math.Frexp(float64(L.CheckNumber(1)))
+	fraction, exponent := math.Frexp(float64(number(L, 1)))
 	L.Push(lua.LNumber(fraction))
 	L.Push(lua.LNumber(exponent))
 	return 2
 }
 
 func (s *state) mathMax(L *lua.LState) int {
-	best := L.CheckNumber(1)
+	best := number(L, 1)
 	for i := 2; i <= L.GetTop(); i++ {
-		best = max(best, L.CheckNumber(i))
+		best = max(best, number(L, i))
 	}
 	L.Push(best)
 	return 1
 }
 
 func (s *state) mathMin(L *lua.LState) int {
-	best := L.CheckNumber(1)
+	best := number(L, 1)
 	for i := 2; i <= L.GetTop(); i++ {
-		best = min(best, L.CheckNumber(i))
+		best = min(best, number(L, i))
 	}
 	L.Push(best)
 	return 1
 }
 
 func (s *state) mathModf(L *lua.LState) int {
-	x := float64(L.CheckNumber(1))
+	x := float64(number(L, 1))
 	whole := math.Trunc(x)
 	fraction := x - whole
 	if math.IsInf(x, 0) {
@@ -99,9 +99,9 @@ func (s *state) mathRandom(L *lua.LState) int {
 		L.Push(lua.LNumber(rand.Float64()))
 		return 1
 	}
-	low, high := 1.0, math.Floor(float64(L.CheckNumber(1)))
+	low, high := 1.0, math.Floor(float64(number(L, 1)))
 	if L.GetTop() > 1 {
-		low, high = high, math.Floor(float64(L.CheckNumber(2)))
+		low, high = high, math.Floor(float64(number(L, 2)))
 	}
 	if !(low <= high) || high-low >= maxExact {
 		L.ArgError(L.GetTop(), "interval is empty")
@@ -128,7 +128,7 @@ func (s *state) osDate(L *lua.LState) int {
 	format := L.OptString(1, "%c")
 	at := s.gen.config.Clock.Now().UTC()
 	if L.Get(2) != lua.LNil {
-		at = luastd.Time(float64(L.CheckNumber(2)))
+		at = luastd.Time(float64(number(L, 2)))
 	}
 	if format != "" && format[0] == '!' {
 		format = format[1:]

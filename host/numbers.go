@@ -9,7 +9,7 @@ import (
 )
 
 func (s *state) tonumber(L *lua.LState) int {
-	v, base := L.CheckAny(1), L.OptInt(2, 10)
+	v, base := L.CheckAny(1), optional(L, 2, 10)
 	if n, ok := v.(lua.LNumber); ok && base == 10 {
 		L.Push(n)
 		return 1
@@ -18,6 +18,9 @@ func (s *state) tonumber(L *lua.LState) int {
 		L.ArgError(2, "base out of range")
 	}
 	text, ok := v.(lua.LString)
+	if n, isNumber := v.(lua.LNumber); isNumber { // its digits, in the base
+		text, ok = lua.LString(numberText(n)), true
+	}
 	if !ok {
 		L.Push(lua.LNil)
 		return 1
@@ -73,4 +76,28 @@ func numberText(n lua.LNumber) string {
 		return strconv.FormatInt(int64(f), 10)
 	}
 	return formatG(f, 14, false)
+}
+
+// number is an argument that must be a number, or text that says one.
+func number(L *lua.LState, arg int) lua.LNumber {
+	n, ok := operand(L.Get(arg))
+	if !ok {
+		L.TypeError(arg, lua.LTNumber)
+	}
+	return n
+}
+
+func integer(L *lua.LState, arg int) int {
+	if n, ok := L.Get(arg).(lua.LNumber); ok {
+		return int(n)
+	}
+	return int(number(L, arg))
+}
+
+// optional is an integer that may be left out.
+func optional(L *lua.LState, arg, otherwise int) int {
+	if L.Get(arg) == lua.LNil {
+		return otherwise
+	}
+	return integer(L, arg)
 }

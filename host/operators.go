@@ -1,6 +1,9 @@
 package host
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -94,4 +97,63 @@ func (s *state) limit(L *lua.LState, size int) {
 		L.RaiseError("a string would be longer than %d bytes", s.gen.maxString())
 	}
 	s.budget.charge(L, size/16+1)
+}
+
+// arithmetic is what the operators do to numbers.
+var arithmetic = map[string]func(a, b float64) float64{
+	"add": func(a, b float64) float64 { return a + b },
+	"sub": func(a, b float64) float64 { return a - b },
+	"mul": func(a, b float64) float64 { return a * b },
+	"div": func(a, b float64) float64 { return a / b },
+	"mod": func(a, b float64) float64 { return a - math.Floor(a/b)*b },
+	"pow": math.Pow,
+}
+
+// arithmeticOfStrings makes the metamethods by which strings take part in
+// arithmetic. The interpreter's own reading of them takes "010" for eight.
+func (s *state) arithmeticOfStrings() []field {
+	var fields []field
+	for _, name := range slices.Sorted(maps.Keys(arithmetic)) {
+		fields = append(fields, field{"__" + name, s.fn(func(s *state, L *lua.LState) int { return s.stringArithmetic(L, name) })})
+	}
+	return append(fields, field{"__unm", s.fn(func(s *state, L *lua.LState) int {
+		n, ok := operand(L.Get(1))
+		if !ok {
+			L.RaiseError("__unm undefined")
+		}
+		L.Push(-n)
+		return 1
+	})})
+}
+
+func (s *state) stringArithmetic(L *lua.LState, name string) int {
+	left, right := L.Get(1), L.Get(2)
+	a, ok := operand(left)
+	b, ok2 := operand(right)
+	if ok && ok2 {
+		L.Push(lua.LNumber(arithmetic[name](float64(a), float64(b))))
+		return 1
+	}
+	if _, text := right.(lua.LString); !text { // what stands beside the string may know what to do
+		if meta := L.GetMetaField(right, "__"+name); meta != lua.LNil {
+			L.Push(meta)
+			L.Push(left)
+			L.Push(right)
+			L.Call(2, 1)
+			return 1
+		}
+	}
+	L.RaiseError("cannot perform %s operation between %s and %s", name, left.Type(), right.Type())
+	return 0
+}
+
+// operand is a value as a number, if it is one or text that says one.
+func operand(v lua.LValue) (lua.LNumber, bool) {
+	switch v := v.(type) {
+	case lua.LNumber:
+		return v, true
+	case lua.LString:
+		return parseNumber(strings.Trim(string(v), " \t\n\v\f\r"), 10)
+	}
+	return 0, false
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
@@ -24,6 +25,8 @@ const (
 //   - a .. b can make gigabytes between two looks at the clock, so it is
 //     called; so is #t, since it must see a table that fills itself.
 //   - { _tool = … } is called with its line.
+//   - a, b = b, a swaps by way of locals, {[k] = f()} takes one result, and no
+//     loop begins with a jump: each is miscompiled otherwise.
 type rewriter struct {
 	file string
 	err  *ScriptError
@@ -59,20 +62,20 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.stmts(s.Stmts, depth+1)
 	case *ast.WhileStmt:
 		w.condition(&s.Condition, depth)
-		w.stmts(s.Stmts, depth+1)
+		w.body(&s.Stmts, depth)
 	case *ast.RepeatStmt:
 		w.condition(&s.Condition, depth)
-		w.stmts(s.Stmts, depth+1)
+		w.body(&s.Stmts, depth)
 	case *ast.IfStmt:
 		w.ifs(s, depth)
 	case *ast.NumberForStmt:
 		w.expr(&s.Init, depth)
 		w.expr(&s.Limit, depth)
 		w.expr(&s.Step, depth)
-		w.stmts(s.Stmts, depth+1)
+		w.body(&s.Stmts, depth)
 	case *ast.GenericForStmt:
 		w.exprs(s.Exprs, depth)
-		w.stmts(s.Stmts, depth+1)
+		w.body(&s.Stmts, depth)
 	case *ast.FuncDefStmt:
 		w.expr(&s.Name.Func, depth)
 		w.expr(&s.Name.Receiver, depth)
@@ -80,6 +83,31 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 	case *ast.ReturnStmt:
 		w.exprs(s.Exprs, depth)
 	}
+}
+
+// body rewrites the body of a loop. One that would begin with a jump begins with
+// something else: the compiler takes the distance of a jump that it has been
+// through for a label when a later one, back to the start of the loop, leads to
+// it.
+func (w *rewriter) body(list *[]ast.Stmt, depth int) {
+	w.stmts(*list, depth+1)
+	if len(*list) == 0 || !mayJump((*list)[0]) {
+		return
+	}
+	first := &ast.LocalAssignStmt{Names: []string{nameTemp}, Exprs: []ast.Expr{boolean(false, (*list)[0])}}
+	first.SetLine((*list)[0].Line())
+	*list = append([]ast.Stmt{first}, *list...)
+}
+
+func mayJump(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.AssignStmt, *ast.LocalAssignStmt, *ast.FuncCallStmt, *ast.FuncDefStmt, *ast.ReturnStmt, *ast.NumberForStmt, *ast.GenericForStmt:
+		return false
+	case *ast.IfStmt:
+		known, _ := literal(s.Condition)
+		return known
+	}
+	return true
 }
 
 // ifs follows a chain of elseif, which the parser nests, at one depth.
@@ -121,10 +149,17 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	case *ast.AttrGetExpr:
 		w.expr(&e.Object, depth)
 		w.expr(&e.Key, depth)
+	case *ast.NumberExpr:
+		if digits := strings.TrimLeft(e.Value, "0"); digits != "" && digits[0] >= '0' && digits[0] <= '9' {
+			e.Value = digits // the compiler would take 010 for eight
+		}
 	case *ast.TableExpr:
 		for _, field := range e.Fields {
 			w.expr(&field.Key, depth)
 			w.expr(&field.Value, depth)
+			if field.Key != nil { // else all results of a last one would become elements
+				field.Value = single(field.Value)
+			}
 		}
 		if hasField(e, "_tool") {
 			*at = callOf(nameAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, e)
@@ -212,11 +247,12 @@ func hasField(e *ast.TableExpr, name string) bool {
 	return false
 }
 
-// viaLocals evaluates the right side into fresh locals first, wherever a
-// logical expression would be compiled into the register of a variable that it
-// reads.
+// viaLocals evaluates the right side into fresh locals first, wherever it would
+// be compiled into the register of a variable that is still to be read: of a
+// logical expression, and of several variables at once, so that a, b = b, a
+// swaps.
 func viaLocals(s *ast.AssignStmt) ast.Stmt {
-	logical := false
+	logical := len(s.Lhs) > 1
 	for _, e := range s.Rhs {
 		if _, ok := e.(*ast.LogicalOpExpr); ok {
 			logical = true

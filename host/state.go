@@ -130,7 +130,7 @@ func (s *state) table(fields []field) *lua.LTable {
 func (s *state) openMetatables() {
 	s.envMeta = s.table([]field{{"__index", s.fn((*state).global)}, {"__metatable", lua.LFalse}})
 	s.stringLib = s.table(s.libs["string"])
-	s.stringMeta = s.table([]field{{"__index", s.stringLib}, {"__metatable", lua.LFalse}})
+	s.stringMeta = s.table(append(s.arithmeticOfStrings(), field{"__index", s.stringLib}, field{"__metatable", lua.LFalse}))
 	s.L.SetMetatable(lua.LString(""), s.stringMeta)
 	s.arrayMark = s.L.CreateTable(0, 0)
 	s.messages = s.L.CreateTable(0, 0)

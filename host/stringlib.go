@@ -51,8 +51,8 @@ func span(from, to, length int) (int, int) {
 
 func (s *state) stringByte(L *lua.LState) int {
 	text := s.checkText(L, 1)
-	from := L.OptInt(2, 1)
-	from, to := span(from, L.OptInt(3, from), len(text))
+	from := optional(L, 2, 1)
+	from, to := span(from, optional(L, 3, from), len(text))
 	if to-from > 8000 {
 		L.RaiseError("string slice too long")
 	}
@@ -65,7 +65,7 @@ func (s *state) stringByte(L *lua.LState) int {
 func (s *state) stringChar(L *lua.LState) int {
 	text := make([]byte, L.GetTop())
 	for i := range text {
-		c := L.CheckInt(i + 1)
+		c := integer(L, i + 1)
 		if c < 0 || c > 255 {
 			L.ArgError(i+1, "invalid value")
 		}
@@ -80,14 +80,11 @@ func (s *state) stringMatch(L *lua.LState) int { return s.find(L, false) }
 
 func (s *state) find(L *lua.LState, find bool) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
-	from := L.OptInt(3, 1)
+	from := optional(L, 3, 1)
 	if from < 0 {
 		from = len(subject) + from + 1
 	}
-	if from = max(from-1, 0); from > len(subject) {
-		L.Push(lua.LNil)
-		return 1
-	}
+	from = min(max(from-1, 0), len(subject))
 	if find && (L.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
 		s.budget.charge(L, (len(subject)-from)/64+1)
 		i := strings.Index(subject[from:], pattern)
@@ -139,7 +136,7 @@ func (s *state) stringGmatch(L *lua.LState) int {
 }
 
 func (s *state) stringGsub(L *lua.LState) int {
-	subject, most := s.checkText(L, 1), L.OptInt(4, math.MaxInt)
+	subject, most := s.checkText(L, 1), optional(L, 4, math.MaxInt)
 	L.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
 	m, anchored := s.matcher(L, subject, s.checkText(L, 2))
 	var b strings.Builder
@@ -248,7 +245,7 @@ func (s *state) stringLower(L *lua.LState) int {
 }
 
 func (s *state) stringRep(L *lua.LState) int {
-	text, n := s.checkText(L, 1), L.CheckInt(2)
+	text, n := s.checkText(L, 1), integer(L, 2)
 	if n <= 0 || text == "" {
 		L.Push(lua.LString(""))
 		return 1
@@ -271,7 +268,7 @@ func (s *state) stringReverse(L *lua.LState) int {
 
 func (s *state) stringSub(L *lua.LState) int {
 	text := s.checkText(L, 1)
-	from, to := span(L.CheckInt(2), L.OptInt(3, -1), len(text))
+	from, to := span(integer(L, 2), optional(L, 3, -1), len(text))
 	L.Push(lua.LString(text[from:to]))
 	return 1
 }

@@ -26,7 +26,7 @@ func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
 
 func (s *state) tableConcat(L *lua.LState) int {
 	t, separator := s.checkTable(L, 1), L.OptString(2, "")
-	i, j := L.OptInt(3, 1), L.OptInt(4, t.Len())
+	i, j := optional(L, 3, 1), optional(L, 4, t.Len())
 	var b strings.Builder
 	for ; i <= j; i++ {
 		v := t.RawGetInt(i)
@@ -57,9 +57,13 @@ func (s *state) tableInsert(L *lua.LState) int {
 	case 2:
 		t.Append(L.Get(2))
 	case 3:
-		position := L.CheckInt(2)
-		if position < 1 || position > n+1 {
+		position := integer(L, 2)
+		if position < 1 {
 			L.ArgError(2, "position out of bounds")
+		}
+		if position > n+1 { // as Lua 5.1 does
+			s.L.RawSet(t, lua.LNumber(position), L.Get(3))
+			return 0
 		}
 		s.budget.charge(L, (n-position)/16+1)
 		t.Insert(position, L.Get(3))
@@ -84,7 +88,7 @@ func (s *state) tableMaxn(L *lua.LState) int {
 func (s *state) tableRemove(L *lua.LState) int {
 	t := s.checkTable(L, 1)
 	n := t.Len()
-	position := L.OptInt(2, n)
+	position := optional(L, 2, n)
 	if n == 0 || position < 1 || position > n {
 		return 0
 	}
