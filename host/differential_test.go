@@ -26,6 +26,7 @@ local function show(v, depth)
   local t = type(v)
   if t == "number" then
     if v ~= v then return "nan" end
+    if v == 0 then v = 0 end
     return string.format("%.10g", v)
   elseif t == "string" then
     return "'" .. v .. "'"
