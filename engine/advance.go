@@ -31,8 +31,8 @@ func (t *tick) advance(ctx context.Context) error {
 // turn looks at a call whose turn has come, unless its activity runs as often
 // as it may.
 func (t *tick) turn(ctx context.Context, i int) error {
-	if a := t.plan.Calls[i].activity; a != nil && a.Concurrency > 0 && t.busy[a.Name] >= a.Concurrency {
-		t.parked[a.Name] = append(t.parked[a.Name], i)
+	if a := t.plan.Calls[i].activity; a != nil && a.Concurrency > 0 && t.busy[a] >= a.Concurrency {
+		t.parked[a] = append(t.parked[a], i)
 		return nil
 	}
 	if err := t.consider(ctx, i); err != nil {
@@ -47,8 +47,8 @@ func (t *tick) turn(ctx context.Context, i int) error {
 // unpark lets a call have its turn that waits for its activity, if there is a
 // place.
 func (t *tick) unpark(a *Registered) {
-	if parked := t.parked[a.Name]; len(parked) > 0 && t.busy[a.Name] < a.Concurrency {
-		t.parked[a.Name] = parked[1:]
+	if parked := t.parked[a]; len(parked) > 0 && t.busy[a] < a.Concurrency {
+		t.parked[a] = parked[1:]
 		t.queue(parked[0])
 	}
 }
@@ -269,7 +269,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		}
 		s.room = t.room(i, in)
 	}
-	t.busy[call.activity.Name]++
+	t.busy[call.activity]++
 	c.working = true
 	t.note(i)
 	t.starts = append(t.starts, s)

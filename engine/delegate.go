@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -120,6 +121,7 @@ type room struct {
 	start  Start
 	origin store.Origin
 	wanted bool // its output is the call's result
+	retry  bool // what failed in it is to run again
 }
 
 // room makes ready what a call's delegate runs in: its own messages, then what
@@ -128,7 +130,7 @@ func (t *tick) room(i int, in Invocation) *room {
 	call := t.plan.Calls[i]
 	r := &room{
 		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.calls[i].record.Call},
-		wanted: call.Output != nil,
+		wanted: call.Output != nil, retry: t.calls[i].record.Retry,
 	}
 	r.runner.depth++
 	if call.delegate.Registry != nil {
@@ -278,7 +280,7 @@ func (r *room) enter(ctx context.Context) result {
 	}
 	var outcome *Outcome
 	if last.Tick > 0 {
-		outcome, err = r.runner.Resume(ctx, Resume{Context: r.start.Context, Request: r.start.Request})
+		outcome, err = r.resume(ctx, last)
 	} else {
 		outcome, err = r.runner.run(ctx, r.start, r.origin)
 	}
@@ -290,13 +292,69 @@ func (r *room) enter(ctx context.Context) result {
 	var message *MessageError
 	switch {
 	case err == nil:
-		return r.bring(outcome)
+		return r.bring(ctx, outcome)
 	case errors.As(err, &busy): // somebody resumed it on its own
-		return result{waits: []string{}}
+		return r.wait(ctx, []string{})
 	case errors.As(err, &plan), errors.As(err, &message):
 		return result{err: &fault{CodeSchema, fmt.Errorf("its delegate %s can't run: %w", r.start.Request.Name, err)}}
 	}
 	return result{err: &logError{err}}
+}
+
+// resume goes on with the delegate. If it is to be retried, so are the calls
+// that failed in it.
+func (r *room) resume(ctx context.Context, last Run) (*Outcome, error) {
+	again := Resume{Context: r.start.Context, Request: r.start.Request}
+	if r.retry && last.Status == RunFailed {
+		records, err := Records(ctx, r.runner.Log, r.start.Context)
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range records {
+			if record.Tick == last.Tick && record.Status == Failed && !record.Unstored {
+				again.Retry = append(again.Retry, record.Call)
+			}
+		}
+	}
+	return r.runner.Resume(ctx, again)
+}
+
+// wait is the result of a delegate that waits.
+func (r *room) wait(ctx context.Context, waits []string) result {
+	entry, _, err := newest(ctx, r.runner.Log, store.JournalFilter{})
+	if err != nil {
+		return result{err: &logError{err}}
+	}
+	return result{waits: waits, seen: entry.N}
+}
+
+// wakeInside looks at delegates again that wait, once something has happened in
+// their contexts, or in those of their own delegates.
+func (t *tick) wakeInside(ctx context.Context) error {
+	if len(t.inside) == 0 {
+		return nil
+	}
+	after := int64(math.MaxInt64)
+	for _, i := range t.inside {
+		after = min(after, t.calls[i].seen)
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
+		if err != nil {
+			return err
+		}
+		for child, i := range t.inside {
+			if entry.N <= t.calls[i].seen {
+				continue
+			}
+			t.calls[i].seen = entry.N
+			if entry.Context == child || strings.HasPrefix(entry.Context, child+".") {
+				delete(t.inside, child)
+				t.calls[i].record.Status = Blocked
+				t.queue(i)
+			}
+		}
+	}
+	return nil
 }
 
 // taken tells whether the delegate's context was made by something else.
@@ -315,21 +373,21 @@ func originOf(ctx context.Context, log store.Log, name string) (origin store.Ori
 }
 
 // bring makes the call's result of how its delegate ended.
-func (r *room) bring(outcome *Outcome) result {
+func (r *room) bring(ctx context.Context, outcome *Outcome) result {
 	name := r.start.Request.Name
-	fail := func(format string, args ...any) map[string]any {
+	fail := func(what string) map[string]any {
 		return map[string]any{
-			"message": fmt.Sprintf("delegate %s (context %s) ", name, outcome.Context) + fmt.Sprintf(format, args...),
+			"message": fmt.Sprintf("delegate %s (context %s) %s", name, outcome.Context, what),
 			"code":    "delegate", "context": outcome.Context,
 		}
 	}
 	switch {
 	case outcome.Status == RunWaiting:
-		return result{waits: waitsFor(outcome)}
+		return r.wait(ctx, waitsFor(outcome))
 	case outcome.Status == RunFailed && name == Anonymous:
-		return result{err: &insideError{fail("failed: %s", why(outcome))}}
+		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
 	case outcome.Status == RunFailed:
-		return result{err: &Failure{fail("failed: %s", why(outcome))}}
+		return result{err: &Failure{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
 	case name == Anonymous && len(outcome.Calls) == 1:
 		return uncapture(outcome.Calls[0].Given)
 	case outcome.Output == nil && r.wanted:
@@ -351,12 +409,25 @@ func waitsFor(outcome *Outcome) []string {
 	return waits
 }
 
-// why says what a run failed of.
-func why(outcome *Outcome) string {
-	for _, r := range outcome.Calls {
-		if message, ok := r.Error["message"].(string); ok && r.Status == Failed && !r.Unstored {
-			return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, message)
+// why says what a run failed of. A failure of a delegate is told where it began,
+// however deep that is.
+func (r *room) why(ctx context.Context, calls []Record, otherwise string) string {
+	where := ""
+	for {
+		i := slices.IndexFunc(calls, func(r Record) bool { return r.Status == Failed && !r.Unstored })
+		if i < 0 {
+			return otherwise
 		}
+		c := calls[i]
+		message, _ := c.Error["message"].(string)
+		otherwise = fmt.Sprintf("call %s (%s)%s: %s", c.Call, c.Tool, where, message)
+		if c.Child == "" || c.Error["code"] != "delegate" {
+			return otherwise
+		}
+		var err error
+		if calls, err = Records(ctx, r.runner.Log, c.Child); err != nil {
+			return otherwise
+		}
+		where = " in context " + c.Child
 	}
-	return outcome.Error
 }

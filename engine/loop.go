@@ -37,15 +37,20 @@ type loop struct {
 	view    *store.View
 	policy  Policy
 
-	tick  int // the number of the newest tick, 0 before the first
-	first int // the tick with which the run began
-	epoch int64
-	begun bool // its first append is in the log
+	tick  int   // the number of the newest tick, 0 before the first
+	first int   // the tick with which the run began
+	n     int64 // the journal's position after its last append
+	begun bool  // its first append is in the log
+
+	epoch  int64  // of the lease, 0 without
+	forget func() // ends its renewal
 
 	working context.Context // what runs may end after the run is told to
 	stop    context.CancelFunc
 	workers sync.WaitGroup
-	behind  []*tick // ticks that are over, but for fire-and-forget calls
+	results chan result
+	closed  chan struct{} // nobody takes results any more
+	behind  []*tick       // ticks that are over, but for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -54,10 +59,10 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		return nil, err
 	}
 	runner := *r
-	if runner.slots == nil {
-		runner.slots = make(chan struct{}, r.parallel())
+	if runner.pool == nil {
+		runner.pool = newPool(r.parallel())
 	}
-	l := &loop{runner: &runner, context: name, view: view}
+	l := &loop{runner: &runner, context: name, view: view, results: make(chan result, 64), closed: make(chan struct{}), forget: func() {}}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return l, nil
 }
@@ -65,6 +70,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 // close lets go of what the loop holds, however it came to its end.
 func (l *loop) close() {
 	l.stop()
+	close(l.closed)
 	l.abandon()
 	if l.epoch != 0 {
 		// A lease that can't be given back lapses by itself.
@@ -80,21 +86,70 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 	appended, err := l.runner.Log.Append(ctx, b)
 	var held *store.HeldError
 	if errors.As(err, &held) {
+		if l.epoch != 0 {
+			l.forget()
+		}
 		l.epoch = 0
 		return &BusyError{l.context, held.Holder}
 	}
 	if err != nil {
 		return err
 	}
-	if l.epoch = appended.Epoch; hold == 0 {
+	l.n = appended.N
+	switch {
+	case hold == 0:
+		l.forget()
 		l.epoch = 0
+	case l.epoch == 0:
+		l.epoch = appended.Epoch
+		l.keep()
 	}
 	return nil
 }
 
-// renew takes the lease, or keeps it while nothing is appended.
-func (l *loop) renew(ctx context.Context) error {
+// take takes the lease before anything is appended.
+func (l *loop) take(ctx context.Context) error {
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
+}
+
+// keep renews the lease from now on, whatever the run is at: its planner may
+// think for long, and its calls may drain. A lease that can't be renewed is
+// noticed by the next append.
+func (l *loop) keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(leaseRenew)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_, _ = l.runner.Log.Append(ctx, batch)
+			}
+		}
+	}()
+	l.forget = func() {
+		cancel()
+		<-ended
+	}
+}
+
+// drainResults takes all results that have come, so that one append commits
+// those of a tick together.
+func (l *loop) drainResults(first result) map[*tick][]result {
+	all := map[*tick][]result{first.tick: {first}}
+	for {
+		select {
+		case res := <-l.results:
+			all[res.tick] = append(all[res.tick], res)
+		default:
+			return all
+		}
+	}
 }
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under
@@ -127,10 +182,18 @@ func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
 	return nil, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", l.context, maxConflicts)
 }
 
-// cut ends a run that was interrupted while its planner was asked: nothing of
-// the new tick is recorded.
+// cut ends a run that was interrupted while its planner was asked. Nothing of
+// the new tick is recorded; if it is the first, nothing at all.
 func (l *loop) cut() (*Outcome, error) {
-	err := l.drain(context.Background(), nil, func(t *tick) int { return t.detached })
+	if !l.begun {
+		return &Outcome{Status: RunCancelled}, nil
+	}
+	ctx := context.Background()
+	err := l.drain(ctx, nil, func(t *tick) int { return t.detached })
+	if err == nil {
+		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true}
+		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: encode(end)}}}, leaseFor)
+	}
 	return &Outcome{Context: l.context, Status: RunCancelled}, err
 }
 
@@ -187,9 +250,6 @@ func (l *loop) enter(ctx context.Context) error {
 		return &UnfinishedError{l.context, last.Status}
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
-	if err := l.policy.check(l.request, l.runner); err != nil {
-		return err
-	}
 	return l.open(ctx)
 }
 

@@ -31,6 +31,10 @@ type Exists func(path store.Path, instance string) (bool, error)
 // NothingExists is a context that is empty.
 func NothingExists(store.Path, string) (bool, error) { return false, nil }
 
+// everythingExists is a context of which nothing is known: no call depends on one
+// that stands after it.
+func everythingExists(store.Path, string) (bool, error) { return true, nil }
+
 // Compile makes a plan of a request's calls. What is wrong with it comes as a
 // [*PlanError], all of it at once.
 func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
@@ -69,7 +73,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 // planCompiler gathers what is wrong.
 type planCompiler struct {
 	file     string
-	within   []string // the delegates around it
+	checked  map[string]bool // delegates that have been checked, or are being
 	problems []Problem
 }
 
@@ -137,12 +141,14 @@ func (c *planCompiler) output(p *Plan, request *Request) {
 // delegates checks the plans of delegates too, each once, as far as they do not
 // depend on what they will be given.
 func (c *planCompiler) delegates(p *Plan, registry *Registry) {
-	checked := slices.Clone(c.within)
+	if c.checked == nil {
+		c.checked = map[string]bool{}
+	}
 	for _, call := range p.Calls {
-		if d := call.delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !slices.Contains(checked, d.name) {
-			checked = append(checked, d.name)
-			inner := &planCompiler{file: d.Request.Name, within: checked}
-			_, err := inner.compile(d.Request, cmp.Or(d.Registry, registry.base, registry), func(store.Path, string) (bool, error) { return true, nil })
+		if d := call.delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !c.checked[d.name] {
+			c.checked[d.name] = true
+			inner := &planCompiler{file: d.Request.Name, checked: c.checked}
+			_, err := inner.compile(d.Request, cmp.Or(d.Registry, registry.base, registry), everythingExists)
 			var refused *PlanError
 			if errors.As(err, &refused) {
 				c.call(call, &fault{refused.Problems[0].Code, fmt.Errorf("its delegate %s can't run: %w", d.name, err)})

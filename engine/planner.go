@@ -64,10 +64,11 @@ func (l *loop) ask(ctx context.Context, tick int) (Ask, error) {
 		return ask, err
 	}
 	instances := map[string]any{}
+	kinds := kindsOf(held)
 	for _, instance := range instancesOf(held) {
 		scopes := l.request.Scopes
 		if scopes == nil {
-			scopes = kindsOf(held, instance)
+			scopes = slices.Concat(kinds[""], kinds[instance])
 		}
 		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, nil)
 		switch {
@@ -85,14 +86,11 @@ func (l *loop) ask(ctx context.Context, tick int) (Ask, error) {
 	return ask, nil
 }
 
-// kindsOf lists the kinds that are visible in an instance.
-func kindsOf(held []store.KindOf, instance string) []store.Path {
-	var kinds []store.Path
+// kindsOf sorts the kinds by the instances that hold them.
+func kindsOf(held []store.KindOf) map[string][]store.Path {
+	kinds := map[string][]store.Path{}
 	for _, h := range held {
-		path := store.KindPath(h.Kind)
-		if (h.Instance == "" || h.Instance == instance) && !slices.Contains(kinds, path) {
-			kinds = append(kinds, path)
-		}
+		kinds[h.Instance] = append(kinds[h.Instance], store.KindPath(h.Kind))
 	}
 	return kinds
 }
@@ -154,18 +152,21 @@ func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan,
 		return nil, err
 	}
 	there := exists(ctx, l.view.Resolver())
-	if !forEveryInstance(request.Calls) {
-		return Compile(request, registry, there)
+	if forEveryInstance(request.Calls) {
+		held, err := l.view.Kinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if instances := instancesOf(held); !keep || len(instances) > 1 {
+			if _, err := Compile(request, registry, everythingExists); err != nil {
+				return nil, err
+			}
+			request.Calls = expand(request.Calls, instances)
+		}
 	}
-	held, err := l.view.Kinds(ctx)
+	plan, err := Compile(request, registry, there)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := Compile(request, registry, there)
-	instances := instancesOf(held)
-	if err != nil || keep && len(instances) == 1 {
-		return plan, err
-	}
-	request.Calls = expand(request.Calls, instances)
-	return Compile(request, registry, there)
+	return plan, l.policy.check(plan, registry, l.runner.depth)
 }

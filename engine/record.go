@@ -55,6 +55,7 @@ type Record struct {
 	Child     string           `json:"child,omitempty"`   // the context that its delegate runs in
 	Thought   Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
 	Given     Values           `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
+	Retry     bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
 	Hold      *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
 
@@ -117,6 +118,7 @@ type runEvent struct {
 	Status RunStatus `json:"status"`
 	Output any       `json:"output"`
 	Error  string    `json:"error,omitempty"`
+	Over   bool      `json:"over,omitempty"` // the tick has ended, and the planner is to be asked again
 }
 
 // RunStatus is how a run stands.
@@ -188,7 +190,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		return run, journalError(entry, err)
 	}
 	run.Status, run.Error = end.Status, end.Error
-	if run.over = end.Status == runContinued; run.over {
+	if run.over = end.Over || end.Status == runContinued; end.Status == runContinued {
 		run.Status = RunRunning
 	}
 	run.Output, err = store.DecodeJSON(end.Output)

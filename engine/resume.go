@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,21 +35,19 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 		return nil, err
 	}
 	defer l.close()
-	l.resumes(s, last)
 	decided := len(s.Retry)+len(s.Skip) > 0
 	if last.Status.Finished() && !decided {
-		t, err := l.reopen(ctx, last)
-		if err != nil {
-			return nil, err
-		}
-		return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: last.Error, Calls: t.all()}, nil
+		return l.again(ctx, s, last)
 	}
-	if err := l.renew(ctx); err != nil {
+	if err := l.take(ctx); err != nil {
 		return nil, err
 	}
 	// Whoever had the lease before may have gone on until now.
 	if last, err = LastRun(ctx, r.Log, s.Context); err != nil {
 		return nil, err
+	}
+	if last.Status.Finished() && !decided {
+		return l.again(ctx, s, last)
 	}
 	l.resumes(s, last)
 	t, err := l.reopen(ctx, last)
@@ -62,6 +61,16 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 		t = nil
 	}
 	return l.run(ctx, t)
+}
+
+// again gives the outcome of a run that is finished.
+func (l *loop) again(ctx context.Context, s Resume, last Run) (*Outcome, error) {
+	l.resumes(s, last)
+	t, err := l.reopen(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: last.Error, Calls: t.all()}, nil
 }
 
 // resumes takes over what goes for the whole run.
@@ -97,8 +106,12 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 		return nil, err
 	}
 	for _, record := range records {
-		if record.Tick == last.Tick {
+		switch {
+		case record.Tick == last.Tick:
 			t.restore(record)
+		case record.Status == Running && record.Unstored: // an earlier tick left it behind
+			record.Context = ""
+			t.cutOffLoose(&record)
 		}
 	}
 	return t, t.readReported(ctx)
@@ -155,19 +168,26 @@ func (t *tick) restore(record Record) {
 			t.noted = append(t.noted, record)
 		}
 	case record.Status == Running && record.Unstored:
+		t.cutOffLoose(&record)
 		c.record = record
-		c.record.Status, c.record.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-		t.note(i)
 	case cut && call.activity != nil && call.activity.NotIdempotent:
 		c.record = record
 		c.record.Status = InDoubt
 		t.note(i)
 	default:
-		c.record.Attempts, c.record.Child, c.record.Hold = record.Attempts, record.Child, record.Hold
+		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
+		c.was = record.Status
 		if cut || record.Child != "" {
 			c.record.At = record.At
 		}
 	}
+}
+
+// cutOffLoose records that a fire-and-forget call is not resumed.
+func (t *tick) cutOffLoose(r *Record) {
+	r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+	t.noted = append(t.noted, *r)
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
 }
 
 // readReported finds whose failures became error messages already.
@@ -216,7 +236,9 @@ func (t *tick) decidable(name string) (int, error) {
 	if !ok || err != nil || i < 1 || i > len(t.calls) {
 		return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
 	}
-	if status := t.calls[i-1].record.Status; status != Failed && status != InDoubt {
+	status := t.calls[i-1].record.Status
+	if status != Failed && status != InDoubt {
+		status = cmp.Or(t.calls[i-1].was, status)
 		return 0, &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
 	}
 	return i - 1, nil
@@ -234,9 +256,9 @@ func (t *tick) span() string {
 // again.
 func (t *tick) revive(i int) {
 	c := &t.calls[i]
-	attempts := c.record.Attempts
+	attempts, child := c.record.Attempts, c.record.Child
 	c.record, c.reported = t.fresh(i), false
-	c.record.Attempts = attempts
+	c.record.Attempts, c.record.Child, c.record.Retry = attempts, child, child != ""
 	t.note(i)
 	for _, e := range t.plan.graph.outOf[i] {
 		if e.kind == dataEdge && t.calls[e.to].record.Status == Skipped {

@@ -32,8 +32,8 @@ type Runner struct {
 	// Now is the clock; nil for the system's.
 	Now func() time.Time
 
-	depth int           // how many delegates it runs within
-	slots chan struct{} // one for each activity that runs, in whatever depth
+	depth int   // how many delegates it runs within
+	pool  *pool // the run's places for activities, in whatever depth
 }
 
 // Defaults of [Runner].

@@ -27,9 +27,10 @@ func (t *tick) settle(ctx context.Context, res result) error {
 		c.record.Given = capture(res)
 	}
 	if res.waits != nil {
-		t.waitInside(i, res.waits)
+		t.waitInside(i, res)
 		return nil
 	}
+	c.record.Retry = false
 	if call.Output == nil {
 		t.end(i, t.think(i, res))
 		return nil
@@ -56,14 +57,15 @@ func (t *tick) think(i int, res result) error {
 }
 
 // waitInside records that a call's delegate waits.
-func (t *tick) waitInside(i int, waits []string) {
+func (t *tick) waitInside(i int, res result) {
 	c := t.change(i)
 	if c.record.Unstored { // nobody goes on with it
 		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.record.Child, "code": "delegate"})
 		return
 	}
-	c.record.Status, c.record.WaitingOn = Waiting, waits
+	c.record.Status, c.record.WaitingOn, c.seen = Waiting, res.waits, res.seen
 	c.record.Reason = "its delegate waits, in context " + c.record.Child
+	t.inside[c.record.Child] = i
 	t.note(i)
 }
 
@@ -87,7 +89,7 @@ func (t *tick) free(i int) {
 	}
 	c.working = false
 	a := t.plan.Calls[i].activity
-	t.busy[a.Name]--
+	t.busy[a]--
 	if c.record.Unstored {
 		t.detached--
 	} else {

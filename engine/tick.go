@@ -31,15 +31,15 @@ type tick struct {
 	problem error // why its planner gave no plan that can be run
 
 	calls    []callState
-	runnable positions        // calls that wait for nothing but their turn
-	loose    positions        // the same of fire-and-forget calls, which take no turn from others
-	parked   map[string][]int // and for their activity, which runs as often as it may
-	waiting  waitIndex        // calls that wait for what nothing in the plan writes
-	holding  map[int]bool     // calls that are held for a person
-	busy     map[string]int   // how often each activity runs
-	running  int              // workers that the tick waits for
-	detached int              // workers of fire-and-forget calls
-	results  chan result
+	runnable positions             // calls that wait for nothing but their turn
+	loose    positions             // the same of fire-and-forget calls, which take no turn from others
+	parked   map[*Registered][]int // and for their activity, which runs as often as it may
+	waiting  waitIndex             // calls that wait for what nothing in the plan writes
+	holding  map[int]bool          // calls that are held for a person
+	inside   map[string]int        // calls whose delegates wait, by the delegates' contexts
+	busy     map[*Registered]int
+	running  int // workers that the tick waits for
+	detached int // workers of fire-and-forget calls
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
@@ -58,7 +58,9 @@ type callState struct {
 	reported bool // its failure became an error message when the run ended before
 	wrote    []store.Path
 	began    time.Time
-	working  bool // a worker has it
+	working  bool   // a worker has it
+	was      Status // before the run was resumed
+	seen     int64  // the journal's position when its delegate began to wait
 }
 
 // start is a call that is about to run.
@@ -73,7 +75,7 @@ type undo struct {
 	calls    map[int]callState
 	entries  int
 	noted    int
-	busy     map[string]int
+	busy     map[*Registered]int
 	running  int
 	detached int
 }
@@ -96,11 +98,13 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 	t := &tick{
 		loop: l, runner: l.runner, context: l.context, plan: plan, view: l.view, event: event,
 		calls:   make([]callState, len(plan.Calls)),
-		parked:  map[string][]int{},
+		parked:  map[*Registered][]int{},
 		waiting: waitIndex{},
 		holding: map[int]bool{},
-		busy:    map[string]int{},
-		results: make(chan result, len(plan.Calls)),
+		inside:  map[string]int{},
+		busy:    map[*Registered]int{},
+
+		journalled: l.n,
 	}
 	for i := range t.calls {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
@@ -127,38 +131,22 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 		return t.recordLazy(kept, err)
 	}
 	t.seed()
-	renew := time.NewTicker(leaseRenew)
-	defer renew.Stop()
+	looking := time.NewTicker(lookEvery)
+	defer looking.Stop()
 	for {
 		if err := t.step(kept, ctx, nil); err != nil {
 			return nil, err
 		}
 		for t.running > 0 || t.detached > 0 && t.pending() || t.attended() {
-			select {
-			case res := <-t.results:
-				results := t.drainResults(res)
-				if ctx.Err() != nil {
-					return t.interrupted(results...)
-				}
-				if err := t.step(kept, ctx, results); err != nil {
-					return nil, err
-				}
-			case <-t.look():
-				if err := t.takeIn(kept); err != nil {
-					return nil, err
-				}
-				if err := t.step(kept, ctx, nil); err != nil {
-					return nil, err
-				}
-			case <-renew.C:
-				if err := t.loop.renew(kept); err != nil {
-					return nil, err
-				}
-			case <-ctx.Done():
+			interrupted, err := t.await(ctx, kept, looking.C)
+			if err != nil {
+				return nil, err
+			}
+			if interrupted {
 				return t.interrupted()
 			}
 		}
-		if len(t.waiting)+len(t.holding) > 0 {
+		if t.looks() {
 			if err := t.takeIn(kept); err != nil {
 				return nil, err
 			}
@@ -176,10 +164,41 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 	}
 }
 
+// await waits for something to happen, and goes on from there.
+func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) (interrupted bool, err error) {
+	if !t.looks() {
+		looking = nil
+	}
+	select {
+	case res := <-t.loop.results:
+		all := t.loop.drainResults(res)
+		for of, results := range all {
+			if of == t {
+				continue
+			}
+			if err := of.record(kept, func() error { return of.receive(kept, results) }); err != nil {
+				return false, err
+			}
+		}
+		if ctx.Err() != nil {
+			return true, t.record(kept, func() error { return t.receive(kept, all[t]) })
+		}
+		return false, t.step(kept, ctx, all[t])
+	case <-looking:
+		if err := t.takeIn(kept); err != nil {
+			return false, err
+		}
+		return false, t.step(kept, ctx, nil)
+	case <-ctx.Done():
+		return true, nil
+	}
+}
+
 // heldWhole tells whether the plan waits until a person releases it.
 func (t *tick) heldWhole(ctx context.Context) (bool, error) {
-	if t.event.Mode != modeLazy || !t.begun {
-		return t.event.Mode == modeLazy, nil
+	lazy := t.event.Mode == modeLazy && (len(t.calls) > 0 || t.plan.output == nil) // else there is nothing to approve
+	if !lazy || !t.begun {
+		return lazy, nil
 	}
 	last, err := LastRun(ctx, t.runner.Log, t.context)
 	return last.Held, err
@@ -188,8 +207,10 @@ func (t *tick) heldWhole(ctx context.Context) (bool, error) {
 // recordLazy ends a run whose plan is lazy as soon as the plan is recorded.
 func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
 	if err == nil {
-		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunWaiting})})
-		err = t.commit(ctx, 0)
+		err = t.record(ctx, func() error {
+			t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunWaiting})})
+			return nil
+		})
 	}
 	return &Outcome{Context: t.context, Status: RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
@@ -198,13 +219,9 @@ func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
 // calls wait for it and others run.
 const lookEvery = 100 * time.Millisecond
 
-// look gives the time to look at the log, if something waits.
-func (t *tick) look() <-chan time.Time {
-	if len(t.waiting)+len(t.holding) == 0 {
-		return nil
-	}
-	return time.After(lookEvery)
-}
+// looks tells whether something waits that others may bring about: messages,
+// decisions, or either in a delegate's context.
+func (t *tick) looks() bool { return len(t.waiting)+len(t.holding)+len(t.inside) > 0 }
 
 // seed releases what restored calls hold, and finds what can run.
 func (t *tick) seed() {
@@ -218,11 +235,14 @@ func (t *tick) seed() {
 
 // rebuild finds what can run from the states of the calls.
 func (t *tick) rebuild() {
-	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[string][]int{}, waitIndex{}, map[int]bool{}
+	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[*Registered][]int{}, waitIndex{}, map[int]bool{}
+	t.inside = map[string]int{}
 	for i := range t.calls {
 		c := &t.calls[i]
 		switch {
-		case c.record.Status == Waiting && c.record.Child == "":
+		case c.record.Status == Waiting && c.record.Child != "":
+			t.inside[c.record.Child] = i
+		case c.record.Status == Waiting:
 			t.waiting.add(i, c.record.WaitingOn)
 		case c.record.Status == Held:
 			t.holding[i] = true
@@ -249,20 +269,6 @@ func (t *tick) pending() bool {
 		}
 	}
 	return len(t.runnable)+len(t.loose) > 0
-}
-
-// drainResults takes all results that have come, so that one append commits
-// them together.
-func (t *tick) drainResults(first result) []result {
-	all := []result{first}
-	for {
-		select {
-		case res := <-t.results:
-			all = append(all, res)
-		default:
-			return all
-		}
-	}
 }
 
 // step is one turn of the tick; see there.
@@ -355,6 +361,9 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 
 func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries}
+	if t.over { // only outcomes of fire-and-forget calls are left
+		b.ExpectSeq = store.AnySeq
+	}
 	if !t.loop.begun {
 		b.Create = &t.loop.origin
 	}
@@ -403,7 +412,10 @@ func (t *tick) takeIn(ctx context.Context) error {
 			}
 		}
 	}
-	return t.takeDecisions(ctx)
+	if err := t.takeDecisions(ctx); err != nil {
+		return err
+	}
+	return t.wakeInside(ctx)
 }
 
 // all gives the calls as they stand.

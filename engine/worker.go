@@ -12,11 +12,13 @@ import (
 
 // result is what a worker brings back.
 type result struct {
+	tick     *tick
 	index    int
 	value    Result
 	err      error
 	attempts int
 	waits    []string // what a delegate waits for; not nil if it does
+	seen     int64    // the journal's position when it began to
 }
 
 func (r *Runner) now() time.Time {
@@ -32,7 +34,14 @@ func (t *tick) launch(run context.Context) {
 	starts := t.starts
 	t.starts = nil
 	for _, s := range starts {
-		t.loop.workers.Go(func() { t.results <- t.work(run, s) })
+		t.loop.workers.Go(func() {
+			res := t.work(run, s)
+			res.tick = t
+			select {
+			case t.loop.results <- res:
+			case <-t.loop.closed:
+			}
+		})
 	}
 }
 
@@ -52,12 +61,13 @@ func (t *tick) work(run context.Context, s start) result {
 			return result{index: s.index, err: &logError{err}}
 		}
 	}
-	if !t.plan.Calls[s.index].fireAndForget() {
-		// Within its own tick there is always room; delegates' calls meet here.
-		t.runner.slots <- struct{}{}
-		defer func() { <-t.runner.slots }()
+	a := t.plan.Calls[s.index].activity
+	leave, ok := t.runner.pool.enter(working, a, t.plan.Calls[s.index].fireAndForget())
+	if !ok {
+		return result{index: s.index, err: context.Canceled}
 	}
-	return attempt(working, t.plan.Calls[s.index].activity, s)
+	defer leave()
+	return attempt(working, a, s)
 }
 
 // attempt runs a call, and runs it again after a failure as often as its
@@ -117,11 +127,8 @@ const grace = time.Second
 // interrupted ends the run early: nothing more starts, what runs may end within
 // the time that draining has, and what does not is cut off, to run again when
 // the run is resumed.
-func (t *tick) interrupted(results ...result) (*Outcome, error) {
+func (t *tick) interrupted() (*Outcome, error) {
 	ctx := context.Background()
-	if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
-		return nil, err
-	}
 	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
@@ -173,16 +180,17 @@ func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
 	})
 }
 
-// collect settles calls until none is left, or the limit has passed.
+// collect settles calls until none of the tick is left, or the limit has passed.
 func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Duration) error {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for left(t) > 0 {
 		select {
-		case res := <-t.results:
-			results := t.drainResults(res)
-			if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
-				return err
+		case res := <-t.loop.results:
+			for of, results := range t.loop.drainResults(res) {
+				if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
+					return err
+				}
 			}
 		case <-timer.C:
 			return nil

@@ -41,12 +41,14 @@ func (a *app) approvals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run, err := engine.LastRun(ctx, a.log, name)
+	lazy, err := engine.Lazy(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
-	if run.Held {
-		return a.lazyPlan(name, run)
+	for _, whose := range lazy {
+		if err := a.lazyPlan(ctx, whose); err != nil {
+			return err
+		}
 	}
 	held, err := engine.Holds(ctx, a.log, name)
 	if err != nil {
@@ -67,14 +69,20 @@ func (a *app) approvals(ctx context.Context) error {
 		return nil
 	}
 	if len(rows) == 0 {
-		a.term.say("nothing in context %s waits for a decision", name)
+		if len(lazy) == 0 {
+			a.term.say("nothing in context %s waits for a decision", name)
+		}
 		return nil
 	}
 	return a.term.table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
 }
 
 // lazyPlan tells of a plan that waits to be released.
-func (a *app) lazyPlan(name string, run engine.Run) error {
+func (a *app) lazyPlan(ctx context.Context, name string) error {
+	run, err := engine.LastRun(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
 	if a.json {
 		return a.term.ndjson(map[string]any{"context": name, "plan": run.Plan, "tick": run.Tick})
 	}
@@ -194,7 +202,28 @@ func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (
 	if err := a.decided(ctx, d); err != nil {
 		return err
 	}
-	a.term.say("recorded: go on with obelus resume -c %s", root)
+	return a.goOn(ctx, "recorded", d.Context)
+}
+
+// goOn tells how a run goes on after a decision: from its root.
+func (a *app) goOn(ctx context.Context, what, name string) error {
+	for range engine.MaxDepth {
+		parent := ""
+		for info, err := range a.log.Contexts(ctx, name) {
+			if err != nil {
+				return err
+			}
+			if info.Context == name {
+				parent = info.Origin.Parent
+				break
+			}
+		}
+		if parent == "" {
+			break
+		}
+		name = parent
+	}
+	a.term.say("%s: go on with obelus resume -c %s", what, name)
 	return nil
 }
 
@@ -243,9 +272,17 @@ func (a *app) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lazy, err := engine.Lazy(ctx, a.log, name)
+	switch {
+	case err != nil:
+		return err
+	case len(lazy) > 1:
+		return &usageError{fmt.Sprintf("%d delegates have plans that wait: name one by -c: %s", len(lazy), strings.Join(lazy, ", "))}
+	case len(lazy) == 1:
+		name = lazy[0]
+	}
 	if err := engine.Release(ctx, a.log, name); err != nil {
 		return err
 	}
-	a.term.say("released: go on with obelus resume -c %s", name)
-	return nil
+	return a.goOn(ctx, "released", name)
 }

@@ -101,6 +101,7 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 	d := engine.Decision{Context: r.Context, Call: r.Call}
 	t := q.app.term
 	t.question("%s", q.describe(r))
+	q.forget()
 	for {
 		t.question("  approve? %s ", t.paint(grey, "[y]es, [n]o, [l]ater:"))
 		answer, err := q.read()
@@ -124,6 +125,14 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 	}
 }
 
+// forget drops what was typed before the question was there to be answered.
+func (q *asker) forget() {
+	if file, ok := q.app.stdin.(*os.File); ok {
+		dropInput(int(file.Fd()))
+	}
+	q.lines.Reset(q.app.stdin)
+}
+
 // read reads what the person types, to the end of the line.
 func (q *asker) read() (string, error) {
 	line, err := q.lines.ReadString('\n')
@@ -143,12 +152,11 @@ func (q *asker) describe(r engine.Record) string {
 		fmt.Fprintf(&b, " for %s", r.Instance)
 	}
 	b.WriteByte('\n')
-	width := t.errWidth()
 	for _, name := range sorted(r.Hold.Arguments) {
-		b.WriteString(cut("    "+name+" = "+string(store.EncodeJSON(r.Hold.Arguments[name])), width) + "\n")
+		fmt.Fprintf(&b, "    %s = %s\n", name, store.EncodeJSON(r.Hold.Arguments[name])) // whole: it is what is approved
 	}
 	if len(r.Hold.Scopes) > 0 {
-		b.WriteString(cut("  it may see "+strings.Join(r.Hold.Scopes, ", ")+": "+string(store.EncodeJSON(map[string]any(r.Hold.Granted))), width) + "\n")
+		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), store.EncodeJSON(map[string]any(r.Hold.Granted)))
 	}
 	return b.String()
 }

@@ -15,18 +15,18 @@ var mayImport = map[string][]string{
 	"obelus/store/sqlite":    {"obelus/store", "github.com/mattn/go-sqlite3"},
 	"obelus/engine": {"obelus/store", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema",
 		"golang.org/x/text/language", "golang.org/x/text/message"},
-	"obelus/luastd":  {"github.com/yuin/gopher-lua"},
+	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/goccy/go-yaml", "github.com/google/uuid"},
 	"obelus/scripts": {},
 	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
-		"github.com/oklog/ulid", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
+		"github.com/oklog/ulid", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 
 // owners are the standard packages that belong to few of ours.
 var owners = map[string][]string{
 	"os":       {"obelus/cmd/obelus", "obelus/store/sqlite", "obelus/luastd"},
-	"net/http": {},
+	"net/http": {"obelus/luastd"},
 }
 
 // TestImports holds every package to the line, tests aside.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"obelus/store"
@@ -83,7 +84,12 @@ func decodeObject(text []byte) (any, error) {
 // withoutBOM takes away the mark that some editors put before a text.
 func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
+// mergeInput lays b over a: objects key by key, and an object whose keys are
+// indices of an array over that array's elements.
 func mergeInput(a, b any) any {
+	if list, ok := a.([]any); ok {
+		return mergeElements(list, b)
+	}
 	x, ok := a.(map[string]any)
 	y, ok2 := b.(map[string]any)
 	if !ok || !ok2 {
@@ -96,6 +102,26 @@ func mergeInput(a, b any) any {
 		x[key] = v
 	}
 	return x
+}
+
+func mergeElements(list []any, b any) any {
+	object, ok := b.(map[string]any)
+	merged := slices.Clone(list)
+	for key, v := range object {
+		i, err := strconv.Atoi(key)
+		switch {
+		case err != nil || i < 0 || i > len(merged):
+			return b
+		case i == len(merged):
+			merged = append(merged, v)
+		default:
+			merged[i] = mergeInput(merged[i], v)
+		}
+	}
+	if !ok {
+		return b
+	}
+	return merged
 }
 
 // plainError takes from an error of the file system what a person needs.

@@ -135,7 +135,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 	}
 	defer a.whileDraining(ctx)()
 	outcome, err := runner.Run(ctx, start)
-	if err == nil {
+	if err == nil && outcome.Context != "" {
 		p.begin()
 	}
 	p.end()
@@ -200,7 +200,7 @@ func (a *app) explain(outcome *engine.Outcome) {
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case engine.Failed:
-			failed = true
+			failed = failed || !r.Unstored
 			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, r.Tool, a.failure(r)))
 		case engine.Waiting:
 			if r.Child != "" {
@@ -227,6 +227,8 @@ func (a *app) explain(outcome *engine.Outcome) {
 		a.term.tell("the plan is recorded: obelus approve --plan -c %s lets it run, by obelus resume -c %s", outcome.Context, outcome.Context)
 	case len(waiting) > 0:
 		a.term.tell("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
+	case outcome.Status == engine.RunCancelled && outcome.Context == "":
+		a.term.tell("interrupted: nothing has been recorded")
 	case outcome.Status == engine.RunCancelled:
 		a.term.tell("interrupted: go on with it by: obelus resume -c %s", outcome.Context)
 	case outcome.Status == engine.RunWaiting && !decides:

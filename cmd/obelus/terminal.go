@@ -53,9 +53,6 @@ func isTerminal(w io.Writer) bool {
 // width is how many columns stdout has; 0 where lines are not to be cut.
 func (t *terminal) width() int { return widthOf(t.out) }
 
-// errWidth is how many columns stderr has; 0 where lines are not to be cut.
-func (t *terminal) errWidth() int { return widthOf(t.err) }
-
 func widthOf(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {

@@ -17,6 +17,7 @@ import (
 // the latest, so the rest tells one process from a later one.
 type process struct {
 	host, boot string
+	namespace  string // within which the pid counts
 	pid        int64
 	started    string
 }
@@ -25,7 +26,8 @@ var self = sync.OnceValue(func() process {
 	host, _ := os.Hostname() // without a name it looks at nobody else's process
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	pid := int64(os.Getpid())
-	return process{host: host, boot: strings.TrimSpace(string(boot)), pid: pid, started: started(pid)}
+	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	return process{host: host, boot: strings.TrimSpace(string(boot)), namespace: namespace, pid: pid, started: started(pid)}
 })
 
 func (p process) String() string {
@@ -41,7 +43,11 @@ func (p process) dead() bool {
 	if p == own || p.host != own.host || own.host == "" {
 		return false
 	}
-	return differ(p.boot, own.boot) || gone(p.pid) || differ(p.started, started(p.pid))
+	if differ(p.boot, own.boot) {
+		return true
+	}
+	// A container may have the same name, and processes of its own.
+	return p.namespace == own.namespace && (gone(p.pid) || differ(p.started, started(p.pid)))
 }
 
 // gone tells that there is no process of a pid, where the system says so to
@@ -80,8 +86,8 @@ type lease struct {
 }
 
 const (
-	selectLease  = `SELECT epoch, host, boot, pid, started, until FROM leases WHERE context = ?1`
-	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+	selectLease  = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases WHERE context = ?1`
+	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, namespace, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 )
 
 func (c *conn) lease(ctx context.Context, name string) (*lease, error) {
@@ -89,8 +95,8 @@ func (c *conn) lease(ctx context.Context, name string) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	holder := process{host: text(row[1]), boot: text(row[2]), pid: integer(row[3]), started: text(row[4])}
-	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[5])}, nil
+	holder := process{host: text(row[1]), boot: text(row[2]), namespace: text(row[3]), pid: integer(row[4]), started: text(row[5])}
+	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[6])}, nil
 }
 
 // holds tells who has the lease now, in words; "" if it is free.
@@ -130,7 +136,7 @@ func (t *transaction) putLease(name string, l *lease) error {
 	if !l.changed {
 		return nil
 	}
-	return t.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.pid, l.holder.started, l.until)
+	return t.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
 }
 
 // Holder implements [store.Log].

@@ -117,7 +117,7 @@ func TestDead(t *testing.T) {
 		t.Skip(err)
 	}
 	parent := int64(os.Getppid())
-	alive := process{host: self().host, boot: self().boot, pid: parent, started: started(parent)}
+	alive := process{host: self().host, boot: self().boot, namespace: self().namespace, pid: parent, started: started(parent)}
 	with := func(change func(*process)) process {
 		p := alive
 		change(&p)
@@ -128,14 +128,15 @@ func TestDead(t *testing.T) {
 		process
 		want bool
 	}{
-		"self":               {self(), false},
-		"alive":              {alive, false},
-		"of no known start":  {with(func(p *process) { p.started = "" }), false},
-		"of no known boot":   {with(func(p *process) { p.boot = "" }), false},
-		"on another host":    {with(func(p *process) { *p = gone; p.host += "x"; p.boot = "x" }), false},
-		"gone":               {gone, true},
-		"of another boot":    {with(func(p *process) { p.boot += "x" }), self().boot != ""},
-		"its pid is another": {with(func(p *process) { p.started += "1" }), alive.started != ""},
+		"self":                 {self(), false},
+		"alive":                {alive, false},
+		"of no known start":    {with(func(p *process) { p.started = "" }), false},
+		"of no known boot":     {with(func(p *process) { p.boot = "" }), false},
+		"on another host":      {with(func(p *process) { *p = gone; p.host += "x"; p.boot = "x" }), false},
+		"gone":                 {gone, true},
+		"in another container": {with(func(p *process) { *p = gone; p.namespace += "x" }), false},
+		"of another boot":      {with(func(p *process) { p.boot += "x" }), self().boot != ""},
+		"its pid is another":   {with(func(p *process) { p.started += "1" }), alive.started != ""},
 	} {
 		if test.dead() != test.want {
 			t.Errorf("%s: %+v", name, test.process)

@@ -9,6 +9,7 @@ CREATE TABLE leases (
   epoch   INTEGER NOT NULL,              -- 1, 2, 3 …: which holding of the context it is
   host    TEXT NOT NULL,                 -- the name of the holder's machine
   boot    TEXT NOT NULL,                 -- the machine's boot id, '' where there is none
+  namespace TEXT NOT NULL,               -- within which the pid counts, '' where there are no such
   pid     INTEGER NOT NULL,              -- the holder's process
   started TEXT NOT NULL,                 -- when that began, in ticks after the boot, '' where that can't be told
   until   INTEGER NOT NULL               -- when the lease lapses, in milliseconds since 1970; 0 once it has been given back

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"obelus/store"
+)
+
+// hold records that a call waits for a person.
+func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]int64) {
+	c, call := t.change(i), t.plan.Calls[i]
+	h := &Hold{Since: date(t.runner.now()), Arguments: Values{}, Granted: granted}
+	for name := range call.params {
+		h.Arguments[name] = resolved[name]
+	}
+	for _, scope := range call.scopes {
+		h.Scopes = append(h.Scopes, strings.TrimPrefix(scope.String(), store.Dagger))
+	}
+	c.record.Status, c.record.Hold, c.record.WaitingOn, c.record.At = Held, h, nil, t.view.Seq()
+	if len(reads) > 0 {
+		c.record.Reads = reads
+	}
+	t.holding[i] = true
+	t.note(i)
+}
+
+// decided goes on with a call as a person decided.
+func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
+	if h.Decision == Rejected {
+		failure := &Failure{map[string]any{"message": h.Reason, "code": Rejected}}
+		t.change(i).began = t.runner.now()
+		return t.settle(ctx, result{index: i, err: failure})
+	}
+	call := t.plan.Calls[i]
+	resolved := make(map[string]any, len(call.Issued))
+	for name, v := range call.Issued {
+		if strings.HasPrefix(name, "_") {
+			resolved[name] = v
+		}
+	}
+	for name, v := range h.Arguments {
+		resolved[name] = v
+	}
+	granted := map[string]any(h.Granted)
+	if granted == nil {
+		granted = map[string]any{}
+	}
+	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, t.calls[i].record.Reads)
+}
+
+// issued is call i as issued, with the corrections that a person made.
+func (t *tick) issued(i int) map[string]any {
+	call, h := t.plan.Calls[i], t.calls[i].record.Hold
+	if h == nil || len(h.Corrected) == 0 {
+		return call.Issued
+	}
+	corrected := make(map[string]any, len(call.Issued))
+	for name, v := range call.Issued {
+		corrected[name] = v
+	}
+	for _, name := range h.Corrected {
+		delete(corrected, name)
+		if v, ok := h.Arguments[name]; ok {
+			corrected[name] = literal(v)
+		}
+	}
+	return corrected
+}
+
+// literal writes a value so that none of its strings is read as an expression.
+func literal(v any) any {
+	switch v := v.(type) {
+	case string:
+		if strings.HasPrefix(v, store.Dagger) {
+			return store.Dagger + v
+		}
+	case []any:
+		all := make([]any, len(v))
+		for i, e := range v {
+			all[i] = literal(e)
+		}
+		return all
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for key, e := range v {
+			all[key] = literal(e)
+		}
+		return all
+	}
+	return v
+}
+
+// takeDecisions finds what people have decided about held calls while the tick
+// runs.
+func (t *tick) takeDecisions(ctx context.Context) error {
+	if len(t.holding) == 0 {
+		return nil
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, After: t.journalled}) {
+		if err != nil {
+			return err
+		}
+		t.journalled = entry.N
+		if entry.Event != string(Ready) {
+			continue
+		}
+		r, err := readRecord(entry)
+		if err != nil {
+			return err
+		}
+		if i := r.Position - 1; r.Tick == t.event.Tick && t.holding[i] {
+			delete(t.holding, i)
+			t.calls[i].record.Status, t.calls[i].record.Hold = Ready, r.Hold
+			t.queue(i)
+		}
+	}
+	return nil
+}
+
+// attended tells whether a held call may be decided about while the run waits.
+func (t *tick) attended() bool {
+	if t.runner.Attend == nil {
+		return false
+	}
+	for i := range t.holding {
+		r := t.calls[i].record
+		r.Context = t.context
+		if t.runner.Attend(r) {
+			return true
+		}
+	}
+	return false
+}

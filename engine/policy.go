@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Policy says which calls are held for a person before they run. The zero
+// Policy holds none.
+type Policy struct {
+	Always bool     // every call
+	Scopes bool     // those that request scopes, beside what their tool prescribes
+	Tools  []string // those of these tools
+}
+
+// ParsePolicy reads "never", "always", "scopes", or names of tools with commas
+// between them.
+func ParsePolicy(text string) (Policy, error) {
+	var p Policy
+	for _, word := range strings.Split(text, ",") {
+		switch word = strings.TrimSpace(word); word {
+		case "":
+			return p, errors.New(`expected never, always, scopes or names of tools`)
+		case "never":
+		case "always":
+			p.Always = true
+		case "scopes":
+			p.Scopes = true
+		default:
+			p.Tools = append(p.Tools, word)
+		}
+	}
+	return p, nil
+}
+
+// String is the policy as [ParsePolicy] reads it.
+func (p Policy) String() string {
+	words := slices.Clone(p.Tools)
+	if p.Scopes {
+		words = append(words, "scopes")
+	}
+	if p.Always {
+		words = append(words, "always")
+	}
+	if len(words) == 0 {
+		return "never"
+	}
+	return strings.Join(words, ",")
+}
+
+// MarshalText is [Policy.String].
+func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText is [ParsePolicy].
+func (p *Policy) UnmarshalText(text []byte) (err error) {
+	*p, err = ParsePolicy(string(text))
+	return err
+}
+
+// PolicyError is a policy that names a tool which nobody knows: it would hold
+// nothing, though a person counts on it.
+type PolicyError struct{ Message string }
+
+func (e *PolicyError) Error() string { return e.Message }
+
+// check refuses a policy that names tools which neither the plan nor its
+// delegates know. What a delegate inherits may name tools of others.
+func (p Policy) check(plan *Plan, registry *Registry, depth int) error {
+	if depth > 0 || len(p.Tools) == 0 {
+		return nil
+	}
+	names := registry.Names()
+	for _, call := range plan.Calls {
+		names = append(names, call.Tool)
+		if d := call.delegate; d != nil && d.Registry != nil {
+			names = append(names, d.Registry.Names()...)
+		}
+	}
+	for _, tool := range p.Tools {
+		if !slices.Contains(names, tool) {
+			return &PolicyError{fmt.Sprintf("the approval policy names the tool %q, which is not registered%s", tool,
+				didYouMean(tool, append(names, "never", "always", "scopes")))}
+		}
+	}
+	return nil
+}
+
+// holds tells whether a call is held under the policy. A thought does nothing
+// that could be approved.
+func (p Policy) holds(c *Call) bool {
+	_, provisioned := c.tool.consts["_scopes"]
+	return (c.activity != nil || c.Output != nil) &&
+		(p.Always || p.Scopes && len(c.scopes) > 0 && !provisioned || slices.Contains(p.Tools, c.Tool))
+}

@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// most counts how many calls run at once, at most.
+type most struct {
+	mu       sync.Mutex
+	now, top int
+}
+
+func (m *most) of(f activity) activity {
+	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		m.mu.Lock()
+		m.now++
+		m.top = max(m.top, m.now)
+		m.mu.Unlock()
+		defer func() {
+			m.mu.Lock()
+			m.now--
+			m.mu.Unlock()
+		}()
+		return f(ctx, in)
+	}
+}
+
+// TestLimitsBindAcrossDelegates holds that the bounds on what runs at once go
+// for a run with all its delegates.
+func TestLimitsBindAcrossDelegates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, one := &most{}, &most{}
+		r := newRunner(store.NewMemory(), map[string]activity{"sleep": all.of(sleep), "alone": one.of(sleep)})
+		r.Registry.Activities["alone"].Concurrency = 1
+		r.Parallel = 3
+		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [
+			{"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†a"}, {"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†b"},
+			{"_tool": "alone", "seconds": 1, "value": 1, "_outputPath": "†c"}], "output": "†c"}`)}
+		outcome, err := r.Run(t.Context(), start(t, repeated(3, `{"_tool": "t", "_delegate": "d", "_outputPath": "†o#"}`)))
+		if err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(outcome, err)
+		}
+		if all.top > 3 || one.top != 1 {
+			t.Errorf("at most %d ran at once, and %d of the one that runs alone", all.top, one.top)
+		}
+	})
+}
+
+// TestFireAndForgetIsBoundAcrossTicks holds the same for what earlier ticks
+// leave behind, and that its outcome is recorded while later ticks run.
+func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		loose, log := &most{}, store.NewMemory()
+		r := newRunner(log, map[string]activity{"loose": loose.of(sleep), "sleep": sleep})
+		r.Parallel, r.Drain = 2, time.Minute
+		asked := 0
+		request := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+			if asked++; asked == 6 {
+				records, err := engine.Records(context.Background(), log, "c")
+				if err != nil || records[0].Status != engine.Done {
+					t.Errorf("the first call is %v, %v", records[0].Status, err)
+				}
+				return &engine.Solution{Output: "end"}, nil
+			}
+			return &engine.Solution{Calls: plan(t, `[{"_tool": "loose", "seconds": 2, "value": 1}, {"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†a"}]`).Calls}, nil
+		})}
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+		if err != nil || outcome.Output != "end" || loose.top > 2 {
+			t.Errorf("%v, %v; %d ran at once", outcome, err, loose.top)
+		}
+		records, err := engine.Records(t.Context(), log, "c")
+		for _, record := range records {
+			if err != nil || record.Status != engine.Done {
+				t.Errorf("%s %s is %s, %v", record.Call, record.Tool, record.Status, err)
+			}
+		}
+	})
+}
+
+// TestTheLeaseIsKept holds that a run keeps its context while its planner
+// thinks, and while it drains.
+func TestTheLeaseIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"sleep": sleep})
+		r.Drain = time.Hour
+		r.Registry.Activities["sleep"].Timeout = time.Hour
+		thought := false
+		request := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+			if thought {
+				time.Sleep(5 * time.Minute)
+			}
+			thought = true
+			return &engine.Solution{Calls: plan(t, `[{"_tool": "sleep", "seconds": 600, "value": 1, "_outputPath": "†a"}]`).Calls}, nil
+		})}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := r.Run(ctx, engine.Start{Context: "c", Request: request})
+			ended <- err
+		}()
+		refused := func(what string, after time.Duration) {
+			time.Sleep(after)
+			if _, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); !errors.As(err, new(*engine.BusyError)) {
+				t.Errorf("while it %s: %v", what, err)
+			}
+		}
+		refused("works", 5*time.Minute)
+		refused("thinks", 9*time.Minute)
+		refused("works again", 5*time.Minute)
+		cancel()
+		refused("drains", 5*time.Minute)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if holder, err := log.Holder(t.Context(), "c"); holder != "" || err != nil {
+			t.Errorf("it is still held by %s, %v", holder, err)
+		}
+	})
+}
+
+// TestALivingRunSeesItsDelegatesDecisions approves a call that a delegate holds,
+// while its parent has other work: the run goes on with it by itself.
+func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value})
+		r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "value", "value": "†input.n", "_outputPath": "†a"}], "output": "†a"}`)}
+		r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "n": 5, "_outputPath": "†b"}], "output": "†b"}`)}
+		s := start(t, `{"calls": [{"_tool": "x", "_delegate": "outer", "_outputPath": "†c"}, {"_tool": "sleep", "seconds": 5, "value": 1, "_outputPath": "†d"}], "output": "†c"}`)
+		s.Approve = engine.Policy{Tools: []string{"value"}}
+		go func() {
+			time.Sleep(time.Second)
+			if err := r.Decide(context.Background(), engine.Decision{Context: "c.1.1.1.1", Call: "1.1"}); err != nil {
+				t.Error(err)
+			}
+		}()
+		outcome, err := r.Run(t.Context(), s)
+		if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+	})
+}
+
+// TestRetryGoesOnInsideADelegate holds that retrying a delegate's call runs again
+// what failed in it, and not what was done.
+func TestRetryGoesOnInsideADelegate(t *testing.T) {
+	log, ran, broken := store.NewMemory(), &counter{}, true
+	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if broken {
+			return engine.Result{}, engine.NewFailure("not now")
+		}
+		return value(ctx, in)
+	})})
+	r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "value", "value": 1, "_outputPath": "†a"}, {"_tool": "flaky", "value": "†a", "_outputPath": "†b"}], "output": "†b"}`)}
+	r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†b"}], "output": "†b"}`)}
+	outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "x", "_delegate": "outer", "_outputPath": "†c"}], "output": "†c"}`))
+	expect(t, outcome, err, engine.RunFailed,
+		"1.1 x failed ! delegate: delegate outer (context c.1.1) failed: call 1.2 (flaky) in context c.1.1.1.1: not now")
+	broken = false
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
+	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
+	if got, want := ran.String(), ".1.1.1.1/1.1×1 .1.1.1.1/1.2×2"; strings.ReplaceAll(got, "c.1", ".1") != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+}
