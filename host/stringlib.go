@@ -65,7 +65,7 @@ func (s *state) stringByte(L *lua.LState) int {
 func (s *state) stringChar(L *lua.LState) int {
 	text := make([]byte, L.GetTop())
 	for i := range text {
-		c := integer(L, i + 1)
+		c := integer(L, i+1)
 		if c < 0 || c > 255 {
 			L.ArgError(i+1, "invalid value")
 		}

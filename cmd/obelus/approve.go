@@ -152,7 +152,9 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if reason == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), args[0], func(engine.Record) (engine.Decision, error) { return engine.Decision{Reject: true, Reason: reason}, nil })
+			return a.decide(c.Context(), args[0], func(engine.Record) (engine.Decision, error) {
+				return engine.Decision{Reject: true, Reason: reason}, nil
+			})
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
