@@ -64,6 +64,9 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	}
 	l := &loop{runner: &runner, context: name, view: view, results: make(chan result, 64), closed: make(chan struct{}), forget: func() {}}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if r.cut != nil { // a delegate does not drain on when its call is cut off
+		context.AfterFunc(r.cut, l.stop)
+	}
 	return l, nil
 }
 

@@ -52,6 +52,7 @@ func (t *tick) work(run context.Context, s start) result {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
 		defer context.AfterFunc(working, cancel)()
+		s.room.runner.cut = working
 		res := s.room.enter(inside)
 		res.index = s.index
 		return res
