@@ -122,6 +122,7 @@ func (s *state) capabilities() *luastd.Env {
 		Clock:     s.gen.config.Clock,
 		Log:       s.gen.config.Log,
 		Effect:    s.effect,
+		HTTP:      s.gen.config.http,
 		Context:   s.waitContext,
 		Charge:    s.budget.charge,
 		MaxString: s.gen.maxString(),
@@ -142,6 +143,8 @@ type codec struct{ s *state }
 func (c codec) ToLua(v any) lua.LValue { return c.s.toLua(v) }
 
 func (c codec) FromLua(v lua.LValue, name string) (any, error) { return c.s.fromLua(v, nil, name) }
+
+func (c codec) Fill(t *lua.LTable) { c.s.fill(t) }
 
 func (c codec) MarkArray(t *lua.LTable) {
 	c.s.fill(t)

@@ -113,6 +113,14 @@ func readAllow(s *Settings, v any) error {
 			return &settingError{name, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
 		}
 		grants[i].List = list
+		if name != "net" {
+			continue
+		}
+		for _, entry := range list {
+			if err := luastd.CheckNet(entry); err != nil {
+				return &settingError{entry, "allow.net: " + err.Error()}
+			}
+		}
 	}
 	return nil
 }

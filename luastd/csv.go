@@ -12,6 +12,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// csv: tables as lines of fields, as in RFC 4180. In Lua:
+//
+//	local csv = require("csv")
+//	local rows = assert(csv.decode(text, { header = true, comma = ";" }))
+//	local out = csv.encode(rows, { header = { "name", "age" } })
 var csvFuncs = []Func{
 	{"decode", csvDecode},
 	{"encode", csvEncode},
@@ -23,7 +28,7 @@ var csvFuncs = []Func{
 // fields and each row is a table by name.
 func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), "\ufeff")
-	opts := options(L, 2, "comma", "header")
+	opts := e.options(L, 2, "comma", "header")
 	e.charge(L, len(text)/8+1)
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma = comma(L, opts)
@@ -87,7 +92,7 @@ func csvError(err error) string {
 // Rows are arrays, or tables by name if a header is given: a list of the
 // fields, or true for all fields of the first row, sorted.
 func csvEncode(e *Env, L *lua.LState) int {
-	opts := options(L, 2, "comma", "header")
+	opts := e.options(L, 2, "comma", "header")
 	v, err := e.Codec.FromLua(L.CheckTable(1), "rows")
 	if err != nil {
 		L.RaiseError("%s", err.Error())

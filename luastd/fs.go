@@ -13,6 +13,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// fs: the files that the permissions read and write grant. In Lua:
+//
+//	local fs = require("fs")
+//	assert(fs.write("out/greeting.txt", "hello"))
+//	local text = assert(fs.read("out/greeting.txt"))
 var fsFuncs = []Func{
 	{"append", fsAppend},
 	{"exists", fsExists},

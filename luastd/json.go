@@ -12,6 +12,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// json: JSON, with null, empty arrays and long whole numbers kept. In Lua:
+//
+//	local json = require("json")
+//	local order = assert(json.decode('{"id": 12345678901234567890, "lines": [1, null]}'))
+//	local text = json.encode({ tags = json.array(), total = 12.5 })
 var jsonFuncs = []Func{
 	{"array", jsonArray},
 	{"decode", jsonDecode},
@@ -110,7 +115,7 @@ func deep(v any, left int) bool {
 // json.encode(value, [{indent = "  "}]) → text, keys sorted. A value that JSON
 // does not have raises.
 func jsonEncode(e *Env, L *lua.LState) int {
-	indent := lua.LVAsString(options(L, 2, "indent").RawGetString("indent"))
+	indent := lua.LVAsString(e.options(L, 2, "indent").RawGetString("indent"))
 	v, err := e.Codec.FromLua(L.Get(1), "value")
 	if err != nil {
 		L.RaiseError("%s", err.Error())

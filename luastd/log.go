@@ -10,6 +10,10 @@ import (
 	"context"
 )
 
+// log: what the program's own log gets. In Lua:
+//
+//	local log = require("log")
+//	log.info("order received", { id = 17, lines = { "a", "b" } })
 var logFuncs = []Func{
 	{"debug", logAt(slog.LevelDebug)},
 	{"error", logAt(slog.LevelError)},

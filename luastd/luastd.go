@@ -1,9 +1,9 @@
 // Package luastd is what a script may require: modules for values, text, time,
-// files and logging, in Go.
+// files, the network and logging, in Go.
 //
 // The package knows nothing of plans, calls or logs. All that a module can do
 // it does through an [Env], which the program that runs the scripts fills in:
-// an Env without [Grants] reads and writes nothing. A failure of the world, a
+// an Env without [Grants] reads, writes and asks for nothing. A failure of the world, a
 // refused permission among them, comes to the script as nil and a message;
 // misuse, like a wrong argument, raises.
 //
@@ -43,12 +43,22 @@ type Value struct {
 
 // Modules lists all modules, sorted by name. It is not changed.
 var Modules = []Module{
+	{Name: "base64", Funcs: base64Funcs},
 	{Name: "csv", Funcs: csvFuncs},
+	{Name: "env", Funcs: envFuncs},
 	{Name: "fs", Funcs: fsFuncs},
+	{Name: "hash", Funcs: hashFuncs},
+	{Name: "http", Funcs: httpFuncs},
 	{Name: "json", Funcs: jsonFuncs, Values: []Value{{"null", Null}}},
 	{Name: "log", Funcs: logFuncs},
+	{Name: "random", Funcs: randomFuncs},
+	{Name: "re", Funcs: reFuncs},
 	{Name: "str", Funcs: strFuncs},
+	{Name: "template", Funcs: templateFuncs},
 	{Name: "time", Funcs: timeFuncs},
+	{Name: "url", Funcs: urlFuncs},
+	{Name: "uuid", Funcs: uuidFuncs},
+	{Name: "yaml", Funcs: yamlFuncs},
 }
 
 // Find is the module of that name.
@@ -99,6 +109,15 @@ type Env struct {
 
 	// MaxArray bounds the arrays that are made; 0 is a million elements.
 	MaxArray int
+
+	// HTTP, if it is set, answers what scripts ask of the network by the module
+	// http, in its place: for tests. Nothing leaves the machine then, so no
+	// permission is asked for, and redirects are answers like any other. What
+	// it fails with comes to the script as nil and the error's text.
+	HTTP func(ctx context.Context, r HTTPRequest) (HTTPResponse, error)
+
+	patterns patternCache // of re
+	answers  *lua.LTable  // the metatable of what http gives
 }
 
 // Codec carries values between JSON, as nil, bool, string, json.Number, []any
@@ -111,6 +130,9 @@ type Codec interface {
 	FromLua(v lua.LValue, name string) (any, error)
 	// MarkArray makes t an array even while it is empty.
 	MarkArray(t *lua.LTable)
+	// Fill readies t for raw access. A codec whose tables fill themselves when
+	// a script first touches them does so here; another does nothing.
+	Fill(t *lua.LTable)
 }
 
 // Clock tells the time and waits.
@@ -190,15 +212,21 @@ func (e *Env) stringArray(L *lua.LState, list []string) *lua.LTable {
 
 // options reads the optional table of named options at argument n and raises
 // for a name that is not known.
-func options(L *lua.LState, n int, known ...string) *lua.LTable {
+func (e *Env) options(L *lua.LState, n int, known ...string) *lua.LTable {
 	t := L.OptTable(n, nil)
 	if t == nil {
 		return L.CreateTable(0, 0)
 	}
+	e.checkNames(L, n, t, "option", known)
+	return t
+}
+
+// checkNames raises for a name in the table at argument n that is not known.
+func (e *Env) checkNames(L *lua.LState, n int, t *lua.LTable, what string, known []string) {
+	e.Codec.Fill(t)
 	for key, _ := t.Next(lua.LNil); key != lua.LNil; key, _ = t.Next(key) {
 		if name, ok := key.(lua.LString); !ok || !slices.Contains(known, string(name)) {
-			L.ArgError(n, "unknown option "+key.String()+" (one of "+strings.Join(known, ", ")+")")
+			L.ArgError(n, "unknown "+what+" "+key.String()+" (one of "+strings.Join(known, ", ")+")")
 		}
 	}
-	return t
 }

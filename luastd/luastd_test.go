@@ -3,6 +3,7 @@ package luastd_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,17 @@ import (
 // is its text.
 func run(t *testing.T, config host.Config, body string) string {
 	t.Helper()
-	config.FS = fstest.MapFS{"activities/a.lua": {Data: []byte("local csv, fs, json, log, str, time = require 'csv', require 'fs', require 'json', require 'log', require 'str', require 'time'\nActivity.register('a', {timeout = 1}, function(call) " + body + " end)")}}
+	return runFor(t, config, 20, body)
+}
+
+// runFor is run with a timeout in seconds.
+func runFor(t *testing.T, config host.Config, timeout float64, body string) string {
+	t.Helper()
+	prelude := ""
+	for _, module := range luastd.Modules {
+		prelude += "local " + module.Name + " = require '" + module.Name + "' "
+	}
+	config.FS = fstest.MapFS{"activities/a.lua": {Data: []byte(fmt.Sprintf("%s\nActivity.register('a', {timeout = %g}, function(call) %s end)", prelude, timeout, body))}}
 	h, err := host.Open(config)
 	if err != nil {
 		t.Fatal(err)

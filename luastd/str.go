@@ -6,6 +6,10 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// str: text, without patterns. In Lua:
+//
+//	local str = require("str")
+//	local first, second = unpack(str.split("key=value", "="))
 var strFuncs = []Func{
 	{"contains", strContains},
 	{"ends", strEnds},

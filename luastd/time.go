@@ -10,6 +10,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// time: points in time, in seconds since 1970. In Lua:
+//
+//	local time = require("time")
+//	local t = assert(time.parse("2024-02-28T12:00:00Z"))
+//	assert(time.format(t + 24 * 3600, "%d.%m.%Y") == "29.02.2024")
 var timeFuncs = []Func{
 	{"format", timeFormat},
 	{"now", timeNow},

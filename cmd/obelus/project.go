@@ -55,19 +55,25 @@ func (a *app) findProject(plan string) (dir string, found bool, err error) {
 // openProject loads the project's scripts; plan is the plan file that the
 // command is about, or empty.
 func (a *app) openProject(plan string) error {
-	var err error
-	if a.dir, a.found, err = a.findProject(plan); err != nil {
-		return err
-	}
-	config := host.Config{FS: os.DirFS(a.dir), Dir: a.dir, Stderr: a.term}
-	if !a.found {
-		config.FS = lonePlan{config.FS}
-	}
-	if config.Grants, err = a.allow.grants(a.dir, config.FS); err != nil {
+	config, err := a.projectConfig(plan)
+	if err != nil {
 		return err
 	}
 	a.host, err = host.Open(config)
 	return err
+}
+
+// projectConfig finds the project, and says how its scripts are to be loaded.
+func (a *app) projectConfig(plan string) (config host.Config, err error) {
+	if a.dir, a.found, err = a.findProject(plan); err != nil {
+		return config, err
+	}
+	config = host.Config{FS: os.DirFS(a.dir), Dir: a.dir, Stderr: a.term}
+	if !a.found {
+		config.FS = lonePlan{config.FS}
+	}
+	config.Grants, err = a.allow.grants(a.dir, config.FS)
+	return config, err
 }
 
 // openSettings is openProject for commands that run nothing: a broken activity
@@ -122,7 +128,7 @@ func (o onlySettings) Open(name string) (fs.File, error) {
 
 // allowFlags are the permissions that flags grant. Each may be given alone,
 // for everything, or with a list.
-type allowFlags struct{ read, write []string }
+type allowFlags struct{ env, net, read, write []string }
 
 func (f *allowFlags) register(c *cobra.Command) {
 	for _, flag := range []struct {
@@ -130,6 +136,8 @@ func (f *allowFlags) register(c *cobra.Command) {
 		name string
 		what string
 	}{
+		{&f.env, "allow-env", "let scripts read variables of the environment, or only `NAME,…`"},
+		{&f.net, "allow-net", "let scripts use the network, or only `HOST[:PORT],…`"},
 		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,…`"},
 		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,…`"},
 	} {
@@ -143,8 +151,13 @@ const everything = "*"
 // grants adds what the flags grant to what the settings do; nil leaves it to
 // the settings.
 func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
-	if len(f.read)+len(f.write) == 0 {
+	if len(f.env)+len(f.net)+len(f.read)+len(f.write) == 0 {
 		return nil, nil
+	}
+	for _, entry := range f.net {
+		if err := luastd.CheckNet(entry); err != nil && entry != everything {
+			return nil, &usageError{"--allow-net: " + err.Error()}
+		}
 	}
 	settings, err := host.Open(host.Config{FS: onlySettings{project}, Dir: dir})
 	if err != nil {
@@ -154,7 +167,7 @@ func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 	for _, g := range []struct {
 		grant *luastd.Grant
 		list  []string
-	}{{&grants.Read, f.read}, {&grants.Write, f.write}} {
+	}{{&grants.Env, f.env}, {&grants.Net, f.net}, {&grants.Read, f.read}, {&grants.Write, f.write}} {
 		for _, entry := range g.list {
 			if entry == everything {
 				g.grant.All = true

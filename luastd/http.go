@@ -1,0 +1,189 @@
+package luastd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// http: requests to other machines. In Lua:
+//
+//	local http = require("http")
+//	local answer = assert(http.get("https://api.example.com/orders", { query = { customer = 7, tag = { "a", "b" } } }))
+//	if answer.status == 200 then
+//	  local orders = assert(answer:json())
+//	end
+//	local made = assert(http.post("https://api.example.com/orders", {
+//	  headers = { authorization = "Bearer " .. token }, json = { title = "Book" }, timeout = 5,
+//	}))
+//
+// An answer is a table: status, a number; headers, by their names in lower
+// case, several of one name joined by ", "; body; and the method json. A
+// status of 400 and more is an answer like any other. What fails, a refused
+// permission among it, gives nil and a message.
+//
+// Options, each of which may be left out: headers, a table; query, a table,
+// whose arrays repeat their name, added to the URL's own; json, any value, sent
+// as the body with its content-type, or body, text; timeout, seconds or "5s",
+// never longer than what the call has left, which also holds without one;
+// redirects, how many are followed: 10, 0 gives the redirect itself as the
+// answer, more than are allowed fail, and authorization and cookies are not sent
+// on to another host; max_bytes, how long the body may be once
+// unpacked: 10 MiB, or as much as a string may have.
+//
+// Each host needs the permission net: --allow-net=api.example.com, or allow.net
+// in obelus.lua; so does each that a request is redirected to. A granted name
+// that has a loopback, private or link-local address is refused all the same,
+// unless that address is granted too, or all is, or it is the machine itself
+// and "localhost" is granted. Certificates are checked; a proxy is taken from
+// HTTPS_PROXY, HTTP_PROXY and NO_PROXY.
+var httpFuncs = []Func{
+	{"get", func(e *Env, L *lua.LState) int { return e.httpTo(L, "http.get", "GET") }},
+	{"post", func(e *Env, L *lua.LState) int { return e.httpTo(L, "http.post", "POST") }},
+	{"request", httpRequest},
+}
+
+// HTTPRequest is what a script asks of the network.
+type HTTPRequest struct {
+	Method  string            // in upper case
+	URL     string            // with the query
+	Headers map[string]string // by names in lower case
+	Body    string
+}
+
+// HTTPResponse is an answer to it. Names of headers may be in any case.
+type HTTPResponse struct {
+	Status  int
+	Headers map[string]string
+	Body    string
+}
+
+// httpCall is a request and how to make it.
+type httpCall struct {
+	HTTPRequest
+	timeout   time.Duration // 0 for none but the call's own
+	redirects int
+	maxBytes  int
+}
+
+// http.get(url, [options]) → answer | nil, err
+// http.post(url, [options]) → answer | nil, err
+func (e *Env) httpTo(L *lua.LState, what, method string) int {
+	target := L.CheckString(1)
+	opts := e.options(L, 2, requestOptions...)
+	return e.http(L, what, e.httpCall(L, 2, method, target, opts))
+}
+
+// requestOptions are the options that all three functions take.
+var requestOptions = []string{"body", "headers", "json", "max_bytes", "query", "redirects", "timeout"}
+
+// http.request{url = …, method = "GET", options…} → answer | nil, err
+func httpRequest(e *Env, L *lua.LState) int {
+	opts := L.CheckTable(1)
+	e.checkNames(L, 1, opts, "option", slices.Sorted(slices.Values(append([]string{"method", "url"}, requestOptions...))))
+	target, ok := opts.RawGetString("url").(lua.LString)
+	if !ok {
+		L.ArgError(1, "url is text")
+	}
+	method := "GET"
+	if v := opts.RawGetString("method"); v != lua.LNil {
+		method = strings.ToUpper(lua.LVAsString(v))
+	}
+	if !isToken(method) || method == "CONNECT" {
+		L.ArgError(1, fmt.Sprintf("method can't be %q", method))
+	}
+	return e.http(L, "http.request", e.httpCall(L, 1, method, string(target), opts))
+}
+
+// http makes a request and pushes its answer.
+func (e *Env) http(L *lua.LState, what string, r *httpCall) int {
+	e.Effect(L, what)
+	e.charge(L, 100+(len(r.URL)+len(r.Body))/16)
+	u, err := url.Parse(r.URL)
+	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
+		err = errors.New("it does not begin with http:// or https:// and a host")
+	}
+	if err != nil {
+		return failed(L, urlError(err))
+	}
+	place := fmt.Sprintf("%s %s://%s%s: ", r.Method, u.Scheme, u.Host, u.EscapedPath()) // a query and a user may be secret
+	answer, err := e.answer(L, r)
+	switch {
+	case err != nil && r.timeout > 0 && errors.Is(err, context.DeadlineExceeded):
+		return failed(L, place+"no answer within "+r.timeout.String())
+	case err != nil:
+		return failed(L, place+netError(err))
+	case len(answer.Body) > r.maxBytes:
+		return failed(L, fmt.Sprintf("%sthe answer is longer than %d bytes", place, r.maxBytes))
+	}
+	e.pushAnswer(L, answer)
+	return 1
+}
+
+// answer asks the network, or what stands for it. It raises when the call
+// itself has no time left.
+func (e *Env) answer(L *lua.LState, r *httpCall) (HTTPResponse, error) {
+	call, cancel := e.Context()
+	defer cancel()
+	ctx := call
+	if r.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(call, r.timeout)
+		defer cancel()
+	}
+	var answer HTTPResponse
+	var err error
+	if e.HTTP != nil {
+		answer, err = e.HTTP(ctx, r.HTTPRequest)
+	} else {
+		answer, err = r.send(ctx, networkFor(e.Grants.Net))
+	}
+	if err != nil && call.Err() != nil {
+		e.charge(L, 1<<20) // the deadline has passed: the budget says so in its own words
+		L.RaiseError("the request was interrupted")
+	}
+	return answer, err
+}
+
+func (e *Env) pushAnswer(L *lua.LState, answer HTTPResponse) {
+	e.limit(L, len(answer.Body))
+	headers := L.CreateTable(0, len(answer.Headers))
+	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {
+		headers.RawSetString(strings.ToLower(name), lua.LString(answer.Headers[name]))
+	}
+	if e.answers == nil { // scripts can't reach it, so that runs may share it
+		methods := L.CreateTable(0, 1)
+		methods.RawSetString("json", L.NewFunction(func(L *lua.LState) int { return answerJSON(e, L) }))
+		e.answers = L.CreateTable(0, 2)
+		e.answers.RawSetString("__index", methods)
+		e.answers.RawSetString("__metatable", lua.LFalse)
+	}
+	t := L.CreateTable(0, 3)
+	t.RawSetString("body", lua.LString(answer.Body))
+	t.RawSetString("headers", headers)
+	t.RawSetString("status", lua.LNumber(answer.Status))
+	t.Metatable = e.answers
+	L.Push(t)
+}
+
+// answer:json() → the value of its body | nil, err
+func answerJSON(e *Env, L *lua.LState) int {
+	answer, ok := L.Get(1).(*lua.LTable)
+	if !ok {
+		L.ArgError(1, "an answer expected: call it as answer:json()")
+	}
+	body, ok := answer.RawGetString("body").(lua.LString)
+	if !ok {
+		L.ArgError(1, "its body is not text")
+	}
+	L.SetTop(0)
+	L.Push(body)
+	return jsonDecode(e, L)
+}

@@ -1,0 +1,11 @@
+local fs = require("fs")
+assert(fs.mkdir("out"))
+assert(fs.write("out/greeting.txt", "hello"))
+assert(fs.append("out/greeting.txt", " world"))
+local text = assert(fs.read("out/greeting.txt"))
+assert(text == "hello world")
+assert(fs.list("out")[1] == "greeting.txt" and fs.stat("out/greeting.txt").size == 11)
+assert(fs.remove("out/greeting.txt") and not fs.exists("out/greeting.txt"))
+
+local secret, err = fs.read("/secret")
+assert(secret == nil and err:find("--allow-read=/secret", 1, true), err)

@@ -1,0 +1,5 @@
+local json = require("json")
+local order = assert(json.decode('{"id": 12345678901234567890, "lines": [1, null]}'))
+assert(order.id == "12345678901234567890" and order.lines[2] == json.null)
+local text = json.encode({ tags = json.array(), total = 12.5 })
+assert(text == '{"tags":[],"total":12.5}')

@@ -1,0 +1,7 @@
+local random = require("random")
+local die = random.int(1, 6)
+assert(die >= 1 and die <= 6 and die % 1 == 0)
+local token = require("base64").encode(random.bytes(32), { url = true })
+assert(#token == 43)
+local share = random.float()
+assert(share >= 0 and share < 1)

@@ -1,0 +1,15 @@
+local re = require("re")
+local text = "two  words"
+local year, month = re.match("due 2024-05-01", [[(\d{4})-(\d\d)]])
+assert(year == "2024" and month == "05")
+local clean = re.gsub(text, [[\s+]], " ")
+assert(clean == "two words")
+local words = re.split("a, b;c", "[,;] *")
+assert(#words == 3 and words[2] == "b")
+
+local first, last, digits = re.find("id 42", [[(\d+)]])
+assert(first == 4 and last == 5 and digits == "42")
+assert(re.gsub("John Smith", [[(\w+) (\w+)]], "%2, %1") == "Smith, John")
+assert(re.gsub("$a and $b", [[\$(\w)]], { a = "1" }) == "1 and $b")
+assert(re.gsub("abc", "b", string.upper) == "aBc")
+assert(re.match("b", "(a)?(b)") == false)

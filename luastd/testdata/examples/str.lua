@@ -1,0 +1,5 @@
+local str = require("str")
+local first, second = unpack(str.split("key=value", "="))
+assert(first == "key" and second == "value")
+assert(str.trim("  x ") == "x" and str.starts("prefix", "pre") and str.ends("a.lua", ".lua"))
+assert(str.replace("1.000.000", ".", "") == "1000000")

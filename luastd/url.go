@@ -1,0 +1,255 @@
+package luastd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// url: takes URLs apart and puts them together, as in RFC 3986. In Lua:
+//
+//	local url = require("url")
+//	local u = assert(url.parse("https://example.com:8443/a?q=x&tag=1&tag=2"))
+//	u.query.q = "two words"
+//	local text = url.build(u) -- https://example.com:8443/a?q=two+words&tag=1&tag=2
+//	local next = assert(url.join(text, "../b"))
+//	local path = "/users/" .. url.escape(name)
+var urlFuncs = []Func{
+	{"build", urlBuild},
+	{"escape", urlEscape},
+	{"join", urlJoin},
+	{"parse", urlParse},
+	{"unescape", urlUnescape},
+}
+
+// urlParts are the fields of the table that parse gives and build takes.
+var urlParts = []string{"fragment", "host", "password", "path", "port", "query", "scheme", "user"}
+
+// url.build(parts) → text; parts as parse gives them, any of which may be left
+// out. In the path % begins an escape that is written already, if all of them
+// are right; what can't stand in a path is escaped. The query is a table, of
+// which an array gives its name several times, or text that is taken as it is;
+// its names come out sorted.
+func urlBuild(e *Env, L *lua.LState) int {
+	e.checkNames(L, 1, L.CheckTable(1), "part", urlParts)
+	v, err := e.Codec.FromLua(L.CheckTable(1), "parts")
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	parts, _ := v.(map[string]any)
+	u, err := buildURL(parts)
+	if err != nil {
+		L.ArgError(1, err.Error())
+	}
+	text := u.String()
+	e.limit(L, len(text))
+	L.Push(lua.LString(text))
+	return 1
+}
+
+func buildURL(parts map[string]any) (*url.URL, error) {
+	texts := map[string]string{}
+	for name, v := range parts {
+		if text, ok := scalarText(v); ok {
+			texts[name] = text
+		} else if name != "query" {
+			return nil, fmt.Errorf("%s is text", name)
+		}
+	}
+	u := &url.URL{Scheme: strings.ToLower(texts["scheme"]), Host: strings.Trim(texts["host"], "[]"), Fragment: texts["fragment"]}
+	if port, given := texts["port"]; given {
+		if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+			return nil, errors.New("port is a number up to 65535")
+		}
+		u.Host = net.JoinHostPort(u.Host, port)
+	} else if strings.Contains(u.Host, ":") {
+		u.Host = "[" + u.Host + "]"
+	}
+	if user, given := texts["user"]; given {
+		u.User = url.User(user)
+		if password, given := texts["password"]; given {
+			u.User = url.UserPassword(user, password)
+		}
+	}
+	setPath(u, texts["path"])
+	if query, ok := parts["query"]; ok {
+		text, err := queryText(query)
+		if err != nil {
+			return nil, err
+		}
+		u.RawQuery = text
+	}
+	if _, err := url.Parse(u.String()); err != nil {
+		return nil, errors.New(urlError(err))
+	}
+	return u, nil
+}
+
+func setPath(u *url.URL, path string) {
+	u.Path = path
+	if unescaped, err := url.PathUnescape(path); err == nil {
+		u.Path, u.RawPath = unescaped, path
+	}
+	switch rooted := strings.HasPrefix(path, "/"); {
+	case rooted || path == "":
+	case u.Host != "":
+		u.Path = "/" + u.Path
+		if u.RawPath != "" {
+			u.RawPath = "/" + u.RawPath
+		}
+	case u.Scheme != "":
+		u.Opaque = u.EscapedPath()
+	}
+}
+
+// queryText writes a query: a table of texts or of arrays of them, or text
+// that is one already.
+func queryText(query any) (string, error) {
+	if text, ok := query.(string); ok {
+		return strings.TrimPrefix(text, "?"), nil
+	}
+	table, ok := query.(map[string]any)
+	if !ok {
+		return "", errors.New("query is a table by name, or text")
+	}
+	values := url.Values{}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		list, ok := table[name].([]any)
+		if !ok {
+			list = []any{table[name]}
+		}
+		for _, v := range list {
+			text, ok := scalarText(v)
+			if !ok {
+				return "", fmt.Errorf("query.%s is text, a number, a boolean, or an array of them", name)
+			}
+			values.Add(name, text)
+		}
+	}
+	return values.Encode(), nil
+}
+
+// scalarText is a value that has a text of its own.
+func scalarText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return string(v), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
+}
+
+// url.escape(text) → text, with every byte but letters, digits and -_.~ as
+// %XX: fit for any part of a URL
+func urlEscape(e *Env, L *lua.LState) int {
+	text := L.CheckString(1)
+	e.charge(L, len(text)/16+1)
+	escaped := strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
+	e.limit(L, len(escaped))
+	L.Push(lua.LString(escaped))
+	return 1
+}
+
+// url.join(base, ref) → the URL that ref means in a document at base | nil, err
+func urlJoin(e *Env, L *lua.LState) int {
+	base, ref := L.CheckString(1), L.CheckString(2)
+	e.charge(L, (len(base)+len(ref))/16+1)
+	u, err := url.Parse(base)
+	if err != nil {
+		return failed(L, urlError(err))
+	}
+	to, err := url.Parse(ref)
+	if err != nil {
+		return failed(L, urlError(err))
+	}
+	text := u.ResolveReference(to).String()
+	e.limit(L, len(text))
+	L.Push(lua.LString(text))
+	return 1
+}
+
+// url.parse(text) → {scheme, host, port, path, query = {…}, fragment, user,
+// password} | nil, err
+//
+// What the URL does not have is left out, but for path and query. The port is
+// a number; the path keeps its escapes; a name that the query has several
+// times is an array of its values.
+func urlParse(e *Env, L *lua.LState) int {
+	text := L.CheckString(1)
+	e.charge(L, len(text)/8+1)
+	u, err := url.Parse(text)
+	if err != nil {
+		return failed(L, urlError(err))
+	}
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return failed(L, "not a URL: the query: "+urlReason(err))
+	}
+	e.limitArray(L, len(values))
+	parts := map[string]any{"path": u.EscapedPath(), "query": queryTable(values)}
+	if u.Opaque != "" {
+		parts["path"] = u.Opaque
+	}
+	password, _ := u.User.Password()
+	for name, text := range map[string]string{"scheme": u.Scheme, "host": u.Hostname(), "fragment": u.Fragment, "user": u.User.Username(), "password": password} {
+		if text != "" {
+			parts[name] = text
+		}
+	}
+	if port := u.Port(); port != "" {
+		parts["port"] = json.Number(port)
+	}
+	L.Push(e.Codec.ToLua(parts))
+	return 1
+}
+
+func queryTable(values url.Values) map[string]any {
+	table := map[string]any{}
+	for name, list := range values {
+		if len(list) == 1 {
+			table[name] = list[0]
+			continue
+		}
+		array := make([]any, len(list))
+		for i, text := range list {
+			array[i] = text
+		}
+		table[name] = array
+	}
+	return table
+}
+
+// urlError says what is wrong with a URL, without the URL itself, which may
+// hold a password.
+func urlError(err error) string { return "not a URL: " + urlReason(err) }
+
+func urlReason(err error) string {
+	var inner *url.Error
+	if errors.As(err, &inner) {
+		err = inner.Err
+	}
+	return strings.TrimPrefix(err.Error(), "net/url: ")
+}
+
+// url.unescape(text) → text, with every %XX as its byte | nil, err; + stays
+func urlUnescape(e *Env, L *lua.LState) int {
+	text := L.CheckString(1)
+	e.charge(L, len(text)/16+1)
+	unescaped, err := url.PathUnescape(text)
+	if err != nil {
+		return failed(L, urlReason(err))
+	}
+	L.Push(lua.LString(unescaped))
+	return 1
+}

@@ -1,0 +1,214 @@
+package luastd
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// yaml: the part of YAML that JSON has too. In Lua:
+//
+//	local yaml = require("yaml")
+//	local config = assert(yaml.decode(text))
+//	local text = yaml.encode({ name = "x", ports = { 80, 443 } })
+//	-- name: x
+//	-- ports:
+//	--   - 80
+//	--   - 443
+//
+// What is read: one document of at most 1 MiB, nested at most 128 deep, with
+// at most 10,000 names in one mapping outside of { } and names of at most 1024
+// bytes. Anchors, aliases and << work as long as the whole, written out, has no
+// more than a million values. What stands without quotes is read by the core schema of
+// YAML 1.2: yes, no, 1_000 and timestamps are text, 010 is ten, 0o10 is eight.
+// Whole numbers stay exact; those beyond ±2^53 reach a script as their digits.
+// Names that are not text become it.
+// Refused are infinities and NaN, names that are lists or mappings, and tags
+// other than !!str, !!int, !!float, !!bool, !!null, !!seq, !!map, !!timestamp
+// and !!binary; the last two are text.
+var yamlFuncs = []Func{
+	{"decode", yamlDecode},
+	{"encode", yamlEncode},
+}
+
+// yaml.decode(text) → value | nil, err; null is json.null
+func yamlDecode(e *Env, L *lua.LState) int {
+	text := L.CheckString(1)
+	e.charge(L, len(text)/4+1)
+	v, values, err := decodeYAML(text)
+	if err != nil {
+		return failed(L, "not YAML that can be read: "+err.Error())
+	}
+	e.charge(L, values)
+	if v == nil {
+		L.Push(Null)
+	} else {
+		L.Push(e.Codec.ToLua(v))
+	}
+	return 1
+}
+
+// yaml.encode(value) → text, names sorted, each on a line of its own; text of
+// several lines as a block where that keeps it. A value that JSON does not
+// have raises.
+func yamlEncode(e *Env, L *lua.LState) int {
+	v, err := e.Codec.FromLua(L.Get(1), "value")
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	text := encodeYAML(v, func(size int) {
+		if e.charge(L, 4); size > e.maxString() {
+			e.limit(L, size)
+		}
+	})
+	e.limit(L, len(text))
+	L.Push(lua.LString(text))
+	return 1
+}
+
+// encodeYAML writes a value, and shows check how long the text is so far.
+func encodeYAML(v any, check func(size int)) string {
+	if text, ok := v.(string); ok && strings.Contains(text, "\n") {
+		return quotedYAML(text) + "\n" // a block would need an indent
+	}
+	w := yamlWriter{check: check}
+	if !w.value(v, 0, false) {
+		w.b.WriteByte('\n')
+	}
+	return strings.TrimLeft(w.b.String(), " \n")
+}
+
+// yamlWriter writes values in block style. It is our own, since the library
+// that reads does not write text with tabs, carriage returns or leading line
+// ends so that it can be read back.
+type yamlWriter struct {
+	b     strings.Builder
+	check func(size int)
+}
+
+// value writes what follows "name:" or "-" at a depth: a scalar on the same
+// line, or lines of its own, the first of which may stand on the same line
+// after "-". It reports whether the last line has been ended.
+func (w *yamlWriter) value(v any, depth int, listed bool) (ended bool) {
+	w.check(w.b.Len())
+	indent := strings.Repeat("  ", depth)
+	lead := "\n" + indent
+	if listed {
+		lead = " "
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			w.b.WriteString(" {}")
+			return false
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			w.b.WriteString(lead + yamlText(name) + ":")
+			w.below(v[name], depth, false)
+			lead = indent
+		}
+		return true
+	case []any:
+		if len(v) == 0 {
+			w.b.WriteString(" []")
+			return false
+		}
+		for _, element := range v {
+			w.b.WriteString(lead + "-")
+			w.below(element, depth, true)
+			lead = indent
+		}
+		return true
+	case string:
+		if lines, mark, ok := yamlBlock(v); ok {
+			w.b.WriteString(mark + "\n")
+			for _, line := range lines {
+				w.b.WriteString(indent + line + "\n")
+			}
+			return true
+		}
+		w.b.WriteString(" " + yamlText(v))
+		return false
+	}
+	text, _ := scalarText(v)
+	if v == nil {
+		text = "null"
+	} else if _, ok := v.(json.Number); ok && !strings.Contains(text, ".") {
+		text = strings.Replace(strings.ToLower(text), "e", ".0e", 1) // a number to older readers too
+	}
+	w.b.WriteString(" " + text)
+	return false
+}
+
+func (w *yamlWriter) below(v any, depth int, listed bool) {
+	if !w.value(v, depth+1, listed) {
+		w.b.WriteByte('\n')
+	}
+}
+
+// yamlPlain is text that is nothing but itself to every reader of YAML, and
+// yamlWords what looks like it and is not.
+var (
+	yamlPlain = regexp.MustCompile(`^[\pL_/][\pL\pN_./@%+,-]*( [\pL\pN_./@%+(-][\pL\pN_./@%+,()-]*)*$`)
+	yamlWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+)
+
+// yamlText is text on one line: as it is where that is safe, else in quotes, as
+// JSON writes it.
+func yamlText(text string) string {
+	if len(text) < 200 && yamlPlain.MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
+		return text
+	}
+	return quotedYAML(text)
+}
+
+func quotedYAML(text string) string {
+	var b strings.Builder
+	for _, r := range compactJSON(text) {
+		if invisible(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// invisible is what JSON may have as it is and YAML may not, or takes for the
+// end of a line.
+func invisible(r rune) bool {
+	return r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
+}
+
+func compactJSON(v any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		panic(err) // v is JSON
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// yamlBlock is text as the lines of a block: printable, none of them empty or
+// with spaces at either end, whose meaning readers differ about.
+func yamlBlock(text string) (lines []string, mark string, ok bool) {
+	body, ended := strings.CutSuffix(text, "\n")
+	if mark = " |-"; ended {
+		mark = " |"
+	}
+	if lines = strings.Split(body, "\n"); len(lines) < 2 && !ended {
+		return nil, "", false
+	}
+	for _, line := range lines {
+		if line == "" || line != strings.TrimSpace(line) || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || invisible(r) }) {
+			return nil, "", false
+		}
+	}
+	return lines, mark, true
+}
