@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,21 +57,28 @@ func (a *activity) run(s *state, found *registrations, in engine.Invocation) (en
 	if err != nil {
 		return engine.Result{}, err
 	}
+	result, err := s.outcome(results, outputSchema(in.Tool))
+	var failure *engine.Failure
+	if err != nil && !errors.As(err, &failure) {
+		return engine.Result{}, a.fail("%s", err.Error())
+	}
+	return result, err
+}
+
+// outcome reads what an activity gave back: a failure where it returned nil and
+// something else.
+func (s *state) outcome(results []lua.LValue, schema any) (engine.Result, error) {
 	if len(results) == 0 {
 		results = append(results, lua.LNil)
 	}
 	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
 		fields, err := s.failureFields(results[1])
 		if err != nil {
-			return engine.Result{}, a.fail("%s", err.Error())
+			return engine.Result{}, err
 		}
 		return engine.Result{}, &engine.Failure{Fields: fields}
 	}
-	result, err := s.result(results[0], outputSchema(in.Tool))
-	if err != nil {
-		return engine.Result{}, a.fail("%s", err.Error())
-	}
-	return result, nil
+	return s.result(results[0], schema)
 }
 
 // object is an argument of an activity: a table, even if there is nothing.

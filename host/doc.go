@@ -25,6 +25,13 @@
 // library table, is gone when it ends. Arguments are copies. A call ends when
 // its context or its timeout does, whatever the script is at.
 //
+// # Tests
+//
+// [OpenTests] loads a project for its Lua tests, which are written in busted's
+// vocabulary. Each runs in a state of its own; by require "test" it runs an
+// activity or a plan, stands in for activities, sets the clock and answers
+// requests.
+//
 // # Values
 //
 // JSON arrays and objects become tables, null becomes nil and inside arrays

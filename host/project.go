@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
@@ -56,6 +57,8 @@ type Config struct {
 	// LoadTimeout bounds the top level of each script while a project is
 	// loaded. 0 is five seconds.
 	LoadTimeout time.Duration
+
+	http func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // of tests
 }
 
 func (c Config) withDefaults() Config {

@@ -73,6 +73,7 @@ type run struct {
 	loaded  map[string]lua.LValue // by require
 	loading []string              // modules whose top level is being run
 	lines   map[*lua.LTable]int   // of calls in a plan; nil if nobody asks
+	test    *testRun              // of a file of tests; nil elsewhere
 	found   *registrations
 }
 

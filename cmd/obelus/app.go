@@ -97,6 +97,7 @@ func (a *app) commands() []*cobra.Command {
 		a.rejectCommand(),
 		a.resumeCommand(),
 		a.runCommand(),
+		a.testCommand(),
 		a.versionCommand(),
 	}
 }

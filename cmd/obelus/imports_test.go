@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
-		"github.com/oklog/ulid", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 
 // owners are the standard packages that belong to few of ours.

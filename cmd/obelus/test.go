@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"obelus/host"
+)
+
+func (a *app) testCommand() *cobra.Command {
+	pattern := ""
+	c := &cobra.Command{
+		Use:   "test [FILE…]",
+		Short: "run Lua tests",
+		Long: `Run the project's tests, tests/**/*_test.lua, or the files that are named. They
+are written in busted's vocabulary: describe, it, before_each, after_each,
+pending and assert. Each test runs in a state of its own. By require "test" it
+runs an activity or a plan, sets the clock, and answers requests:
+
+  test.activity("pay", { amount = 3 }, { state = { … } })
+  test.plan("plans/pay.lua", { input = { … }, tools = { pay = function(call) … end } })
+  test.clock(1700000000)   test.http(function(request) return { body = { … } } end)
+
+Exit status: 0, or 1 if a test failed.`,
+		Example: `  obelus test
+  obelus test tests/pay_test.lua --run 'refuses .* twice'`,
+		RunE: func(c *cobra.Command, args []string) error { return a.test(c.Context(), args, pattern) },
+		Args: cobra.ArbitraryArgs,
+	}
+	c.Flags().StringVar(&pattern, "run", "", "only tests whose name matches `PATTERN`, a regular expression")
+	a.allow.register(c)
+	return c
+}
+
+func (a *app) test(ctx context.Context, files []string, pattern string) error {
+	wanted, err := regexp.Compile(pattern)
+	if err != nil {
+		return &usageError{fmt.Sprintf("--run %s: it is no regular expression", pattern)}
+	}
+	tests, err := a.openTests(files)
+	if err != nil {
+		return err
+	}
+	if files, err = a.testFiles(tests, files); err != nil {
+		return err
+	}
+	tally := &tally{app: a}
+	for _, file := range files {
+		found, err := tests.List(file)
+		if err != nil {
+			tally.broken(file, err)
+			continue
+		}
+		for _, t := range found {
+			if wanted.MatchString(t.Name) {
+				tally.run(ctx, tests, t)
+			}
+			if ctx.Err() != nil {
+				return context.Canceled
+			}
+		}
+	}
+	return tally.end(pattern)
+}
+
+// openTests loads the project that the files of tests are in.
+func (a *app) openTests(files []string) (*host.Tests, error) {
+	first := ""
+	if len(files) > 0 {
+		first = files[0]
+	}
+	config, err := a.projectConfig(first)
+	if err != nil {
+		return nil, err
+	}
+	return host.OpenTests(config)
+}
+
+func (a *app) testFiles(tests *host.Tests, named []string) ([]string, error) {
+	if len(named) == 0 {
+		files, err := tests.Files()
+		if err == nil && len(files) == 0 {
+			err = &usageError{fmt.Sprintf("%s has no tests: they are files tests/NAME_test.lua", a.dir)}
+		}
+		return files, err
+	}
+	files := make([]string, len(named))
+	for i, file := range named {
+		if _, err := os.Stat(file); err != nil && a.projectFlag == "" {
+			return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
+		}
+		var err error
+		if files[i], err = a.inProject(file); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// tally counts how tests end, and tells of each.
+type tally struct {
+	app                     *app
+	file                    string // of which a test was told last
+	passed, failed, pending int
+}
+
+// testLine is a test as test --json prints it.
+type testLine struct {
+	File     string  `json:"file"`
+	Name     string  `json:"name,omitempty"`
+	Line     int     `json:"line,omitempty"`
+	Status   string  `json:"status"` // passed, failed or pending
+	Duration float64 `json:"duration_ms"`
+	Error    string  `json:"error,omitempty"`
+	Diff     string  `json:"diff,omitempty"`
+}
+
+func (t *tally) run(ctx context.Context, tests *host.Tests, test host.Test) {
+	line := testLine{File: test.File, Name: test.Name, Line: test.Line, Status: "pending"}
+	if test.Pending {
+		t.pending++
+		t.tell(line, nil)
+		return
+	}
+	began := time.Now()
+	err := tests.Run(ctx, test)
+	line.Duration = float64(time.Since(began).Microseconds()) / 1000
+	line.Status = "passed"
+	if err == nil {
+		t.passed++
+		t.tell(line, nil)
+		return
+	}
+	t.failed++
+	line.Status = "failed"
+	t.tell(line, err)
+}
+
+// broken tells of a file whose tests can't be found.
+func (t *tally) broken(file string, err error) {
+	t.failed++
+	t.tell(testLine{File: file, Status: "failed"}, err)
+}
+
+func (t *tally) tell(line testLine, err error) {
+	term := t.app.term
+	var failure *host.TestFailure
+	if errors.As(err, &failure) && strings.Contains(failure.Expected+failure.Actual, "\n") {
+		line.Diff = strings.TrimPrefix(udiff.Unified("expected", "actual", failure.Expected+"\n", failure.Actual+"\n"), "--- expected\n+++ actual\n")
+	}
+	if err != nil {
+		line.Error = err.Error()
+	}
+	if t.app.json {
+		term.ndjson(line)
+		return
+	}
+	if t.file != line.File {
+		t.file = line.File
+		term.say("%s", line.File)
+	}
+	mark := map[string]string{"passed": term.paint(green, "✓"), "failed": term.paint(red, "✗"), "pending": term.paint(yellow, "…")}[line.Status]
+	if line.Status == "pending" {
+		term.say("  %s %s", mark, line.Name)
+		return
+	}
+	if line.Status != "failed" {
+		term.say("  %s %s %s", mark, line.Name, term.paint(grey, duration(time.Duration(line.Duration*float64(time.Millisecond)))))
+		return
+	}
+	term.tell("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
+	t.showMore(line, failure)
+}
+
+// showMore shows the diff of a failed test, and with -v where it was.
+func (t *tally) showMore(line testLine, failure *host.TestFailure) {
+	term := t.app.term
+	for text := range strings.Lines(line.Diff) {
+		text = strings.TrimRight(text, "\n")
+		switch {
+		case strings.HasPrefix(text, "@@"):
+			continue
+		case strings.HasPrefix(text, "-"):
+			text = term.paint(green, text)
+		case strings.HasPrefix(text, "+"):
+			text = term.paint(red, text)
+		}
+		term.tell("        %s", text)
+	}
+	if line.Diff != "" {
+		term.tell("        %s", term.paint(grey, "(- expected, + got)"))
+	}
+	if t.app.verbose && failure != nil && failure.Trace() != "" {
+		term.tell("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
+	}
+}
+
+func (t *tally) end(pattern string) error {
+	if pattern != "" && t.passed+t.failed+t.pending == 0 {
+		return &usageError{fmt.Sprintf("--run %s: no test has such a name", pattern)}
+	}
+	text := fmt.Sprintf("%d passed, %d failed", t.passed, t.failed)
+	if t.pending > 0 {
+		text += fmt.Sprintf(", %d pending", t.pending)
+	}
+	if !t.app.json {
+		t.app.term.say("%s", text)
+	}
+	if t.failed > 0 {
+		return statusError(exitFailed)
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Assertions are named as luassert names them, in any of its ways: words that
+// only make a sentence count for nothing, and "not" or "no" turns the rest
+// round. So assert.equal, assert.are.equal, assert.are_not.equal,
+// assert.is_not_nil and assert.has_no.errors are all here.
+
+// check is one assertion. It gives what is wrong, and what it compared.
+type check struct {
+	args   int // how many it needs
+	holds  func(s *state, L *lua.LState, args []lua.LValue) (ok bool, detail string)
+	wanted string // "matching %1", where %1 is the first argument
+	shows  int    // the argument that was looked at
+	diff   bool   // the first two are compared line by line
+}
+
+var checks = map[string]check{
+	"equal":    {2, (*state).checkEqual, "the same as %1", 2, true},
+	"same":     {2, (*state).checkSame, "like %1", 2, true},
+	"truthy":   {1, is(func(v lua.LValue) bool { return lua.LVAsBool(v) }), "truthy", 1, false},
+	"falsy":    {1, is(func(v lua.LValue) bool { return !lua.LVAsBool(v) }), "falsy", 1, false},
+	"true":     {1, is(func(v lua.LValue) bool { return v == lua.LTrue }), "true", 1, false},
+	"false":    {1, is(func(v lua.LValue) bool { return v == lua.LFalse }), "false", 1, false},
+	"nil":      {1, is(func(v lua.LValue) bool { return v == lua.LNil }), "nil", 1, false},
+	"string":   {1, isType(lua.LTString), "a string", 1, false},
+	"number":   {1, isType(lua.LTNumber), "a number", 1, false},
+	"boolean":  {1, isType(lua.LTBool), "a boolean", 1, false},
+	"table":    {1, isType(lua.LTTable), "a table", 1, false},
+	"function": {1, isType(lua.LTFunction), "a function", 1, false},
+	"matches":  {2, (*state).checkMatches, "matching %1", 2, false},
+	"near":     {3, (*state).checkNear, "within %3 of %1", 2, false},
+	"error":    {1, (*state).checkError, "a function that raises", 1, false},
+}
+
+var checkAliases = map[string]string{"equals": "equal", "falsey": "falsy", "errors": "error", "match": "matches", "same_as": "same"}
+
+// fillers are the words that count for nothing.
+var fillers = []string{"a", "an", "are", "be", "been", "does", "has", "have", "is", "was"}
+
+// assertTable is assert itself, which can be called, and gives an assertion for
+// every name.
+func (s *state) assertTable() *lua.LTable {
+	t := s.L.CreateTable(0, 0)
+	t.Metatable = s.table([]field{
+		{"__call", s.fn(func(s *state, L *lua.LState) int {
+			L.Remove(1)
+			return s.assertion(L)
+		})},
+		{"__index", s.fn(func(s *state, L *lua.LState) int {
+			L.Push(s.assertWord(L.CheckString(2), nil))
+			return 1
+		})},
+	})
+	return t
+}
+
+// assertion is assert(v, [message, …]) in tests.
+func (s *state) assertion(L *lua.LState) int {
+	if lua.LVAsBool(L.Get(1)) {
+		return L.GetTop()
+	}
+	message := "assertion failed!"
+	if L.GetTop() > 1 {
+		message = s.plainText(L.Get(2))
+	}
+	L.RaiseError("%s", message)
+	return 0
+}
+
+// assertWord is what stands at assert.word after the words before: a function
+// where they name an assertion, else a table to go on from.
+func (s *state) assertWord(word string, before []string) lua.LValue {
+	words := append(slices.Clone(before), strings.Split(strings.ToLower(word), "_")...)
+	negated := false
+	var rest []string
+	for _, w := range words {
+		switch {
+		case w == "not" || w == "no":
+			negated = !negated
+		case !slices.Contains(fillers, w) && w != "":
+			rest = append(rest, w)
+		}
+	}
+	name := strings.Join(rest, "_")
+	if alias, ok := checkAliases[name]; ok {
+		name = alias
+	}
+	if c, ok := checks[name]; ok {
+		return s.fn(func(s *state, L *lua.LState) int { return s.check(L, name, c, negated) })
+	}
+	if len(rest) > 0 {
+		return lua.LNil
+	}
+	t := s.L.CreateTable(0, 0)
+	t.Metatable = s.table([]field{{"__index", s.fn(func(s *state, L *lua.LState) int {
+		L.Push(s.assertWord(L.CheckString(2), words))
+		return 1
+	})}})
+	return t
+}
+
+func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
+	if L.GetTop() < c.args && name != "nil" && name != "falsy" {
+		L.RaiseError("assert.%s takes %d arguments", name, c.args)
+	}
+	args := make([]lua.LValue, max(L.GetTop(), c.args, 3))
+	for i := range args {
+		args[i] = L.Get(i + 1)
+	}
+	ok, detail := c.holds(s, L, args)
+	if ok != negated {
+		L.Push(args[0])
+		return 1
+	}
+	not := ""
+	if negated {
+		not = "not "
+	}
+	wanted := strings.NewReplacer("%1", s.shown(args[0]), "%3", s.shown(args[2])).Replace(c.wanted)
+	a := &assertion{message: "expected " + not + wanted + ", got " + s.shown(args[c.shows-1]) + detail}
+	if c.diff && !negated {
+		a.expected, a.actual = s.inspect(args[0]), s.inspect(args[1])
+	}
+	s.run.test.failed = a
+	L.RaiseError("%s", a.message)
+	return 0
+}
+
+func is(holds func(v lua.LValue) bool) func(*state, *lua.LState, []lua.LValue) (bool, string) {
+	return func(_ *state, _ *lua.LState, args []lua.LValue) (bool, string) { return holds(args[0]), "" }
+}
+
+func isType(t lua.LValueType) func(*state, *lua.LState, []lua.LValue) (bool, string) {
+	return is(func(v lua.LValue) bool { return v.Type() == t })
+}
+
+// equal(expected, actual): == says so
+func (s *state) checkEqual(L *lua.LState, args []lua.LValue) (bool, string) {
+	detail := ""
+	if _, ok := args[0].(*lua.LTable); ok {
+		detail = " (another table: assert.same compares what is in them)"
+	}
+	return L.Equal(args[0], args[1]), detail
+}
+
+// same(expected, actual): tables hold the same, all the way down
+func (s *state) checkSame(_ *lua.LState, args []lua.LValue) (bool, string) {
+	return s.same(args[0], args[1], 0), ""
+}
+
+func (s *state) same(a, b lua.LValue, depth int) bool {
+	x, ok := a.(*lua.LTable)
+	y, ok2 := b.(*lua.LTable)
+	if !ok || !ok2 || x == y || depth > maxDepth {
+		return a == b
+	}
+	s.fill(x)
+	s.fill(y)
+	n := 0
+	for key, v := x.Next(lua.LNil); key != lua.LNil; key, v = x.Next(key) {
+		n++
+		if !s.same(v, y.RawGet(key), depth+1) {
+			return false
+		}
+	}
+	for key, _ := y.Next(lua.LNil); key != lua.LNil; key, _ = y.Next(key) {
+		n--
+	}
+	return n == 0
+}
+
+// matches(pattern, text)
+func (s *state) checkMatches(L *lua.LState, args []lua.LValue) (bool, string) {
+	pattern, ok := args[0].(lua.LString)
+	text, ok2 := args[1].(lua.LString)
+	if !ok || !ok2 {
+		return false, ""
+	}
+	m, anchored := s.matcher(L, string(text), string(pattern))
+	for i := 0; i <= len(text); i++ {
+		m.level = 0
+		if m.match(i, 0) >= 0 {
+			return true, ""
+		}
+		if anchored {
+			break
+		}
+	}
+	return false, ""
+}
+
+// near(expected, actual, tolerance)
+func (s *state) checkNear(_ *lua.LState, args []lua.LValue) (bool, string) {
+	a, ok := operand(args[0])
+	b, ok2 := operand(args[1])
+	c, ok3 := operand(args[2])
+	return ok && ok2 && ok3 && math.Abs(float64(a-b)) <= float64(c), ""
+}
+
+// error(fn, [message]): fn raises, and if a message is given, with that
+func (s *state) checkError(L *lua.LState, args []lua.LValue) (bool, string) {
+	if args[0].Type() != lua.LTFunction {
+		L.ArgError(1, "a function was expected")
+	}
+	_, err := s.apart(L, args[0])
+	raised := s.raised
+	s.raised = nil
+	if err == nil {
+		return false, " that raised nothing"
+	}
+	if args[1] == lua.LNil {
+		return true, ""
+	}
+	message := scriptError(err).Message
+	if want, ok := args[1].(lua.LString); ok {
+		return message == string(want), " that raised " + quote(message)
+	}
+	return raised != nil && s.same(args[1], raised.value, 0), " that raised something else"
+}
+
+// shown is a value on one line, cut where it is long.
+func (s *state) shown(v lua.LValue) string {
+	text := strings.Join(strings.Fields(s.inspect(v)), " ")
+	if runes := []rune(text); len(runes) > 60 {
+		text = string(runes[:59]) + "…"
+	}
+	return text
+}
+
+// inspect is a value as text, a line for each field, sorted.
+func (s *state) inspect(v lua.LValue) string {
+	var b strings.Builder
+	s.inspectInto(&b, v, "", 0)
+	return b.String()
+}
+
+func (s *state) inspectInto(b *strings.Builder, v lua.LValue, indent string, depth int) {
+	t, ok := v.(*lua.LTable)
+	if !ok {
+		if text, isText := v.(lua.LString); isText {
+			b.WriteString(quote(string(text)))
+			return
+		}
+		if n, isNumber := v.(lua.LNumber); isNumber {
+			b.WriteString(numberText(n))
+			return
+		}
+		b.WriteString(v.String())
+		return
+	}
+	s.fill(t)
+	if depth > maxDepth/10 {
+		b.WriteString("{…}")
+		return
+	}
+	fields := map[string]lua.LValue{}
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		fields[keyOrder(key)+s.inspectKey(key)] = v
+	}
+	if len(fields) == 0 {
+		b.WriteString("{}")
+		return
+	}
+	b.WriteString("{\n")
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		b.WriteString(indent + "  " + key[len(keyOrder(lua.LNil)):] + " = ")
+		s.inspectInto(b, fields[key], indent+"  ", depth+1)
+		b.WriteString(",\n")
+	}
+	b.WriteString(indent + "}")
+}
+
+// keyOrder sorts numbers before names, and numbers by what they are.
+func keyOrder(key lua.LValue) string {
+	if n, ok := key.(lua.LNumber); ok {
+		return fmt.Sprintf("0%020.6f", float64(n)+1e9)[:16]
+	}
+	return "1---------------"
+}
+
+func (s *state) inspectKey(key lua.LValue) string {
+	if text, ok := key.(lua.LString); ok {
+		return string(text)
+	}
+	return "[" + s.plainText(key) + "]"
+}

@@ -1,0 +1,306 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/luastd"
+	"obelus/store"
+)
+
+// testModule is what require "test" gives, in files of tests alone.
+var testModule = []entry{
+	{"activity", (*state).testActivity},
+	{"clock", (*state).testClock},
+	{"http", (*state).testHTTP},
+	{"plan", (*state).testPlan},
+}
+
+// test.activity(name, [call], [context]) → result, or nil and the failure's
+// fields. The call is held to the tool's schema; of the context, by kind, the
+// activity gets what the call's scopes grant, all if it has none.
+func (s *state) testActivity(L *lua.LState) int {
+	name := L.CheckString(1)
+	call := s.optionalObject(L, 2, "call")
+	kinds := s.optionalObject(L, 3, "context")
+	call["_tool"] = name
+	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
+		if tool, known := s.gen.registry.Tool(name); !known || tool.Const("_outputPath") == nil {
+			call["_outputPath"] = "†result"
+		}
+	}
+	ctx, cancel := s.waitContext()
+	defer cancel()
+	var result engine.Result
+	var err error
+	s.run.test.tests.serve(func() { result, err = engine.Try(ctx, s.gen.registry, call, kinds) })
+	var failure *engine.Failure
+	switch {
+	case errors.As(err, &failure):
+		L.Push(lua.LNil)
+		L.Push(s.toLua(failure.Fields))
+		return 2
+	case err != nil:
+		L.RaiseError("%s", plainError(err))
+	case result.Message != nil:
+		L.Push(s.toLua(result.Message))
+		return 1
+	}
+	L.Push(s.toLua(result.Value))
+	if result.To == "" {
+		return 1
+	}
+	L.Push(lua.LNil)
+	L.Push(lua.LString(result.To))
+	return 3
+}
+
+// plainError is an error's text, without the place that a call has in a plan
+// that nobody wrote.
+func plainError(err error) string {
+	var refused *engine.PlanError
+	if errors.As(err, &refused) {
+		return refused.Problems[0].Message
+	}
+	return err.Error()
+}
+
+func (s *state) optionalObject(L *lua.LState, arg int, what string) map[string]any {
+	object := map[string]any{}
+	if L.Get(arg) == lua.LNil {
+		return object
+	}
+	v, err := s.fromLua(L.CheckTable(arg), nil, what)
+	if err != nil {
+		L.ArgError(arg, err.Error())
+	}
+	if given, ok := v.(map[string]any); ok {
+		maps.Copy(object, given)
+	}
+	return object
+}
+
+// test.clock(seconds): what time it is from now on, for this test and what it
+// runs; without an argument, the real one
+func (s *state) testClock(L *lua.LState) int {
+	if L.Get(1) == lua.LNil {
+		s.run.test.tests.clock.set(nil)
+		return 0
+	}
+	t := luastd.Time(float64(number(L, 1)))
+	s.run.test.tests.clock.set(&t)
+	return 0
+}
+
+// test.plan(file, {input = …, tools = {name = function}, context = {kind = …}})
+// → {status, output, error, calls, context}: runs a plan in a log of its own.
+// tools are run by the functions, which get what activities get.
+func (s *state) testPlan(L *lua.LState) int {
+	file := L.CheckString(1)
+	options := L.OptTable(2, L.CreateTable(0, 0))
+	s.fill(options)
+	request, registry, err := s.gen.Plan(file)
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	registry = s.replaced(L, registry, options.RawGetString("tools"))
+	start := engine.Start{Context: "test", Request: request}
+	if input := options.RawGetString("input"); input != lua.LNil {
+		if start.Input, err = s.fromLua(input, nil, "input"); err != nil {
+			L.RaiseError("%s", err.Error())
+		}
+		start.HasInput = true
+	}
+	s.laidOver(L, request, options.RawGetString("context"))
+	log := store.NewMemory()
+	ctx, cancel := s.waitContext()
+	defer cancel()
+	runner := &engine.Runner{
+		Log: log, Registry: registry, Parallel: s.gen.settings.Parallel, Ticks: s.gen.settings.Ticks, Drain: s.gen.settings.Drain,
+		Now: s.gen.config.Clock.Now,
+	}
+	var outcome *engine.Outcome
+	s.run.test.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	s.pushOutcome(L, log, outcome)
+	return 1
+}
+
+// laidOver adds a context's values to those that a request brings.
+func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LValue) {
+	t, ok := context.(*lua.LTable)
+	if !ok {
+		return
+	}
+	v, err := s.fromLua(t, nil, "context")
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	kinds, _ := v.(map[string]any)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: kinds[kind], HasData: true})
+	}
+}
+
+// replaced is a registry in which functions of the test run some tools.
+func (s *state) replaced(L *lua.LState, registry *engine.Registry, tools lua.LValue) *engine.Registry {
+	t, ok := tools.(*lua.LTable)
+	if !ok {
+		return registry
+	}
+	out := *registry
+	out.Tools, out.Activities = maps.Clone(registry.Tools), maps.Clone(registry.Activities)
+	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
+		name := lua.LVAsString(key)
+		if fn.Type() != lua.LTFunction {
+			L.RaiseError("tools.%s must be a function", name)
+		}
+		if tool, ok := out.Tools[name]; ok {
+			own, err := engine.NewTool(name, withoutActivity(tool.Schema))
+			if err != nil {
+				L.RaiseError("%s", err.Error())
+			}
+			out.Tools[name] = own
+		}
+		out.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			return s.standIn(ctx, L, fn, in)
+		})}
+	}
+	return &out
+}
+
+// withoutActivity is a tool's schema less the activity that it names.
+func withoutActivity(schema any) any {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return schema
+	}
+	object = maps.Clone(object)
+	delete(object, "_activity")
+	if properties, ok := object["properties"].(map[string]any); ok {
+		properties = maps.Clone(properties)
+		delete(properties, "_activity")
+		object["properties"] = properties
+	}
+	return object
+}
+
+// standIn runs a call by a function of the test, on the test's own goroutine.
+func (s *state) standIn(ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
+	if !s.run.test.tests.there(ctx, func() { result, err = s.callStandIn(L, fn, in) }) {
+		err = ctx.Err()
+	}
+	return result, err
+}
+
+func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
+	results, err := s.apart(L, fn, s.toLua(in.Call), s.object(in.Context), s.object(in.Tool))
+	if f, raised := err.(*fault); raised {
+		s.raised = nil
+		if failure := f.failure(); failure != nil {
+			return engine.Result{}, failure
+		}
+		return engine.Result{}, f.ScriptError
+	}
+	if err != nil {
+		return engine.Result{}, err
+	}
+	return s.outcome(results, outputSchema(in.Tool))
+}
+
+// pushOutcome gives a test how a run ended.
+func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcome) {
+	calls := make([]any, len(outcome.Calls))
+	for i, r := range outcome.Calls {
+		call := map[string]any{"call": r.Call, "tool": r.Tool, "status": string(r.Status)}
+		if r.Error != nil {
+			call["error"] = map[string]any(r.Error)
+		}
+		if r.Reason != "" {
+			call["reason"] = r.Reason
+		}
+		calls[i] = call
+	}
+	kinds := map[string]any{}
+	held, err := log.Kinds(context.Background(), outcome.Context)
+	for _, h := range held {
+		if h.Instance != "" || err != nil {
+			continue
+		}
+		if resolved, _ := (store.Resolver{Log: log, Context: outcome.Context}).Resolve(context.Background(), store.KindPath(h.Kind), ""); resolved.Exists {
+			kinds[h.Kind] = resolved.Value
+		}
+	}
+	run := map[string]any{"status": string(outcome.Status), "output": outcome.Output, "calls": calls, "context": kinds}
+	if outcome.Error != "" {
+		run["error"] = outcome.Error
+	}
+	L.Push(s.toLua(run))
+}
+
+// test.http(fn): fn(request) answers what this test, and what it runs, ask of
+// the network. It gets method, url, headers and body, and gives back status,
+// headers and body (a table becomes JSON), or nil and an error.
+func (s *state) testHTTP(L *lua.LState) int {
+	fn := L.CheckFunction(1)
+	s.run.test.tests.stub(func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return s.answerHTTP(L, fn, r) })
+	return 0
+}
+
+func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (answer luastd.HTTPResponse, err error) {
+	headers := map[string]any{}
+	for name, v := range r.Headers {
+		headers[name] = v
+	}
+	request := map[string]any{"method": r.Method, "url": r.URL, "headers": headers, "body": r.Body}
+	results, err := s.apart(L, fn, s.toLua(request))
+	if err != nil {
+		s.raised = nil
+		return answer, scriptError(err)
+	}
+	if len(results) == 0 || results[0] == lua.LNil {
+		message := "no answer"
+		if len(results) > 1 {
+			message = s.plainText(results[1])
+		}
+		return answer, errors.New(message)
+	}
+	v, err := s.fromLua(results[0], nil, "response")
+	if err != nil {
+		return answer, err
+	}
+	given, ok := v.(map[string]any)
+	if !ok {
+		return answer, errors.New("test.http: the function must return a table with status, headers and body")
+	}
+	return readResponse(given)
+}
+
+func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) {
+	answer = luastd.HTTPResponse{Status: 200, Headers: map[string]string{}}
+	if status, ok := given["status"]; ok {
+		if answer.Status, err = asCount(status); err != nil {
+			return answer, fmt.Errorf("test.http: status %w", err)
+		}
+	}
+	headers, _ := given["headers"].(map[string]any)
+	for name, v := range headers {
+		answer.Headers[name] = fmt.Sprint(v)
+	}
+	switch body := given["body"].(type) {
+	case nil:
+	case string:
+		answer.Body = body
+	default:
+		answer.Body = string(store.EncodeJSON(body))
+	}
+	return answer, nil
+}

@@ -1,0 +1,376 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/luastd"
+)
+
+// Tests runs a project's Lua tests, tests/**/*_test.lua, in busted's vocabulary:
+// describe, it, before_each, after_each, pending and assert. Each test runs in a
+// state of its own, for which its file is run again. It belongs to one
+// goroutine.
+type Tests struct {
+	gen   *Generation
+	clock *testClock
+	own   chan func() // what the test's own goroutine does for those of activities
+
+	mu   sync.Mutex
+	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) // what a test has set; runs on its own goroutine
+}
+
+// OpenTests loads a project for its tests. The clock of the config counts for
+// tests that set none.
+func OpenTests(config Config) (*Tests, error) {
+	t := &Tests{own: make(chan func()), clock: &testClock{Clock: cmp.Or[luastd.Clock](config.Clock, luastd.SystemClock{})}}
+	config.Clock, config.http = t.clock, t.request
+	h, err := Open(config)
+	if err != nil {
+		return nil, err
+	}
+	t.gen = h.generation
+	return t, nil
+}
+
+// Files lists the project's files of tests, sorted.
+func (t *Tests) Files() ([]string, error) {
+	var files []string
+	err := fs.WalkDir(t.gen.config.FS, "tests", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
+			files = append(files, name)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return files, err
+}
+
+// Test is one test of a file.
+type Test struct {
+	File    string
+	Name    string // with those of the describes around it
+	Line    int
+	Pending bool
+
+	index int
+}
+
+// TestFailure is why a test failed.
+type TestFailure struct {
+	*ScriptError
+	Expected, Actual string // as text to be compared line by line; empty where nothing was compared
+}
+
+// List runs a file of tests to see what is in it. Its error is a
+// [*ScriptError].
+func (t *Tests) List(file string) ([]Test, error) {
+	sc, err := t.script(file)
+	if err != nil {
+		return nil, err
+	}
+	_, run, err := t.load(context.Background(), sc)
+	if err != nil {
+		return nil, err
+	}
+	tests := make([]Test, len(run.cases))
+	for i, c := range run.cases {
+		tests[i] = Test{File: sc.file, Name: c.name, Line: c.line, Pending: c.fn == nil, index: i}
+	}
+	return tests, nil
+}
+
+// Run runs one test; a pending one does nothing. Its error is a [*TestFailure].
+func (t *Tests) Run(ctx context.Context, test Test) error {
+	t.clock.set(nil)
+	t.stub(nil)
+	sc, err := t.script(test.File)
+	if err != nil {
+		return &TestFailure{ScriptError: scriptError(err)}
+	}
+	s, run, err := t.load(ctx, sc)
+	if err != nil {
+		return &TestFailure{ScriptError: scriptError(err)}
+	}
+	if test.index >= len(run.cases) || run.cases[test.index].name != test.Name {
+		return &TestFailure{ScriptError: &ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
+	}
+	c := run.cases[test.index]
+	if c.fn == nil {
+		return nil // it is still to be written
+	}
+	failed := s.runHooks(run, c.before)
+	if failed == nil {
+		failed = s.runCase(run, c.fn)
+	}
+	if err := s.runHooks(run, c.after); failed == nil { // whatever has become of the test
+		failed = err
+	}
+	if failed == nil {
+		return nil
+	}
+	return failed
+}
+
+// serve runs something on a goroutine of its own, and does meanwhile what that
+// wants of the test's own: a Lua state belongs to one.
+func (t *Tests) serve(do func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		do()
+	}()
+	for {
+		select {
+		case f := <-t.own:
+			f()
+		case <-ended:
+			return
+		}
+	}
+}
+
+// there does something on the test's own goroutine; false if ctx ends first.
+func (t *Tests) there(ctx context.Context, do func()) bool {
+	done := make(chan struct{})
+	select {
+	case t.own <- func() { do(); close(done) }:
+		<-done
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *Tests) stub(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.http = http
+}
+
+// request answers what activities ask of the network.
+func (t *Tests) request(ctx context.Context, r luastd.HTTPRequest) (answer luastd.HTTPResponse, err error) {
+	if !t.there(ctx, func() { answer, err = t.ownRequest(r) }) {
+		err = ctx.Err()
+	}
+	return answer, err
+}
+
+// ownRequest is request on the test's own goroutine.
+func (t *Tests) ownRequest(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+	t.mu.Lock()
+	http := t.http
+	t.mu.Unlock()
+	if http == nil {
+		return luastd.HTTPResponse{}, fmt.Errorf("a test makes no requests: answer %s %s by test.http(fn)", r.Method, r.URL)
+	}
+	return http(r)
+}
+
+func (t *Tests) script(file string) (*script, error) {
+	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
+	if !fs.ValidPath(name) {
+		return nil, &ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
+	}
+	source, err := fs.ReadFile(t.gen.config.FS, name)
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	return newScript(name, source)
+}
+
+// load runs a file of tests in a new state, which is thrown away afterwards.
+func (t *Tests) load(ctx context.Context, sc *script) (*state, *testRun, error) {
+	s := newState(t.gen)
+	s.env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
+	s.begin(ctx, cmp.Or(t.gen.settings.Timeout, engine.DefaultTimeout), sc, nil)
+	run := &testRun{tests: t, within: []*suite{{}}}
+	s.run.test = run
+	s.openTests()
+	if _, err := s.runFile(sc); err != nil {
+		return nil, nil, scriptError(err)
+	}
+	return s, run, nil
+}
+
+// testRun is what a file of tests defines while it runs.
+type testRun struct {
+	tests  *Tests
+	within []*suite // the describes that are open, outermost first
+	cases  []testCase
+	failed *assertion // the last one that failed
+}
+
+type suite struct {
+	name          string
+	before, after []lua.LValue
+}
+
+type testCase struct {
+	name          string
+	line          int
+	fn            lua.LValue // nil for a pending one
+	before, after []lua.LValue
+}
+
+// assertion is one that failed.
+type assertion struct{ message, expected, actual string }
+
+// testGlobals are what a file of tests has beside the globals of scripts.
+var testGlobals = []entry{
+	{"after_each", (*state).testAfterEach},
+	{"before_each", (*state).testBeforeEach},
+	{"describe", (*state).testDescribe},
+	{"it", (*state).testIt},
+	{"pending", (*state).testPending},
+}
+
+func (s *state) openTests() {
+	for _, f := range s.funcs(testGlobals) {
+		s.run.env.RawSetString(f.name, f.value)
+	}
+	s.run.env.RawSetString("assert", s.assertTable())
+	s.modules["test"] = s.funcs(testModule)
+}
+
+// describe(name, fn)
+func (s *state) testDescribe(L *lua.LState) int {
+	name, fn, run := L.CheckString(1), L.CheckFunction(2), s.run.test
+	run.within = append(run.within, &suite{name: name})
+	L.Push(fn)
+	L.Call(0, 0)
+	run.within = run.within[:len(run.within)-1]
+	return 0
+}
+
+// it(name, fn)
+func (s *state) testIt(L *lua.LState) int {
+	return s.addCase(L, L.CheckFunction(2))
+}
+
+// pending(name, [fn]): a test that is still to be written
+func (s *state) testPending(L *lua.LState) int { return s.addCase(L, nil) }
+
+func (s *state) addCase(L *lua.LState, fn *lua.LFunction) int {
+	if s.run.top == 0 {
+		L.RaiseError("a test can't define tests")
+	}
+	run := s.run.test
+	c := testCase{}
+	_, c.line = s.where(L, 1)
+	if fn != nil {
+		c.fn = fn
+	}
+	var names []string
+	for _, around := range run.within {
+		if around.name != "" {
+			names = append(names, around.name)
+		}
+		c.before = append(c.before, around.before...)
+		c.after = append(slices.Clone(around.after), c.after...)
+	}
+	c.name = strings.Join(append(names, L.CheckString(1)), " ")
+	run.cases = append(run.cases, c)
+	return 0
+}
+
+// before_each(fn): before each test that follows in this describe
+func (s *state) testBeforeEach(L *lua.LState) int {
+	around := s.run.test.within[len(s.run.test.within)-1]
+	around.before = append(around.before, L.CheckFunction(1))
+	return 0
+}
+
+// after_each(fn): after each test that follows in this describe
+func (s *state) testAfterEach(L *lua.LState) int {
+	around := s.run.test.within[len(s.run.test.within)-1]
+	around.after = append([]lua.LValue{L.CheckFunction(1)}, around.after...)
+	return 0
+}
+
+func (s *state) runHooks(run *testRun, hooks []lua.LValue) *TestFailure {
+	for _, hook := range hooks {
+		if failed := s.runCase(run, hook); failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+func (s *state) runCase(run *testRun, fn lua.LValue) *TestFailure {
+	run.failed = nil
+	_, err := s.call(fn)
+	if err == nil {
+		return nil
+	}
+	failed := &TestFailure{ScriptError: scriptError(err)}
+	if a := run.failed; a != nil && strings.HasSuffix(failed.Message, a.message) {
+		failed.Expected, failed.Actual = a.expected, a.actual
+	}
+	s.raised = nil
+	return failed
+}
+
+// apart calls a function on a thread of its own, see pcall.go.
+func (s *state) apart(L *lua.LState, fn lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
+	if s.pcalls == maxPcalls {
+		return nil, fmt.Errorf("calls are nested more than %d deep", maxPcalls)
+	}
+	thread := s.thread(L)
+	s.pcalls++
+	s.L = thread
+	results, err := s.call(fn, args...)
+	thread.SetTop(0)
+	s.L = L
+	s.pcalls--
+	return results, err
+}
+
+// testClock is the clock of tests, which they may set.
+type testClock struct {
+	luastd.Clock
+	mu    sync.Mutex
+	fixed *time.Time
+}
+
+func (c *testClock) set(t *time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fixed = t
+}
+
+// Now is what a test has set, else the time.
+func (c *testClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fixed != nil {
+		return *c.fixed
+	}
+	return c.Clock.Now()
+}
+
+// Sleep moves a clock that is set on, and waits otherwise.
+func (c *testClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	if c.fixed != nil {
+		later := c.fixed.Add(d)
+		c.fixed = &later
+		c.mu.Unlock()
+		return ctx.Err()
+	}
+	c.mu.Unlock()
+	return c.Clock.Sleep(ctx, d)
+}
