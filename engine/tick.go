@@ -3,8 +3,6 @@ package engine
 import (
 	"container/heap"
 	"context"
-	"errors"
-	"maps"
 	"time"
 
 	"obelus/store"
@@ -269,110 +267,6 @@ func (t *tick) pending() bool {
 		}
 	}
 	return len(t.runnable)+len(t.loose) > 0
-}
-
-// step is one turn of the tick; see there.
-func (t *tick) step(ctx, run context.Context, results []result) error {
-	err := t.record(ctx, func() error {
-		if err := t.receive(ctx, results); err != nil {
-			return err
-		}
-		return t.advance(ctx)
-	})
-	if err == nil {
-		t.launch(run)
-	}
-	return err
-}
-
-// record does something and commits what it makes. If somebody else has
-// appended in between, it is undone and done again.
-func (t *tick) record(ctx context.Context, do func() error) error {
-	for range maxConflicts {
-		t.save()
-		if err := do(); err != nil {
-			return err
-		}
-		err := t.commit(ctx, leaseFor)
-		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) || !t.begun {
-			return err
-		}
-		t.undo()
-		if err := t.takeIn(ctx); err != nil {
-			return err
-		}
-	}
-	return errors.New("context " + t.context + " is appended to by others all the time")
-}
-
-func (t *tick) save() {
-	t.saved = undo{calls: map[int]callState{}, entries: len(t.entries), noted: len(t.noted), busy: maps.Clone(t.busy), running: t.running, detached: t.detached}
-}
-
-func (t *tick) undo() {
-	for i, c := range t.saved.calls {
-		t.calls[i] = c
-	}
-	t.busy, t.running, t.detached = t.saved.busy, t.saved.running, t.saved.detached
-	t.entries, t.noted, t.starts = t.entries[:t.saved.entries], t.noted[:t.saved.noted], nil
-	t.view.Drop()
-	t.rebuild()
-}
-
-// change gives a call's state to be changed within the step.
-func (t *tick) change(i int) *callState {
-	if t.saved.calls != nil {
-		if _, ok := t.saved.calls[i]; !ok {
-			t.saved.calls[i] = t.calls[i]
-		}
-	}
-	return &t.calls[i]
-}
-
-func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
-
-// note writes a call's record to the journal.
-func (t *tick) note(i int) {
-	r := &t.calls[i].record
-	t.noted = append(t.noted, *r)
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
-}
-
-// commit appends what the step has made, keeping the lease for a while more,
-// and tells of it.
-func (t *tick) commit(ctx context.Context, hold time.Duration) error {
-	if len(t.entries)+len(t.view.Staged()) > 0 {
-		if err := t.append(ctx, hold); err != nil {
-			return err
-		}
-	}
-	noted := t.noted
-	t.entries, t.noted = nil, nil
-	if t.runner.Observe == nil {
-		return nil
-	}
-	for _, r := range noted {
-		r.Context = t.context
-		t.runner.Observe(r)
-	}
-	return nil
-}
-
-func (t *tick) append(ctx context.Context, hold time.Duration) error {
-	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries}
-	if t.over { // only outcomes of fire-and-forget calls are left
-		b.ExpectSeq = store.AnySeq
-	}
-	if !t.loop.begun {
-		b.Create = &t.loop.origin
-	}
-	if err := t.loop.append(ctx, b, hold); err != nil {
-		return err
-	}
-	t.begun, t.loop.begun, t.loop.tick = true, true, t.event.Tick
-	t.view.Commit()
-	return nil
 }
 
 // release lets go of the calls that wait for call i: those that wait until it

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"obelus/store"
+)
+
+// finish ends the tick: error messages, the final output, and how the run
+// stands. It gives nothing where somebody has appended in between: then there
+// may be more to do.
+func (t *tick) finish(ctx context.Context) (*Outcome, error) {
+	kept := context.WithoutCancel(ctx)
+	t.save()
+	end, err := t.conclude(kept)
+	if err != nil {
+		return nil, err
+	}
+	t.journal(store.Entry{Event: eventRun, Data: encode(end)})
+	last := end.Status != runContinued && t.detached+len(t.loop.behind) == 0
+	hold := leaseFor
+	if last {
+		hold = 0
+	}
+	err = t.commit(kept, hold)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) && t.begun {
+		t.undo()
+		return nil, t.takeIn(kept)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if end.Status == runContinued {
+		t.over = true
+		return nil, nil
+	}
+	if !last {
+		err = t.loop.drain(kept, t, func(t *tick) int { return t.detached })
+	}
+	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.all()}, err
+}
+
+// conclude stages the error messages of the tick, and tells how it ends.
+func (t *tick) conclude(ctx context.Context) (runEvent, error) {
+	end := runEvent{Tick: t.event.Tick, Status: RunDone}
+	for i := range t.calls {
+		switch r := &t.calls[i].record; {
+		case r.Status == Failed && !r.Unstored:
+			end.Status = RunFailed
+		case !r.Status.Settled() && !(r.Unstored && r.Status == Running):
+			end.Status = RunWaiting
+			return end, nil
+		}
+	}
+	for i := range t.calls {
+		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
+			t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
+		}
+	}
+	problem := t.problem
+	if problem == nil {
+		var err error
+		if end.Output, problem, err = t.output(ctx); err != nil {
+			return end, err
+		}
+	}
+	t.reportProblem(problem)
+	return t.after(end, problem), nil
+}
+
+// after decides whether the planner is asked again: not if there is an output,
+// nor if it broke down.
+func (t *tick) after(end runEvent, problem error) runEvent {
+	var broken *plannerError
+	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
+	limit := cmp.Or(t.runner.Ticks, DefaultTicks)
+	switch {
+	case again && t.event.Tick-t.event.First+1 < limit:
+		end.Status = runContinued
+	case again:
+		bound := fmt.Errorf("the planner has been asked %d times without giving an output: the setting ticks allows no more", limit)
+		t.report(map[string]any{"error": map[string]any{"message": bound.Error(), "code": "ticks"}})
+		end.Status, end.Error = RunFailed, bound.Error()
+	case problem != nil:
+		end.Status, end.Error = RunFailed, problem.Error()
+	}
+	return end
+}
+
+// reportProblem stages error messages about the plan.
+func (t *tick) reportProblem(problem error) {
+	var refused *PlanError
+	switch {
+	case errors.As(problem, &refused):
+		for _, p := range refused.Problems {
+			data := map[string]any{"error": map[string]any{"message": p.Error(), "code": p.Code}}
+			if p.Call > 0 {
+				data["call"], data["tool"] = callID(t.event.Tick, p.Call), p.Tool
+			}
+			t.report(data)
+		}
+	case problem != nil:
+		t.report(map[string]any{"error": failureOf(problem)})
+	}
+}
+
+// report stages an error message.
+func (t *tick) report(data map[string]any) {
+	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()})
+}
+
+// given is the output of an anonymous delegate: what its one call gave back.
+func (t *tick) given() any {
+	if t.event.Plan != Anonymous || len(t.calls) != 1 {
+		return nil
+	}
+	res := uncapture(t.calls[0].record.Given)
+	var failure *Failure
+	if errors.As(res.err, &failure) {
+		return failure.Fields
+	}
+	if res.value.Message != nil {
+		return res.value.Message["data"]
+	}
+	return res.value.Value
+}
+
+// output resolves the final output. A problem is one of the plan's, and makes
+// it null.
+func (t *tick) output(ctx context.Context) (v any, problem, err error) {
+	if t.plan.output == nil {
+		return t.given(), nil, nil
+	}
+	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
+		resolved, err := t.view.Resolver().Resolve(ctx, path, "")
+		return resolved.Value, resolved.Exists, false, err
+	})
+	var bad *ExprError
+	switch {
+	case errors.As(err, &bad):
+		return nil, faultf(CodeExpression, "output: %w", err), nil
+	case err != nil:
+		return nil, nil, err
+	case lacking != nil:
+		var names []string
+		for _, path := range lacking.Paths {
+			names = append(names, path.String())
+		}
+		return nil, faultf(CodeUnresolved, "the output is missing: nothing wrote %s", strings.Join(names, " or ")), nil
+	}
+	if t.plan.schema != nil {
+		if err := t.plan.schema.Validate(v, "output"); err != nil {
+			return nil, faultf(CodeSchema, "the final output breaks its schema: %w", err), nil
+		}
+	}
+	return v, nil, nil
+}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// enter runs a delegate, or goes on with it where it stands.
+func (r *room) enter(ctx context.Context) result {
+	if r.runner.depth > MaxDepth {
+		return result{err: &fault{CodeSchema, fmt.Errorf("delegates are nested deeper than %d", MaxDepth)}}
+	}
+	last, err := LastRun(ctx, r.runner.Log, r.start.Context)
+	if err != nil {
+		return result{err: &logError{err}}
+	}
+	if taken, err := r.taken(ctx); taken || err != nil {
+		return result{err: cmp.Or[error](wrapLog(err), fmt.Errorf("the context %s of its delegate belongs to something else", r.start.Context))}
+	}
+	var outcome *Outcome
+	if last.Tick > 0 {
+		outcome, err = r.resume(ctx, last)
+	} else {
+		outcome, err = r.runner.run(ctx, r.start, r.origin)
+	}
+	if ctx.Err() != nil && (err != nil || outcome.Status == RunCancelled) {
+		return result{err: context.Canceled}
+	}
+	var busy *BusyError
+	var plan *PlanError
+	var message *MessageError
+	switch {
+	case err == nil:
+		return r.bring(ctx, outcome)
+	case errors.As(err, &busy): // somebody resumed it on its own
+		return r.wait(ctx, []string{})
+	case errors.As(err, &plan), errors.As(err, &message):
+		return result{err: &fault{CodeSchema, fmt.Errorf("its delegate %s can't run: %w", r.start.Request.Name, err)}}
+	}
+	return result{err: &logError{err}}
+}
+
+// resume goes on with the delegate. If it is to be retried, so are the calls
+// that failed in it.
+func (r *room) resume(ctx context.Context, last Run) (*Outcome, error) {
+	again := Resume{Context: r.start.Context, Request: r.start.Request}
+	if r.retry && last.Status == RunFailed {
+		records, err := Records(ctx, r.runner.Log, r.start.Context)
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range records {
+			if record.Tick == last.Tick && record.Status == Failed && !record.Unstored {
+				again.Retry = append(again.Retry, record.Call)
+			}
+		}
+	}
+	return r.runner.Resume(ctx, again)
+}
+
+// wait is the result of a delegate that waits.
+func (r *room) wait(ctx context.Context, waits []string) result {
+	entry, _, err := newest(ctx, r.runner.Log, store.JournalFilter{})
+	if err != nil {
+		return result{err: &logError{err}}
+	}
+	return result{waits: waits, seen: entry.N}
+}
+
+// wakeInside looks at delegates again that wait, once something has happened in
+// their contexts, or in those of their own delegates.
+func (t *tick) wakeInside(ctx context.Context) error {
+	if len(t.inside) == 0 {
+		return nil
+	}
+	after := int64(math.MaxInt64)
+	for _, i := range t.inside {
+		after = min(after, t.calls[i].seen)
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{After: after}) {
+		if err != nil {
+			return err
+		}
+		for child, i := range t.inside {
+			if entry.N <= t.calls[i].seen {
+				continue
+			}
+			t.calls[i].seen = entry.N
+			if entry.Context == child || strings.HasPrefix(entry.Context, child+".") {
+				delete(t.inside, child)
+				t.calls[i].record.Status = Blocked
+				t.queue(i)
+			}
+		}
+	}
+	return nil
+}
+
+// taken tells whether the delegate's context was made by something else.
+func (r *room) taken(ctx context.Context) (bool, error) {
+	origin, ok, err := originOf(ctx, r.runner.Log, r.start.Context)
+	return ok && origin != r.origin, err
+}
+
+func originOf(ctx context.Context, log store.Log, name string) (origin store.Origin, ok bool, err error) {
+	for info, err := range log.Contexts(ctx, name) {
+		if err != nil || info.Context == name {
+			return info.Origin, err == nil, err
+		}
+	}
+	return store.Origin{}, false, nil
+}
+
+// bring makes the call's result of how its delegate ended.
+func (r *room) bring(ctx context.Context, outcome *Outcome) result {
+	name := r.start.Request.Name
+	fail := func(what string) map[string]any {
+		return map[string]any{
+			"message": fmt.Sprintf("delegate %s (context %s) %s", name, outcome.Context, what),
+			"code":    "delegate", "context": outcome.Context,
+		}
+	}
+	switch {
+	case outcome.Status == RunWaiting:
+		return r.wait(ctx, waitsFor(outcome))
+	case outcome.Status == RunFailed && name == Anonymous:
+		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
+	case outcome.Status == RunFailed:
+		return result{err: &Failure{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
+	case name == Anonymous && len(outcome.Calls) == 1:
+		return uncapture(outcome.Calls[0].Given)
+	case outcome.Output == nil && r.wanted:
+		return result{err: &Failure{fail("ended without output")}}
+	}
+	return result{value: Result{Value: outcome.Output}}
+}
+
+// waitsFor lists what a run waits for: references, held calls, its plan.
+func waitsFor(outcome *Outcome) []string {
+	waits := []string{}
+	for _, r := range outcome.Calls {
+		for _, path := range r.WaitingOn {
+			if !slices.Contains(waits, path) {
+				waits = append(waits, path)
+			}
+		}
+	}
+	return waits
+}
+
+// why says what a run failed of. A failure of a delegate is told where it began,
+// however deep that is.
+func (r *room) why(ctx context.Context, calls []Record, otherwise string) string {
+	where := ""
+	for {
+		i := slices.IndexFunc(calls, func(r Record) bool { return r.Status == Failed && !r.Unstored })
+		if i < 0 {
+			return otherwise
+		}
+		c := calls[i]
+		message, _ := c.Error["message"].(string)
+		otherwise = fmt.Sprintf("call %s (%s)%s: %s", c.Call, c.Tool, where, message)
+		if c.Child == "" || c.Error["code"] != "delegate" {
+			return otherwise
+		}
+		var err error
+		if calls, err = Records(ctx, r.runner.Log, c.Child); err != nil {
+			return otherwise
+		}
+		where = " in context " + c.Child
+	}
+}
