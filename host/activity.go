@@ -19,7 +19,32 @@ type activity struct {
 	gen     *Generation
 	script  *script
 	name    string
-	timeout time.Duration // 0 for the engine's default
+	timeout time.Duration   // 0 for the engine's default
+	warm    chan *warmState // states to be used again; nil where nothing outlives a call
+}
+
+// warmState is a state in which an activity's script has been run: the option
+// reuse. What its globals and its locals hold is there again at the next call
+// that gets this state. There are several, for calls that run at once, and one
+// in which something was raised is thrown away, so that nothing may count on
+// what it finds: a warm state is for what is dear to make.
+type warmState struct {
+	s  *state
+	fn *lua.LFunction
+}
+
+// maxWarm is how many warm states of one activity are kept.
+const maxWarm = 16
+
+func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) engine.Activity {
+	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
+	if g.workers != nil {
+		return &isolated{*made, g.workers}
+	}
+	if a.options.reuse {
+		made.warm = make(chan *warmState, maxWarm)
+	}
+	return made
 }
 
 var _ engine.Activity = (*activity)(nil)
@@ -31,13 +56,13 @@ func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	if timeout == 0 {
 		timeout = engine.DefaultTimeout
 	}
-	s := a.gen.state()
-	found := registrations{again: true, activity: a.name}
-	s.begin(ctx, timeout, a.script, &found)
-	result, err := a.run(s, &found, in)
+	var result engine.Result
+	err := guard(a.script.file, func() (err error) {
+		result, err = a.runIn(ctx, timeout, in)
+		return err
+	})
 	f, raised := err.(*fault)
 	if !raised {
-		s.end()
 		return result, err
 	}
 	if failure := f.failure(); failure != nil {
@@ -46,14 +71,57 @@ func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	return engine.Result{}, f.ScriptError
 }
 
-func (a *activity) run(s *state, found *registrations, in engine.Invocation) (engine.Result, error) {
+// runIn runs the call in a state, which is given back unless something was
+// raised.
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation) (engine.Result, error) {
+	select {
+	case w := <-a.warm:
+		w.s.again(ctx, timeout)
+		result, err := a.call(w.s, w.fn, in)
+		a.keep(w, err)
+		return result, err
+	default:
+	}
+	s := a.gen.state()
+	found := registrations{again: true, activity: a.name}
+	s.begin(ctx, timeout, a.script, &found)
+	run, kept := s.run, false
+	defer func() {
+		if !kept { // a warm state may be at another call by now
+			run.stop()
+		}
+	}()
 	if _, err := s.runFile(a.script); err != nil {
 		return engine.Result{}, err
 	}
 	if found.fn == nil {
+		s.end()
 		return engine.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
 	}
-	results, err := s.call(found.fn, s.object(in.Call), s.object(in.Context), s.object(in.Tool))
+	result, err := a.call(s, found.fn, in)
+	if a.warm != nil {
+		kept = true
+		a.keep(&warmState{s, found.fn}, err)
+	} else if _, raised := err.(*fault); !raised {
+		s.end()
+	}
+	return result, err
+}
+
+func (a *activity) keep(w *warmState, err error) {
+	w.s.run.stop() // coroutines do not outlive a call even here
+	if _, raised := err.(*fault); raised {
+		return
+	}
+	w.s.rest()
+	select {
+	case a.warm <- w:
+	default:
+	}
+}
+
+func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
+	results, err := s.call(fn, s.object(in.Call), s.object(in.Context), s.object(in.Tool))
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -116,7 +184,7 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
-			value, err := s.fromLua(to.value, schema, "result")
+			value, err := s.resultFromLua(to.value, schema, "result")
 			return engine.Result{To: to.path, Value: value}, err
 		}
 	case *lua.LTable:
@@ -124,7 +192,7 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 			return engine.Result{Message: m}, err
 		}
 	}
-	value, err := s.fromLua(v, schema, "result")
+	value, err := s.resultFromLua(v, schema, "result")
 	return engine.Result{Value: value}, err
 }
 
@@ -136,7 +204,7 @@ func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
 	if !made && (t.RawGetString("type") != lua.LString("data") || t.RawGetString("data") == lua.LNil) {
 		return nil, false, nil
 	}
-	v, err := s.fromLua(t, nil, "result")
+	v, err := s.resultFromLua(t, nil, "result")
 	if err != nil {
 		return nil, true, err
 	}

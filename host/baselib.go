@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -10,12 +11,15 @@ import (
 )
 
 // baseFuncs is the safe part of Lua 5.1's basic functions. Left out are those
-// that load code or reach another function's environment.
+// that read files, and what shows or drives the collection of garbage.
 var baseFuncs = []entry{
 	{"assert", (*state).assert},
 	{"error", (*state).error},
+	{"getfenv", (*state).getfenv},
 	{"getmetatable", (*state).getmetatable},
 	{"ipairs", (*state).ipairs},
+	{"load", (*state).loadPieces},
+	{"loadstring", (*state).loadString},
 	{"next", (*state).next},
 	{"pairs", (*state).pairs},
 	{"pcall", (*state).pcall},
@@ -25,6 +29,7 @@ var baseFuncs = []entry{
 	{"rawset", (*state).rawset},
 	{"require", (*state).require},
 	{"select", (*state).selectArgs},
+	{"setfenv", (*state).setfenv},
 	{"setmetatable", (*state).setmetatable},
 	{"tonumber", (*state).tonumber},
 	{"tostring", (*state).tostring},
@@ -38,9 +43,6 @@ func (s *state) openBase() {
 		s.globals[f.name] = f.value
 	}
 	s.globals["_VERSION"] = lua.LString("Lua 5.1")
-	s.globals[nameAt] = s.fn((*state).atCall)
-	s.globals[nameConcat] = s.fn((*state).concat)
-	s.globals[nameLength] = s.fn((*state).length)
 	s.globals["\x00ipairs"] = s.fn((*state).ipairsNext)
 }
 
@@ -80,12 +82,18 @@ func (s *state) error(L *lua.LState) int {
 }
 
 func (s *state) getmetatable(L *lua.LState) int {
-	t, ok := L.CheckAny(1).(*lua.LTable)
-	if !ok || s.private(t.Metatable) {
-		L.Push(lua.LNil)
-		return 1
+	var meta lua.LValue = lua.LNil
+	switch v := L.CheckAny(1).(type) {
+	case *lua.LTable:
+		if !s.private(v.Metatable) {
+			meta = L.GetMetatable(v)
+		}
+	case *lua.LUserData:
+		if _, ok := v.Value.(*stream); ok { // this run's own
+			meta = v.Metatable
+		}
 	}
-	L.Push(L.GetMetatable(t))
+	L.Push(meta)
 	return 1
 }
 
@@ -100,10 +108,10 @@ func (s *state) setmetatable(L *lua.LState) int {
 	t := L.CheckTable(1)
 	L.CheckTypes(2, lua.LTNil, lua.LTTable)
 	s.fill(t)
-	if t == s.run.env {
-		L.RaiseError("the global environment keeps its metatable")
+	if t == s.run.env { // nothing comes in by itself any more
+		s.fillEnv(t)
 	}
-	if old, ok := t.Metatable.(*lua.LTable); ok && old.RawGetString("__metatable") != lua.LNil {
+	if old, ok := t.Metatable.(*lua.LTable); ok && old != s.envMeta && old.RawGetString("__metatable") != lua.LNil {
 		L.RaiseError("cannot change a protected metatable")
 	}
 	t.Metatable = L.Get(2)
@@ -134,6 +142,9 @@ func (s *state) ipairsNext(L *lua.LState) int {
 func (s *state) next(L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
+	if t == s.run.env && L.Get(2) == lua.LNil {
+		s.fillEnv(t)
+	}
 	key, value := t.Next(L.Get(2))
 	for t == s.run.env && isHidden(key) {
 		key, value = t.Next(key)
@@ -173,7 +184,7 @@ func (s *state) print(L *lua.LState) int {
 	}
 	b.WriteByte('\n')
 	s.budget.charge(L, 50)
-	s.gen.config.Stderr.Write([]byte(b.String()))
+	s.run.printed.write(b.String())
 	return 0
 }
 
@@ -185,7 +196,12 @@ func (s *state) rawequal(L *lua.LState) int {
 func (s *state) rawget(L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
-	L.Push(t.RawGet(L.CheckAny(2)))
+	key := L.CheckAny(2)
+	if v := t.RawGet(key); v == lua.LNil && t == s.run.env && t.Metatable == s.envMeta {
+		L.Push(L.GetTable(t, key))
+	} else {
+		L.Push(v)
+	}
 	return 1
 }
 
@@ -229,6 +245,14 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 	if v == luastd.Null {
 		return "null"
 	}
+	if u, ok := v.(*lua.LUserData); ok {
+		switch own := u.Value.(type) {
+		case *coroutine:
+			return fmt.Sprintf("thread: %p", own)
+		case *stream:
+			return fmt.Sprintf("file (%p)", own)
+		}
+	}
 	if t, ok := v.(*lua.LTable); ok && s.private(t.Metatable) {
 		return v.String()
 	}
@@ -240,8 +264,18 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 }
 
 func (s *state) typeOf(L *lua.LState) int {
-	L.Push(lua.LString(L.CheckAny(1).Type().String()))
+	L.Push(lua.LString(luaType(L.CheckAny(1))))
 	return 1
+}
+
+// luaType is what type says of a value.
+func luaType(v lua.LValue) string {
+	if u, ok := v.(*lua.LUserData); ok {
+		if _, ok := u.Value.(*coroutine); ok {
+			return "thread"
+		}
+	}
+	return v.Type().String()
 }
 
 func (s *state) unpack(L *lua.LState) int {

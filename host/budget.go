@@ -2,6 +2,9 @@ package host
 
 import (
 	"context"
+	"runtime"
+	"runtime/metrics"
+	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -19,17 +22,63 @@ const checkEvery = 128
 // the parent and the deadline instead of Done: see [state.waitContext].
 type budget struct {
 	context.Context // of the caller
+	state           *state
 	start           time.Time
 	deadline        time.Time
 	n, next         int64
+	limits          *Limits
+	looks           int    // at the clock
+	heap            uint64 // of the process, when it was looked at first; 0 before
 	err             error
+}
+
+// limitError is a budget that is used up otherwise than by time.
+type limitError struct{ message string }
+
+func (e *limitError) Error() string { return e.message }
+
+// weighEvery is how many looks at the clock there are to one at the memory, which
+// costs more. A call that is over before has used little.
+const weighEvery = 64
+
+// memoryMetric is what the heap holds, garbage that has not been swept among it.
+const memoryMetric = "/memory/classes/heap/objects:bytes"
+
+// collected is when garbage was collected last because a script seemed to use
+// too much: not for each of many at once.
+var collected atomic.Int64
+
+func heapSize() uint64 {
+	sample := []metrics.Sample{{Name: memoryMetric}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// weigh looks at how much the process has grown since the call began. What other
+// calls use counts too: within one process nobody can tell whose it is.
+func (b *budget) weigh() error {
+	now := heapSize()
+	if b.heap == 0 {
+		b.heap = now
+	}
+	most := uint64(b.limits.Memory)
+	if now < b.heap+most {
+		return nil
+	}
+	if last := collected.Load(); time.Now().UnixMilli()-last > 1000 && collected.CompareAndSwap(last, time.Now().UnixMilli()) {
+		runtime.GC()
+		if heapSize() < b.heap+most {
+			return nil
+		}
+	}
+	return &limitError{over("the process has grown too much while the script ran", "memory", b.limits.Memory)}
 }
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // reset starts the budget anew. A parent whose own deadline is nearer wins.
 func (b *budget) reset(parent context.Context, timeout time.Duration) {
-	*b = budget{Context: parent, start: time.Now(), next: checkEvery}
+	*b = budget{Context: parent, state: b.state, limits: b.limits, start: time.Now(), next: checkEvery}
 	b.deadline = b.start.Add(timeout)
 	if d, ok := parent.Deadline(); ok && d.Before(b.deadline) {
 		b.deadline = d
@@ -55,8 +104,15 @@ func (b *budget) check() <-chan struct{} {
 			b.err = context.Cause(b.Context)
 		case !time.Now().Before(b.deadline):
 			b.err = context.DeadlineExceeded
+		case b.n > int64(b.limits.Instructions):
+			b.err = &limitError{over("the script has run too many instructions", "instructions", b.limits.Instructions)}
 		default:
-			return nil
+			if b.looks++; b.looks%weighEvery == 0 {
+				b.err = b.weigh()
+			}
+			if b.err == nil {
+				return nil
+			}
 		}
 	}
 	b.next = 0

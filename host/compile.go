@@ -10,14 +10,11 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// maxSource bounds a file, and maxNesting the depth of its syntax tree: the
-// compiler recurses, and a Go stack that overflows ends the process.
-const (
-	maxSource  = 256 << 10
-	maxNesting = 200
-)
+// maxNesting bounds the depth of a file's syntax tree: the compiler recurses,
+// and a Go stack that overflows ends the process.
+const maxNesting = 200
 
-// compile turns a file into what an LState runs. name is the file as people
+// compile turns text into what an LState runs. name is the file as people
 // know it, "activities/billing.lua". Its error is a [*ScriptError].
 func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	chunk, err := parseChunk(name, source)
@@ -39,14 +36,12 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 		return nil, compileError(name, source, err)
 	}
 	callsOnly(proto)
+	callsHost(proto)
 	return proto, nil
 }
 
 // parseChunk reads a file into its syntax tree.
 func parseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
-	if len(source) > maxSource {
-		return nil, &ScriptError{File: name, Line: 1, Message: fmt.Sprintf("%d bytes are too many for a script (at most %d)", len(source), maxSource)}
-	}
 	text := plainSource(string(source))
 	defer func() {
 		if r := recover(); r != nil {
@@ -206,6 +201,45 @@ func compileError(name string, source []byte, err error) *ScriptError {
 	}
 	return e
 }
+
+// hostFunctions are what rewritten code calls. They find their state by the
+// context of the thread, so that all states share them, as they do protos.
+var hostFunctions = map[string]*lua.LFunction{
+	nameAt:     hostFunction((*state).atCall),
+	nameConcat: hostFunction((*state).concat),
+	nameLength: hostFunction((*state).length),
+}
+
+func hostFunction(f luaFunc) *lua.LFunction {
+	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget).state, L) }}
+}
+
+// callsHost makes constants of the functions that rewritten code calls, so that
+// it finds them whatever environment setfenv gives it.
+func callsHost(proto *lua.FunctionProto) {
+	at := map[string]int{}
+	for i, instruction := range proto.Code {
+		if int(instruction>>26) != lua.OP_GETGLOBAL {
+			continue
+		}
+		name := proto.Constants[operandBx(instruction)].String()
+		f := hostFunctions[name]
+		if f == nil {
+			continue
+		}
+		if at[name] == 0 {
+			at[name] = len(proto.Constants)
+			proto.Constants = append(proto.Constants, f)
+		}
+		proto.Code[i] = instruction&(0xff<<18) | uint32(lua.OP_LOADK)<<26 | uint32(at[name])
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		callsHost(inner)
+	}
+}
+
+// operandBx is the operand of an instruction that stands for a constant.
+func operandBx(instruction uint32) int { return int(instruction & (1<<18 - 1)) }
 
 // callsOnly makes every tail call an ordinary one: the frames of a traceback
 // are all there, and endless recursion meets the limit of the stack instead of

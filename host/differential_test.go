@@ -64,6 +64,17 @@ local function try(f, ...)
   end
   results(pcall(f, ...))
 end
+local function resume(co, ...)
+  if type(co) ~= "thread" then return try(co, ...) end
+  out(coroutine.status(co))
+  try(function(...)
+    local function results(ok, ...)
+      if ok then return ... end
+      error()
+    end
+    return results(coroutine.resume(co, ...))
+  end, ...)
+end
 `
 
 // programmer writes random programs: logic, loops, closures, strings, tables
@@ -268,7 +279,8 @@ func (p *programmer) assign(d int) {
 		p.line("if type(%s) == 'table' then %s%s = %s end", n, n, p.pick(".a", "[1]", "['k']", "[2]", ".b"), p.expr(d))
 	default:
 		n := p.name()
-		p.line("%s = %s", n, p.pick(p.expr(d), n+" and "+p.expr(d-1), p.expr(d-1)+" and "+n, "not "+n, n+" or "+p.expr(d), p.expr(d-1)+" and "+p.expr(d-1)+" or "+n))
+		p.line("%s = %s", n, p.pick(p.expr(d), n+" and "+p.expr(d-1), p.expr(d-1)+" and "+n, "not "+n, n+" or "+p.expr(d), p.expr(d-1)+" and "+p.expr(d-1)+" or "+n,
+			"str("+n+") .. "+p.expr(d-1), p.literal()+" .. "+n, "(type("+n+"))", "str("+n+"), type("+n+")"))
 	}
 }
 
@@ -283,7 +295,9 @@ func (p *programmer) statement(d int) {
 		p.assign(1)
 		return
 	}
-	switch p.IntN(16) {
+	switch p.IntN(17) {
+	case 16:
+		p.coroutine(d)
 	case 0, 1:
 		p.local(d)
 	case 2, 3, 4:
@@ -321,6 +335,31 @@ func (p *programmer) statement(d int) {
 			return
 		}
 		p.line("try(function() out(%s) end)", p.exprs(d))
+	}
+}
+
+// coroutine yields from the coroutine's own function alone: from within pcall and
+// the like stock Lua can't.
+func (p *programmer) coroutine(d int) {
+	co, locals, loops, vararg := p.fresh(), len(p.locals), p.loops, p.vararg
+	x, y := p.fresh(), p.fresh()
+	p.line("local %s = coroutine.%s(function(%s, ...)", co, p.pick("create", "wrap"), x)
+	p.locals, p.loops, p.vararg = append(p.locals, x), 0, true
+	p.line(" local %s = coroutine.yield(%s)", y, p.exprs(1))
+	p.locals = append(p.locals, y)
+	if p.IntN(2) == 0 {
+		p.line(" for _ = 1, %s do %s = coroutine.yield(%s) end", p.pick("0", "1", "3"), p.pick(x, y), p.exprs(1))
+	}
+	p.depth++
+	for range p.IntN(3) {
+		p.statement(d - 1)
+	}
+	p.depth--
+	p.line(" return %s", p.exprs(1))
+	p.line("end)")
+	p.locals, p.loops, p.vararg = p.locals[:locals], loops, vararg
+	for range 2 + p.IntN(3) {
+		p.line("resume(%s, %s)", co, p.exprs(1))
 	}
 }
 
@@ -474,11 +513,11 @@ func numbered(source string) string {
 
 func runProgram(t *testing.T, source string) string {
 	t.Helper()
-	sc, err := newScript("programs.lua", []byte(source))
+	sc, err := newScript("programs.lua", []byte(source), 1<<20)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, source)
 	}
-	s := newState(&Generation{config: Config{}.withDefaults()})
+	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
 	s.begin(context.Background(), time.Minute, sc, nil)
 	v, err := s.runFile(sc)
 	if err != nil {

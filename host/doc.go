@@ -14,16 +14,40 @@
 //
 // # What scripts can do
 //
-// Scripts are Lua 5.1 without what loads code or reaches outside: no io, no
-// debug, no load, no coroutines, and of os only the time. They see the globals
-// Tool, Activity, Delegate, Output, Message and json; all else comes by
-// require: modules of the project, and those of package luastd, which do what
-// [luastd.Grants] allow.
+// Scripts are Lua 5.1 with the globals Tool, Activity, Delegate, Output, Message
+// and json; all else comes by require: modules of the project, and those of
+// package luastd, which do what [luastd.Grants] allow. What reaches outside is
+// left out or blunt, so that libraries in Lua alone work unchanged from lib/: io
+// writes to where print does and reads nothing, os knows the time and no variable
+// of the environment, debug looks and touches nothing, package.loaded is what
+// this run has loaded. load and loadstring take text, bounded as files are, and
+// run it in the script's own environment or a table of its own. Coroutines work,
+// and yield from wherever they are, within pcall and metamethods too; they end
+// with the call. Absent are dofile, loadfile, module, newproxy and
+// collectgarbage.
+//
+// A function of a project file must not assign a global that the file's top
+// level does not: nearly always a local was forgotten. It is an error when the
+// file is loaded. The top level itself may assign globals, which other files of
+// the same run see; _G.name = … is always allowed, as is everything in lib/ and
+// in code that load makes. A global that nobody assigned reads as nil.
 //
 // The top level of a script runs again for every call, in an environment of
 // its own, on an LState from a pool; what a call sets, in whatever global or
 // library table, is gone when it ends. Arguments are copies. A call ends when
 // its context or its timeout does, whatever the script is at.
+//
+// # Limits
+//
+// [Limits] bounds instructions, memory, results, strings and sources; each has a
+// default, a setting under "limits" in obelus.lua, and an error that names it.
+// Memory is that of the whole process: whose it is can't be told within one. With
+// isolate = "process" activities run in workers, processes of the same program
+// (see [Worker]), of which a script that takes too much brings down one, at the
+// cost of its own call. What can't be certain otherwise is certain there.
+//
+// An activity with reuse = true keeps its states warm: what its script's locals
+// and globals hold may be there again at a later call.
 //
 // # Tests
 //

@@ -26,12 +26,15 @@ const (
 // be nil, decides what an empty table is; place names the value in errors:
 // "result". The error is a [*valueError].
 func (s *state) fromLua(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{s: s, place: place, root: schema}
-	value, err := e.value(v, schema)
-	if err != nil {
-		return nil, err
-	}
-	return value, nil
+	e := encoder{s: s, place: place, root: schema, most: maxBytes}
+	return e.value(v, schema)
+}
+
+// resultFromLua is fromLua for what an activity or a planner gives back, which
+// goes into the log.
+func (s *state) resultFromLua(v lua.LValue, schema any, place string) (any, error) {
+	e := encoder{s: s, place: place, root: schema, most: s.gen.limits.Result, limited: true}
+	return e.value(v, schema)
 }
 
 // valueError is a value that is not JSON, and the place in it.
@@ -45,8 +48,11 @@ type encoder struct {
 	path   []any // string keys and int indices that lead from place to here
 	tables []*lua.LTable
 	values int
-	bytes  int
-	root   any // of the schema, for $ref
+	bytes  int // of its text
+	most   int // of them
+
+	limited bool // most is a setting
+	root    any  // of the schema, for $ref
 }
 
 func (e *encoder) fail(format string, args ...any) error {
@@ -104,6 +110,10 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		if _, ok := u.Value.(*outputTo); ok {
 			return nil, e.fail("Output.to(…) must be returned by itself")
 		}
+		switch u.Value.(type) {
+		case *coroutine, *stream:
+			return nil, e.fail("a %s is not a JSON value", luaType(v))
+		}
 		return nil, e.fail("an object of the host is not a JSON value")
 	}
 	return nil, e.fail("a %s is not a JSON value", v.Type())
@@ -136,11 +146,18 @@ func jsonNumber(f float64) json.Number {
 	return json.Number(text)
 }
 
+func (e *encoder) tooLong() error {
+	if e.limited {
+		return &valueError{e.place, over("it is too long", "result", e.most)}
+	}
+	return &valueError{e.place, fmt.Sprintf("more than %d bytes of text", e.most)}
+}
+
 // text is a string; but the digits of an integer too large for a Lua number,
 // at a place for a number, are that integer again.
 func (e *encoder) text(v string, schema any) (any, error) {
-	if e.bytes += len(v); e.bytes > maxBytes {
-		return nil, &valueError{e.place, fmt.Sprintf("more than %d bytes of text", maxBytes)}
+	if e.bytes += len(v); e.bytes > e.most {
+		return nil, e.tooLong()
 	}
 	if !utf8.ValidString(v) {
 		return nil, e.fail("the text is not valid UTF-8")
@@ -178,8 +195,8 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 		if e.values += values; e.values > maxValues {
 			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
 		}
-		if e.bytes += bytes; e.bytes > maxBytes {
-			return nil, &valueError{e.place, fmt.Sprintf("more than %d bytes of text", maxBytes)}
+		if e.bytes += bytes; e.bytes > e.most {
+			return nil, e.tooLong()
 		}
 		return v, nil
 	}
@@ -263,8 +280,8 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 			return nil, e.fail("the table has string keys and also the key %s", e.s.keyText(key))
 		}
 		e.path[len(e.path)-1] = string(name)
-		if e.bytes += len(name); e.bytes > maxBytes {
-			return nil, &valueError{e.place, fmt.Sprintf("more than %d bytes of text", maxBytes)}
+		if e.bytes += len(name); e.bytes > e.most {
+			return nil, e.tooLong()
 		}
 		if !utf8.ValidString(string(name)) {
 			e.path = e.path[:len(e.path)-1]

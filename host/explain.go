@@ -23,8 +23,8 @@ var (
 
 // absent are the globals of Lua 5.1 that scripts do not have.
 var absent = []string{
-	"collectgarbage", "coroutine", "debug", "dofile", "getfenv", "io", "load", "loadfile", "loadstring", "module", "newproxy",
-	"package", "setfenv",
+	"collectgarbage", "debug.getlocal", "debug.getupvalue", "debug.setlocal", "debug.setupvalue", "dofile", "io.popen", "loadfile", "module", "newproxy",
+	"os.execute", "os.remove", "os.rename", "os.tmpname", "package.loadlib", "string.dump",
 }
 
 var operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}

@@ -45,8 +45,12 @@ func (s *state) fault(err error) *fault {
 		f.author = nil
 		f.cause, f.timeout = s.budget.err, errors.Is(s.budget.err, context.DeadlineExceeded)
 		f.Message = "interrupted"
-		if f.timeout {
+		var limit *limitError
+		switch {
+		case f.timeout:
 			f.Message = "timed out after " + s.budget.timeoutText()
+		case errors.As(s.budget.err, &limit):
+			f.Message = limit.message
 		}
 	case f.author != nil:
 		s.authored(f)

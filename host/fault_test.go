@@ -69,7 +69,6 @@ func TestSyntaxErrors(t *testing.T) {
 		{"deep parentheses", "return " + strings.Repeat("(", 100000), "a.lua:1: the file ends too early"},
 		{"deep blocks", strings.Repeat("do ", 30000) + strings.Repeat("end ", 30000), "a.lua:1: nested deeper than 200"},
 		{"deep calls", "return f" + strings.Repeat("()", 100000), "a.lua:1: nested deeper than 200"},
-		{"too large", strings.Repeat(" ", maxSource+1), "a.lua:1: 262145 bytes are too many for a script (at most 262144)"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -21,7 +21,8 @@ Activity.register("plant", function(call, context, tool)
   assert(secret == "the secret" and call.param == "the secret")
   kept[1], shared.kept = secret, secret
   local function put(t) pcall(function() t.planted = secret; t[1] = secret; t[secret] = true end) end
-  for _, t in ipairs({ _G, string, table, math, os, json, Tool, Activity, Delegate, Output, Message, call, context, context.state, tool, tool.properties }) do
+  for _, t in ipairs({ _G, string, table, math, os, json, Tool, Activity, Delegate, Output, Message, call, context, context.state, tool, tool.properties,
+      io, debug, coroutine, package, package.loaded, package.preload, package.loaders, getmetatable(io.stdout), getmetatable(io.stdout).__index }) do
     put(t)
     put(getmetatable(t) or {})
   end
@@ -31,10 +32,22 @@ Activity.register("plant", function(call, context, tool)
   pcall(function() Activity.register("stolen", function() return secret end) end)
   pcall(function() setmetatable(_G, { __index = function() return secret end }) end)
   pcall(function() getmetatable("").__index = { planted = secret } end)
-  pcall(function() if setfenv then setfenv(1, { planted = secret }) end end)
+  for _, f in ipairs({ print, require, string.rep, load, coroutine.yield, getfenv }) do
+    pcall(setfenv, f, { planted = secret })
+    put(getfenv(f))
+  end
+  for level = 0, 20 do pcall(setfenv, level, { planted = secret }) end
+  for _, v in ipairs({ "", 0, true, print, io.stdout, _G }) do pcall(debug.setmetatable, v, { __index = { planted = secret } }) end
+  pcall(function() package.preload.planted = function() return secret end; package.path = secret; require("planted") end)
+  pcall(loadstring("planted = ...; string.planted = ..."), secret)
+  local waits = coroutine.wrap(function(...) _G.planted_in_coroutine = ...; pcall(coroutine.yield, ...); coroutine.yield(...) end)
+  waits(secret)
+  pcall(coroutine.wrap(function() error(secret) end))
+  xpcall(function() error(secret) end, debug.traceback)
+  io.write(secret)
   pcall(error, secret)
   print = function() return secret end
-  planted = secret
+  _G.planted = secret
   return "planted"
 end)
 `
@@ -47,9 +60,10 @@ Activity.register("seek", function(call, context, tool)
   local function look(v, where)
     if type(v) == "string" and v:find("the secret", 1, true) then found[#found + 1] = where end
     if type(v) == "function" then
-      if getfenv then local ok, env = pcall(getfenv, v); if ok then look(env, where .. ".env") end end
+      look(getfenv(v), where .. ".env")
       return
     end
+    if type(v) == "userdata" then look(getmetatable(v), where .. ".meta") end
     if type(v) ~= "table" or seen[v] then return end
     seen[v] = true
     look(getmetatable(v), where .. ".meta")
@@ -63,12 +77,26 @@ Activity.register("seek", function(call, context, tool)
   look({ call, context, tool }, "arguments")
   look(shared, "shared")
   for _, name in ipairs({ "json", "time", "log", "fs", "csv", "str", "shared" }) do look(require(name), name) end
-  for _, name in ipairs({ "planted", "package", "debug", "io", "load", "loadstring", "dofile", "loadfile", "newproxy", "coroutine", "collectgarbage", "setfenv" }) do
-    local v = rawget(_G, name) or _G[name]
-    if v ~= nil and name ~= "setfenv" then found[#found + 1] = "global " .. name end
+  for _, name in ipairs({ "planted", "planted_in_coroutine", "dofile", "loadfile", "newproxy", "collectgarbage" }) do
+    if rawget(_G, name) ~= nil or _G[name] ~= nil then found[#found + 1] = "global " .. name end
+  end
+  for _, name in ipairs({ "package", "debug", "io", "coroutine", "load", "loadstring", "setfenv", "os" }) do look(_G[name], name) end
+  for name in pairs(package.loaded) do look(require(name), "loaded " .. name) end
+  if pcall(require, "planted") then found[#found + 1] = "preloaded" end
+  look(loadstring("return _G")(), "loaded code")
+  look(getfenv(load(function() end)), "the environment of loaded code")
+  look(debug.traceback(), "traceback")
+  look({ io.read(), io.stdin:read("*a"), tostring(io.stdout) }, "io")
+  if coroutine.running() then found[#found + 1] = "a coroutine that runs" end
+  coroutine.wrap(function()
+    look({ _G = getfenv(1), outer = getfenv(0), thread = tostring(coroutine.running()), trace = debug.traceback() }, "in a coroutine")
+  end)()
+  for level = 0, 20 do
+    look(debug.getinfo(level), "getinfo " .. level)
   end
   for level = 0, 20 do
-    if getfenv then local ok, env = pcall(getfenv, level); if ok then look(env, "level " .. level) end end
+    local ok, env = pcall(getfenv, level)
+    if ok then look(env, "level " .. level) end
   end
   for _, f in ipairs({ function() return call.missing.x end, function() return nil + 1 end, function() error() end }) do
     local _, err = pcall(f)

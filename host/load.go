@@ -15,12 +15,18 @@ import (
 
 // load builds a generation.
 func load(config Config) (*Generation, error) {
-	g := &Generation{config: config, scripts: map[string]*script{}, registry: engine.NewRegistry()}
+	g := &Generation{config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: engine.NewRegistry()}
 	if config.FS == nil {
 		return g, nil
 	}
 	l := &loader{g: g}
 	l.settings()
+	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
+		var err error
+		if g.workers, err = newWorkers(g); err != nil {
+			l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
+		}
+	}
 	l.read("lib", l.libFile)
 	activities := l.read("activities", l.file)
 	found := newRegistrations()
@@ -74,7 +80,7 @@ func (l *loader) file(name string) (*script, bool) {
 		l.fail(unreadable(name, err))
 		return nil, false
 	}
-	sc, err := newScript(name, source)
+	sc, err := newScript(name, source, l.g.limits.Source)
 	if err != nil {
 		l.fail(err)
 		return nil, false
@@ -117,12 +123,17 @@ func (l *loader) settings() {
 	}
 	s := g.state()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, nil)
+	defer s.run.stop()
 	v, err := s.runFile(sc)
 	if err != nil {
 		l.fail(err)
 		return
 	}
-	value, err := s.fromLua(v, nil, "settings")
+	var value any
+	err = guard(SettingsFile, func() (err error) {
+		value, err = s.fromLua(v, nil, "settings")
+		return err
+	})
 	if err != nil {
 		l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
 		return
@@ -131,7 +142,7 @@ func (l *loader) settings() {
 	for _, e := range wrong {
 		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.key), Message: e.message})
 	}
-	g.settings = settings
+	g.settings, g.limits = settings, settings.Limits.withDefaults()
 }
 
 // read loads all scripts below a folder, in sorted order.
@@ -164,6 +175,7 @@ func (l *loader) read(folder string, load func(name string) (*script, bool)) []*
 func (g *Generation) runTop(sc *script, found *registrations) *ScriptError {
 	s := g.state()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
+	defer s.run.stop()
 	if _, err := s.runFile(sc); err != nil {
 		return scriptError(err)
 	}
@@ -193,13 +205,16 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 		registry.Tools[name] = tool
 	}
 	for name, a := range found.activities {
+		if a.options.reuse && l.g.workers != nil {
+			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
+		}
 		timeout := a.options.timeout
 		if timeout == 0 {
 			timeout = l.g.settings.Timeout
 		}
 		registry.Activities[name] = &engine.Registered{
 			Name:          name,
-			Activity:      &activity{gen: l.g, script: a.script, name: name, timeout: timeout},
+			Activity:      newActivity(l.g, name, a, timeout),
 			Timeout:       timeout,
 			Retries:       a.options.retries,
 			Backoff:       a.options.backoff,

@@ -21,6 +21,9 @@ func (s *state) tonumber(L *lua.LState) int {
 	if n, isNumber := v.(lua.LNumber); isNumber { // its digits, in the base
 		text, ok = lua.LString(numberText(n)), true
 	}
+	if !ok && base != 10 {
+		L.TypeError(1, lua.LTString)
+	}
 	if !ok {
 		L.Push(lua.LNil)
 		return 1

@@ -94,7 +94,7 @@ func (s *state) length(L *lua.LState) int {
 // the work of making it.
 func (s *state) limit(L *lua.LState, size int) {
 	if size > s.gen.maxString() {
-		L.RaiseError("a string would be longer than %d bytes", s.gen.maxString())
+		L.RaiseError("%s", over("the string is too long", "string", s.gen.maxString()))
 	}
 	s.budget.charge(L, size/16+1)
 }

@@ -1,6 +1,10 @@
 package host
 
-import lua "github.com/yuin/gopher-lua"
+import (
+	"errors"
+
+	lua "github.com/yuin/gopher-lua"
+)
 
 // Protected calls run on a thread of their own, one for each depth. Where the
 // interpreter raises it closes the upvalues of all frames of the thread, those
@@ -37,8 +41,8 @@ func (s *state) xpcall(L *lua.LState) int {
 // protect calls call[0] with the rest of call and pushes what pcall gives. The
 // deadline is not to be caught.
 func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction) int {
-	if s.pcalls == maxPcalls {
-		L.RaiseError("pcall is nested more than %d deep", maxPcalls)
+	if most := s.mostPcalls(); s.pcalls == most {
+		L.RaiseError("pcall is nested more than %d deep", most)
 	}
 	thread := s.thread(L)
 	s.pcalls++
@@ -66,9 +70,14 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 	message := s.caught(err)
 	L.Push(lua.LFalse)
 	if handler != nil {
+		var api *lua.ApiError
+		if errors.As(err, &api) {
+			s.unwound = traceback(api.StackTrace)
+		}
 		L.Push(handler)
 		L.Push(message)
 		L.Call(1, 1)
+		s.unwound = nil
 		return 2
 	}
 	L.Push(message)
@@ -77,21 +86,29 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 
 func (s *state) thread(L *lua.LState) *lua.LState {
 	if s.pcalls == len(s.threads) {
-		options := L.Options
-		L.Options.MinimizeStackMemory = true
+		frames := L.Options.CallStackSize
 		if s.pcalls >= deepPcalls {
-			L.Options.CallStackSize = deepFrames
+			frames = deepFrames
 		}
-		L.Options.RegistrySize, L.Options.RegistryMaxSize, L.Options.RegistryGrowStep = 512, 256<<10, 8<<10
-		thread, cancel := L.NewThread()
-		if cancel != nil {
-			cancel() // its context is not used
-		}
-		L.Options = options
-		thread.SetContext(&s.budget)
-		s.threads = append(s.threads, thread)
+		s.threads = append(s.threads, s.newThread(L, frames))
 	}
 	thread := s.threads[s.pcalls]
+	thread.Env = s.run.env
+	return thread
+}
+
+// newThread makes a thread of at most some frames, under the run's budget.
+func (s *state) newThread(L *lua.LState, frames int) *lua.LState {
+	options := L.Options
+	L.Options.MinimizeStackMemory = true
+	L.Options.CallStackSize = frames
+	L.Options.RegistrySize, L.Options.RegistryMaxSize, L.Options.RegistryGrowStep = 512, 256<<10, 8<<10
+	thread, cancel := L.NewThread()
+	if cancel != nil {
+		cancel() // its context is not used
+	}
+	L.Options = options
+	thread.SetContext(&s.budget)
 	thread.Env = s.run.env
 	return thread
 }

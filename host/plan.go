@@ -44,13 +44,14 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 
 func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engine.Registry, error) {
-	sc, err := newScript(name, source)
+	sc, err := newScript(name, source, g.limits.Source)
 	if err != nil {
 		return nil, nil, err
 	}
 	found := newRegistrations()
 	s := g.state()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
+	defer s.run.stop()
 	s.run.lines = map[*lua.LTable]int{}
 	v, err := s.runFile(sc)
 	if err != nil {
@@ -61,7 +62,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 		return nil, nil, err
 	}
 	p := g.reader(name, sc, registry)
-	request, err := p.lua(s, v)
+	request, err := p.guarded(s, v)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,6 +129,15 @@ type planReader struct {
 
 func (p *planReader) fail(line int, format string, args ...any) error {
 	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
+}
+
+// guarded is lua, where what a script returns must not harm the program.
+func (p *planReader) guarded(s *state, v lua.LValue) (request *engine.Request, err error) {
+	err = guard(p.file, func() (err error) {
+		request, err = p.lua(s, v)
+		return err
+	})
+	return request, err
 }
 
 // lua reads what a Lua plan returns.

@@ -31,8 +31,13 @@ func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, e
 	s := p.gen.state()
 	found := &registrations{again: true, delegate: p.delegate}
 	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, engine.DefaultTimeout), p.script, found)
+	defer s.run.stop()
 	s.run.lines = map[*lua.LTable]int{}
-	solution, err := p.ask(s, found, ask)
+	var solution *engine.Solution
+	err := guard(p.reader.file, func() (err error) {
+		solution, err = p.ask(s, found, ask)
+		return err
+	})
 	if _, raised := err.(*fault); raised {
 		return nil, scriptError(err)
 	}
@@ -121,6 +126,7 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	found := &registrations{again: true, delegate: name}
 	s := g.state()
 	s.begin(context.Background(), g.config.LoadTimeout, d.script, found)
+	defer s.run.stop()
 	s.run.lines = map[*lua.LTable]int{}
 	if _, err := s.runFile(d.script); err != nil {
 		return nil, scriptError(err)
@@ -128,7 +134,7 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	if found.value == nil {
 		return nil, p.fail(0, "the script did not register it this time")
 	}
-	request, err := p.lua(s, found.value)
+	request, err := p.guarded(s, found.value)
 	s.end()
 	return request, err
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -120,10 +122,12 @@ func (h *Host) Plan(file string) (*engine.Request, *engine.Registry, error) {
 type Generation struct {
 	config   Config
 	settings Settings
+	limits   Limits // of the settings, with their defaults
 	grants   luastd.Grants
 	scripts  map[string]*script
 	registry *engine.Registry
 	states   sync.Pool // of *state
+	workers  *workers  // nil where activities run in this process
 }
 
 // script is one file, compiled. The compiled form is shared by all states.
@@ -164,17 +168,21 @@ func (g *Generation) Files() []File {
 	return files
 }
 
-func (g *Generation) maxString() int {
-	if g.settings.Limits.String > 0 {
-		return g.settings.Limits.String
-	}
-	return maxString
-}
+func (g *Generation) maxString() int { return g.limits.String }
 
-func newScript(file string, source []byte) (*script, error) {
+// newScript compiles a file of at most so many bytes.
+func newScript(file string, source []byte, most int) (*script, error) {
+	if len(source) > most {
+		return nil, &ScriptError{File: file, Line: 1, Message: over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
+	}
 	proto, err := compile(file, source)
 	if err != nil {
 		return nil, err
+	}
+	if !strings.HasPrefix(file, "lib/") {
+		if err := accidentalGlobal(file, source, proto); err != nil {
+			return nil, err
+		}
 	}
 	sum := sha256.Sum256(source)
 	return &script{file: file, source: source, sha256: hex.EncodeToString(sum[:]), proto: proto}, nil

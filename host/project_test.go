@@ -27,7 +27,7 @@ func TestLoadErrors(t *testing.T) {
 			"obelus.lua:2: parallel must be a whole number above 0, not \"x\"\n" +
 				"obelus.lua:3: timeout must be a duration: a number of seconds or text like \"5s\", not \"soon\"\n" +
 				"obelus.lua:4: ticks must be a whole number above 0, not 0\n" +
-				"obelus.lua:5: isolate is not supported yet: leave it out"},
+				"obelus.lua:5: isolate must be \"process\" or false, not 1"},
 		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: unknown permission "reed" (did you mean "read"?)`},
 		{"permission list", map[string]string{"obelus.lua": "return {\n allow = {\n  read = 3 } }"}, `obelus.lua:3: allow.read must be true or a list of strings, not 3`},
 		{"allow", map[string]string{"obelus.lua": "return { allow = 'all' }"}, `obelus.lua:1: allow must be true or a table like { read = {"data"} }, not "all"`},
@@ -81,7 +81,7 @@ func TestSettings(t *testing.T) {
 	}`})
 	want := Settings{
 		DB: "log.db", Parallel: 3, Timeout: time.Minute, Drain: 2 * time.Second, Ticks: 7, Synchronous: "normal",
-		Limits: Limits{1000}, Approve: engine.Policy{Tools: []string{"refund"}, Scopes: true},
+		Limits: Limits{String: 1000}, Approve: engine.Policy{Tools: []string{"refund"}, Scopes: true},
 		Allow: luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
 	}
 	if diff := cmp.Diff(want, g.Settings()); diff != "" {
@@ -100,8 +100,8 @@ func TestBrokenModule(t *testing.T) {
 
 // A setting that is taken and does nothing would deceive.
 func TestSettingsNotYet(t *testing.T) {
-	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  isolate = 'process',\n  model = {},\n}"})})
-	want := "obelus.lua:2: approve must be \"never\", \"always\", \"scopes\" or a list of tools, not 1\nobelus.lua:3: isolate is not supported yet: leave it out\nobelus.lua:4: model is not supported yet: leave it out"
+	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {\n  approve = 1,\n  \n  model = {},\n}"})})
+	want := "obelus.lua:2: approve must be \"never\", \"always\", \"scopes\" or a list of tools, not 1\nobelus.lua:4: model is not supported yet: leave it out"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -14,7 +14,7 @@ import (
 // activities/, else a module that is built in. Each run loads its own.
 func (s *state) require(L *lua.LState) int {
 	name := L.CheckString(1)
-	if v, ok := s.run.loaded[name]; ok {
+	if v := s.loadedModules().RawGetString(name); lua.LVAsBool(v) {
 		L.Push(v)
 		return 1
 	}
@@ -23,39 +23,41 @@ func (s *state) require(L *lua.LState) int {
 		L.RaiseError("modules require each other in a circle: %s", strings.Join(circle, " → "))
 	}
 	var v lua.LValue
-	if sc, ok := s.gen.module(name); ok && sc.broken != nil {
+	if loader := s.preload(name); loader != nil {
+		v = s.loadWith(L, name, loader)
+	} else if sc, ok := s.gen.module(name); ok && sc.broken != nil {
 		L.RaiseError("%s", sc.broken)
 	} else if ok {
-		v = s.load(L, name, sc)
+		v = s.loadWith(L, name, L.NewFunctionFromProto(sc.proto))
 	} else if fields := s.module(name); fields != nil {
 		v = s.table(fields)
-	} else {
+	} else if v = s.standardLibrary(name); v == nil {
 		L.RaiseError("there is no module %s: no %s, and none is built in%s", quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
 	}
-	if s.run.loaded == nil {
-		s.run.loaded = map[string]lua.LValue{}
-	}
-	s.run.loaded[name] = v
+	s.loadedModules().RawSetString(name, v)
 	L.Push(v)
 	return 1
 }
 
-// load runs a module's top level. What it raises goes up as it is; nothing is
-// remembered then, so that a later require tries again.
-func (s *state) load(L *lua.LState, name string, sc *script) lua.LValue {
+// loadWith runs a module's top level. What it raises goes up as it is; nothing
+// is remembered then, so that a later require tries again.
+func (s *state) loadWith(L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
 	loading, top := s.run.loading, s.run.top
 	s.run.loading = append(slices.Clone(loading), name)
 	s.run.top++
 	defer func() { s.run.loading, s.run.top = loading, top }()
-	L.Push(L.NewFunctionFromProto(sc.proto))
+	L.Push(loader)
 	L.Push(lua.LString(name))
 	L.Call(1, 1)
 	v := L.Get(-1)
 	L.Pop(1)
-	if v == lua.LNil {
-		return lua.LTrue
+	if v != lua.LNil {
+		return v
 	}
-	return v
+	if v = s.loadedModules().RawGetString(name); v != lua.LNil { // the module put itself there
+		return v
+	}
+	return lua.LTrue
 }
 
 // module opens a module that is built in; nil if there is none of that name.

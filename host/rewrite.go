@@ -8,8 +8,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// Names of functions that rewritten code calls. No script can name them, though it can reach its own
-// environment's by rawset, to its own harm.
+// Names of functions that rewritten code calls. No script can name them, and
+// they are in no environment: see callsHost.
 const (
 	nameAt     = "\x00at"     // (line, table): a call of a plan
 	nameConcat = "\x00concat" // the operator .., with a limit
@@ -249,16 +249,23 @@ func hasField(e *ast.TableExpr, name string) bool {
 
 // viaLocals evaluates the right side into fresh locals first, wherever it would
 // be compiled into the register of a variable that is still to be read: of a
-// logical expression, and of several variables at once, so that a, b = b, a
-// swaps.
+// logical expression, of a call that is not the last of several expressions, and
+// of several variables at once, so that a, b = b, a swaps.
 func viaLocals(s *ast.AssignStmt) ast.Stmt {
-	logical := len(s.Lhs) > 1
+	needed := len(s.Lhs) > 1
 	for _, e := range s.Rhs {
-		if _, ok := e.(*ast.LogicalOpExpr); ok {
-			logical = true
+		switch e := e.(type) {
+		case *ast.LogicalOpExpr:
+			needed = true
+		case *ast.FuncCallExpr:
+			if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
+				e.AdjustRet = false // the function would be loaded over the last parameter, if that is assigned
+			} else {
+				needed = true
+			}
 		}
 	}
-	if !logical {
+	if !needed {
 		return s
 	}
 	local := &ast.LocalAssignStmt{Exprs: s.Rhs}

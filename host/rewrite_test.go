@@ -76,11 +76,11 @@ func TestLogic(t *testing.T) {
 			i = 0; repeat i = i + 1; until i == 2 or (EXPR); is("repeat", i)
 			local keep = n; n = n and (EXPR); is("self", n)
 			return table.concat(out, ";")`)
-		sc, err := newScript("a.lua", []byte(source))
+		sc, err := newScript("a.lua", []byte(source), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newState(&Generation{config: Config{}.withDefaults()})
+		s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
 		s.begin(context.Background(), time.Minute, sc, nil)
 		got, err := s.runFile(sc)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // from another script, and from a script that was loaded before.
 func TestIsolation(t *testing.T) {
 	tests := []struct{ name, tamper, look string }{
-		{"global", `leak = 1`, `return leak == nil`},
+		{"global", `loadstring("leak = 1")()`, `return leak == nil`},
 		{"_G", `_G.leak = 1; rawset(_G, "leak2", 1)`, `return leak == nil and leak2 == nil`},
 		{"string", `string.trim = function() return "evil" end`, `return string.trim == nil and ("x").trim == nil`},
 		{"string replaced", `string.upper = function() return "evil" end`, `return ("x"):upper() == "X" and string.upper("x") == "X"`},
@@ -32,12 +32,31 @@ func TestIsolation(t *testing.T) {
 		{"project module", `require("counter").n = 5`, `return require("counter").n == 0`},
 		{"upvalue", `upvalue = (upvalue or 0) + 1`, `return upvalue == nil`},
 		{"arrays", `local m = getmetatable(json.array()); if m then m.__index = {1} end`, `return json.array()[1] == nil`},
+		{"replaced environment metatable", `setmetatable(_G, {__index = function() return 1 end})`, `return undefined == nil and type(print) == "function"`},
+		{"environments of library functions", `for _, f in ipairs{print, string.rep, require, coroutine.wrap, getfenv} do pcall(setfenv, f, {leak = 1}); getfenv(f).leak = 1 end`,
+			`return leak == nil and getfenv(print).leak == nil and getfenv(string.rep) == _G`},
+		{"environments of levels", `for level = 0, 20 do pcall(setfenv, level, {leak = 1, pcall = pcall}); local ok, e = pcall(getfenv, level); if ok then e.leak = 1 end end`, `return leak == nil and getfenv(0) == _G`},
+		{"loaded code", `local f = loadstring("string.leak = 1; leak = 2; function tostring() return 3 end"); f()`, `return string.leak == nil and leak == nil and tostring(1) == "1" and getfenv(loadstring("")) == _G`},
+		{"package", `package.path = "x"; package.leak = 1; package.loaded.leak = 1; package.preload.leak = function() return 1 end; require "leak"; package.config = nil`,
+			`return package.leak == nil and package.loaded.leak == nil and next(package.preload) == nil and not pcall(require, "leak") and package.config ~= nil`},
+		{"package.loaded", `require("counter").n = 5; package.loaded.counter = {n = 7}; package.loaded.str = {trim = function() return "evil" end}; package.loaded.string = nil`,
+			`return require("counter").n == 0 and require("str").trim(" a ") == "a" and package.loaded.string == string`},
+		{"package.preload", `package.preload.str = function() return "evil" end; package.preload.counter = package.preload.str; require "counter"`, `return require("counter").n == 0 and require("str") ~= "evil"`},
+		{"io", `io.write = nil; io.leak = 1; getmetatable(io.stdout).__index.leak = 1; getmetatable(io.stderr).leak = 1; io.stdin = nil`,
+			`return io.write ~= nil and io.leak == nil and io.stdout.leak == nil and getmetatable(io.stdout).leak == nil and io.type(io.stdin) == "file"`},
+		{"debug", `debug.traceback = nil; debug.leak = 1`, `return debug.traceback ~= nil and debug.leak == nil`},
+		{"debug.setmetatable", `for _, v in ipairs{"", 0, true, print, io.stdout, _G} do pcall(debug.setmetatable, v, {__index = {leak = 1}}) end; debug.setmetatable("", nil)`,
+			`return not pcall(function() return (0).leak end) and ("").leak == nil and io.stdout.leak == nil and leak == nil and ("a"):upper() == "A"`},
+		{"coroutine", `coroutine.leak = 1; local co = coroutine.wrap(function() _G.leak = 1; pcall(coroutine.yield, 1); _G.leak2 = 1; coroutine.yield() end); co()`,
+			`return coroutine.leak == nil and leak == nil and leak2 == nil and coroutine.running() == nil`},
+		{"coroutine in a module", `require("generator").next(); require("generator").next()`, `return require("generator").next() == 1`},
 		{"number metatable", `pcall(setmetatable, 0, {__index = {x = 1}})`, `return not pcall(function() return (0).x end)`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			g := open(t, map[string]string{
 				"lib/counter.lua":       `return { n = 0 }`,
+				"lib/generator.lua":     `return { next = coroutine.wrap(function() for i = 1, 9 do coroutine.yield(i) end end) }`,
 				"activities/tamper.lua": `local upvalue; Activity.register("tamper", function() ` + test.tamper + ` return true end)`,
 				"activities/look.lua":   `Activity.register("look", function() ` + test.look + ` end)`,
 				"activities/both.lua":   `local upvalue; Activity.register("both", function(call) if call.tamper then ` + test.tamper + ` return true end ` + test.look + ` end)`,
@@ -53,7 +72,11 @@ func TestIsolation(t *testing.T) {
 }
 
 func TestAbsent(t *testing.T) {
-	for _, name := range []string{"io", "debug", "package", "coroutine", "load", "loadstring", "loadfile", "dofile", "getfenv", "setfenv", "module", "newproxy", "collectgarbage", "_printregs", "string.dump", "os.execute", "os.exit", "os.getenv", "os.remove", "channel"} {
+	for _, name := range []string{
+		"loadfile", "dofile", "module", "newproxy", "collectgarbage", "_printregs", "string.dump", "os.execute", "os.remove", "os.rename", "os.tmpname",
+		"channel", "io.popen", "package.loadlib", "package.cpath:match('.')", "debug.getlocal", "debug.setlocal", "debug.getupvalue", "debug.setupvalue",
+		"debug.getregistry", "debug.getfenv", "debug.setfenv", "os.getenv('PATH')", "io.open('obelus.lua')", "io.read()", "io.stdin:read('*a')", "io.tmpfile()",
+	} {
 		if got, err := runA(one(t, "return "+name+" == nil"), engine.Invocation{}); got != "true" {
 			t.Errorf("%s: %s %v", name, got, err)
 		}

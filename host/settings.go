@@ -29,11 +29,7 @@ type Settings struct {
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
 	Approve     engine.Policy // which calls are held for a person
-}
-
-// Limits bounds what scripts use.
-type Limits struct {
-	String int // bytes of one string; 0 for 16 MiB
+	Isolate     bool          // activities run in processes of their own
 }
 
 // settingFuncs reads each setting, in sorted order.
@@ -45,7 +41,7 @@ var settingFuncs = []struct {
 	{"approve", readApprove},
 	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
 	{"drain", readDrain},
-	{"isolate", notYet("isolate", false)},
+	{"isolate", readIsolate},
 	{"limits", readLimits},
 	{"model", notYet("model", nil)},
 	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = asPositive(v); return err }},
@@ -139,6 +135,17 @@ func readApprove(s *Settings, v any) (err error) {
 	return nil
 }
 
+func readIsolate(s *Settings, v any) error {
+	switch v {
+	case false, "none":
+	case "process":
+		s.Isolate = true
+	default:
+		return wrongType(`"process" or false`, v)
+	}
+	return nil
+}
+
 func readDrain(s *Settings, v any) (err error) {
 	if s.Drain, err = asDuration(v); err == nil && s.Drain == 0 {
 		s.Drain = -1 // said, and none
@@ -155,22 +162,6 @@ func notYet(name string, only any) func(*Settings, any) error {
 		}
 		return nil
 	}
-}
-
-func readLimits(s *Settings, v any) (err error) {
-	given, ok := v.(map[string]any)
-	if !ok {
-		return wrongType("a table", v)
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if name != "string" {
-			return &settingError{name, "unknown limit " + quote(name) + didYouMean(name, []string{"string"})}
-		}
-		if s.Limits.String, err = asPositive(given[name]); err != nil {
-			return &settingError{name, "limits.string " + err.Error()}
-		}
-	}
-	return nil
 }
 
 func readSynchronous(s *Settings, v any) error {

@@ -20,7 +20,6 @@ import (
 // it, t[67108863] = 1 would fill four gigabytes with nil.
 const (
 	maxArray   = 1 << 20
-	maxString  = 16 << 20
 	maxPcalls  = 100
 	callFrames = 2000
 )
@@ -36,7 +35,7 @@ var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
 // A state belongs to one goroutine at a time. One in which something was
 // raised is thrown away.
 type state struct {
-	L      *lua.LState // the thread that runs now
+	strand // that runs now
 	gen    *Generation
 	env    *luastd.Env
 	budget budget
@@ -44,6 +43,7 @@ type state struct {
 	globals map[string]lua.LValue // functions and values
 	libs    map[string][]field    // library tables, by their global name
 	modules map[string][]field    // what require gives, opened at first need
+	streams []field               // methods of io's files
 
 	envMeta    *lua.LTable // of environments: fills them
 	stringMeta *lua.LTable // of strings: holds this run's library
@@ -54,8 +54,7 @@ type state struct {
 
 	run     *run
 	raised  *raised
-	pcalls  int           // that are being run
-	threads []*lua.LState // one for each depth of pcall, made at first need
+	unwound []string // the Lua stack of the error that a handler of xpcall is asked about
 }
 
 // field is one entry of a library table. Libraries are kept as lists, sorted
@@ -67,14 +66,18 @@ type field struct {
 
 // run is what one run of a script has to itself.
 type run struct {
-	script  *script
-	env     *lua.LTable
-	top     int                   // how many files' top levels are being run
-	loaded  map[string]lua.LValue // by require
-	loading []string              // modules whose top level is being run
-	lines   map[*lua.LTable]int   // of calls in a plan; nil if nobody asks
-	test    *testRun              // of a file of tests; nil elsewhere
-	found   *registrations
+	script    *script
+	env       *lua.LTable
+	top       int                 // how many files' top levels are being run
+	loaded    *lua.LTable         // by require, as package.loaded shows it; nil before the first
+	loading   []string            // modules whose top level is being run
+	preloaded *lua.LTable         // package.preload; nil before package is touched
+	io        *lua.LTable         // nil before it is touched
+	lines     map[*lua.LTable]int // of calls in a plan; nil if nobody asks
+	printed   lines               // what it prints
+	coroutines
+	test  *testRun // of a file of tests; nil elsewhere
+	found *registrations
 }
 
 func newState(gen *Generation) *state {
@@ -84,12 +87,17 @@ func newState(gen *Generation) *state {
 		SkipOpenLibs: true, CallStackSize: callFrames,
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
+	s.budget.state, s.budget.limits = s, &gen.limits
 	s.env = s.capabilities()
 	s.openBase()
 	s.libs["string"] = s.funcs(stringFuncs)
 	s.libs["table"] = s.funcs(tableFuncs)
 	s.libs["math"] = append(s.funcs(mathFuncs), field{"huge", lua.LNumber(math.Inf(1))}, field{"pi", lua.LNumber(math.Pi)})
-	s.libs["os"] = s.funcs(osFuncs)
+	s.libs["os"] = s.funcs(slices.Concat(osFuncs, osStubs))
+	s.libs["coroutine"] = s.funcs(coroutineFuncs)
+	s.libs["debug"] = s.funcs(debugFuncs)
+	s.libs["io"], s.streams = s.funcs(ioFuncs), s.funcs(streamFuncs)
+	s.libs["package"] = nil
 	s.openVocabulary()
 	s.libs["json"] = s.module("json")
 	s.openMetatables()
@@ -160,6 +168,12 @@ func (s *state) lookup(name string) lua.LValue {
 	if v, ok := s.globals[name]; ok {
 		return v
 	}
+	switch name {
+	case "io":
+		return s.newIO()
+	case "package":
+		return s.newPackage()
+	}
 	fields, ok := s.libs[name]
 	if !ok {
 		return lua.LNil
@@ -187,16 +201,31 @@ func (s *state) begin(ctx context.Context, timeout time.Duration, sc *script, fo
 	env := s.L.CreateTable(0, 8)
 	env.Metatable = s.envMeta
 	env.RawSetString("_G", env)
-	s.run = &run{script: sc, env: env, found: found}
-	s.raised, s.pcalls = nil, 0
+	s.run = &run{script: sc, env: env, found: found, printed: lines{w: s.gen.config.Stderr}}
+	s.raised, s.unwound, s.pcalls = nil, nil, 0
 	s.budget.reset(ctx, timeout)
 	s.L.Env = env
+	s.L.SetContext(&s.budget)
+}
+
+// rest lets a state be that is to go on with the same script.
+func (s *state) rest() {
+	s.L.SetTop(0)
+	s.L.RemoveContext()
+	s.budget.Context = nil
+}
+
+// again goes on with a state that rests.
+func (s *state) again(ctx context.Context, timeout time.Duration) {
+	s.raised, s.unwound, s.pcalls = nil, nil, 0
+	s.budget.reset(ctx, timeout)
 	s.L.SetContext(&s.budget)
 }
 
 // end makes the state fit for the next run and gives it back. It is not
 // called if something was raised.
 func (s *state) end() {
+	s.run.stop()
 	s.L.SetTop(0)
 	s.L.RemoveContext()
 	s.stringMeta.RawSetString("__index", s.stringLib)

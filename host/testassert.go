@@ -1,8 +1,6 @@
 package host
 
 import (
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -235,62 +233,4 @@ func (s *state) shown(v lua.LValue) string {
 		text = string(runes[:59]) + "…"
 	}
 	return text
-}
-
-// inspect is a value as text, a line for each field, sorted.
-func (s *state) inspect(v lua.LValue) string {
-	var b strings.Builder
-	s.inspectInto(&b, v, "", 0)
-	return b.String()
-}
-
-func (s *state) inspectInto(b *strings.Builder, v lua.LValue, indent string, depth int) {
-	t, ok := v.(*lua.LTable)
-	if !ok {
-		if text, isText := v.(lua.LString); isText {
-			b.WriteString(quote(string(text)))
-			return
-		}
-		if n, isNumber := v.(lua.LNumber); isNumber {
-			b.WriteString(numberText(n))
-			return
-		}
-		b.WriteString(v.String())
-		return
-	}
-	s.fill(t)
-	if depth > maxDepth/10 {
-		b.WriteString("{…}")
-		return
-	}
-	fields := map[string]lua.LValue{}
-	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
-		fields[keyOrder(key)+s.inspectKey(key)] = v
-	}
-	if len(fields) == 0 {
-		b.WriteString("{}")
-		return
-	}
-	b.WriteString("{\n")
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		b.WriteString(indent + "  " + key[len(keyOrder(lua.LNil)):] + " = ")
-		s.inspectInto(b, fields[key], indent+"  ", depth+1)
-		b.WriteString(",\n")
-	}
-	b.WriteString(indent + "}")
-}
-
-// keyOrder sorts numbers before names, and numbers by what they are.
-func keyOrder(key lua.LValue) string {
-	if n, ok := key.(lua.LNumber); ok {
-		return fmt.Sprintf("0%020.6f", float64(n)+1e9)[:16]
-	}
-	return "1---------------"
-}
-
-func (s *state) inspectKey(key lua.LValue) string {
-	if text, ok := key.(lua.LString); ok {
-		return string(text)
-	}
-	return "[" + s.plainText(key) + "]"
 }

@@ -82,10 +82,11 @@ func (t *Tests) List(file string) ([]Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, run, err := t.load(context.Background(), sc)
+	s, run, err := t.load(context.Background(), sc)
 	if err != nil {
 		return nil, err
 	}
+	s.run.stop()
 	tests := make([]Test, len(run.cases))
 	for i, c := range run.cases {
 		tests[i] = Test{File: sc.file, Name: c.name, Line: c.line, Pending: c.fn == nil, index: i}
@@ -105,6 +106,7 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	if err != nil {
 		return &TestFailure{ScriptError: scriptError(err)}
 	}
+	defer s.run.stop()
 	if test.index >= len(run.cases) || run.cases[test.index].name != test.Name {
 		return &TestFailure{ScriptError: &ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
 	}
@@ -189,7 +191,7 @@ func (t *Tests) script(file string) (*script, error) {
 	if err != nil {
 		return nil, unreadable(name, err)
 	}
-	return newScript(name, source)
+	return newScript(name, source, t.gen.limits.Source)
 }
 
 // load runs a file of tests in a new state, which is thrown away afterwards.
@@ -201,6 +203,7 @@ func (t *Tests) load(ctx context.Context, sc *script) (*state, *testRun, error) 
 	s.run.test = run
 	s.openTests()
 	if _, err := s.runFile(sc); err != nil {
+		s.run.stop()
 		return nil, nil, scriptError(err)
 	}
 	return s, run, nil

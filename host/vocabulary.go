@@ -120,9 +120,10 @@ type activityOptions struct {
 	backoff       time.Duration
 	notIdempotent bool
 	concurrency   int
+	reuse         bool
 }
 
-var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "timeout"}
+var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
 
 // Activity.register(name, [options,] fn)
 func (s *state) activityRegister(L *lua.LState) int {
@@ -174,6 +175,11 @@ func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o ac
 			}
 		case "retries":
 			o.retries, err = asCount(v)
+		case "reuse":
+			reuse, ok := v.(bool)
+			if o.reuse = reuse; !ok {
+				err = wrongType("true or false", v)
+			}
 		case "timeout":
 			if o.timeout, err = asDuration(v); err == nil && o.timeout == 0 {
 				err = wrongType("longer than that", v)
@@ -248,8 +254,7 @@ var messageFuncs = []entry{
 	{"tool", (*state).messageTool},
 }
 
-// message makes Message.data, Message.input, Message.state: the fields of the
-// table and a type.
+// Message.data|input|state(fields): the fields of the table, and a type
 func message(typ string) luaFunc {
 	return func(s *state, L *lua.LState) int {
 		given := s.checkTable(L, 1)
@@ -275,7 +280,7 @@ func (s *state) pushMessage(L *lua.LState, typ string, t *lua.LTable) int {
 	return 1
 }
 
-// prose makes Message.system(text) and Message.text(text).
+// Message.system|text(text)
 func prose(typ, field string) luaFunc {
 	return func(s *state, L *lua.LState) int {
 		t := L.CreateTable(0, 2)

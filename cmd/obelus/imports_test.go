@@ -20,12 +20,12 @@ var mayImport = map[string][]string{
 	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
-		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 
 // owners are the standard packages that belong to few of ours.
 var owners = map[string][]string{
-	"os":       {"obelus/cmd/obelus", "obelus/store/sqlite", "obelus/luastd"},
+	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/luastd"},
 	"net/http": {"obelus/luastd"},
 }
 

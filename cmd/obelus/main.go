@@ -27,7 +27,10 @@ const (
 	exitInterrupted = 130
 )
 
-func main() { os.Exit(obelus(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	host.Worker()
+	os.Exit(obelus(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // obelus is the whole program: it runs one command and gives its exit status.
 func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -4,10 +4,13 @@ import (
 	"os"
 	"testing"
 
+	"obelus/host"
+
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
+	host.Worker()
 	if os.Getenv(asObelus) != "" { // this test binary as the program, see start
 		main()
 	}

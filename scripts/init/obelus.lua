@@ -1,4 +1,5 @@
 -- The settings of this project. An empty table will do: these are examples.
+---@type obelus.Settings
 return {
   -- timeout = "30s",             -- of one activity
   -- parallel = 8,                -- calls that run at once

@@ -73,13 +73,13 @@ Activity.register("nil key", function(call)
   t[call.key] = 1
 end)
 
--- string too long: activities/faults.lua:79: a string would be longer than 16777216 bytes
+-- string too long: activities/faults.lua:79: the string is too long: limits.string in obelus.lua allows 16 MB
 Activity.register("string too long", function(call)
   local s = "x"
   while true do s = s .. s end
 end)
 
--- repeat too long: activities/faults.lua:84: a string would be longer than 16777216 bytes
+-- repeat too long: activities/faults.lua:84: the string is too long: limits.string in obelus.lua allows 16 MB
 Activity.register("repeat too long", function(call)
   return ("x"):rep(1e9)
 end)

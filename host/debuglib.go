@@ -1,0 +1,158 @@
+package host
+
+import (
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// debugFuncs is what of debug looks and does not touch. Only the stack of the
+// innermost pcall or coroutine is seen.
+var debugFuncs = []entry{
+	{"gethook", func(*state, *lua.LState) int { return 0 }},
+	{"getinfo", (*state).debugInfo},
+	{"getmetatable", (*state).getmetatable},
+	{"sethook", (*state).debugSethook},
+	{"setmetatable", (*state).debugSetmetatable},
+	{"traceback", (*state).debugTraceback},
+}
+
+// withoutThread takes off a thread that may stand before the other arguments;
+// own tells that they are about the thread that runs.
+func withoutThread(L *lua.LState) (own bool) {
+	u, ok := L.Get(1).(*lua.LUserData)
+	if !ok {
+		return true
+	}
+	if _, ok = u.Value.(*coroutine); ok {
+		L.Remove(1)
+	}
+	return !ok
+}
+
+// debug.getinfo([thread,] function or level [, what]) gives all that there is,
+// whatever is asked for.
+func (s *state) debugInfo(L *lua.LState) int {
+	own := withoutThread(L)
+	f, _ := L.Get(1).(*lua.LFunction)
+	info := &lua.Debug{CurrentLine: -1}
+	if f == nil {
+		level := integer(L, 1)
+		dbg, ok := L.GetStack(level)
+		if !own || level < 0 || !ok {
+			L.Push(lua.LNil)
+			return 1
+		}
+		v, err := L.GetInfo("fln", dbg, lua.LNil)
+		if err != nil {
+			L.Push(lua.LNil)
+			return 1
+		}
+		f, info = v.(*lua.LFunction), dbg
+	}
+	L.Push(s.describe(f, info))
+	return 1
+}
+
+func (s *state) describe(f *lua.LFunction, info *lua.Debug) *lua.LTable {
+	t := s.L.CreateTable(0, 10)
+	set := func(name string, v lua.LValue) { t.RawSetString(name, v) }
+	set("namewhat", lua.LString(""))
+	if isName(info.Name) {
+		set("name", lua.LString(info.Name))
+	}
+	set("nups", lua.LNumber(0))
+	if f.IsG {
+		set("what", lua.LString("C"))
+		set("source", lua.LString("=[C]"))
+		set("short_src", lua.LString("[C]"))
+		set("currentline", lua.LNumber(-1))
+		set("linedefined", lua.LNumber(-1))
+		set("lastlinedefined", lua.LNumber(-1))
+		return t
+	}
+	source := f.Proto.SourceName
+	set("short_src", lua.LString(source))
+	if !strings.HasPrefix(source, "[string ") {
+		source = "@" + source
+	}
+	set("source", lua.LString(source))
+	set("what", lua.LString("Lua"))
+	if f.Proto.LineDefined == 0 {
+		set("what", lua.LString("main"))
+	}
+	set("currentline", lua.LNumber(info.CurrentLine))
+	set("linedefined", lua.LNumber(f.Proto.LineDefined))
+	set("lastlinedefined", lua.LNumber(f.Proto.LastLineDefined))
+	set("nups", lua.LNumber(len(f.Upvalues)))
+	set("func", f)
+	return t
+}
+
+// debug.sethook() takes off a hook: there never is one.
+func (s *state) debugSethook(L *lua.LState) int {
+	if _, ok := L.Get(1).(*lua.LFunction); ok {
+		L.RaiseError("debug.sethook is not available in scripts")
+	}
+	return 0
+}
+
+// debug.setmetatable(v, meta). What is no table has no metatable in the eyes of
+// scripts, and gets none.
+func (s *state) debugSetmetatable(L *lua.LState) int {
+	if _, ok := L.CheckAny(1).(*lua.LTable); ok {
+		return s.setmetatable(L)
+	}
+	if L.Get(2) != lua.LNil {
+		L.RaiseError("the metatable of a %s can't be changed", luaType(L.Get(1)))
+	}
+	L.SetTop(1)
+	return 1
+}
+
+// debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the
+// stack of the error.
+func (s *state) debugTraceback(L *lua.LState) int {
+	own := withoutThread(L)
+	message := L.Get(1)
+	if message != lua.LNil && !lua.LVCanConvToString(message) {
+		L.SetTop(1)
+		return 1
+	}
+	var b strings.Builder
+	if message != lua.LNil {
+		b.WriteString(s.text(L, message) + "\n")
+	}
+	b.WriteString("stack traceback:")
+	for _, line := range s.unwound {
+		b.WriteString("\n\t" + line)
+	}
+	for level := optional(L, 2, 1); own; level++ {
+		dbg, ok := L.GetStack(level)
+		if !ok || b.Len() > mostUnended {
+			break
+		}
+		b.WriteString(frameText(L, dbg))
+	}
+	s.limit(L, b.Len())
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+// frameText is a line of a traceback; none for a function of the host.
+func frameText(L *lua.LState, dbg *lua.Debug) string {
+	v, err := L.GetInfo("fln", dbg, lua.LNil)
+	f, ok := v.(*lua.LFunction)
+	if err != nil || !ok || f.IsG {
+		return ""
+	}
+	in := "function <" + f.Proto.SourceName + ":" + strconv.Itoa(f.Proto.LineDefined) + ">"
+	switch {
+	case f.Proto.LineDefined == 0:
+		in = "main chunk"
+	case isName(dbg.Name):
+		in = "function '" + dbg.Name + "'"
+	}
+	return "\n\t" + f.Proto.SourceName + ":" + strconv.Itoa(dbg.CurrentLine) + ": in " + in
+}

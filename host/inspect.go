@@ -1,0 +1,122 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+)
+
+// inspector writes values as text for people, in Lua's notation where there is
+// one.
+type inspector struct {
+	s     *state
+	width int                  // of a table that may stand on one line; 0 gives each field a line of its own
+	open  map[*lua.LTable]bool // those that are being written, one within the other
+	left  int                  // bytes that may still be written
+}
+
+// maxInspected is roughly how long the text of a value gets: tables that hold
+// others several times can be endless.
+const maxInspected = 1 << 20
+
+// inspect is a value as text, a line for each field, sorted.
+func (s *state) inspect(v lua.LValue) string { return s.inspector(0).text(v, "") }
+
+// inspectShort is inspect with lists as lists, and what is short on one line.
+func (s *state) inspectShort(v lua.LValue) string { return s.inspector(76).text(v, "") }
+
+func (s *state) inspector(width int) *inspector {
+	return &inspector{s: s, width: width, open: map[*lua.LTable]bool{}, left: maxInspected}
+}
+
+func (p *inspector) text(v lua.LValue, indent string) string {
+	text := ""
+	switch v := v.(type) {
+	case *lua.LTable:
+		return p.table(v, indent)
+	case lua.LString:
+		text = quote(string(v))
+	case lua.LNumber:
+		text = numberText(v)
+	case *lua.LFunction:
+		text = functionText(v)
+	case *lua.LUserData:
+		if text = p.s.plainText(v); v == luastd.Null {
+			text = "json.null"
+		}
+	default:
+		text = v.String()
+	}
+	p.left -= len(text)
+	return text
+}
+
+func functionText(f *lua.LFunction) string {
+	if f.IsG {
+		return "function: built in"
+	}
+	return "function: " + f.Proto.SourceName + ":" + strconv.Itoa(f.Proto.LineDefined)
+}
+
+func (p *inspector) table(t *lua.LTable, indent string) string {
+	p.s.fill(t)
+	if p.open[t] || len(p.open) > maxDepth/10 || p.left < 0 {
+		return "{…}"
+	}
+	p.open[t] = true
+	defer delete(p.open, t)
+	fields := map[string]lua.LValue{}
+	for key, v := t.Next(lua.LNil); key != lua.LNil && len(fields) <= p.left; key, v = t.Next(key) {
+		if !isHidden(key) {
+			fields[keyOrder(key)+p.key(key, t.Len())] = v
+		}
+	}
+	if len(fields) == 0 {
+		return "{}"
+	}
+	var parts []string
+	size := len(indent)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		part := key[len(keyOrder(lua.LNil)):] + p.text(fields[key], indent+"  ")
+		p.left -= len(indent) + 4
+		parts = append(parts, part)
+		if size += len(part) + 2; strings.Contains(part, "\n") {
+			size += p.width
+		}
+	}
+	if size < p.width {
+		return "{ " + strings.Join(parts, ", ") + " }"
+	}
+	return "{\n" + indent + "  " + strings.Join(parts, ",\n"+indent+"  ") + ",\n" + indent + "}"
+}
+
+// keyOrder sorts numbers before names, and numbers by what they are.
+func keyOrder(key lua.LValue) string {
+	if n, ok := key.(lua.LNumber); ok {
+		return fmt.Sprintf("0%020.6f", float64(n)+1e9)[:16]
+	}
+	return "1---------------"
+}
+
+// key is a key as a constructor has it, with what stands behind it; elements of
+// a list of n need none.
+func (p *inspector) key(key lua.LValue, n int) string {
+	switch key := key.(type) {
+	case lua.LString:
+		if isName(string(key)) && !slices.Contains(keywords, string(key)) {
+			return string(key) + " = "
+		}
+		return "[" + quote(string(key)) + "] = "
+	case lua.LNumber:
+		if p.width > 0 && key >= 1 && int(key) <= n && key == lua.LNumber(int(key)) {
+			return ""
+		}
+	}
+	return "[" + p.s.plainText(key) + "] = "
+}

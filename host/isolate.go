@@ -1,0 +1,241 @@
+package host
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"obelus/engine"
+)
+
+// workers are processes of this program that run activities, each one call at a
+// time, under a limit on its memory: what brings one down costs one call.
+type workers struct {
+	gen  *Generation
+	path string // of this program
+
+	mu   sync.Mutex
+	idle []*process
+}
+
+// maxIdle is how many workers wait for calls.
+const maxIdle = 16
+
+// workerGrace is how much longer than its call may take a worker is waited for.
+const workerGrace = time.Second
+
+// process is one worker. It belongs to who runs a call in it.
+type process struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	seen map[string]bool // scripts that it has, by their hashes
+}
+
+// isolated runs an activity in a worker.
+type isolated struct {
+	activity
+	workers *workers
+}
+
+var _ engine.Activity = (*isolated)(nil)
+
+// errNotWorker is for programs that embed Obelus.
+var errNotWorker = errors.New(`isolate "process" starts this program again as a worker: its main must call host.Worker() first`)
+
+func newWorkers(g *Generation) (*workers, error) {
+	if !workerReady {
+		return nil, errNotWorker
+	}
+	if len(g.config.Objects) > 0 {
+		return nil, errors.New(`isolate "process" and objects of the host don't go together: a worker can't reach them`)
+	}
+	path, err := os.Executable()
+	return &workers{gen: g, path: path}, err
+}
+
+// Run does one call in a worker.
+func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	timeout := cmp.Or(a.timeout, engine.DefaultTimeout)
+	p, err := a.workers.get()
+	if err != nil {
+		return engine.Result{}, a.fail("no worker can be started: %s", err)
+	}
+	job := a.job(p, timeout, in)
+	answered := make(chan answer, 1)
+	go func() {
+		d, err := p.do(job)
+		answered <- answer{d, err}
+	}()
+	got, ok := await(ctx, answered, timeout)
+	switch {
+	case !ok && errors.Is(ctx.Err(), context.Canceled):
+		p.kill()
+		return engine.Result{}, ctx.Err()
+	case !ok:
+		p.kill()
+		return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
+	case got.err != nil:
+		return engine.Result{}, a.died(p)
+	}
+	a.workers.put(p)
+	return got.result()
+}
+
+// answer is what comes from a worker, or that nothing does.
+type answer struct {
+	done
+	err error
+}
+
+// await waits for a worker's answer. One whose time is over is on its way to
+// say so itself.
+func await(ctx context.Context, answered <-chan answer, timeout time.Duration) (answer, bool) {
+	timer := time.NewTimer(timeout + workerGrace)
+	defer timer.Stop()
+	select {
+	case got := <-answered:
+		return got, true
+	case <-timer.C:
+		return answer{}, false
+	case <-ctx.Done():
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return answer{}, false
+	}
+	timer.Reset(workerGrace)
+	select {
+	case got := <-answered:
+		return got, true
+	case <-timer.C:
+		return answer{}, false
+	}
+}
+
+func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
+	j := &job{
+		File: a.script.file, SHA256: a.script.sha256, Name: a.name, Timeout: timeout,
+		Call: in.Call, Context: in.Context, Tool: in.Tool, Key: in.Key, Attempt: in.Attempt,
+	}
+	if !p.seen[j.SHA256] {
+		source := string(a.script.source)
+		j.Source, p.seen[j.SHA256] = &source, true
+	}
+	return j
+}
+
+func (a *isolated) died(p *process) error {
+	p.kill()
+	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
+		SettingsFile, sizeName("memory", a.gen.limits.Memory))
+}
+
+// result is what has become of a job, as an activity gives it.
+func (d *done) result() (engine.Result, error) {
+	switch {
+	case d.Failure != nil:
+		return engine.Result{}, &engine.Failure{Fields: d.Failure}
+	case d.Fault != nil:
+		return engine.Result{}, d.Fault
+	}
+	return engine.Result{Value: d.Value, To: d.To, Message: d.Message}, nil
+}
+
+func (p *process) do(j *job) (d done, err error) {
+	if err = send(p.in, j); err == nil {
+		err = receive(p.out, &d)
+	}
+	return d, err
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	go p.cmd.Wait() // it ends soon, and must not stay a zombie
+}
+
+// get takes a worker that waits, or starts one.
+func (w *workers) get() (*process, error) {
+	w.mu.Lock()
+	if n := len(w.idle); n > 0 {
+		p := w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		w.mu.Unlock()
+		return p, nil
+	}
+	w.mu.Unlock()
+	return w.start()
+}
+
+func (w *workers) put(p *process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.idle) < maxIdle {
+		w.idle = append(w.idle, p)
+		return
+	}
+	p.kill()
+}
+
+// close ends the workers that wait.
+func (w *workers) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.idle {
+		p.kill()
+	}
+	w.idle = nil
+}
+
+// start starts a worker. It ends when this process does, for its input ends
+// then.
+func (w *workers) start() (*process, error) {
+	cmd := exec.Command(w.path)
+	cmd.Env = append(os.Environ(), workerEnv+"=1", fmt.Sprintf("GOMEMLIMIT=%d", w.gen.limits.Memory), "GOMAXPROCS=2")
+	cmd.Stderr = &untilFatal{w: w.gen.config.Stderr}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd, in: in, out: bufio.NewReader(out), seen: map[string]bool{}}
+	scripts := map[string]string{}
+	for _, sc := range maps.All(w.gen.scripts) {
+		if sc.broken == nil {
+			scripts[sc.file] = string(sc.source)
+		}
+	}
+	if err := send(in, setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts}); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// untilFatal passes on what a worker writes for people, but not the goroutines
+// that the runtime prints when it has no memory left.
+type untilFatal struct {
+	w     io.Writer
+	fatal bool
+}
+
+func (u *untilFatal) Write(text []byte) (int, error) {
+	if u.fatal = u.fatal || strings.HasPrefix(string(text), "fatal error:") || strings.HasPrefix(string(text), "runtime:"); u.fatal {
+		return len(text), nil
+	}
+	return u.w.Write(text)
+}

@@ -1,0 +1,186 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// TestMain lets this test binary be a worker.
+func TestMain(m *testing.M) {
+	Worker()
+	os.Exit(m.Run())
+}
+
+// TestIsolated holds that activities do in a worker what they do in this
+// process.
+func TestIsolated(t *testing.T) {
+	files := map[string]string{
+		"lib/u.lua": `return { inc = function(n) return n + 1 end }`,
+		"activities/a.lua": `
+			local u = require("u")
+			local n = 0
+			Activity.register("value", function(call, context, tool)
+				n = n + 1
+				return { n = u.inc(call.n), ran = n, big = call.big, list = call.list, seen = context.state, tool = tool.description }
+			end)
+			Activity.register("to", function() return Output.to("†a.b", { 1, 2 }) end)
+			Activity.register("message", function() return Message.state { x = 1 } end)
+			Activity.register("null", function() end)
+			Activity.register("failure", function() return nil, { message = "no", code = 7, big = "12345678901234567890" } end)
+			Activity.register("raises", function() error("out of luck") end)
+			Activity.register("fault", function() local x; return x.y end)
+			Activity.register("slow", { timeout = 0.2 }, function() while true do end end)
+			Activity.register("bad", function() return 0/0 end)`,
+	}
+	here := open(t, files).Registry()
+	files["obelus.lua"] = `return { isolate = "process" }`
+	g := open(t, files)
+	t.Cleanup(g.workers.close)
+	there := g.Registry()
+	call, _ := store.DecodeJSON([]byte(`{"_tool": "value", "n": 1, "big": 12345678901234567890, "list": []}`))
+	in := engine.Invocation{Call: call.(map[string]any), Context: map[string]any{"state": map[string]any{"x": "ä\u0000"}}, Tool: map[string]any{"description": "d"}, Attempt: 1}
+	tell := func(r engine.Result, err error) string {
+		var failure *engine.Failure
+		var script *ScriptError
+		switch {
+		case errors.As(err, &failure):
+			return "failure " + string(store.EncodeJSON(failure.Fields))
+		case errors.As(err, &script):
+			return "fault " + script.Error() + "\n" + script.Trace()
+		case err != nil:
+			return "error " + err.Error()
+		}
+		return string(store.EncodeJSON([]any{r.Value, r.To, r.Message}))
+	}
+	for name := range here.Activities {
+		for range 2 { // in a worker that has run before, too
+			want := tell(here.Activities[name].Activity.Run(context.Background(), in))
+			if got := tell(there.Activities[name].Activity.Run(context.Background(), in)); got != want {
+				t.Errorf("%s gives in a worker\n%s\nand here\n%s", name, got, want)
+			}
+		}
+	}
+}
+
+// TestAWorkerThatDiesCostsOneCall kills a worker in the middle of a call, and
+// ends another by a string that it has no memory for, while others go on.
+func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua": `return { isolate = "process", limits = { memory = "64MB", string = "2GB" } }`,
+		"activities/a.lua": `
+			Activity.register("bomb", function() return #("x"):rep(1500000000) end)
+			Activity.register("add", function(call) return call.n end)
+			Activity.register("wait", function() require("time").sleep(100) end)`,
+	})
+	t.Cleanup(g.workers.close)
+	run := func(ctx context.Context, name string, n any) (any, error) {
+		r, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
+		return r.Value, err
+	}
+	var others sync.WaitGroup
+	for i := range 4 {
+		others.Go(func() {
+			for range 25 {
+				if v, err := run(t.Context(), "add", string(rune('a'+i))); err != nil || v != string(rune('a'+i)) {
+					t.Error(v, err)
+				}
+			}
+		})
+	}
+	if raceEnabled {
+		t.Log("under the race detector a worker has no limit of its own: the bomb is left out")
+	} else if _, err := run(t.Context(), "bomb", "x"); err == nil || !strings.Contains(err.Error(), "the worker that ran it has died, probably of its memory: limits.memory in obelus.lua allows 64 MB") {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := run(ctx, "wait", "x"); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	others.Wait()
+}
+
+func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
+	for _, test := range []struct {
+		name, want string
+		config     Config
+		ready      bool
+	}{
+		{"without Worker", `obelus.lua:1: isolate "process" starts this program again as a worker: its main must call host.Worker() first`, Config{}, false},
+		{"with objects", `obelus.lua:1: isolate "process" and objects of the host don't go together: a worker can't reach them`, Config{Objects: map[string]any{"o": 1}}, true},
+		{"with reuse", `activities/a.lua:1: activity "a": reuse and isolate "process" don't go together`, Config{}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			workerReady = test.ready
+			defer func() { workerReady = true }()
+			test.config.FS = project(map[string]string{
+				"obelus.lua":       `return { isolate = "process" }`,
+				"activities/a.lua": `Activity.register("a", { reuse = true }, function() end)`,
+			})
+			_, err := Open(test.config)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestWorkersEndWithTheirHost holds that no worker outlives the process that
+// started it.
+func TestWorkersEndWithTheirHost(t *testing.T) {
+	if os.Getenv("OBELUS_TEST_HOST") != "" { // the process that dies
+		g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
+		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		name := os.Getenv("OBELUS_TEST_HOST")
+		if err := os.WriteFile(name, []byte(strings.TrimSpace(string(rune('0'+len(g.workers.idle))))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		os.Exit(0) // without a word to its worker
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Skip(err)
+	}
+	note := filepath.Join(t.TempDir(), "idle")
+	c := exec.Command(self, "-test.run", "TestWorkersEndWithTheirHost$")
+	c.Env = append(os.Environ(), "OBELUS_TEST_HOST="+note)
+	out, err := c.CombinedOutput() // which also waits until the worker, who has its stderr, has ended
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if idle, err := os.ReadFile(note); string(idle) != "1" {
+		t.Errorf("%s workers, %v", idle, err)
+	}
+}
+
+// BenchmarkIsolated is what a worker of its own costs a small call, beside
+// BenchmarkCall.
+func BenchmarkIsolated(b *testing.B) {
+	g := open(b, map[string]string{
+		"obelus.lua":       `return { isolate = "process" }`,
+		"activities/a.lua": `Activity.register("a", function(call) return call.n end)`,
+	})
+	defer g.workers.close()
+	for _, size := range []int{1, 1 << 10, 1 << 20} {
+		b.Run(sizeName("", size), func(b *testing.B) {
+			in := engine.Invocation{Call: map[string]any{"n": strings.Repeat("x", size)}, Attempt: 1}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

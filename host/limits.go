@@ -1,0 +1,118 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits bounds what scripts use, beside the timeout. A zero stands for the
+// default. What is not here can't be set: how deep a script is nested (200), how
+// deep a value (128) and a pattern (200), for more would endanger the host's own
+// stack; and how many elements a table has (a million), which is the
+// interpreter's.
+type Limits struct {
+	Instructions int // that one call runs, native work counted by its size; 0 for 10,000,000,000
+	Memory       int // bytes by which the process grows while one call runs; 0 for 512 MiB
+	Result       int // bytes of what an activity or a planner gives back; 0 for 16 MiB
+	Source       int // bytes of one script; 0 for 256 KiB
+	String       int // bytes of one string; 0 for 16 MiB
+}
+
+// maxSource is how long a script is by default.
+const maxSource = 256 << 10
+
+// defaultLimits are what the zeros of [Limits] stand for.
+var defaultLimits = Limits{Instructions: 10_000_000_000, Memory: 512 << 20, Result: 16 << 20, Source: maxSource, String: 16 << 20}
+
+// withDefaults fills in the zeros.
+func (l Limits) withDefaults() Limits {
+	for _, f := range limitFields {
+		if *f.of(&l) == 0 {
+			*f.of(&l) = *f.of(&defaultLimits)
+		}
+	}
+	return l
+}
+
+// limitFields are the limits by name, in sorted order.
+var limitFields = []struct {
+	name string
+	of   func(l *Limits) *int
+	read func(v any) (int, error)
+}{
+	{"instructions", func(l *Limits) *int { return &l.Instructions }, asPositive},
+	{"memory", func(l *Limits) *int { return &l.Memory }, asSize},
+	{"result", func(l *Limits) *int { return &l.Result }, asSize},
+	{"source", func(l *Limits) *int { return &l.Source }, asSize},
+	{"string", func(l *Limits) *int { return &l.String }, asSize},
+}
+
+func readLimits(s *Settings, v any) error {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return wrongType("a table", v)
+	}
+	var names []string
+	for _, f := range limitFields {
+		names = append(names, f.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return &settingError{name, "unknown limit " + quote(name) + didYouMean(name, names)}
+		}
+		n, err := limitFields[i].read(given[name])
+		if err != nil {
+			return &settingError{name, "limits." + name + " " + err.Error()}
+		}
+		*limitFields[i].of(&s.Limits) = n
+	}
+	return nil
+}
+
+var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
+
+// asSize is a number of bytes, or text like "64MB": a K is 1024.
+func asSize(v any) (int, error) {
+	if text, ok := v.(string); ok {
+		m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
+		if m != nil {
+			n, err := strconv.Atoi(m[1])
+			factor := map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
+			if err == nil && n > 0 && n < 1<<40/factor {
+				return n * factor, nil
+			}
+		}
+	}
+	if n, ok := v.(json.Number); ok {
+		if i, err := strconv.Atoi(string(n)); err == nil && i > 0 {
+			return i, nil
+		}
+	}
+	return 0, wrongType(`a size: a number of bytes or text like "64MB"`, v)
+}
+
+// over says which limit something is over, and how it is raised.
+func over(what, name string, allowed int) string {
+	return fmt.Sprintf("%s: limits.%s in %s allows %s", what, name, SettingsFile, sizeName(name, allowed))
+}
+
+func sizeName(name string, n int) string {
+	if name == "instructions" {
+		return strconv.Itoa(n)
+	}
+	for _, unit := range []struct {
+		size int
+		name string
+	}{{1 << 30, "GB"}, {1 << 20, "MB"}, {1 << 10, "KB"}} {
+		if n >= unit.size && n%unit.size == 0 {
+			return strconv.Itoa(n/unit.size) + " " + unit.name
+		}
+	}
+	return strconv.Itoa(n) + " bytes"
+}

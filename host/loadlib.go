@@ -1,0 +1,137 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// Code that a script makes is compiled as files are, with their bounds, and
+// runs in the run's environment or in a table of the script's. There is no
+// other global table to be had.
+
+// load(function, [name, [mode, [env]]]), which takes text too, as later Luas do.
+func (s *state) loadPieces(L *lua.LState) int {
+	if _, ok := L.Get(1).(lua.LString); ok {
+		return s.loadString(L)
+	}
+	next := L.CheckFunction(1)
+	var b strings.Builder
+	for {
+		L.Push(next)
+		L.Call(0, 1)
+		piece := L.Get(-1)
+		L.Pop(1)
+		if piece == lua.LNil || piece == lua.LString("") {
+			return s.loadText(L, b.String(), "=(load)")
+		}
+		text, ok := piece.(lua.LString)
+		if !ok {
+			return ioFail("reader function must return a string")(s, L)
+		}
+		b.WriteString(string(text))
+		s.limit(L, b.Len())
+		if b.Len() > s.gen.limits.Source {
+			return s.loadText(L, b.String(), "=(load)")
+		}
+	}
+}
+
+// loadstring(text, [name, [mode, [env]]])
+func (s *state) loadString(L *lua.LState) int {
+	text := s.checkText(L, 1)
+	return s.loadText(L, text, text)
+}
+
+func (s *state) loadText(L *lua.LState, text, name string) int {
+	name = chunkName(L.OptString(2, name))
+	mode := L.OptString(3, "bt")
+	env := L.OptTable(4, s.run.env)
+	switch {
+	case strings.HasPrefix(text, "\x1b"):
+		return ioFail("attempt to load a binary chunk: scripts load text alone")(s, L)
+	case len(text) > s.gen.limits.Source:
+		return ioFail(over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.gen.limits.Source))(s, L)
+	case !strings.Contains(mode, "t"):
+		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
+	}
+	s.budget.charge(L, len(text)+checkEvery) // so that the clock is looked at each time
+	proto, err := compile(name, []byte(text))
+	if err != nil {
+		return ioFail(err.Error())(s, L)
+	}
+	f := L.NewFunctionFromProto(proto)
+	s.fill(env)
+	f.Env = env
+	L.Push(f)
+	return 1
+}
+
+// chunkName is how messages name a chunk, as Lua's own luaO_chunkid makes it.
+func chunkName(name string) string {
+	const most = 60
+	line, _, more := strings.Cut(name, "\n")
+	if line != "" && (line[0] == '=' || line[0] == '@') {
+		return strings.ToValidUTF8(line[1:min(len(line), most)], "?")
+	}
+	if len(line) > most-20 {
+		line, more = line[:most-20], true
+	}
+	if more {
+		line += "..."
+	}
+	return `[string "` + strings.ToValidUTF8(line, "?") + `"]`
+}
+
+// functionAt is the function that getfenv and setfenv are about: an argument,
+// or that at a level of the stack. It is nil for a function of the host.
+func (s *state) functionAt(L *lua.LState) *lua.LFunction {
+	f, ok := L.Get(1).(*lua.LFunction)
+	if !ok {
+		level := optional(L, 1, 1)
+		if level < 0 {
+			L.ArgError(1, "level must be non-negative")
+		}
+		dbg, found := L.GetStack(level)
+		if !found {
+			L.ArgError(1, "invalid level")
+		}
+		v, err := L.GetInfo("f", dbg, lua.LNil)
+		if f, ok = v.(*lua.LFunction); err != nil || !ok {
+			return nil
+		}
+	}
+	if f.IsG {
+		return nil
+	}
+	return f
+}
+
+// getfenv([function or level])
+func (s *state) getfenv(L *lua.LState) int {
+	env := s.run.env
+	if L.Get(1) != lua.LNumber(0) {
+		if f := s.functionAt(L); f != nil {
+			env = f.Env
+		}
+	}
+	L.Push(env)
+	return 1
+}
+
+// setfenv(function or level, table)
+func (s *state) setfenv(L *lua.LState) int {
+	env := s.checkTable(L, 2)
+	L.CheckAny(1)
+	if L.Get(1) == lua.LNumber(0) {
+		L.RaiseError("setfenv can't change the environment of the whole script")
+	}
+	f := s.functionAt(L)
+	if f == nil {
+		L.RaiseError("setfenv can't change the environment of a library function")
+	}
+	f.Env = env
+	L.Push(f)
+	return 1
+}

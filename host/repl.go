@@ -1,0 +1,257 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+
+	"obelus/engine"
+)
+
+// REPL is a Lua prompt, less the terminal: it evaluates one input after the
+// other in one environment, in which globals stay and a local lasts for its
+// input. It belongs to one goroutine.
+type REPL struct {
+	s       *state
+	main    *lua.LState
+	actions REPLActions
+	timeout time.Duration
+	line    int    // how many lines were there before
+	source  string // what was run, on its lines, for the messages of errors
+}
+
+// REPLActions are what run(plan, [input]) and call(tool, [parameters]) do.
+// They give the result, or why there is none ("failed", "waiting"); an error is
+// a plan that is refused. ctx ends when the input is to end. Nil leaves the
+// function out.
+type REPLActions struct {
+	Run  func(ctx context.Context, plan string, input map[string]any) (result any, why string, err error)
+	Call func(ctx context.Context, tool string, parameters map[string]any) (result any, why string, err error)
+}
+
+// IncompleteError is an input that would be right if more lines followed.
+type IncompleteError struct {
+	*ScriptError // for when none follow
+}
+
+// Unwrap gives the error that it is when no lines follow.
+func (e *IncompleteError) Unwrap() error { return e.ScriptError }
+
+// replFile is the file that errors name.
+const replFile = "stdin"
+
+// REPL opens a prompt. The caller must call Close.
+func (g *Generation) REPL(actions REPLActions) *REPL {
+	r := &REPL{s: newState(g), actions: actions, timeout: cmp.Or(g.settings.Timeout, engine.DefaultTimeout)}
+	r.main = r.s.L
+	r.s.begin(context.Background(), r.timeout, &script{file: replFile}, nil)
+	if actions.Run != nil {
+		r.s.run.env.RawSetString("run", r.s.fn(r.run))
+	}
+	if actions.Call != nil {
+		r.s.run.env.RawSetString("call", r.s.fn(r.call))
+	}
+	return r
+}
+
+// Close ends what the session has left.
+func (r *REPL) Close() { r.s.run.stop() }
+
+// Skip counts lines that were no Lua, so that errors name the right ones.
+func (r *REPL) Skip(lines int) {
+	r.line += lines
+	r.source += strings.Repeat("\n", lines)
+}
+
+// Eval runs one input: an expression, which may have = before it, or
+// statements. It gives the values as text. Its error is a [*ScriptError], or an
+// [*IncompleteError], after which the whole input is to be given again with more
+// behind it. The next input finds everything as this one leaves it, whatever has
+// become of it.
+func (r *REPL) Eval(ctx context.Context, source string) (values []string, err error) {
+	proto, err := r.compile(source)
+	if err != nil {
+		var incomplete *IncompleteError
+		if !errors.As(err, &incomplete) {
+			r.Skip(strings.Count(source, "\n") + 1)
+		}
+		return nil, err
+	}
+	r.remember(source)
+	defer r.begin(ctx)()
+	results, err := r.s.call(r.s.L.NewFunctionFromProto(proto))
+	if err == nil { // tostring may be the script's
+		_, err = r.s.call(r.s.fn(func(s *state, _ *lua.LState) int {
+			for _, v := range results {
+				values = append(values, s.inspectShort(v))
+			}
+			return 0
+		}))
+	}
+	r.s.run.printed.flush()
+	if err != nil {
+		return nil, scriptError(err)
+	}
+	return values, nil
+}
+
+// begin readies the state for one input, which gets a thread of its own: where
+// something is raised the interpreter leaves the thread and its open variables
+// in disorder. What outlives an input lies in tables, out of its reach.
+func (r *REPL) begin(ctx context.Context) (end func()) {
+	s := r.s
+	s.strand = strand{L: s.newThread(r.main, callFrames)}
+	s.raised, s.unwound = nil, nil
+	s.budget.reset(ctx, r.timeout)
+	return func() {
+		s.strand = strand{L: r.main}
+		s.raised = nil
+		s.run.top, s.run.loading = 0, nil
+		s.run.current, s.run.resumes = nil, 0
+		s.budget.Context = context.Background()
+	}
+}
+
+// remember keeps an input where messages look for the names in a line. Each
+// stands in a block of its own, so that a return in one of them is no error.
+func (r *REPL) remember(source string) {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok || r.isExpression(source) {
+		if !ok {
+			rest = source
+		}
+		source = "return " + rest
+	}
+	if len(r.source)+len(source) > maxSource {
+		r.source = strings.Repeat("\n", r.line)
+	}
+	r.source += "do " + source + "\n end "
+	r.line += strings.Count(source, "\n") + 1
+	r.s.run.script = &script{file: replFile, source: []byte(r.source)}
+}
+
+func (r *REPL) isExpression(source string) bool {
+	_, err := parseChunk(replFile, []byte("return "+source+"\n"))
+	return err == nil
+}
+
+// compile reads an input: as an expression if it can be one.
+func (r *REPL) compile(source string) (*lua.FunctionProto, error) {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok {
+		proto, err := r.compileBehind("return ", rest)
+		return proto, behind(err, "return ", "=", r.line+1)
+	}
+	proto, asValue := r.compileBehind("return ", source)
+	if asValue == nil {
+		return proto, nil
+	}
+	asValue = behind(asValue, "return ", "", r.line+1)
+	proto, err := r.compileBehind("; ", source) // else # might begin a comment for Unix
+	if err == nil {
+		return proto, nil
+	}
+	err = behind(err, "; ", "", r.line+1)
+	if further(asValue, err) {
+		err = asValue
+	}
+	return nil, err
+}
+
+func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
+	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
+	if len(source) > r.s.gen.limits.Source {
+		return nil, scriptError(errors.New(over("the input is too long", "source", r.s.gen.limits.Source)))
+	}
+	proto, err := compile(replFile, []byte(text))
+	if err != nil && endsEarly(text) {
+		return nil, &IncompleteError{scriptError(err)}
+	}
+	return proto, err
+}
+
+// endsEarly tells whether nothing but the end of the text is wrong with it.
+func endsEarly(text string) (early bool) {
+	defer func() { recover() }() // as parseChunk does: what can't be parsed is no matter of lines
+	_, err := parse.Parse(strings.NewReader(text), replFile)
+	var at *parse.Error
+	return errors.As(err, &at) && at.Pos.Line == parse.EOF
+}
+
+// behind puts an error where it is in what was typed, in whose place before
+// prefix stands.
+func behind(err error, prefix, typed string, line int) error {
+	var e *ScriptError
+	if errors.As(err, &e) && e.Line == line {
+		if rest, ok := strings.CutPrefix(e.Source, prefix); ok {
+			e.Source, e.Column = typed+rest, max(e.Column-len(prefix)+len(typed), 0)
+		}
+	}
+	return err
+}
+
+// further tells whether a reading of the input got further than another.
+func further(a, b error) bool {
+	var x, y *ScriptError
+	if !errors.As(a, &x) || !errors.As(b, &y) {
+		return false
+	}
+	return x.Line > y.Line || x.Line == y.Line && x.Column > y.Column
+}
+
+// run(plan, [input]) → output | nil, why
+func (r *REPL) run(s *state, L *lua.LState) int {
+	plan := L.CheckString(1)
+	var input map[string]any
+	if L.Get(2) != lua.LNil {
+		input = s.optionalObject(L, 2, "input")
+	}
+	return r.act(s, L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
+}
+
+// call(tool, [parameters]) → result | nil, why
+func (r *REPL) call(s *state, L *lua.LState) int {
+	name := L.CheckString(1)
+	parameters := map[string]any{}
+	if L.Get(2) != lua.LNil {
+		var schema any
+		if tool, ok := s.gen.registry.Tool(name); ok {
+			schema = callSchema(tool.Schema)
+		}
+		v, err := s.fromLua(L.CheckTable(2), schema, "call")
+		if err != nil {
+			L.ArgError(2, err.Error())
+		}
+		if given, ok := v.(map[string]any); ok {
+			parameters = given
+		} else if v != nil {
+			L.ArgError(2, "parameters have names")
+		}
+	}
+	return r.act(s, L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
+}
+
+// act runs calls, which have time of their own.
+func (r *REPL) act(s *state, L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+	s.effect(L, what)
+	s.run.printed.flush()
+	began := time.Now()
+	result, why, err := do(s.budget.Context)
+	took := time.Since(began)
+	s.budget.start, s.budget.deadline = s.budget.start.Add(took), s.budget.deadline.Add(took)
+	s.budget.heap = 0
+	s.budget.charge(L, checkEvery)
+	switch {
+	case err != nil:
+		L.RaiseError("%s", err.Error())
+	case why != "":
+		L.Push(lua.LNil)
+		L.Push(lua.LString(why))
+		return 2
+	}
+	L.Push(s.toLua(result))
+	return 1
+}

@@ -1,0 +1,165 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// evalAll gives what each input gives: its values, its error, or "…" where it
+// is incomplete.
+func evalAll(r *REPL, inputs ...string) (got []string) {
+	for _, input := range inputs {
+		values, err := r.Eval(context.Background(), input)
+		var incomplete *IncompleteError
+		switch {
+		case errors.As(err, &incomplete):
+			got = append(got, "…")
+		case err != nil:
+			got = append(got, err.Error())
+		default:
+			got = append(got, strings.Join(values, " "))
+		}
+	}
+	return got
+}
+
+func openREPL(t *testing.T, files map[string]string, actions REPLActions) *REPL {
+	t.Helper()
+	r := open(t, files).REPL(actions)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func TestREPLTellsIncompleteInput(t *testing.T) {
+	for _, input := range []string{"function f()", "1 +", "=1 +", "x = [[a", "--[[ a", "f(", "x =", "if x then", "x = {1,", "local", "a.b", "for i = 1"} {
+		want := "…"
+		if input == "a.b" {
+			want = `stdin:1: attempt to index a (a nil value), key "b"`
+		}
+		if got := evalAll(openREPL(t, nil, REPLActions{}), input); got[0] != want {
+			t.Errorf("%s: %s", input, got[0])
+		}
+	}
+	for _, input := range []string{`"abc`, "1 + + 2", "x y", "end", "=", "#x y", "= x = 1"} {
+		if got := evalAll(openREPL(t, nil, REPLActions{}), input); !strings.HasPrefix(got[0], "stdin:1: ") && input != "=" {
+			t.Errorf("%s: %s", input, got[0])
+		}
+	}
+}
+
+func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
+	r := openREPL(t, map[string]string{"obelus.lua": `return { timeout = 0.05 }`}, REPLActions{})
+	got := evalAll(r,
+		"n = 0 function inc() n = n + 1 return n end do local k = 0 function count() k = k + 1 return k end end",
+		"inc() count() error('a')",
+		"inc(), count()",
+		"while true do inc() end",
+		"n > 10",
+		"function deep() return 1 + deep() end deep()",
+		"c = coroutine.wrap(function() while true do coroutine.yield(count()) end end)",
+		"c()",
+		"c(), error('b')",
+		"c()",
+		"pcall(function() pcall(error, 'c') error('d', 0) end)",
+		"string.rep('a', 3), ('b'):rep(2)",
+		"setmetatable({}, { __tostring = function() while true do end end })",
+		"count()",
+	)
+	want := []string{
+		"", "stdin:2: a", "2 2", "stdin:4: timed out after 50ms", "true", "stdin:6: stack overflow", "", "3", "stdin:9: b", "5",
+		`false "d"`, `"aaa" "bb"`, "{}", "6",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestREPLActions(t *testing.T) {
+	var asked []any
+	answer := func(_ context.Context, name string, given map[string]any) (any, string, error) {
+		asked = append(asked, name, given)
+		switch name {
+		case "bad":
+			return nil, "", errors.New("it is refused")
+		case "slow":
+			return nil, "waiting", nil
+		}
+		return map[string]any{"list": []any{}, "name": name}, "", nil
+	}
+	r := openREPL(t, map[string]string{
+		"activities/a.lua": `Tool.register("a", { properties = { list = { type = "array" } } })  Activity.register("a", function() end)`,
+		"lib/runs.lua":     `return run("p")`,
+	}, REPLActions{Run: answer, Call: answer})
+	got := evalAll(r, `run("p").name`, `run("p", { x = 1 }).list`, `call("a", { list = {} })`, `call("slow")`, `call("bad")`, `require "runs"`, `call("a", { print })`)
+	want := []string{
+		`"p"`, "{}", `{ list = {}, name = "a" }`, `nil "waiting"`, "stdin:5: it is refused",
+		"lib/runs.lua:1: run is refused at the top level of a script, which runs again for every call: do it in the activity",
+		"stdin:7: bad argument #2 to call: call[1]: a function can't be turned into JSON",
+	}
+	want[6] = got[6] // see the codec for its words
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.HasPrefix(got[6], "stdin:7: bad argument #2 to call") {
+		t.Error(got[6])
+	}
+	if list, ok := asked[5].(map[string]any)["list"].([]any); !ok || len(list) > 0 {
+		t.Errorf("the tool's schema says that it is an array: %v", asked[5])
+	}
+}
+
+func TestREPLCompletes(t *testing.T) {
+	r := openREPL(t, map[string]string{
+		"activities/pay.lua": `Tool.register("pay.now", { properties = { amount = {}, _scopes = {} } })  Activity.register("pay.now", function() end)`,
+		"lib/shop/cart.lua":  "return {}", "lib/deep/init.lua": "return {}",
+		"plans/a.lua": "return {}", "plans/sub/b.json": "[]",
+	}, REPLActions{})
+	evalAll(r, "order = { total = 1, lines = { first = 'a' }, [1] = 2, ['a b'] = 3 }", "child = setmetatable({}, { __index = order })", "text = 'x'")
+	for _, test := range []struct{ line, want string }{
+		{"ord", "|order"},
+		{"x = order.to", "x = order.|total"},
+		{"print(order.lines.", "print(order.lines.|first"},
+		{"child.", "child.|lines total"},
+		{"text:up", "text:|upper"},
+		{"Activity.", "Activity.|register"},
+		{"whi", "|while"},
+		{"nothing.x", "nothing.|"},
+		{`c = require("shop`, `c = require("|shop.cart`},
+		{`require 'de`, `require '|debug deep`},
+		{`call("pa`, `call("|pay.now`},
+		{"call pa", "call |pay.now"},
+		{"call pay.now am", "call pay.now |amount="},
+		{`call("pay.now", { am`, `call("pay.now", { |amount=`},
+		{"run plans/", "run |plans/a.lua plans/sub/b.json"},
+		{`run("plans/a`, `run("|plans/a.lua`},
+	} {
+		from, words := r.Complete(test.line)
+		if got := test.line[:from] + "|" + strings.Join(words, " "); got != test.want {
+			t.Errorf("%s: %s", test.line, got)
+		}
+	}
+	if _, words := r.Complete(""); !slices.Contains(words, "order") || !slices.Contains(words, "Tool") || slices.ContainsFunc(words, func(w string) bool { return w[0] == 0 }) {
+		t.Error(words)
+	}
+}
+
+func TestREPLShowsTables(t *testing.T) {
+	r := openREPL(t, nil, REPLActions{})
+	got := evalAll(r, "t = { 1, 'two', { x = 1, ['end'] = 2, [2.5] = 3 } } t.self = t", "t", "json.decode('[null]')", "f = function() end", "{ f, print }",
+		"{ a = ('x'):rep(50), b = ('y'):rep(50) }", "d = {} for i = 1, 30 do d = { d, d } end", "#tostring(d) > 0")
+	want := []string{
+		"", `{ 1, "two", { [2.5] = 3, ["end"] = 2, x = 1 }, self = {…} }`, "{ json.null }", "", "{ function: stdin:4, function: built in }",
+		"{\n  a = \"" + strings.Repeat("x", 50) + "\",\n  b = \"" + strings.Repeat("y", 50) + "\",\n}", "", "true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if values, err := r.Eval(context.Background(), "d"); err != nil || len(values[0]) > 2*maxInspected {
+		t.Error(err, len(values[0]))
+	}
+}

@@ -1,0 +1,152 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd"
+	"obelus/scripts"
+)
+
+// luaGlobals are those of Lua 5.1 itself, which editors know.
+var luaGlobals = strings.Fields(`_G _VERSION assert collectgarbage coroutine debug dofile error getfenv getmetatable io ipairs load loadfile
+	loadstring math module newproxy next os package pairs pcall print rawequal rawget rawset require select setfenv setmetatable string table
+	tonumber tostring type unpack xpcall`)
+
+func TestModulesAreAnnotated(t *testing.T) {
+	all, s := signatures(t), newState(open(t, nil))
+	files := []string{"globals.lua", "test.lua", "testing.lua"}
+	for _, m := range luastd.Modules {
+		files = append(files, m.Name+".lua")
+		a := readAnnotations(t, m.Name+".lua")
+		a.checkTable(t, m.Name, s.module(m.Name), all)
+		for name, params := range a.functions {
+			if strings.Contains(name, ":") && !slices.Equal(all[name], params) {
+				t.Errorf("%s is annotated and has no such comment", name)
+			}
+		}
+	}
+	readAnnotations(t, "test.lua").checkTable(t, "test", s.funcs(testModule), all)
+	got, err := fs.Glob(scripts.Types(), "*")
+	slices.Sort(files)
+	if diff := cmp.Diff(files, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestGlobalsAreAnnotated(t *testing.T) {
+	all, s := signatures(t), newState(open(t, nil))
+	a := readAnnotations(t, "globals.lua")
+	var want []string
+	for name := range s.globals {
+		if !slices.Contains(luaGlobals, name) && !isHidden(lua.LString(name)) {
+			want = append(want, name)
+		}
+	}
+	for name := range s.libs {
+		if slices.Contains(luaGlobals, name) {
+			continue
+		}
+		want = append(want, name)
+		if name != "json" { // its module has a file
+			a.checkTable(t, name, s.libs[name], all)
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.values))); diff != "" {
+		t.Error(diff)
+	}
+	var settings []string
+	for _, f := range settingFuncs {
+		settings = append(settings, f.name)
+	}
+	for class, want := range map[string][]string{
+		"obelus.Settings": settings, "obelus.ActivityOptions": activityOptionNames, "obelus.Request": requestFields,
+	} {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(a.fields[class]))); diff != "" {
+			t.Error(class, diff)
+		}
+	}
+}
+
+func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
+	all, s := signatures(t), newState(open(t, nil))
+	a := readAnnotations(t, "testing.lua")
+	for _, f := range testGlobals {
+		if params, ok := a.functions[f.name]; !ok || !slices.Equal(params, all[f.name]) {
+			t.Errorf("%s is annotated with %v, its comment has %v", f.name, params, all[f.name])
+		}
+	}
+	if len(a.functions) != len(testGlobals) {
+		t.Errorf("%v are annotated", slices.Sorted(maps.Keys(a.functions)))
+	}
+	words := a.fields["obelus.assert"]
+	for _, word := range words {
+		if s.assertWord(word, nil) == lua.LNil {
+			t.Errorf("assert.%s is annotated and does not exist", word)
+		}
+	}
+	needed := slices.Concat(fillers, slices.Collect(maps.Keys(checks)), slices.Collect(maps.Keys(checkAliases)))
+	for _, word := range needed {
+		if slices.Contains(keywords, word) { // no name in Lua: assert.is_nil
+			word = "is_" + word
+		}
+		if !slices.Contains(words, word) {
+			t.Errorf("assert.%s is not annotated", word)
+		}
+	}
+}
+
+// TestEditorsKnowTheGlobals holds the settings of a new project to the
+// annotations, which an editor may not have yet.
+func TestEditorsKnowTheGlobals(t *testing.T) {
+	text, err := fs.ReadFile(scripts.Init(), ".luarc.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings struct {
+		Version string   `json:"runtime.version"`
+		Globals []string `json:"diagnostics.globals"`
+	}
+	if err := json.Unmarshal(text, &settings); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Concat(readAnnotations(t, "globals.lua").values, slices.Collect(maps.Keys(readAnnotations(t, "testing.lua").functions)))
+	slices.Sort(want)
+	slices.Sort(settings.Globals)
+	if diff := cmp.Diff(want, settings.Globals); diff != "" || settings.Version != "Lua 5.1" {
+		t.Error(settings.Version, diff)
+	}
+}
+
+// TestAnnotationsAreLua asks a stock interpreter, where there is one.
+func TestAnnotationsAreLua(t *testing.T) {
+	lua, err := exec.LookPath("lua5.1")
+	if err != nil {
+		t.Skip("there is no lua5.1 here")
+	}
+	files, err := fs.Glob(scripts.Types(), "*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		source, err := fs.ReadFile(scripts.Types(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := exec.Command(lua, "-")
+		run.Stdin = bytes.NewReader(source)
+		if out, err := run.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+}

@@ -1,0 +1,24 @@
+---@meta csv
+
+-- Written by obelus types, which writes it again: changes are lost.
+
+---csv: tables of text, a line for each row.
+---@class obelus.csv
+local csv = {}
+
+---Each row is an array of strings; with header = true the first line names the
+---fields, and each row is a table by name.
+---@param text string
+---@param options? { header?: boolean, comma?: string }
+---@return table[]? rows
+---@return string? err
+function csv.decode(text, options) end
+
+---Rows are arrays, or tables by name if a header is given: a list of the fields,
+---or true for all fields of the first row, sorted.
+---@param rows table[]
+---@param options? { header?: boolean|string[], comma?: string }
+---@return string text
+function csv.encode(rows, options) end
+
+return csv

@@ -1,0 +1,133 @@
+---@meta _
+
+-- Written by obelus types, which writes it again: changes are lost.
+
+---What a call may have beside its parameters.
+---@class obelus.Call
+---@field _tool? string
+---@field _activity? string
+---@field _delegate? string
+---@field _instance? string "*" runs the call once for each
+---@field _outputPath? string "†state.user.status"; || separates alternatives, && writes to several paths
+---@field _outputMethod? "set"|"merge"|"assign"|"push"|"concat"
+---@field _scopes? string[]
+---@field [string] any
+
+---What an activity sees of its context, by kind: what its call's scopes grant.
+---@alias obelus.Context table<string, any>
+
+---What Output.to gives.
+---@class obelus.Output
+
+---What Message.state and others give.
+---@class obelus.Message
+---@field type string
+---@field [string] any
+
+---What a plan's file may return.
+---@alias obelus.Plan obelus.Call[]|obelus.Request|(fun(context: obelus.Context): obelus.Request)
+
+---@class obelus.Request
+---@field calls? obelus.Call[]|fun(context: obelus.Context): obelus.Request
+---@field plan? obelus.Call[]|fun(context: obelus.Context): obelus.Request another word for calls
+---@field context? table[] messages
+---@field mode? "eager"|"lazy"
+---@field output? any
+---@field schema? table a JSON Schema for the input
+---@field scopes? string[] what a function gets of the context
+---@field tools? table<string, table>
+
+---What obelus.lua returns.
+---@class obelus.Settings
+---@field allow? boolean|{ env?: boolean|string[], net?: boolean|string[], read?: boolean|string[], write?: boolean|string[] }
+---@field approve? "never"|"always"|"scopes"|string|string[] which calls are held for a person
+---@field db? string the log; .obelus/log.db
+---@field drain? number|string for calls that a run leaves behind; "5s"
+---@field isolate? "process"|"none"|false activities run in processes of their own
+---@field limits? table<string, integer|string>
+---@field model? any
+---@field parallel? integer calls that run at once; 8
+---@field synchronous? "full"|"normal" of SQLite
+---@field ticks? integer of one run; 100
+---@field timeout? number|string of one activity; "30s"
+
+---@class obelus.ActivityOptions
+---@field timeout? number|string seconds, or "5s"; 30s
+---@field retries? integer after the first attempt; 0
+---@field backoff? number|string before the first retry; doubles
+---@field concurrency? integer calls of it that run at once
+---@field idempotent? boolean false if it must not run twice
+---@field reuse? boolean keep the script's state for later calls
+
+---@class obelus.Activity
+Activity = {}
+
+---Registers the function that does the work of a tool. It gives a result, or nil
+---and a failure.
+---@param name string
+---@param options obelus.ActivityOptions
+---@param fn fun(call: obelus.Call, context: obelus.Context, tool: table): any, any
+---@overload fun(name: string, fn: fun(call: obelus.Call, context: obelus.Context, tool: table): any, any)
+function Activity.register(name, options, fn) end
+
+---@class obelus.Delegate
+Delegate = {}
+
+---Registers what calls with _delegate are handed to.
+---@param name string
+---@param plan obelus.Plan
+function Delegate.register(name, plan) end
+
+---Messages, for the context of a plan or as the result of an activity.
+---@class obelus.Messages
+Message = {}
+
+---@param fields table
+---@return obelus.Message
+function Message.data(fields) end
+
+---@param fields table
+---@return obelus.Message
+function Message.input(fields) end
+
+---@param calls obelus.Call[]
+---@param mode? "eager"|"lazy"
+---@return obelus.Message
+function Message.plan(calls, mode) end
+
+---@param fields table
+---@return obelus.Message
+function Message.state(fields) end
+
+---@param text string
+---@return obelus.Message
+function Message.system(text) end
+
+---@param text string
+---@return obelus.Message
+function Message.text(text) end
+
+---@param tools table<string, table>
+---@return obelus.Message
+function Message.tool(tools) end
+
+---@class obelus.Outputs
+Output = {}
+
+---A result that goes to a path of its own, one of those that the call names.
+---@param path string
+---@param value any
+---@return obelus.Output
+function Output.to(path, value) end
+
+---@class obelus.Tools
+Tool = {}
+
+---Registers what a call may say: a JSON Schema, in which _output is that of the
+---result.
+---@param name string
+---@param schema table
+function Tool.register(name, schema) end
+
+---@type obelus.json
+json = {}

@@ -1,0 +1,30 @@
+---@meta json
+
+-- Written by obelus types, which writes it again: changes are lost.
+
+---json: JSON, with null, empty arrays and long whole numbers kept.
+---@class obelus.json
+local json = {}
+
+---What stands for JSON's null where nil would leave a hole.
+---@class obelus.json.null
+json.null = {}
+
+---Makes a table an array even if it is empty; a new one without a table.
+---@generic T: table
+---@param t? T
+---@return T
+function json.array(t) end
+
+---@param text string
+---@return any value
+---@return string? err
+function json.decode(text) end
+
+---The keys come out sorted. A value that JSON does not have raises.
+---@param value any
+---@param options? { indent?: string }
+---@return string text
+function json.encode(value, options) end
+
+return json

@@ -1,0 +1,17 @@
+---@meta template
+
+-- Written by obelus types, which writes it again: changes are lost.
+
+---template: text with places for values: {{name}}, {{a.b | html}}, {{#each list}}
+---… {{else}} … {{/each}}, {{#if value}} … {{else}} … {{/if}}, {{! nothing}}.
+---@class obelus.template
+local template = {}
+
+---The error names the line.
+---@param template string
+---@param data table
+---@return string? text
+---@return string? err
+function template.render(template, data) end
+
+return template

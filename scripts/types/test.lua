@@ -1,0 +1,44 @@
+---@meta test
+
+-- Written by obelus types, which writes it again: changes are lost.
+
+---test: what tests run, and what they run it with. In files of tests alone.
+---@class obelus.test
+local test = {}
+
+---@class obelus.test.PlanOptions
+---@field input? any
+---@field tools? table<string, fun(call: obelus.Call, context: obelus.Context, tool: table): any, any> run these in place of activities
+---@field context? obelus.Context
+
+---@class obelus.test.Run
+---@field status string
+---@field output any
+---@field error? string
+---@field calls { call: string, tool: string, status: string, error?: table, reason?: string }[]
+---@field context obelus.Context
+
+---Runs an activity: its result, or nil and the fields of the failure.
+---@param name string
+---@param call? table
+---@param context? obelus.Context
+---@return any result
+---@return any failure
+---@return string? path that the result goes to by Output.to
+function test.activity(name, call, context) end
+
+---What time it is from now on; the real one without an argument.
+---@param seconds? number
+function test.clock(seconds) end
+
+---Answers what the test, and what it runs, ask of the network.
+---@param fn fun(request: { method: string, url: string, headers: table<string, string>, body: string }): { status?: integer, headers?: table<string, string>, body?: any }?, string?
+function test.http(fn) end
+
+---Runs a plan in a log of its own.
+---@param file string
+---@param options? obelus.test.PlanOptions
+---@return obelus.test.Run
+function test.plan(file, options) end
+
+return test

@@ -1,0 +1,27 @@
+---@meta time
+
+-- Written by obelus types, which writes it again: changes are lost.
+
+---time: points in time as seconds since 1970, in UTC; layouts as in strftime, RFC
+---3339 without one.
+---@class obelus.time
+local time = {}
+
+---@param t number
+---@param layout? string
+---@return string text
+function time.format(t, layout) end
+
+---@return number seconds with fractions
+function time.now() end
+
+---@param text string
+---@param layout? string
+---@return number? seconds
+---@return string? err
+function time.parse(text, layout) end
+
+---@param seconds number
+function time.sleep(seconds) end
+
+return time
