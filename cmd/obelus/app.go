@@ -22,6 +22,7 @@ type app struct {
 	json        bool
 	quiet       bool
 	verbose     bool
+	prompting   bool // lines of the terminal are for a prompt
 	allow       allowFlags
 
 	dir   string // the project's folder, absolute; without a project, see findProject
@@ -95,9 +96,11 @@ func (a *app) commands() []*cobra.Command {
 		a.initCommand(),
 		a.logCommand(),
 		a.rejectCommand(),
+		a.replCommand(),
 		a.resumeCommand(),
 		a.runCommand(),
 		a.testCommand(),
+		a.typesCommand(),
 		a.versionCommand(),
 	}
 }

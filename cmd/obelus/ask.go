@@ -17,7 +17,7 @@ import (
 // held calls while a run goes on.
 func (a *app) asksPeople() bool {
 	file, ok := a.stdin.(*os.File)
-	return ok && isTerminal(file) && a.term.errTTY && !a.quiet && !a.json
+	return ok && isTerminal(file) && a.term.errTTY && !a.quiet && !a.json && !a.prompting
 }
 
 // asker asks a person about held calls, one after the other. The answers go

@@ -33,16 +33,10 @@ reference, and --scopes lets the activity see a part of it.`,
 const resultPath = store.Dagger + "result"
 
 func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) error {
-	var params any = map[string]any{}
-	for _, pair := range pairs {
-		v, err := readPair(pair)
-		if err != nil {
-			return &usageError{fmt.Sprintf("%s: %s", pair, err)}
-		}
-		params = mergeInput(params, v)
+	call, err := readPairs(pairs)
+	if err != nil {
+		return err
 	}
-	call := params.(map[string]any)
-	call["_tool"] = tool
 	if len(scopes) > 0 {
 		list := make([]any, len(scopes))
 		for i, scope := range scopes {
@@ -54,12 +48,34 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 		return err
 	}
 	registry := a.host.Generation().Registry()
-	output, err := a.callOutput(registry, tool, call)
+	request, err := a.callRequest(registry, tool, call)
 	if err != nil {
 		return err
 	}
-	request := &engine.Request{Calls: []engine.Source{{Call: call}}, Output: output, HasOutput: true}
 	return a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{})
+}
+
+// readPairs merges parameters, key=text or key:=json.
+func readPairs(pairs []string) (map[string]any, error) {
+	var params any = map[string]any{}
+	for _, pair := range pairs {
+		v, err := readPair(pair)
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("%s: %s", pair, err)}
+		}
+		params = mergeInput(params, v)
+	}
+	return params.(map[string]any), nil
+}
+
+// callRequest is a plan of one call, the result of which is its output.
+func (a *app) callRequest(registry *engine.Registry, tool string, call map[string]any) (*engine.Request, error) {
+	call["_tool"] = tool
+	output, err := a.callOutput(registry, tool, call)
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Request{Calls: []engine.Source{{Call: call}}, Output: output, HasOutput: true}, nil
 }
 
 // callOutput gives the call an output path unless its tool prescribes one, and

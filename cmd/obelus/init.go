@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/host"
 	"obelus/scripts"
 )
 
@@ -45,8 +46,33 @@ func (a *app) init(dir string) error {
 		}
 		a.term.say("wrote %s", filepath.Join(dir, filepath.FromSlash(name)))
 	}
+	if err := a.initTypes(dir); err != nil {
+		return err
+	}
 	plan := filepath.Join(dir, "plans", "hello.lua")
 	a.term.say("\nnow try:\n  obelus run %s", plan)
+	return nil
+}
+
+// initTypes writes the annotations for editors. A folder that had scripts before
+// may hold some that do not load: it gets what is known without them.
+func (a *app) initTypes(dir string) error {
+	h, err := host.Open(host.Config{FS: os.DirFS(dir), Stderr: a.term})
+	if err != nil {
+		if h, err = host.Open(host.Config{}); err != nil {
+			return err
+		}
+	}
+	stale, err := staleTypes(dir, h.Generation())
+	if err != nil {
+		return err
+	}
+	for _, f := range stale {
+		if err := f.settle(dir); err != nil {
+			return err
+		}
+	}
+	a.term.say("wrote %s: %d files", filepath.Join(dir, typesFolder), len(stale))
 	return nil
 }
 

@@ -111,17 +111,26 @@ func (a *app) planExists(plan string) error {
 
 // carryOut begins a run and tells how it ends.
 func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) error {
+	outcome, err := a.outcome(ctx, start, registry, o)
+	if err != nil {
+		return err
+	}
+	return a.report(outcome)
+}
+
+// outcome begins a run and waits for its end.
+func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) (*engine.Outcome, error) {
 	var err error
 	if start.Approve = a.host.Generation().Settings().Approve; o.decided {
 		if start.Approve, err = engine.ParsePolicy(o.approve); err != nil {
-			return &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
+			return nil, &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
 		}
 	}
 	if start.Context, err = a.writeContext(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := a.openLogFor(ctx, start, registry); err != nil {
-		return err
+		return nil, err
 	}
 	announce := ""
 	if a.context == "" {
@@ -139,10 +148,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 		p.begin()
 	}
 	p.end()
-	if err != nil {
-		return err
-	}
-	return a.report(outcome)
+	return outcome, err
 }
 
 // whileDraining tells a person, once the run is interrupted, why it has not
