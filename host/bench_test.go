@@ -53,7 +53,7 @@ func BenchmarkCodec(b *testing.B) {
 			{"untouched", func(s *state) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
-				s := newState(&Generation{config: Config{}.withDefaults()})
+				s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
 				s.begin(context.Background(), 1<<40, &script{}, nil)
 				do := way.do
 				if do == nil {

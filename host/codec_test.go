@@ -61,7 +61,7 @@ func FuzzCodec(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint8(len(seed)))
 	}
-	g := &Generation{config: Config{}.withDefaults()}
+	g := &Generation{config: Config{}.withDefaults(), limits: defaultLimits}
 	f.Fuzz(func(t *testing.T, text []byte, how uint8) {
 		v, err := store.DecodeJSON(text)
 		if err != nil || depthOf(v) > maxDepth {

@@ -200,12 +200,12 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 		}
 		return v, nil
 	}
-	if len(e.tables) >= maxDepth {
+	if len(e.tables) >= e.s.gen.limits.Depth {
 		if i := slices.Index(e.tables, t); i >= 0 {
 			e.path = e.path[:min(len(e.path), cycleEnd(e.tables, i))]
 			return nil, e.fail("the table contains itself")
 		}
-		return nil, e.fail("nested deeper than %d", maxDepth)
+		return nil, e.fail("%s", over("it is nested too deep", "depth", e.s.gen.limits.Depth))
 	}
 	e.tables = append(e.tables, t)
 	e.s.budget.n++

@@ -42,7 +42,7 @@ func TestAccidentalGlobals(t *testing.T) {
 }
 
 func TestKnownGlobals(t *testing.T) {
-	s := newState(&Generation{config: Config{}.withDefaults()})
+	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
 	for _, name := range append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...) {
 		if name[0] != 0 && !knownGlobals()[name] {
 			t.Errorf("%s is not known", name)

@@ -11,13 +11,14 @@ import (
 )
 
 // Limits bounds what scripts use, beside the timeout. A zero stands for the
-// default. What is not here can't be set: how deep a script is nested (200), how
-// deep a value (128) and a pattern (200), for more would endanger the host's own
-// stack; and how many elements a table has (a million), which is the
-// interpreter's.
+// default. What is not here can't be set: how deep a script is nested (200), and
+// the recursion of a pattern (200), for more would endanger the host's own stack;
+// and how many elements a table has (a million), which is the interpreter's.
 type Limits struct {
+	Depth        int // of tables in tables that a script gives back; 0 for 128, at most 200
 	Instructions int // that one call runs, native work counted by its size; 0 for 10,000,000,000
 	Memory       int // bytes by which the process grows while one call runs; 0 for 512 MiB
+	Pattern      int // bytes of one of Lua's patterns; 0 for 64 KiB
 	Result       int // bytes of what an activity or a planner gives back; 0 for 16 MiB
 	Source       int // bytes of one script; 0 for 256 KiB
 	String       int // bytes of one string; 0 for 16 MiB
@@ -27,7 +28,7 @@ type Limits struct {
 const maxSource = 256 << 10
 
 // defaultLimits are what the zeros of [Limits] stand for.
-var defaultLimits = Limits{Instructions: 10_000_000_000, Memory: 512 << 20, Result: 16 << 20, Source: maxSource, String: 16 << 20}
+var defaultLimits = Limits{Depth: maxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Result: 16 << 20, Source: maxSource, String: 16 << 20}
 
 // withDefaults fills in the zeros.
 func (l Limits) withDefaults() Limits {
@@ -45,8 +46,10 @@ var limitFields = []struct {
 	of   func(l *Limits) *int
 	read func(v any) (int, error)
 }{
+	{"depth", func(l *Limits) *int { return &l.Depth }, asDepth},
 	{"instructions", func(l *Limits) *int { return &l.Instructions }, asPositive},
 	{"memory", func(l *Limits) *int { return &l.Memory }, asSize},
+	{"pattern", func(l *Limits) *int { return &l.Pattern }, asSize},
 	{"result", func(l *Limits) *int { return &l.Result }, asSize},
 	{"source", func(l *Limits) *int { return &l.Source }, asSize},
 	{"string", func(l *Limits) *int { return &l.String }, asSize},
@@ -77,6 +80,15 @@ func readLimits(s *Settings, v any) error {
 
 var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
 
+// asDepth is a depth that a log can hold, with what a message adds to it.
+func asDepth(v any) (int, error) {
+	n, err := asPositive(v)
+	if err == nil && n > 200 {
+		err = wrongType("at most 200", v)
+	}
+	return n, err
+}
+
 // asSize is a number of bytes, or text like "64MB": a K is 1024.
 func asSize(v any) (int, error) {
 	if text, ok := v.(string); ok {
@@ -103,7 +115,7 @@ func over(what, name string, allowed int) string {
 }
 
 func sizeName(name string, n int) string {
-	if name == "instructions" {
+	if name == "instructions" || name == "depth" {
 		return strconv.Itoa(n)
 	}
 	for _, unit := range []struct {

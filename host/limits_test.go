@@ -28,6 +28,10 @@ func TestLimits(t *testing.T) {
 			"activities/a.lua:1: the process has grown too much while the script ran: limits.memory in obelus.lua allows 32 MB"},
 		{"result", `result = "1KB"`, `return { text = ("x"):rep(2000) }`,
 			"activities/a.lua: activity a: result: it is too long: limits.result in obelus.lua allows 1 KB"},
+		{"depth", "depth = 3", `return { { { { 1 } } } }`,
+			"activities/a.lua: activity a: result[1][1][1]: it is nested too deep: limits.depth in obelus.lua allows 3"},
+		{"pattern", "pattern = 100", `return ("x"):find(("x?"):rep(51))`,
+			"activities/a.lua:1: the pattern has 102 bytes: limits.pattern in obelus.lua allows 100 bytes"},
 		{"string", `string = "1KB"`, `return ("x"):rep(2000)`,
 			"activities/a.lua:1: the string is too long: limits.string in obelus.lua allows 1 KB"},
 		{"joined string", `string = 1000`, `local s = "" while true do s = s .. "xxxxxxxx" end`,
@@ -53,6 +57,7 @@ func TestLimits(t *testing.T) {
 		"memory = 'much'":    `limits.memory must be a size: a number of bytes or text like "64MB", not "much"`,
 		"memory = 0":         `limits.memory must be a size: a number of bytes or text like "64MB", not 0`,
 		"instructions = 'x'": `limits.instructions must be a whole number above 0, not "x"`,
+		"depth = 201":        `limits.depth must be at most 200, not 201`,
 		"stings = 1":         `unknown limit "stings" (did you mean "string"?)`,
 	} {
 		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return { limits = { " + setting + " } }"})})

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -364,6 +365,9 @@ func (m *matcher) push(s, e int, whole bool) int {
 
 // matcher begins to match a pattern; anchored tells that it begins with ^.
 func (s *state) matcher(L *lua.LState, subject, pattern string) (m *matcher, anchored bool) {
+	if len(pattern) > s.gen.limits.Pattern {
+		L.RaiseError("%s", over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
+	}
 	pattern, anchored = strings.CutPrefix(pattern, "^")
 	return &matcher{s: s, L: L, subject: subject, pattern: pattern}, anchored
 }

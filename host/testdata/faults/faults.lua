@@ -131,7 +131,7 @@ Activity.register("cycle", function(call)
   return t
 end)
 
--- deep: activities/faults.lua: activity deep: result.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t…: nested deeper than 128
+-- deep: activities/faults.lua: activity deep: result.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t.t…: it is nested too deep: limits.depth in obelus.lua allows 128
 Activity.register("deep", function(call)
   local t = {}
   for i = 1, 200 do t = { t = t } end
