@@ -453,7 +453,7 @@ func TestProgramsAsStockLua(t *testing.T) {
 	}
 	const size = 25
 	base := rand.Uint64()
-	worst, differ := "", 0 // the shortest program of those that differ says most
+	worst, differ, lost := "", 0, 0 // the shortest program of those that differ says most
 	for n := 0; n < *programs; n += size {
 		bodies := make([]string, size)
 		for i := range bodies {
@@ -465,6 +465,12 @@ func TestProgramsAsStockLua(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, err := exec.Command(stock, file).CombinedOutput()
+		if err != nil && len(want) == 0 { // it was ended, of its memory, say: such programs are rare, and no answer
+			if lost++; lost*size > 50+*programs/100 {
+				t.Fatalf("the stock interpreter ends without an answer again and again: %v", err)
+			}
+			continue
+		}
 		if err != nil {
 			t.Fatalf("seed %d: the stock interpreter refuses: %s\n%s", base+uint64(n), want, numbered(source))
 		}
