@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -81,8 +82,15 @@ type Registered struct {
 	NotIdempotent bool          // in doubt after a crash, instead of run again
 	Concurrency   int           // how many calls of it run at once; 0 for no limit of its own
 
-	Script string // the file that registered it, below the project; empty for Go
-	SHA256 string // of that file
+	Script string      // the file that registered it, below the project; empty for Go
+	SHA256 string      // of that file
+	Code   *store.Code // what its calls run, that file among it; nil for Go
+
+	// Latest gives the registry that was loaded last, where scripts are loaded
+	// anew while runs go on; nil for an activity that stays as it is. A call
+	// begins with the newest version of its activity, as long as its tool is
+	// still the one that its plan was checked by.
+	Latest func() *Registry
 }
 
 // Defaults of [Registered].
@@ -127,6 +135,22 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 		}
 	}
 	return &joined
+}
+
+// latest is the activity as a call to it begins now.
+func (r *Registered) latest(tool *Tool) *Registered {
+	if r.Latest == nil {
+		return r
+	}
+	now := r.Latest()
+	next, ok := now.Activities[r.Name]
+	if !ok || next == r {
+		return r
+	}
+	if same, ok := now.Tool(tool.Name); ok && (same == tool || reflect.DeepEqual(same.Schema, tool.Schema)) {
+		return next
+	}
+	return r
 }
 
 // Tool finds a tool: one that was registered, or the tool {} of an activity

@@ -251,11 +251,16 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		return t.settle(ctx, result{index: i, value: Result{Value: call.given}, attempts: 0})
 	}
 	in.Key = t.context + "/" + c.record.Call
-	c.record.Script, c.record.SHA256 = call.activity.Script, call.activity.SHA256
+	activity := call.activity.latest(call.tool)
+	c.record.Script, c.record.SHA256, c.record.Generation = activity.Script, activity.SHA256, ""
+	if activity.Code != nil {
+		c.record.Generation = activity.Code.Digest
+		t.keep(activity.Code)
+	}
 	if c.record.At == 0 {
 		c.record.At = t.view.Seq()
 	}
-	s := start{index: i, invocation: in}
+	s := start{index: i, activity: activity, invocation: in}
 	switch {
 	case call.asks:
 		s.invocation.question = t.question(i, in)

@@ -37,10 +37,11 @@ type loop struct {
 	view    *store.View
 	policy  Policy
 
-	tick  int   // the number of the newest tick, 0 before the first
-	first int   // the tick with which the run began
-	n     int64 // the journal's position after its last append
-	begun bool  // its first append is in the log
+	tick    int    // the number of the newest tick, 0 before the first
+	first   int    // the tick with which the run began
+	n       int64  // the journal's position after its last append
+	begun   bool   // its first append is in the log
+	started func() // to be called then; may be nil
 
 	epoch  int64  // of the lease, 0 without
 	forget func() // ends its renewal
@@ -163,7 +164,7 @@ func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
 			var err error
 			if t, err = l.begin(ctx); err != nil {
 				if ctx.Err() != nil && l.request != nil && l.request.Planner != nil {
-					return l.cut()
+					return l.cut(ctx)
 				}
 				return nil, err
 			}
@@ -187,18 +188,21 @@ func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
 
 // cut ends a run that was interrupted while its planner was asked. Nothing of
 // the new tick is recorded; if it is the first, nothing at all.
-func (l *loop) cut() (*Outcome, error) {
+func (l *loop) cut(run context.Context) (*Outcome, error) {
 	if !l.begun {
 		return &Outcome{Status: RunCancelled}, nil
 	}
 	ctx := context.Background()
 	err := l.drain(ctx, nil, func(t *tick) int { return t.detached })
 	if err == nil {
-		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true}
+		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true, Stopped: stopped(run)}
 		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: encode(end)}}}, leaseFor)
 	}
 	return &Outcome{Context: l.context, Status: RunCancelled}, err
 }
+
+// stopped tells whether a run that is interrupted is to be resumed.
+func stopped(run context.Context) bool { return errors.Is(context.Cause(run), ErrStopped) }
 
 // begin stages what the next tick appends: what the run begins with, and the
 // plan.

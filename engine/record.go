@@ -33,30 +33,31 @@ func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped
 // Record is a call as the journal has it. Every change of its status writes
 // one, so the last of a call tells all.
 type Record struct {
-	Call      string           `json:"call"` // "1.2": tick and position
-	Context   string           `json:"context,omitempty"`
-	Tick      int              `json:"tick"`
-	Position  int              `json:"position"`
-	Tool      string           `json:"tool"`
-	Status    Status           `json:"status"`
-	Instance  string           `json:"instance,omitempty"`
-	Attempts  int              `json:"attempts"`
-	Started   string           `json:"started,omitempty"`
-	Duration  float64          `json:"duration_ms"`
-	Reads     map[string]int64 `json:"reads,omitempty"`  // reference: the newest seq that its value came from
-	Writes    []string         `json:"writes,omitempty"` // the paths that it wrote
-	Script    string           `json:"script,omitempty"`
-	SHA256    string           `json:"script_sha256,omitempty"`
-	Error     Values           `json:"error,omitempty"`
-	WaitingOn []string         `json:"waiting_on,omitempty"`
-	Reason    string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
-	Unstored  bool             `json:"unstored,omitempty"`
-	At        int64            `json:"at,omitempty"`      // the seq as of which it read
-	Child     string           `json:"child,omitempty"`   // the context that its delegate runs in
-	Thought   Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
-	Given     Values           `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
-	Retry     bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
-	Hold      *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
+	Call       string           `json:"call"` // "1.2": tick and position
+	Context    string           `json:"context,omitempty"`
+	Tick       int              `json:"tick"`
+	Position   int              `json:"position"`
+	Tool       string           `json:"tool"`
+	Status     Status           `json:"status"`
+	Instance   string           `json:"instance,omitempty"`
+	Attempts   int              `json:"attempts"`
+	Started    string           `json:"started,omitempty"`
+	Duration   float64          `json:"duration_ms"`
+	Reads      map[string]int64 `json:"reads,omitempty"`  // reference: the newest seq that its value came from
+	Writes     []string         `json:"writes,omitempty"` // the paths that it wrote
+	Script     string           `json:"script,omitempty"`
+	SHA256     string           `json:"script_sha256,omitempty"`
+	Generation string           `json:"generation,omitempty"` // the digest of the scripts that it ran with
+	Error      Values           `json:"error,omitempty"`
+	WaitingOn  []string         `json:"waiting_on,omitempty"`
+	Reason     string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
+	Unstored   bool             `json:"unstored,omitempty"`
+	At         int64            `json:"at,omitempty"`      // the seq as of which it read
+	Child      string           `json:"child,omitempty"`   // the context that its delegate runs in
+	Thought    Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
+	Given      Values           `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
+	Retry      bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
+	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
 
 // Values is a JSON object whose numbers keep their text.
@@ -114,11 +115,12 @@ func decode(text json.RawMessage) (any, error) {
 
 // runEvent is how a run ended, or where it stands.
 type runEvent struct {
-	Tick   int       `json:"tick"`
-	Status RunStatus `json:"status"`
-	Output any       `json:"output"`
-	Error  string    `json:"error,omitempty"`
-	Over   bool      `json:"over,omitempty"` // the tick has ended, and the planner is to be asked again
+	Tick    int       `json:"tick"`
+	Status  RunStatus `json:"status"`
+	Output  any       `json:"output"`
+	Error   string    `json:"error,omitempty"`
+	Over    bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
+	Stopped bool      `json:"stopped,omitempty"` // it was cancelled since its host was stopped
 }
 
 // RunStatus is how a run stands.
@@ -150,6 +152,9 @@ type Run struct {
 	Tick   int
 	Output any
 	Error  string
+
+	// Stopped tells of a cancelled one that its host went ([ErrStopped]).
+	Stopped bool
 
 	// Held tells that its plan is lazy, and has not been released by [Release].
 	Held bool
@@ -189,7 +194,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	if err := json.Unmarshal(entry.Data, &end); err != nil {
 		return run, journalError(entry, err)
 	}
-	run.Status, run.Error = end.Status, end.Error
+	run.Status, run.Error, run.Stopped = end.Status, end.Error, end.Stopped
 	if run.over = end.Over || end.Status == runContinued; end.Status == runContinued {
 		run.Status = RunRunning
 	}

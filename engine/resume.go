@@ -17,6 +17,9 @@ type Resume struct {
 	Request *Request // the plan's file as it is now; needed only where a planner is to be asked
 	Retry   []string // calls that failed or are in doubt, to run again
 	Skip    []string // calls that failed or are in doubt, to go on without
+
+	// Begun, if it is set, is called once nobody else can resume it.
+	Begun func()
 }
 
 // Resume goes on with the newest run of a context: what has a recorded outcome
@@ -59,6 +62,9 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	}
 	if last.over && !decided {
 		t = nil
+	}
+	if s.Begun != nil {
+		s.Begun()
 	}
 	return l.run(ctx, t)
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,7 +64,16 @@ type Start struct {
 	// Approve says which calls are held for a person. It goes for the whole
 	// run, its delegates and whoever resumes it.
 	Approve Policy
+
+	// Begun, if it is set, is called once the run is in the log: from there on
+	// it can be resumed, whatever becomes of the process.
+	Begun func()
 }
+
+// ErrStopped as the cause of a run's context that is done tells that not the
+// run is unwanted, but its host goes: who comes after it may resume the run
+// ([Run.Stopped]).
+var ErrStopped = errors.New("the host was stopped")
 
 // Outcome is how a run ended, or where it stands.
 type Outcome struct {
@@ -128,7 +138,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcom
 }
 
 func (l *loop) begins(s Start) {
-	l.request, l.policy = s.Request, s.Approve
+	l.request, l.policy, l.started = s.Request, s.Approve, s.Begun
 	l.opening = append(l.opening, s.Request.Context...)
 	if l.input = s.HasInput; l.input {
 		l.opening = append(l.opening, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"obelus/store"
@@ -77,6 +78,13 @@ func (t *tick) note(i int) {
 	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
 }
 
+// keep notes that what a call runs is to be kept with the log.
+func (t *tick) keep(code *store.Code) {
+	if !slices.Contains(t.code, code) {
+		t.code = append(t.code, code)
+	}
+}
+
 // commit appends what the step has made, keeping the lease for a while more,
 // and tells of it.
 func (t *tick) commit(ctx context.Context, hold time.Duration) error {
@@ -86,7 +94,7 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 		}
 	}
 	noted := t.noted
-	t.entries, t.noted = nil, nil
+	t.entries, t.noted, t.code = nil, nil, nil
 	if t.runner.Observe == nil {
 		return nil
 	}
@@ -98,7 +106,7 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 }
 
 func (t *tick) append(ctx context.Context, hold time.Duration) error {
-	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries}
+	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries, Code: t.code}
 	if t.over { // only outcomes of fire-and-forget calls are left
 		b.ExpectSeq = store.AnySeq
 	}
@@ -110,5 +118,9 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	}
 	t.begun, t.loop.begun, t.loop.tick = true, true, t.event.Tick
 	t.view.Commit()
+	if t.loop.started != nil {
+		t.loop.started()
+		t.loop.started = nil
+	}
 	return nil
 }

@@ -44,6 +44,7 @@ type tick struct {
 	entries []store.Entry // of the step
 	noted   []Record      // of the step: what the entries say of calls
 	starts  []start       // of the step
+	code    []*store.Code // of the step: what the starts run
 	saved   undo          // of the step
 }
 
@@ -64,6 +65,7 @@ type callState struct {
 // start is a call that is about to run.
 type start struct {
 	index      int
+	activity   *Registered // as it is now
 	invocation Invocation
 	room       *room // of a delegate
 }
@@ -141,7 +143,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 				return nil, err
 			}
 			if interrupted {
-				return t.interrupted()
+				return t.interrupted(ctx)
 			}
 		}
 		if t.looks() {
@@ -151,7 +153,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 		}
 		if t.pending() {
 			if ctx.Err() != nil {
-				return t.interrupted()
+				return t.interrupted(ctx)
 			}
 			continue
 		}

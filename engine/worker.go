@@ -62,19 +62,18 @@ func (t *tick) work(run context.Context, s start) result {
 			return result{index: s.index, err: &logError{err}}
 		}
 	}
-	a := t.plan.Calls[s.index].activity
-	leave, ok := t.runner.pool.enter(working, a, t.plan.Calls[s.index].fireAndForget())
+	leave, ok := t.runner.pool.enter(working, t.plan.Calls[s.index].activity, t.plan.Calls[s.index].fireAndForget())
 	if !ok {
 		return result{index: s.index, err: context.Canceled}
 	}
 	defer leave()
-	return attempt(working, a, s)
+	return attempt(working, s)
 }
 
 // attempt runs a call, and runs it again after a failure as often as its
 // activity allows.
-func attempt(ctx context.Context, a *Registered, s start) result {
-	res := result{index: s.index}
+func attempt(ctx context.Context, s start) result {
+	a, res := s.activity, result{index: s.index}
 	backoff := a.Backoff
 	if backoff == 0 {
 		backoff = DefaultBackoff
@@ -128,13 +127,13 @@ const grace = time.Second
 // interrupted ends the run early: nothing more starts, what runs may end within
 // the time that draining has, and what does not is cut off, to run again when
 // the run is resumed.
-func (t *tick) interrupted() (*Outcome, error) {
+func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 	ctx := context.Background()
 	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
 	err := t.record(ctx, func() error {
-		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled})})
+		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled, Stopped: stopped(run)})})
 		return nil
 	})
 	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.all()}, err

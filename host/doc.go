@@ -49,6 +49,13 @@
 // An activity with reuse = true keeps its states warm: what its script's locals
 // and globals hold may be there again at a later call.
 //
+// # Loading anew
+//
+// Host.Watch loads the scripts anew whenever their files change, and Host.Reload
+// when it is called: aside, and if every file loads the new Generation takes the
+// place of the old one, whole and at once. Calls that run end with the generation
+// that they began with. Each attempt, good or bad, is told as a Reload.
+//
 // # Tests
 //
 // [OpenTests] loads a project for its Lua tests, which are written in busted's

@@ -23,8 +23,9 @@ type workers struct {
 	gen  *Generation
 	path string // of this program
 
-	mu   sync.Mutex
-	idle []*process
+	mu     sync.Mutex
+	idle   []*process
+	closed bool // none is kept any more
 }
 
 // maxIdle is how many workers wait for calls.
@@ -178,21 +179,21 @@ func (w *workers) get() (*process, error) {
 func (w *workers) put(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.idle) < maxIdle {
+	if len(w.idle) < maxIdle && !w.closed {
 		w.idle = append(w.idle, p)
 		return
 	}
 	p.kill()
 }
 
-// close ends the workers that wait.
+// close ends the workers that wait, and each of the others when its call ends.
 func (w *workers) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.idle {
 		p.kill()
 	}
-	w.idle = nil
+	w.idle, w.closed = nil, true
 }
 
 // start starts a worker. It ends when this process does, for its input ends

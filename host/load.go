@@ -5,21 +5,23 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"obelus/engine"
 )
 
-// load builds a generation.
-func load(config Config) (*Generation, error) {
-	g := &Generation{config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: engine.NewRegistry()}
-	if config.FS == nil {
-		return g, nil
+// load builds a generation of sources. What has not changed since the one
+// before is taken over from it, compiled; it may be nil.
+func load(config Config, from sources, before *Generation) (*Generation, error) {
+	g := &Generation{
+		config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: engine.NewRegistry(),
+		sources: from, Digest: from.digest(), Loaded: time.Now(),
 	}
-	l := &loader{g: g}
+	l := &loader{g: g, before: before}
+	l.hosts()
 	l.settings()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
@@ -29,6 +31,7 @@ func load(config Config) (*Generation, error) {
 	}
 	l.read("lib", l.libFile)
 	activities := l.read("activities", l.file)
+	g.code = g.codeOf()
 	found := newRegistrations()
 	for _, sc := range activities {
 		if err := g.runTop(sc, found); err != nil {
@@ -49,7 +52,23 @@ func load(config Config) (*Generation, error) {
 // loader gathers what is wrong while a generation is built.
 type loader struct {
 	g      *Generation
+	before *Generation // nil for the first
 	errors Errors
+}
+
+// hosts registers what the embedding program brings.
+func (l *loader) hosts() {
+	for _, a := range l.g.config.Activities {
+		l.g.registry.Activities[a.Name] = &a
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {
+		tool, err := engine.NewTool(name, l.g.config.Tools[name])
+		if err != nil {
+			l.fail(err)
+			continue
+		}
+		l.g.registry.Tools[name] = tool
+	}
 }
 
 func (l *loader) fail(err error) {
@@ -75,18 +94,33 @@ func (l *loader) libFile(name string) (*script, bool) {
 
 // file reads and compiles one file.
 func (l *loader) file(name string) (*script, bool) {
-	source, err := fs.ReadFile(l.g.config.FS, name)
-	if err != nil {
-		l.fail(unreadable(name, err))
+	from := l.g.sources[name]
+	if from.err != nil {
+		l.fail(unreadable(name, from.err))
 		return nil, false
 	}
-	sc, err := newScript(name, source, l.g.limits.Source)
-	if err != nil {
-		l.fail(err)
-		return nil, false
+	sc := l.unchanged(name, from)
+	if sc == nil {
+		var err error
+		if sc, err = newScript(name, from.bytes, l.g.limits.Source); err != nil {
+			l.fail(err)
+			return nil, false
+		}
 	}
 	l.g.scripts[name] = sc
 	return sc, true
+}
+
+// unchanged is the script of the generation before, if the file is still the
+// same.
+func (l *loader) unchanged(name string, from source) *script {
+	if l.before == nil || l.before.limits.Source != l.g.limits.Source {
+		return nil
+	}
+	if sc := l.before.scripts[name]; sc != nil && sc.broken == nil && sc.sha256 == from.sha256 {
+		return sc
+	}
+	return nil
 }
 
 func unreadable(name string, err error) *ScriptError {
@@ -114,7 +148,7 @@ func (l *loader) settings() {
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()
-	if _, err := fs.Stat(g.config.FS, SettingsFile); errors.Is(err, fs.ErrNotExist) {
+	if _, ok := g.sources[SettingsFile]; !ok {
 		return
 	}
 	sc, ok := l.file(SettingsFile)
@@ -148,27 +182,24 @@ func (l *loader) settings() {
 // read loads all scripts below a folder, in sorted order.
 func (l *loader) read(folder string, load func(name string) (*script, bool)) []*script {
 	var scripts []*script
-	err := fs.WalkDir(l.g.config.FS, folder, func(name string, entry fs.DirEntry, err error) error {
-		switch base := path.Base(name); {
-		case name == folder && errors.Is(err, fs.ErrNotExist):
-			return fs.SkipAll
-		case err != nil:
-			l.fail(unreadable(name, err))
-		case strings.HasPrefix(base, "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-		case !entry.IsDir() && strings.HasSuffix(base, ".lua"): // an editor's copy ends with ~
-			if sc, ok := load(name); ok {
-				scripts = append(scripts, sc)
-			}
+	for _, name := range slices.Sorted(maps.Keys(l.g.sources)) {
+		if !strings.HasPrefix(name+"/", folder+"/") {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		l.fail(err)
+		if sc, ok := load(name); ok {
+			scripts = append(scripts, sc)
+		}
 	}
 	return scripts
+}
+
+// latest tells calls of a project's activity which version is the newest. One
+// that a plan's file registers goes with its plan.
+func (l *loader) latest(sc *script) func() *engine.Registry {
+	if l.g.scripts[sc.file] != sc || l.g.config.latest == nil {
+		return nil
+	}
+	return l.g.config.latest
 }
 
 // runTop runs the top level of a script to see what it registers.
@@ -205,6 +236,9 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 		registry.Tools[name] = tool
 	}
 	for name, a := range found.activities {
+		if _, ok := l.g.config.activity(name); ok {
+			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
+		}
 		if a.options.reuse && l.g.workers != nil {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
@@ -222,6 +256,8 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 			Concurrency:   a.options.concurrency,
 			Script:        a.script.file,
 			SHA256:        a.script.sha256,
+			Code:          l.g.codeWith(a.script),
+			Latest:        l.latest(a.script),
 		}
 	}
 }

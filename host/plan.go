@@ -26,7 +26,7 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 	if !fs.ValidPath(name) || g.config.FS == nil {
 		return nil, nil, &ScriptError{File: file, Message: "a plan is a file below the project's folder"}
 	}
-	source, err := fs.ReadFile(g.config.FS, name)
+	source, err := readSettled(g.config.FS, name)
 	if err != nil {
 		return nil, nil, unreadable(name, err)
 	}

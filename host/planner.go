@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -140,22 +141,30 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 }
 
 // delegateFiles gives a function that reads delegates from files of the
-// project, each once.
+// project, each once as long as the file stays as it is.
 func (g *Generation) delegateFiles() func(name string) (*engine.Delegate, error) {
 	var mu sync.Mutex
-	known := map[string]*engine.Delegate{}
+	known := map[string]fileDelegate{}
 	return func(name string) (*engine.Delegate, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
-		if d, ok := known[clean]; ok {
-			return d, nil
+		source, err := readSettled(g.config.FS, clean)
+		if d, ok := known[clean]; ok && err == nil && bytes.Equal(d.source, source) {
+			return d.delegate, nil
 		}
 		request, registry, err := g.Plan(clean)
 		if err != nil {
 			return nil, err
 		}
-		known[clean] = &engine.Delegate{Request: request, Registry: registry}
-		return known[clean], nil
+		d := fileDelegate{source, &engine.Delegate{Request: request, Registry: registry}}
+		known[clean] = d
+		return d.delegate, nil
 	}
+}
+
+// fileDelegate is a delegate as it was when its file held the source.
+type fileDelegate struct {
+	source   []byte
+	delegate *engine.Delegate
 }

@@ -30,6 +30,7 @@ type Settings struct {
 	Allow       luastd.Grants // without Root
 	Approve     engine.Policy // which calls are held for a person
 	Isolate     bool          // activities run in processes of their own
+	Serve       Serving       // of a server alone
 }
 
 // settingFuncs reads each setting, in sorted order.
@@ -45,6 +46,7 @@ var settingFuncs = []struct {
 	{"limits", readLimits},
 	{"model", notYet("model", nil)},
 	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = asPositive(v); return err }},
+	{"serve", readServe},
 	{"synchronous", readSynchronous},
 	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = asPositive(v); return err }},
 	{"timeout", readTimeout},

@@ -40,7 +40,7 @@ func OpenTests(config Config) (*Tests, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.gen = h.generation
+	t.gen = h.Generation()
 	return t, nil
 }
 

@@ -52,6 +52,10 @@ type Log interface {
 	// if nobody does, or there is no such context.
 	Holder(ctx context.Context, context string) (string, error)
 
+	// Code gives a set of scripts by its digest; [ErrNoCode] if none is kept
+	// under it.
+	Code(ctx context.Context, digest string) (*Code, error)
+
 	// Size is how many bytes of JSON a context's messages hold. It reads them
 	// all.
 	Size(ctx context.Context, context string) (int64, error)
@@ -82,6 +86,10 @@ type Batch struct {
 	// the context has after the batch), and the present time where they have
 	// no date.
 	Journal []Entry
+
+	// Code is what the calls ran that the journal entries tell of. Each is
+	// kept once, by its digest.
+	Code []*Code
 
 	// Lease, if it is set, makes this the append of the one that runs the
 	// context: see [Lease]. A batch without messages and journal entries may
@@ -134,10 +142,22 @@ type Appended struct {
 	Epoch int64 // of the lease, if the batch had one
 }
 
+// Positions is how many positions in the journal a batch takes: one for each
+// entry, and before them one for each message that they come with.
+func Positions(b *Batch) int64 {
+	if len(b.Journal) == 0 {
+		return 0
+	}
+	return int64(len(b.Messages) + len(b.Journal))
+}
+
 // Entry is one event of the journal. The store keeps entries beside the
 // messages and in the same transactions, and knows nothing of what they mean.
 type Entry struct {
-	N       int64 // position in the journal of all contexts, growing
+	// N is its position in the journal of all contexts, growing. The messages
+	// of its batch have positions too, one each before those of the entries,
+	// so that all that happened can be told in one order.
+	N       int64
 	Context string
 	Seq     int64 // the context's newest message when it was written
 	Date    time.Time

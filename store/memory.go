@@ -19,6 +19,8 @@ type Memory struct {
 	closed   bool
 	contexts map[string]*memoryContext
 	journal  []Entry
+	n        int64 // the journal's newest position
+	code     map[string]*Code
 	appends  int64 // how many there have been, to tell which context came last
 }
 
@@ -31,7 +33,7 @@ type memoryContext struct {
 	last     int64 // the number of its last append
 	messages []*Message
 	rare     []*Message // those that hold a schema or are no data: few, and often asked for
-	journal  []int64    // positions of its entries
+	journal  []int      // which entries of the journal are its own
 	writes   writeIndex
 	lease    memoryLease
 }
@@ -72,7 +74,9 @@ func (l memoryLease) after(b *Batch, now time.Time) (memoryLease, error) {
 }
 
 // NewMemory gives an empty log.
-func NewMemory() *Memory { return &Memory{contexts: map[string]*memoryContext{}} }
+func NewMemory() *Memory {
+	return &Memory{contexts: map[string]*memoryContext{}, code: map[string]*Code{}}
+}
 
 // Append implements [Log]. The values that the messages hold become the log's
 // and must not be changed afterwards.
@@ -100,12 +104,16 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		c.add(m)
 	}
 	seq := int64(len(c.messages))
-	for _, e := range b.Journal {
-		e.N, e.Context, e.Seq, e.Date = int64(len(l.journal))+1, b.Context, seq, dateOr(e.Date, now)
+	l.n += Positions(&b)
+	for i, e := range b.Journal {
+		e.N, e.Context, e.Seq, e.Date = l.n-int64(len(b.Journal)-1-i), b.Context, seq, dateOr(e.Date, now)
+		c.journal = append(c.journal, len(l.journal))
 		l.journal = append(l.journal, e)
-		c.journal = append(c.journal, e.N)
 	}
-	a := Appended{Seq: seq, N: int64(len(l.journal)), Date: now}
+	for _, code := range b.Code {
+		l.code[code.Digest] = code
+	}
+	a := Appended{Seq: seq, N: l.n, Date: now}
 	if b.Lease != nil {
 		a.Epoch = lease.epoch
 	}
@@ -356,7 +364,7 @@ func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, 
 				i = count - 1 - i
 			}
 			if f.Context != "" {
-				i = int(positions[i] - 1)
+				i = positions[i]
 			}
 			e := entries[i]
 			if err = ctx.Err(); err != nil {
@@ -373,7 +381,7 @@ func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, 
 }
 
 // entries gives the whole journal, and which of it are a context's.
-func (l *Memory) entries(name string) (all []Entry, positions []int64, err error) {
+func (l *Memory) entries(name string) (all []Entry, positions []int, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c, err := l.find(name)
@@ -384,6 +392,23 @@ func (l *Memory) entries(name string) (all []Entry, positions []int64, err error
 		positions = c.journal
 	}
 	return l.journal, positions, nil
+}
+
+// Code implements [Log].
+func (l *Memory) Code(ctx context.Context, digest string) (*Code, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	code, ok := l.code[digest]
+	if !ok {
+		return nil, fmt.Errorf("%w: %s", ErrNoCode, digest)
+	}
+	return code, nil
 }
 
 // Contexts implements [Log].

@@ -18,7 +18,7 @@ var mayImport = map[string][]string{
 	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/goccy/go-yaml", "github.com/google/uuid"},
 	"obelus/scripts": {},
 	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
-		"github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
+		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
 		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }

@@ -70,6 +70,9 @@ func (a *app) openExisting(options sqlite.Options) error {
 		return &usageError{fmt.Sprintf("there is no log at %s: run a plan first, or name the log by --db or the project by -C", path)}
 	}
 	log, err := sqlite.Open(path, options)
+	if errors.Is(err, sqlite.ErrOlder) { // this brings it up to date
+		log, err = sqlite.Open(path, sqlite.Options{})
+	}
 	if err != nil {
 		return err
 	}

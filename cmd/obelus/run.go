@@ -33,6 +33,9 @@ that request scopes (scopes), those of some tools (their names), or none
 reject, and resume. With --mode lazy the plan is recorded and shown, and runs
 once approve --plan has released it.
 
+--watch runs the plan again, in a new context, whenever it or the project's
+scripts change, until it is interrupted.
+
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 		Example: `  obelus run plans/refund.lua -i customerId=c-1042
@@ -47,6 +50,7 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
 	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
 	c.Flags().StringVar(&o.mode, "mode", "", "eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
+	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	a.allow.register(c)
 	return c
@@ -62,6 +66,7 @@ type runOptions struct {
 	approve  string
 	mode     string
 	parallel int
+	watch    bool
 	limited  bool // parallel was given
 	decided  bool // approve was given
 }
@@ -73,27 +78,49 @@ func (a *app) run(ctx context.Context, plan string, inputs []string, o runOption
 	if o.mode != "" && o.mode != "eager" && o.mode != "lazy" {
 		return &usageError{fmt.Sprintf("--mode %s: it is eager or lazy", o.mode)}
 	}
-	request, registry, err := a.openPlan(plan)
+	if o.watch && a.context != "" {
+		return &usageError{"--watch runs the plan in a new context each time: leave -c out"}
+	}
+	name, err := a.findPlan(plan)
+	if err != nil {
+		return err
+	}
+	start := engine.Start{HasInput: len(inputs) > 0}
+	if start.Input, err = a.readInputs(inputs); err != nil {
+		return err
+	}
+	if o.watch {
+		return a.runAndWatch(ctx, name, start, o)
+	}
+	return a.runPlan(ctx, name, start, o)
+}
+
+// runPlan runs a plan of the project, as its file is now.
+func (a *app) runPlan(ctx context.Context, name string, start engine.Start, o runOptions) error {
+	request, registry, err := a.host.Plan(name)
 	if err != nil {
 		return err
 	}
 	request.Mode = cmp.Or(o.mode, request.Mode)
-	start := engine.Start{Request: request, HasInput: len(inputs) > 0}
-	if start.Input, err = a.readInputs(inputs); err != nil {
-		return err
-	}
+	start.Request = request
 	return a.carryOut(ctx, start, registry, o)
+}
+
+// findPlan loads the project that a plan file is in, and gives the file's name
+// there.
+func (a *app) findPlan(plan string) (name string, err error) {
+	if err := a.planExists(plan); err != nil {
+		return "", err
+	}
+	if err := a.openProject(plan); err != nil {
+		return "", err
+	}
+	return a.inProject(plan)
 }
 
 // openPlan loads the project that a plan file is in, and the plan.
 func (a *app) openPlan(plan string) (*engine.Request, *engine.Registry, error) {
-	if err := a.planExists(plan); err != nil {
-		return nil, nil, err
-	}
-	if err := a.openProject(plan); err != nil {
-		return nil, nil, err
-	}
-	name, err := a.inProject(plan)
+	name, err := a.findPlan(plan)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,8 +188,12 @@ func (a *app) whileDraining(ctx context.Context) func() {
 	return func() { stop() }
 }
 
-// openLogFor opens the log. It makes none for a plan that is refused.
+// openLogFor opens the log, if it is not open yet. It makes none for a plan that
+// is refused.
 func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engine.Registry) error {
+	if a.log != nil {
+		return nil
+	}
 	path, err := a.dbPath()
 	if err != nil {
 		return err

@@ -47,6 +47,7 @@
 ---@field limits? table<string, integer|string>
 ---@field model? any
 ---@field parallel? integer calls that run at once; 8
+---@field serve? { addr?: string, body?: integer|string, queue?: integer, resume?: boolean, runs?: integer, timeout?: number|string } of obelus serve
 ---@field synchronous? "full"|"normal" of SQLite
 ---@field ticks? integer of one run; 100
 ---@field timeout? number|string of one activity; "30s"

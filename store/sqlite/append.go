@@ -75,8 +75,10 @@ const (
 	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
 	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertWrite   = `INSERT INTO writes (context, path, instance, seq) VALUES (?, ?, ?, ?)`
-	insertJournal = `INSERT INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertWrite      = `INSERT INTO writes (context, path, instance, seq) VALUES (?, ?, ?, ?)`
+	insertScript     = `INSERT OR IGNORE INTO scripts (sha256, path, source) VALUES (?, ?, ?)`
+	insertGeneration = `INSERT OR IGNORE INTO generations (generation, path, sha256) VALUES (?, ?, ?)`
+	insertJournal    = `INSERT INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
 )
 
 // writer is the one connection that writes. It belongs to who has the turn.
@@ -86,6 +88,7 @@ type writer struct {
 	commits *atomic.Int64
 	last    time.Time // of the last append, so that the next is later
 	values  []driver.Value
+	kept    map[string]bool // code that it knows to be in the file
 }
 
 func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
@@ -98,7 +101,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 			return nil, errors.Join(err, c.close())
 		}
 	}
-	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits}, nil
+	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}}, nil
 }
 
 // run commits what is queued, as one group.
@@ -160,6 +163,11 @@ func (w *writer) commit(group []*request) error {
 		return errors.Join(err, w.rollback())
 	}
 	w.commits.Add(1)
+	for _, r := range group {
+		for _, code := range r.batch.Code {
+			w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
+		}
+	}
 	return nil
 }
 
@@ -288,11 +296,33 @@ func (t *transaction) insert(r *request, c *ends, date string) error {
 			}
 		}
 	}
+	if err := t.keep(b.Code); err != nil {
+		return err
+	}
+	t.n += store.Positions(b) - int64(len(b.Journal))
 	for i := range b.Journal {
 		e := &b.Journal[i]
 		t.n++
 		if err := t.exec(insertJournal, t.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(string(e.Data))); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// keep writes the scripts that are not in the file yet.
+func (t *transaction) keep(sets []*store.Code) error {
+	for _, code := range sets {
+		if t.kept[code.Digest] {
+			continue
+		}
+		for _, s := range code.Scripts {
+			if err := t.exec(insertScript, s.SHA256, s.Path, string(s.Source)); err != nil {
+				return err
+			}
+			if err := t.exec(insertGeneration, code.Digest, s.Path, s.SHA256); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -26,6 +26,9 @@ var (
 	ErrNotOurs = errors.New("not a log of obelus")
 	// ErrNewer: a newer obelus made the file.
 	ErrNewer = errors.New("the log is of a newer version")
+	// ErrOlder: an older obelus made the file, and it was opened for reading
+	// only; opening it for writing brings it up to date.
+	ErrOlder = errors.New("the log is of an older version")
 	// ErrDamaged: the file is not a whole database any more.
 	ErrDamaged = errors.New("the log is damaged")
 )

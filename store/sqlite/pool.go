@@ -54,7 +54,7 @@ func (p *pool) checkVersion(c *conn) error {
 	}
 	have, err := c.version(list)
 	if err == nil && have < len(list) {
-		err = &problem{ErrReadOnly, fmt.Sprintf("was made by an older obelus (schema version %d, not %d) and was opened for reading only: open it once for writing, which brings it up to date", have, len(list))}
+		err = &problem{ErrOlder, fmt.Sprintf("was made by an older obelus (schema version %d, not %d) and was opened for reading only: open it once for writing, which brings it up to date", have, len(list))}
 	}
 	return err
 }

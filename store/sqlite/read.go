@@ -281,6 +281,27 @@ func entry(row []driver.Value) (store.Entry, error) {
 	return e, nil
 }
 
+// Code implements [store.Log].
+func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
+	code := &store.Code{Digest: digest}
+	const sql = `SELECT g.path, g.sha256, s.source FROM generations AS g
+		JOIN scripts AS s ON s.sha256 = g.sha256 AND s.path = g.path WHERE g.generation = ? ORDER BY g.path`
+	for script, err := range sequence(l, ctx, func(c *conn, yield func(store.Script) bool) error {
+		return c.each(ctx, sql, []driver.Value{digest}, func(row []driver.Value) (bool, error) {
+			return yield(store.Script{Path: text(row[0]), SHA256: text(row[1]), Source: []byte(text(row[2]))}), nil
+		})
+	}) {
+		if err != nil {
+			return nil, err
+		}
+		code.Scripts = append(code.Scripts, script)
+	}
+	if code.Scripts == nil {
+		return nil, fmt.Errorf("%w: %s", store.ErrNoCode, digest)
+	}
+	return code, nil
+}
+
 // Contexts implements [store.Log].
 func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {

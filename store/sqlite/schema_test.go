@@ -35,7 +35,7 @@ func TestAppendOnly(t *testing.T) {
 		"DELETE FROM writes",
 		"UPDATE journal SET event = 'x'",
 		"DELETE FROM journal",
-		"REPLACE INTO journal (n, context, seq, date, event) VALUES (1, 'c', 1, 'd', 'x')",
+		"REPLACE INTO journal (n, context, seq, date, event) VALUES (2, 'c', 1, 'd', 'x')",
 		"DELETE FROM contexts",
 		"UPDATE contexts SET created = 'x'",
 		"UPDATE contexts SET context = 'x'",

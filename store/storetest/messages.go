@@ -152,27 +152,27 @@ func testJournal(t *testing.T, l store.Log) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "n", a.N, []int64{2, 3, 4, 4}[i])
+		equal(t, "n", a.N, []int64{2, 4, 7, 7}[i])
 	}
 	entries := collect(t, l.Journal(t.Context(), store.JournalFilter{}))
 	var got []string
 	for _, e := range entries {
 		got = append(got, fmt.Sprintf("%d %s %d %s %s %s", e.N, e.Context, e.Seq, e.Call, e.Event, e.Data))
 	}
-	equal(t, "entries", got, []string{"1 a 0 1.1 start ", `2 a 0 1.2 start {"n":1.50}`, "3 b 1  run ", "4 a 2 1.1 done "})
+	equal(t, "entries", got, []string{"1 a 0 1.1 start ", `2 a 0 1.2 start {"n":1.50}`, "4 b 1  run ", "7 a 2 1.1 done "})
 	for _, test := range []struct {
 		filter store.JournalFilter
 		want   []int64
 	}{
-		{store.JournalFilter{Newest: true}, []int64{4, 3, 2, 1}},
-		{store.JournalFilter{After: 2}, []int64{3, 4}},
-		{store.JournalFilter{Context: "a"}, []int64{1, 2, 4}},
-		{store.JournalFilter{Context: "a", Newest: true, After: 1}, []int64{4, 2}},
-		{store.JournalFilter{Event: "run"}, []int64{3}},
-		{store.JournalFilter{Context: "b", Event: "run", Newest: true}, []int64{3}},
+		{store.JournalFilter{Newest: true}, []int64{7, 4, 2, 1}},
+		{store.JournalFilter{After: 2}, []int64{4, 7}},
+		{store.JournalFilter{Context: "a"}, []int64{1, 2, 7}},
+		{store.JournalFilter{Context: "a", Newest: true, After: 1}, []int64{7, 2}},
+		{store.JournalFilter{Event: "run"}, []int64{4}},
+		{store.JournalFilter{Context: "b", Event: "run", Newest: true}, []int64{4}},
 		{store.JournalFilter{Event: "start"}, []int64{}},
-		{store.JournalFilter{Context: "a", Call: "1.1"}, []int64{1, 4}},
-		{store.JournalFilter{Event: "done", Call: "1.1"}, []int64{4}},
+		{store.JournalFilter{Context: "a", Call: "1.1"}, []int64{1, 7}},
+		{store.JournalFilter{Event: "done", Call: "1.1"}, []int64{7}},
 		{store.JournalFilter{Context: "none"}, []int64{}},
 	} {
 		got := seqsOf(collect(t, l.Journal(t.Context(), test.filter)), entryN)

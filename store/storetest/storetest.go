@@ -46,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"leases/undone", testLeaseUndone},
 		{"leases/alone", testLeaseAlone},
 		{"kinds", testKinds},
+		{"code", testCode},
 		{"concurrent/appenders", testAppenders},
 		{"concurrent/conflicts", testConcurrentConflicts},
 		{"concurrent/readers", testReaders},

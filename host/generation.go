@@ -1,0 +1,130 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/luastd"
+	"obelus/store"
+)
+
+// Generation is an immutable set of loaded scripts. Calls that began with one
+// end with it. Its methods may be called from several goroutines at once.
+type Generation struct {
+	Number int       // 1 for the first that its host loaded, 2 for the next
+	Digest string    // of what its files hold, in hex
+	Loaded time.Time // when
+
+	config   Config
+	sources  sources
+	code     *store.Code
+	settings Settings
+	limits   Limits // of the settings, with their defaults
+	grants   luastd.Grants
+	scripts  map[string]*script
+	registry *engine.Registry
+	states   sync.Pool // of *state
+	workers  *workers  // nil where activities run in this process
+}
+
+// script is one file, compiled. The compiled form is shared by all states.
+type script struct {
+	file   string // below the project, with slashes
+	source []byte
+	sha256 string
+	proto  *lua.FunctionProto
+	broken error // why it has no proto; of a file in lib alone
+}
+
+// Registry is what plans may name: the tools and activities that the project
+// registers. It must not be changed.
+func (g *Generation) Registry() *engine.Registry { return g.registry }
+
+// Settings is what obelus.lua says.
+func (g *Generation) Settings() Settings { return g.settings }
+
+// Grants are the permissions that the scripts run under.
+func (g *Generation) Grants() luastd.Grants { return g.grants }
+
+// File is a script of a generation.
+type File = store.Script
+
+// Files lists the scripts that are loaded, sorted by path: obelus.lua and all
+// below activities and lib.
+func (g *Generation) Files() []File {
+	var files []File
+	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
+		if sc := g.scripts[name]; sc.broken == nil {
+			files = append(files, File{Path: sc.file, SHA256: sc.sha256, Source: sc.source})
+		}
+	}
+	return files
+}
+
+// codeOf is what calls run, as the log keeps it.
+func (g *Generation) codeOf() *store.Code {
+	code := &store.Code{Digest: g.Digest}
+	for _, f := range g.Files() {
+		code.Scripts = append(code.Scripts, f)
+	}
+	return code
+}
+
+// codeWith is the same for an activity that a script registers: a plan's file is
+// none of the generation's, and goes with it.
+func (g *Generation) codeWith(sc *script) *store.Code {
+	if g.scripts[sc.file] == sc {
+		return g.code
+	}
+	all := maps.Clone(g.sources)
+	all[sc.file] = source{sha256: sc.sha256}
+	code := &store.Code{Digest: all.digest(), Scripts: slices.Clone(g.code.Scripts)}
+	code.Scripts = append(code.Scripts, store.Script{Path: sc.file, SHA256: sc.sha256, Source: sc.source})
+	slices.SortFunc(code.Scripts, func(a, b store.Script) int { return strings.Compare(a.Path, b.Path) })
+	return code
+}
+
+// retire lets a generation go that another has taken the place of: its calls
+// end with it, and then it is free.
+func (g *Generation) retire() {
+	if g.workers != nil {
+		g.workers.close()
+	}
+}
+
+func (g *Generation) maxString() int { return g.limits.String }
+
+// newScript compiles a file of at most so many bytes.
+func newScript(file string, source []byte, most int) (*script, error) {
+	if len(source) > most {
+		return nil, &ScriptError{File: file, Line: 1, Message: over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
+	}
+	proto, err := compile(file, source)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(file, "lib/") {
+		if err := accidentalGlobal(file, source, proto); err != nil {
+			return nil, err
+		}
+	}
+	sum := sha256.Sum256(source)
+	return &script{file: file, source: source, sha256: hex.EncodeToString(sum[:]), proto: proto}, nil
+}
+
+// state takes a state from the pool, or makes one.
+func (g *Generation) state() *state {
+	if s, ok := g.states.Get().(*state); ok {
+		return s
+	}
+	return newState(g)
+}

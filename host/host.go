@@ -1,0 +1,161 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"obelus/engine"
+)
+
+// Host holds a project's scripts. Its methods may be called from several
+// goroutines at once.
+type Host struct {
+	config  Config
+	started Settings // of the first generation
+	present atomic.Pointer[Generation]
+
+	last atomic.Pointer[Reload]
+
+	loading sync.Mutex // one attempt at a time; for what follows
+	files   []string   // that count too
+	good    sources    // of the present generation, with those files
+	tried   string     // the digest of the last attempt's sources
+}
+
+// settleTime is how long the files must have been left alone before they are
+// loaded anew.
+const settleTime = 50 * time.Millisecond
+
+// Reload is what came of one attempt to load the scripts anew.
+type Reload struct {
+	// Generation is the one that is loaded now: a new one, or, if there is an
+	// error, the one that stays.
+	Generation *Generation
+
+	// Added, Changed and Removed are files, sorted, beside those of the
+	// generation that was loaded before.
+	Added, Changed, Removed []string
+
+	Took time.Duration
+	Time time.Time
+
+	// Pending are settings that have changed and count only once the host is
+	// started again.
+	Pending []string
+
+	// Err is [Errors], with everything that is wrong, or nil.
+	Err error
+}
+
+// Open loads a project: its settings, and every activities/**/*.lua, each of
+// which is run once to see what it registers. Its error is [Errors], with
+// everything that is wrong.
+func Open(config Config) (*Host, error) {
+	h := &Host{config: config.withDefaults()}
+	h.config.latest = func() *engine.Registry { return h.Generation().registry }
+	from, settled := takeSources(h.config.FS)
+	for tries := 0; !settled && tries < 4; tries++ {
+		time.Sleep(settleTime)
+		from, settled = takeSources(h.config.FS)
+	}
+	g, err := load(h.config, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	g.Number = 1
+	h.started, h.good, h.tried = g.settings, from, from.digest()
+	h.present.Store(g)
+	h.last.Store(&Reload{Generation: g, Added: slices.Sorted(maps.Keys(from)), Time: g.Loaded})
+	return h, nil
+}
+
+// Generation is the set of scripts that is loaded now.
+func (h *Host) Generation() *Generation { return h.present.Load() }
+
+// Plan is [Generation.Plan] of the present generation.
+func (h *Host) Plan(file string) (*engine.Request, *engine.Registry, error) {
+	return h.Generation().Plan(file)
+}
+
+// LastReload is the newest attempt to load the scripts, which may be the first.
+// As long as the scripts are broken it is one with an error.
+func (h *Host) LastReload() Reload { return *h.last.Load() }
+
+// Reload loads the scripts anew, whether they have changed or not. If all of
+// them load, the new generation takes the place of the old one, whole and at
+// once, and calls that run end with the old one; else that stays.
+func (h *Host) Reload() Reload {
+	h.loading.Lock()
+	defer h.loading.Unlock()
+	from, _ := takeSources(h.config.FS, h.files...)
+	return h.reload(from)
+}
+
+// also lets further files count from now on, as they are.
+func (h *Host) also(files []string) {
+	h.loading.Lock()
+	defer h.loading.Unlock()
+	h.files = files
+	tried := h.tried == h.good.digest()
+	h.good = maps.Clone(h.good)
+	for _, name := range files {
+		if s, _ := takeSource(h.config.FS, name); !errors.Is(s.err, fs.ErrNotExist) {
+			h.good[name] = s
+		}
+	}
+	if tried {
+		h.tried = h.good.digest()
+	}
+}
+
+// attempt is what reloadChanged did.
+type attempt int
+
+const (
+	unchanged attempt = iota // the files hold what they did at the last attempt
+	unsettled                // they are being written
+	attempted
+)
+
+// reloadChanged is Reload if the files hold something else than before. Half
+// of a file, and one that is empty since now, are waited for unless there is no
+// time left, or enough has been waited.
+func (h *Host) reloadChanged(waited, overdue bool) (Reload, attempt) {
+	h.loading.Lock()
+	defer h.loading.Unlock()
+	from, settled := takeSources(h.config.FS, h.files...)
+	switch {
+	case !settled && !overdue, !waited && from.emptied(h.good):
+		return Reload{}, unsettled
+	case from.digest() == h.tried:
+		return Reload{}, unchanged
+	}
+	return h.reload(from), attempted
+}
+
+// reload is Reload of sources that have been taken.
+func (h *Host) reload(from sources) Reload {
+	start, before := time.Now(), h.Generation()
+	r := Reload{Generation: before, Time: start}
+	r.Added, r.Changed, r.Removed = from.since(h.good)
+	g, err := load(h.config, from.without(h.files), before)
+	if r.Err = err; err == nil {
+		g.Number = before.Number + 1
+		r.Generation, r.Pending = g, h.started.pending(g.settings)
+		h.present.Store(g)
+		h.good = from
+		before.retire()
+	}
+	h.tried = from.digest()
+	r.Took = time.Since(start)
+	h.last.Store(&r)
+	return r
+}
+
+// Close ends what the host has left: worker processes that wait.
+func (h *Host) Close() { h.Generation().retire() }

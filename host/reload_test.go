@@ -1,0 +1,362 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// folder is a project on disk that a test changes while a host watches it.
+type folder struct {
+	t       *testing.T
+	dir     string
+	host    *Host
+	reloads chan Reload
+}
+
+// watched opens a project of these files, with objects that scripts see, and
+// watches it.
+func watched(t *testing.T, objects map[string]any, files map[string]string) *folder {
+	t.Helper()
+	f := &folder{t: t, dir: t.TempDir(), reloads: make(chan Reload, 100)}
+	for name, text := range files {
+		f.write(name, text)
+	}
+	var err error
+	if f.host, err = Open(Config{FS: os.DirFS(f.dir), Dir: f.dir, Objects: objects}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- f.host.Watch(ctx, func(r Reload) { f.reloads <- r }, "plans/p.lua") }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		f.host.Close()
+	})
+	return f
+}
+
+func (f *folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
+
+func (f *folder) write(name, text string) {
+	f.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(f.path(name)), 0o777), os.WriteFile(f.path(name), []byte(text), 0o666)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// replace writes a file as careful editors do: beside, and then over it.
+func (f *folder) replace(name, text string) {
+	f.t.Helper()
+	f.write(name+"~", text)
+	f.rename(name+"~", name)
+}
+
+func (f *folder) rename(from, to string) {
+	f.t.Helper()
+	if err := os.Rename(f.path(from), f.path(to)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *folder) remove(name string) {
+	f.t.Helper()
+	if err := os.RemoveAll(f.path(name)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// next waits for the next attempt and describes it.
+func (f *folder) next() string {
+	f.t.Helper()
+	select {
+	case r := <-f.reloads:
+		text := fmt.Sprintf("%d +%v ~%v -%v", r.Generation.Number, r.Added, r.Changed, r.Removed)
+		if len(r.Pending) > 0 {
+			text += fmt.Sprintf(" pending %v", r.Pending)
+		}
+		if r.Err != nil {
+			text += " " + r.Err.Error()
+		}
+		return text
+	case <-time.After(20 * time.Second):
+		f.t.Fatal("nothing was loaded")
+		return ""
+	}
+}
+
+func (f *folder) expect(want string) {
+	f.t.Helper()
+	if got := f.next(); got != want {
+		f.t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func (f *folder) answer() string {
+	f.t.Helper()
+	text, err := runA(f.host.Generation(), engine.Invocation{})
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+func (f *folder) answers(want string) {
+	f.t.Helper()
+	if got := f.answer(); got != want {
+		f.t.Errorf("it answers %s, not %s", got, want)
+	}
+}
+
+// answering is an activity "a" that gives a value and what lib/m.lua does.
+func answering(value string) string {
+	return `Activity.register("a", function() return { ` + value + `, require("m") } end)`
+}
+
+func TestWatch(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "plans/p.lua": "return {}"})
+	f.answers("[1,1]")
+
+	f.write("activities/a.lua", answering("2"))
+	f.expect("2 +[] ~[activities/a.lua] -[]")
+	f.answers("[2,1]")
+	f.replace("activities/a.lua", answering("3"))
+	f.expect("3 +[] ~[activities/a.lua] -[]")
+	f.answers("[3,1]")
+	f.write("lib/m.lua", "return 2")
+	f.expect("4 +[] ~[lib/m.lua] -[]")
+	f.answers("[3,2]")
+
+	f.write("activities/deep/er/b.lua", `Activity.register("b", function() end)`)
+	f.expect("5 +[activities/deep/er/b.lua] ~[] -[]")
+	f.write("activities/deep/er/b.lua", `Activity.register("c", function() end)`)
+	f.expect("6 +[] ~[activities/deep/er/b.lua] -[]")
+	if _, ok := f.host.Generation().Registry().Activities["b"]; ok {
+		t.Error("b is still there")
+	}
+	f.rename("activities/deep", "activities/v1.2")
+	f.expect("7 +[activities/v1.2/er/b.lua] ~[] -[activities/deep/er/b.lua]")
+	f.remove("activities/v1.2")
+	f.expect("8 +[] ~[] -[activities/v1.2/er/b.lua]")
+
+	f.write("obelus.lua", "return { ticks = 3, db = 'elsewhere.db' }")
+	f.expect("9 +[obelus.lua] ~[] -[] pending [db]")
+	if ticks := f.host.Generation().Settings().Ticks; ticks != 3 {
+		t.Errorf("%d ticks", ticks)
+	}
+	f.write("plans/p.lua", "return {{}}") // for it was asked
+	f.expect("10 +[] ~[plans/p.lua] -[] pending [db]")
+}
+
+// TestWatchBroken: what does not load changes nothing, until it is mended.
+func TestWatchBroken(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
+	f.write("activities/a.lua", "\nthis is no Lua")
+	if got := f.next(); !strings.HasPrefix(got, "1 +[] ~[activities/a.lua] -[] activities/a.lua:2:") {
+		t.Error(got)
+	}
+	f.answers("[1,1]")
+	f.write("lib/m.lua", "return 2") // as long as the other is broken, the new one does not count
+	if got := f.next(); !strings.HasPrefix(got, "1 +[] ~[activities/a.lua lib/m.lua] -[] activities/a.lua:2:") {
+		t.Error(got)
+	}
+	f.answers("[1,1]")
+	if err := f.host.LastReload().Err; err == nil {
+		t.Error("the error is forgotten")
+	}
+	f.write("activities/a.lua", answering("3"))
+	f.expect("2 +[] ~[activities/a.lua lib/m.lua] -[]")
+	f.answers("[3,2]")
+	if err := f.host.LastReload().Err; err != nil {
+		t.Error(err)
+	}
+
+	f.write("obelus.lua", "return { tics = 3 }")
+	if got := f.next(); got != `2 +[obelus.lua] ~[] -[] obelus.lua:1: unknown setting "tics" (did you mean "ticks"?)` {
+		t.Error(got)
+	}
+	f.remove("obelus.lua") // all is again as in the generation that stayed
+	f.expect("3 +[] ~[] -[]")
+}
+
+// TestWatchContent: what is written, not that something is, decides.
+func TestWatchContent(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
+	f.write("activities/a.lua", answering("1"))
+	f.replace("lib/m.lua", "return 1")
+	f.write("activities/.a.lua.swp", "swap")
+	f.write("activities/.#a.lua", "lock")
+	f.write("activities/a.lua~", "this is no Lua")
+	f.write("activities/#a.lua#", "this is no Lua")
+	f.write("activities/4913", "")
+	f.remove("activities/4913")
+	f.write("lib/notes.txt", "this is no Lua")
+	f.write("plans/other.lua", "this is no Lua")
+	f.write("lib/m.lua", "return 2")
+	f.expect("2 +[] ~[lib/m.lua] -[]")
+}
+
+// TestWatchEmptied: an editor empties a file before it writes it, and an empty
+// file is a good script.
+func TestWatchEmptied(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
+	slow, err := os.Create(f.path("activities/a.lua"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The second period passes before the file is filled, or after.
+	time.AfterFunc(settleTime*3/2, func() {
+		_, err := slow.WriteString(answering("2"))
+		if err := errors.Join(err, slow.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	f.expect("2 +[] ~[activities/a.lua] -[]")
+	f.answers("[2,1]")
+	f.write("activities/a.lua", "") // this time it stays so
+	f.expect("3 +[] ~[activities/a.lua] -[]")
+	if n := len(f.host.Generation().Registry().Activities); n != 0 {
+		t.Errorf("%d activities", n)
+	}
+}
+
+// TestWatchEndless: changes that do not end are not waited for.
+func TestWatchEndless(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
+	ticker := time.NewTicker(settleTime / 5)
+	defer ticker.Stop()
+	limit := time.After(20 * time.Second)
+	for i := 0; ; i++ {
+		select {
+		case r := <-f.reloads:
+			if r.Err != nil || !slices.Equal(r.Changed, []string{"lib/m.lua"}) {
+				t.Errorf("%+v", r)
+			}
+			return
+		case <-ticker.C:
+			f.replace("lib/m.lua", fmt.Sprintf("return %d", i))
+		case <-limit:
+			t.Fatal("nothing is loaded as long as there are changes")
+		}
+	}
+}
+
+// pause lets a test stop a call in its midst.
+type pause struct{ reached, resume chan struct{} }
+
+func newPause() *pause { return &pause{make(chan struct{}), make(chan struct{})} }
+
+func (p *pause) Here() { p.reached <- struct{}{}; <-p.resume }
+
+// TestPinned: a call ends with the generation that it began with, whatever it
+// requires and whenever.
+func TestPinned(t *testing.T) {
+	p := newPause()
+	f := watched(t, map[string]any{"pause": p}, map[string]string{
+		"activities/a.lua": `Activity.register("a", function() pause:Here(); return { 1, require("m") } end)`, "lib/m.lua": "return 1",
+	})
+	answer := make(chan string)
+	go func() { answer <- f.answer() }()
+	<-p.reached
+	f.write("lib/m.lua", "return 2")
+	f.expect("2 +[] ~[lib/m.lua] -[]")
+	p.resume <- struct{}{}
+	if got := <-answer; got != "[1,1]" {
+		t.Errorf("it answers %s", got)
+	}
+}
+
+// TestBeginsWithTheNewest: of one plan's calls, each begins with the scripts of
+// its own time, unless its tool is another by then. The journal tells which,
+// and the log keeps what they held.
+func TestBeginsWithTheNewest(t *testing.T) {
+	p := newPause()
+	script := func(value, schema string) string {
+		return `
+			Tool.register("b", { properties = { n = ` + schema + ` } })
+			Activity.register("a", function() pause:Here(); return ` + value + ` end)
+			Activity.register("b", function(call) return ` + value + ` end)`
+	}
+	f := watched(t, map[string]any{"pause": p}, map[string]string{"activities/a.lua": script("1", "{}")})
+	log := store.NewMemory()
+	run := func(change string) []any {
+		request := &engine.Request{Output: []any{"†s.a", "†s.b"}, HasOutput: true}
+		for _, call := range []map[string]any{{"_tool": "a", "_outputPath": "†s.a"}, {"_tool": "b", "n": "†s.a", "_outputPath": "†s.b"}} {
+			request.Calls = append(request.Calls, engine.Source{Call: call})
+		}
+		outcomes := make(chan *engine.Outcome)
+		go func() {
+			outcome, err := (&engine.Runner{Log: log, Registry: f.host.Generation().Registry()}).Run(context.Background(), engine.Start{Context: change[:9], Request: request})
+			if err != nil {
+				t.Error(err)
+			}
+			outcomes <- outcome
+		}()
+		<-p.reached
+		f.write("activities/a.lua", change)
+		f.next()
+		p.resume <- struct{}{}
+		return (<-outcomes).Output.([]any)
+	}
+	if got := string(store.EncodeJSON(run("--1" + "------" + script("2", "{}")))); got != "[1,2]" {
+		t.Errorf("%s", got)
+	}
+	if got := string(store.EncodeJSON(run("--2" + "------" + script("3", `{ type = "number" }`)))); got != "[2,2]" {
+		t.Errorf("with another tool: %s", got)
+	}
+	records, err := engine.Records(t.Context(), log, "--1------")
+	if err != nil || len(records) != 2 || records[0].Generation == records[1].Generation {
+		t.Fatalf("%v, %+v", err, records)
+	}
+	for _, r := range records {
+		code, err := log.Code(t.Context(), r.Generation)
+		if err != nil || len(code.Scripts) != 1 || code.Scripts[0].SHA256 != r.SHA256 || code.Scripts[0].Path != "activities/a.lua" {
+			t.Errorf("%v: %+v", err, code)
+		}
+	}
+}
+
+// TestReloadsKeepNothing: what was loaded before is let go.
+func TestReloadsKeepNothing(t *testing.T) {
+	dir := t.TempDir()
+	f := &folder{t: t, dir: dir}
+	for i := range 10 {
+		f.write(fmt.Sprintf("activities/a%d.lua", i), fmt.Sprintf(`Activity.register("a%d", function() return string.rep("x", 100) end)`, i))
+	}
+	var err error
+	if f.host, err = Open(Config{FS: os.DirFS(dir), Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	heap := func(reloads int) uint64 {
+		for i := range reloads {
+			f.write("activities/a.lua", answering(fmt.Sprint(i)))
+			f.write("lib/m.lua", "return 1")
+			if r := f.host.Reload(); r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			f.answer()
+		}
+		runtime.GC()
+		runtime.GC() // pools are emptied by the second
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	early := heap(50)
+	if late := heap(950); late > early+early/10 {
+		t.Errorf("the heap has %d bytes after 50 reloads, %d after 1,000", early, late)
+	}
+}

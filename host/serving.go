@@ -1,0 +1,78 @@
+package host
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Serving is how a project wants to be served, as obelus.lua says under
+// "serve". Every zero value means that the file does not say; defaults are for
+// the server.
+type Serving struct {
+	Addr     string        // where it listens
+	Body     int           // bytes of one request
+	Queue    int           // runs that wait for their turn
+	NoResume bool          // what a crash left stays as it is
+	Runs     int           // runs at once
+	Timeout  time.Duration // of one run
+}
+
+var servingFields = []struct {
+	name string
+	read func(s *Serving, v any) error
+}{
+	{"addr", func(s *Serving, v any) (err error) { s.Addr, err = asText(v); return err }},
+	{"body", func(s *Serving, v any) (err error) { s.Body, err = asSize(v); return err }},
+	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = asPositive(v); return err }},
+	{"resume", func(s *Serving, v any) error {
+		resume, ok := v.(bool)
+		if !ok {
+			return wrongType("true or false", v)
+		}
+		s.NoResume = !resume
+		return nil
+	}},
+	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = asPositive(v); return err }},
+	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = asDuration(v); return err }},
+}
+
+func readServe(s *Settings, v any) error {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return wrongType("a table", v)
+	}
+	var names []string
+	for _, f := range servingFields {
+		names = append(names, f.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return &settingError{name, "unknown setting serve." + name + didYouMean(name, names)}
+		}
+		if err := servingFields[i].read(&s.Serve, given[name]); err != nil {
+			return &settingError{name, "serve." + name + " " + err.Error()}
+		}
+	}
+	return nil
+}
+
+// pending names the settings that a host which runs with s can't take over from
+// next.
+func (s Settings) pending(next Settings) []string {
+	var names []string
+	for _, f := range []struct {
+		name    string
+		changed bool
+	}{
+		{"db", s.DB != next.DB},
+		{"serve", s.Serve != next.Serve},
+		{"synchronous", s.Synchronous != next.Synchronous},
+	} {
+		if f.changed {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sources is what the scripts of a project hold, by their files.
+type sources map[string]source
+
+// source is one file, or why it can't be read.
+type source struct {
+	bytes  []byte
+	sha256 string // in hex
+	err    error
+}
+
+// takeSources reads obelus.lua and all scripts below lib and activities, and
+// further files that are asked for. settled is false if one of them changed
+// while it was read: then it may be half of what somebody is writing.
+func takeSources(fsys fs.FS, further ...string) (all sources, settled bool) {
+	all, settled = sources{}, true
+	take := func(name string) {
+		s, quiet := takeSource(fsys, name)
+		all[name], settled = s, settled && quiet
+	}
+	for _, name := range append([]string{SettingsFile}, further...) {
+		if _, err := fs.Stat(fsys, name); !errors.Is(err, fs.ErrNotExist) {
+			take(name)
+		}
+	}
+	for _, folder := range scriptFolders {
+		walkScripts(fsys, folder, func(name string, err error) {
+			if err != nil {
+				all[name] = source{err: err}
+				return
+			}
+			take(name)
+		})
+	}
+	return all, settled
+}
+
+// scriptFolders hold what a generation loads.
+var scriptFolders = []string{"lib", "activities"}
+
+// walkScripts visits the scripts below a folder, and what can't be read.
+// Hidden files are none, nor are the copies that editors make: they are hidden
+// or end with something else.
+func walkScripts(fsys fs.FS, folder string, visit func(name string, err error)) {
+	_ = fs.WalkDir(fsys, folder, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil && errors.Is(err, fs.ErrNotExist): // there is none, or no longer
+		case err != nil:
+			visit(name, err)
+		case strings.HasPrefix(path.Base(name), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case !entry.IsDir() && isScript(name):
+			visit(name, nil)
+		}
+		return nil
+	})
+}
+
+// isScript tells whether a file's name is that of a script.
+func isScript(name string) bool {
+	return strings.HasSuffix(name, ".lua") && !strings.HasPrefix(path.Base(name), ".")
+}
+
+// takeSource reads one file. quiet tells that its size and its time were the
+// same before and afterwards.
+func takeSource(fsys fs.FS, name string) (s source, quiet bool) {
+	before, err := fs.Stat(fsys, name)
+	if err != nil {
+		return source{err: err}, true
+	}
+	if s.bytes, err = fs.ReadFile(fsys, name); err != nil {
+		return source{err: err}, true
+	}
+	sum := sha256.Sum256(s.bytes)
+	s.sha256 = hex.EncodeToString(sum[:])
+	after, err := fs.Stat(fsys, name)
+	quiet = err == nil && before.ModTime().Equal(after.ModTime()) && before.Size() == after.Size() && after.Size() == int64(len(s.bytes))
+	return s, quiet
+}
+
+// readSettled reads a file that somebody may be writing at this moment: an
+// editor empties it first. One that stays empty is empty.
+func readSettled(fsys fs.FS, name string) ([]byte, error) {
+	for tries := 0; ; tries++ {
+		s, quiet := takeSource(fsys, name)
+		if s.err != nil || quiet && len(s.bytes) > 0 || tries == 4 {
+			return s.bytes, s.err
+		}
+		time.Sleep(settleTime / 2)
+	}
+}
+
+// digest is what tells one set of sources from another, in hex.
+func (s sources) digest() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if err := s[name].err; err != nil {
+			fmt.Fprintf(h, "%q %s\n", name, err)
+			continue
+		}
+		fmt.Fprintf(h, "%q %s\n", name, s[name].sha256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// since tells what is different from sources that were taken before.
+func (s sources) since(before sources) (added, changed, removed []string) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		switch was, ok := before[name]; {
+		case !ok:
+			added = append(added, name)
+		case was.sha256 != s[name].sha256:
+			changed = append(changed, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := s[name]; !ok {
+			removed = append(removed, name)
+		}
+	}
+	return added, changed, removed
+}
+
+// without leaves files out.
+func (s sources) without(files []string) sources {
+	rest := maps.Clone(s)
+	for _, name := range files {
+		delete(rest, name)
+	}
+	return rest
+}
+
+// emptied tells whether a file has become empty: its text is probably on its
+// way.
+func (s sources) emptied(before sources) bool {
+	for name, is := range s {
+		if was, ok := before[name]; is.err == nil && len(is.bytes) == 0 && (!ok || len(was.bytes) > 0) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// longestBurst is how long changes may go on one after the other until the
+// scripts are loaded in their midst.
+const longestBurst = time.Second
+
+// Watch loads the scripts anew whenever their files change, once they have been
+// left alone for 50 ms, until ctx is done. Every attempt, good or bad, is
+// reported, from the goroutine that Watch runs on; an attempt whose files hold
+// what the last one's did is none. files are further files below the project
+// that count, such as the plan that a program runs; the generation holds them
+// and does nothing with them. [Config.Dir] must be set. Watch gives nil once
+// ctx is done, or why the folder can't be watched.
+func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) error {
+	if h.config.Dir == "" {
+		return errors.New("the project has no folder on disk that could be watched")
+	}
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("%s can't be watched: %w", h.config.Dir, err)
+	}
+	defer watcher.Close()
+	w := &watch{host: h, watcher: watcher}
+	h.also(files)
+	if err := w.follow(); err != nil {
+		return err
+	}
+	w.touch() // what has changed before it was watched
+	return w.run(ctx, report)
+}
+
+// watch is one Watch. It belongs to its goroutine.
+type watch struct {
+	host    *Host
+	watcher *fsnotify.Watcher
+	burst   time.Time // when the changes began that have not been looked at; zero if there are none
+	due     <-chan time.Time
+	waited  bool // a second period, for a file that has become empty
+}
+
+func (w *watch) run(ctx context.Context, report func(Reload)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-w.watcher.Events:
+			if !ok {
+				return nil
+			}
+			if w.counts(event) {
+				w.touch()
+			}
+		case <-w.watcher.Errors: // events were lost
+			w.touch()
+		case <-w.due:
+			if err := w.look(report); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// touch waits for the end of a burst.
+func (w *watch) touch() {
+	now := time.Now()
+	if w.burst.IsZero() {
+		w.burst, w.waited = now, false
+	}
+	w.due = time.After(min(settleTime, longestBurst-now.Sub(w.burst)))
+}
+
+// look loads the scripts if they hold something else than before.
+func (w *watch) look(report func(Reload)) error {
+	if err := w.follow(); err != nil { // before the files are read, so that nothing is missed
+		return err
+	}
+	overdue := time.Since(w.burst) >= longestBurst
+	r, result := w.host.reloadChanged(w.waited || overdue, overdue)
+	if result == unsettled {
+		w.waited = true
+		w.due = time.After(settleTime)
+		return nil
+	}
+	w.burst, w.due = time.Time{}, nil
+	if result == attempted {
+		report(r)
+	}
+	return nil
+}
+
+// counts tells whether an event is about what is watched for: the folders hold
+// other files too.
+func (w *watch) counts(e fsnotify.Event) bool {
+	name, err := filepath.Rel(w.host.config.Dir, e.Name)
+	if err != nil {
+		return false
+	}
+	name = filepath.ToSlash(name)
+	if name == SettingsFile || slices.Contains(w.host.files, name) {
+		return true
+	}
+	folder, _, _ := strings.Cut(name, "/")
+	if !slices.Contains(scriptFolders, folder) || strings.HasPrefix(path.Base(name), ".") {
+		return false
+	}
+	return isScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) // it may be a folder
+}
+
+// follow watches every folder that may hold what counts. One that is watched
+// already stays so.
+func (w *watch) follow() error {
+	folders := []string{"."}
+	for _, file := range w.host.files {
+		folders = append(folders, path.Dir(file))
+	}
+	for _, folder := range scriptFolders {
+		_ = fs.WalkDir(w.host.config.FS, folder, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return nil // it has gone, or the attempt says why it can't be read
+			}
+			if strings.HasPrefix(path.Base(name), ".") {
+				return fs.SkipDir
+			}
+			folders = append(folders, name)
+			return nil
+		})
+	}
+	for _, folder := range folders {
+		err := w.watcher.Add(filepath.Join(w.host.config.Dir, filepath.FromSlash(folder)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s can't be watched: %w", folder, err)
+		}
+	}
+	return nil
+}
