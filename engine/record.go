@@ -187,19 +187,16 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	if err != nil || !ok || entry.N < run.after {
 		return run, err
 	}
-	var end struct {
-		runEvent
-		Output json.RawMessage `json:"output"`
-	}
-	if err := json.Unmarshal(entry.Data, &end); err != nil {
-		return run, journalError(entry, err)
+	end, output, err := readRunEvent(entry)
+	if err != nil {
+		return run, err
 	}
 	run.Status, run.Error, run.Stopped = end.Status, end.Error, end.Stopped
 	if run.over = end.Over || end.Status == runContinued; end.Status == runContinued {
 		run.Status = RunRunning
 	}
-	run.Output, err = store.DecodeJSON(end.Output)
-	return run, err
+	run.Output = output
+	return run, nil
 }
 
 func newest(ctx context.Context, log store.Log, f store.JournalFilter) (store.Entry, bool, error) {

@@ -69,6 +69,31 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	return l.run(ctx, t)
 }
 
+// Cancel records that the newest run of a context, which has come to a halt, is
+// not to go on by itself; it can still be resumed. Its error is a
+// [*NoSuchCallError] where no run is halted, and a [*BusyError] where it runs.
+func Cancel(ctx context.Context, log store.Log, name string) error {
+	last, err := LastRun(ctx, log, name)
+	switch {
+	case err != nil:
+		return err
+	case last.Tick == 0:
+		return &NoSuchCallError{fmt.Sprintf("context %s has no run to cancel", name)}
+	case last.Status.Finished() || last.Status == RunCancelled && !last.Stopped:
+		return &NoSuchCallError{fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
+	}
+	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
+	_, err = log.Append(ctx, store.Batch{
+		Context: name, ExpectSeq: store.AnySeq, Lease: &store.Lease{},
+		Journal: []store.Entry{{Event: eventRun, Data: encode(end)}},
+	})
+	var held *store.HeldError
+	if errors.As(err, &held) {
+		return &BusyError{name, held.Holder}
+	}
+	return err
+}
+
 // again gives the outcome of a run that is finished.
 func (l *loop) again(ctx context.Context, s Resume, last Run) (*Outcome, error) {
 	l.resumes(s, last)

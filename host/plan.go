@@ -40,6 +40,24 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 	return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 }
 
+// PlanOf reads again what a run runs, a plan's file or a delegate, and gives the
+// registry that goes with it. unread says why that is not possible: resuming
+// can do without the request, unless a function is to be asked again, and
+// without the registry that a plan's file would add to.
+func (g *Generation) PlanOf(run engine.Run) (request *engine.Request, registry *engine.Registry, unread error) {
+	if run.Plan == "" || run.Plan == engine.Anonymous {
+		return nil, g.registry, nil
+	}
+	if d, ok := g.registry.Delegates[run.Plan]; ok {
+		return d.Request, g.registry, nil
+	}
+	request, registry, unread = g.Plan(run.Plan)
+	if unread != nil {
+		return nil, g.registry, unread
+	}
+	return request, registry, nil
+}
+
 // requestFields are the fields of a request, in either language.
 var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 

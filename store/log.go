@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -191,6 +192,7 @@ type Filter struct {
 type JournalFilter struct {
 	Context string // empty for all contexts
 	After   int64  // only entries after this position
+	At      int64  // only entries up to this position; 0 for all
 	Event   string // of the entries that are about no call, unless Call names one
 	Call    string
 	Newest  bool // newest first
@@ -250,6 +252,19 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("context %s is no longer held by who ran it: its lease was given back or taken over; read the context again and take the lease anew", e.Context)
 	}
 	return fmt.Sprintf("context %s is being run by %s: wait until that has finished, or stop it", e.Context, e.Holder)
+}
+
+// CheckContext tells whether a text can name a context.
+func CheckContext(name string) error {
+	for _, r := range name {
+		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) {
+			return fmt.Errorf("%q is no name for a context: it has up to 64 letters, digits, . _ and -", name)
+		}
+	}
+	if name == "" || len(name) > 64 {
+		return fmt.Errorf("%q is no name for a context: it has 1 to 64 letters, digits, . _ and -", name)
+	}
+	return nil
 }
 
 // HeadOrZero is [Log.Head], and 0 for a context that does not exist.

@@ -370,7 +370,7 @@ func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, 
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			if e.N > f.After && f.picks(e) && !yield(e, nil) {
+			if e.N > f.After && (f.At == 0 || e.N <= f.At) && f.picks(e) && !yield(e, nil) {
 				return
 			}
 		}

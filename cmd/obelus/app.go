@@ -99,6 +99,7 @@ func (a *app) commands() []*cobra.Command {
 		a.replCommand(),
 		a.resumeCommand(),
 		a.runCommand(),
+		a.serveCommand(),
 		a.testCommand(),
 		a.typesCommand(),
 		a.versionCommand(),

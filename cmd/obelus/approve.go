@@ -25,17 +25,6 @@ and what their scopes let them see. A lazy plan that waits is listed too.`,
 	}
 }
 
-// approvalLine is a held call as approvals --json prints it.
-type approvalLine struct {
-	Context   string        `json:"context"`
-	Call      string        `json:"call"`
-	Tool      string        `json:"tool"`
-	Arguments engine.Values `json:"arguments"`
-	Scopes    []string      `json:"scopes"`
-	Granted   engine.Values `json:"granted,omitempty"` // what the scopes let it see
-	Since     string        `json:"since"`
-}
-
 func (a *app) approvals(ctx context.Context) error {
 	name, err := a.openForReading(ctx)
 	if err != nil {
@@ -57,8 +46,7 @@ func (a *app) approvals(ctx context.Context) error {
 	var rows [][]string
 	for _, r := range held {
 		if a.json {
-			line := approvalLine{r.Context, r.Call, r.Tool, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
-			if err := a.term.ndjson(line); err != nil {
+			if err := a.term.ndjson(r.Approval()); err != nil {
 				return err
 			}
 			continue
@@ -163,21 +151,15 @@ recorded; resume, or a run that is still alive, goes on.`,
 
 // corrected is an approval with a person's corrections laid over what is shown.
 func corrected(r engine.Record, set []string) (engine.Decision, error) {
-	if len(set) == 0 {
-		return engine.Decision{}, nil
-	}
-	arguments, err := store.DecodeJSON(store.EncodeJSON(r.Hold.Arguments)) // a copy
-	if err != nil {
-		return engine.Decision{}, err
-	}
+	corrections := any(map[string]any{})
 	for _, pair := range set {
 		v, err := readPair(pair)
 		if err != nil {
 			return engine.Decision{}, &usageError{fmt.Sprintf("--set %s: %s", pair, err)}
 		}
-		arguments = mergeInput(arguments, v)
+		corrections = engine.Overlay(corrections, v)
 	}
-	return engine.Decision{Arguments: arguments.(map[string]any)}, nil
+	return engine.Decision{Arguments: r.Hold.With(corrections.(map[string]any))}, nil
 }
 
 // decide records a decision about a held call.
@@ -209,21 +191,9 @@ func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (
 
 // goOn tells how a run goes on after a decision: from its root.
 func (a *app) goOn(ctx context.Context, what, name string) error {
-	for range engine.MaxDepth {
-		parent := ""
-		for info, err := range a.log.Contexts(ctx, name) {
-			if err != nil {
-				return err
-			}
-			if info.Context == name {
-				parent = info.Origin.Parent
-				break
-			}
-		}
-		if parent == "" {
-			break
-		}
-		name = parent
+	name, err := engine.Root(ctx, a.log, name)
+	if err != nil {
+		return err
 	}
 	a.term.say("%s: go on with obelus resume -c %s", what, name)
 	return nil
@@ -231,10 +201,11 @@ func (a *app) goOn(ctx context.Context, what, name string) error {
 
 // decided records a decision, by the tools of what its context runs.
 func (a *app) decided(ctx context.Context, d engine.Decision) error {
-	_, registry, _, err := a.planOf(ctx, d.Context)
+	run, err := engine.LastRun(ctx, a.log, d.Context)
 	if err != nil {
 		return err
 	}
+	_, registry, _ := a.host.Generation().PlanOf(run)
 	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
 }
 

@@ -63,7 +63,7 @@ func readPairs(pairs []string) (map[string]any, error) {
 		if err != nil {
 			return nil, &usageError{fmt.Sprintf("%s: %s", pair, err)}
 		}
-		params = mergeInput(params, v)
+		params = engine.Overlay(params, v)
 	}
 	return params.(map[string]any), nil
 }

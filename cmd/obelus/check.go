@@ -41,7 +41,7 @@ func (a *app) check(ctx context.Context, plans []string) error {
 		}
 	}
 	if err := a.openProject(first); err != nil {
-		problems, ok := scriptProblems(err)
+		problems, ok := host.Problems(err)
 		if !ok {
 			return err
 		}
@@ -113,7 +113,7 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (
 		return nil, err
 	}
 	request, registry, err := a.host.Plan(file)
-	if problems, ok := scriptProblems(err); ok {
+	if problems, ok := host.Problems(err); ok {
 		return problems, nil
 	}
 	if err != nil {
@@ -132,31 +132,6 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (
 		return nil, err
 	}
 	return checked.Warnings, nil
-}
-
-// scriptProblems tells of scripts that do not load as check does.
-func scriptProblems(err error) ([]engine.Problem, bool) {
-	var all host.Errors
-	var one *host.ScriptError
-	if errors.As(err, &all) {
-		problems := make([]engine.Problem, len(all))
-		for i, e := range all {
-			problems[i] = scriptProblem(e)
-		}
-		return problems, true
-	}
-	if errors.As(err, &one) {
-		return []engine.Problem{scriptProblem(one)}, true
-	}
-	return nil, false
-}
-
-func scriptProblem(e *host.ScriptError) engine.Problem {
-	message := strings.TrimPrefix(e.Error(), fmt.Sprintf("%s:%d: ", e.File, e.Line))
-	return engine.Problem{
-		File: e.File, Line: e.Line, Severity: engine.SeverityError, Code: engine.CodeSyntax,
-		Message: strings.TrimPrefix(message, e.File+": "),
-	}
 }
 
 func (a *app) printProblems(problems []engine.Problem) error {

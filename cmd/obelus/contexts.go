@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
-	"obelus/store"
 	"obelus/store/sqlite"
 )
 
@@ -22,19 +21,6 @@ func (a *app) contextsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
 	}
-}
-
-// contextLine is a context as contexts --json prints it.
-type contextLine struct {
-	Context  string           `json:"context"`
-	Status   engine.RunStatus `json:"status,omitempty"`
-	Plan     string           `json:"plan,omitempty"`
-	Parent   string           `json:"parent,omitempty"`
-	At       string           `json:"at,omitempty"` // the parent's call that it belongs to
-	Messages int64            `json:"messages"`
-	Bytes    int64            `json:"bytes"`
-	Created  string           `json:"created"`
-	Updated  string           `json:"updated"`
 }
 
 func (a *app) contexts(ctx context.Context) error {
@@ -54,7 +40,7 @@ func (a *app) contexts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		line, err := a.contextLine(ctx, info)
+		line, err := engine.Summarize(ctx, a.log, info)
 		if err != nil {
 			return err
 		}
@@ -70,18 +56,6 @@ func (a *app) contexts(ctx context.Context) error {
 		return nil
 	}
 	return a.term.table([]string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}, rows)
-}
-
-func (a *app) contextLine(ctx context.Context, info store.ContextInfo) (contextLine, error) {
-	run, err := engine.LastRun(ctx, a.log, info.Context)
-	if err != nil {
-		return contextLine{}, err
-	}
-	bytes, err := a.log.Size(ctx, info.Context)
-	return contextLine{
-		Context: info.Context, Status: run.Status, Plan: run.Plan, Parent: info.Origin.Parent, At: info.Origin.Call,
-		Messages: info.Messages, Bytes: bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
-	}, err
 }
 
 // moment is a time for people: of today the hour, else the day.

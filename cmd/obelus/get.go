@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
-	"obelus/store"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -37,11 +36,7 @@ Exit status: 0, or 1 if it is missing.`,
 }
 
 func (a *app) get(ctx context.Context, ref string, at int64, instance string) error {
-	text, err := readRef(ref)
-	if err != nil {
-		return err
-	}
-	expr, err := engine.ParseExpr(text)
+	expr, err := engine.ParseRef(ref)
 	if err != nil {
 		return err
 	}
@@ -49,40 +44,14 @@ func (a *app) get(ctx context.Context, ref string, at int64, instance string) er
 	if err != nil {
 		return err
 	}
-	resolver := store.Resolver{Log: a.log, Context: name, At: at}
-	v, missing, err := expr.Eval(func(path store.Path) (any, bool, bool, error) {
-		resolved, err := resolver.Resolve(ctx, path, instance)
-		return resolved.Value, resolved.Exists, false, err
-	})
+	v, err := engine.Get(ctx, a.log, name, expr, at, instance)
+	var missing *engine.MissingError
+	if errors.As(err, &missing) {
+		a.term.say("%s", missing)
+		return statusError(exitFailed)
+	}
 	if err != nil {
 		return err
 	}
-	if missing != nil {
-		var names []string
-		for _, path := range missing.Paths {
-			names = append(names, path.String())
-		}
-		what := strings.Join(names, ", ")
-		if what == "" {
-			what = "a member that the expression asks for"
-		}
-		a.term.say("%s is missing in context %s", what, name)
-		return statusError(exitFailed)
-	}
 	return a.term.value(v)
-}
-
-// readRef reads a reference as people type it: without a dagger if it is a
-// plain path, and an expression that does not begin with one as it is.
-func readRef(text string) (string, error) {
-	if !strings.Contains(text, store.Dagger) {
-		if _, err := store.ParsePath(store.Dagger + text); err != nil {
-			return "", &usageError{fmt.Sprintf(`%s (a key that is no word is quoted: state["first-name"]; in an expression references begin with †)`, err)}
-		}
-		return store.Dagger + text, nil
-	}
-	if !strings.HasPrefix(text, store.Dagger) {
-		text = store.Dagger + "(" + text + ")"
-	}
-	return text, nil
 }

@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
+	"obelus/engine"
 	"obelus/store"
 )
 
@@ -21,7 +21,7 @@ func (a *app) readInputs(inputs []string) (any, error) {
 		if err != nil {
 			return nil, &usageError{fmt.Sprintf("-i %s: %s", text, err)}
 		}
-		merged = mergeInput(merged, v)
+		merged = engine.Overlay(merged, v)
 	}
 	return merged, nil
 }
@@ -83,46 +83,6 @@ func decodeObject(text []byte) (any, error) {
 
 // withoutBOM takes away the mark that some editors put before a text.
 func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
-
-// mergeInput lays b over a: objects key by key, and an object whose keys are
-// indices of an array over that array's elements.
-func mergeInput(a, b any) any {
-	if list, ok := a.([]any); ok {
-		return mergeElements(list, b)
-	}
-	x, ok := a.(map[string]any)
-	y, ok2 := b.(map[string]any)
-	if !ok || !ok2 {
-		return b
-	}
-	for key, v := range y {
-		if old, ok := x[key]; ok {
-			v = mergeInput(old, v)
-		}
-		x[key] = v
-	}
-	return x
-}
-
-func mergeElements(list []any, b any) any {
-	object, ok := b.(map[string]any)
-	merged := slices.Clone(list)
-	for key, v := range object {
-		i, err := strconv.Atoi(key)
-		switch {
-		case err != nil || i < 0 || i > len(merged):
-			return b
-		case i == len(merged):
-			merged = append(merged, v)
-		default:
-			merged[i] = mergeInput(merged[i], v)
-		}
-	}
-	if !ok {
-		return b
-	}
-	return merged
-}
 
 // plainError takes from an error of the file system what a person needs.
 func plainError(err error) error {

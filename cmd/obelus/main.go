@@ -116,6 +116,7 @@ func exitStatus(err error) int {
 	var planner *engine.NoPlannerError
 	var expression *engine.ExprError
 	var path *store.PathError
+	var ref *engine.RefError
 	var scripts host.Errors
 	var script *host.ScriptError
 	switch {
@@ -129,7 +130,7 @@ func exitStatus(err error) int {
 		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
 		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
-		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
+		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

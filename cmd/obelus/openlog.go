@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -123,12 +122,10 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 // names, else a new one.
 func (a *app) writeContext() (string, error) {
 	if a.context == "" {
-		return ulid.MustNew(ulid.Timestamp(time.Now()), rand.Reader).String(), nil
+		return ulid.MustNew(ulid.Now(), rand.Reader).String(), nil
 	}
-	for _, r := range a.context {
-		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) || len(a.context) > 64 {
-			return "", &usageError{fmt.Sprintf("-c %q is no name for a context: up to 64 letters, digits, . _ and -", a.context)}
-		}
+	if err := store.CheckContext(a.context); err != nil {
+		return "", &usageError{"-c " + err.Error()}
 	}
 	return a.context, nil
 }

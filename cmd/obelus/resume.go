@@ -30,25 +30,6 @@ and looks again at what was skipped behind them. --skip goes on without them.`,
 	return c
 }
 
-// planOf reads again what a context runs, a plan's file or a delegate, with the
-// registry that goes with it. unread says why that is not possible: what is in
-// the log can do without, unless a function is to be asked again.
-func (a *app) planOf(ctx context.Context, name string) (request *engine.Request, registry *engine.Registry, unread, err error) {
-	registry = a.host.Generation().Registry()
-	run, err := engine.LastRun(ctx, a.log, name)
-	if err != nil || run.Plan == "" || run.Plan == engine.Anonymous {
-		return nil, registry, nil, err
-	}
-	if d, ok := registry.Delegates[run.Plan]; ok {
-		return d.Request, registry, nil, nil
-	}
-	request, joined, unread := a.host.Plan(run.Plan)
-	if unread != nil {
-		return nil, registry, unread, nil
-	}
-	return request, joined, nil, nil
-}
-
 func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if err := a.openProject(""); err != nil {
 		return err
@@ -60,10 +41,11 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if s.Context, err = a.readContext(ctx); err != nil {
 		return err
 	}
-	request, registry, unread, err := a.planOf(ctx, s.Context)
+	run, err := engine.LastRun(ctx, a.log, s.Context)
 	if err != nil {
 		return err
 	}
+	request, registry, unread := a.host.Generation().PlanOf(run)
 	s.Request = request
 	p := newProgress(a.term, a.json, "")
 	p.root = s.Context

@@ -251,6 +251,9 @@ func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[stor
 	if f.After > 0 {
 		w.add("n > ?", f.After)
 	}
+	if f.At > 0 {
+		w.add("n <= ?", f.At)
+	}
 	if f.Event != "" {
 		w.add("event = ?", f.Event)
 	}

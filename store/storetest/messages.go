@@ -167,6 +167,8 @@ func testJournal(t *testing.T, l store.Log) {
 		{store.JournalFilter{Newest: true}, []int64{7, 4, 2, 1}},
 		{store.JournalFilter{After: 2}, []int64{4, 7}},
 		{store.JournalFilter{Context: "a"}, []int64{1, 2, 7}},
+		{store.JournalFilter{Context: "a", At: 6, Newest: true}, []int64{2, 1}},
+		{store.JournalFilter{After: 1, At: 4}, []int64{2, 4}},
 		{store.JournalFilter{Context: "a", Newest: true, After: 1}, []int64{7, 2}},
 		{store.JournalFilter{Event: "run"}, []int64{4}},
 		{store.JournalFilter{Context: "b", Event: "run", Newest: true}, []int64{4}},

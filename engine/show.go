@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"obelus/store"
+)
+
+// Summary is a context as lists show it (surface.md, contexts).
+type Summary struct {
+	Context  string    `json:"context"`
+	Status   RunStatus `json:"status,omitempty"` // of its newest run
+	Plan     string    `json:"plan,omitempty"`
+	Parent   string    `json:"parent,omitempty"`
+	At       string    `json:"at,omitempty"` // the parent's call that it belongs to
+	Messages int64     `json:"messages"`
+	Bytes    int64     `json:"bytes"` // of JSON that the messages hold
+	Created  string    `json:"created"`
+	Updated  string    `json:"updated"`
+}
+
+// Summarize describes a context.
+func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summary, error) {
+	run, err := LastRun(ctx, log, info.Context)
+	if err != nil {
+		return Summary{}, err
+	}
+	bytes, err := log.Size(ctx, info.Context)
+	return Summary{
+		Context: info.Context, Status: run.Status, Plan: run.Plan, Parent: info.Origin.Parent, At: info.Origin.Call,
+		Messages: info.Messages, Bytes: bytes, Created: date(info.Created), Updated: date(info.Updated),
+	}, err
+}
+
+// Approval is a held call as it is shown to who decides about it (surface.md,
+// approvals).
+type Approval struct {
+	Context   string   `json:"context"`
+	Call      string   `json:"call"`
+	Tool      string   `json:"tool"`
+	Arguments Values   `json:"arguments"`
+	Scopes    []string `json:"scopes"`
+	Granted   Values   `json:"granted,omitempty"` // what the scopes let it see
+	Since     string   `json:"since"`
+}
+
+// Approval shows a held call.
+func (r Record) Approval() Approval {
+	return Approval{r.Context, r.Call, r.Tool, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
+}
+
+// RunChange is how a run stands, as those who follow a context are told.
+type RunChange struct {
+	Context string    `json:"context"`
+	Status  RunStatus `json:"status"`
+	Plan    string    `json:"plan,omitempty"`
+	Tick    int       `json:"tick"`
+	Output  any       `json:"output"`
+	Error   string    `json:"error,omitempty"`
+}
+
+// ReadEntry tells what a journal's entry says: a [Record] of a call, or a
+// [RunChange] where a tick begins or ends; nil for what is neither.
+func ReadEntry(entry store.Entry) (any, error) {
+	switch {
+	case entry.Call != "":
+		r, err := readRecord(entry)
+		r.Context = entry.Context
+		return r, err
+	case entry.Event == eventPlan:
+		var plan planEvent
+		if err := json.Unmarshal(entry.Data, &plan); err != nil {
+			return nil, journalError(entry, err)
+		}
+		return RunChange{Context: entry.Context, Status: RunRunning, Plan: plan.Plan, Tick: plan.Tick}, nil
+	case entry.Event == eventRun:
+		end, output, err := readRunEvent(entry)
+		change := RunChange{Context: entry.Context, Status: end.Status, Tick: end.Tick, Output: output, Error: end.Error}
+		if end.Status == runContinued {
+			change.Status = RunRunning
+		}
+		return change, err
+	}
+	return nil, nil
+}
+
+// readRunEvent reads how a tick ended. The output's numbers keep their text.
+func readRunEvent(entry store.Entry) (end runEvent, output any, err error) {
+	var raw struct {
+		runEvent
+		Output json.RawMessage `json:"output"`
+	}
+	if err := json.Unmarshal(entry.Data, &raw); err != nil {
+		return end, nil, journalError(entry, err)
+	}
+	output, err = store.DecodeJSON(raw.Output)
+	return raw.runEvent, output, err
+}
+
+// Wakes tells whether an entry is something that a run may have come to a halt
+// for: messages from outside, or a decision.
+func Wakes(entry store.Entry) bool {
+	if entry.Call != "" {
+		return entry.Event == string(Ready)
+	}
+	return entry.Event == eventAppend || entry.Event == eventRelease
+}
+
+// Root is the context at the top, whose run a context is part of: itself, if it
+// is no delegate's.
+func Root(ctx context.Context, log store.Log, name string) (string, error) {
+	for range MaxDepth + 1 {
+		origin, ok, err := originOf(ctx, log, name)
+		if err != nil || !ok || origin.Parent == "" {
+			return name, err
+		}
+		name = origin.Parent
+	}
+	return name, nil
+}
+
+// ParseRef reads a reference as people type it: without a dagger if it is a
+// plain path, and an expression that does not begin with one as it is. Its
+// error is a [*RefError], or that of [ParseExpr].
+func ParseRef(text string) (*Expr, error) {
+	if !strings.Contains(text, store.Dagger) {
+		if _, err := store.ParsePath(store.Dagger + text); err != nil {
+			return nil, &RefError{err}
+		}
+		return ParseExpr(store.Dagger + text)
+	}
+	if !strings.HasPrefix(text, store.Dagger) {
+		text = store.Dagger + "(" + text + ")"
+	}
+	return ParseExpr(text)
+}
+
+// RefError is a reference that can't be read.
+type RefError struct{ Err error }
+
+func (e *RefError) Error() string {
+	return e.Err.Error() + ` (a key that is no word is quoted: state["first-name"]; in an expression references begin with †)`
+}
+
+func (e *RefError) Unwrap() error { return e.Err }
+
+// Get evaluates an expression over a context, as an instance sees it, as of a
+// seq or, with 0, as of now. What is missing is told by a [*MissingError].
+func Get(ctx context.Context, log store.Log, name string, e *Expr, at int64, instance string) (any, error) {
+	if _, err := log.Head(ctx, name); err != nil {
+		return nil, err
+	}
+	resolver := store.Resolver{Log: log, Context: name, At: at}
+	v, missing, err := e.Eval(func(path store.Path) (any, bool, bool, error) {
+		resolved, err := resolver.Resolve(ctx, path, instance)
+		return resolved.Value, resolved.Exists, false, err
+	})
+	if err == nil && missing != nil {
+		return nil, &MissingError{name, missing}
+	}
+	return v, err
+}
+
+// MissingError is an expression that has no value in a context.
+type MissingError struct {
+	Context string
+	Missing *Missing
+}
+
+func (e *MissingError) Error() string {
+	var names []string
+	for _, path := range e.Missing.Paths {
+		names = append(names, path.String())
+	}
+	what := strings.Join(names, ", ")
+	if what == "" {
+		what = "a member that the expression asks for"
+	}
+	return what + " is missing in context " + e.Context
+}

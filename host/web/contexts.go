@@ -1,0 +1,147 @@
+package web
+
+import (
+	"io"
+	"iter"
+	"net/http"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "prefix", "limit")
+	limit := q.seq("limit")
+	if q.err != nil {
+		return q.err
+	}
+	return writeList(w, func(yield func(engine.Summary, error) bool) {
+		for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
+			var summary engine.Summary
+			if err == nil {
+				summary, err = engine.Summarize(r.Context(), s.log, info)
+			}
+			if limit--; !yield(summary, err) || err != nil || limit == 0 {
+				return
+			}
+		}
+	})
+}
+
+func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("context")
+	for info, err := range s.log.Contexts(r.Context(), name) {
+		if err != nil {
+			return err
+		}
+		if info.Context == name {
+			summary, err := engine.Summarize(r.Context(), s.log, info)
+			if err != nil {
+				return err
+			}
+			return write(w, http.StatusOK, summary)
+		}
+	}
+	return store.ErrNoContext
+}
+
+// there gives the context that a request is about, if it is there.
+func (s *Server) there(r *http.Request) (string, error) {
+	name := r.PathValue("context")
+	_, err := s.log.Head(r.Context(), name)
+	return name, err
+}
+
+func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "kind", "path", "since", "after", "at")
+	f := store.Filter{Kind: q.text("kind"), Path: q.path("path"), Since: q.time("since"), After: q.seq("after"), At: q.seq("at")}
+	if q.err != nil {
+		return q.err
+	}
+	var err error
+	if f.Context, err = s.there(r); err != nil {
+		return err
+	}
+	return writeList(w, s.log.Messages(r.Context(), f))
+}
+
+// each yields what is already there.
+func each[T any](all []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range all {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	records, err := engine.Records(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
+	return writeList(w, each(records))
+}
+
+func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	held, err := engine.Holds(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
+	approvals := make([]engine.Approval, len(held))
+	for i, record := range held {
+		approvals[i] = record.Approval()
+	}
+	return writeList(w, each(approvals))
+}
+
+func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "ref", "at", "instance")
+	at := q.seq("at")
+	if q.err != nil {
+		return q.err
+	}
+	if q.text("ref") == "" {
+		return wrong("say what to get: ?ref=state.user")
+	}
+	expr, err := engine.ParseRef(q.text("ref"))
+	if err != nil {
+		return err
+	}
+	v, err := engine.Get(r.Context(), s.log, r.PathValue("context"), expr, at, q.text("instance"))
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, v)
+}
+
+func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("context")
+	if err := store.CheckContext(name); err != nil {
+		return wrong("context %s", err)
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	messages, err := store.ParseMessages(text)
+	if err != nil {
+		refused := engine.Problem{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}
+		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []engine.Problem{refused}}
+	}
+	appended, err := engine.Append(r.Context(), s.log, name, messages)
+	if err != nil {
+		return err
+	}
+	s.goOn(name)
+	return write(w, http.StatusOK, map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
+}

@@ -1,0 +1,97 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
+	var asked struct {
+		Set json.RawMessage `json:"set"`
+	}
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	var set map[string]any
+	if len(asked.Set) > 0 {
+		v, err := store.DecodeJSON(asked.Set)
+		if err != nil {
+			return wrong("set: %s", err)
+		}
+		var ok bool
+		if set, ok = v.(map[string]any); !ok {
+			return wrong("set must be an object of arguments by name, not %s", store.TypeName(v))
+		}
+	}
+	return s.decide(w, r, func(record engine.Record, d *engine.Decision) {
+		if record.Hold != nil {
+			d.Arguments = record.Hold.With(set)
+		}
+	})
+}
+
+func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
+	var asked struct {
+		Reason string `json:"reason"`
+	}
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	if strings.TrimSpace(asked.Reason) == "" {
+		return wrong(`give a reason, with which the call fails: {"reason": "no receipt"}`)
+	}
+	return s.decide(w, r, func(_ engine.Record, d *engine.Decision) { d.Reject, d.Reason = true, asked.Reason })
+}
+
+// decide records a decision about a held call, and goes on with its run.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.Record, *engine.Decision)) error {
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	records, err := engine.Records(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
+	d := engine.Decision{Context: name, Call: r.PathValue("call")}
+	found := false
+	for _, record := range records {
+		if record.Call == d.Call {
+			found = true
+			how(record, &d)
+		}
+	}
+	if !found {
+		return &problem{status: http.StatusNotFound, code: "no-call", message: "there is no call " + quoted(d.Call) + " in context " + name}
+	}
+	last, err := engine.LastRun(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
+	_, registry, _ := s.config.Host.Generation().PlanOf(last)
+	if err := s.runner(registry).Decide(r.Context(), d); err != nil {
+		return err
+	}
+	s.goOn(name)
+	decision := engine.Approved
+	if d.Reject {
+		decision = engine.Rejected
+	}
+	return write(w, http.StatusOK, map[string]any{"context": name, "call": d.Call, "decision": decision})
+}
+
+func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	if err := engine.Release(r.Context(), s.log, name); err != nil {
+		return err
+	}
+	s.goOn(name)
+	return write(w, http.StatusOK, map[string]any{"context": name, "decision": engine.Approved})
+}

@@ -1,0 +1,51 @@
+// Package web serves a project over HTTP: it runs plans on request, shows what
+// the log holds, streams what happens, and takes decisions. It is what obelus
+// serve serves, for programs that embed Obelus too:
+//
+//	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir})
+//	log, err := sqlite.Open(filepath.Join(dir, ".obelus/log.db"), sqlite.Options{})
+//	server := web.New(web.Config{Host: h, Log: log})
+//	defer server.Drain(ctx)
+//	http.ListenAndServe("127.0.0.1:7331", server)
+//
+// Requests and answers are JSON, in the shapes that the commands print with
+// --json; a list is an array.
+//
+//	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
+//	DELETE /v1/runs/{context}                      cancel
+//	GET    /v1/contexts                            ?prefix= &limit=
+//	GET    /v1/contexts/{context}
+//	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at=
+//	GET    /v1/contexts/{context}/calls
+//	GET    /v1/contexts/{context}/approvals
+//	GET    /v1/contexts/{context}/get              ?ref= &at= &instance=
+//	GET    /v1/contexts/{context}/events           server-sent events
+//	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
+//	POST   /v1/contexts/{context}/approve          release a lazy plan
+//	POST   /v1/contexts/{context}/calls/{call}/approve   {"set"}
+//	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason"}
+//	POST   /v1/contexts/{context}/resume           {"retry","skip","wait"}
+//	GET    /v1/scripts                             what is loaded, and what keeps newer scripts from it
+//	GET    /healthz, /metrics
+//
+// A run that is accepted (202, or 200 with wait) is in the log: if the process
+// dies, the next server resumes it. A run that has come to a halt goes on by
+// itself when what it waits for is appended, by this server or by another
+// process.
+//
+// # Events
+//
+// A stream begins with what the context has seen, or behind Last-Event-ID, and
+// goes on with what happens. There are message, call and run events; each id is
+// its position in the journal, so that a client that comes back misses nothing
+// and gets nothing twice.
+//
+// # Safety
+//
+// Requests are refused whose Host is not the address that they came to or one of
+// Config.Names, or whose Origin is not that host: no page of another site gets
+// anything out of a server on somebody's machine. With a Config.Token every
+// request but GET /healthz must bring it. What a request may take is bounded in
+// size, and runs in number and time. Time for headers and bodies is the
+// http.Server's: set ReadHeaderTimeout and ReadTimeout.
+package web

@@ -1,0 +1,191 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// keepAlive is how often a stream on which nothing happens says that it is
+// there.
+const keepAlive = 15 * time.Second
+
+// stream is one client that follows a context.
+type stream struct {
+	w      http.ResponseWriter
+	log    store.Log
+	name   string
+	after  int64 // the position up to which the client has everything
+	seen   int64 // the position of the last entry that was read
+	seq    int64 // and the context's seq then
+	unsent []byte
+}
+
+func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "after")
+	after := q.seq("after")
+	if q.err != nil {
+		return q.err
+	}
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		var err error
+		if after, err = strconv.ParseInt(id, 10, 64); err != nil || after < 0 {
+			return wrong("Last-Event-ID %s: it must be the id of an event", quoted(id))
+		}
+	}
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	st := &stream{w: w, log: s.log, name: name, after: after}
+	if err := st.find(r.Context()); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	s.metrics.streams.Inc()
+	defer s.metrics.streams.Dec()
+	return st.run(r.Context(), s.tail, s.running.Done())
+}
+
+// run writes what there is, and then what comes.
+func (st *stream) run(ctx context.Context, tail *tail, stop <-chan struct{}) error {
+	ticker := time.NewTicker(keepAlive)
+	defer ticker.Stop()
+	st.unsent = append(st.unsent, ": the events of context "+st.name+"\n\n"...)
+	for {
+		next := tail.next() // before the log is read, so that nothing is missed
+		if err := st.read(ctx); err != nil {
+			return err
+		}
+		if err := st.flush(); err != nil {
+			return err
+		}
+		select {
+		case <-next:
+		case <-ticker.C:
+			st.unsent = append(st.unsent, ": here\n\n"...)
+		case <-stop: // what the end of the runs brings is still told
+			return st.last(ctx, tail)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// last tells what happens while the server drains, as far as it comes at once.
+func (st *stream) last(ctx context.Context, tail *tail) error {
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	for {
+		next := tail.next()
+		if err := st.read(ctx); err != nil {
+			return err
+		}
+		if err := st.flush(); err != nil {
+			return err
+		}
+		select {
+		case <-next:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// find finds where the client stands.
+func (st *stream) find(ctx context.Context) error {
+	if st.after == 0 {
+		return nil
+	}
+	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, At: st.after, Newest: true}) {
+		if err != nil {
+			return err
+		}
+		st.seen, st.seq = entry.N, entry.Seq
+		break
+	}
+	return nil
+}
+
+// read makes events of what is new: of each entry, the messages that it came
+// with and then itself.
+func (st *stream) read(ctx context.Context) error {
+	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, After: st.seen}) {
+		if err != nil {
+			return err
+		}
+		if entry.Seq > st.seq {
+			if err := st.messages(ctx, entry); err != nil {
+				return err
+			}
+		}
+		st.seen, st.seq = entry.N, entry.Seq
+		if err := st.entry(entry); err != nil {
+			return err
+		}
+		if len(st.unsent) > 64<<10 {
+			if err := st.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// messages tells of the messages before an entry, which have the positions
+// before its own. In a log of an older obelus they may have none of their own.
+func (st *stream) messages(ctx context.Context, entry store.Entry) error {
+	for m, err := range st.log.Messages(ctx, store.Filter{Context: st.name, After: st.seq, At: entry.Seq}) {
+		if err != nil {
+			return err
+		}
+		id := max(entry.N-1-(entry.Seq-m.Seq), st.seen)
+		if id > st.after || id == st.seen {
+			st.event("message", id, m)
+		}
+		if len(st.unsent) > 64<<10 {
+			if err := st.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (st *stream) entry(entry store.Entry) error {
+	told, err := engine.ReadEntry(entry)
+	if err != nil || told == nil || entry.N <= st.after {
+		return err
+	}
+	kind := "call"
+	if _, ok := told.(engine.RunChange); ok {
+		kind = "run"
+	}
+	st.event(kind, entry.N, told)
+	return nil
+}
+
+func (st *stream) event(kind string, id int64, data any) {
+	st.unsent = fmt.Appendf(st.unsent, "id: %d\nevent: %s\ndata: %s\n\n", id, kind, store.EncodeJSON(data))
+}
+
+// flush sends what has been gathered.
+func (st *stream) flush() error {
+	if len(st.unsent) == 0 {
+		return nil
+	}
+	_, err := st.w.Write(st.unsent)
+	st.unsent = st.unsent[:0]
+	if err != nil {
+		return err
+	}
+	return http.NewResponseController(st.w).Flush()
+}

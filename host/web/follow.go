@@ -1,0 +1,173 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// tail tells those who follow the log that there is something new.
+type tail struct {
+	mu      sync.Mutex
+	changed chan struct{}
+}
+
+func newTail() *tail { return &tail{changed: make(chan struct{})} }
+
+// next is closed at the next news.
+func (t *tail) next() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+func (t *tail) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// noticed is a log whose appends are noticed at once.
+type noticed struct {
+	store.Log
+	tail *tail
+}
+
+// Append appends, and tells.
+func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	appended, err := n.Log.Append(ctx, b)
+	if err == nil && len(b.Messages)+len(b.Journal) > 0 {
+		n.tail.wake()
+	}
+	return appended, err
+}
+
+// lookEvery is how often the log is looked at for what other processes append.
+const lookEvery = 250 * time.Millisecond
+
+// follow goes on with runs that wait, when what they wait for is appended, and
+// tells those who follow the log what other processes append.
+func (s *Server) follow() {
+	seen := s.position(0)
+	if !s.config.NoResume {
+		s.tasks.Go(s.recover)
+	}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.running.Done():
+			return
+		case <-ticker.C:
+		}
+		before := seen
+		for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: before}) {
+			if err != nil {
+				s.logger.Error("the log can't be followed", "error", err)
+				break
+			}
+			seen = entry.N
+			if engine.Wakes(entry) {
+				s.goOn(entry.Context)
+			}
+		}
+		if seen > before {
+			s.tail.wake()
+		}
+	}
+}
+
+// position is the journal's newest position, or at least that one.
+func (s *Server) position(least int64) int64 {
+	for entry, err := range s.log.Journal(s.running, store.JournalFilter{Newest: true}) {
+		if err != nil {
+			s.logger.Error("the log can't be read", "error", err)
+			break
+		}
+		return max(least, entry.N)
+	}
+	return least
+}
+
+// goOn looks again at the run that a context is part of, if it waits. One that
+// this server has under way looks by itself, or once more when it halts.
+func (s *Server) goOn(name string) {
+	root, err := engine.Root(s.running, s.log, name)
+	if err != nil {
+		s.logger.Error("a run can't be found", "context", name, "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.active[root]; one != nil {
+		one.again = true
+		return
+	}
+	if !s.draining {
+		s.tasks.Go(func() { s.resumeAlone(root, engine.RunWaiting) })
+	}
+}
+
+// resumeAlone goes on with a run for which nobody waits, if it stands so.
+func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
+	last, err := engine.LastRun(s.running, s.log, name)
+	if err != nil || last.Tick == 0 {
+		return
+	}
+	is := false
+	for _, status := range statuses {
+		is = is || last.Status == status && (status != engine.RunCancelled || last.Stopped)
+	}
+	if !is {
+		return
+	}
+	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name}))
+	var busy *engine.BusyError
+	if err != nil && !errors.As(err, &busy) && s.running.Err() == nil {
+		s.logger.Error("a run can't go on", "context", name, "error", err)
+	}
+}
+
+// recover goes on with what a server or another process left when it ended: runs
+// that were under way, and those that wait for what has come since.
+func (s *Server) recover() {
+	parents := map[string]string{}
+	var roots, names []string
+	for info, err := range s.log.Contexts(s.running, "") {
+		if err != nil {
+			s.logger.Error("what was left can't be found", "error", err)
+			return
+		}
+		names = append(names, info.Context)
+		if parents[info.Context] = info.Origin.Parent; info.Origin.Parent == "" {
+			roots = append(roots, info.Context)
+		}
+	}
+	woken := map[string]bool{}
+	for _, name := range names {
+		for entry, err := range s.log.Journal(s.running, store.JournalFilter{Context: name, Newest: true}) {
+			if err == nil && engine.Wakes(entry) {
+				for parents[name] != "" {
+					name = parents[name]
+				}
+				woken[name] = true
+			}
+			break
+		}
+	}
+	for _, name := range roots {
+		if s.running.Err() != nil {
+			return
+		}
+		statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
+		if woken[name] {
+			statuses = append(statuses, engine.RunWaiting)
+		}
+		s.resumeAlone(name, statuses...)
+	}
+}

@@ -1,0 +1,147 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// write answers with a value as JSON, on one line.
+func write(w http.ResponseWriter, status int, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err := w.Write(append(store.EncodeJSON(v), '\n'))
+	return err
+}
+
+// writeList answers with an array, as its elements come.
+func writeList[T any](w http.ResponseWriter, all iter.Seq2[T, error]) error {
+	separator, begun := "[", false
+	var b []byte
+	for v, err := range all {
+		if err != nil {
+			return err // after the first flush this breaks the answer off
+		}
+		b = append(append(b, separator...), store.EncodeJSON(v)...)
+		separator = ",\n"
+		if len(b) < 32<<10 {
+			continue
+		}
+		if !begun {
+			w.Header().Set("Content-Type", "application/json")
+			begun = true
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		b = b[:0]
+	}
+	if !begun {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	if separator == "[" {
+		b = append(b, '[')
+	}
+	_, err := w.Write(append(b, "]\n"...))
+	return err
+}
+
+// read decodes a request's body, which must be one object with no other fields
+// than those of the value; nothing is an empty one.
+func read(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var large *http.MaxBytesError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil
+	case errors.As(err, &large):
+		return err
+	case errors.As(err, &kind):
+		return wrong("%s can't be a JSON %s", fieldName(kind.Field), kind.Value)
+	case err != nil:
+		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return wrong("the body must be one JSON object: something follows it")
+	}
+	return nil
+}
+
+func fieldName(field string) string {
+	if field == "" {
+		return "the body"
+	}
+	return field
+}
+
+// query reads parameters, of which there are no others than these.
+type query struct {
+	values url.Values
+	err    error
+}
+
+func queryOf(r *http.Request, names ...string) *query {
+	q := &query{values: r.URL.Query()}
+	for name := range q.values {
+		if !slices.Contains(names, name) {
+			message := "there is no parameter " + quoted(name)
+			if near := engine.Nearest(name, names); near != "" {
+				message += " (did you mean " + quoted(near) + "?)"
+			}
+			q.err = wrong("%s", message)
+		}
+	}
+	return q
+}
+
+func (q *query) text(name string) string { return q.values.Get(name) }
+
+// seq is a whole number above 0, or 0 where there is none.
+func (q *query) seq(name string) int64 {
+	text := q.text(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		q.err = wrong("%s=%s: it must be a whole number above 0", name, text)
+	}
+	return n
+}
+
+func (q *query) time(name string) time.Time {
+	text := q.text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		q.err = wrong("%s=%s: it must be a time such as 2026-01-31T12:00:00Z", name, text)
+	}
+	return t
+}
+
+func (q *query) path(name string) store.Path {
+	text := q.text(name)
+	if text == "" {
+		return store.Path{}
+	}
+	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+	if err != nil {
+		q.err = wrong("%s: %s", name, err)
+	}
+	return path
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"obelus/engine"
+)
+
+// metrics are what Prometheus is told, in a registry of the server's own.
+type metrics struct {
+	handler  http.Handler
+	requests *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
+	runs     *prometheus.HistogramVec
+	calls    *prometheus.HistogramVec
+	streams  prometheus.Gauge
+}
+
+// spans are the buckets of what takes from under a millisecond to minutes.
+var spans = prometheus.ExponentialBuckets(0.0005, 4, 10)
+
+func newMetrics(s *Server) *metrics {
+	registry := prometheus.NewRegistry()
+	m := &metrics{
+		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "obelus_http_requests_total", Help: "Requests, by route and status."}, []string{"route", "status"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "obelus_http_request_duration_seconds", Help: "How long requests took, by route.", Buckets: spans}, []string{"route"}),
+		runs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "obelus_run_duration_seconds", Help: "Runs that ended or halted, by status, and how long they took.", Buckets: spans}, []string{"status"}),
+		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "obelus_call_duration_seconds", Help: "Calls that settled, by tool and status, and how long they took.", Buckets: spans}, []string{"tool", "status"}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "obelus_event_streams", Help: "Clients that follow a context."}),
+	}
+	gauge := func(name, help string, f func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	}
+	registry.MustRegister(m.requests, m.latency, m.runs, m.calls, m.streams,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(s.gate.places)) }),
+		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(s.gate.waiting.Load()) }),
+		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) }),
+		gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
+			if s.config.Host.LastReload().Err != nil {
+				return 1
+			}
+			return 0
+		}))
+	return m
+}
+
+func (m *metrics) serve(w http.ResponseWriter, r *http.Request) error {
+	m.handler.ServeHTTP(w, r)
+	return nil
+}
+
+func (m *metrics) request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.latency.WithLabelValues(route).Observe(took.Seconds())
+}
+
+func (m *metrics) run(status string, took time.Duration) {
+	m.runs.WithLabelValues(status).Observe(took.Seconds())
+}
+
+// call counts a call that has settled. The names of tools are those of the
+// project's, so there are not many.
+func (m *metrics) call(r engine.Record) {
+	if r.Status.Settled() {
+		m.calls.WithLabelValues(r.Tool, string(r.Status)).Observe(r.Duration / 1000)
+	}
+}

@@ -1,0 +1,288 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// run is one that this server carries out.
+type run struct {
+	context string
+	began   time.Time
+	cancel  context.CancelCauseFunc
+	begun   chan struct{} // closed once it is in the log
+	ended   chan struct{} // closed once it has come to an end or to a halt
+	outcome *engine.Outcome
+	err     error
+	again   bool // something came that it may halt for; under the server's lock
+}
+
+// Why runs are cancelled, beside engine.ErrStopped.
+var (
+	errCancelled = errors.New("it was cancelled")
+	errTime      = errors.New("it took longer than a run may")
+)
+
+var errDraining = &problem{status: http.StatusServiceUnavailable, code: "stopping", message: "the server is being stopped", retry: 5}
+
+// carrier begins or resumes a run; it calls begun once the run is safe.
+type carrier func(ctx context.Context, begun func()) (*engine.Outcome, error)
+
+// begin carries out a run once it is its turn.
+func (s *Server) begin(ctx context.Context, name string, patient bool, carry carrier) (*run, error) {
+	if err := s.gate.enter(ctx, patient); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithCancelCause(s.running)
+	one := &run{context: name, began: time.Now(), cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	if err := s.enlist(one); err != nil {
+		s.gate.leave()
+		return nil, err
+	}
+	go func() {
+		defer s.runs.Done()
+		defer cancel(nil)
+		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
+		defer stop()
+		one.outcome, one.err = carry(bounded, func() { close(one.begun) })
+		if one.err == nil && one.outcome.Status == engine.RunCancelled && one.outcome.Error == "" {
+			one.outcome.Error = context.Cause(bounded).Error()
+		}
+		s.end(one)
+	}()
+	return one, nil
+}
+
+// enlist makes a run one of the server's, unless its context has one already.
+func (s *Server) enlist(one *run) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return errDraining
+	}
+	if s.active[one.context] != nil {
+		return &engine.BusyError{Context: one.context, Holder: "this server"}
+	}
+	s.active[one.context] = one
+	s.runs.Add(1)
+	return nil
+}
+
+// end lets go of a run.
+func (s *Server) end(one *run) {
+	s.mu.Lock()
+	delete(s.active, one.context)
+	again := one.again
+	s.mu.Unlock()
+	s.gate.leave()
+	close(one.ended)
+	took := time.Since(one.began)
+	if one.err != nil {
+		s.metrics.run("refused", took)
+		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
+		return
+	}
+	s.metrics.run(string(one.outcome.Status), took)
+	s.logger.Info("run", "context", one.context, "status", one.outcome.Status, "took", took)
+	if again && one.outcome.Status == engine.RunWaiting {
+		s.goOn(one.context)
+	}
+}
+
+// runner is an engine with the settings as they are now.
+func (s *Server) runner(registry *engine.Registry) *engine.Runner {
+	settings := s.config.Host.Generation().Settings()
+	return &engine.Runner{
+		Log: s.log, Registry: registry, Parallel: settings.Parallel, Ticks: settings.Ticks, Drain: settings.Drain,
+		Observe: s.metrics.call,
+	}
+}
+
+// runRequest is the body of POST /v1/runs.
+type runRequest struct {
+	Plan    string          `json:"plan"`
+	Input   json.RawMessage `json:"input"`
+	Context string          `json:"context"`
+	Wait    bool            `json:"wait"`
+	Mode    string          `json:"mode"`
+	Approve string          `json:"approve"`
+}
+
+func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
+	var asked runRequest
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	start, err := asked.start(s.config.Host.Generation().Settings().Approve)
+	if err != nil {
+		return err
+	}
+	one, err := s.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*engine.Outcome, error) {
+		request, registry, err := s.config.Host.Plan(asked.Plan)
+		if notFound(err) {
+			return nil, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if asked.Mode != "" {
+			request.Mode = asked.Mode
+		}
+		start.Request, start.Begun = request, begun
+		return s.runner(registry).Run(ctx, start)
+	})
+	if err != nil {
+		return err
+	}
+	return s.tellRun(w, r, one, asked.Wait)
+}
+
+// start checks what is asked for, but for the plan.
+func (q *runRequest) start(policy engine.Policy) (start engine.Start, err error) {
+	if q.Plan == "" {
+		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
+	}
+	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
+		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
+	}
+	start.Approve = policy
+	if q.Approve != "" {
+		if start.Approve, err = engine.ParsePolicy(q.Approve); err != nil {
+			return start, wrong("approve %s: %s", quoted(q.Approve), err)
+		}
+	}
+	if start.Context = q.Context; start.Context == "" {
+		start.Context = ulid.MustNew(ulid.Now(), rand.Reader).String()
+	}
+	if err := store.CheckContext(start.Context); err != nil {
+		return start, wrong("context %s", err)
+	}
+	if len(q.Input) == 0 || string(q.Input) == "null" {
+		return start, nil
+	}
+	if start.Input, err = store.DecodeJSON(q.Input); err != nil {
+		return start, wrong("input: %s", err)
+	}
+	if _, ok := start.Input.(map[string]any); !ok {
+		return start, wrong("input must be an object, not %s", store.TypeName(start.Input))
+	}
+	start.HasInput = true
+	return start, nil
+}
+
+// tellRun answers with a run's end, or, without wait, with that it has begun.
+// A client that goes away leaves the run alone.
+func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait bool) error {
+	begun := one.begun
+	if wait {
+		begun = nil
+	}
+	select {
+	case <-one.ended:
+	case <-begun:
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	select {
+	case <-begun:
+		w.Header().Set("Location", "/v1/contexts/"+one.context)
+		return write(w, http.StatusAccepted, map[string]any{"context": one.context})
+	default:
+	}
+	if one.err != nil {
+		return one.err
+	}
+	if one.outcome.Context == "" {
+		return errDraining // it had not begun
+	}
+	return write(w, http.StatusOK, outcomeBody(one.outcome))
+}
+
+// outcomeBody is how a run stands, for who waited for it.
+func outcomeBody(o *engine.Outcome) map[string]any {
+	body := map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": nil}
+	message := o.Error
+	for _, r := range o.Calls {
+		if message == "" && r.Status == engine.Failed && !r.Unstored {
+			text, ok := r.Error["message"].(string)
+			if !ok {
+				text = string(store.EncodeJSON(r.Error))
+			}
+			message = fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text)
+		}
+	}
+	if message != "" {
+		body["error"] = map[string]any{"code": o.Status, "message": message}
+	}
+	return body
+}
+
+// resumeRequest is the body of POST …/resume.
+type resumeRequest struct {
+	Retry []string `json:"retry"`
+	Skip  []string `json:"skip"`
+	Wait  bool     `json:"wait"`
+}
+
+func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
+	var asked resumeRequest
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	name := r.PathValue("context")
+	if _, err := s.log.Head(r.Context(), name); err != nil {
+		return err
+	}
+	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip}))
+	if err != nil {
+		return err
+	}
+	return s.tellRun(w, r, one, asked.Wait)
+}
+
+// resuming goes on with a run, by its plan's file as it is now.
+func (s *Server) resuming(how engine.Resume) carrier {
+	return func(ctx context.Context, begun func()) (*engine.Outcome, error) {
+		last, err := engine.LastRun(ctx, s.log, how.Context)
+		if err != nil {
+			return nil, err
+		}
+		request, registry, unread := s.config.Host.Generation().PlanOf(last)
+		how.Request, how.Begun = request, begun
+		outcome, err := s.runner(registry).Resume(ctx, how)
+		var refused *engine.PlanError
+		var unplanned *engine.NoPlannerError
+		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
+			return nil, unread
+		}
+		return outcome, err
+	}
+}
+
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("context")
+	s.mu.Lock()
+	one := s.active[name]
+	s.mu.Unlock()
+	if one != nil {
+		one.cancel(errCancelled)
+		return s.tellRun(w, r, one, true)
+	}
+	if _, err := s.log.Head(r.Context(), name); err != nil {
+		return err
+	}
+	if err := engine.Cancel(r.Context(), s.log, name); err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, outcomeBody(&engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}))
+}

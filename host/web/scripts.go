@@ -1,0 +1,55 @@
+package web
+
+import (
+	"net/http"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+)
+
+// scriptFile is a script as GET /v1/scripts lists it.
+type scriptFile struct {
+	Path   string `json:"path"`
+	SHA256 string `json:"sha256"`
+}
+
+// getScripts tells what is loaded, and, as long as the files hold something
+// else that does not load, why.
+func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
+	if q := queryOf(r); q.err != nil {
+		return q.err
+	}
+	last := s.config.Host.LastReload()
+	g := last.Generation
+	body := map[string]any{
+		"generation": g.Number, "digest": g.Digest, "loaded": store.FormatDate(g.Loaded),
+		"pending": append([]string{}, last.Pending...), "error": nil,
+	}
+	files := []scriptFile{}
+	for _, f := range g.Files() {
+		files = append(files, scriptFile{f.Path, f.SHA256})
+	}
+	body["files"] = files
+	if last.Err != nil {
+		problems, ok := host.Problems(last.Err)
+		if !ok {
+			problems = []engine.Problem{}
+		}
+		body["error"] = map[string]any{
+			"code": "script", "message": last.Err.Error(), "check": problems, "date": store.FormatDate(last.Time),
+			"added": append([]string{}, last.Added...), "changed": append([]string{}, last.Changed...), "removed": append([]string{}, last.Removed...),
+		}
+	}
+	return write(w, http.StatusOK, body)
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+	s.mu.Lock()
+	draining := s.draining
+	s.mu.Unlock()
+	if draining {
+		return errDraining
+	}
+	return write(w, http.StatusOK, map[string]any{"status": "ok"})
+}

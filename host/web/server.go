@@ -1,0 +1,170 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+)
+
+// Config is what a program that serves a project decides.
+type Config struct {
+	Host *host.Host // the scripts; who wants them loaded anew calls its Watch
+	Log  store.Log  // the contexts
+
+	// Token is what requests must bring, as "Authorization: Bearer TOKEN".
+	// Without one whoever reaches the server may do everything.
+	Token string
+
+	// Names are host names, without ports, by which the server may be asked
+	// for beside the address that a request comes to, and beside localhost
+	// where that is a loopback address.
+	Names []string
+
+	Body    int64         // bytes of a request; 0 for DefaultBody
+	Runs    int           // that run at once; 0 for DefaultRuns
+	Queue   int           // runs that wait for their turn; 0 for DefaultQueue
+	Timeout time.Duration // of one run, after which it is cancelled; 0 for DefaultTimeout
+
+	// NoResume leaves alone what a process that died has left. The default
+	// goes on with it.
+	NoResume bool
+
+	// Logger is told of requests and runs; nil for nobody.
+	Logger *slog.Logger
+}
+
+// Defaults of [Config].
+const (
+	DefaultBody    = 8 << 20
+	DefaultRuns    = 64
+	DefaultQueue   = 256
+	DefaultTimeout = time.Hour
+)
+
+// Server serves a project. It is an [http.Handler].
+type Server struct {
+	config  Config
+	log     store.Log
+	logger  *slog.Logger
+	handler http.Handler
+	gate    *gate
+	tail    *tail
+	metrics *metrics
+
+	running context.Context // ends, with a cause, when runs are to end
+	stop    context.CancelCauseFunc
+	tasks   sync.WaitGroup // goroutines of the server
+	runs    sync.WaitGroup
+
+	mu       sync.Mutex
+	active   map[string]*run // by context
+	draining bool
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// New makes a server, which begins to resume what a crash left. The caller must
+// call Drain before the log is closed.
+func New(config Config) *Server {
+	s := &Server{
+		config: config, logger: config.Logger, tail: newTail(), active: map[string]*run{},
+		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
+	}
+	s.config.Body = cmp.Or(config.Body, DefaultBody)
+	s.config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	s.log = &noticed{config.Log, s.tail}
+	s.metrics = newMetrics(s)
+	s.running, s.stop = context.WithCancelCause(context.Background())
+	s.handler = s.guarded(s.routes())
+	s.tasks.Go(s.follow)
+	return s
+}
+
+// Drain ends the server: it takes no more runs, calls that run may come to their
+// end within the time that the setting drain gives them, and what is left
+// undone is resumed by the next server. Streams end. It gives up waiting when
+// ctx is done.
+func (s *Server) Drain(ctx context.Context) error {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	s.stop(engine.ErrStopped)
+	ended := make(chan struct{})
+	go func() {
+		s.runs.Wait()
+		s.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// routes are the paths, sorted by what they are about.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	methods := map[string][]string{}
+	for _, route := range []struct {
+		pattern string
+		handle  func(http.ResponseWriter, *http.Request) error
+	}{
+		{"GET /healthz", s.health},
+		{"GET /metrics", s.metrics.serve},
+		{"POST /v1/runs", s.postRun},
+		{"DELETE /v1/runs/{context}", s.deleteRun},
+		{"GET /v1/contexts", s.listContexts},
+		{"GET /v1/contexts/{context}", s.getContext},
+		{"GET /v1/contexts/{context}/log", s.getLog},
+		{"GET /v1/contexts/{context}/calls", s.getCalls},
+		{"GET /v1/contexts/{context}/approvals", s.getApprovals},
+		{"GET /v1/contexts/{context}/get", s.getValue},
+		{"GET /v1/contexts/{context}/events", s.getEvents},
+		{"POST /v1/contexts/{context}/messages", s.postMessages},
+		{"POST /v1/contexts/{context}/approve", s.postRelease},
+		{"POST /v1/contexts/{context}/calls/{call}/approve", s.postApprove},
+		{"POST /v1/contexts/{context}/calls/{call}/reject", s.postReject},
+		{"POST /v1/contexts/{context}/resume", s.postResume},
+		{"GET /v1/scripts", s.getScripts},
+	} {
+		mux.HandleFunc(route.pattern, s.answer(route.pattern, route.handle))
+		method, path, _ := strings.Cut(route.pattern, " ")
+		methods[path] = append(methods[path], method)
+	}
+	for path, allowed := range methods {
+		mux.HandleFunc(path, s.answer(path, func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			return &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + strings.Join(allowed, ", ")}
+		}))
+	}
+	mux.HandleFunc("/", s.answer("/", func(_ http.ResponseWriter, r *http.Request) error {
+		return &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
+	}))
+	return mux
+}
+
+// answer makes a handler of a function that may fail.
+func (s *Server) answer(route string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.(*response).route = route
+		if err := handle(w, r); err != nil {
+			s.fail(w.(*response), r, err)
+		}
+	}
+}

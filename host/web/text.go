@@ -1,0 +1,117 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+)
+
+// All that people read of this package is here or in a problem's message: in
+// lower case, about what the client sent, with what to do. Of the host it says
+// nothing; what went wrong there is for its log.
+
+const internalText = "something went wrong in the server; its log says what"
+
+// problem is an answer that is an error.
+type problem struct {
+	status  int
+	code    string
+	message string
+	check   []engine.Problem // of a plan or a message that is refused
+	retry   int              // seconds after which it may be tried again; 0 for never
+}
+
+func (p *problem) Error() string { return p.message }
+
+func quoted(text string) string { return strconv.Quote(text) }
+
+// fail answers with an error. Once an answer has begun, it can only be broken
+// off.
+func (s *Server) fail(w *response, r *http.Request, err error) {
+	if w.status != 0 || errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		if w.status == 0 {
+			w.status = 499 // nobody is there to read it; for the log
+		} else if r.Context().Err() == nil {
+			s.logger.Error("an answer broke off", "path", r.URL.Path, "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	p := s.problem(r, err)
+	if p.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.retry))
+	}
+	if p.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	body := map[string]any{"code": p.code, "message": p.message}
+	if p.check != nil {
+		body["check"] = p.check
+	}
+	_ = write(w, p.status, map[string]any{"error": body})
+}
+
+// problem is the one place where errors become answers.
+func (s *Server) problem(r *http.Request, err error) *problem {
+	var own *problem
+	var plan *engine.PlanError
+	var message *engine.MessageError
+	var correction *engine.CorrectionError
+	var unfinished *engine.UnfinishedError
+	var busy *engine.BusyError
+	var call *engine.NoSuchCallError
+	var planner *engine.NoPlannerError
+	var missing *engine.MissingError
+	var expression *engine.ExprError
+	var ref *engine.RefError
+	var policy *engine.PolicyError
+	var large *http.MaxBytesError
+	problems, scripts := host.Problems(err)
+	is := func(status int, code string) *problem {
+		return &problem{status: status, code: code, message: err.Error()}
+	}
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &large):
+		return &problem{status: http.StatusRequestEntityTooLarge, code: "too-large", message: fmt.Sprintf("the request has more than %d bytes", large.Limit)}
+	case errors.As(err, &plan):
+		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: plan.Problems}
+	case scripts:
+		return &problem{status: http.StatusUnprocessableEntity, code: "script", message: err.Error(), check: problems}
+	case errors.As(err, &message), errors.As(err, &correction):
+		wrong := engine.Problem{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}
+		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []engine.Problem{wrong}}
+	case errors.As(err, &expression), errors.As(err, &ref), errors.As(err, &policy):
+		return is(http.StatusUnprocessableEntity, "expression")
+	case errors.As(err, &missing):
+		return is(http.StatusNotFound, "missing")
+	case errors.Is(err, store.ErrNoContext):
+		return &problem{status: http.StatusNotFound, code: "no-context", message: fmt.Sprintf("there is no context %s", r.PathValue("context"))}
+	case errors.As(err, &busy):
+		return is(http.StatusConflict, "busy")
+	case errors.As(err, &unfinished):
+		message, _, _ := strings.Cut(err.Error(), ": go on")
+		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
+	case errors.As(err, &call):
+		return is(http.StatusConflict, "call")
+	case errors.As(err, &planner):
+		return is(http.StatusConflict, "planner")
+	}
+	s.logger.Error("a request failed", "path", r.URL.Path, "error", err)
+	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}
+}
+
+// notFound tells whether a plan is refused because its file is not there.
+func notFound(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func wrong(format string, args ...any) error {
+	return &problem{status: http.StatusBadRequest, code: "request", message: fmt.Sprintf(format, args...)}
+}
