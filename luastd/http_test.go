@@ -59,6 +59,12 @@ func web(t *testing.T) (server *httptest.Server, config host.Config) {
 		defer z.Close()
 		z.Write(bytes.Repeat([]byte("x"), 2<<20))
 	})
+	mux.HandleFunc("/switch", func(w http.ResponseWriter, r *http.Request) {
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n")
+		conn.Read(make([]byte, 1))
+	})
 	mux.HandleFunc("/never", func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/halt", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, "half")
@@ -108,6 +114,7 @@ func TestHTTP(t *testing.T) {
 		{`return select(2, http.get(U .. "/long?10", {max_bytes = 9}))`, `"GET U/long: the answer is longer than 9 bytes"`},
 		{`return select(2, http.get(U .. "/packed", {max_bytes = 1e6}))`, `"GET U/packed: the answer is longer than 1000000 bytes"`},
 		{`return select(2, http.get(U .. "/cut"))`, `"GET U/cut: the connection ended before the answer did"`},
+		{`return select(2, http.get(U .. "/switch", {timeout = 5}))`, `"GET U/switch: the answer is not HTTP: the server has switched to another protocol"`},
 		{`return select(2, http.get(U .. "/never", {timeout = 0.05}))`, `"GET U/never: no answer within 50ms"`},
 		{`return select(2, http.get(U .. "/halt", {timeout = "50ms"}))`, `"GET U/halt: no answer within 50ms"`},
 
@@ -215,7 +222,7 @@ func TestHTTPAtTheTop(t *testing.T) {
 func TestHTTPLeavesNothing(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	server, config := web(t)
-	for _, path := range []string{"/echo", "/never", "/halt", "/cut", "/packed", "/hop?11"} {
+	for _, path := range []string{"/echo", "/never", "/halt", "/cut", "/packed", "/hop?11", "/switch"} {
 		run(t, config, `return select(2, http.get("`+server.URL+path+`", {timeout = 0.05}))`)
 	}
 	luastd.CloseIdleConnections()

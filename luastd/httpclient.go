@@ -144,6 +144,9 @@ func closeNetworks() {
 // errTooManyRedirects ends a chain of redirects.
 var errTooManyRedirects = errors.New("too many redirects")
 
+// errSwitched is an answer that begins something else than an answer.
+var errSwitched = errors.New("the answer is not HTTP: the server has switched to another protocol")
+
 // send makes a request over the network.
 func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	var body io.Reader
@@ -174,6 +177,9 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 		return HTTPResponse{}, err
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusSwitchingProtocols { // what follows is the bare connection, which no context ends
+		return HTTPResponse{}, errSwitched
+	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(r.maxBytes)+1))
 	if err != nil {
 		return HTTPResponse{}, err
