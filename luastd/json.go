@@ -120,6 +120,9 @@ func jsonEncode(e *Env, L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
+	if indent != "" {
+		e.limit(L, len(indent)*indents(v, 0)) // the encoder makes all of it at once
+	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -130,4 +133,26 @@ func jsonEncode(e *Env, L *lua.LState) int {
 	e.limit(L, b.Len())
 	L.Push(lua.LString(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
 	return 1
+}
+
+// indents is how many indents stand before the lines of a value that begins at
+// a depth.
+func indents(v any, depth int) (n int) {
+	inner := 0
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			n += indents(e, depth+1)
+		}
+		inner = len(v)
+	case []any:
+		for _, e := range v {
+			n += indents(e, depth+1)
+		}
+		inner = len(v)
+	}
+	if inner > 0 {
+		n += inner*(depth+1) + depth
+	}
+	return n
 }

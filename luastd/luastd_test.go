@@ -69,6 +69,8 @@ func TestFunctions(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`return json.encode({b = 1, a = {1, json.null, "<é>"}, e = {}, l = json.array()})`, `"{\"a\":[1,null,\"<é>\"],\"b\":1,\"e\":{},\"l\":[]}"`},
 		{`return json.encode({1}, {indent = " "})`, `"[\n 1\n]"`},
+		{`return json.encode({1, {}, {a = {2}}}, {indent = "\t"})`, `"[\n\t1,\n\t{},\n\t{\n\t\t\"a\": [\n\t\t\t2\n\t\t]\n\t}\n]"`},
+		{`local t = {} for i = 1, 100 do t[i] = i end return json.encode(t, {indent = (" "):rep(4e6)})`, `activities/a.lua:2: a string would be longer than 16777216 bytes`},
 		{`return json.encode(nil)`, `"null"`},
 		{`return json.decode('{"a":[1,null,2.50],"big":12345678901234567890}')`, `{"a":[1,null,2.5],"big":"12345678901234567890"}`},
 		{`return json.decode("null") == json.null`, `true`},
