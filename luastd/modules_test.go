@@ -152,6 +152,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return template.render("{{#each l}}{{this}},{{/each}}{{#each o}}{{@key}}={{this}};{{/each}}", {l = {1, "b"}, o = {y = 2, x = 1}})`, `"1,b,x=1;y=2;"`},
 		{`return template.render("{{#each l}}{{name}}{{#if @index}}{{@index}}{{/if}} of {{all}} {{#each sub}}{{this}}{{name}}{{/each}};{{/each}}", {all = 2, l = {{name = "a", sub = {1, 2}}, {name = "b", sub = {}}}})`, `"a1 of 2 1a2a;b2 of 2 ;"`},
 		{`return template.render("{{#if x}}1{{else}}2{{/if}}{{#if e}}1{{else}}2{{/if}}{{#if f}}1{{/if}}{{#if s}}s{{/if}}{{#if n}}n{{/if}}{{#if x.y.z}}3{{/if}}", {e = {}, f = false, s = "", n = 0})`, `"22sn"`},
+		{`return template.render("{{a" .. ("|json"):rep(40) .. "}}", {a = '"'})`, `activities/a.lua:2: a string would be longer than 16777216 bytes`},
 		{`return template.render("{{h | html}} {{h|json}} {{o | json | html}}", {h = "<a href=\"x\">'&", o = {b = {1, json.null}}})`, `"&lt;a href=&#34;x&#34;&gt;&#39;&amp; \"<a href=\\\"x\\\">'&\" {&#34;b&#34;:[1,null]}"`},
 		{`return template.render("{{\"{{\"}} {{ \"}}\" }} {{! no }}x", {})`, `"{{ }} x"`},
 		{`return template.render("a\n  {{#if x}}\r\n  b\n  {{else}}\n  c\n  {{/if}}\nd\n{{! all }}", {x = true})`, `"a\n  b\nd\n"`},

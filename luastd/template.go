@@ -141,6 +141,9 @@ func (r *renderer) value(n *templateNode) error {
 		case filter == "html":
 			text = html.EscapeString(text)
 		}
+		if r.charge(len(text)/16 + 1); len(text) > r.write { // each makes the text longer
+			return errTooLong
+		}
 	}
 	if !ok && v != nil {
 		return fmt.Errorf("line %d: %s is a table: write {{%s | json}}, or a field of it", n.line, n.name(), n.name())
