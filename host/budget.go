@@ -27,7 +27,7 @@ type budget struct {
 	deadline        time.Time
 	n, next         int64
 	limits          *Limits
-	looks           int    // at the clock
+	weighed         int64  // n when memory was looked at last
 	heap            uint64 // of the process, when it was looked at first; 0 before
 	err             error
 }
@@ -37,9 +37,9 @@ type limitError struct{ message string }
 
 func (e *limitError) Error() string { return e.message }
 
-// weighEvery is how many looks at the clock there are to one at the memory, which
-// costs more. A call that is over before has used little.
-const weighEvery = 64
+// weighEvery is how many units there are between two looks at the memory, which
+// cost more than those at the clock. A call that is over before has used little.
+const weighEvery = 64 * checkEvery
 
 // memoryMetric is what the heap holds, garbage that has not been swept among it.
 const memoryMetric = "/memory/classes/heap/objects:bytes"
@@ -107,8 +107,8 @@ func (b *budget) check() <-chan struct{} {
 		case b.n > int64(b.limits.Instructions):
 			b.err = &limitError{over("the script has run too many instructions", "instructions", b.limits.Instructions)}
 		default:
-			if b.looks++; b.looks%weighEvery == 0 {
-				b.err = b.weigh()
+			if b.n-b.weighed >= weighEvery { // a long string is many units
+				b.weighed, b.err = b.n, b.weigh()
 			}
 			if b.err == nil {
 				return nil

@@ -114,6 +114,26 @@ func TestReuse(t *testing.T) {
 	all.Wait()
 }
 
+// TestLongStringsAreWeighed holds that memory is looked at as often as it is
+// taken, and not once in so many steps, of which each may take 16 MB.
+func TestLongStringsAreWeighed(t *testing.T) {
+	var printed strings.Builder
+	h, err := Open(Config{Stderr: &printed, FS: project(map[string]string{
+		"obelus.lua":       `return { limits = { memory = "64MB" } }`,
+		"activities/a.lua": `Activity.register("a", function() local t = {} while true do print(#t) t[#t + 1] = ("x"):rep(16 * 1024 * 1024) end end)`,
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1})
+	if err == nil || !strings.Contains(err.Error(), "limits.memory") {
+		t.Error(err)
+	}
+	if n := strings.Count(printed.String(), "\n"); n > 10 {
+		t.Errorf("it had %d strings of 16 MB", n)
+	}
+}
+
 // TestABombHurtsNobodyElse runs a call that takes all the memory that it may,
 // and one that is honest beside it.
 func TestABombHurtsNobodyElse(t *testing.T) {
