@@ -4,7 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/metrics"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -41,23 +41,27 @@ func (e *limitError) Error() string { return e.message }
 // cost more than those at the clock. A call that is over before has used little.
 const weighEvery = 64 * checkEvery
 
-// memoryMetric is what the heap holds, garbage that has not been swept among it.
-const memoryMetric = "/memory/classes/heap/objects:bytes"
+// What the heap holds, garbage that has not been swept among it, and what of it
+// the last collection found to be in use.
+const (
+	heapMetric = "/memory/classes/heap/objects:bytes"
+	liveMetric = "/gc/heap/live:bytes"
+)
 
-// collected is when garbage was collected last because a script seemed to use
-// too much: not for each of many at once.
-var collected atomic.Int64
+// collecting lets one collect garbage for all who seem to use too much.
+var collecting sync.Mutex
 
-func heapSize() uint64 {
-	sample := []metrics.Sample{{Name: memoryMetric}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+func heapSize() (all, live uint64) {
+	sample := [2]metrics.Sample{{Name: heapMetric}, {Name: liveMetric}}
+	metrics.Read(sample[:])
+	return sample[0].Value.Uint64(), sample[1].Value.Uint64()
 }
 
 // weigh looks at how much the process has grown since the call began. What other
-// calls use counts too: within one process nobody can tell whose it is.
+// calls use counts too: within one process nobody can tell whose it is. What may
+// be garbage is collected first, if it is enough to be worth it.
 func (b *budget) weigh() error {
-	now := heapSize()
+	now, _ := heapSize()
 	if b.heap == 0 {
 		b.heap = now
 	}
@@ -65,11 +69,15 @@ func (b *budget) weigh() error {
 	if now < b.heap+most {
 		return nil
 	}
-	if last := collected.Load(); time.Now().UnixMilli()-last > 1000 && collected.CompareAndSwap(last, time.Now().UnixMilli()) {
+	collecting.Lock()
+	defer collecting.Unlock()
+	now, live := heapSize()
+	if now > live+most/16 {
 		runtime.GC()
-		if heapSize() < b.heap+most {
-			return nil
-		}
+		now, _ = heapSize()
+	}
+	if now < b.heap+most {
+		return nil
 	}
 	return &limitError{over("the process has grown too much while the script ran", "memory", b.limits.Memory)}
 }

@@ -134,6 +134,22 @@ func TestLongStringsAreWeighed(t *testing.T) {
 	}
 }
 
+// TestGarbageIsNotWeighed holds that a script may make as much garbage as it
+// likes, beside much that it keeps.
+func TestGarbageIsNotWeighed(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua": `return { limits = { memory = "128MB" } }`,
+		"activities/a.lua": `Activity.register("a", function()
+			local kept = {}
+			for i = 1, 6 do kept[i] = ("x"):rep(10000000) .. i end
+			for i = 1, 100 do local _ = ("x"):rep(10000000) .. i end
+			return #kept
+		end)`})
+	if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestABombHurtsNobodyElse runs a call that takes all the memory that it may,
 // and one that is honest beside it.
 func TestABombHurtsNobodyElse(t *testing.T) {
