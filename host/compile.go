@@ -17,6 +17,11 @@ const maxNesting = 200
 // compile turns text into what an LState runs. name is the file as people
 // know it, "activities/billing.lua". Its error is a [*ScriptError].
 func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			proto, err = nil, &ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
+		}
+	}()
 	chunk, err := parseChunk(name, source)
 	if err != nil {
 		return nil, err
@@ -26,11 +31,6 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			proto, err = nil, &ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
-		}
-	}()
 	proto, err = lua.Compile(chunk, name)
 	if err != nil {
 		return nil, compileError(name, source, err)

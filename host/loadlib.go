@@ -57,7 +57,7 @@ func (s *state) loadText(L *lua.LState, text, name string) int {
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
 	s.budget.charge(L, len(text)+checkEvery) // so that the clock is looked at each time
-	proto, err := compile(name, []byte(text))
+	proto, err := s.compileInTime(L, name, text)
 	if err != nil {
 		return ioFail(err.Error())(s, L)
 	}
@@ -66,6 +66,26 @@ func (s *state) loadText(L *lua.LState, text, name string) int {
 	f.Env = env
 	L.Push(f)
 	return 1
+}
+
+// compileInTime waits for the compiler as long as the run has time. It can't be
+// stopped, and takes seconds for a function with tens of thousands of constants.
+func (s *state) compileInTime(L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
+	ctx, cancel := s.waitContext()
+	defer cancel()
+	compiled := make(chan func(), 1)
+	go func() {
+		late, lateErr := compile(name, []byte(text))
+		compiled <- func() { proto, err = late, lateErr }
+	}()
+	select {
+	case take := <-compiled:
+		take()
+	case <-ctx.Done():
+		s.budget.charge(L, checkEvery)
+		L.RaiseError("%s", outOfTime)
+	}
+	return proto, err
 }
 
 // chunkName is how messages name a chunk, as Lua's own luaO_chunkid makes it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"obelus/engine"
 )
@@ -77,6 +78,21 @@ func TestDebugLibrary(t *testing.T) {
 		if got, err := runA(g, engine.Invocation{}); err != nil || got != test.want {
 			t.Errorf("%s\ngot  %s %v\nwant %s", test.body, got, err, test.want)
 		}
+	}
+}
+
+// TestCompilingEndsWithTheCall holds that a call does not wait longer than it may
+// for the compiler, which the many numbers of this chunk keep busy for seconds.
+func TestCompilingEndsWithTheCall(t *testing.T) {
+	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", { timeout = 0.2 }, function()
+		local numbers = {}
+		for i = 1, 40000 do numbers[i] = 10000 + i end
+		return type(loadstring("return {" .. table.concat(numbers, ",") .. "}"))
+	end)`})
+	began := time.Now()
+	_, err := runA(g, engine.Invocation{})
+	if took := time.Since(began); err == nil || err.Error() != "timed out after 200ms" || took > time.Second {
+		t.Errorf("after %s: %v", took, err)
 	}
 }
 
