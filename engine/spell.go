@@ -15,9 +15,15 @@ func didYouMean(name string, candidates []string) string {
 	return ""
 }
 
+// maxSpelled is how long a name may be for a hint: the work grows with it.
+const maxSpelled = 200
+
 // Nearest finds the candidate that a typing error could have made the name of,
 // or gives nothing. Host shares it, so that all hints are alike.
 func Nearest(name string, candidates []string) string {
+	if len(name) > maxSpelled {
+		return ""
+	}
 	best, bestDistance := "", max(1, (len(name)+1)/3)+1
 	for _, candidate := range candidates {
 		if d := distance([]rune(strings.ToLower(name)), []rune(strings.ToLower(candidate))); d < bestDistance {

@@ -28,7 +28,7 @@ func (s *state) tonumber(L *lua.LState) int {
 		L.Push(lua.LNil)
 		return 1
 	}
-	if n, ok := parseNumber(strings.Trim(string(text), " \t\n\v\f\r"), base); ok {
+	if n, ok := parseNumber(string(text), base); ok {
 		L.Push(n)
 	} else {
 		L.Push(lua.LNil)
@@ -36,9 +36,17 @@ func (s *state) tonumber(L *lua.LState) int {
 	return 1
 }
 
+// maxNumeral is how long text may be that says a number: reading one is slow, and
+// can't be stopped.
+const maxNumeral = 16 << 10
+
 // parseNumber reads a number as Lua's own reader does. What only Go takes
 // for one (1_000, 0b1, inf) is none.
 func parseNumber(text string, base int) (lua.LNumber, bool) {
+	if len(text) > maxNumeral {
+		return 0, false
+	}
+	text = strings.Trim(text, " \t\n\v\f\r")
 	if base != 10 {
 		n, err := strconv.ParseUint(strings.TrimPrefix(text, "-"), base, 64)
 		if strings.HasPrefix(text, "-") {

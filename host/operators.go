@@ -153,7 +153,7 @@ func operand(v lua.LValue) (lua.LNumber, bool) {
 	case lua.LNumber:
 		return v, true
 	case lua.LString:
-		return parseNumber(strings.Trim(string(v), " \t\n\v\f\r"), 10)
+		return parseNumber(string(v), 10)
 	}
 	return 0, false
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,10 +11,16 @@ import (
 	"obelus/luastd"
 )
 
+// maxModuleName keeps the messages about a module to a sane length.
+const maxModuleName = 1000
+
 // require is require(name): a file of the project below lib/, else below
 // activities/, else a module that is built in. Each run loads its own.
 func (s *state) require(L *lua.LState) int {
 	name := L.CheckString(1)
+	if len(name) > maxModuleName {
+		L.ArgError(1, fmt.Sprintf("a module's name has at most %d bytes", maxModuleName))
+	}
 	if v := s.loadedModules().RawGetString(name); lua.LVAsBool(v) {
 		L.Push(v)
 		return 1

@@ -20,6 +20,9 @@ var envFuncs = []Func{
 	{"get", envGet},
 }
 
+// maxEnvName bounds a variable's name, which messages repeat.
+const maxEnvName = 1000
+
 // env.get(name, [default]) → text | nil, err
 //
 // A variable that is not set gives the default; without one that is a failure.
@@ -27,6 +30,9 @@ var envFuncs = []Func{
 // must not pass for a variable that nobody set.
 func envGet(e *Env, L *lua.LState) int {
 	name := L.CheckString(1)
+	if len(name) > maxEnvName {
+		L.ArgError(1, fmt.Sprintf("the name of a variable has at most %d bytes", maxEnvName))
+	}
 	if name == "" || strings.ContainsAny(name, "=\x00") {
 		L.ArgError(1, fmt.Sprintf("%q can't be the name of a variable", name))
 	}

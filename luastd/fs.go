@@ -181,10 +181,16 @@ var (
 	writing = access{"writing", "write", func(g Grants) Grant { return g.Write }}
 )
 
+// maxPath is how long a path may be, which messages repeat: as on Linux.
+const maxPath = 4096
+
 // onFile runs do on the file that path means, with the permission checked. do
 // gets the granted folder as a root, which no symbolic link and no .. leads
 // out of, and pushes one result; what it returns becomes nil and a message.
 func (e *Env) onFile(L *lua.LState, a access, path string, do func(root *os.Root, name string) error) int {
+	if len(path) > maxPath {
+		return failed(L, fmt.Sprintf("%s: the path is longer than %d bytes", a.verb, maxPath))
+	}
 	root, name, err := e.open(a, path)
 	if err != nil {
 		return failed(L, err.Error())

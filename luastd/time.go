@@ -43,6 +43,9 @@ func timeNow(e *Env, L *lua.LState) int {
 // strftime, RFC 3339 without one
 func timeParse(e *Env, L *lua.LState) int {
 	text, layout := L.CheckString(1), L.OptString(2, "")
+	if len(text) > maxLayout {
+		return failed(L, fmt.Sprintf("text of more than %d bytes is no time", maxLayout))
+	}
 	if layout == "" {
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil {
@@ -104,8 +107,16 @@ type layoutError string
 
 func (e layoutError) Error() string { return string(e) }
 
+// maxLayout bounds layouts, and what is read by them, in bytes.
+const maxLayout = 4096
+
+var errLongLayout = layoutError(fmt.Sprintf("the layout is longer than %d bytes", maxLayout))
+
 // FormatTime writes a time as strftime does, in English.
 func FormatTime(t time.Time, layout string) (string, error) {
+	if len(layout) > maxLayout {
+		return "", errLongLayout
+	}
 	var b strings.Builder
 	for i := 0; i < len(layout); i++ {
 		if layout[i] != '%' {
@@ -166,6 +177,9 @@ var verbs = map[byte]string{
 
 // parseTime reads a time by a layout of strftime; without a zone it is UTC.
 func parseTime(text, layout string) (time.Time, error) {
+	if len(layout) > maxLayout {
+		return time.Time{}, errLongLayout
+	}
 	var goLayout strings.Builder
 	for i := 0; i < len(layout); i++ {
 		if layout[i] != '%' {
