@@ -29,8 +29,15 @@ var absent = []string{
 
 var operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
 
+// mostExplained is how long a message may be to be rewritten. One that is longer
+// holds a text of the script.
+const mostExplained = 4 << 10
+
 // explain rewrites a message of the interpreter; names may be nil.
 func explain(message string, names *names) string {
+	if len(message) > mostExplained {
+		return message
+	}
 	if m := faultIndex.FindStringSubmatch(message); m != nil {
 		if name := names.indexed(m[2]); slices.Contains(absent, name) {
 			return name + " is not available in scripts"

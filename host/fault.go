@@ -69,9 +69,19 @@ func (s *state) fault(err error) *fault {
 	return f
 }
 
+// mostPlace is how much of a message is searched for its place: it may be as long
+// as a string.
+const mostPlace = 1000
+
+// placeOf finds "file:line: " at the beginning of a message: as it stands there,
+// the file and the line.
+func placeOf(message string) []string {
+	return placeBefore.FindStringSubmatch(message[:min(len(message), mostPlace)])
+}
+
 // place takes "file:line: " off a message and into the error.
 func (f *fault) place(message string) (rest string, ok bool) {
-	m := placeBefore.FindStringSubmatch(message)
+	m := placeOf(message)
 	if m == nil {
 		return message, false
 	}
@@ -183,8 +193,8 @@ func (s *state) caught(err error) lua.LValue {
 	case api.Type == lua.ApiErrorPanic:
 		return lua.LString(goPanic(string(text)))
 	}
-	if m := placeBefore.FindString(string(text)); m != "" {
-		return lua.LString(m + explain(string(text[len(m):]), nil))
+	if m := placeOf(string(text)); m != nil {
+		return lua.LString(m[0] + explain(string(text[len(m[0]):]), nil))
 	}
 	return lua.LString(explain(strings.TrimPrefix(string(text), " "), nil)) // raised by a library function that pcall called itself
 }

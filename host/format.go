@@ -37,6 +37,7 @@ func (s *state) stringFormat(L *lua.LState) int {
 		b.WriteString(s.formatOne(L, d, arg))
 		s.limit(L, b.Len())
 	}
+	s.limit(L, b.Len())
 	L.Push(lua.LString(b.String()))
 	return 1
 }

@@ -49,7 +49,7 @@ func hashHMAC(e *Env, L *lua.LState) int {
 	algorithms := map[string]func() hash.Hash{"md5": md5.New, "sha1": sha1.New, "sha256": sha256.New, "sha512": sha512.New}
 	made, ok := algorithms[algorithm]
 	if !ok {
-		L.ArgError(1, fmt.Sprintf("unknown algorithm %q (one of md5, sha1, sha256, sha512)", algorithm))
+		L.ArgError(1, fmt.Sprintf("unknown algorithm %.40q (one of md5, sha1, sha256, sha512)", algorithm))
 	}
 	e.charge(L, (len(key)+len(text))/16+1)
 	return pushDigest(L, hmac.New(made, []byte(key)), text, opts)

@@ -16,7 +16,7 @@ func TestLongArguments(t *testing.T) {
 		`env.get(text)`, `fs.read(text)`, `fs.exists(text)`,
 		`time.format(0, text)`, `time.parse(text)`, `time.parse(text, "%Y")`, `time.parse(spaces, spaces)`, `os.date(text)`,
 		`tonumber(digits)`, `tonumber(digits, 16)`, `tonumber(spaces)`, `return digits + 1`, `("x"):sub(digits)`,
-		`require(text)`,
+		`require(text)`, `text:format()`, `error(text)`, `return (nil)[text]`, `hash.hmac(text, text, text)`, `json.encode(1, {[text] = 1})`,
 	} {
 		began := time.Now()
 		got := runFor(t, config, 0.1, `local text, digits, spaces = ("x"):rep(16e6), ("1"):rep(16e6), (" "):rep(16e6)
