@@ -74,7 +74,7 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	job := a.job(p, timeout, in)
 	answered := make(chan answer, 1)
 	go func() {
-		d, err := p.do(job)
+		d, err := p.do(job, a.gen.config.Stderr)
 		answered <- answer{d, err}
 	}()
 	got, ok := await(ctx, answered, timeout)
@@ -151,9 +151,13 @@ func (d *done) result() (engine.Result, error) {
 	return engine.Result{Value: d.Value, To: d.To, Message: d.Message}, nil
 }
 
-func (p *process) do(j *job) (d done, err error) {
-	if err = send(p.in, j); err == nil {
-		err = receive(p.out, &d)
+// do has a job done, and passes on what it prints meanwhile.
+func (p *process) do(j *job, stderr io.Writer) (d done, err error) {
+	for err = send(p.in, j); err == nil; stderr.Write(d.Printed) {
+		d = done{}
+		if err = receive(p.out, &d); d.Printed == nil {
+			break
+		}
 	}
 	return d, err
 }

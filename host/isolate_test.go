@@ -71,6 +71,29 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
+// TestWhatAWorkerPrints holds that all of it arrives, before the call ends, and
+// whatever it looks like.
+func TestWhatAWorkerPrints(t *testing.T) {
+	var out strings.Builder
+	h, err := Open(Config{Stderr: &out, FS: project(map[string]string{
+		"obelus.lua":       `return { isolate = "process" }`,
+		"activities/a.lua": `Activity.register("a", function(call) print("runtime: 5 ms") io.write(call.n, "\255") end)`,
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := h.Generation()
+	t.Cleanup(g.workers.close)
+	for n := range 2 {
+		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Call: map[string]any{"n": n}, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "runtime: 5 ms\n0\xffruntime: 5 ms\n1\xff"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
 // TestAWorkerThatDiesCostsOneCall kills a worker in the middle of a call, and
 // ends another by a string that it has no memory for, while others go on.
 func TestAWorkerThatDiesCostsOneCall(t *testing.T) {

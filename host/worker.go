@@ -60,8 +60,9 @@ type job struct {
 	Attempt      int
 }
 
-// done is what has become of a job.
+// done is what has become of a job, or, before that, what it prints.
 type done struct {
+	Printed []byte `json:",omitempty"`
 	Value   any
 	To      string
 	Message map[string]any
@@ -77,7 +78,7 @@ func work(in io.Reader, out io.Writer) error {
 		return err
 	}
 	bound(s.Limits.Memory)
-	w := newWorker(s)
+	w := newWorker(s, printer{out})
 	for {
 		var j job
 		if err := receive(r, &j); err != nil {
@@ -89,14 +90,22 @@ func work(in io.Reader, out io.Writer) error {
 	}
 }
 
+// printer sends what scripts print, which must not be taken for what the runtime
+// writes to stderr in its last need.
+type printer struct{ out io.Writer }
+
+func (p printer) Write(text []byte) (int, error) {
+	return len(text), send(p.out, done{Printed: text})
+}
+
 type worker struct {
 	gen     *Generation
 	scripts map[string]*script // that hold activities, by their hashes
 }
 
-func newWorker(s setUp) *worker {
+func newWorker(s setUp, stderr io.Writer) *worker {
 	g := &Generation{
-		config: Config{Dir: s.Dir, Stderr: os.Stderr}.withDefaults(), limits: s.Limits, grants: s.Grants,
+		config: Config{Dir: s.Dir, Stderr: stderr}.withDefaults(), limits: s.Limits, grants: s.Grants,
 		scripts: map[string]*script{}, registry: engine.NewRegistry(),
 	}
 	for file, source := range s.Scripts {
