@@ -71,6 +71,9 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	if err != nil {
 		return engine.Result{}, a.fail("no worker can be started: %s", err)
 	}
+	if at, ok := ctx.Deadline(); ok { // which the worker can't see
+		timeout = min(timeout, time.Until(at).Round(time.Millisecond))
+	}
 	job := a.job(p, timeout, in)
 	answered := make(chan answer, 1)
 	go func() {

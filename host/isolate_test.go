@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"obelus/engine"
 	"obelus/store"
@@ -91,6 +92,22 @@ func TestWhatAWorkerPrints(t *testing.T) {
 	}
 	if want := "runtime: 5 ms\n0\xffruntime: 5 ms\n1\xff"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// TestAWorkerKnowsItsCallersDeadline holds that one that is nearer than the
+// activity's own ends a call in time, with its worker alive.
+func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua":       `return { isolate = "process" }`,
+		"activities/a.lua": `Activity.register("a", function() while true do end end)`,
+	})
+	t.Cleanup(g.workers.close)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{Attempt: 1})
+	if err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || err.Error() == "timed out after 30s" || len(g.workers.idle) != 1 {
+		t.Error(err, len(g.workers.idle))
 	}
 }
 
