@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,11 +34,19 @@ func csvDecode(e *Env, L *lua.LState) int {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma = comma(L, opts)
 	r.FieldsPerRecord = -1
-	records, err := r.ReadAll()
-	if err != nil {
-		return failed(L, csvError(err))
+	var records [][]string
+	for {
+		record, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return failed(L, csvError(err))
+		}
+		e.charge(L, len(record)+4)
+		records = append(records, record)
+		e.limitArray(L, len(records))
 	}
-	e.limitArray(L, len(records))
 	rows := L.CreateTable(len(records), 0)
 	e.Codec.MarkArray(rows)
 	if !lua.LVAsBool(opts.RawGetString("header")) {

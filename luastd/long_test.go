@@ -8,15 +8,15 @@ import (
 	"obelus/luastd"
 )
 
-// TestLongArguments holds what reads a name, a number, a time or a path to the
-// time of the call, however long the text is that it gets.
+// TestLongArguments holds what reads a name, a number, a time, a path or lines to
+// the time of the call, however long the text is that it gets.
 func TestLongArguments(t *testing.T) {
 	config := host.Config{Dir: t.TempDir(), Grants: &luastd.Grants{Read: luastd.Grant{List: []string{"x"}}}}
 	for _, body := range []string{
 		`env.get(text)`, `fs.read(text)`, `fs.exists(text)`,
 		`time.format(0, text)`, `time.parse(text)`, `time.parse(text, "%Y")`, `time.parse(spaces, spaces)`, `os.date(text)`,
 		`tonumber(digits)`, `tonumber(digits, 16)`, `tonumber(spaces)`, `return digits + 1`, `("x"):sub(digits)`,
-		`require(text)`, `text:format()`, `error(text)`, `return (nil)[text]`, `hash.hmac(text, text, text)`, `json.encode(1, {[text] = 1})`,
+		`csv.decode(("a\n"):rep(8e6))`, `require(text)`, `text:format()`, `error(text)`, `return (nil)[text]`, `hash.hmac(text, text, text)`, `json.encode(1, {[text] = 1})`,
 	} {
 		began := time.Now()
 		got := runFor(t, config, 0.1, `local text, digits, spaces = ("x"):rep(16e6), ("1"):rep(16e6), (" "):rep(16e6)
