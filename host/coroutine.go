@@ -170,6 +170,7 @@ func (r *run) stop() {
 		co.status = "dead"
 	}
 	r.begun = nil
+	r.top, r.loading = 0, nil // a coroutine that ended in a require has left its own
 }
 
 // mostPcalls is how deep they may be nested here.

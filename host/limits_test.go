@@ -114,6 +114,24 @@ func TestReuse(t *testing.T) {
 	all.Wait()
 }
 
+// TestAWarmStateForgetsCoroutines holds that a module that was still being loaded
+// by a coroutine when a call ended does not make a top level of the next call.
+func TestAWarmStateForgetsCoroutines(t *testing.T) {
+	g := open(t, map[string]string{
+		"lib/outer.lua": `local co = coroutine.create(function() require "inner" end) coroutine.resume(co) return { co = co }`,
+		"lib/inner.lua": `coroutine.yield()`,
+		"activities/a.lua": `Activity.register("a", { reuse = true }, function()
+			require "outer"
+			require("time").sleep(0)
+		end)`,
+	})
+	for range 2 {
+		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestLongStringsAreWeighed holds that memory is looked at as often as it is
 // taken, and not once in so many steps, of which each may take 16 MB.
 func TestLongStringsAreWeighed(t *testing.T) {
