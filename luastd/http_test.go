@@ -104,6 +104,7 @@ func TestHTTP(t *testing.T) {
 		{`return select(2, http.get(U .. "/hop?3", {redirects = 2}))`, `"GET U/hop: too many redirects"`},
 		{`local a = http.get(U .. "/hop?3", {redirects = 0}) return {a.status, a.headers.location}`, `[302,"/hop?2"]`},
 		{`return http.post(U .. "/to?/echo", {body = "again"}):json().body`, `"again"`},
+		{`return http.get(U .. "/to?/echo"):json().headers`, `{"User-Agent":["obelus"]}`},
 		{`return select(2, http.get(U .. "/to?http://169.254.169.254/latest"))`, `"GET U/to: connecting to 169.254.169.254:80 is not allowed: run with --allow-net=169.254.169.254:80 or set allow.net in obelus.lua"`},
 		{`return select(2, http.get(U .. "/to?http://localhost:1/"))`, `"GET U/to: connecting to localhost:1 is not allowed: run with --allow-net=localhost:1 or set allow.net in obelus.lua"`},
 		{`return select(2, http.get(U .. "/to?file:///etc/passwd"))`, `"GET U/to: connecting to `},

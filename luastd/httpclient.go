@@ -163,7 +163,8 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	if _, said := r.Headers["user-agent"]; !said {
 		request.Header.Set("User-Agent", "obelus")
 	}
-	client := http.Client{Transport: n, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+	client := http.Client{Transport: n, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		next.Header.Del("Referer") // the query of where it came from may be secret
 		switch {
 		case r.redirects == 0:
 			return http.ErrUseLastResponse
