@@ -36,10 +36,12 @@ const workerGrace = time.Second
 
 // process is one worker. It belongs to who runs a call in it.
 type process struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *bufio.Reader
-	seen map[string]bool // scripts that it has, by their hashes
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Reader
+	pipe  io.Closer       // that out reads
+	ended chan struct{}   // closed when the process has
+	seen  map[string]bool // scripts that it has, by their hashes
 }
 
 // isolated runs an activity in a worker.
@@ -167,20 +169,33 @@ func (p *process) do(j *job, stderr io.Writer) (d done, err error) {
 
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
-	go p.cmd.Wait() // it ends soon, and must not stay a zombie
+	_ = p.pipe.Close()
 }
 
 // get takes a worker that waits, or starts one.
 func (w *workers) get() (*process, error) {
-	w.mu.Lock()
-	if n := len(w.idle); n > 0 {
-		p := w.idle[n-1]
-		w.idle = w.idle[:n-1]
-		w.mu.Unlock()
+	if p := w.waiting(); p != nil {
 		return p, nil
 	}
-	w.mu.Unlock()
 	return w.start()
+}
+
+// waiting takes a worker that waits, if there is one. Those that have ended
+// meanwhile cost no call.
+func (w *workers) waiting() *process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n := len(w.idle); n > 0; n-- {
+		p := w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		select {
+		case <-p.ended:
+			p.kill()
+		default:
+			return p
+		}
+	}
+	return nil
 }
 
 func (w *workers) put(p *process) {
@@ -213,14 +228,22 @@ func (w *workers) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
+	out, theirs, err := os.Pipe() // one of cmd's own would close with the process, whatever is left to read
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	cmd.Stdout = theirs
+	err = cmd.Start()
+	theirs.Close()
+	if err != nil {
+		out.Close()
 		return nil, err
 	}
-	p := &process{cmd: cmd, in: in, out: bufio.NewReader(out), seen: map[string]bool{}}
+	p := &process{cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, ended: make(chan struct{}), seen: map[string]bool{}}
+	go func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
 	scripts := map[string]string{}
 	for _, sc := range maps.All(w.gen.scripts) {
 		if sc.broken == nil {

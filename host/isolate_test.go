@@ -111,6 +111,20 @@ func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
 	}
 }
 
+// TestAWorkerThatDiesIdleCostsNoCall ends a worker that waits.
+func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
+	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
+	t.Cleanup(g.workers.close)
+	for range 2 {
+		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		p := g.workers.idle[0]
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
 // TestAWorkerThatDiesCostsOneCall kills a worker in the middle of a call, and
 // ends another by a string that it has no memory for, while others go on.
 func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
