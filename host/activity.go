@@ -74,34 +74,34 @@ func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result
 // runIn runs the call in a state, which is given back unless something was
 // raised.
 func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation) (engine.Result, error) {
-	select {
-	case w := <-a.warm:
-		w.s.again(ctx, timeout)
-		result, err := a.call(w.s, w.fn, in)
-		a.keep(w, err)
-		return result, err
-	default:
-	}
-	s := a.gen.state()
+	var w *warmState
 	found := registrations{again: true, activity: a.name}
-	s.begin(ctx, timeout, a.script, &found)
-	run, kept := s.run, false
+	select {
+	case w = <-a.warm:
+		w.s.again(ctx, timeout)
+	default:
+		w = &warmState{s: a.gen.state()}
+		w.s.begin(ctx, timeout, a.script, &found)
+	}
+	s, run, kept := w.s, w.s.run, false
 	defer func() {
 		if !kept { // a warm state may be at another call by now
 			run.stop()
 		}
 	}()
-	if _, err := s.runFile(a.script); err != nil {
-		return engine.Result{}, err
+	if w.fn == nil {
+		if _, err := s.runFile(a.script); err != nil {
+			return engine.Result{}, err
+		}
+		if w.fn = found.fn; w.fn == nil {
+			s.end()
+			return engine.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
+		}
 	}
-	if found.fn == nil {
-		s.end()
-		return engine.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
-	}
-	result, err := a.call(s, found.fn, in)
+	result, err := a.call(s, w.fn, in)
 	if a.warm != nil {
 		kept = true
-		a.keep(&warmState{s, found.fn}, err)
+		a.keep(w, err)
 	} else if _, raised := err.(*fault); !raised {
 		s.end()
 	}

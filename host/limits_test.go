@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -129,6 +130,25 @@ func TestAWarmStateForgetsCoroutines(t *testing.T) {
 		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestAWarmStateThatBreaksLeavesNothing holds that a call ends its coroutines
+// even where what it returns can't be read.
+func TestAWarmStateThatBreaksLeavesNothing(t *testing.T) {
+	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", { reuse = true }, function(call)
+		coroutine.wrap(function() coroutine.yield() end)()
+		return call.n and json.decode("[" .. ("1,"):rep(call.n) .. "1]")
+	end)`})
+	before := runtime.NumGoroutine()
+	for _, n := range []any{nil, 1_100_000} {
+		_, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
+		if (err != nil) != (n != nil) {
+			t.Error(n, err)
+		}
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines are left", after-before)
 	}
 }
 
