@@ -163,11 +163,12 @@ func TestLongStringsAreWeighed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runtime.GC() // what others left and is collected meanwhile would count for it
 	_, err = h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1})
 	if err == nil || !strings.Contains(err.Error(), "limits.memory") {
 		t.Error(err)
 	}
-	if n := strings.Count(printed.String(), "\n"); n > 10 {
+	if n := strings.Count(printed.String(), "\n"); n > 20 {
 		t.Errorf("it had %d strings of 16 MB", n)
 	}
 }
