@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -14,12 +15,6 @@ import (
 	"time"
 )
 
-// writeTimeout is how long a client may take to take what is written to it.
-const writeTimeout = 30 * time.Second
-
-// readTimeout is how long a client may take to send the body of a request.
-const readTimeout = time.Minute
-
 // body is that of a request. Once it has been read, the client is waited for no
 // longer: a deadline that passed then would look as if it had gone away.
 type body struct {
@@ -30,7 +25,7 @@ type body struct {
 // Read reads.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
+	if errors.Is(err, io.EOF) {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
@@ -40,6 +35,7 @@ func (b *body) Read(p []byte) (int, error) {
 type response struct {
 	http.ResponseWriter
 	controller *http.ResponseController
+	patience   time.Duration
 	route      string
 	status     int // 0 before the headers are written
 }
@@ -61,7 +57,7 @@ func (w *response) Write(b []byte) (int, error) {
 		w.WriteHeader(http.StatusOK)
 	}
 	// Where there is no deadline, as in tests, there is nothing to wait for.
-	_ = w.controller.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.patience))
 	return w.ResponseWriter.Write(b)
 }
 
@@ -69,7 +65,7 @@ func (w *response) Write(b []byte) (int, error) {
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		w := &response{ResponseWriter: rw, controller: http.NewResponseController(rw), route: "refused"}
+		w := &response{ResponseWriter: rw, controller: http.NewResponseController(rw), patience: s.patience.write, route: "refused"}
 		defer func() {
 			if panicked := recover(); panicked != nil && panicked != http.ErrAbortHandler {
 				s.logger.Error("a request broke down", "path", r.URL.Path, "error", panicked, "stack", string(debug.Stack()))
@@ -86,7 +82,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			return
 		}
 		if r.Body != http.NoBody {
-			_ = w.controller.SetReadDeadline(time.Now().Add(readTimeout))
+			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
 			r.Body = &body{http.MaxBytesReader(w, r.Body, s.config.Body), w.controller}
 		}
 		next.ServeHTTP(w, r)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -64,10 +65,11 @@ func read(r *http.Request, into any) error {
 	err := d.Decode(into)
 	var large *http.MaxBytesError
 	var kind *json.UnmarshalTypeError
+	var slow net.Error
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil
-	case errors.As(err, &large):
+	case errors.As(err, &large), errors.As(err, &slow):
 		return err
 	case errors.As(err, &kind):
 		return wrong("%s can't be a JSON %s", fieldName(kind.Field), kind.Value)

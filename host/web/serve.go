@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,17 +14,25 @@ import (
 
 // Bounds of connections.
 const (
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 2 * time.Minute
-	headerBytes   = 64 << 10
-	drainGrace    = 5 * time.Second // beside what calls are given
+	idleTimeout = 2 * time.Minute
+	headerBytes = 64 << 10
+	drainGrace  = 5 * time.Second // beside what calls are given
 )
+
+// patience is how long clients are waited for.
+type patience struct {
+	header time.Duration // until they have sent the headers of a request
+	body   time.Duration // and its body
+	write  time.Duration // until they have taken a piece of the answer
+}
+
+var defaultPatience = patience{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second}
 
 // Serve answers requests that come to a listener until ctx is done, and then
 // drains. It gives nil, or why it could not go on.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		Handler: s, ReadHeaderTimeout: s.patience.header, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
@@ -33,11 +42,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	patience := s.config.Host.Generation().Settings().Drain
-	if patience == 0 {
-		patience = engine.DefaultDrain
-	}
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(patience, 0)+drainGrace)
+	drain := cmp.Or(s.config.Host.Generation().Settings().Drain, engine.DefaultDrain)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(drain, 0)+drainGrace)
 	defer cancel()
 	drained := s.Drain(draining)
 	if closed := server.Shutdown(draining); closed != nil {

@@ -51,13 +51,14 @@ const (
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
-	config  Config
-	log     store.Log
-	logger  *slog.Logger
-	handler http.Handler
-	gate    *gate
-	tail    *tail
-	metrics *metrics
+	config   Config
+	log      store.Log
+	logger   *slog.Logger
+	handler  http.Handler
+	gate     *gate
+	tail     *tail
+	metrics  *metrics
+	patience patience
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -75,7 +76,7 @@ var _ http.Handler = (*Server)(nil)
 // call Drain before the log is closed.
 func New(config Config) *Server {
 	s := &Server{
-		config: config, logger: config.Logger, tail: newTail(), active: map[string]*run{},
+		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{},
 		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
 	}
 	s.config.Body = cmp.Or(config.Body, DefaultBody)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -73,6 +74,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	var ref *engine.RefError
 	var policy *engine.PolicyError
 	var large *http.MaxBytesError
+	var slow net.Error
 	problems, scripts := host.Problems(err)
 	is := func(status int, code string) *problem {
 		return &problem{status: status, code: code, message: err.Error()}
@@ -82,6 +84,8 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return own
 	case errors.As(err, &large):
 		return &problem{status: http.StatusRequestEntityTooLarge, code: "too-large", message: fmt.Sprintf("the request has more than %d bytes", large.Limit)}
+	case errors.As(err, &slow) && slow.Timeout():
+		return &problem{status: http.StatusRequestTimeout, code: "slow", message: "the body did not come in time"}
 	case errors.As(err, &plan):
 		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: plan.Problems}
 	case scripts:

@@ -1,0 +1,283 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// TestQueue: of runs beyond those that run, some wait, and the rest are refused.
+func TestQueue(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs, c.Queue = 1, 1 })
+	s.expect("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`, 202, `{"context":"a"}`)
+	<-p.reached
+	queued := make(chan string)
+	go func() {
+		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"b","wait":true}`)
+		queued <- text
+	}()
+	for s.server.gate.waiting.Load() == 0 {
+		<-s.server.tail.next() // the server looks at nothing meanwhile; it is only a moment
+	}
+	r, err := http.Post(s.http.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/double.lua"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", r.StatusCode, r.Header)
+	}
+	close(p.resume)
+	if text := <-queued; text != `{"context":"b","error":null,"output":2,"status":"done"}` {
+		t.Error(text)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`, 409, `{"error":{"code":"busy","message":"context a is in use by this server"}}`)
+	waited := make(chan string)
+	go func() {
+		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"b","wait":true}`)
+		waited <- text
+	}()
+	s.events("a", "", func(e event) bool { return strings.Contains(e.data, `"status":"running"`) && e.kind == "call" })
+	const cancelled = `{"context":"%s","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`
+	s.expect("DELETE", "/v1/runs/a", "", 200, fmt.Sprintf(cancelled, "a"))
+	for {
+		if status, text := s.ask("DELETE", "/v1/runs/b", ""); status == 200 {
+			if text != fmt.Sprintf(cancelled, "b") {
+				t.Error(text)
+			}
+			break
+		}
+	}
+	if text := <-waited; text != fmt.Sprintf(cancelled, "b") {
+		t.Errorf("who waited got %s", text)
+	}
+	s.refused("DELETE", "/v1/runs/a", "", 409, "call")
+
+	// One that waits goes on no more by itself, but when it is asked to.
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
+	s.expect("DELETE", "/v1/runs/c", "", 200, fmt.Sprintf(cancelled, "c"))
+	s.ask("POST", "/v1/contexts/c/messages", `{"type":"input","n":4}`)
+	s.expect("POST", "/v1/contexts/c/resume", `{"wait":true}`, 200, `{"context":"c","error":null,"output":8,"status":"done"}`)
+}
+
+// TestTimeout: a run that takes too long is cancelled.
+func TestTimeout(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.Timeout = 1e8 })
+	s.expect("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a","wait":true}`, 200,
+		`{"context":"a","error":{"code":"cancelled","message":"it took longer than a run may"},"output":null,"status":"cancelled"}`)
+}
+
+var pay = map[string]string{
+	"obelus.lua": "return { approve = 'always' }",
+	"activities/pay.lua": `
+		Tool.register("pay", { properties = { amount = { type = "number" } } })
+		Activity.register("pay", function(call) return { paid = call.amount } end)`,
+	"plans/pay.lua": `return { calls = { { _tool = "pay", amount = "†input.amount", _outputPath = "†state || †refusal" } }, output = "†state.paid || †refusal.message" }`,
+}
+
+func TestDecisions(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	held := func(name string) {
+		t.Helper()
+		s.expect("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"`+name+`","wait":true}`, 200,
+			`{"context":"`+name+`","error":null,"output":null,"status":"waiting"}`)
+	}
+	goesOn := func(name string) string {
+		t.Helper()
+		all := s.events(name, "", ended)
+		var run struct{ Output any }
+		if err := json.Unmarshal([]byte(all[len(all)-1].data), &run); err != nil {
+			t.Fatal(err)
+		}
+		return string(store.EncodeJSON(run.Output))
+	}
+	held("a")
+	var approvals []engine.Approval
+	if _, text := s.ask("GET", "/v1/contexts/a/approvals", ""); json.Unmarshal([]byte(text), &approvals) != nil || len(approvals) != 1 || approvals[0].Call != "1.1" {
+		t.Errorf("%+v", approvals)
+	}
+	s.refused("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":{"amount":"much"}}`, 422, "message")
+	s.refused("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":7}`, 400, "request")
+	s.expect("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":{"amount":5}}`, 200, `{"call":"1.1","context":"a","decision":"approved"}`)
+	if got := goesOn("a"); got != "5" {
+		t.Errorf("paid %s", got)
+	}
+	s.refused("POST", "/v1/contexts/a/calls/1.1/approve", "", 409, "call")
+	held("b")
+	s.expect("POST", "/v1/contexts/b/calls/1.1/reject", `{"reason":"no receipt"}`, 200, `{"call":"1.1","context":"b","decision":"rejected"}`)
+	if got := goesOn("b"); got != `"no receipt"` {
+		t.Errorf("got %s", got)
+	}
+
+	// Somebody else decides, in another process.
+	held("c")
+	other, err := sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	elsewhere := &engine.Runner{Log: other, Registry: s.host.Generation().Registry()}
+	if err := elsewhere.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := goesOn("c"); got != "7" {
+		t.Errorf("paid %s", got)
+	}
+}
+
+// TestAppended: what a run waits for may come from anybody.
+func TestAppended(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	other, err := sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for name, send := range map[string]func(name string) error{
+		"a": func(name string) error {
+			s.ask("POST", "/v1/contexts/"+name+"/messages", `{"type":"input","n":4}`)
+			return nil
+		},
+		"b": func(name string) error {
+			messages, err := store.ParseMessages([]byte(`{"type":"input","n":4}`))
+			if err == nil {
+				_, err = engine.Append(t.Context(), other, name, messages)
+			}
+			return err
+		},
+	} {
+		s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"`+name+`","wait":true}`)
+		if err := send(name); err != nil {
+			t.Fatal(err)
+		}
+		s.until(name, engine.RunDone)
+	}
+}
+
+// TestEvents: a stream tells everything once, in order, wherever it is taken
+// up, and goes on with what happens.
+func TestEvents(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua": "",
+		"activities/a.lua": `
+			Activity.register("two", function(call) return { a = call.n, b = call.n } end)`,
+		"plans/p.lua": `
+			local calls = {}
+			for i = 1, 5 do calls[i] = { _tool = "two", n = i, x = i > 1 and "†s" .. i - 1 .. ".a" or 0, _outputPath = "†s" .. i .. " && †t" .. i } end
+			return { context = { Message.state { x = 1 }, Message.state { y = 1 } }, calls = calls, output = "†s5.a" }`,
+	}, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/p.lua","context":"other","wait":true}`)
+	var follower sync.WaitGroup
+	s.ask("POST", "/v1/contexts/a/messages", `[{"type":"state","z":1},{"type":"state","z":2}]`)
+	var live []event
+	follower.Go(func() { live = s.events("a", "", ended) })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/p.lua","context":"a","wait":true}`)
+	follower.Wait()
+	all := s.events("a", "", ended)
+	if !slices.Equal(all, live) {
+		t.Errorf("live    %v\nafterwards %v", live, all)
+	}
+	count := map[string]int{}
+	last := 0
+	for i, e := range all {
+		count[e.kind]++
+		id := 0
+		if _, err := fmt.Sscan(e.id, &id); err != nil || id <= last {
+			t.Errorf("id %s after %d", e.id, last)
+		}
+		last = id
+		if i == len(all)-1 {
+			break
+		}
+		if rest := s.events("a", e.id, ended); !slices.Equal(rest, all[i+1:]) {
+			t.Errorf("after %s: %v\nnot %v", e.id, rest, all[i+1:])
+		}
+	}
+	if want := map[string]int{"message": 2 + 2 + 1 + 10, "call": 10, "run": 2}; fmt.Sprint(count) != fmt.Sprint(want) {
+		t.Errorf("%v, not %v", count, want)
+	}
+}
+
+// TestDrain: a server that is stopped leaves nothing half done, and the next one
+// goes on with it.
+func TestDrain(t *testing.T) {
+	files := map[string]string{}
+	for name, text := range work {
+		files[name] = text
+	}
+	s := serve(t, files, nil, nil)
+	waited := make(chan string)
+	go func() {
+		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a","wait":true}`)
+		waited <- text
+	}()
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`) // so that it is there
+	s.events("a", "", func(e event) bool { return e.kind == "call" })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"unwanted"}`)
+	s.ask("DELETE", "/v1/runs/unwanted", "")
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-waited; text != `{"context":"a","error":{"code":"cancelled","message":"the host was stopped"},"output":null,"status":"cancelled"}` {
+		t.Error(text)
+	}
+	s.refused("GET", "/healthz", "", 503, "stopping")
+	s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua"}`, 503, "stopping")
+	s.http.Close()
+
+	s.write("activities/work.lua", strings.Replace(files["activities/work.lua"], `require("time").sleep(50)`, `return "woken"`, 1))
+	if r := s.host.Reload(); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	s.open(nil)
+	s.until("a", engine.RunDone)
+	s.expect("GET", "/v1/contexts/a/get?ref=state", "", 200, `"woken"`)
+	if last, err := engine.LastRun(t.Context(), s.log, "unwanted"); err != nil || last.Status != engine.RunCancelled {
+		t.Errorf("the one that was cancelled is %s, %v", last.Status, err)
+	}
+}
+
+// TestRecover: a server that begins goes on with what was decided while there
+// was none, and leaves alone what waits.
+func TestRecover(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	for _, name := range []string{"a", "b"} {
+		s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"`+name+`","wait":true}`)
+	}
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	s.open(nil)
+	s.until("a", engine.RunDone)
+	runs := 0
+	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "b", Event: "run"}) {
+		if err != nil || entry.Event != "run" {
+			t.Fatal(err)
+		}
+		runs++
+	}
+	if runs != 1 {
+		t.Errorf("the one that waits was looked at %d times", runs)
+	}
+}

@@ -1,0 +1,373 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// site is a project that a test serves, with its log in a file.
+type site struct {
+	t      *testing.T
+	dir    string
+	host   *host.Host
+	log    store.Log
+	server *Server
+	http   *httptest.Server
+}
+
+// pause lets a test stop calls in their midst.
+type pause struct{ reached, resume chan struct{} }
+
+func newPause() *pause { return &pause{make(chan struct{}, 1000), make(chan struct{})} }
+
+// Here is called by scripts.
+func (p *pause) Here() {
+	p.reached <- struct{}{}
+	<-p.resume
+}
+
+// work is what the project of most tests has.
+var work = map[string]string{
+	"obelus.lua": "return { drain = '100ms' }",
+	"activities/work.lua": `
+		Activity.register("double", function(call) return { double = 2 * call.n } end)
+		Activity.register("fail", function() return nil, "no luck" end)
+		Activity.register("stop", { timeout = 60 }, function() pause:Here(); return "went on" end)
+		Activity.register("sleep", { timeout = 60 }, function() require("time").sleep(50) end)`,
+	"plans/double.lua": `return { calls = { { _tool = "double", n = "†input.n", _outputPath = "†state" } }, output = "†state.double" }`,
+	"plans/fail.lua":   `return { { _tool = "fail", _outputPath = "†state" } }`,
+	"plans/stop.lua":   `return { calls = { { _tool = "stop", _outputPath = "†state.said" } }, output = "†state.said" }`,
+	"plans/sleep.lua":  `return { { _tool = "sleep", _outputPath = "†state" } }`,
+	"plans/echo.json":  `{"calls":[],"output":"†input"}`,
+	"plans/bad.lua":    `return { { _tool = "duble" } }`,
+	"plans/broken.lua": "\nreturn {",
+}
+
+// serve serves a project of these files.
+func serve(t *testing.T, files map[string]string, objects map[string]any, configure func(*Config)) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir()}
+	for name, text := range files {
+		s.write(name, text)
+	}
+	if objects == nil {
+		objects = map[string]any{"pause": newPause()}
+	}
+	var err error
+	if s.host, err = host.Open(host.Config{FS: os.DirFS(s.dir), Dir: s.dir, Objects: objects}); err != nil {
+		t.Fatal(err)
+	}
+	s.open(configure)
+	return s
+}
+
+// open serves the project's folder, a second time as a first.
+func (s *site) open(configure func(*Config)) {
+	s.t.Helper()
+	var err error
+	if s.log, err = sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{}); err != nil {
+		s.t.Fatal(err)
+	}
+	config := Config{Host: s.host, Log: s.log}
+	if configure != nil {
+		configure(&config)
+	}
+	server, log := New(config), s.log
+	s.server, s.http = server, httptest.NewServer(server)
+	s.t.Cleanup(func() {
+		if err := errors.Join(server.Drain(context.Background()), log.Close()); err != nil {
+			s.t.Error(err)
+		}
+	})
+	s.t.Cleanup(s.http.Close)
+}
+
+func (s *site) write(name, text string) {
+	s.t.Helper()
+	file := filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(text), 0o666)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// ask makes a request and gives its status and its body.
+func (s *site) ask(method, path, body string, headers ...string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return response.StatusCode, strings.TrimSpace(string(text))
+}
+
+// expect makes a request whose answer is known whole.
+func (s *site) expect(method, path, body string, status int, want string) {
+	s.t.Helper()
+	if got, text := s.ask(method, path, body); got != status || text != want {
+		s.t.Errorf("%s %s %s:\n got %d %s\nwant %d %s", method, path, body, got, text, status, want)
+	}
+}
+
+// refused makes a request that is answered with an error, and gives its message.
+func (s *site) refused(method, path, body string, status int, code string, headers ...string) string {
+	s.t.Helper()
+	got, text := s.ask(method, path, body, headers...)
+	var answer struct {
+		Error struct {
+			Code, Message string
+			Check         []engine.Problem
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &answer); err != nil || got != status || answer.Error.Code != code || answer.Error.Message == "" {
+		s.t.Errorf("%s %s %s: %d %s, not %d %s", method, path, body, got, text, status, code)
+	}
+	if status == http.StatusUnprocessableEntity && answer.Error.Check == nil && code != "expression" {
+		s.t.Errorf("%s %s: no check objects: %s", method, path, text)
+	}
+	return answer.Error.Message
+}
+
+// events follows a context from a position on, until an event that is the last
+// one wanted. It gives each as "id kind" and what stands in its data.
+func (s *site) events(name string, after string, last func(event) bool) []event {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.http.URL+"/v1/contexts/"+name+"/events", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if after != "" {
+		r.Header.Set("Last-Event-ID", after)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		s.t.Fatalf("status %d, %s", response.StatusCode, kind)
+	}
+	var all []event
+	var e event
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			e.id = value
+		case "event":
+			e.kind = value
+		case "data":
+			e.data = value
+		case "":
+			if e.kind == "" {
+				continue
+			}
+			if all = append(all, e); last(e) {
+				return all
+			}
+			e = event{}
+		}
+	}
+	s.t.Fatalf("the stream ended after %v", all)
+	return nil
+}
+
+type event struct{ id, kind, data string }
+
+// ended is the event of a run that has come to its end.
+func ended(e event) bool {
+	return e.kind == "run" && !strings.Contains(e.data, `"status":"running"`) && !strings.Contains(e.data, `"status":"waiting"`)
+}
+
+// status waits until a context's run stands so.
+func (s *site) until(name string, status engine.RunStatus) {
+	s.t.Helper()
+	s.events(name, "", func(e event) bool {
+		return e.kind == "run" && strings.Contains(e.data, fmt.Sprintf(`"status":%q`, status))
+	})
+}
+
+func TestRuns(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`, 200,
+		`{"context":"a","error":null,"output":42,"status":"done"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/echo.json","input":{"n":90071992547409931},"context":"a","wait":true}`, 200,
+		`{"context":"a","error":null,"output":{"n":90071992547409931},"status":"done"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/fail.lua","context":"b","wait":true}`, 200,
+		`{"context":"b","error":{"code":"failed","message":"call 1.1 (fail): no luck"},"output":null,"status":"failed"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`, 200,
+		`{"context":"c","error":null,"output":null,"status":"waiting"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`, 409,
+		`{"error":{"code":"unfinished","message":"context c has an unfinished run (waiting): go on with it by POST /v1/contexts/c/resume"}}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"d"}`, 202, `{"context":"d"}`)
+	s.until("d", engine.RunDone)
+	s.expect("GET", "/v1/contexts/d/get?ref=state", "", 200, `{"double":2}`)
+	s.expect("POST", "/v1/contexts/d/resume", `{"wait":true}`, 200, `{"context":"d","error":null,"output":2,"status":"done"}`)
+	status, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua"}`)
+	var made struct{ Context string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil || status != 202 || len(made.Context) != 26 {
+		t.Errorf("%d %s", status, text)
+	}
+	// Both modes of asking for a plan that must be released.
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"e","mode":"lazy","wait":true}`, 200,
+		`{"context":"e","error":null,"output":null,"status":"waiting"}`)
+	s.expect("POST", "/v1/contexts/e/approve", "", 200, `{"context":"e","decision":"approved"}`)
+	s.until("e", engine.RunDone)
+}
+
+func TestRefused(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.Body = 1000 })
+	s.expect("POST", "/v1/contexts/there/messages", `{"type":"state","a":1}`, 200, `{"context":"there","messages":1,"seq":1}`)
+	for _, test := range []struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		{"POST", "/v1/runs", ``, 400, "request"},
+		{"POST", "/v1/runs", `{`, 400, "request"},
+		{"POST", "/v1/runs", `[]`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":7}`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":"plans/double.lua","wiat":true}`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":"plans/double.lua"} {}`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a/b"}`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":"plans/double.lua","input":7}`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":"plans/double.lua","mode":"slow"}`, 400, "request"},
+		{"POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":"` + strings.Repeat("x", 1000) + `"}}`, 413, "too-large"},
+		{"POST", "/v1/runs", `{"plan":"plans/absent.lua"}`, 404, "no-plan"},
+		{"POST", "/v1/runs", `{"plan":"../double.lua"}`, 422, "script"},
+		{"POST", "/v1/runs", `{"plan":"/etc/passwd"}`, 422, "script"},
+		{"POST", "/v1/runs", `{"plan":"log.db"}`, 422, "script"},
+		{"POST", "/v1/runs", `{"plan":"plans/bad.lua"}`, 422, "plan"},
+		{"POST", "/v1/runs", `{"plan":"plans/broken.lua"}`, 422, "script"},
+		{"PUT", "/v1/runs", ``, 405, "method"},
+		{"GET", "/v2", ``, 404, "not-found"},
+		{"GET", "/v1/contexts/absent", ``, 404, "no-context"},
+		{"GET", "/v1/contexts/absent/log", ``, 404, "no-context"},
+		{"GET", "/v1/contexts/absent/calls", ``, 404, "no-context"},
+		{"GET", "/v1/contexts/absent/get?ref=a", ``, 404, "no-context"},
+		{"GET", "/v1/contexts/absent/events", ``, 404, "no-context"},
+		{"GET", "/v1/contexts/absent/approvals", ``, 404, "no-context"},
+		{"POST", "/v1/contexts/absent/resume", ``, 404, "no-context"},
+		{"POST", "/v1/contexts/absent/approve", ``, 404, "no-context"},
+		{"DELETE", "/v1/runs/absent", ``, 404, "no-context"},
+		{"POST", "/v1/contexts/there/resume", ``, 409, "call"},
+		{"DELETE", "/v1/runs/there", ``, 409, "call"},
+		{"GET", "/v1/contexts/there/get?ref=state.b", ``, 404, "missing"},
+		{"GET", "/v1/contexts/there/get", ``, 400, "request"},
+		{"GET", "/v1/contexts/there/get?ref=state.a&at=0", ``, 400, "request"},
+		{"GET", "/v1/contexts/there/get?ref=%E2%80%A0a%20%2B%2B", ``, 422, "expression"},
+		{"GET", "/v1/contexts/there/get?ref=a..b", ``, 422, "expression"},
+		{"GET", "/v1/contexts/there/log?knid=state", ``, 400, "request"},
+		{"GET", "/v1/contexts/there/log?since=yesterday", ``, 400, "request"},
+		{"GET", "/v1/contexts/there/events?after=x", ``, 400, "request"},
+		{"POST", "/v1/contexts/there/messages", `{"type":"stat"}`, 422, "message"},
+		{"POST", "/v1/contexts/there/messages", `nothing`, 422, "message"},
+		{"POST", "/v1/contexts/a%20b/messages", `{"type":"state"}`, 400, "request"},
+		{"POST", "/v1/contexts/there/calls/1.1/approve", ``, 404, "no-call"},
+		{"POST", "/v1/contexts/there/calls/1.1/reject", ``, 400, "request"},
+	} {
+		s.refused(test.method, test.path, test.body, test.status, test.code)
+	}
+	// Nothing of what was refused has left a trace.
+	var contexts []engine.Summary
+	if _, text := s.ask("GET", "/v1/contexts", ""); json.Unmarshal([]byte(text), &contexts) != nil || len(contexts) != 1 {
+		t.Errorf("contexts: %+v", contexts)
+	}
+}
+
+// TestInternal: what goes wrong in the host is for its log alone.
+func TestInternal(t *testing.T) {
+	var said bytes.Buffer
+	s := serve(t, work, nil, func(c *Config) { c.Logger = slogTo(&said) })
+	s.log.Close()
+	if message := s.refused("GET", "/v1/contexts", "", 500, "internal"); message != internalText {
+		t.Error(message)
+	}
+	if !strings.Contains(said.String(), "the log is closed") {
+		t.Errorf("its log says nothing: %s", said.String())
+	}
+}
+
+func TestReading(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`)
+	s.ask("POST", "/v1/contexts/b/messages", `{"type":"state","x":"<&>"}`)
+	for path, want := range map[string]int{
+		"/v1/contexts/a/log": 3, "/v1/contexts/a/log?kind=state": 1, "/v1/contexts/a/log?path=state.double": 1, "/v1/contexts/a/log?after=1": 2,
+		"/v1/contexts/a/log?at=1": 1, "/v1/contexts/a/log?since=2100-01-01T00:00:00Z": 0, "/v1/contexts/a/calls": 1, "/v1/contexts/b/calls": 0,
+		"/v1/contexts": 2, "/v1/contexts?limit=1": 1, "/v1/contexts?prefix=b": 1, "/v1/contexts/a/approvals": 0,
+	} {
+		status, text := s.ask("GET", path, "")
+		var list []map[string]any
+		if err := json.Unmarshal([]byte(text), &list); err != nil || status != 200 || len(list) != want {
+			t.Errorf("%s: %d, %d elements, not %d: %s", path, status, len(list), want, text)
+		}
+	}
+	s.expect("GET", "/v1/contexts/b/get?ref=state", "", 200, `{"x":"<&>"}`)
+	s.expect("GET", "/v1/contexts/a/get?ref=%E2%80%A0state.double%20%2B%201&at=3", "", 200, "43")
+	s.refused("GET", "/v1/contexts/a/get?ref=state.double&at=2", "", 404, "missing")
+	var scripts struct {
+		Generation int
+		Files      []scriptFile
+		Error      any
+	}
+	if _, text := s.ask("GET", "/v1/scripts", ""); json.Unmarshal([]byte(text), &scripts) != nil || scripts.Generation != 1 || len(scripts.Files) != 2 || scripts.Error != nil {
+		t.Errorf("%+v", scripts)
+	}
+	s.write("activities/work.lua", "\n\nthis is no Lua")
+	s.host.Reload()
+	if _, text := s.ask("GET", "/v1/scripts", ""); !strings.Contains(text, `"line":3`) || !strings.Contains(text, `"generation":1`) {
+		t.Error(text)
+	}
+	if _, text := s.ask("GET", "/metrics", ""); !strings.Contains(text, `obelus_run_duration_seconds_count{status="done"} 1`) || !strings.Contains(text, "obelus_scripts_broken 1") {
+		t.Error(text)
+	}
+}
+
+// TestLargeList: a list that does not fit a buffer comes whole.
+func TestLargeList(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	var b strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&b, `{"type":"state","n%d":%q}`+"\n", i, strings.Repeat("x", 100))
+	}
+	s.ask("POST", "/v1/contexts/a/messages", b.String())
+	_, text := s.ask("GET", "/v1/contexts/a/log", "")
+	var list []map[string]any
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 2000 {
+		t.Errorf("%v, %d elements", err, len(list))
+	}
+}
