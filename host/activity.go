@@ -153,9 +153,6 @@ func (s *state) outcome(results []lua.LValue, schema any) (engine.Result, error)
 func (s *state) object(v any) lua.LValue {
 	switch v := v.(type) {
 	case map[string]any:
-		if len(v) <= eager/4 && v["_tool"] != nil {
-			return s.toLua(v)
-		}
 		if len(v) > 0 {
 			return s.toLuaLater(v)
 		}

@@ -19,9 +19,9 @@ import (
 const maxExact = 1 << 53
 
 // eager is how many values are converted at once. What lies deeper in a large
-// value becomes tables that fill themselves when a script first touches them:
-// an activity that reads one field of a context of a megabyte pays for the
-// levels that it walks through.
+// value becomes tables that fill themselves when a script touches them: an
+// activity that reads one field of a context of a megabyte pays for the fields
+// that lead to it.
 const eager = 64
 
 // toLua makes Lua's own copy of a JSON value. The value is kept and read
@@ -117,49 +117,74 @@ func numberToLua(n json.Number) lua.LValue {
 	return lua.LString(text)
 }
 
-// lazyValue is what a table will be filled from. It hides in the table's
-// metatable, in the place of the metatable's own.
-type lazyValue struct{ value any }
+// lazyValue is what a table will be filled from: a map, an array or a library's
+// fields. It hides in the table's metatable, in the place of the metatable's own.
+type lazyValue struct {
+	value any
+	peeks int
+	made  []peeked
+}
 
-func (lazyValue) String() string       { return "" }
-func (lazyValue) Type() lua.LValueType { return lua.LTUserData }
+// peeked is a table that a script has from one that is not filled yet.
+type peeked struct {
+	key   lua.LValue
+	table *lua.LTable
+}
+
+func (*lazyValue) String() string       { return "" }
+func (*lazyValue) Type() lua.LValueType { return lua.LTUserData }
+
+// maxPeeks is how many fields of a table are read before it is filled.
+const maxPeeks = 8
 
 // lazy makes a table that fills one level of itself when it is touched. The
 // metatable is a copy of the model, with whose entries it shares the memory.
 func (s *state) lazy(v any) *lua.LTable {
-	meta := new(lua.LTable)
-	*meta = *s.lazyMeta
-	meta.Metatable = lazyValue{v}
-	t := s.L.CreateTable(0, 0)
-	t.Metatable = meta
-	return t
+	made := &struct {
+		table, meta lua.LTable
+		lazyValue   lazyValue
+	}{meta: *s.lazyMeta, lazyValue: lazyValue{value: v}}
+	made.meta.Metatable = &made.lazyValue
+	made.table.Metatable = &made.meta
+	return &made.table
 }
 
 func isLazy(meta *lua.LTable) bool {
-	_, ok := meta.Metatable.(lazyValue)
+	_, ok := meta.Metatable.(*lazyValue)
 	return ok
 }
 
-// waiting gives the value that a table is to be filled from, if it is one.
-func waiting(t *lua.LTable) (any, bool) {
+// waiting gives what a table is to be filled from, nil if there is nothing.
+func waiting(t *lua.LTable) *lazyValue {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok {
+		return nil
+	}
+	v, _ := meta.Metatable.(*lazyValue)
+	return v
+}
+
+// untouched gives the JSON value that a table stands for, as long as nobody can
+// have changed it.
+func untouched(t *lua.LTable) (any, bool) {
+	lazy := waiting(t)
+	if lazy == nil || len(lazy.made) > 0 {
 		return nil, false
 	}
-	v, ok := meta.Metatable.(lazyValue)
-	return v.value, ok
+	_, library := lazy.value.([]field)
+	return lazy.value, !library
 }
 
 // fill fills a table that is waiting for it, and does nothing to any other.
 // Every library function that looks into a table calls it first.
 func (s *state) fill(t *lua.LTable) {
-	v, ok := waiting(t)
-	if !ok {
+	lazy := waiting(t)
+	if lazy == nil {
 		return
 	}
 	t.Metatable = lua.LNil
 	left := eager
-	switch v := v.(type) {
+	switch v := lazy.value.(type) {
 	case map[string]any:
 		left += len(v)
 		s.budget.n += int64(len(v))
@@ -168,13 +193,68 @@ func (s *state) fill(t *lua.LTable) {
 		left += len(v)
 		s.budget.n += int64(len(v))
 		s.fillArray(t, v, &left)
+	case []field:
+		for _, f := range v {
+			t.RawSetString(f.name, f.value)
+		}
 	}
+	for _, p := range lazy.made {
+		t.RawSet(p.key, p.table)
+	}
+	*lazy = lazyValue{} // it stays with the table, and must not keep the value
+}
+
+// peek reads one field of a table that is waiting, without filling it: a script
+// that reads a field of a megabyte pays for that field. It reports false if the
+// table is better filled.
+func (s *state) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
+	lazy := waiting(t)
+	if lazy == nil || lazy.peeks >= maxPeeks {
+		return nil, false
+	}
+	lazy.peeks++
+	for _, p := range lazy.made {
+		if p.key == key {
+			return p.table, true
+		}
+	}
+	var v lua.LValue = lua.LNil
+	left := 0
+	switch from := lazy.value.(type) {
+	case map[string]any:
+		if name, ok := key.(lua.LString); ok {
+			v = s.value(from[string(name)], &left)
+		}
+	case []any:
+		if len(from) >= maxArray-1 {
+			return nil, false // and is refused
+		}
+		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
+			if v = luastd.Null; from[int(n)-1] != nil {
+				v = s.value(from[int(n)-1], &left)
+			}
+		}
+	case []field:
+		for _, f := range from {
+			if key == lua.LString(f.name) {
+				v = f.value
+			}
+		}
+	}
+	if table, ok := v.(*lua.LTable); ok {
+		lazy.made = append(lazy.made, peeked{key, table})
+	}
+	return v, true
 }
 
 func (s *state) lazyIndex(L *lua.LState) int {
-	t := L.CheckTable(1)
-	s.fill(t)
-	L.Push(t.RawGet(L.Get(2)))
+	t, key := L.CheckTable(1), L.Get(2)
+	v, ok := s.peek(t, key)
+	if !ok {
+		s.fill(t)
+		v = t.RawGet(key)
+	}
+	L.Push(v)
 	return 1
 }
 

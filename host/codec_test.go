@@ -9,6 +9,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine"
 	"obelus/store"
 )
 
@@ -154,4 +155,29 @@ func (s *state) hostile(text []byte) *lua.LTable {
 		at.RawSet(key, v)
 	}
 	return root
+}
+
+// TestPeeking holds that a table of which fields have been read is the same as
+// one that is filled at once.
+func TestPeeking(t *testing.T) {
+	tests := []struct{ name, body, want string }{
+		{"the same table", `local u = call.user; u.name = "Eve"; return { call.user == u, call.user.name }`, `[true,"Eve"]`},
+		{"changed below and returned", `call.user.name = "Eve"; return call`, `{"list":[1,null,{"deep":true}],"user":{"name":"Eve"}}`},
+		{"changed in a list and returned", `call.list[3].deep = 1; return call.list`, `[1,null,{"deep":1}]`},
+		{"read and returned", `local _ = call.user.name, call.list[1]; return call`, `{"list":[1,null,{"deep":true}],"user":{"name":"Ada"}}`},
+		{"pairs afterwards", `local u, keys = call.user, {}; for k, v in pairs(call) do keys[#keys + 1] = k; if k == "user" then keys[#keys + 1] = v == u end end; return keys`, `["list","user",true]`},
+		{"many reads", `local u = call.user; for i = 1, 20 do assert(call.user == u and call.nothing == nil) end; return rawget(call, "user") == u`, `true`},
+		{"elements", `return { call.list[2] == json.null, call.list[0] == nil, call.list[4] == nil, call.list[1.5] == nil, call.list.x == nil, call.list[0/0] == nil, #call.list }`, `[true,true,true,true,true,true,3]`},
+		{"keys of other types", `return { call[1] == nil, call[true] == nil, call[call] == nil }`, `[true,true,true]`},
+		{"a library", `local upper = string.upper; string.upper = string.lower; return { ("aB"):upper(), upper("aB"), rawget(string, "rep") == string.rep }`, `["ab","AB",true]`},
+		{"a library with a metatable", `local f = math.floor; setmetatable(math, { __index = function(_, k) return k end }); return { math.floor == f, math.none, next(math) ~= nil }`, `[true,"none",true]`},
+	}
+	in := engine.Invocation{Call: object(t, `{"user":{"name":"Ada"},"list":[1,null,{"deep":true}]}`)}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got, err := runA(one(t, test.body), in); err != nil || got != test.want {
+				t.Errorf("got %s %v, want %s", got, err, test.want)
+			}
+		})
+	}
 }

@@ -35,6 +35,7 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	if err != nil {
 		return nil, compileError(name, source, err)
 	}
+	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
 	callsOnly(proto)
 	callsHost(proto)
 	return proto, nil

@@ -67,7 +67,7 @@
 //
 // JSON arrays and objects become tables, null becomes nil and inside arrays
 // json.null. Large values are copied level by level, when a script looks at
-// them. On the way back a table with the keys 1…n is an array; an empty one is
+// them; of a level of which only a few fields are read, only these. On the way back a table with the keys 1…n is an array; an empty one is
 // an object, unless it came from an array, was made by json.array, or the
 // schema at that place says array. Numbers are float64, so an integer beyond
 // ±2^53 reaches a script as a string of digits; such a string becomes the

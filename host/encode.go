@@ -190,7 +190,7 @@ func isBigInteger(v string) bool {
 }
 
 func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
-	if v, ok := waiting(t); ok { // nobody has touched it: it is what it was
+	if v, ok := untouched(t); ok { // it is what it was
 		values, bytes := measure(v)
 		if e.values += values; e.values > maxValues {
 			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
@@ -200,6 +200,7 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 		}
 		return v, nil
 	}
+	e.s.fill(t)
 	if len(e.tables) >= e.s.gen.limits.Depth {
 		if i := slices.Index(e.tables, t); i >= 0 {
 			e.path = e.path[:min(len(e.path), cycleEnd(e.tables, i))]

@@ -178,7 +178,7 @@ func (s *state) lookup(name string) lua.LValue {
 	if !ok {
 		return lua.LNil
 	}
-	lib := s.table(fields)
+	lib := s.lazy(fields)
 	if name == "string" {
 		s.stringMeta.RawSetString("__index", lib)
 	}
