@@ -12,26 +12,6 @@ import (
 	"obelus/store"
 )
 
-func BenchmarkCall(b *testing.B) {
-	g := open(b, map[string]string{"activities/a.lua": `
-		Tool.register("a", { properties = { customerId = { type = "string" } } })
-		Activity.register("a", function(call, context)
-		  return { orders = 5, customer = call.customerId, region = context.state.region }
-		end)`})
-	in := engine.Invocation{
-		Call:    object(b, `{"_tool":"a","customerId":"c-17","_outputPath":"†state.x"}`),
-		Context: object(b, `{"state":{"region":"EU","user":{"name":"Ada"}}}`),
-		Tool:    mustJSON(b, `{"properties":{"customerId":{"type":"string"}}}`),
-	}
-	a := g.Registry().Activities["a"].Activity
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := a.Run(context.Background(), in); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // sized makes an array of objects of about size bytes of JSON.
 func sized(size int) (any, int) {
 	list := []any{}
@@ -88,19 +68,6 @@ func touch(s *state, v lua.LValue) error {
 		}
 	}
 	return nil
-}
-
-func BenchmarkOneFieldOfMegabyte(b *testing.B) {
-	g := open(b, map[string]string{"activities/a.lua": `Activity.register("a", function(call, context) return context.state.orders[7].total end)`})
-	v, _ := sized(1 << 20)
-	in := engine.Invocation{Call: object(b, `{"_tool":"a"}`), Context: map[string]any{"state": map[string]any{"orders": v}}}
-	a := g.Registry().Activities["a"].Activity
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := a.Run(context.Background(), in); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 func BenchmarkLoad(b *testing.B) {

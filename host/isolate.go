@@ -66,66 +66,43 @@ func newWorkers(g *Generation) (*workers, error) {
 	return &workers{gen: g, path: path}, err
 }
 
-// Run does one call in a worker.
+// Run does one call in a worker. It waits for the answer itself: whoever ends
+// the call early kills the worker, at which there is no answer.
 func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 	timeout := cmp.Or(a.timeout, engine.DefaultTimeout)
+	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
+		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
+	}
 	p, err := a.workers.get()
 	if err != nil {
 		return engine.Result{}, a.fail("no worker can be started: %s", err)
 	}
-	if at, ok := ctx.Deadline(); ok { // which the worker can't see
-		timeout = min(timeout, time.Until(at).Round(time.Millisecond))
+	alarm := time.AfterFunc(timeout+workerGrace, p.kill)
+	release := context.AfterFunc(ctx, func() {
+		if isCanceled(ctx) {
+			p.kill()
+		}
+	})
+	d, err := p.do(a.job(p, timeout, in), a.gen.config.Stderr)
+	late := !alarm.Stop()
+	canceled := !release() && isCanceled(ctx)
+	if err == nil && !late && !canceled {
+		a.workers.put(p)
+		return d.result()
 	}
-	job := a.job(p, timeout, in)
-	answered := make(chan answer, 1)
-	go func() {
-		d, err := p.do(job, a.gen.config.Stderr)
-		answered <- answer{d, err}
-	}()
-	got, ok := await(ctx, answered, timeout)
+	p.kill()
 	switch {
-	case !ok && errors.Is(ctx.Err(), context.Canceled):
-		p.kill()
+	case canceled:
 		return engine.Result{}, ctx.Err()
-	case !ok:
-		p.kill()
+	case late:
 		return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
-	case got.err != nil:
-		return engine.Result{}, a.died(p)
 	}
-	a.workers.put(p)
-	return got.result()
+	return engine.Result{}, a.died()
 }
 
-// answer is what comes from a worker, or that nothing does.
-type answer struct {
-	done
-	err error
-}
-
-// await waits for a worker's answer. One whose time is over is on its way to
-// say so itself.
-func await(ctx context.Context, answered <-chan answer, timeout time.Duration) (answer, bool) {
-	timer := time.NewTimer(timeout + workerGrace)
-	defer timer.Stop()
-	select {
-	case got := <-answered:
-		return got, true
-	case <-timer.C:
-		return answer{}, false
-	case <-ctx.Done():
-	}
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return answer{}, false
-	}
-	timer.Reset(workerGrace)
-	select {
-	case got := <-answered:
-		return got, true
-	case <-timer.C:
-		return answer{}, false
-	}
-}
+// isCanceled tells a call that nobody waits for from one whose time is over:
+// its worker is on the way to say so itself.
+func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
 	j := &job{
@@ -139,8 +116,7 @@ func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) 
 	return j
 }
 
-func (a *isolated) died(p *process) error {
-	p.kill()
+func (a *isolated) died() error {
 	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
 		SettingsFile, sizeName("memory", a.gen.limits.Memory))
 }

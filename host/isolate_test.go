@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,6 +164,50 @@ func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
 	others.Wait()
 }
 
+// TestAWorkerIsNotWaitedFor ends calls early: one that nobody waits for any
+// more at once, one whose deadline is nearer than its timeout then, by the
+// worker's own word, and one whose worker is stuck a little later.
+func TestAWorkerIsNotWaitedFor(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua":       `return { isolate = "process", timeout = 20 }`,
+		"activities/a.lua": `Activity.register("a", function(call) require("time").sleep(call.seconds) return "slept" end)`,
+	})
+	t.Cleanup(g.workers.close)
+	run := func(ctx context.Context, seconds string) (any, error) {
+		r, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{Call: object(t, `{"seconds":`+seconds+`}`), Attempt: 1})
+		return r.Value, err
+	}
+	start := time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if _, err := run(ctx, "15"); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled: %v", err)
+	}
+	near := func() (context.Context, context.CancelFunc) {
+		return context.WithTimeout(t.Context(), 100*time.Millisecond)
+	}
+	ctx, cancel = near()
+	defer cancel()
+	if _, err := run(ctx, "15"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || len(g.workers.idle) != 1 {
+		t.Errorf("too late: %v, and %d workers", err, len(g.workers.idle))
+	}
+	stuck := g.workers.idle[0]
+	if err := stuck.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = near()
+	defer cancel()
+	if _, err := run(ctx, "0"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || len(g.workers.idle) != 0 {
+		t.Errorf("stuck: %v, and %d workers", err, len(g.workers.idle))
+	}
+	if v, err := run(t.Context(), "0"); v != "slept" {
+		t.Errorf("afterwards: %v %v", v, err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
@@ -215,26 +260,5 @@ func TestWorkersEndWithTheirHost(t *testing.T) {
 	}
 	if idle, err := os.ReadFile(note); string(idle) != "1" {
 		t.Errorf("%s workers, %v", idle, err)
-	}
-}
-
-// BenchmarkIsolated is what a worker of its own costs a small call, beside
-// BenchmarkCall.
-func BenchmarkIsolated(b *testing.B) {
-	g := open(b, map[string]string{
-		"obelus.lua":       `return { isolate = "process" }`,
-		"activities/a.lua": `Activity.register("a", function(call) return call.n end)`,
-	})
-	defer g.workers.close()
-	for _, size := range []int{1, 1 << 10, 1 << 20} {
-		b.Run(sizeName("", size), func(b *testing.B) {
-			in := engine.Invocation{Call: map[string]any{"n": strings.Repeat("x", size)}, Attempt: 1}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), in); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
