@@ -11,7 +11,7 @@ import (
 )
 
 // checkEvery is how many Lua instructions run between two looks at the clock.
-const checkEvery = 128
+const checkEvery = 1024
 
 // budget is the context that an LState runs under. The interpreter asks for
 // Done before every instruction, so that is where instructions are counted;
@@ -39,7 +39,7 @@ func (e *limitError) Error() string { return e.message }
 
 // weighEvery is how many units there are between two looks at the memory, which
 // cost more than those at the clock. A call that is over before has used little.
-const weighEvery = 64 * checkEvery
+const weighEvery = 8 * checkEvery
 
 // What the heap holds, garbage that has not been swept among it, and what of it
 // the last collection found to be in use.
