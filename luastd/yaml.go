@@ -40,7 +40,7 @@ var yamlFuncs = []Func{
 func yamlDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	e.charge(L, len(text)/4+1)
-	v, values, err := decodeYAML(text)
+	v, values, err := e.readYAML(L, text)
 	if err != nil {
 		return failed(L, "not YAML that can be read: "+err.Error())
 	}
@@ -51,6 +51,31 @@ func yamlDecode(e *Env, L *lua.LState) int {
 		L.Push(e.Codec.ToLua(v))
 	}
 	return 1
+}
+
+// readYAML is decodeYAML for as long as the script may run. The parser can't be
+// stopped, and takes a second for the longest text: it is left behind.
+func (e *Env) readYAML(L *lua.LState, text string) (v any, values int, err error) {
+	ctx, cancel := e.Context()
+	defer cancel()
+	type decoded struct {
+		v      any
+		values int
+		err    error
+	}
+	done := make(chan decoded, 1)
+	go func() {
+		v, values, err := decodeYAML(text)
+		done <- decoded{v, values, err}
+	}()
+	select {
+	case d := <-done:
+		return d.v, d.values, d.err
+	case <-ctx.Done():
+		e.charge(L, 1<<20) // the budget says so in its own words
+		L.RaiseError("reading the YAML was interrupted")
+	}
+	return nil, 0, nil
 }
 
 // yaml.encode(value) → text, names sorted, each on a line of its own; text of

@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	lua "github.com/yuin/gopher-lua"
 )
 
 // TestYAMLRoundTrip writes random values, made of what YAML gives a meaning to,
@@ -113,5 +116,20 @@ func TestYAMLBombs(t *testing.T) {
 		if took := time.Since(start); err != nil || took > 5*time.Second {
 			t.Errorf("%s: %v after %v", name, err, took)
 		}
+	}
+}
+
+// TestYAMLEndsWithTheCall holds that a script does not wait for the parser once
+// its time is over.
+func TestYAMLEndsWithTheCall(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	env := &Env{Context: func() (context.Context, context.CancelFunc) { return ctx, func() {} }}
+	L := lua.NewState()
+	defer L.Close()
+	L.SetGlobal("decode", L.NewFunction(func(L *lua.LState) int { return yamlDecode(env, L) }))
+	L.SetGlobal("text", lua.LString("["+strings.Repeat("1,", 1<<19-2)+"1]"))
+	if err := L.DoString("return decode(text)"); err == nil || !strings.Contains(err.Error(), "reading the YAML was interrupted") {
+		t.Errorf("got %v", err)
 	}
 }

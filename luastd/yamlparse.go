@@ -27,11 +27,6 @@ func parseYAML(text string) (file *ast.File, err error) {
 	if len(text) > maxYAML {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxYAML)
 	}
-	defer func() {
-		if recover() != nil { // text that the library is not ready for
-			file, err = nil, errors.New("it is not well formed")
-		}
-	}()
 	tokens := lexer.Tokenize(text)
 	if err := (&yamlShape{tokens: tokens}).check(); err != nil {
 		return nil, err

@@ -16,6 +16,11 @@ const (
 
 // decodeYAML reads one document and counts its values.
 func decodeYAML(text string) (v any, values int, err error) {
+	defer func() {
+		if recover() != nil { // text that the library is not ready for
+			v, values, err = nil, 0, errors.New("it is not well formed")
+		}
+	}()
 	if !utf8.ValidString(text) {
 		return nil, 0, errors.New("it is not valid UTF-8")
 	}
