@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/store"
 )
 
 // workers are processes of this program that run activities, each one call at a
@@ -88,7 +89,7 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
 		a.workers.put(p)
-		return d.result()
+		return d.outcome()
 	}
 	p.kill()
 	switch {
@@ -105,13 +106,9 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
-	j := &job{
-		File: a.script.file, SHA256: a.script.sha256, Name: a.name, Timeout: timeout,
-		Call: in.Call, Context: in.Context, Tool: in.Tool, Key: in.Key, Attempt: in.Attempt,
-	}
-	if !p.seen[j.SHA256] {
-		source := string(a.script.source)
-		j.Source, p.seen[j.SHA256] = &source, true
+	j := &job{file: a.script.file, sha256: a.script.sha256, name: a.name, timeout: timeout, in: in}
+	if !p.seen[j.sha256] {
+		j.source, p.seen[j.sha256] = string(a.script.source), true
 	}
 	return j
 }
@@ -121,26 +118,22 @@ func (a *isolated) died() error {
 		SettingsFile, sizeName("memory", a.gen.limits.Memory))
 }
 
-// result is what has become of a job, as an activity gives it.
-func (d *done) result() (engine.Result, error) {
-	switch {
-	case d.Failure != nil:
-		return engine.Result{}, &engine.Failure{Fields: d.Failure}
-	case d.Fault != nil:
-		return engine.Result{}, d.Fault
-	}
-	return engine.Result{Value: d.Value, To: d.To, Message: d.Message}, nil
-}
-
 // do has a job done, and passes on what it prints meanwhile.
-func (p *process) do(j *job, stderr io.Writer) (d done, err error) {
-	for err = send(p.in, j); err == nil; stderr.Write(d.Printed) {
-		d = done{}
-		if err = receive(p.out, &d); d.Printed == nil {
-			break
-		}
+func (p *process) do(j *job, stderr io.Writer) (done, error) {
+	if err := send(p.in, j.value()); err != nil {
+		return done{}, err
 	}
-	return d, err
+	for {
+		v, err := receive(p.out)
+		if err != nil {
+			return done{}, err
+		}
+		printed, ok := v.(string)
+		if !ok {
+			return readDone(v)
+		}
+		_, _ = io.WriteString(stderr, printed) // as print itself heeds no error
+	}
 }
 
 func (p *process) kill() {
@@ -226,7 +219,8 @@ func (w *workers) start() (*process, error) {
 			scripts[sc.file] = string(sc.source)
 		}
 	}
-	if err := send(in, setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts}); err != nil {
+	setUp := setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts}
+	if err := send(in, string(store.EncodeJSON(setUp))); err != nil {
 		p.kill()
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package host
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,53 +48,110 @@ type setUp struct {
 
 // job is one call for a worker.
 type job struct {
-	File, SHA256 string
-	Source       *string // of the file, if the worker has not seen it yet
-	Name         string
-	Timeout      time.Duration
-	Call         any
-	Context      any
-	Tool         any
-	Key          string
-	Attempt      int
+	file, sha256 string
+	source       any // of the file; nil if the worker has seen it before
+	name         string
+	timeout      time.Duration
+	in           engine.Invocation
 }
 
-// done is what has become of a job, or, before that, what it prints.
+func (j *job) value() any {
+	return []any{
+		j.file, j.sha256, j.source, j.name, int64(j.timeout),
+		j.in.Call, j.in.Context, j.in.Tool, j.in.Key, j.in.Attempt,
+	}
+}
+
+func readJob(v any) *job {
+	list := v.([]any)
+	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(whole(list[4]))}
+	j.in.Call, _ = list[5].(map[string]any)
+	j.in.Context, _ = list[6].(map[string]any)
+	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(whole(list[9]))
+	return j
+}
+
+func whole(v any) int64 {
+	n, _ := v.(json.Number).Int64()
+	return n
+}
+
+// done is what has become of a job: one of these.
 type done struct {
-	Printed []byte `json:",omitempty"`
-	Value   any
-	To      string
-	Message map[string]any
-	Failure map[string]any `json:",omitempty"`
-	Fault   *ScriptError   `json:",omitempty"`
+	result  engine.Result
+	failure map[string]any
+	fault   *ScriptError
+}
+
+func (d *done) value() any {
+	switch {
+	case d.failure != nil:
+		return map[string]any{"failure": d.failure}
+	case d.fault != nil:
+		return map[string]any{"fault": string(store.EncodeJSON(d.fault))}
+	case d.result.Message != nil:
+		return map[string]any{"message": d.result.Message}
+	}
+	return map[string]any{"value": d.result.Value, "to": d.result.To}
+}
+
+func readDone(v any) (d done, err error) {
+	is, ok := v.(map[string]any)
+	if !ok {
+		return d, errWire
+	}
+	d.failure, _ = is["failure"].(map[string]any)
+	d.result.Message, _ = is["message"].(map[string]any)
+	d.result.Value = is["value"]
+	d.result.To, _ = is["to"].(string)
+	if fault, ok := is["fault"].(string); ok {
+		err = json.Unmarshal([]byte(fault), &d.fault)
+	}
+	return d, err
+}
+
+func (d *done) outcome() (engine.Result, error) {
+	switch {
+	case d.failure != nil:
+		return engine.Result{}, &engine.Failure{Fields: d.failure}
+	case d.fault != nil:
+		return engine.Result{}, d.fault
+	}
+	return d.result, nil
 }
 
 // work does jobs until there are no more, which is io.EOF.
 func work(in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
+	first, err := receive(r)
+	if err != nil {
+		return err
+	}
 	var s setUp
-	if err := receive(r, &s); err != nil {
+	if err := json.Unmarshal([]byte(first.(string)), &s); err != nil {
 		return err
 	}
 	bound(s.Limits.Memory)
 	w := newWorker(s, printer{out})
 	for {
-		var j job
-		if err := receive(r, &j); err != nil {
+		v, err := receive(r)
+		if err != nil {
 			return err
 		}
-		if err := send(out, w.do(&j)); err != nil {
+		d := w.do(readJob(v))
+		if err := send(out, d.value()); err != nil {
 			return err
 		}
 	}
 }
 
-// printer sends what scripts print, which must not be taken for what the runtime
+// printer sends what scripts print, as a string before what has become of the job:
+// it must not be taken for what the runtime
 // writes to stderr in its last need.
 type printer struct{ out io.Writer }
 
 func (p printer) Write(text []byte) (int, error) {
-	return len(text), send(p.out, done{Printed: text})
+	return len(text), send(p.out, string(text))
 }
 
 type worker struct {
@@ -119,53 +175,22 @@ func newWorker(s setUp, stderr io.Writer) *worker {
 }
 
 func (w *worker) do(j *job) done {
-	sc := w.scripts[j.SHA256]
+	sc := w.scripts[j.sha256]
 	if sc == nil {
 		var err error
-		if sc, err = newScript(j.File, []byte(*j.Source), w.gen.limits.Source); err != nil {
-			return done{Fault: scriptError(err)}
+		if sc, err = newScript(j.file, []byte(j.source.(string)), w.gen.limits.Source); err != nil {
+			return done{fault: scriptError(err)}
 		}
-		w.scripts[j.SHA256] = sc
+		w.scripts[j.sha256] = sc
 	}
-	a := &activity{gen: w.gen, script: sc, name: j.Name, timeout: j.Timeout}
-	call, _ := j.Call.(map[string]any)
-	kinds, _ := j.Context.(map[string]any)
-	result, err := a.Run(context.Background(), engine.Invocation{Call: call, Context: kinds, Tool: j.Tool, Key: j.Key, Attempt: j.Attempt})
+	a := &activity{gen: w.gen, script: sc, name: j.name, timeout: j.timeout}
+	result, err := a.Run(context.Background(), j.in)
 	var failure *engine.Failure
 	switch {
 	case errors.As(err, &failure):
-		return done{Failure: failure.Fields}
+		return done{failure: failure.Fields}
 	case err != nil:
-		return done{Fault: scriptError(err)}
+		return done{fault: scriptError(err)}
 	}
-	return done{Value: result.Value, To: result.To, Message: result.Message}
-}
-
-// maxFrame bounds what goes to a worker and back at once.
-const maxFrame = 1 << 30
-
-// send writes a value as JSON, its length before it.
-func send(w io.Writer, v any) error {
-	text := store.EncodeJSON(v)
-	if len(text) > maxFrame {
-		return fmt.Errorf("%d bytes are too many for a worker", len(text))
-	}
-	frame := binary.BigEndian.AppendUint32(make([]byte, 0, len(text)+4), uint32(len(text)))
-	_, err := w.Write(append(frame, text...))
-	return err
-}
-
-// receive reads a value. Numbers keep their text.
-func receive(r *bufio.Reader, v any) error {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return err
-	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > maxFrame {
-		return errors.New("a message is too long")
-	}
-	decoder := json.NewDecoder(io.LimitReader(r, int64(n)))
-	decoder.UseNumber()
-	return decoder.Decode(v)
+	return done{result: result}
 }
