@@ -8,9 +8,9 @@
 //	request, registry, err := h.Plan("plans/refund.lua")
 //
 // The registry holds an [engine.Activity] for each activity that a script
-// registers, and the engine runs the request's calls with it. Programs add
-// activities of their own to a registry in Go, and hand objects to scripts
-// with Config.Objects.
+// registers, and the engine runs the request's calls with it. Programs bring
+// activities of their own in Go with Config.Activities, and hand objects to scripts
+// with Config.Objects; examples/embed does both. Package host/web serves a host.
 //
 // # What scripts can do
 //

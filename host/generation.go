@@ -72,11 +72,7 @@ func (g *Generation) Files() []File {
 
 // codeOf is what calls run, as the log keeps it.
 func (g *Generation) codeOf() *store.Code {
-	code := &store.Code{Digest: g.Digest}
-	for _, f := range g.Files() {
-		code.Scripts = append(code.Scripts, f)
-	}
-	return code
+	return &store.Code{Digest: g.Digest, Scripts: g.Files()}
 }
 
 // codeWith is the same for an activity that a script registers: a plan's file is

@@ -80,11 +80,12 @@ func (l *loader) fail(err error) {
 }
 
 // libFile is file for lib, where libraries from elsewhere may bring what nobody
-// requires: one that does not compile is an error for who requires it.
+// requires: one that does not compile is an error for who requires it. But one
+// that was saved while its host runs is somebody's mistake.
 func (l *loader) libFile(name string) (*script, bool) {
 	before := len(l.errors)
 	sc, ok := l.file(name)
-	if !ok {
+	if !ok && (l.before == nil || l.before.sources[name].sha256 == l.g.sources[name].sha256) {
 		err := l.errors[before]
 		l.errors = l.errors[:before]
 		l.g.scripts[name] = &script{file: name, broken: err}

@@ -190,6 +190,19 @@ func TestWatchBroken(t *testing.T) {
 	}
 	f.remove("obelus.lua") // all is again as in the generation that stayed
 	f.expect("3 +[] ~[] -[]")
+
+	f.write("lib/m.lua", "this is no Lua")
+	if got := f.next(); !strings.HasPrefix(got, "3 +[] ~[lib/m.lua] -[] lib/m.lua:1:") {
+		t.Error(got)
+	}
+}
+
+// TestWatchForeign: what lay in lib and did not compile when the host was
+// started is nobody's business until it is required.
+func TestWatchForeign(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "lib/other.lua": "local x <const> = 1"})
+	f.write("lib/m.lua", "return 2")
+	f.expect("2 +[] ~[lib/m.lua] -[]")
 }
 
 // TestWatchContent: what is written, not that something is, decides.

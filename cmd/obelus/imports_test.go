@@ -19,14 +19,15 @@ var mayImport = map[string][]string{
 	"obelus/scripts": {},
 	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
-	"obelus/host/web": {"obelus/engine", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang"},
+	"obelus/host/web":       {"obelus/engine", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang"},
+	"obelus/examples/embed": {"obelus/engine", "obelus/host", "obelus/store", "obelus/store/sqlite"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
 		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 
 // owners are the standard packages that belong to few of ours.
 var owners = map[string][]string{
-	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/luastd"},
+	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/luastd", "obelus/examples/embed"},
 	"net/http": {"obelus/luastd", "obelus/host/web"},
 }
 

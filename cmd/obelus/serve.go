@@ -99,7 +99,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	if o.log == "json" {
 		logger.Info("serving", "project", a.dir, "url", "http://"+l.Addr().String(), "generation", g.Number, "scripts", len(g.Files()))
 	} else {
-		a.term.say("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
+		a.term.tell("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
 	}
 	watching, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -128,7 +128,14 @@ func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 	}
 	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name}))
 	var busy *engine.BusyError
-	if err != nil && !errors.As(err, &busy) && s.running.Err() == nil {
+	switch {
+	case errors.As(err, &busy):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one := s.active[name]; one != nil {
+			one.again = true
+		}
+	case err != nil && s.running.Err() == nil:
 		s.logger.Error("a run can't go on", "context", name, "error", err)
 	}
 }

@@ -45,7 +45,7 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 	}
 	limited, cancel := context.WithCancelCause(s.running)
 	one := &run{context: name, began: time.Now(), cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
-	if err := s.enlist(one); err != nil {
+	if err := s.enlist(ctx, one); err != nil {
 		s.gate.leave()
 		return nil, err
 	}
@@ -64,25 +64,63 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 }
 
 // enlist makes a run one of the server's, unless its context has one already.
-func (s *Server) enlist(one *run) error {
+func (s *Server) enlist(ctx context.Context, one *run) error {
+	for {
+		before, err := s.tryEnlist(one)
+		if before == nil {
+			return err
+		}
+		if err := s.outlast(ctx, before); err != nil {
+			return err
+		}
+	}
+}
+
+// tryEnlist gives the run that is in the way.
+func (s *Server) tryEnlist(one *run) (before *run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
-		return errDraining
+		return nil, errDraining
 	}
-	if s.active[one.context] != nil {
-		return &engine.BusyError{Context: one.context, Holder: "this server"}
+	if before := s.active[one.context]; before != nil {
+		return before, nil
 	}
 	s.active[one.context] = one
 	s.runs.Add(1)
-	return nil
+	return nil, nil
+}
+
+// outlast waits for a run that is all but over: whoever follows its context may
+// know of its end before the server does.
+func (s *Server) outlast(ctx context.Context, before *run) error {
+	select {
+	case <-before.begun:
+	case <-before.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	holder, err := s.log.Holder(ctx, before.context)
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		return &engine.BusyError{Context: before.context, Holder: "this server"}
+	}
+	select {
+	case <-before.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // end lets go of a run.
 func (s *Server) end(one *run) {
 	s.mu.Lock()
 	delete(s.active, one.context)
-	again := one.again
+	again := one.again // whatever comes from now on finds that the run has gone
 	s.mu.Unlock()
 	s.gate.leave()
 	close(one.ended)

@@ -24,7 +24,7 @@ import (
 
 // site is a project that a test serves, with its log in a file.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	host   *host.Host
 	log    store.Log
@@ -61,7 +61,7 @@ var work = map[string]string{
 }
 
 // serve serves a project of these files.
-func serve(t *testing.T, files map[string]string, objects map[string]any, configure func(*Config)) *site {
+func serve(t testing.TB, files map[string]string, objects map[string]any, configure func(*Config)) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir()}
 	for name, text := range files {

@@ -1,0 +1,121 @@
+// Command embed is a Go program with Obelus inside: it brings an activity in Go,
+// hands an object to its Lua scripts, keeps its log in a file, runs a plan and
+// reads back what it left.
+//
+//	go run ./examples/embed
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+//go:embed project
+var files embed.FS
+
+// stock is what the shop has. Scripts call its methods, several at once.
+type stock struct {
+	mu    sync.Mutex
+	items map[string]int
+}
+
+// Take takes items out of the stock, as far as there are any.
+func (s *stock) Take(item string, n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = min(n, s.items[item])
+	s.items[item] -= n
+	return n
+}
+
+// charge is an activity in Go. Its parameters have been held to its tool. A
+// failure is an outcome, which a plan may count on; any other error is a fault.
+// The key is the same however often a call is tried, so a bank can tell.
+func charge(_ context.Context, in engine.Invocation) (engine.Result, error) {
+	amount, err := in.Call["amount"].(json.Number).Float64()
+	if err != nil {
+		return engine.Result{}, err
+	}
+	if amount > 100 {
+		return engine.Result{}, engine.NewFailure("%v is over the limit", amount)
+	}
+	return engine.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
+}
+
+func main() {
+	host.Worker() // first, so that a project may say isolate = "process"
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "embed:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	project, err := fs.Sub(files, "project")
+	if err != nil {
+		return err
+	}
+	h, err := host.Open(host.Config{
+		FS:      project,
+		Stderr:  os.Stderr,
+		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
+		Activities: []engine.Registered{
+			{Name: "charge", Activity: engine.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
+		},
+		Tools: map[string]any{"charge": map[string]any{
+			"description": "Charges the customer.",
+			"properties":  map[string]any{"amount": map[string]any{"type": "number"}},
+			"required":    []any{"amount"},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+
+	dir, err := os.MkdirTemp("", "embed")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	log, err := sqlite.Open(filepath.Join(dir, "log.db"), sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+
+	request, registry, err := h.Plan("plans/order.lua")
+	if err != nil {
+		return err
+	}
+	runner := &engine.Runner{Log: log, Registry: registry}
+	outcome, err := runner.Run(ctx, engine.Start{
+		Context: "order-1", Request: request,
+		Input: map[string]any{"item": "tea", "count": 5, "price": 4}, HasInput: true,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Println(outcome.Status, string(store.EncodeJSON(outcome.Output)))
+
+	records, err := engine.Records(ctx, log, "order-1")
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		fmt.Println(r.Call, r.Tool, r.Status, r.Writes)
+	}
+	return nil
+}
