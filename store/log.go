@@ -57,6 +57,12 @@ type Log interface {
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)
 
+	// Prune removes contexts with all that they hold, all of them or none. It
+	// gives a [*NeededError] where a fork that stays needs one of them, a
+	// [*HeldError] where one is being run, and [ErrNoContext]. It is the one
+	// way in which a log forgets.
+	Prune(ctx context.Context, names ...string) error
+
 	// Size is how many bytes of JSON a context's messages hold. It reads them
 	// all.
 	Size(ctx context.Context, context string) (int64, error)
@@ -126,11 +132,19 @@ type Lease struct {
 	For time.Duration
 }
 
-// Origin is where a context comes from: nowhere, or a call of another context
-// that made it for its delegate.
+// Origin is where a context comes from: nowhere, a call of another context that
+// made it for its delegate, or another context that it goes on from.
 type Origin struct {
 	Parent string // a context, or empty
 	Call   string // the call in it, "1.2"
+
+	// Fork is a context that the new one begins like: it shares its messages up
+	// to At, and the journal's entries that were written before the next one,
+	// and costs the same however many there are. What is read of it has the
+	// fork's name. A fork can't be made of a context that exists
+	// ([ErrExists]), nor at any seq (see [ForkError]).
+	Fork string
+	At   int64
 }
 
 // Appended tells where a batch went: the context's newest seq and the
@@ -193,6 +207,7 @@ type JournalFilter struct {
 	Context string // empty for all contexts
 	After   int64  // only entries after this position
 	At      int64  // only entries up to this position; 0 for all
+	Seq     int64  // of one context: only entries from when it had come to this seq
 	Event   string // of the entries that are about no call, unless Call names one
 	Call    string
 	Newest  bool // newest first
@@ -222,6 +237,8 @@ type ContextInfo struct {
 var (
 	// ErrNoContext: there is no context of that name.
 	ErrNoContext = errors.New("no such context")
+	// ErrExists: there is a context of that name already.
+	ErrExists = errors.New("there is such a context already")
 	// ErrClosed: the log has been closed.
 	ErrClosed = errors.New("the log is closed")
 )
@@ -235,6 +252,26 @@ type ConflictError struct {
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
+}
+
+// ForkError is a fork at a seq where there can be none: beyond what the context
+// holds, or in the midst of what was appended at once.
+type ForkError struct {
+	Context       string
+	At, Head      int64 // Head is 0 in the second case
+	Before, After int64 // where forks around there can be; Before is 0 if there is none
+}
+
+func (e *ForkError) Error() string {
+	switch {
+	case e.Head > 0:
+		return fmt.Sprintf("context %s can't be forked at %d: it holds the messages 1 to %d", e.Context, e.At, e.Head)
+	case e.After == 0:
+		return fmt.Sprintf("context %s can't be forked: it holds no messages", e.Context)
+	case e.Before == 0:
+		return fmt.Sprintf("context %s can't be forked at %d, in the midst of what was appended at once: fork at %d", e.Context, e.At, e.After)
+	}
+	return fmt.Sprintf("context %s can't be forked at %d, in the midst of what was appended at once: fork at %d or %d", e.Context, e.At, e.Before, e.After)
 }
 
 // HeldError is a lease that somebody else has: it was taken before, or has been
@@ -265,6 +302,14 @@ func CheckContext(name string) error {
 		return fmt.Errorf("%q is no name for a context: it has 1 to 64 letters, digits, . _ and -", name)
 	}
 	return nil
+}
+
+// NeededError is a context that can't be pruned since a fork shares its
+// messages.
+type NeededError struct{ Context, Fork string }
+
+func (e *NeededError) Error() string {
+	return fmt.Sprintf("context %s can't be pruned: its fork %s shares what it holds", e.Context, e.Fork)
 }
 
 // HeadOrZero is [Log.Head], and 0 for a context that does not exist.

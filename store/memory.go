@@ -130,17 +130,104 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 	if err != nil {
 		return nil, memoryLease{}, err
 	}
-	if c == nil {
-		c = &memoryContext{
-			info:   ContextInfo{Context: b.Context, Origin: *b.Create, Created: now},
-			writes: writeIndex{},
+	switch {
+	case b.Create != nil && b.Create.Fork != "":
+		if c != nil {
+			return nil, memoryLease{}, fmt.Errorf("%w: %s", ErrExists, b.Context)
 		}
+		if c, err = l.fork(b.Context, *b.Create, now); err != nil {
+			return nil, memoryLease{}, err
+		}
+	case c == nil:
+		c = newMemoryContext(b.Context, *b.Create, now)
 	}
 	lease, err := c.lease.after(&b, now)
 	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != AnySeq && b.ExpectSeq != head {
 		err = &ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
 	}
 	return c, lease, err
+}
+
+func newMemoryContext(name string, o Origin, now time.Time) *memoryContext {
+	return &memoryContext{info: ContextInfo{Context: name, Origin: o, Created: now}, writes: writeIndex{}}
+}
+
+// fork makes a context that begins like another one. In memory that is a copy.
+func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, error) {
+	from, ok := l.contexts[o.Fork]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: %s", ErrNoContext, o.Fork)
+	case o.At < 1 || o.At > int64(len(from.messages)):
+		return nil, &ForkError{Context: o.Fork, At: o.At, Head: int64(len(from.messages))}
+	}
+	c := newMemoryContext(name, o, now)
+	for _, m := range from.messages[:o.At] {
+		shared := *m
+		shared.Context = name
+		c.add(&shared)
+	}
+	before := int64(0)
+	for _, i := range from.journal {
+		switch seq := l.journal[i].Seq; {
+		case seq <= o.At:
+			c.journal, before = append(c.journal, i), seq
+		case before < o.At:
+			return nil, &ForkError{Context: o.Fork, At: o.At, Before: before, After: seq}
+		}
+	}
+	return c, nil
+}
+
+// Prune implements [Log].
+func (l *Memory) Prune(ctx context.Context, names ...string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range names {
+		c, err := l.find(name)
+		if err == nil && c == nil {
+			err = fmt.Errorf("%w: %s", ErrNoContext, name)
+		}
+		if err != nil {
+			return err
+		}
+		if holder := c.lease.holder(time.Now()); holder != "" {
+			return &HeldError{Context: name, Holder: holder}
+		}
+		if fork := l.needs(name, names); fork != "" {
+			return &NeededError{Context: name, Fork: fork}
+		}
+	}
+	for _, name := range names {
+		delete(l.contexts, name)
+	}
+	l.journal = slices.Clone(l.journal)
+	for i := range l.journal {
+		if e := &l.journal[i]; l.contexts[e.Context] == nil {
+			*e = Entry{} // its place stays: others are found by theirs
+		}
+	}
+	return nil
+}
+
+// needs finds a fork of a context that is none of the others. That a copy would
+// be good enough here is no reason to behave otherwise than in a file.
+func (l *Memory) needs(name string, others []string) string {
+	for fork, c := range l.contexts {
+		o := c.info.Origin
+		if slices.Contains(others, fork) {
+			continue
+		}
+		for at := o.At; o.Fork != ""; o = l.contexts[o.Fork].info.Origin {
+			if at = min(at, o.At); o.Fork == name && at >= l.contexts[name].info.Origin.At {
+				return fork
+			}
+		}
+	}
+	return ""
 }
 
 func (c *memoryContext) add(m *Message) {
@@ -217,7 +304,7 @@ func (l *Memory) Kinds(ctx context.Context, name string) ([]KindOf, error) {
 	if c == nil || err != nil {
 		return nil, err
 	}
-	return sortKinds(c.writes.kinds()), nil
+	return SortKinds(c.writes.kinds()), nil
 }
 
 // Holder implements [Log].
@@ -367,10 +454,13 @@ func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, 
 				i = positions[i]
 			}
 			e := entries[i]
+			if f.Context != "" {
+				e.Context = f.Context
+			}
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			if e.N > f.After && (f.At == 0 || e.N <= f.At) && f.picks(e) && !yield(e, nil) {
+			if e.N > f.After && (f.At == 0 || e.N <= f.At) && e.Seq >= f.Seq && f.picks(e) && !yield(e, nil) {
 				return
 			}
 		}

@@ -37,8 +37,8 @@ func (x writeIndex) kinds() []KindOf {
 	return kinds
 }
 
-// sortKinds gives kinds the order of [Log.Kinds], each once.
-func sortKinds(kinds []KindOf) []KindOf {
+// SortKinds sorts kinds as [Log.Kinds] gives them, each once.
+func SortKinds(kinds []KindOf) []KindOf {
 	slices.SortFunc(kinds, func(a, b KindOf) int {
 		return cmp.Or(strings.Compare(a.Instance, b.Instance), strings.Compare(a.Kind, b.Kind))
 	})

@@ -157,7 +157,7 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 		}
 		v.kinds, v.asked = kinds, true
 	}
-	return sortKinds(slices.Concat(v.kinds, v.committed.writes.kinds(), v.staged.writes.kinds())), nil
+	return SortKinds(slices.Concat(v.kinds, v.committed.writes.kinds(), v.staged.writes.kinds())), nil
 }
 
 // Schema is the newest schema that has been declared for a kind, nil if there

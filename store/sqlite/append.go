@@ -70,8 +70,7 @@ func encoded(v any, has bool) driver.Value {
 
 const (
 	selectEnds = `SELECT EXISTS (SELECT 1 FROM contexts WHERE context = ?1),
-		(SELECT max(seq) FROM messages WHERE context = ?1), (SELECT max(n) FROM journal)`
-	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated) VALUES (?1, ?2, ?3, ?4, ?5)`
+		COALESCE((SELECT max(seq) FROM messages WHERE context = ?1), (SELECT max(upto) FROM lineage WHERE context = ?1)), (SELECT max(n) FROM journal)`
 	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
 	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -232,6 +231,10 @@ func (t *transaction) append(r *request) error {
 			return err
 		}
 	}
+	var shared []span
+	if shared, r.err, err = t.begins(b, c); r.err != nil || err != nil {
+		return err
+	}
 	if r.err = refusal(b, c, l); r.err != nil {
 		return nil
 	}
@@ -241,7 +244,7 @@ func (t *transaction) append(r *request) error {
 		c.updated = now.Format(microseconds)
 	}
 	if !c.exists {
-		if err := t.exec(insertContext, b.Context, optional(b.Create.Parent), optional(b.Create.Call), store.FormatDate(date), now.Format(microseconds)); err != nil {
+		if err := t.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
 			return err
 		}
 		c.exists = true
@@ -251,6 +254,20 @@ func (t *transaction) append(r *request) error {
 	}
 	r.result = store.Appended{Seq: c.seq, N: t.n, Date: date, Epoch: l.epoch}
 	return t.putLease(b.Context, l)
+}
+
+// begins finds what a fork that the batch makes begins with.
+func (t *transaction) begins(b *store.Batch, c *ends) (shared []span, refused, err error) {
+	if b.Create == nil || b.Create.Fork == "" {
+		return nil, nil, nil
+	}
+	if c.exists {
+		return nil, fmt.Errorf("%w: %s", store.ErrExists, b.Context), nil
+	}
+	if shared, refused, err = t.forked(b.Create); refused == nil && err == nil {
+		c.seq = b.Create.At
+	}
+	return shared, refused, err
 }
 
 // refusal tells why a batch can't be appended. Otherwise the lease is as it

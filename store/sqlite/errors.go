@@ -61,6 +61,8 @@ var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
 // and not about the file stays as it is.
 func explain(path string, err error) error {
 	var conflict *store.ConflictError
+	var fork *store.ForkError
+	var needed *store.NeededError
 	var held *store.HeldError
 	var told *fileError
 	var ours *problem
@@ -70,8 +72,8 @@ func explain(path string, err error) error {
 		return &fileError{path + " " + fmt.Sprintf(format, args...), kind, err}
 	}
 	switch {
-	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held),
-		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrClosed),
+	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &fork), errors.As(err, &needed),
+		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNoCode), errors.Is(err, store.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &ours):

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,9 +35,12 @@ func sequence[T any](l *Log, ctx context.Context, walk func(c *conn, yield func(
 	}
 }
 
+// selectHead is the newest seq of a context.
+const selectHead = `COALESCE((SELECT max(seq) FROM messages WHERE context = ?1), (SELECT max(upto) FROM lineage WHERE context = ?1))`
+
 // Head implements [store.Log].
 func (l *Log) Head(ctx context.Context, name string) (seq int64, err error) {
-	row, err := l.ofContext(ctx, name, `SELECT 1, (SELECT max(seq) FROM messages WHERE context = ?1) FROM contexts WHERE context = ?1`)
+	row, err := l.ofContext(ctx, name, `SELECT 1, `+selectHead+` FROM contexts WHERE context = ?1`)
 	if err != nil {
 		return 0, err
 	}
@@ -46,7 +51,7 @@ func (l *Log) Head(ctx context.Context, name string) (seq int64, err error) {
 func (l *Log) Size(ctx context.Context, name string) (int64, error) {
 	row, err := l.ofContext(ctx, name, `SELECT 1, (
 		SELECT sum(COALESCE(octet_length(data), 0) + COALESCE(octet_length(schema), 0) + COALESCE(octet_length(producer), 0))
-		FROM messages WHERE context = ?1) FROM contexts WHERE context = ?1`)
+		FROM log WHERE context = ?1) FROM contexts WHERE context = ?1`)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +88,9 @@ const selectKinds = `WITH RECURSIVE pairs (path, instance) AS (
 			SELECT path, instance, seq FROM writes
 			WHERE context = ?1 AND (path, instance, seq) > (+p.path, +p.instance, 9223372036854775807) ORDER BY path, instance, seq LIMIT 1))
 	SELECT DISTINCT instance, substr(path, 2, min(instr(path || '.', '.'), instr(path || '[', '[')) - 2) AS kind
-	FROM pairs ORDER BY instance, kind`
+	FROM pairs AS p
+	WHERE ?2 = 9223372036854775807 OR (SELECT min(seq) FROM writes WHERE context = ?1 AND path = p.path AND instance = p.instance) <= ?2
+	ORDER BY instance, kind`
 
 // Kinds implements [store.Log]. Its cost is that of the different paths that
 // the context holds, not of the messages.
@@ -92,15 +99,21 @@ func (l *Log) Kinds(ctx context.Context, name string) (kinds []store.KindOf, err
 		return nil, err
 	}
 	err = l.readers.read(func(c *conn) error {
-		return c.each(ctx, selectKinds, []driver.Value{name}, func(row []driver.Value) (bool, error) {
-			kinds = append(kinds, store.KindOf{Instance: text(row[0]), Kind: text(row[1])})
-			return true, nil
-		})
+		spans, err := c.spans(ctx, name)
+		for _, s := range spans {
+			if err == nil {
+				err = c.each(ctx, selectKinds, []driver.Value{s.context, s.upto}, func(row []driver.Value) (bool, error) {
+					kinds = append(kinds, store.KindOf{Instance: text(row[0]), Kind: text(row[1])})
+					return true, nil
+				})
+			}
+		}
+		return err
 	})
 	if err != nil {
 		return nil, explain(l.path, err)
 	}
-	return kinds, nil
+	return store.SortKinds(kinds), nil
 }
 
 // conditions collects the WHERE of a query with its values.
@@ -132,13 +145,43 @@ const messageColumns = `context, seq, date, type, kind, instance, path, method, 
 
 // Messages implements [store.Log]. It holds one message at a time.
 func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
-	sql, values := selectMessages(f)
 	return sequence(l, ctx, func(c *conn, yield func(*store.Message) bool) error {
-		return c.each(ctx, sql, values, func(row []driver.Value) (bool, error) {
-			m, err := message(row)
-			return err == nil && yield(m), err
+		return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
+			part := f
+			if part.Context = s.context; s.upto < math.MaxInt64 && (f.At == 0 || f.At > s.upto) {
+				part.At = s.upto
+			}
+			more = true
+			sql, values := selectMessages(part)
+			err = c.each(ctx, sql, values, func(row []driver.Value) (bool, error) {
+				m, err := message(row)
+				if err == nil {
+					m.Context = f.Context
+					more = yield(m)
+				}
+				return more, err
+			})
+			return more, err
 		})
 	})
+}
+
+// overSpans goes through what a context's log is made of, until it is told that
+// there is no need for more.
+func (c *conn) overSpans(ctx context.Context, name string, newest bool, use func(span) (more bool, err error)) error {
+	spans, err := c.spans(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !newest {
+		slices.Reverse(spans)
+	}
+	for _, s := range spans {
+		if more, err := use(s); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }
 
 func selectMessages(f store.Filter) (sql string, values []driver.Value) {
@@ -244,15 +287,43 @@ func date(v driver.Value) (time.Time, error) {
 
 // Journal implements [store.Log].
 func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	return sequence(l, ctx, func(c *conn, yield func(store.Entry) bool) error {
+		if f.Context == "" {
+			return c.journal(ctx, f, span{n: math.MaxInt64}, yield)
+		}
+		return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
+			more = true
+			err = c.journal(ctx, f, s, func(e store.Entry) bool {
+				e.Context = f.Context
+				more = yield(e)
+				return more
+			})
+			return more, err
+		})
+	})
+}
+
+// journal yields the entries of one context, or of all.
+func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield func(store.Entry) bool) error {
 	var w conditions
-	if f.Context != "" {
-		w.add("context = ?", f.Context)
+	if s.context != "" {
+		w.add("context = ?", s.context)
+	}
+	if f.Seq > 0 && s.context != "" {
+		first, _, err := c.entryFrom(ctx, s.context, f.Seq)
+		if err != nil || first == 0 {
+			return err
+		}
+		f.After = max(f.After, first-1)
 	}
 	if f.After > 0 {
 		w.add("n > ?", f.After)
 	}
-	if f.At > 0 {
-		w.add("n <= ?", f.At)
+	if f.At > 0 && f.At < s.n {
+		s.n = f.At
+	}
+	if s.n < math.MaxInt64 {
+		w.add("n <= ?", s.n)
 	}
 	if f.Event != "" {
 		w.add("event = ?", f.Event)
@@ -264,11 +335,9 @@ func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[stor
 		w.add("call IS NULL")
 	}
 	sql := "SELECT n, context, seq, date, call, event, data FROM journal" + w.String() + " ORDER BY n" + direction(f.Newest)
-	return sequence(l, ctx, func(c *conn, yield func(store.Entry) bool) error {
-		return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
-			e, err := entry(row)
-			return err == nil && yield(e), err
-		})
+	return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
+		e, err := entry(row)
+		return err == nil && yield(e), err
 	})
 }
 
@@ -308,10 +377,10 @@ func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 // Contexts implements [store.Log].
 func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {
-		sql := `SELECT context, parent, parent_call, created, updated FROM contexts
+		sql := `SELECT context, parent, parent_call, created, updated, fork, fork_at FROM contexts
 			WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`
 		return c.each(ctx, sql, []driver.Value{prefix}, func(row []driver.Value) (bool, error) {
-			info := store.ContextInfo{Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2])}}
+			info := store.ContextInfo{Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])}}
 			var err error
 			if info.Created, err = date(row[3]); err == nil {
 				info.Updated, err = date(row[4])
@@ -321,7 +390,7 @@ func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.Conte
 			}
 			info.Updated = info.Updated.Truncate(time.Millisecond)
 			// Asked one by one, for most who ask want the first context alone.
-			head, err := c.one(ctx, `SELECT max(seq) FROM messages WHERE context = ?`, info.Context)
+			head, err := c.one(ctx, `SELECT `+selectHead, info.Context)
 			if err != nil {
 				return false, err
 			}

@@ -19,7 +19,17 @@ func TestAppendOnly(t *testing.T) {
 	if err := appendOne(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
+	_, err := l.Append(t.Context(), store.Batch{
+		Context: "f", ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: "c", At: 3},
+		Code: []*store.Code{{Digest: "d", Scripts: []store.Script{{Path: "p", SHA256: "s"}}}}, Journal: []store.Entry{{Event: "x"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := plain(t, l.path)
+	if err := c.script("INSERT INTO pruning (context) VALUES ('c')"); err == nil || !strings.Contains(err.Error(), "a fork needs this context") {
+		t.Errorf("a context that a fork needs: %v", err)
+	}
 	for _, sql := range []string{
 		"UPDATE messages SET data = '3'",
 		"DELETE FROM messages WHERE seq = 3",
@@ -37,6 +47,12 @@ func TestAppendOnly(t *testing.T) {
 		"DELETE FROM journal",
 		"REPLACE INTO journal (n, context, seq, date, event) VALUES (2, 'c', 1, 'd', 'x')",
 		"DELETE FROM contexts",
+		"DELETE FROM lineage WHERE context = 'f'",
+		"UPDATE lineage SET upto = 1",
+		"DELETE FROM generations",
+		"DELETE FROM scripts",
+		"UPDATE scripts SET source = ''",
+		"UPDATE generations SET sha256 = ''",
 		"UPDATE contexts SET created = 'x'",
 		"UPDATE contexts SET context = 'x'",
 		"REPLACE INTO contexts (context, created, updated) VALUES ('c', 'd', 'd')",

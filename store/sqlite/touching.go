@@ -18,18 +18,37 @@ import (
 // the log is.
 func (l *Log) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.Op) bool) error {
-		t := &touching{conn: c, ctx: ctx, q: q}
-		defer t.close()
-		if err := t.probe(); err != nil {
+		more, fork, err := c.touching(ctx, q, yield)
+		if err != nil || !more || !fork {
 			return err
 		}
-		for {
-			op, ok, err := t.next()
-			if err != nil || !ok || !yield(op) {
-				return err
+		spans, err := c.spans(ctx, q.Context)
+		for _, s := range spans[1:] {
+			part := q
+			if part.Context = s.context; q.At == 0 || q.At > s.upto {
+				part.At = s.upto
+			}
+			if more && err == nil {
+				more, _, err = c.touching(ctx, part, yield)
 			}
 		}
+		return err
 	})
+}
+
+// touching yields what a context itself holds, and tells whether it is a fork.
+func (c *conn) touching(ctx context.Context, q store.Query, yield func(store.Op) bool) (more, fork bool, err error) {
+	t := &touching{conn: c, ctx: ctx, q: q}
+	defer t.close()
+	if err := t.probe(); err != nil {
+		return false, false, err
+	}
+	for {
+		op, ok, err := t.next()
+		if err != nil || !ok || !yield(op) {
+			return err == nil && !ok, t.fork, err
+		}
+	}
 }
 
 // touching merges the operations above, at and below a path.
@@ -39,6 +58,7 @@ type touching struct {
 	q     store.Query // its At is set
 	above []*stream   // one for each prefix of the path that something is written at
 	under descendants
+	fork  bool // there is more, in the contexts that it was forked from
 }
 
 // stream is the operations at one path, newest first. top is the seq of the
@@ -59,7 +79,8 @@ func (t *touching) probe() error {
 	var sql strings.Builder
 	sql.WriteString(`SELECT (SELECT max(seq) FROM messages WHERE context = ?1),
 		EXISTS (SELECT 1 FROM writes WHERE context = ?1 AND path > ?4 AND path < ?5)
-		OR EXISTS (SELECT 1 FROM writes WHERE context = ?1 AND path > ?6 AND path < ?7)`)
+		OR EXISTS (SELECT 1 FROM writes WHERE context = ?1 AND path > ?6 AND path < ?7),
+		EXISTS (SELECT 1 FROM lineage WHERE context = ?1)`)
 	if t.q.At == 0 {
 		t.q.At = math.MaxInt64
 	}
@@ -74,11 +95,12 @@ func (t *touching) probe() error {
 		return err
 	}
 	t.q.At = min(t.q.At, integer(row[0]))
+	t.fork = integer(row[2]) == 1
 	if integer(row[1]) == 1 {
 		t.under = descendants{limit: firstLimit, hi: t.q.At}
 	}
 	for i, p := range prefixes {
-		if top := integer(row[2+i]); top > 0 {
+		if top := integer(row[3+i]); top > 0 {
 			t.above = append(t.above, &stream{slot: i, path: p, top: top})
 		}
 	}

@@ -1,0 +1,138 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+
+	"obelus/store"
+)
+
+// span is a stretch of a context's log: what one context, itself or one that it
+// was forked from, holds up to a seq and up to a position in the journal.
+type span struct {
+	context string
+	upto, n int64
+}
+
+const selectLineage = `SELECT ancestor, upto, n FROM lineage WHERE context = ?1 ORDER BY upto DESC, n DESC`
+
+// spans are what a context's log is made of, newest first: its own, and for a
+// fork those that it shares.
+func (c *conn) spans(ctx context.Context, name string) ([]span, error) {
+	all := []span{{name, math.MaxInt64, math.MaxInt64}}
+	err := c.each(ctx, selectLineage, []driver.Value{name}, func(row []driver.Value) (bool, error) {
+		all = append(all, span{text(row[0]), integer(row[1]), integer(row[2])})
+		return true, nil
+	})
+	return all, err
+}
+
+// entryFrom is the position of a context's own first event from the time when it
+// had come to a seq, and the seq that it has; 0 if there is none. Both grow
+// together, so that halving finds it.
+func (c *conn) entryFrom(ctx context.Context, name string, seq int64) (n, found int64, err error) {
+	row, err := c.one(ctx, `SELECT min(n), max(n) FROM journal WHERE context = ?1`, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	lo, hi := integer(row[0]), integer(row[1])
+	for lo <= hi && lo > 0 {
+		row, err := c.one(ctx, `SELECT n, seq FROM journal WHERE context = ?1 AND n >= ?2 ORDER BY n LIMIT 1`, name, lo+(hi-lo)/2)
+		if err != nil {
+			return 0, 0, err
+		}
+		if integer(row[1]) >= seq {
+			n, found, hi = integer(row[0]), integer(row[1]), lo+(hi-lo)/2-1
+		} else {
+			lo = integer(row[0]) + 1
+		}
+	}
+	return n, found, nil
+}
+
+// entryUpTo is a context's own last event up to a position, and the seq that the
+// context had.
+func (c *conn) entryUpTo(ctx context.Context, name string, most int64) (n, seq int64, err error) {
+	row, err := c.one(ctx, `SELECT n, seq FROM journal WHERE context = ?1 AND n <= ?2 ORDER BY n DESC LIMIT 1`, name, most)
+	if err != nil {
+		return 0, 0, err
+	}
+	return integer(row[0]), integer(row[1]), nil
+}
+
+const (
+	insertLineage = `INSERT INTO lineage (context, ancestor, upto, n) VALUES (?1, ?2, ?3, ?4)`
+	insertContext = `INSERT INTO contexts (context, parent, parent_call, created, updated, fork, fork_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`
+)
+
+// forked finds what a fork begins with, oldest first. refused tells why there
+// can be no such fork.
+func (t *transaction) forked(o *store.Origin) (shared []span, refused, err error) {
+	ctx := context.Background()
+	parent, err := t.ends(o.Fork)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !parent.exists {
+		return nil, fmt.Errorf("%w: %s", store.ErrNoContext, o.Fork), nil
+	}
+	if o.At < 1 || o.At > parent.seq {
+		return nil, &store.ForkError{Context: o.Fork, At: o.At, Head: parent.seq}, nil
+	}
+	all, err := t.spans(ctx, o.Fork)
+	older := int64(0) // up to where the spans so far go
+	for i := len(all) - 1; i >= 0 && err == nil && older <= o.At; i-- {
+		s := all[i]
+		if s.upto > o.At {
+			var inside *store.ForkError
+			if s.n, inside, err = t.boundary(ctx, s, o.At, older); inside != nil {
+				inside.Context = o.Fork
+				return nil, inside, err
+			}
+		}
+		older, s.upto = s.upto, min(s.upto, o.At)
+		shared = append(shared, s)
+	}
+	return shared, nil, err
+}
+
+// boundary is the position of the last event of a span that belongs to a seq,
+// which must not be in the midst of what was appended at once.
+func (t *transaction) boundary(ctx context.Context, s span, at, older int64) (n int64, refused *store.ForkError, err error) {
+	first, seq, err := t.entryFrom(ctx, s.context, at)
+	if err != nil {
+		return 0, nil, err
+	}
+	if first > 0 && first <= s.n && seq > at && at > older {
+		_, before, err := t.entryUpTo(ctx, s.context, first-1)
+		return 0, &store.ForkError{At: at, Before: max(before, older), After: seq}, err
+	}
+	most := s.n
+	next, _, err := t.entryFrom(ctx, s.context, at+1)
+	if next > 0 {
+		most = min(most, next-1)
+	}
+	if err == nil {
+		n, _, err = t.entryUpTo(ctx, s.context, most)
+	}
+	return n, nil, err
+}
+
+// create makes a context, and lays down what a fork shares.
+func (t *transaction) create(name string, o *store.Origin, shared []span, created, updated string) error {
+	var fork, at driver.Value
+	if o.Fork != "" {
+		fork, at = o.Fork, o.At
+	}
+	if err := t.exec(insertContext, name, optional(o.Parent), optional(o.Call), created, updated, fork, at); err != nil {
+		return err
+	}
+	for _, s := range shared {
+		if err := t.exec(insertLineage, name, s.context, s.upto, s.n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"obelus/store"
+)
+
+// Prune implements [store.Log]. The file gets no smaller before [Log.Vacuum].
+func (l *Log) Prune(ctx context.Context, names ...string) error {
+	return l.alone(ctx, func(w *writer) error {
+		if err := patiently(w.timeout, func() error { return w.exec("BEGIN IMMEDIATE") }); err != nil {
+			return err
+		}
+		err := w.prune(ctx, names)
+		if err == nil {
+			err = w.exec("COMMIT")
+		}
+		if err != nil {
+			return errors.Join(err, w.rollback())
+		}
+		return nil
+	})
+}
+
+// Vacuum gives back to the disk what pruned contexts took. It needs as much room
+// again meanwhile.
+func (l *Log) Vacuum(ctx context.Context) error {
+	return l.alone(ctx, func(w *writer) error {
+		return patiently(w.timeout, func() error { return w.script("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") })
+	})
+}
+
+// alone does something with the writer while nobody else in the process writes.
+func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return store.ErrClosed
+	}
+	if l.queue == nil {
+		return explain(l.path, errOpenedReadOnly)
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-l.turn }()
+	return explain(l.path, do(l.writer))
+}
+
+func (w *writer) prune(ctx context.Context, names []string) error {
+	ancestors := map[string]int64{} // how many each has
+	for _, name := range names {
+		row, err := w.one(ctx, `SELECT (SELECT count(*) FROM lineage WHERE context = ?1), EXISTS (SELECT 1 FROM contexts WHERE context = ?1)`, name)
+		if err != nil {
+			return err
+		}
+		if ancestors[name] = integer(row[0]); integer(row[1]) == 0 {
+			return fmt.Errorf("%w: %s", store.ErrNoContext, name)
+		}
+		if err := w.prunable(ctx, name, names); err != nil {
+			return err
+		}
+	}
+	// Forks go before what they share, and have more ancestors than that.
+	names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(ancestors[b], ancestors[a]) })
+	for _, name := range slices.Compact(names) {
+		if err := w.exec(`INSERT INTO pruning (context) VALUES (?1)`, name); err != nil {
+			return err
+		}
+		for _, table := range []string{"lineage", "messages", "writes", "journal", "leases", "contexts", "pruning"} {
+			if err := w.exec(`DELETE FROM `+table+` WHERE context = ?1`, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prunable tells why a context can't go together with others.
+func (w *writer) prunable(ctx context.Context, name string, others []string) error {
+	held, err := w.lease(ctx, name)
+	if err != nil {
+		return err
+	}
+	if holder := held.holds(time.Now()); holder != "" {
+		return &store.HeldError{Context: name, Holder: holder}
+	}
+	needed := ""
+	err = w.each(ctx, `SELECT context FROM lineage WHERE ancestor = ?1`, []driver.Value{name}, func(row []driver.Value) (bool, error) {
+		if fork := text(row[0]); !slices.Contains(others, fork) {
+			needed = fork
+		}
+		return needed == "", nil
+	})
+	if err == nil && needed != "" {
+		err = &store.NeededError{Context: name, Fork: needed}
+	}
+	return err
+}

@@ -1,0 +1,209 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"obelus/store"
+)
+
+// fork makes a fork with an event of its own.
+func fork(l store.Log, from string, at int64, name string) (store.Appended, error) {
+	return l.Append(context.Background(), store.Batch{
+		Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: from, At: at}, Journal: []store.Entry{{Event: "fork"}},
+	})
+}
+
+// step appends messages that set a path, with an event.
+func step(t *testing.T, l store.Log, name string, values ...int) {
+	t.Helper()
+	b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "step", Call: fmt.Sprint(values)}}}
+	for _, v := range values {
+		b.Messages = append(b.Messages, written(store.MustParsePath("†s.a"), "", v))
+	}
+	if _, err := l.Append(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contentOf is what a context holds, as text.
+func contentOf(t *testing.T, l store.Log, name string) (text string) {
+	t.Helper()
+	for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: name})) {
+		value, _ := store.Dig(m.Data, m.Path)
+		text += fmt.Sprintf("%s %d=%v ", m.Context, m.Seq, value)
+	}
+	for _, e := range collect(t, l.Journal(t.Context(), store.JournalFilter{Context: name})) {
+		text += fmt.Sprintf("%s %d %s%s ", e.Context, e.Seq, e.Event, e.Call)
+	}
+	resolved, err := store.Resolver{Log: l, Context: name}.Resolve(t.Context(), store.MustParsePath("†s.a"), "")
+	equal(t, "error", err, nil)
+	return text + fmt.Sprint(resolved.Value)
+}
+
+func testFork(t *testing.T, l store.Log) {
+	step(t, l, "p", 1)
+	step(t, l, "p", 2, 3)
+	step(t, l, "p")
+	step(t, l, "p", 4)
+	_, err := fork(l, "p", 3, "f")
+	equal(t, "error", err, nil)
+	equal(t, "at once", contentOf(t, l, "f"), "f 1=1 f 2=2 f 3=3 f 1 step[1] f 3 step[2 3] f 3 step[] f 3 fork 3")
+	step(t, l, "f", 5)
+	step(t, l, "p", 6)
+	equal(t, "fork", contentOf(t, l, "f"), "f 1=1 f 2=2 f 3=3 f 4=5 f 1 step[1] f 3 step[2 3] f 3 step[] f 3 fork f 4 step[5] 5")
+	equal(t, "parent", contentOf(t, l, "p"), "p 1=1 p 2=2 p 3=3 p 4=4 p 5=6 p 1 step[1] p 3 step[2 3] p 3 step[] p 4 step[4] p 5 step[6] 6")
+
+	// Forks of a fork: beyond where it was forked, there, and before.
+	for at, want := range map[int64]string{
+		4: "g 1=1 g 2=2 g 3=3 g 4=5 g 1 step[1] g 3 step[2 3] g 3 step[] g 3 fork g 4 step[5] g 4 fork 5",
+		3: "g 1=1 g 2=2 g 3=3 g 1 step[1] g 3 step[2 3] g 3 step[] g 3 fork g 3 fork 3",
+		1: "g 1=1 g 1 step[1] g 1 fork 1",
+	} {
+		_, err := fork(l, "f", at, "g")
+		equal(t, "error", err, nil)
+		equal(t, fmt.Sprintf("fork at %d", at), contentOf(t, l, "g"), want)
+		equal(t, "pruned", l.Prune(t.Context(), "g"), nil)
+	}
+	head, err := l.Head(t.Context(), "f")
+	equal(t, "error", err, nil)
+	equal(t, "head", head, int64(4))
+	info := collect(t, l.Contexts(t.Context(), "f"))[0]
+	equal(t, "origin", info.Origin, store.Origin{Fork: "p", At: 3})
+	equal(t, "messages", info.Messages, int64(4))
+	entries := collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "f", Seq: 3, Newest: true}))
+	equal(t, "from seq 3", seqsOf(entries, func(e store.Entry) int64 { return e.Seq }), []int64{4, 3, 3, 3})
+	all := collect(t, l.Journal(t.Context(), store.JournalFilter{}))
+	equal(t, "all entries", len(all), 7)
+}
+
+func testForkRefused(t *testing.T, l store.Log) {
+	step(t, l, "p", 1)
+	step(t, l, "p", 2, 3, 4)
+	add(t, l, "empty")
+	for _, test := range []struct {
+		from string
+		at   int64
+		name string
+		want error
+	}{
+		{"p", 2, "f", &store.ForkError{Context: "p", At: 2, Before: 1, After: 4}},
+		{"p", 3, "f", &store.ForkError{Context: "p", At: 3, Before: 1, After: 4}},
+		{"p", 5, "f", &store.ForkError{Context: "p", At: 5, Head: 4}},
+		{"p", 0, "f", &store.ForkError{Context: "p", Head: 4}},
+		{"empty", 1, "f", &store.ForkError{Context: "empty", At: 1}},
+	} {
+		_, err := fork(l, test.from, test.at, test.name)
+		var got *store.ForkError
+		if !errors.As(err, &got) {
+			t.Fatalf("%s at %d: %v", test.from, test.at, err)
+		}
+		equal(t, fmt.Sprintf("%s at %d", test.from, test.at), got, test.want)
+	}
+	_, err := fork(l, "p", 1, "empty")
+	equal(t, "a name that is taken", errors.Is(err, store.ErrExists), true)
+	_, err = fork(l, "absent", 1, "f")
+	equal(t, "an absent context", errors.Is(err, store.ErrNoContext), true)
+	_, err = l.Head(t.Context(), "f")
+	equal(t, "nothing is left of them", errors.Is(err, store.ErrNoContext), true)
+}
+
+// testForkRandom: a fork reads as a copy would.
+func testForkRandom(t *testing.T, l store.Log) {
+	r := rand.New(rand.NewPCG(7, 11))
+	paths := []store.Path{store.MustParsePath("†s"), store.MustParsePath("†s.a"), store.MustParsePath("†s.a.b"), store.MustParsePath("†t.list"), store.MustParsePath("†u")}
+	twin := store.NewMemory()
+	names := []string{"c0"}
+	for i := range 300 {
+		name := names[r.IntN(len(names))]
+		if head, _ := l.Head(t.Context(), name); head > 0 && r.IntN(10) == 0 && len(names) < 20 {
+			made := fmt.Sprintf("c%d", len(names))
+			at := 1 + r.Int64N(head)
+			_, err := fork(l, name, at, made)
+			_, want := fork(twin, name, at, made)
+			equal(t, "fork", fmt.Sprint(err), fmt.Sprint(want))
+			if err == nil {
+				names = append(names, made)
+			}
+			continue
+		}
+		p := paths[r.IntN(len(paths))]
+		method := []store.Method{"", store.Push, store.Merge}[r.IntN(3)]
+		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "e"}}}
+		for n := range 1 + r.IntN(2) {
+			b.Messages = append(b.Messages, written(p, method, map[string]any{"i": i, "n": n}))
+		}
+		for _, log := range []store.Log{l, twin} {
+			if _, err := log.Append(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range names {
+		for _, p := range paths {
+			for _, at := range []int64{0, 1, 5, 20} {
+				got, err := store.Resolver{Log: l, Context: name, At: at}.Resolve(t.Context(), p, "")
+				equal(t, "error", err, nil)
+				want, err := store.Resolver{Log: twin, Context: name, At: at}.Resolve(t.Context(), p, "")
+				equal(t, "error", err, nil)
+				equal(t, fmt.Sprintf("%s of %s at %d", p, name, at), store.EncodeJSON(got.Value), store.EncodeJSON(want.Value))
+				equal(t, "provenance", got.From, want.From)
+			}
+			f := store.Filter{Context: name, Path: p, Newest: true}
+			equal(t, "messages", seqsOf(collect(t, l.Messages(t.Context(), f)), messageSeq), seqsOf(collect(t, twin.Messages(t.Context(), f)), messageSeq))
+		}
+		got, err := l.Kinds(t.Context(), name)
+		equal(t, "error", err, nil)
+		want, err := twin.Kinds(t.Context(), name)
+		equal(t, "error", err, nil)
+		equal(t, "kinds", got, want)
+	}
+}
+
+func testPrune(t *testing.T, l store.Log) {
+	step(t, l, "a", 1)
+	step(t, l, "a", 2)
+	step(t, l, "other", 9)
+	for _, f := range [][2]string{{"a", "b"}, {"b", "c"}} {
+		if _, err := fork(l, f[0], 2, f[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := fork(l, "b", 1, "d"); err != nil { // which needs a, and not b
+		t.Fatal(err)
+	}
+	needed := func(fork string, names ...string) {
+		t.Helper()
+		var got *store.NeededError
+		if err := l.Prune(t.Context(), names...); !errors.As(err, &got) || fork != "" && got.Fork != fork {
+			t.Fatalf("pruning %v: %v", names, err)
+		}
+	}
+	needed("", "a")
+	needed("d", "a", "b", "c")
+	needed("c", "b")
+	before := contentOf(t, l, "c")
+	equal(t, "absent", errors.Is(l.Prune(t.Context(), "d", "absent"), store.ErrNoContext), true)
+	equal(t, "the fork that could go", contentOf(t, l, "d"), "d 1=1 d 1 step[1] d 1 fork 1")
+
+	epoch := int64(0)
+	if a, err := l.Append(t.Context(), store.Batch{Context: "d", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Hour}}); err == nil {
+		epoch = a.Epoch
+	}
+	var held *store.HeldError
+	equal(t, "held", errors.As(l.Prune(t.Context(), "d"), &held), true)
+	if _, err := l.Append(t.Context(), store.Batch{Context: "d", ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: epoch}}); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "d", l.Prune(t.Context(), "d"), nil)
+	equal(t, "c is as it was", contentOf(t, l, "c"), before)
+	equal(t, "all", l.Prune(t.Context(), "a", "b", "c"), nil)
+	equal(t, "what is left", contentOf(t, l, "other"), "other 1=9 other 1 step[9] 9")
+	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 1)
+	step(t, l, "a", 7) // the name is free again
+	equal(t, "anew", contentOf(t, l, "a"), "a 1=7 a 1 step[7] 7")
+}
