@@ -13,8 +13,8 @@ type Summary struct {
 	Context  string    `json:"context"`
 	Status   RunStatus `json:"status,omitempty"` // of its newest run
 	Plan     string    `json:"plan,omitempty"`
-	Parent   string    `json:"parent,omitempty"`
-	At       string    `json:"at,omitempty"` // the parent's call that it belongs to
+	Parent   string    `json:"parent,omitempty"` // whose delegate it is, or which it was forked from
+	At       any       `json:"at,omitempty"`     // the parent's call, or for a fork the seq
 	Messages int64     `json:"messages"`
 	Bytes    int64     `json:"bytes"` // of JSON that the messages hold
 	Created  string    `json:"created"`
@@ -28,10 +28,17 @@ func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summ
 		return Summary{}, err
 	}
 	bytes, err := log.Size(ctx, info.Context)
-	return Summary{
-		Context: info.Context, Status: run.Status, Plan: run.Plan, Parent: info.Origin.Parent, At: info.Origin.Call,
+	s := Summary{
+		Context: info.Context, Status: run.Status, Plan: run.Plan,
 		Messages: info.Messages, Bytes: bytes, Created: date(info.Created), Updated: date(info.Updated),
-	}, err
+	}
+	switch o := info.Origin; {
+	case o.Parent != "":
+		s.Parent, s.At = o.Parent, o.Call
+	case o.Fork != "":
+		s.Parent, s.At = o.Fork, o.At
+	}
+	return s, err
 }
 
 // Approval is a held call as it is shown to who decides about it (surface.md,

@@ -91,10 +91,13 @@ func (a *app) commands() []*cobra.Command {
 		a.callsCommand(),
 		a.checkCommand(),
 		a.contextsCommand(),
+		a.diffCommand(),
+		a.forkCommand(),
 		a.getCommand(),
 		a.graphCommand(),
 		a.initCommand(),
 		a.logCommand(),
+		a.pruneCommand(),
 		a.rejectCommand(),
 		a.replCommand(),
 		a.resumeCommand(),
@@ -103,6 +106,7 @@ func (a *app) commands() []*cobra.Command {
 		a.testCommand(),
 		a.typesCommand(),
 		a.versionCommand(),
+		a.whyCommand(),
 	}
 }
 

@@ -117,6 +117,9 @@ func exitStatus(err error) int {
 	var expression *engine.ExprError
 	var path *store.PathError
 	var ref *engine.RefError
+	var fork *store.ForkError
+	var needed *store.NeededError
+	var held *store.HeldError
 	var scripts host.Errors
 	var script *host.ScriptError
 	switch {
@@ -124,13 +127,13 @@ func exitStatus(err error) int {
 		return exitDone
 	case errors.As(err, &status):
 		return int(status)
-	case errors.Is(err, sqlite.ErrLocked), errors.As(err, &busy):
+	case errors.Is(err, sqlite.ErrLocked), errors.As(err, &busy), errors.As(err, &held):
 		return exitBusy
 	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrReadOnly):
 		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
 		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
-		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
+		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &fork), errors.As(err, &needed), errors.Is(err, store.ErrExists), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

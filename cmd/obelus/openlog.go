@@ -118,11 +118,14 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 	return matches[0], nil
 }
 
+// newContext is a name that no other context has.
+func newContext() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
 // writeContext is the context that a run or an append goes to: the one that -c
 // names, else a new one.
 func (a *app) writeContext() (string, error) {
 	if a.context == "" {
-		return ulid.MustNew(ulid.Now(), rand.Reader).String(), nil
+		return newContext(), nil
 	}
 	if err := store.CheckContext(a.context); err != nil {
 		return "", &usageError{"-c " + err.Error()}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// pruneOptions are the flags of prune.
+type pruneOptions struct {
+	older    string
+	statuses []string
+	dry      bool
+	noVacuum bool
+}
+
+func (a *app) pruneCommand() *cobra.Command {
+	var o pruneOptions
+	c := &cobra.Command{
+		Use:   "prune [CONTEXT…]",
+		Short: "remove whole contexts from the log",
+		Long: `Remove contexts with all that they hold: those that are named, or those that were
+last appended to --older-than some time ago, or stand at a --status; with both,
+those for which both is true. Their delegates' contexts go with them. All of them
+go or none.
+
+A context that a fork needs stays, and so does one whose run is unfinished. The
+file is made smaller afterwards.`,
+		Example: `  obelus prune --older-than 30d --dry-run
+  obelus prune --status done,failed --older-than 24h
+  obelus prune order-7`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error { return a.prune(c.Context(), args, o) },
+	}
+	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done or failed`, or none for those without one")
+	c.Flags().BoolVar(&o.dry, "dry-run", false, "tell what would go, and remove nothing")
+	c.Flags().BoolVar(&o.noVacuum, "no-vacuum", false, "leave the file as large as it is")
+	return c
+}
+
+func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
+	before, err := o.before()
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 && o.older == "" && len(o.statuses) == 0 {
+		return &usageError{"prune what? Name contexts, or say --older-than or --status"}
+	}
+	if err := a.openSettings(); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	family, err := a.families(ctx)
+	if err != nil {
+		return err
+	}
+	chosen, err := a.choose(ctx, family, names, before, o)
+	if err != nil {
+		return err
+	}
+	var all []string
+	for _, name := range chosen {
+		all = append(all, family.members(name)...)
+	}
+	if len(all) > 0 && !o.dry {
+		if err := a.log.Prune(ctx, all...); err != nil {
+			return err
+		}
+	}
+	for _, name := range chosen {
+		if err := a.printPruned(name); err != nil {
+			return err
+		}
+	}
+	return a.pruned(ctx, len(chosen), o)
+}
+
+func (a *app) printPruned(name string) error {
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": name})
+	}
+	return a.term.line(name)
+}
+
+// pruned tells what has been done, and makes the file smaller.
+func (a *app) pruned(ctx context.Context, n int, o pruneOptions) error {
+	switch {
+	case n == 0:
+		a.term.say("there is nothing to prune")
+		return nil
+	case o.dry:
+		a.term.say("these %d would be removed", n)
+		return nil
+	}
+	a.term.say("removed %d", n)
+	if log, ok := a.log.(*sqlite.Log); ok && !o.noVacuum {
+		return log.Vacuum(ctx)
+	}
+	return nil
+}
+
+// before is the time that --older-than names; zero for none.
+func (o *pruneOptions) before() (time.Time, error) {
+	if o.older == "" {
+		return time.Time{}, nil
+	}
+	if days, ok := strings.CutSuffix(o.older, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+			return time.Now().AddDate(0, 0, -n), nil
+		}
+	}
+	if span, err := time.ParseDuration(o.older); err == nil && span >= 0 {
+		return time.Now().Add(-span), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, o.older); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, &usageError{fmt.Sprintf("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)}
+}
+
+// families are the contexts of a log, those of delegates with their parents.
+type families struct {
+	infos    map[string]store.ContextInfo
+	roots    []string
+	children map[string][]string
+}
+
+func (a *app) families(ctx context.Context) (*families, error) {
+	f := &families{infos: map[string]store.ContextInfo{}, children: map[string][]string{}}
+	for info, err := range a.log.Contexts(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		f.infos[info.Context] = info
+		if info.Origin.Parent == "" {
+			f.roots = append(f.roots, info.Context)
+		}
+		f.children[info.Origin.Parent] = append(f.children[info.Origin.Parent], info.Context)
+	}
+	return f, nil
+}
+
+// members are a context and those of its delegates, however deep.
+func (f *families) members(name string) []string {
+	all := []string{name}
+	for _, child := range f.children[name] {
+		all = append(all, f.members(child)...)
+	}
+	return all
+}
+
+// choose picks the contexts that go. Of those that are named every one must be
+// able to.
+func (a *app) choose(ctx context.Context, f *families, names []string, before time.Time, o pruneOptions) ([]string, error) {
+	var chosen []string
+	for _, name := range names {
+		if _, ok := f.infos[name]; !ok {
+			return nil, fmt.Errorf("%w: %s (obelus contexts lists them; prune takes whole names)", store.ErrNoContext, name)
+		}
+	}
+	for _, name := range f.roots {
+		named := slices.Contains(names, name)
+		if len(names) > 0 && !named || !before.IsZero() && !f.infos[name].Updated.Before(before) {
+			continue
+		}
+		run, err := engine.LastRun(ctx, a.log, name)
+		if err != nil {
+			return nil, err
+		}
+		status := string(run.Status)
+		if status == "" {
+			status = "none"
+		}
+		if len(o.statuses) > 0 && !slices.Contains(o.statuses, status) {
+			continue
+		}
+		if !run.Status.Finished() {
+			if named {
+				return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s): it stays", name, run.Status)}
+			}
+			continue
+		}
+		chosen = append(chosen, name)
+	}
+	for _, name := range names {
+		if f.infos[name].Origin.Parent != "" {
+			return nil, &usageError{fmt.Sprintf("context %s is a delegate's: it goes with %s", name, f.infos[name].Origin.Parent)}
+		}
+	}
+	return a.free(f, chosen, len(names) > 0), nil
+}
+
+// free leaves out what forks need that stay. For those that are named the log
+// says so itself.
+func (a *app) free(f *families, chosen []string, named bool) []string {
+	if named {
+		return chosen
+	}
+	for {
+		needed := map[string]bool{}
+		for _, info := range f.infos {
+			root := info.Context
+			for f.infos[root].Origin.Parent != "" {
+				root = f.infos[root].Origin.Parent
+			}
+			if info.Origin.Fork == "" || slices.Contains(chosen, root) {
+				continue
+			}
+			for from := info.Origin.Fork; from != ""; from = f.infos[from].Origin.Fork {
+				needed[from] = true
+			}
+		}
+		rest := slices.DeleteFunc(slices.Clone(chosen), func(name string) bool { return needed[name] })
+		if len(rest) == len(chosen) {
+			return chosen
+		}
+		chosen = rest
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (a *app) whyCommand() *cobra.Command {
+	var at int64
+	var instance string
+	c := &cobra.Command{
+		Use:   "why REF",
+		Short: "tell where a value comes from",
+		Long: `Tell where the value of a reference or an expression comes from: the messages
+that it is made of, the calls that wrote them, what those read, and so on back to
+what came from outside, through delegates too. On a terminal it is a tree, else
+JSON.
+
+Exit status: 0, or 1 if it is missing.`,
+		Example: `  obelus why state.receipt
+  obelus why state.total --at 12 --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("at") && at < 1 {
+				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+			}
+			return a.why(c.Context(), args[0], at, instance)
+		},
+	}
+	c.Flags().Int64Var(&at, "at", 0, "as of the message `SEQ`")
+	c.Flags().StringVar(&instance, "instance", "", "as the instance `I` sees it")
+	return c
+}
+
+func (a *app) why(ctx context.Context, ref string, at int64, instance string) error {
+	expr, err := engine.ParseRef(ref)
+	if err != nil {
+		return err
+	}
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	why, err := engine.Explain(ctx, a.log, name, expr, at, instance)
+	var missing *engine.MissingError
+	if errors.As(err, &missing) {
+		a.term.say("%s", missing)
+		return statusError(exitFailed)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json || !a.term.outTTY {
+		return a.term.ndjson(why)
+	}
+	return a.term.line(strings.TrimRight(drawWhy(*why, a.term.width()), "\n"))
+}
+
+// drawWhy is an explanation as a tree, its lines cut at a width.
+func drawWhy(why engine.Why, width int) string {
+	var b strings.Builder
+	drawValue(&b, why, "", "", width)
+	return b.String()
+}
+
+// drawValue draws a value with what it is made of below it; first stands before
+// its own line, and rest before those below.
+func drawValue(b *strings.Builder, why engine.Why, first, rest string, width int) {
+	text := why.Ref
+	if why.Context != "" {
+		text = why.Context + ": " + text
+	}
+	switch {
+	case why.Missing:
+		text += " was missing"
+	default:
+		text += " = " + string(store.EncodeJSON(why.Value))
+	}
+	if why.Again {
+		text += "  (see above)"
+	}
+	b.WriteString(cut(first+text, width) + "\n")
+	for i, origin := range why.From {
+		branch, below := "├─ ", "│  "
+		if i == len(why.From)-1 {
+			branch, below = "└─ ", "   "
+		}
+		drawOrigin(b, origin, rest+branch, rest+below, width)
+	}
+}
+
+func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width int) {
+	text := fmt.Sprintf("#%d ", o.Seq)
+	switch {
+	case o.Call == "":
+		text += "came from outside: " + o.Path
+	default:
+		text += fmt.Sprintf("call %s (%s) wrote %s", o.Call, o.Tool, o.Path)
+	}
+	if o.Method != "" {
+		text += " by " + string(o.Method)
+	}
+	b.WriteString(cut(first+text, width) + "\n")
+	for i, read := range o.Reads {
+		branch, below := "├─ ", "│  "
+		if i == len(o.Reads)-1 {
+			branch, below = "└─ ", "   "
+		}
+		drawValue(b, read, rest+branch, rest+below, width)
+	}
+}

@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// Moment is a context as of a seq, or with 0 as of now.
+type Moment struct {
+	Context string
+	At      int64
+}
+
+// Change is a path at which two moments differ. Old or new is left out where
+// there is no value.
+type Change struct {
+	Path     string `json:"path"`
+	Instance string `json:"instance,omitempty"`
+	Old      any    `json:"old,omitempty"`
+	New      any    `json:"new,omitempty"`
+
+	// HasOld and HasNew tell null from missing.
+	HasOld bool `json:"-"`
+	HasNew bool `json:"-"`
+}
+
+// Diff tells what is different in one moment beside another: the paths whose
+// values are not equal, as deep as both sides have objects, sorted. Arrays are
+// compared whole.
+func Diff(ctx context.Context, log store.Log, from, to Moment) ([]Change, error) {
+	old, err := valuesAt(ctx, log, from)
+	if err != nil {
+		return nil, err
+	}
+	now, err := valuesAt(ctx, log, to)
+	if err != nil {
+		return nil, err
+	}
+	var all []Change
+	for key := range old {
+		if _, ok := now[key]; !ok {
+			all = differ(all, store.KindPath(key.Kind), key.Instance, old[key], nil, true, false)
+		}
+	}
+	for key, v := range now {
+		was, ok := old[key]
+		all = differ(all, store.KindPath(key.Kind), key.Instance, was, v, ok, true)
+	}
+	slices.SortFunc(all, func(a, b Change) int {
+		return strings.Compare(a.Path+"\x00"+a.Instance, b.Path+"\x00"+b.Instance)
+	})
+	return all, nil
+}
+
+// valuesAt gives the value of every kind, global and of each instance.
+func valuesAt(ctx context.Context, log store.Log, m Moment) (map[store.KindOf]any, error) {
+	if _, err := log.Head(ctx, m.Context); err != nil {
+		return nil, err
+	}
+	kinds, err := log.Kinds(ctx, m.Context)
+	if err != nil {
+		return nil, err
+	}
+	values := map[store.KindOf]any{}
+	resolver := store.Resolver{Log: log, Context: m.Context, At: m.At}
+	for _, key := range kinds {
+		resolved, err := resolver.Resolve(ctx, store.KindPath(key.Kind), key.Instance)
+		if err != nil {
+			return nil, err
+		}
+		if resolved.Exists {
+			values[key] = resolved.Value
+		}
+	}
+	return values, nil
+}
+
+func differ(all []Change, path store.Path, instance string, old, now any, hasOld, hasNew bool) []Change {
+	x, isOld := old.(map[string]any)
+	y, isNew := now.(map[string]any)
+	if !(isOld || !hasOld) || !(isNew || !hasNew) || len(x)+len(y) == 0 || isOld && len(x) == 0 && !hasNew || isNew && len(y) == 0 && !hasOld {
+		if hasOld == hasNew && reflect.DeepEqual(old, now) {
+			return all
+		}
+		return append(all, Change{path.String(), instance, old, now, hasOld, hasNew})
+	}
+	for key, v := range x {
+		next, ok := y[key]
+		all = differ(all, path.Child(key), instance, v, next, true, ok)
+	}
+	for key, v := range y {
+		if _, ok := x[key]; !ok {
+			all = differ(all, path.Child(key), instance, nil, v, false, true)
+		}
+	}
+	return all
+}
+
+// MarshalJSON leaves out what is missing, and keeps null.
+func (c Change) MarshalJSON() ([]byte, error) {
+	object := map[string]any{"path": c.Path}
+	if c.Instance != "" {
+		object["instance"] = c.Instance
+	}
+	if c.HasOld {
+		object["old"] = c.Old
+	}
+	if c.HasNew {
+		object["new"] = c.New
+	}
+	return store.EncodeJSON(object), nil
+}

@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"obelus/store"
+)
+
+// Why is where a value comes from: the messages that it is made of, the calls
+// that wrote them, what those read, and so on back to what came from outside
+// (surface.md, why).
+type Why struct {
+	Ref     string   `json:"ref"`
+	Context string   `json:"context,omitempty"` // where it is not that of what it is part of: in a delegate
+	Value   any      `json:"value"`
+	Missing bool     `json:"missing,omitempty"` // there was no value
+	Again   bool     `json:"again,omitempty"`   // its origin was told before, nearer to the top
+	From    []Origin `json:"from,omitempty"`    // newest first
+}
+
+// Origin is a message that a value is made of.
+type Origin struct {
+	Seq    int64        `json:"seq"`
+	Path   string       `json:"path"` // where it wrote
+	Method store.Method `json:"method,omitempty"`
+	Data   any          `json:"data"`           // what it wrote there
+	Call   string       `json:"call,omitempty"` // that wrote it; none for what came from outside
+	Tool   string       `json:"tool,omitempty"`
+	Kind   string       `json:"kind,omitempty"`  // of what came from outside: input, state …
+	Reads  []Why        `json:"reads,omitempty"` // what the call read
+}
+
+// Explain tells where the value of an expression comes from, in a context, as an
+// instance sees it, as of a seq or, with 0, as of now.
+func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64, instance string) (*Why, error) {
+	v, err := Get(ctx, log, name, e, at, instance)
+	if err != nil {
+		return nil, err
+	}
+	x := &explainer{ctx: ctx, log: log, told: map[told]bool{}}
+	why := &Why{Ref: e.String(), Value: v}
+	for _, path := range e.Reads() {
+		from, err := x.origins(name, path, at, instance)
+		if err != nil {
+			return nil, err
+		}
+		why.From = append(why.From, from...)
+	}
+	return why, nil
+}
+
+// explainer follows values back. Each value at each time is followed once.
+type explainer struct {
+	ctx  context.Context
+	log  store.Log
+	told map[told]bool
+}
+
+type told struct {
+	context, path, instance string
+	newest                  int64 // the message that the value ends with
+}
+
+// read explains a value that something read.
+func (x *explainer) read(name string, path store.Path, at int64, instance string) (Why, error) {
+	resolved, err := store.Resolver{Log: x.log, Context: name, At: at}.Resolve(x.ctx, path, instance)
+	if err != nil {
+		return Why{}, err
+	}
+	why := Why{Ref: path.String(), Value: resolved.Value, Missing: !resolved.Exists}
+	key := told{name, path.String(), instance, newestOf(resolved.From)}
+	if why.Again = x.told[key] && resolved.Exists; why.Again {
+		return why, nil
+	}
+	why.From, err = x.origins(name, path, at, instance)
+	return why, err
+}
+
+// origins lists the messages that a value is made of.
+func (x *explainer) origins(name string, path store.Path, at int64, instance string) ([]Origin, error) {
+	resolved, err := store.Resolver{Log: x.log, Context: name, At: at}.Resolve(x.ctx, path, instance)
+	if err != nil {
+		return nil, err
+	}
+	x.told[told{name, path.String(), instance, newestOf(resolved.From)}] = true
+	var all []Origin
+	for _, seq := range resolved.From {
+		origin, err := x.origin(name, seq, path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, origin)
+	}
+	return all, nil
+}
+
+// origin explains one message.
+func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, error) {
+	for m, err := range x.log.Messages(x.ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
+		if err != nil {
+			return Origin{}, err
+		}
+		o := Origin{Seq: seq, Path: m.Path.String(), Method: m.Method, Call: m.Call}
+		if m.Producer == nil {
+			o.Path, o.Kind = path.String(), m.Kind
+			o.Data, _ = store.Dig(m.Data, path)
+			return o, nil
+		}
+		o.Data, _ = store.Dig(m.Data, m.Path)
+		producer, _ := m.Producer.(map[string]any)
+		o.Tool, _ = producer["_tool"].(string)
+		o.Reads, err = x.reads(name, m)
+		return o, err
+	}
+	return Origin{}, errors.New("a message that a value is made of can't be found in the log")
+}
+
+// reads explains what the call read that wrote a message.
+func (x *explainer) reads(name string, m *store.Message) ([]Why, error) {
+	record, ok, err := x.writer(name, m)
+	if err != nil || !ok {
+		return nil, err
+	}
+	var all []Why
+	for _, text := range sortedKeys(record.Reads) {
+		path, err := store.ParsePath(text)
+		if err != nil {
+			continue
+		}
+		why, err := x.read(name, path, record.At, record.Instance)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, why)
+	}
+	inside, err := x.inside(record)
+	return append(all, inside...), err
+}
+
+// writer finds the record of the call that wrote a message: what the journal
+// says of it from when the message was there.
+func (x *explainer) writer(name string, m *store.Message) (Record, bool, error) {
+	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Seq: m.Seq}) {
+		if err != nil {
+			return Record{}, false, err
+		}
+		if entry.Call != m.Call || !Status(entry.Event).Settled() {
+			continue
+		}
+		r, err := readRecord(entry)
+		return r, err == nil, err
+	}
+	return Record{}, false, nil
+}
+
+// inside explains what a delegate's output was made of, in its own context.
+func (x *explainer) inside(record Record) ([]Why, error) {
+	if record.Child == "" {
+		return nil, nil
+	}
+	last, err := LastRun(x.ctx, x.log, record.Child)
+	if errors.Is(err, store.ErrNoContext) || err != nil || last.plan.Output == nil {
+		return nil, err
+	}
+	output, err := decode(last.plan.Output)
+	if err != nil {
+		return nil, err
+	}
+	var all []Why
+	for _, path := range refsIn(output) {
+		why, err := x.read(record.Child, path, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		why.Context = record.Child
+		all = append(all, why)
+	}
+	return all, nil
+}
+
+// refsIn lists the paths that the expressions in a value read, each once.
+func refsIn(v any) (paths []store.Path) {
+	add := func(more ...store.Path) {
+		for _, p := range more {
+			if !slices.Contains(paths, p) {
+				paths = append(paths, p)
+			}
+		}
+	}
+	switch v := v.(type) {
+	case string:
+		if !IsExpr(v) {
+			return nil
+		}
+		if e, err := ParseExpr(v); err == nil {
+			add(e.Reads()...)
+		}
+	case []any:
+		for _, element := range v {
+			add(refsIn(element)...)
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			add(refsIn(v[key])...)
+		}
+	}
+	return paths
+}
