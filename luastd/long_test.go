@@ -26,3 +26,13 @@ func TestLongArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestTrimOfManyCharacters holds that the characters are not searched for each
+// of the text.
+func TestTrimOfManyCharacters(t *testing.T) {
+	began := time.Now()
+	got := run(t, host.Config{}, `return str.trim(("é"):rep(2e5) .. "xay", ("y"):rep(1e6) .. "éx")`)
+	if took := time.Since(began); got != `"a"` || took > 2*time.Second {
+		t.Errorf("after %s %s", took, got)
+	}
+}

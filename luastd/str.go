@@ -95,8 +95,14 @@ func strTrim(e *Env, L *lua.LState) int {
 	e.charge(L, len(s)/64+1)
 	if L.Get(2) == lua.LNil {
 		L.Push(lua.LString(strings.TrimSpace(s)))
-	} else {
-		L.Push(lua.LString(strings.Trim(s, L.CheckString(2))))
+		return 1
 	}
+	characters := L.CheckString(2)
+	e.charge(L, len(characters)/16+1)
+	set := map[rune]bool{} // a search in characters for each of s would take hours
+	for _, r := range characters {
+		set[r] = true
+	}
+	L.Push(lua.LString(strings.TrimFunc(s, func(r rune) bool { return set[r] })))
 	return 1
 }
