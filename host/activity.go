@@ -127,10 +127,13 @@ func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engi
 	}
 	result, err := s.outcome(results, outputSchema(in.Tool))
 	var failure *engine.Failure
-	if err != nil && !errors.As(err, &failure) {
-		return engine.Result{}, a.fail("%s", err.Error())
+	switch {
+	case err == nil || errors.As(err, &failure):
+		return result, err
+	case s.budget.err != nil:
+		return engine.Result{}, s.fault(err)
 	}
-	return result, err
+	return engine.Result{}, a.fail("%s", err.Error())
 }
 
 // outcome reads what an activity gave back: a failure where it returned nil and
@@ -197,6 +200,12 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 // that looks like a data message.
 func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
 	made := t.Metatable == s.messages
+	if v, ok := waiting(t); ok { // to fill it would take long
+		object, _ := v.(map[string]any)
+		if object["type"] != "data" || object["data"] == nil {
+			return nil, false, nil
+		}
+	}
 	s.fill(t)
 	if !made && (t.RawGetString("type") != lua.LString("data") || t.RawGetString("data") == lua.LNil) {
 		return nil, false, nil

@@ -136,9 +136,16 @@ func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
 // charge counts the work of a native function, a unit for an instruction, and
 // raises in the script when the budget is used up.
 func (b *budget) charge(L *lua.LState, units int) {
-	if b.n += int64(units); b.n >= b.next && b.check() != nil {
+	if b.spent(units) {
 		L.RaiseError("%s", outOfTime)
 	}
+}
+
+// spent is charge for where nothing may be raised: it reports whether the budget
+// is used up.
+func (b *budget) spent(units int) bool {
+	b.n += int64(units)
+	return b.n >= b.next && b.check() != nil
 }
 
 // outOfTime is what a script sees of its deadline, if it looks.

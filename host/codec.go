@@ -79,8 +79,19 @@ func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
 	*left -= len(object)
 	var few [16]string
 	keys := slices.AppendSeq(few[:0], maps.Keys(object))
-	slices.Sort(keys)
+	long := len(keys) > eager // only a script can ask for it, which may be out of time
+	if !long {
+		slices.Sort(keys)
+	} else {
+		slices.SortFunc(keys, func(a, b string) int {
+			s.budget.charge(s.L, 1)
+			return strings.Compare(a, b)
+		})
+	}
 	for _, key := range keys {
+		if long {
+			s.budget.charge(s.L, 1)
+		}
 		if v := object[key]; v != nil {
 			t.RawSetString(key, s.value(v, left))
 		}
@@ -93,7 +104,11 @@ func (s *state) fillArray(t *lua.LTable, array []any, left *int) {
 		s.L.RaiseError("an array of %d elements is too long for a script (at most %d)", len(array), maxArray-2)
 	}
 	t.Metatable = s.arrayMark
+	long := len(array) > eager
 	for i, v := range array {
+		if long {
+			s.budget.charge(s.L, 1)
+		}
 		if v == nil {
 			t.RawSetInt(i+1, luastd.Null)
 		} else {
@@ -187,11 +202,9 @@ func (s *state) fill(t *lua.LTable) {
 	switch v := lazy.value.(type) {
 	case map[string]any:
 		left += len(v)
-		s.budget.n += int64(len(v))
 		s.fillObject(t, v, &left)
 	case []any:
 		left += len(v)
-		s.budget.n += int64(len(v))
 		s.fillArray(t, v, &left)
 	case []field:
 		for _, f := range v {

@@ -91,6 +91,9 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 	if e.values++; e.values > maxValues {
 		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
 	}
+	if e.s.budget.spent(1) {
+		return nil, &valueError{e.place, outOfTime}
+	}
 	switch v := v.(type) {
 	case *lua.LNilType:
 		return nil, nil
@@ -209,7 +212,6 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 		return nil, e.fail("%s", over("it is nested too deep", "depth", e.s.gen.limits.Depth))
 	}
 	e.tables = append(e.tables, t)
-	e.s.budget.n++
 	value, err := e.contents(t, schema)
 	e.tables = e.tables[:len(e.tables)-1]
 	return value, err

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -254,7 +256,11 @@ func (s *state) runFile(sc *script) (lua.LValue, error) {
 func (s *state) call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	L := s.L
 	top := L.GetTop()
-	if err := s.protected(f, args); err != nil {
+	err := s.protected(f, args)
+	if s.budget.check() != nil { // while a native function ran, it may be
+		err = cmp.Or(err, errors.New(outOfTime))
+	}
+	if err != nil {
 		return nil, s.fault(err)
 	}
 	results := make([]lua.LValue, 0, 2)

@@ -1,0 +1,42 @@
+package host
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"obelus/engine"
+)
+
+// TestDeadlineWithinTheHost holds that a call does not succeed after its time,
+// whatever it was at last, and that a large table is read and filled in time.
+func TestDeadlineWithinTheHost(t *testing.T) {
+	names := map[string]any{}
+	for i := range 500_000 {
+		names[strconv.Itoa(i)] = true
+	}
+	h, err := Open(Config{
+		Objects: map[string]any{"wait": func() { time.Sleep(100 * time.Millisecond) }},
+		FS: project(map[string]string{"activities/a.lua": `
+			Activity.register("waits", { timeout = 0.05 }, function() wait() return 1 end)
+			Activity.register("fills", { timeout = 0.05 }, function(call) return call.names.x end)
+			Activity.register("returns", { timeout = 1.5 }, function(call)
+				local t = {}
+				for i = 1, 300000 do t["n" .. i] = i end
+				while os.clock() < 1.49 do end
+				return t
+			end)`}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]time.Duration{"waits": 50 * time.Millisecond, "fills": 50 * time.Millisecond, "returns": 1500 * time.Millisecond} {
+		in := engine.Invocation{Call: map[string]any{"names": names}, Attempt: 1}
+		began := time.Now()
+		_, err := h.Generation().Registry().Activities[name].Activity.Run(context.Background(), in)
+		if took := time.Since(began); err == nil || err.Error() != "timed out after "+want.String() || took > want+200*time.Millisecond {
+			t.Errorf("%s: after %s %v", name, took, err)
+		}
+	}
+}
