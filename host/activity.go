@@ -200,7 +200,7 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 // that looks like a data message.
 func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
 	made := t.Metatable == s.messages
-	if v, ok := waiting(t); ok { // to fill it would take long
+	if v, ok := untouched(t); ok { // to fill it would take long
 		object, _ := v.(map[string]any)
 		if object["type"] != "data" || object["data"] == nil {
 			return nil, false, nil

@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -30,23 +31,16 @@ var csvFuncs = []Func{
 func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), "\ufeff")
 	opts := e.options(L, 2, "comma", "header")
-	e.charge(L, len(text)/8+1)
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma = comma(L, opts)
 	r.FieldsPerRecord = -1
 	var records [][]string
-	for {
-		record, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return failed(L, csvError(err))
-		}
-		e.charge(L, len(record)+4)
-		records = append(records, record)
-		e.limitArray(L, len(records))
+	var err error
+	e.aside(L, len(text)/8+1, func(ctx context.Context) { records, err = csvRecords(ctx, r, e.maxArray()) })
+	if err != nil {
+		return failed(L, csvError(err))
 	}
+	e.limitArray(L, len(records))
 	rows := L.CreateTable(len(records), 0)
 	e.Codec.MarkArray(rows)
 	if !lua.LVAsBool(opts.RawGetString("header")) {
@@ -65,6 +59,7 @@ func csvDecode(e *Env, L *lua.LState) int {
 		if len(record) != len(header) {
 			return failed(L, fmt.Sprintf("not CSV: row %d has %d fields, the header names %d", i+2, len(record), len(header)))
 		}
+		e.charge(L, len(header)+1)
 		row := L.CreateTable(0, len(header))
 		for j, name := range header {
 			row.RawSetString(name, lua.LString(record[j]))
@@ -73,6 +68,21 @@ func csvDecode(e *Env, L *lua.LState) int {
 	}
 	L.Push(rows)
 	return 1
+}
+
+// csvRecords reads rows, no more than one over most.
+func csvRecords(ctx context.Context, r *csv.Reader, most int) (records [][]string, err error) {
+	for ctx.Err() == nil && len(records) <= most {
+		record, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, record)
+	}
+	return records, nil
 }
 
 func comma(L *lua.LState, opts *lua.LTable) rune {
@@ -117,23 +127,33 @@ func csvEncode(e *Env, L *lua.LState) int {
 	var b strings.Builder
 	w := csv.NewWriter(&b)
 	w.Comma = comma(L, opts)
+	e.aside(L, weight(v), func(ctx context.Context) {
+		err = csvWrite(w, rows, header, func() bool { return b.Len() > e.maxString() || ctx.Err() != nil })
+	})
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	e.limit(L, b.Len())
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+// csvWrite writes rows until there are enough.
+func csvWrite(w *csv.Writer, rows []any, header []string, enough func() bool) error {
 	if header != nil {
 		w.Write(header)
 	}
 	for i, row := range rows {
 		record, err := csvRecord(row, header)
 		if err != nil {
-			L.RaiseError("rows[%d]: %s", i+1, err.Error())
+			return fmt.Errorf("rows[%d]: %w", i+1, err)
 		}
-		w.Write(record)
-		if b.Len() > e.maxString() {
-			e.limit(L, b.Len())
+		if w.Write(record); enough() {
+			break
 		}
 	}
 	w.Flush()
-	e.limit(L, b.Len())
-	L.Push(lua.LString(b.String()))
-	return 1
+	return nil
 }
 
 func csvHeader(e *Env, L *lua.LState, option lua.LValue, rows []any) []string {

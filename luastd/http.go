@@ -146,8 +146,7 @@ func (e *Env) answer(L *lua.LState, r *httpCall) (HTTPResponse, error) {
 		answer, err = r.send(ctx, networkFor(e.Grants.Net))
 	}
 	if err != nil && call.Err() != nil {
-		e.charge(L, 1<<20) // the deadline has passed: the budget says so in its own words
-		L.RaiseError("the request was interrupted")
+		e.interrupted(L)
 	}
 	return answer, err
 }

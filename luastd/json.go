@@ -2,6 +2,7 @@ package luastd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,8 +38,9 @@ func jsonArray(e *Env, L *lua.LState) int {
 // json.decode(text) → value | nil, err
 func jsonDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
-	e.charge(L, len(text)/16+1)
-	v, err := decodeJSON(text)
+	var v any
+	var err error
+	e.aside(L, len(text)/16+1, func(context.Context) { v, err = decodeJSON(text) })
 	if err != nil {
 		return failed(L, err.Error())
 	}
@@ -127,7 +129,8 @@ func jsonEncode(e *Env, L *lua.LState) int {
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", indent)
-	if err := encoder.Encode(v); err != nil {
+	e.aside(L, weight(v), func(context.Context) { err = encoder.Encode(v) })
+	if err != nil {
 		L.RaiseError("the value can't be written as JSON")
 	}
 	e.limit(L, b.Len())

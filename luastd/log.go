@@ -26,6 +26,7 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 	return func(e *Env, L *lua.LState) int {
 		message := L.CheckString(1)
 		var attrs []slog.Attr
+		units := 0
 		if L.Get(2) != lua.LNil {
 			v, err := e.Codec.FromLua(L.CheckTable(2), "fields")
 			if err != nil {
@@ -38,9 +39,11 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 			for _, name := range slices.Sorted(maps.Keys(fields)) {
 				attrs = append(attrs, slog.Any(name, fields[name]))
 			}
+			units = weight(v)
 		}
-		e.charge(L, 50+len(message)/16)
-		e.Log.LogAttrs(context.Background(), level, message, attrs...)
+		e.aside(L, 50+len(message)/16+units, func(context.Context) {
+			e.Log.LogAttrs(context.Background(), level, message, attrs...)
+		})
 		return 0
 	}
 }

@@ -173,6 +173,13 @@ func (e *Env) maxString() int {
 	return 16 << 20
 }
 
+func (e *Env) maxArray() int {
+	if e.MaxArray > 0 {
+		return e.MaxArray
+	}
+	return 1_000_000
+}
+
 // limit raises if a string that is about to be made is too long.
 func (e *Env) limit(L *lua.LState, size int) {
 	if size > e.maxString() {
@@ -183,12 +190,8 @@ func (e *Env) limit(L *lua.LState, size int) {
 
 // limitArray raises if an array that is about to be made is too long.
 func (e *Env) limitArray(L *lua.LState, n int) {
-	most := e.MaxArray
-	if most == 0 {
-		most = 1_000_000
-	}
-	if n > most {
-		L.RaiseError("an array would be longer than %d elements", most)
+	if n > e.maxArray() {
+		L.RaiseError("an array would be longer than %d elements", e.maxArray())
 	}
 }
 
@@ -202,6 +205,7 @@ func failed(L *lua.LState, message string) int {
 // stringArray makes an array of strings.
 func (e *Env) stringArray(L *lua.LState, list []string) *lua.LTable {
 	e.limitArray(L, len(list))
+	e.charge(L, len(list)+1)
 	t := L.CreateTable(len(list), 0)
 	for i, s := range list {
 		t.RawSetInt(i+1, lua.LString(s))

@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"context"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -58,8 +59,12 @@ func strReplace(e *Env, L *lua.LState) int {
 	if count >= 0 {
 		found = min(found, count)
 	}
-	e.limit(L, len(s)+found*max(len(with)-len(old), 0))
-	L.Push(lua.LString(strings.Replace(s, old, with, count)))
+	size := len(s) + found*max(len(with)-len(old), 0)
+	if size > e.maxString() {
+		e.limit(L, size)
+	}
+	e.aside(L, size/16+1, func(context.Context) { s = strings.Replace(s, old, with, count) })
+	L.Push(lua.LString(s))
 	return 1
 }
 
@@ -92,17 +97,19 @@ func strStarts(e *Env, L *lua.LState) int {
 // both ends
 func strTrim(e *Env, L *lua.LState) int {
 	s := L.CheckString(1)
-	e.charge(L, len(s)/64+1)
 	if L.Get(2) == lua.LNil {
+		e.charge(L, len(s)/64+1)
 		L.Push(lua.LString(strings.TrimSpace(s)))
 		return 1
 	}
 	characters := L.CheckString(2)
-	e.charge(L, len(characters)/16+1)
-	set := map[rune]bool{} // a search in characters for each of s would take hours
-	for _, r := range characters {
-		set[r] = true
-	}
-	L.Push(lua.LString(strings.TrimFunc(s, func(r rune) bool { return set[r] })))
+	e.aside(L, (len(s)+len(characters))/16+1, func(context.Context) {
+		set := map[rune]bool{} // a search in characters for each of s would take hours
+		for _, r := range characters {
+			set[r] = true
+		}
+		s = strings.TrimFunc(s, func(r rune) bool { return set[r] })
+	})
+	L.Push(lua.LString(s))
 	return 1
 }

@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,10 @@ func templateRender(e *Env, L *lua.LState) int {
 		return failed(L, err.Error())
 	}
 	r := renderer{write: e.maxString(), charge: func(units int) { e.charge(L, units) }}
+	r.json = func(v any) (text string) {
+		e.aside(L, weight(v), func(context.Context) { text = compactJSON(v) })
+		return text
+	}
 	r.scopes = []scope{{value: data}}
 	if err := r.render(nodes); err == errTooLong {
 		e.limit(L, e.maxString()+1)
@@ -80,6 +85,7 @@ type renderer struct {
 	b      strings.Builder
 	write  int // bytes at most
 	charge func(units int)
+	json   func(v any) string
 	scopes []scope // innermost last
 }
 
@@ -135,9 +141,9 @@ func (r *renderer) value(n *templateNode) error {
 	for i, filter := range n.filters {
 		switch {
 		case filter == "json" && i == 0:
-			text, ok = compactJSON(v), true
+			text, ok = r.json(v), true
 		case filter == "json":
-			text = compactJSON(text)
+			text = r.json(text)
 		case filter == "html":
 			text = html.EscapeString(text)
 		}

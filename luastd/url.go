@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,29 +46,29 @@ func urlBuild(e *Env, L *lua.LState) int {
 		L.RaiseError("%s", err.Error())
 	}
 	parts, _ := v.(map[string]any)
-	u, err := buildURL(parts)
+	var text string
+	e.aside(L, weight(v), func(context.Context) { text, err = buildURL(parts) })
 	if err != nil {
 		L.ArgError(1, err.Error())
 	}
-	text := u.String()
 	e.limit(L, len(text))
 	L.Push(lua.LString(text))
 	return 1
 }
 
-func buildURL(parts map[string]any) (*url.URL, error) {
+func buildURL(parts map[string]any) (string, error) {
 	texts := map[string]string{}
 	for name, v := range parts {
 		if text, ok := scalarText(v); ok {
 			texts[name] = text
 		} else if name != "query" {
-			return nil, fmt.Errorf("%s is text", name)
+			return "", fmt.Errorf("%s is text", name)
 		}
 	}
 	u := &url.URL{Scheme: strings.ToLower(texts["scheme"]), Host: strings.Trim(texts["host"], "[]"), Fragment: texts["fragment"]}
 	if port, given := texts["port"]; given {
 		if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-			return nil, errors.New("port is a number up to 65535")
+			return "", errors.New("port is a number up to 65535")
 		}
 		u.Host = net.JoinHostPort(u.Host, port)
 	} else if strings.Contains(u.Host, ":") {
@@ -83,14 +84,15 @@ func buildURL(parts map[string]any) (*url.URL, error) {
 	if query, ok := parts["query"]; ok {
 		text, err := queryText(query)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		u.RawQuery = text
 	}
-	if _, err := url.Parse(u.String()); err != nil {
-		return nil, errors.New(urlError(err))
+	text := u.String()
+	if _, err := url.Parse(text); err != nil {
+		return "", errors.New(urlError(err))
 	}
-	return u, nil
+	return text, nil
 }
 
 func setPath(u *url.URL, path string) {
@@ -154,17 +156,15 @@ func scalarText(v any) (string, bool) {
 // %XX: fit for any part of a URL
 func urlEscape(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
-	e.charge(L, len(text)/16+1)
-	escaped := strings.ReplaceAll(url.QueryEscape(text), "+", "%20")
-	e.limit(L, len(escaped))
-	L.Push(lua.LString(escaped))
+	e.aside(L, len(text)/16+1, func(context.Context) { text = strings.ReplaceAll(url.QueryEscape(text), "+", "%20") })
+	e.limit(L, len(text))
+	L.Push(lua.LString(text))
 	return 1
 }
 
 // url.join(base, ref) → the URL that ref means in a document at base | nil, err
 func urlJoin(e *Env, L *lua.LState) int {
 	base, ref := L.CheckString(1), L.CheckString(2)
-	e.charge(L, (len(base)+len(ref))/16+1)
 	u, err := url.Parse(base)
 	if err != nil {
 		return failed(L, urlError(err))
@@ -173,7 +173,8 @@ func urlJoin(e *Env, L *lua.LState) int {
 	if err != nil {
 		return failed(L, urlError(err))
 	}
-	text := u.ResolveReference(to).String()
+	var text string
+	e.aside(L, (len(base)+len(ref))/16+1, func(context.Context) { text = u.ResolveReference(to).String() })
 	e.limit(L, len(text))
 	L.Push(lua.LString(text))
 	return 1

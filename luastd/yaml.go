@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -39,8 +40,10 @@ var yamlFuncs = []Func{
 // yaml.decode(text) → value | nil, err; null is json.null
 func yamlDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
-	e.charge(L, len(text)/4+1)
-	v, values, err := e.readYAML(L, text)
+	var v any
+	var values int
+	var err error
+	e.aside(L, len(text)/4+1, func(context.Context) { v, values, err = decodeYAML(text) })
 	if err != nil {
 		return failed(L, "not YAML that can be read: "+err.Error())
 	}
@@ -53,31 +56,6 @@ func yamlDecode(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// readYAML is decodeYAML for as long as the script may run. The parser can't be
-// stopped, and takes a second for the longest text: it is left behind.
-func (e *Env) readYAML(L *lua.LState, text string) (v any, values int, err error) {
-	ctx, cancel := e.Context()
-	defer cancel()
-	type decoded struct {
-		v      any
-		values int
-		err    error
-	}
-	done := make(chan decoded, 1)
-	go func() {
-		v, values, err := decodeYAML(text)
-		done <- decoded{v, values, err}
-	}()
-	select {
-	case d := <-done:
-		return d.v, d.values, d.err
-	case <-ctx.Done():
-		e.charge(L, 1<<20) // the budget says so in its own words
-		L.RaiseError("reading the YAML was interrupted")
-	}
-	return nil, 0, nil
-}
-
 // yaml.encode(value) → text, names sorted, each on a line of its own; text of
 // several lines as a block where that keeps it. A value that JSON does not
 // have raises.
@@ -86,22 +64,21 @@ func yamlEncode(e *Env, L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	text := encodeYAML(v, func(size int) {
-		if e.charge(L, 4); size > e.maxString() {
-			e.limit(L, size)
-		}
+	var text string
+	e.aside(L, 4*weight(v), func(ctx context.Context) {
+		text = encodeYAML(v, func(size int) bool { return size > e.maxString() || ctx.Err() != nil })
 	})
 	e.limit(L, len(text))
 	L.Push(lua.LString(text))
 	return 1
 }
 
-// encodeYAML writes a value, and shows check how long the text is so far.
-func encodeYAML(v any, check func(size int)) string {
+// encodeYAML writes a value, until enough says that the text so far is.
+func encodeYAML(v any, enough func(size int) bool) string {
 	if text, ok := v.(string); ok && strings.Contains(text, "\n") {
 		return quotedYAML(text) + "\n" // a block would need an indent
 	}
-	w := yamlWriter{check: check}
+	w := yamlWriter{enough: enough}
 	if !w.value(v, 0, false) {
 		w.b.WriteByte('\n')
 	}
@@ -112,15 +89,14 @@ func encodeYAML(v any, check func(size int)) string {
 // that reads does not write text with tabs, carriage returns or leading line
 // ends so that it can be read back.
 type yamlWriter struct {
-	b     strings.Builder
-	check func(size int)
+	b      strings.Builder
+	enough func(size int) bool
 }
 
 // value writes what follows "name:" or "-" at a depth: a scalar on the same
 // line, or lines of its own, the first of which may stand on the same line
 // after "-". It reports whether the last line has been ended.
 func (w *yamlWriter) value(v any, depth int, listed bool) (ended bool) {
-	w.check(w.b.Len())
 	indent := strings.Repeat("  ", depth)
 	lead := "\n" + indent
 	if listed {
@@ -133,6 +109,9 @@ func (w *yamlWriter) value(v any, depth int, listed bool) (ended bool) {
 			return false
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if w.enough(w.b.Len()) {
+				break
+			}
 			w.b.WriteString(lead + yamlText(name) + ":")
 			w.below(v[name], depth, false)
 			lead = indent
@@ -144,6 +123,9 @@ func (w *yamlWriter) value(v any, depth int, listed bool) (ended bool) {
 			return false
 		}
 		for _, element := range v {
+			if w.enough(w.b.Len()) {
+				break
+			}
 			w.b.WriteString(lead + "-")
 			w.below(element, depth, true)
 			lead = indent

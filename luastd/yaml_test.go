@@ -19,7 +19,7 @@ func TestYAMLRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for range 20_000 {
 		v := randomValue(random, 3)
-		text := encodeYAML(v, func(int) {})
+		text := encodeYAML(v, func(int) bool { return false })
 		back, _, err := decodeYAML(text)
 		if err != nil || !reflect.DeepEqual(v, back) {
 			t.Fatalf("%#v\nwritten %q\nread %#v %v", v, text, back, err)

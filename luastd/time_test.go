@@ -1,0 +1,51 @@
+package luastd_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"obelus/host"
+)
+
+// TestDeadlineWithinOneOperation holds that what one function does with much at
+// once ends with the call, and that the call does not succeed after its time.
+func TestDeadlineWithinOneOperation(t *testing.T) {
+	for _, test := range [][2]string{
+		{`"[" .. ("[],"):rep(5e6) .. "1]"`, `json.decode(v)`},
+		{`many("%d.5", ",")`, `json.decode("[" .. v .. "]")`},
+		{`many('"%d":1', ",")`, `json.decode("{" .. v .. "}").x`},
+		{`strings("\1")`, `json.encode(v)`},
+		{`names()`, `json.encode(v)`},
+		{`(","):rep(16e6)`, `csv.decode(v)`},
+		{`'"' .. ("\n"):rep(16e6) .. '"'`, `csv.decode(v)`},
+		{`("a,b,c,d,e,f,g\n"):rep(1e6)`, `csv.decode(v)`},
+		{`("a,b,c,d,e,f,g\n"):rep(1e6)`, `csv.decode(v, { header = true })`},
+		{`("\""):rep(16e6)`, `csv.encode({ { v } })`},
+		{`("- - a\n"):rep(160000)`, `yaml.decode(v)`},
+		{`"[" .. ("1,"):rep(5e5) .. "1]"`, `yaml.decode(v)`},
+		{`("\127"):rep(8e6)`, `yaml.encode(v)`},
+		{`("a\n"):rep(4e6)`, `yaml.encode({ v })`},
+		{`strings('"')`, `template.render("{{v | json}}", { v = v })`},
+		{`("x"):rep(16e6)`, `str.replace(v, "x", "")`},
+		{`("\1"):rep(16e6)`, `url.build({ path = v })`},
+		{`("\1"):rep(16e6)`, `log.info(v)`},
+	} {
+		runtime.GC()
+		began := time.Now()
+		got := runFor(t, host.Config{}, 0.4, `
+			local function many(format, separator)
+				local t = {}
+				for i = 1, 100000 do t[i] = format:format(i) end
+				return table.concat(t, separator)
+			end
+			local function strings(s) local t = {} for i = 1, 30 do t[i] = s:rep(1e6) end return t end
+			local function names() local t = {} for i = 1, 100000 do t["n" .. i] = i end return t end
+			local v = `+test[0]+`
+			while os.clock() < 0.39 do end
+			return #tostring(`+test[1]+`)`)
+		if took := time.Since(began); got != "timed out after 400ms" || took > 800*time.Millisecond {
+			t.Errorf("%s of %s: after %s %.100s", test[1], test[0], took, got)
+		}
+	}
+}
