@@ -18,6 +18,10 @@ import (
 //	local fs = require("fs")
 //	assert(fs.write("out/greeting.txt", "hello"))
 //	local text = assert(fs.read("out/greeting.txt"))
+//
+// What lies in /dev, /proc and /sys is the system's own: a permission for
+// everything does not hold there, only one that lists it, or a folder in them
+// that it lies in.
 var fsFuncs = []Func{
 	{"append", fsAppend},
 	{"exists", fsExists},
@@ -213,6 +217,9 @@ func (e *Env) open(a access, path string) (root *os.Root, name string, err error
 		if entry, ok = e.Grants.covering(grant, abs); !ok {
 			return nil, "", fmt.Errorf("%s %q is not allowed: run with --allow-%s=%s or set allow.%s in obelus.lua", a.verb, path, a.flag, path, a.flag)
 		}
+	}
+	if in, at, ok := e.Grants.systemOwn(grant, abs); ok {
+		return nil, "", fmt.Errorf("%s %q is not allowed: it lies in %s, the system's own: run with --allow-%s=%s or set allow.%s in obelus.lua", a.verb, path, in, a.flag, at, a.flag)
 	}
 	dir := entry
 	if info, err := os.Stat(entry); err != nil || !info.IsDir() {

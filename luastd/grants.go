@@ -57,6 +57,37 @@ func (g Grants) covering(grant Grant, path string) (entry string, ok bool) {
 	return entry, ok
 }
 
+// systemFolders hold what is no file but looks like one: secrets of processes,
+// devices, and what waits for ever.
+var systemFolders = []string{"/dev", "/proc", "/sys"}
+
+// systemOwn finds the system's folder that path lies in, and its place there,
+// unless the grant lists a folder in it or the project itself lies there.
+func (g Grants) systemOwn(grant Grant, path string) (folder, place string, ok bool) {
+	listed, _ := g.covering(Grant{List: append([]string{g.Root}, grant.List...)}, path)
+	listed = realPath(listed)
+	for _, place := range []string{path, realPath(path)} {
+		for _, folder := range systemFolders {
+			if within(folder, place) && !within(folder, listed) {
+				return folder, place, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// realPath is a path without symbolic links, as far as there is something.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	above := filepath.Dir(path)
+	if above == path {
+		return path
+	}
+	return filepath.Join(realPath(above), filepath.Base(path))
+}
+
 func within(dir, path string) bool {
 	if path == dir {
 		return true

@@ -233,8 +233,43 @@ func TestAllFilesGranted(t *testing.T) {
 			t.Errorf("%s: got %s", path, got)
 		}
 	}
+	config.Grants = &luastd.Grants{Read: luastd.Grant{List: []string{"/dev"}}}
 	if got := run(t, config, `return select(2, fs.read("/dev/zero"))`); got != `"reading \"/dev/zero\": it is not a regular file"` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestSystemFolders holds that what is the system's own is not granted with all
+// that there is, but by name.
+func TestSystemFolders(t *testing.T) {
+	config, dir := disk(t)
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip(err)
+	}
+	proc, err := filepath.Rel(dir, "/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(proc, filepath.Join(dir, "proc")); err != nil {
+		t.Fatal(err)
+	}
+	all, root, self := luastd.Grant{All: true}, luastd.Grant{List: []string{"/"}}, luastd.Grant{List: []string{"/proc/self"}}
+	for _, test := range []struct {
+		grant      luastd.Grant
+		body, want string
+	}{
+		{all, `fs.read("/proc/self/environ")`, `reading "/proc/self/environ" is not allowed: it lies in /proc, the system's own: run with --allow-read=/proc/self/environ or set allow.read in obelus.lua`},
+		{all, `fs.read("/proc/self/mem")`, `reading "/proc/self/mem" is not allowed: it lies in /proc, the system's own: run with --allow-read=/proc/self/mem or set allow.read in obelus.lua`},
+		{root, `fs.read("proc/version")`, `reading "proc/version" is not allowed: it lies in /proc, the system's own: run with --allow-read=/proc/version or set allow.read in obelus.lua`},
+		{all, `fs.write("/sys/gone/x", "")`, `writing "/sys/gone/x" is not allowed: it lies in /sys, the system's own: run with --allow-write=/sys/gone/x or set allow.write in obelus.lua`},
+		{all, `fs.list("/dev/shm")`, `reading "/dev/shm" is not allowed: it lies in /dev, the system's own: run with --allow-read=/dev/shm or set allow.read in obelus.lua`},
+		{self, `fs.read("/proc/self/environ")`, `fine`},
+		{self, `fs.read("proc/version")`, `reading "proc/version" is not allowed: run with --allow-read=proc/version or set allow.read in obelus.lua`},
+	} {
+		config.Grants = &luastd.Grants{Read: test.grant, Write: test.grant}
+		if got := run(t, config, `local _, err = `+test.body+` return err or "fine"`); got != string(store.EncodeJSON(test.want)) {
+			t.Errorf("%s\ngot  %s\nwant %s", test.body, got, test.want)
+		}
 	}
 }
 
