@@ -42,6 +42,7 @@ type process struct {
 	out   *bufio.Reader
 	pipe  io.Closer       // that out reads
 	ended chan struct{}   // closed when the process has
+	setUp *setUp          // that it has not been sent yet
 	seen  map[string]bool // scripts that it has, by their hashes
 }
 
@@ -118,8 +119,16 @@ func (a *isolated) died() error {
 		SettingsFile, sizeName("memory", a.gen.limits.Memory))
 }
 
-// do has a job done, and passes on what it prints meanwhile.
+// do has a job done, and passes on what it prints meanwhile. A worker that has
+// just been started may be slow to read: it is told here whom it works for, where
+// a call waits no longer than it may.
 func (p *process) do(j *job, stderr io.Writer) (done, error) {
+	if p.setUp != nil {
+		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
+			return done{}, err
+		}
+		p.setUp = nil
+	}
 	if err := send(p.in, j.value()); err != nil {
 		return done{}, err
 	}
@@ -208,22 +217,20 @@ func (w *workers) start() (*process, error) {
 		out.Close()
 		return nil, err
 	}
-	p := &process{cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, ended: make(chan struct{}), seen: map[string]bool{}}
-	go func() {
-		_ = cmd.Wait()
-		close(p.ended)
-	}()
 	scripts := map[string]string{}
 	for _, sc := range maps.All(w.gen.scripts) {
 		if sc.broken == nil {
 			scripts[sc.file] = string(sc.source)
 		}
 	}
-	setUp := setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts}
-	if err := send(in, string(store.EncodeJSON(setUp))); err != nil {
-		p.kill()
-		return nil, err
+	p := &process{
+		cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, ended: make(chan struct{}), seen: map[string]bool{},
+		setUp: &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts},
 	}
+	go func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
 	return p, nil
 }
 

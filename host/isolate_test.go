@@ -112,6 +112,28 @@ func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
 	}
 }
 
+// TestAWorkerThatDoesNotReadEndsWithItsCall starts one that is never told whom it
+// works for.
+func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua":       `return { isolate = "process" }`,
+		"lib/long.lua":     "--" + strings.Repeat("x", 200_000),
+		"activities/a.lua": `Activity.register("a", function() return 1 end)`,
+	})
+	t.Cleanup(g.workers.close)
+	g.workers.path = filepath.Join(t.TempDir(), "deaf")
+	if err := os.WriteFile(g.workers.path, []byte("#!/bin/sh\nexec sleep 10\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	began := time.Now()
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{Attempt: 1})
+	if took := time.Since(began); !errors.Is(err, context.Canceled) || took > 5*time.Second {
+		t.Error(err, took)
+	}
+}
+
 // TestAWorkerThatDiesIdleCostsNoCall ends a worker that waits.
 func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
