@@ -6,8 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/luastd"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -169,6 +173,29 @@ func TestNothingLeaks(t *testing.T) {
 			} else if found != "{}" && found != "[]" {
 				t.Errorf("parallel %d: the call that writes out.%s finds it in %s", parallel, path, strings.ReplaceAll(found, `","`, "\n"))
 			}
+		}
+	}
+}
+
+// TestAStateKeepsNoRun holds that what a state opens during a run, and keeps, does
+// not keep the run's environment.
+func TestAStateKeepsNoRun(t *testing.T) {
+	s := newState(open(t, nil))
+	s.env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+		return luastd.HTTPResponse{}, nil
+	}
+	sc, err := newScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), maxSource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.begin(t.Context(), time.Minute, sc, nil)
+	kept, err := s.call(s.L.NewFunctionFromProto(sc.proto))
+	if err != nil || len(kept) != 2 {
+		t.Fatal(kept, err)
+	}
+	for i, v := range kept {
+		if v.(*lua.LFunction).Env == s.run.env {
+			t.Errorf("function %d has the run's environment", i+1)
 		}
 	}
 }

@@ -78,7 +78,9 @@ func (s *state) module(name string) []field {
 	}
 	var fields []field
 	for _, f := range module.Funcs {
-		fields = append(fields, field{f.Name, s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.env, L) })})
+		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.env, L) })
+		fn.Env = s.L.G.Global // what opens the module ends before the state does
+		fields = append(fields, field{f.Name, fn})
 	}
 	for _, v := range module.Values {
 		fields = append(fields, field{v.Name, v.Value})

@@ -158,8 +158,10 @@ func (e *Env) pushAnswer(L *lua.LState, answer HTTPResponse) {
 		headers.RawSetString(strings.ToLower(name), lua.LString(answer.Headers[name]))
 	}
 	if e.answers == nil { // scripts can't reach it, so that runs may share it
+		method := L.NewFunction(func(L *lua.LState) int { return answerJSON(e, L) })
+		method.Env = L.G.Global // not this run's
 		methods := L.CreateTable(0, 1)
-		methods.RawSetString("json", L.NewFunction(func(L *lua.LState) int { return answerJSON(e, L) }))
+		methods.RawSetString("json", method)
 		e.answers = L.CreateTable(0, 2)
 		e.answers.RawSetString("__index", methods)
 		e.answers.RawSetString("__metatable", lua.LFalse)
