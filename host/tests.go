@@ -149,7 +149,7 @@ func (t *Tests) serve(do func()) {
 func (t *Tests) there(ctx context.Context, do func()) bool {
 	done := make(chan struct{})
 	select {
-	case t.own <- func() { do(); close(done) }:
+	case t.own <- func() { defer close(done); do() }:
 		<-done
 		return true
 	case <-ctx.Done():
@@ -327,17 +327,18 @@ func (s *state) runCase(run *testRun, fn lua.LValue) *TestFailure {
 	return failed
 }
 
-// apart calls a function on a thread of its own, see pcall.go.
+// apart calls a function on a thread of its own, see pcall.go, for somebody who
+// waits: a coroutine that this happens in can't yield meanwhile.
 func (s *state) apart(L *lua.LState, fn lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	if s.pcalls == maxPcalls {
 		return nil, fmt.Errorf("calls are nested more than %d deep", maxPcalls)
 	}
-	thread := s.thread(L)
+	thread, outer, current := s.thread(L), s.L, s.run.current
 	s.pcalls++
-	s.L = thread
+	s.L, s.run.current = thread, nil
 	results, err := s.call(fn, args...)
 	thread.SetTop(0)
-	s.L = L
+	s.L, s.run.current = outer, current
 	s.pcalls--
 	return results, err
 }

@@ -1,0 +1,52 @@
+package host
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestAStandInDoesNotYield holds that a coroutine which runs a plan can't be left
+// in the middle of it, where the engine would wait for ever.
+func TestAStandInDoesNotYield(t *testing.T) {
+	tests, err := OpenTests(Config{FS: project(map[string]string{
+		"activities/a.lua": `Activity.register("a", function() return { err = select(2, require("http").get("http://x")) } end)`,
+		"plans/p.lua":      `return { calls = { { _tool = "a", _outputPath = "†r" } } }`,
+		"tests/a_test.lua": `
+			local test = require "test"
+			it("yields", function()
+				local ran = coroutine.wrap(function()
+					local run = test.plan("plans/p.lua", { tools = { a = coroutine.yield } })
+					coroutine.yield("a run, " .. run.calls[1].error.message)
+				end)()
+				assert.truthy(ran:find("^a run, .*attempt to yield from outside a coroutine"))
+			end)
+			it("yields in an answer", function()
+				local ran = coroutine.wrap(function()
+					test.http(coroutine.yield)
+					coroutine.yield(test.activity("a").err)
+				end)()
+				assert.truthy(ran:find("attempt to yield from outside a coroutine"))
+			end)
+			it("has coroutines of its own", function()
+				local run = coroutine.wrap(function()
+					return test.plan("plans/p.lua", { tools = { a = function() return coroutine.wrap(function() coroutine.yield(7) end)() end } })
+				end)()
+				assert.equal(7, run.context.r)
+			end)`,
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := tests.List("tests/a_test.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	for _, test := range found {
+		if err := tests.Run(t.Context(), test); err != nil {
+			t.Errorf("%s: %v", test.Name, err)
+		}
+	}
+	goleak.VerifyNone(t, before)
+}
