@@ -1,0 +1,5 @@
+//go:build !race
+
+package luastd_test
+
+const slower = 1
