@@ -72,7 +72,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		t.lack(i, lacking)
 		return nil
 	}
-	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
+	granted, err := grant(ctx, t.resolver(i, call.scopes...), call.scopes, call.Instance, reads)
 	if err != nil {
 		return err
 	}
@@ -94,10 +94,11 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, reads)
 }
 
-// resolver reads for call i: as of now, or as of when it started first.
-func (t *tick) resolver(i int) store.Resolver {
+// resolver reads paths for call i: as of now, as of when it started first, or, if
+// it runs again, as it did before.
+func (t *tick) resolver(i int, paths ...store.Path) store.Resolver {
 	r := t.view.Resolver()
-	r.At = t.calls[i].record.At
+	r.At = t.readsAt(i, paths...)
 	return r
 }
 
@@ -116,7 +117,7 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 		if !fresh {
 			return nil, false, false, nil
 		}
-		resolved, err := t.resolver(i).Resolve(ctx, path, call.Instance)
+		resolved, err := t.resolver(i, path).Resolve(ctx, path, call.Instance)
 		if err != nil {
 			return nil, false, false, err
 		}

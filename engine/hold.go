@@ -9,7 +9,18 @@ import (
 
 // hold records that a call waits for a person.
 func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]int64) {
-	c, call := t.change(i), t.plan.Calls[i]
+	c, h := t.change(i), t.shown(i, resolved, granted)
+	c.record.Status, c.record.Hold, c.record.WaitingOn, c.record.At = Held, h, nil, t.view.Seq()
+	if len(reads) > 0 {
+		c.record.Reads = reads
+	}
+	t.holding[i] = true
+	t.note(i)
+}
+
+// shown is what a person is shown of a call.
+func (t *tick) shown(i int, resolved, granted map[string]any) *Hold {
+	call := t.plan.Calls[i]
 	h := &Hold{Since: date(t.runner.now()), Arguments: Values{}, Granted: granted}
 	for name := range call.params {
 		h.Arguments[name] = resolved[name]
@@ -17,12 +28,7 @@ func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]in
 	for _, scope := range call.scopes {
 		h.Scopes = append(h.Scopes, strings.TrimPrefix(scope.String(), store.Dagger))
 	}
-	c.record.Status, c.record.Hold, c.record.WaitingOn, c.record.At = Held, h, nil, t.view.Seq()
-	if len(reads) > 0 {
-		c.record.Reads = reads
-	}
-	t.holding[i] = true
-	t.note(i)
+	return h
 }
 
 // decided goes on with a call as a person decided.

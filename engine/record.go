@@ -57,6 +57,7 @@ type Record struct {
 	Thought    Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
 	Given      Values           `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
 	Retry      bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
+	Before     int64            `json:"before,omitempty"`  // of a call that runs again: the seq as of which it reads what does not
 	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
 

@@ -18,6 +18,11 @@ type Resume struct {
 	Retry   []string // calls that failed or are in doubt, to run again
 	Skip    []string // calls that failed or are in doubt, to go on without
 
+	// From is a call that has settled, to run again in a fork with all that is
+	// downstream of it, and Set corrections laid over its arguments.
+	From string
+	Set  map[string]any
+
 	// Begun, if it is set, is called once nobody else can resume it.
 	Begun func()
 }
@@ -38,7 +43,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 		return nil, err
 	}
 	defer l.close()
-	decided := len(s.Retry)+len(s.Skip) > 0
+	decided := len(s.Retry)+len(s.Skip) > 0 || s.From != ""
 	if last.Status.Finished() && !decided {
 		return l.again(ctx, s, last)
 	}
@@ -57,7 +62,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.decide(s); err != nil {
+	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
 	if last.over && !decided {
@@ -137,6 +142,9 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 		return nil, err
 	}
 	for _, record := range records {
+		if err := l.disown(ctx, &record); err != nil {
+			return nil, err
+		}
 		switch {
 		case record.Tick == last.Tick:
 			t.restore(record)
@@ -146,6 +154,22 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 		}
 	}
 	return t, t.readReported(ctx)
+}
+
+// disown lets a fork's call go on without the context that its delegate runs in,
+// which is that of the call that it was forked from.
+func (l *loop) disown(ctx context.Context, r *Record) error {
+	if r.Child == "" || r.Status.Settled() {
+		return nil
+	}
+	origin, ok, err := originOf(ctx, l.runner.Log, r.Child)
+	if ok && origin.Parent != l.context {
+		r.Child = ""
+		if r.Status == Waiting {
+			r.Status = Blocked
+		}
+	}
+	return err
 }
 
 // recorded compiles a plan that is in the log, as it was when its tick began.
@@ -241,7 +265,12 @@ func (t *tick) readReported(ctx context.Context) error {
 }
 
 // decide applies a person's decisions to calls of the tick.
-func (t *tick) decide(s Resume) error {
+func (t *tick) decide(ctx context.Context, s Resume) error {
+	if s.From != "" {
+		if err := t.again(ctx, s.From, s.Set); err != nil {
+			return err
+		}
+	}
 	for _, name := range s.Retry {
 		i, err := t.decidable(name)
 		if err != nil {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,6 +217,12 @@ func TestAWorkerIsNotWaitedFor(t *testing.T) {
 	stuck := g.workers.idle[0]
 	if err := stuck.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
+	}
+	for { // until it has stopped, which takes a moment on a busy machine
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stuck.cmd.Process.Pid))
+		if err != nil || strings.Contains(string(stat), ") T ") {
+			break
+		}
 	}
 	ctx, cancel = near()
 	defer cancel()

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// A call that has settled can run again in a fork, and everything with it that
+// read what it wrote; nothing else does. Of what does not run again each of them
+// reads what it read before, whatever was written over it since.
+
+// again makes a call of the tick run again, with corrections to its arguments,
+// and what is downstream of it.
+func (t *tick) again(ctx context.Context, name string, set map[string]any) error {
+	origin, _, err := originOf(ctx, t.runner.Log, t.context)
+	if err != nil {
+		return err
+	}
+	if origin.Fork == "" {
+		return &NoSuchCallError{fmt.Sprintf("context %s is no fork, and what it has done stays: make one by obelus fork -c %s, and run calls again there", t.context, t.context)}
+	}
+	first, err := t.settledCall(name)
+	if err != nil {
+		return err
+	}
+	downstream, err := t.downstream(ctx, first)
+	if err != nil {
+		return err
+	}
+	for _, i := range downstream {
+		t.redo(i)
+	}
+	if len(set) > 0 {
+		return t.corrected(ctx, first, set)
+	}
+	return nil
+}
+
+// settledCall finds a call of the tick that has settled.
+func (t *tick) settledCall(name string) (int, error) {
+	for i := range t.calls {
+		r := t.calls[i].record
+		switch {
+		case r.Call != name:
+		case !r.Status.Settled():
+			return 0, &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that has settled can run again", name, r.Status)}
+		default:
+			return i, nil
+		}
+	}
+	return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
+}
+
+// downstream lists a call and those that read what it wrote, and so on, in the
+// order of the plan. One that was skipped behind it may run this time.
+func (t *tick) downstream(ctx context.Context, first int) ([]int, error) {
+	all := []int{first}
+	for next := 0; next < len(all); next++ {
+		i := all[next]
+		since, err := t.firstWrite(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range t.plan.graph.outOf[i] {
+			if e.kind == dataEdge && !slices.Contains(all, e.to) && t.depends(e.to, i, since) {
+				all = append(all, e.to)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// firstWrite is the seq of the first message that a call wrote in its tick.
+func (t *tick) firstWrite(ctx context.Context, i int) (int64, error) {
+	for _, path := range t.calls[i].wrote {
+		for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Path: path}) {
+			if err != nil {
+				return 0, err
+			}
+			if m.Call == t.calls[i].record.Call {
+				return m.Seq, nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+// depends tells whether a call read what another one wrote, from a seq on.
+func (t *tick) depends(reader, writer int, since int64) bool {
+	r := t.calls[reader].record
+	if r.Status == Skipped {
+		return true
+	}
+	for text, seq := range r.Reads {
+		path, err := store.ParsePath(text)
+		if err == nil && seq >= since && slices.ContainsFunc(t.calls[writer].wrote, path.Overlaps) {
+			return true
+		}
+	}
+	return false
+}
+
+// redo forgets what a call has come to. Its delegate begins anew.
+func (t *tick) redo(i int) {
+	c := &t.calls[i]
+	attempts, before := c.record.Attempts, c.record.At
+	if before == 0 {
+		before = t.view.Seq()
+	}
+	c.record, c.reported, c.wrote = t.fresh(i), false, nil
+	c.record.Attempts, c.record.Before = attempts, before
+	t.note(i)
+}
+
+// readsAt is the seq as of which a call reads: 0 for now, unless it runs again
+// and nothing does that writes there.
+func (t *tick) readsAt(i int, paths ...store.Path) int64 {
+	r := t.calls[i].record
+	if r.Before == 0 {
+		return r.At
+	}
+	for _, e := range t.plan.graph.into[i] {
+		if e.kind != dataEdge || t.calls[e.from].record.Before == 0 {
+			continue
+		}
+		for _, w := range t.plan.Calls[e.from].Output.Writes() {
+			if slices.ContainsFunc(paths, w.Overlaps) {
+				return r.At
+			}
+		}
+	}
+	return r.Before
+}
+
+// corrected lets a call run with a person's corrections laid over what it would
+// run with.
+func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
+	call, reads := t.plan.Calls[i], map[string]int64{}
+	resolved, lacking, err := call.resolve(t.lookup(ctx, i, reads))
+	if err != nil {
+		return &CorrectionError{t.calls[i].record.Call, err}
+	}
+	if lacking != nil {
+		return &NoSuchCallError{fmt.Sprintf("call %s can't run again as it stands: %s", t.calls[i].record.Call, lacking)}
+	}
+	granted, err := grant(ctx, t.resolver(i, call.scopes...), call.scopes, call.Instance, reads)
+	if err != nil {
+		return err
+	}
+	h := t.shown(i, resolved, granted)
+	arguments := h.With(set)
+	for name := range set {
+		if strings.HasPrefix(name, "_") {
+			return &CorrectionError{t.calls[i].record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}
+		}
+		h.Corrected = append(h.Corrected, name)
+	}
+	slices.Sort(h.Corrected)
+	if call.tool.params != nil {
+		if err := call.tool.params.Validate(arguments, ""); err != nil {
+			return &CorrectionError{t.calls[i].record.Call, err}
+		}
+	}
+	h.Arguments, h.Decision = arguments, Approved
+	c := &t.calls[i]
+	c.record.Hold, c.record.Status, c.record.Reads = h, Ready, reads
+	t.note(i)
+	return nil
+}
