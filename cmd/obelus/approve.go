@@ -151,15 +151,24 @@ recorded; resume, or a run that is still alive, goes on.`,
 
 // corrected is an approval with a person's corrections laid over what is shown.
 func corrected(r engine.Record, set []string) (engine.Decision, error) {
+	corrections, err := readSet(set)
+	if err != nil {
+		return engine.Decision{}, err
+	}
+	return engine.Decision{Arguments: r.Hold.With(corrections)}, nil
+}
+
+// readSet reads what --set corrects.
+func readSet(set []string) (map[string]any, error) {
 	corrections := any(map[string]any{})
 	for _, pair := range set {
 		v, err := readPair(pair)
 		if err != nil {
-			return engine.Decision{}, &usageError{fmt.Sprintf("--set %s: %s", pair, err)}
+			return nil, &usageError{fmt.Sprintf("--set %s: %s", pair, err)}
 		}
 		corrections = engine.Overlay(corrections, v)
 	}
-	return engine.Decision{Arguments: r.Hold.With(corrections.(map[string]any))}, nil
+	return corrections.(map[string]any), nil
 }
 
 // decide records a decision about a held call.

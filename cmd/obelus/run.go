@@ -16,10 +16,11 @@ import (
 )
 
 func (a *app) runCommand() *cobra.Command {
-	var inputs []string
+	var inputs, set []string
 	var o runOptions
+	from := ""
 	c := &cobra.Command{
-		Use:   "run PLAN",
+		Use:   "run [PLAN]",
 		Short: "run a plan; its final output goes to stdout",
 		Long: `Run a plan file (.lua or .json). What it says is appended to a context, a new
 one unless -c names one, and its calls run as soon as what they read is there.
@@ -36,20 +37,37 @@ once approve --plan has released it.
 --watch runs the plan again, in a new context, whenever it or the project's
 scripts change, until it is interrupted.
 
+--from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
+downstream of it, by the scripts as they are now; --set corrects the call's
+arguments. What does not depend on it keeps its outcome.
+
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 		Example: `  obelus run plans/refund.lua -i customerId=c-1042
-  obelus run plans/refund.lua -i @input.json --json`,
-		Args:              cobra.ExactArgs(1),
+  obelus run plans/refund.lua -i @input.json --json
+  obelus run --from 1.4 --set amount:=20 -c what-if`,
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.limited, o.decided = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
+			switch {
+			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided):
+				return &usageError{"run --from runs a recorded call again: it takes no plan, input, --mode, --watch or --approve"}
+			case from != "":
+				return a.rerun(c.Context(), from, set)
+			case len(set) > 0:
+				return &usageError{"--set goes with --from: it corrects the arguments of that call"}
+			case len(args) == 0:
+				return &usageError{"run: no arguments were given: which plan?\n  usage: obelus run PLAN [flags]"}
+			}
 			return a.run(c.Context(), args[0], inputs, o)
 		},
 	}
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
 	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
 	c.Flags().StringVar(&o.mode, "mode", "", "eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
+	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
+	c.Flags().StringArrayVar(&set, "set", nil, "with --from: correct an argument: `key=text` or key:=json, dots nest")
 	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	a.allow.register(c)

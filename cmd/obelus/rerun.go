@@ -1,0 +1,16 @@
+package main
+
+import (
+	"context"
+
+	"obelus/engine"
+)
+
+// rerun runs a call of a fork again, and all that is downstream of it.
+func (a *app) rerun(ctx context.Context, call string, set []string) error {
+	corrections, err := readSet(set)
+	if err != nil {
+		return err
+	}
+	return a.resume(ctx, engine.Resume{From: call, Set: corrections})
+}
