@@ -104,24 +104,70 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	return writeList(w, each(approvals))
 }
 
-func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
+// asked is what get and why are asked for.
+func asked(r *http.Request) (expr *engine.Expr, at int64, instance string, err error) {
 	q := queryOf(r, "ref", "at", "instance")
-	at := q.seq("at")
+	at = q.seq("at")
+	if q.err == nil && q.text("ref") == "" {
+		q.err = wrong("say what to get: ?ref=state.user")
+	}
 	if q.err != nil {
-		return q.err
+		return nil, 0, "", q.err
 	}
-	if q.text("ref") == "" {
-		return wrong("say what to get: ?ref=state.user")
-	}
-	expr, err := engine.ParseRef(q.text("ref"))
+	expr, err = engine.ParseRef(q.text("ref"))
+	return expr, at, q.text("instance"), err
+}
+
+func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
+	expr, at, instance, err := asked(r)
 	if err != nil {
 		return err
 	}
-	v, err := engine.Get(r.Context(), s.log, r.PathValue("context"), expr, at, q.text("instance"))
+	v, err := engine.Get(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
 	if err != nil {
 		return err
 	}
 	return write(w, http.StatusOK, v)
+}
+
+func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
+	expr, at, instance, err := asked(r)
+	if err != nil {
+		return err
+	}
+	why, err := engine.Explain(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, why)
+}
+
+func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
+	var asked struct {
+		Context string `json:"context"`
+		At      int64  `json:"at"`
+	}
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	from, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	if asked.Context == "" {
+		asked.Context = newContext()
+	}
+	if err := store.CheckContext(asked.Context); err != nil {
+		return wrong("context %s", err)
+	}
+	if asked.At < 0 {
+		return wrong("at %d: it must be a whole number above 0", asked.At)
+	}
+	at, err := engine.Fork(r.Context(), s.log, from, asked.At, asked.Context)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, map[string]any{"context": asked.Context, "parent": from, "at": at})
 }
 
 func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {

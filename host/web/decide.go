@@ -16,22 +16,31 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &asked); err != nil {
 		return err
 	}
-	var set map[string]any
-	if len(asked.Set) > 0 {
-		v, err := store.DecodeJSON(asked.Set)
-		if err != nil {
-			return wrong("set: %s", err)
-		}
-		var ok bool
-		if set, ok = v.(map[string]any); !ok {
-			return wrong("set must be an object of arguments by name, not %s", store.TypeName(v))
-		}
+	set, err := readSet(asked.Set)
+	if err != nil {
+		return err
 	}
 	return s.decide(w, r, func(record engine.Record, d *engine.Decision) {
 		if record.Hold != nil {
 			d.Arguments = record.Hold.With(set)
 		}
 	})
+}
+
+// readSet reads corrections; nil for none.
+func readSet(text json.RawMessage) (map[string]any, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	v, err := store.DecodeJSON(text)
+	if err != nil {
+		return nil, wrong("set: %s", err)
+	}
+	set, ok := v.(map[string]any)
+	if !ok {
+		return nil, wrong("set must be an object of arguments by name, not %s", store.TypeName(v))
+	}
+	return set, nil
 }
 
 func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {

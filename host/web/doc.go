@@ -19,12 +19,14 @@
 //	GET    /v1/contexts/{context}/calls
 //	GET    /v1/contexts/{context}/approvals
 //	GET    /v1/contexts/{context}/get              ?ref= &at= &instance=
+//	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/events           server-sent events
 //	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
 //	POST   /v1/contexts/{context}/approve          release a lazy plan
 //	POST   /v1/contexts/{context}/calls/{call}/approve   {"set"}
 //	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason"}
-//	POST   /v1/contexts/{context}/resume           {"retry","skip","wait"}
+//	POST   /v1/contexts/{context}/resume           {"retry","skip","from","set","wait"}
+//	POST   /v1/contexts/{context}/fork             {"context","at"}
 //	GET    /v1/scripts                             what is loaded, and what keeps newer scripts from it
 //	GET    /healthz, /metrics
 //

@@ -185,6 +185,9 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	return s.tellRun(w, r, one, asked.Wait)
 }
 
+// newContext is a name that no other context has.
+func newContext() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
 // start checks what is asked for, but for the plan.
 func (q *runRequest) start(policy engine.Policy) (start engine.Start, err error) {
 	if q.Plan == "" {
@@ -200,7 +203,7 @@ func (q *runRequest) start(policy engine.Policy) (start engine.Start, err error)
 		}
 	}
 	if start.Context = q.Context; start.Context == "" {
-		start.Context = ulid.MustNew(ulid.Now(), rand.Reader).String()
+		start.Context = newContext()
 	}
 	if err := store.CheckContext(start.Context); err != nil {
 		return start, wrong("context %s", err)
@@ -267,9 +270,11 @@ func outcomeBody(o *engine.Outcome) map[string]any {
 
 // resumeRequest is the body of POST …/resume.
 type resumeRequest struct {
-	Retry []string `json:"retry"`
-	Skip  []string `json:"skip"`
-	Wait  bool     `json:"wait"`
+	Retry []string        `json:"retry"`
+	Skip  []string        `json:"skip"`
+	From  string          `json:"from"` // a call of a fork, to run again with what is downstream
+	Set   json.RawMessage `json:"set"`  // corrections of its arguments
+	Wait  bool            `json:"wait"`
 }
 
 func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
@@ -277,11 +282,18 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &asked); err != nil {
 		return err
 	}
-	name := r.PathValue("context")
-	if _, err := s.log.Head(r.Context(), name); err != nil {
+	set, err := readSet(asked.Set)
+	if err == nil && set != nil && asked.From == "" {
+		err = wrong("set goes with from: it corrects the arguments of that call")
+	}
+	if err != nil {
 		return err
 	}
-	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip}))
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, From: asked.From, Set: set}))
 	if err != nil {
 		return err
 	}

@@ -136,12 +136,14 @@ func (s *Server) routes() http.Handler {
 		{"GET /v1/contexts/{context}/calls", s.getCalls},
 		{"GET /v1/contexts/{context}/approvals", s.getApprovals},
 		{"GET /v1/contexts/{context}/get", s.getValue},
+		{"GET /v1/contexts/{context}/why", s.getWhy},
 		{"GET /v1/contexts/{context}/events", s.getEvents},
 		{"POST /v1/contexts/{context}/messages", s.postMessages},
 		{"POST /v1/contexts/{context}/approve", s.postRelease},
 		{"POST /v1/contexts/{context}/calls/{call}/approve", s.postApprove},
 		{"POST /v1/contexts/{context}/calls/{call}/reject", s.postReject},
 		{"POST /v1/contexts/{context}/resume", s.postResume},
+		{"POST /v1/contexts/{context}/fork", s.postFork},
 		{"GET /v1/scripts", s.getScripts},
 	} {
 		mux.HandleFunc(route.pattern, s.answer(route.pattern, route.handle))

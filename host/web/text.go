@@ -73,6 +73,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	var expression *engine.ExprError
 	var ref *engine.RefError
 	var policy *engine.PolicyError
+	var fork *store.ForkError
 	var large *http.MaxBytesError
 	var slow net.Error
 	problems, scripts := host.Problems(err)
@@ -106,6 +107,10 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
 	case errors.As(err, &call):
 		return is(http.StatusConflict, "call")
+	case errors.As(err, &fork):
+		return is(http.StatusUnprocessableEntity, "fork")
+	case errors.Is(err, store.ErrExists):
+		return is(http.StatusConflict, "exists")
 	case errors.As(err, &planner):
 		return is(http.StatusConflict, "planner")
 	}

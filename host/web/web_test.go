@@ -153,7 +153,7 @@ func (s *site) refused(method, path, body string, status int, code string, heade
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || got != status || answer.Error.Code != code || answer.Error.Message == "" {
 		s.t.Errorf("%s %s %s: %d %s, not %d %s", method, path, body, got, text, status, code)
 	}
-	if status == http.StatusUnprocessableEntity && answer.Error.Check == nil && code != "expression" {
+	if status == http.StatusUnprocessableEntity && answer.Error.Check == nil && code != "expression" && code != "fork" {
 		s.t.Errorf("%s %s: no check objects: %s", method, path, text)
 	}
 	return answer.Error.Message
@@ -298,6 +298,14 @@ func TestRefused(t *testing.T) {
 		{"POST", "/v1/contexts/a%20b/messages", `{"type":"state"}`, 400, "request"},
 		{"POST", "/v1/contexts/there/calls/1.1/approve", ``, 404, "no-call"},
 		{"POST", "/v1/contexts/there/calls/1.1/reject", ``, 400, "request"},
+		{"POST", "/v1/contexts/absent/fork", ``, 404, "no-context"},
+		{"POST", "/v1/contexts/there/fork", `{"at":7}`, 422, "fork"},
+		{"POST", "/v1/contexts/there/fork", `{"at":-7}`, 400, "request"},
+		{"POST", "/v1/contexts/there/fork", `{"context":"there"}`, 409, "exists"},
+		{"POST", "/v1/contexts/there/fork", `{"context":"a b"}`, 400, "request"},
+		{"GET", "/v1/contexts/there/why?ref=state.b", ``, 404, "missing"},
+		{"GET", "/v1/contexts/there/why", ``, 400, "request"},
+		{"POST", "/v1/contexts/there/resume", `{"set":{}}`, 400, "request"},
 	} {
 		s.refused(test.method, test.path, test.body, test.status, test.code)
 	}
@@ -355,6 +363,19 @@ func TestReading(t *testing.T) {
 	if _, text := s.ask("GET", "/metrics", ""); !strings.Contains(text, `obelus_run_duration_seconds_count{status="done"} 1`) || !strings.Contains(text, "obelus_scripts_broken 1") {
 		t.Error(text)
 	}
+}
+
+// TestHistory: a value is explained, and a fork goes another way.
+func TestHistory(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`)
+	s.expect("GET", "/v1/contexts/a/why?ref=state.double", "", 200, `{"ref":"†state.double","value":42,"from":[{"seq":3,"path":"†state","data":{"double":42},"call":"1.1","tool":"double",`+
+		`"reads":[{"ref":"†input.n","value":21,"from":[{"seq":1,"path":"†input.n","data":21,"kind":"input"}]}]}]}`)
+	s.expect("POST", "/v1/contexts/a/fork", `{"context":"b","at":2}`, 200, `{"at":2,"context":"b","parent":"a"}`)
+	s.expect("POST", "/v1/contexts/b/resume", `{"wait":true}`, 200, `{"context":"b","error":null,"output":42,"status":"done"}`)
+	s.expect("POST", "/v1/contexts/b/resume", `{"from":"1.1","set":{"n":4},"wait":true}`, 200, `{"context":"b","error":null,"output":8,"status":"done"}`)
+	s.refused("POST", "/v1/contexts/a/resume", `{"from":"1.1","wait":true}`, 409, "call")
+	s.expect("GET", "/v1/contexts/a/get?ref=state.double", "", 200, "42")
 }
 
 // TestLargeList: a list that does not fit a buffer comes whole.
