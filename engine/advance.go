@@ -22,7 +22,7 @@ func (t *tick) advance(ctx context.Context) error {
 				return nil
 			}
 		}
-		if err := t.turn(ctx, heap.Pop(queue).(int)); err != nil {
+		if err := t.turn(ctx, heap.Pop(queue).(turn).index); err != nil {
 			return err
 		}
 	}
@@ -261,7 +261,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	if c.record.At == 0 {
 		c.record.At = t.view.Seq()
 	}
-	s := start{index: i, activity: activity, invocation: in}
+	s := start{index: i, activity: activity, invocation: in, replay: t.runner.replay}
 	switch {
 	case call.asks:
 		s.invocation.question = t.question(i, in)

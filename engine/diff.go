@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -40,7 +39,10 @@ func Diff(ctx context.Context, log store.Log, from, to Moment) ([]Change, error)
 	if err != nil {
 		return nil, err
 	}
-	var all []Change
+	return changes(old, now), nil
+}
+
+func changes(old, now map[store.KindOf]any) (all []Change) {
 	for key := range old {
 		if _, ok := now[key]; !ok {
 			all = differ(all, store.KindPath(key.Kind), key.Instance, old[key], nil, true, false)
@@ -53,7 +55,7 @@ func Diff(ctx context.Context, log store.Log, from, to Moment) ([]Change, error)
 	slices.SortFunc(all, func(a, b Change) int {
 		return strings.Compare(a.Path+"\x00"+a.Instance, b.Path+"\x00"+b.Instance)
 	})
-	return all, nil
+	return all
 }
 
 // valuesAt gives the value of every kind, global and of each instance.
@@ -83,7 +85,7 @@ func differ(all []Change, path store.Path, instance string, old, now any, hasOld
 	x, isOld := old.(map[string]any)
 	y, isNew := now.(map[string]any)
 	if !(isOld || !hasOld) || !(isNew || !hasNew) || len(x)+len(y) == 0 || isOld && len(x) == 0 && !hasNew || isNew && len(y) == 0 && !hasOld {
-		if hasOld == hasNew && reflect.DeepEqual(old, now) {
+		if hasOld == hasNew && sameJSON(old, now) {
 			return all
 		}
 		return append(all, Change{path.String(), instance, old, now, hasOld, hasNew})

@@ -215,6 +215,12 @@ func journalError(entry store.Entry, err error) error {
 // Records gives the calls of a context as they stand, in the order of their
 // plans, those that have not begun among them.
 func Records(ctx context.Context, log store.Log, name string) ([]Record, error) {
+	return RecordsAt(ctx, log, name, 0)
+}
+
+// RecordsAt gives them as they stood when the context had come to a seq; 0 is
+// now.
+func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Record, error) {
 	var all []Record
 	place := map[string]int{}
 	put := func(r Record) {
@@ -229,6 +235,9 @@ func Records(ctx context.Context, log store.Log, name string) ([]Record, error) 
 	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
 		if err != nil {
 			return nil, err
+		}
+		if at > 0 && entry.Seq > at {
+			break
 		}
 		switch {
 		case entry.Event == eventPlan:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -170,6 +171,27 @@ func (l *loop) disown(ctx context.Context, r *Record) error {
 		}
 	}
 	return err
+}
+
+// Recorded gives the newest plan of a context as it was compiled when its tick
+// began, and its calls as they stand. A tick without a plan gives an empty one.
+// Its error is a [*NoSuchCallError] where nothing has run.
+func (r *Runner) Recorded(ctx context.Context, name string) (*Plan, []Record, error) {
+	last, err := LastRun(ctx, r.Log, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if last.Tick == 0 {
+		return nil, nil, &NoSuchCallError{fmt.Sprintf("context %s has no run", name)}
+	}
+	plan := emptyPlan()
+	if last.plan.Seq > 0 {
+		if plan, err = (&loop{runner: r, context: name}).recorded(ctx, last); err != nil {
+			return nil, nil, err
+		}
+	}
+	records, err := Records(ctx, r.Log, name)
+	return plan, slices.DeleteFunc(records, func(r Record) bool { return r.Tick != last.Tick }), err
 }
 
 // recorded compiles a plan that is in the log, as it was when its tick began.

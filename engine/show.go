@@ -77,9 +77,9 @@ func ReadEntry(entry store.Entry) (any, error) {
 		r.Context = entry.Context
 		return r, err
 	case entry.Event == eventPlan:
-		var plan planEvent
-		if err := json.Unmarshal(entry.Data, &plan); err != nil {
-			return nil, journalError(entry, err)
+		plan, err := readPlanEvent(entry)
+		if err != nil {
+			return nil, err
 		}
 		return RunChange{Context: entry.Context, Status: RunRunning, Plan: plan.Plan, Tick: plan.Tick}, nil
 	case entry.Event == eventRun:
@@ -91,6 +91,13 @@ func ReadEntry(entry store.Entry) (any, error) {
 		return change, err
 	}
 	return nil, nil
+}
+
+func readPlanEvent(entry store.Entry) (plan planEvent, err error) {
+	if err := json.Unmarshal(entry.Data, &plan); err != nil {
+		return plan, journalError(entry, err)
+	}
+	return plan, nil
 }
 
 // readRunEvent reads how a tick ended. The output's numbers keep their text.

@@ -67,7 +67,8 @@ type start struct {
 	index      int
 	activity   *Registered // as it is now
 	invocation Invocation
-	room       *room // of a delegate
+	room       *room   // of a delegate
+	replay     *replay // nil where the activity does the call
 }
 
 // undo is what a step began from.
@@ -80,13 +81,22 @@ type undo struct {
 	detached int
 }
 
-// positions is a heap: calls come in the order of the plan.
-type positions []int
+// positions is a heap: calls come in the order of the plan, or, when they are
+// replayed, in that in which they settled.
+type positions []turn
 
-func (p positions) Len() int           { return len(p) }
-func (p positions) Less(i, j int) bool { return p[i] < p[j] }
-func (p positions) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-func (p *positions) Push(x any)        { *p = append(*p, x.(int)) }
+// turn is a call that may have its turn.
+type turn struct {
+	rank  int64
+	index int
+}
+
+func (p positions) Len() int { return len(p) }
+func (p positions) Less(i, j int) bool {
+	return p[i].rank < p[j].rank || p[i].rank == p[j].rank && p[i].index < p[j].index
+}
+func (p positions) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
+func (p *positions) Push(x any)   { *p = append(*p, x.(turn)) }
 func (p *positions) Pop() any {
 	old := *p
 	x := old[len(old)-1]
@@ -255,10 +265,18 @@ func (t *tick) rebuild() {
 // queue lets a call have its turn.
 func (t *tick) queue(i int) {
 	if t.plan.Calls[i].fireAndForget() {
-		heap.Push(&t.loose, i)
+		heap.Push(&t.loose, turn{t.rank(i), i})
 		return
 	}
-	heap.Push(&t.runnable, i)
+	heap.Push(&t.runnable, turn{t.rank(i), i})
+}
+
+// rank is when a call that is replayed settled; the same for all else.
+func (t *tick) rank(i int) int64 {
+	if t.runner.replay == nil {
+		return 0
+	}
+	return t.runner.replay.settled(t.context, t.calls[i].record.Call)
 }
 
 // pending tells whether calls have their turn to come.

@@ -100,6 +100,7 @@ func (a *app) commands() []*cobra.Command {
 		a.pruneCommand(),
 		a.rejectCommand(),
 		a.replCommand(),
+		a.replayCommand(),
 		a.resumeCommand(),
 		a.runCommand(),
 		a.serveCommand(),

@@ -10,47 +10,177 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/store"
 )
 
+// callsOptions are the flags of calls.
+type callsOptions struct {
+	at       int64
+	tools    []string
+	statuses []string
+	since    string
+	bars     bool
+	follow   bool
+
+	from time.Time // what since says
+}
+
 func (a *app) callsCommand() *cobra.Command {
-	return &cobra.Command{
+	var o callsOptions
+	c := &cobra.Command{
 		Use:   "calls",
 		Short: "print the calls of a context: status, time, script, error",
 		Long: `Print the calls of a context, the latest unless -c names one: how they stand, how
 often they were tried, how long they took, and where they wrote or why they did
-not. -v adds the script that ran and the start of its SHA-256.`,
+not. On a terminal bars show when each of them ran. -v adds the script that ran
+and the start of its SHA-256. --follow goes on with every change, until it is
+interrupted.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.calls(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if c.Flags().Changed("at") && o.at < 1 {
+				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", o.at)}
+			}
+			if o.follow && o.at > 0 {
+				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
+			}
+			if !c.Flags().Changed("bars") {
+				o.bars = a.term.outTTY
+			}
+			var err error
+			if o.from, err = readSince(o.since); err != nil {
+				return err
+			}
+			return a.calls(c.Context(), o)
+		},
 	}
+	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
+	c.Flags().StringSliceVar(&o.tools, "tool", nil, "only calls of the `TOOL,…`")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,…`")
+	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
+	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal)")
+	c.Flags().BoolVar(&o.follow, "follow", false, "go on with every change")
+	return c
 }
 
-func (a *app) calls(ctx context.Context) error {
+// picks tells whether a call is one that is asked for.
+func (o *callsOptions) picks(r engine.Record) bool {
+	began, err := time.Parse(time.RFC3339, r.Started)
+	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
+		(len(o.statuses) == 0 || slices.Contains(o.statuses, string(r.Status))) &&
+		(o.from.IsZero() || err == nil && !began.Before(o.from))
+}
+
+func (a *app) calls(ctx context.Context, o callsOptions) error {
 	name, err := a.openForReading(ctx)
 	if err != nil {
 		return err
 	}
-	records, err := engine.Records(ctx, a.log, name)
+	if o.follow {
+		return a.followCalls(ctx, name, o)
+	}
+	records, err := engine.RecordsAt(ctx, a.log, name, o.at)
 	if err != nil {
 		return err
 	}
-	var rows [][]string
-	for _, r := range records {
-		if a.json {
+	records = slices.DeleteFunc(records, func(r engine.Record) bool { return !o.picks(r) })
+	if a.json {
+		for _, r := range records {
 			if err := a.term.ndjson(r); err != nil {
 				return err
 			}
-			continue
 		}
-		rows = append(rows, a.callRow(r))
-	}
-	if a.json {
 		return nil
 	}
 	header := []string{"CALL", "TOOL", "STATUS", "TRIES", "TIME", "RESULT"}
 	if a.verbose {
 		header = slices.Insert(header, 5, "SCRIPT")
 	}
+	var rows [][]string
+	for _, r := range records {
+		rows = append(rows, a.callRow(r))
+	}
+	if o.bars {
+		header = slices.Insert(header, 5, "")
+		for i, bar := range bars(records) {
+			rows[i] = slices.Insert(rows[i], 5, bar)
+		}
+	}
 	return a.term.table(header, rows)
+}
+
+// barWidth is how many columns the time of all calls takes.
+const barWidth = 24
+
+// bars draw when each call ran, from where the first began to where the last
+// ended.
+func bars(records []engine.Record) []string {
+	var first, last time.Time
+	began := make([]time.Time, len(records))
+	for i, r := range records {
+		var err error
+		if began[i], err = time.Parse(time.RFC3339, r.Started); err != nil {
+			continue
+		}
+		if first.IsZero() || began[i].Before(first) {
+			first = began[i]
+		}
+		if end := began[i].Add(took(r)); end.After(last) {
+			last = end
+		}
+	}
+	all := make([]string, len(records))
+	span := max(last.Sub(first), 1)
+	for i, r := range records {
+		if began[i].IsZero() {
+			continue
+		}
+		from := int(began[i].Sub(first) * barWidth / span)
+		to := int(began[i].Add(took(r)).Sub(first) * barWidth / span)
+		from = min(from, barWidth-1)
+		bar := strings.Repeat("█", to-from)
+		if to <= from {
+			to, bar = from+1, "▏"
+		}
+		all[i] = strings.Repeat("·", from) + bar + strings.Repeat("·", barWidth-to)
+	}
+	return all
+}
+
+// took is how long a call took.
+func took(r engine.Record) time.Duration {
+	return time.Duration(r.Duration * float64(time.Millisecond))
+}
+
+// followCalls prints a line for each change of a call that there has been, and
+// then for those that come.
+func (a *app) followCalls(ctx context.Context, name string, o callsOptions) error {
+	f := store.JournalFilter{Context: name}
+	return following(ctx, func() error {
+		for entry, err := range a.log.Journal(ctx, f) {
+			if err != nil {
+				return err
+			}
+			f.After = entry.N
+			told, err := engine.ReadEntry(entry)
+			if err != nil {
+				return err
+			}
+			r, ok := told.(engine.Record)
+			switch {
+			case !ok || !o.picks(r):
+			case a.json:
+				err = a.term.ndjson(r)
+			default:
+				row := a.callRow(r)
+				line := fmt.Sprintf("%s  %-6s %-20s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], row[1], row[2], row[4], row[len(row)-1])
+				err = a.term.line(cut(strings.TrimRight(line, " "), a.term.width()))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (a *app) callRow(r engine.Record) []string {
@@ -58,9 +188,9 @@ func (a *app) callRow(r engine.Record) []string {
 	if r.Instance != "" {
 		tool += " " + r.Instance
 	}
-	took, script := "-", "-"
+	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
-		took = duration(time.Duration(r.Duration * float64(time.Millisecond)))
+		span = duration(took(r))
 	}
 	if r.Script != "" {
 		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
@@ -78,7 +208,7 @@ func (a *app) callRow(r engine.Record) []string {
 	case len(r.WaitingOn) > 0:
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
-	row := []string{r.Call, tool, string(r.Status), fmt.Sprint(r.Attempts), took, result}
+	row := []string{r.Call, tool, string(r.Status), fmt.Sprint(r.Attempts), span, result}
 	if a.verbose {
 		row = slices.Insert(row, 5, script)
 	}

@@ -15,27 +15,68 @@ import (
 func (a *app) graphCommand() *cobra.Command {
 	format := ""
 	c := &cobra.Command{
-		Use:   "graph PLAN",
+		Use:   "graph [PLAN]",
 		Short: "show how a plan's calls depend on each other",
 		Long: `Show a plan's data-flow graph: what each call reads, which calls that comes from,
 and where it writes, with alternatives (||) and fan-outs (&&). The context is
-taken for empty unless -c names one.`,
-		Example:           "  obelus graph plans/refund.lua --format dot | dot -Tsvg > refund.svg",
-		Args:              cobra.ExactArgs(1),
+taken for empty unless -c names one.
+
+Without a plan, show the newest that a context ran, the latest unless -c names
+one, as it ran: what was done, failed, skipped or waits, how long it took, and
+where it wrote.`,
+		Example: `  obelus graph plans/refund.lua --format dot | dot -Tsvg > refund.svg
+  obelus graph --context order-7`,
+		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans,
-		RunE:              func(c *cobra.Command, args []string) error { return a.graph(c.Context(), args[0], format) },
+		RunE: func(c *cobra.Command, args []string) error {
+			draw, ok := graphFormats[format]
+			switch {
+			case !ok:
+				return &usageError{fmt.Sprintf("--format %s: it is text, mermaid or dot", format)}
+			case len(args) == 0:
+				return a.graphRan(c.Context(), draw)
+			}
+			return a.graph(c.Context(), args[0], draw)
+		},
 	}
 	c.Flags().StringVar(&format, "format", "text", "`FORMAT`: text, mermaid or dot")
 	return c
 }
 
-var graphFormats = map[string]func(*engine.Plan) string{"dot": drawDOT, "mermaid": drawMermaid, "text": drawText}
+// drawing draws a plan, and how its calls came out, by position, where they did.
+type drawing func(plan *engine.Plan, ran map[int]engine.Record) string
 
-func (a *app) graph(ctx context.Context, file, format string) error {
-	draw, ok := graphFormats[format]
-	if !ok {
-		return &usageError{fmt.Sprintf("--format %s: it is text, mermaid or dot", format)}
+var graphFormats = map[string]drawing{"dot": drawDOT, "mermaid": drawMermaid, "text": drawText}
+
+// graphRan shows a plan as it ran.
+func (a *app) graphRan(ctx context.Context, draw drawing) error {
+	if err := a.openProject(""); err != nil {
+		return err
 	}
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := engine.LastRun(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	_, registry, _ := a.host.Generation().PlanOf(last)
+	plan, records, err := (&engine.Runner{Log: a.log, Registry: registry}).Recorded(ctx, name)
+	if err != nil {
+		return err
+	}
+	ran := map[int]engine.Record{}
+	for _, r := range records {
+		ran[r.Position] = r
+	}
+	if a.json {
+		return a.graphJSON(plan, ran)
+	}
+	return a.term.line(strings.TrimRight(draw(plan, ran), "\n"))
+}
+
+func (a *app) graph(ctx context.Context, file string, draw drawing) error {
 	request, registry, err := a.openPlan(file)
 	if err != nil {
 		return err
@@ -53,17 +94,20 @@ func (a *app) graph(ctx context.Context, file, format string) error {
 		return err
 	}
 	if a.json {
-		return a.graphJSON(plan)
+		return a.graphJSON(plan, nil)
 	}
-	return a.term.line(strings.TrimRight(draw(plan), "\n"))
+	return a.term.line(strings.TrimRight(draw(plan, nil), "\n"))
 }
 
 // graphJSON prints a line for each call, and one for each wire.
-func (a *app) graphJSON(plan *engine.Plan) error {
+func (a *app) graphJSON(plan *engine.Plan, ran map[int]engine.Record) error {
 	for _, c := range plan.Calls {
 		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
 		if c.Output != nil {
 			line["writes"] = c.Output.Source
+		}
+		if r, ok := ran[c.Position]; ok {
+			line["status"], line["duration_ms"], line["wrote"] = r.Status, r.Duration, append([]string{}, r.Writes...)
 		}
 		if err := a.term.ndjson(line); err != nil {
 			return err
@@ -87,7 +131,7 @@ func texts(paths []store.Path) []string {
 
 // drawText lists the calls with what they read and from whom, and where they
 // write.
-func drawText(plan *engine.Plan) string {
+func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
 	from := map[int]map[string][]string{}
 	after := map[int][]string{}
 	for _, w := range plan.Wires() {
@@ -108,6 +152,9 @@ func drawText(plan *engine.Plan) string {
 		if c.Instance != "" {
 			fmt.Fprintf(&b, " %s", c.Instance)
 		}
+		if how := outcome(ran, c.Position); how != "" {
+			b.WriteString("  " + how)
+		}
 		b.WriteByte('\n')
 		for _, path := range c.Reads() {
 			source := "the context"
@@ -123,8 +170,37 @@ func drawText(plan *engine.Plan) string {
 			fmt.Fprintf(&b, "    after  call %s\n", strings.Join(calls, ", "))
 		}
 		fmt.Fprintf(&b, "    writes %s\n", writes(c))
+		if r := ran[c.Position]; len(r.Writes) > 0 {
+			fmt.Fprintf(&b, "    wrote  %s\n", strings.Join(r.Writes, " "))
+		}
 	}
 	return b.String()
+}
+
+// outcome is how a call came out: its status, and how long it took or why not.
+func outcome(ran map[int]engine.Record, position int) string {
+	r, ok := ran[position]
+	if !ok {
+		return ""
+	}
+	text := string(r.Status)
+	message, _ := r.Error["message"].(string)
+	switch {
+	case r.Started != "" && r.Status.Settled():
+		text += " in " + duration(took(r))
+	case len(r.WaitingOn) > 0:
+		text += " for " + strings.Join(r.WaitingOn, " ")
+	}
+	if message != "" {
+		text += ": " + firstLine(message)
+	}
+	return text
+}
+
+// statusColours are those of drawn calls, for light and dark paper alike.
+var statusColours = map[engine.Status]string{
+	engine.Done: "#2e7d32", engine.Failed: "#c62828", engine.Skipped: "#9e9e9e", engine.Waiting: "#ef6c00", engine.Held: "#ef6c00",
+	engine.InDoubt: "#c62828", engine.Running: "#1565c0", engine.Cancelled: "#6a1b9a",
 }
 
 // writes is a call's output path as written, its alternatives and fan-outs.
@@ -139,11 +215,18 @@ func writes(c *engine.Call) string {
 	return text
 }
 
-func drawMermaid(plan *engine.Plan) string {
+func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
 	for _, c := range plan.Calls {
-		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s\"]\n", c.Position, c.Position, mermaidText(c.Tool), mermaidText(writes(c)))
+		how := outcome(ran, c.Position)
+		if how != "" {
+			how = "<br/>" + mermaidText(how)
+		}
+		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s%s\"]\n", c.Position, c.Position, mermaidText(c.Tool), mermaidText(writes(c)), how)
+		if colour, ok := statusColours[ran[c.Position].Status]; ok {
+			fmt.Fprintf(&b, "  style c%d stroke:%s,stroke-width:2px\n", c.Position, colour)
+		}
 	}
 	for _, w := range plan.Wires() {
 		arrow := "-->"
@@ -159,11 +242,18 @@ func mermaidText(text string) string {
 	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(text)
 }
 
-func drawDOT(plan *engine.Plan) string {
+func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  node [shape=box];\n")
 	for _, c := range plan.Calls {
-		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s\"];\n", c.Position, c.Position, dotText(c.Tool), dotText(writes(c)))
+		how, style := outcome(ran, c.Position), ""
+		if how != "" {
+			how = `\n` + dotText(how)
+		}
+		if colour, ok := statusColours[ran[c.Position].Status]; ok {
+			style = fmt.Sprintf(", color=\"%s\"", colour)
+		}
+		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s%s\"%s];\n", c.Position, c.Position, dotText(c.Tool), dotText(writes(c)), how, style)
 	}
 	for _, w := range plan.Wires() {
 		style := ""

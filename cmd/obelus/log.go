@@ -15,14 +15,16 @@ import (
 func (a *app) logCommand() *cobra.Command {
 	var f store.Filter
 	var path, since string
-	var model bool
+	var model, follow bool
+	tool := ""
 	var scopes []string
 	c := &cobra.Command{
 		Use:   "log",
 		Short: "print the messages of a context, oldest first",
 		Long: `Print the messages of a context, the latest unless -c names one. On a terminal a
-line is cut at its width; with --json every message is whole, and append takes
-it back.
+line is cut at its width, unless -v is given; with --json every message is
+whole, and append takes it back. --follow goes on with what is appended, until it
+is interrupted.
 
 --model prints the messages as a model sees them: without what is hidden from
 models, and with those that --scopes names last, marked as the ones to use.`,
@@ -41,15 +43,23 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 				return err
 			}
 			if model {
+				if follow || tool != "" {
+					return &usageError{"--model shows what a model sees at one time: leave --follow and --tool out"}
+				}
 				return a.printModelView(c.Context(), f, scopes)
 			} else if len(scopes) > 0 {
 				return &usageError{"--scopes goes with --model: it marks what a model is to use"}
 			}
-			return a.printLog(c.Context(), f)
+			if follow && f.At > 0 {
+				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
+			}
+			return a.printLog(c.Context(), f, tool, follow)
 		},
 	}
 	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`")
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
+	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
+	c.Flags().BoolVar(&follow, "follow", false, "go on with what is appended")
 	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
@@ -83,20 +93,51 @@ func readSince(text string) (time.Time, error) {
 	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 1h", text)}
 }
 
-func (a *app) printLog(ctx context.Context, f store.Filter) error {
+func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow bool) error {
 	var err error
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
-	for m, err := range a.log.Messages(ctx, f) {
-		if err != nil {
+	show := func() error {
+		for m, err := range a.log.Messages(ctx, f) {
+			if err != nil {
+				return err
+			}
+			f.After = m.Seq
+			if producer, _ := m.Producer.(map[string]any); tool != "" && producer["_tool"] != tool {
+				continue
+			}
+			if err := a.printMessage(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !follow {
+		return show()
+	}
+	return following(ctx, show)
+}
+
+// followEvery is how often a log is looked at that is followed.
+const followEvery = 200 * time.Millisecond
+
+// following shows what there is and then what comes, until ctx is done.
+func following(ctx context.Context, show func() error) error {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		if err := show(); ctx.Err() != nil {
+			return statusError(exitInterrupted)
+		} else if err != nil {
 			return err
 		}
-		if err := a.printMessage(m); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+			return statusError(exitInterrupted)
+		case <-ticker.C:
 		}
 	}
-	return nil
 }
 
 // printModelView prints what a latent call with these scopes shows a model.
@@ -135,7 +176,11 @@ func (a *app) printMessage(m *store.Message) error {
 		}
 		return a.term.line(string(text))
 	}
-	return a.term.line(cut(describeMessage(m), a.term.width()))
+	text := describeMessage(m)
+	if !a.verbose {
+		text = cut(text, a.term.width())
+	}
+	return a.term.line(text)
 }
 
 // describeMessage is a message on one line: its seq, its time, where it goes

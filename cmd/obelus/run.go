@@ -278,7 +278,7 @@ func (a *app) explain(outcome *engine.Outcome) {
 	}
 	switch {
 	case outcome.Lazy != nil:
-		a.term.say("%s", strings.TrimRight(drawText(outcome.Lazy), "\n"))
+		a.term.say("%s", strings.TrimRight(drawText(outcome.Lazy, nil), "\n"))
 		a.term.tell("the plan is recorded: obelus approve --plan -c %s lets it run, by obelus resume -c %s", outcome.Context, outcome.Context)
 	case len(waiting) > 0:
 		a.term.tell("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
