@@ -219,6 +219,7 @@ func (c *conformanceCase) run() {
 	c.checkOutcome(ctx, outcome)
 	c.checkValues(ctx)
 	c.checkOthers(ctx)
+	c.checkReplay(ctx)
 	all := c.print(ctx, "c")
 	if want, ok := c.files["log"]; ok && c.parallel == 1 {
 		after := all[opening:]
@@ -229,6 +230,22 @@ func (c *conformanceCase) run() {
 	}
 	if want, ok := c.files["messages"]; ok {
 		c.compare("messages", strings.Join(all[:opening], "\n"), c.canonical(want))
+	}
+}
+
+// checkReplay holds that what the log says comes out again, whatever the clause.
+func (c *conformanceCase) checkReplay(ctx context.Context) {
+	replayed, err := c.runner.Replay(ctx, "c", nil)
+	var unfinished *engine.UnfinishedError
+	if errors.As(err, &unfinished) {
+		return
+	}
+	if err != nil {
+		c.t.Errorf("replayed: %v", err)
+		return
+	}
+	for _, d := range replayed.Differences {
+		c.t.Errorf("replayed, call %s %s: %s in the log, %s now", d.Call, d.What, store.EncodeJSON(d.Recorded), store.EncodeJSON(d.Replayed))
 	}
 }
 

@@ -135,6 +135,7 @@ func (t *tick) room(i int, in Invocation) *room {
 	}
 	request := call.request(in)
 	request.Context = slices.Concat(request.Context, scoped(call, in.Context))
+	request = t.runner.replay.delegate(t.calls[i].record.Child, request)
 	r.start = Start{Context: t.calls[i].record.Child, Request: request}
 	if call.delegate.name != Anonymous { // else its call has been held as it is
 		r.start.Approve = t.event.Approve

@@ -113,6 +113,12 @@ func outcomeOf(t *testing.T, request *engine.Request, parallel int, seed uint64)
 		t.Fatal(err)
 	}
 	holdReads(t, log, outcome)
+	if outcome.Status.Finished() {
+		replayed, err := r.Replay(t.Context(), "c", nil)
+		if err != nil || len(replayed.Differences) > 0 {
+			t.Fatalf("replayed: %v, %+v", err, replayed)
+		}
+	}
 	var b strings.Builder
 	for _, record := range outcome.Calls {
 		fmt.Fprintln(&b, describeRecord(record))

@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -50,11 +54,12 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	if start.Request.Planner == nil || request == nil || request.Planner == nil {
 		request = start.Request
 	}
+	p.recorded = request == start.Request
 	run := *request
 	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
 	runner := *r
 	runner.Log, runner.Observe, runner.Attend, runner.replay = p.twin, nil, nil, p
-	runner.Parallel = 1 // so that calls settle in the recorded order
+	runner.Parallel, runner.pool = math.MaxInt32, newPool(1) // calls settle one by one, in the recorded order
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: &run})
 	if err != nil {
 		return nil, err
@@ -66,6 +71,9 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 type replay struct {
 	log  store.Log
 	twin *store.Memory // where the run runs again
+
+	recorded  bool // planners are not asked again: what they gave is in the log
+	unplanned bool // the planner gave a plan that was refused, which the log does not have
 
 	mu      sync.Mutex
 	records map[string]map[string]Record // by context and call
@@ -87,18 +95,23 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 			{Event: eventRun, Data: encode(runEvent{Tick: before, Status: RunDone})},
 		}
 	}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name}) {
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {
 		if err != nil {
 			return start, err
 		}
-		if m.Seq <= first.Start || m.Call == "" && m.Type != store.TypePlan && m.Kind != store.KindError {
+		if m.Seq <= first.Start {
 			batch.Messages = append(batch.Messages, *m)
 		}
 	}
+	foreign, err := p.foreign(ctx, name, plans, first.Start)
+	if err != nil {
+		return start, err
+	}
+	batch.Messages = append(batch.Messages, foreign...)
 	if _, err := p.twin.Append(ctx, batch); err != nil {
 		return start, err
 	}
-	start.Request, err = p.request(ctx, name, plans)
+	start.Request, err = p.request(ctx, name, last, plans)
 	return start, err
 }
 
@@ -122,7 +135,7 @@ func (p *replay) plans(ctx context.Context, name string, first int) ([]planEvent
 
 // request is a run as it is recorded: a planner that gives one plan after the
 // other, or the one that there is.
-func (p *replay) request(ctx context.Context, name string, plans []planEvent) (*Request, error) {
+func (p *replay) request(ctx context.Context, name string, last Run, plans []planEvent) (*Request, error) {
 	solutions := make([]Solution, len(plans))
 	request := &Request{Name: plans[0].Plan}
 	var err error
@@ -151,11 +164,13 @@ func (p *replay) request(ctx context.Context, name string, plans []planEvent) (*
 		return request, nil
 	}
 	first := plans[0].Tick
+	p.unplanned = p.unplanned || slices.ContainsFunc(plans, func(e planEvent) bool { return e.Seq == 0 })
 	request.Planner = PlannerFunc(func(_ context.Context, ask Ask) (*Solution, error) {
-		if i := ask.Tick - first; i >= 0 && i < len(solutions) {
-			return &solutions[i], nil
+		i := ask.Tick - first
+		if i < 0 || i >= len(solutions) || i == len(solutions)-1 && plans[i].Seq == 0 && last.Error != "" {
+			return nil, errors.New(cmp.Or(last.Error, fmt.Sprintf("there was no tick %d", ask.Tick)))
 		}
-		return nil, fmt.Errorf("there was no tick %d", ask.Tick)
+		return &solutions[i], nil
 	})
 	return request, nil
 }
@@ -176,20 +191,83 @@ func (p *replay) answer(ctx context.Context, key string) result {
 	case len(record.Writes) == 0:
 		return result{value: Result{Value: record.Thought["output"]}}
 	}
-	path, err := store.ParsePath(record.Writes[0])
-	if err != nil {
-		return result{err: err}
-	}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, Path: path, Newest: true}) {
+	return p.written(ctx, name, record)
+}
+
+// written is the result of a call that wrote something.
+func (p *replay) written(ctx context.Context, name string, record Record) (res result) {
+	values := byPath{}
+	for _, text := range record.Writes {
+		path, err := store.ParsePath(text)
 		if err != nil {
-			return result{err: &logError{err}}
+			return result{err: err}
 		}
-		if m.Call == call && m.Path == path {
-			value, _ := store.Dig(m.Data, path)
-			return result{value: Result{To: path.String(), Value: value}}
+		res.paths = append(res.paths, path)
+		for m, err := range p.log.Messages(ctx, store.Filter{Context: name, Path: path, Newest: true}) {
+			if err != nil {
+				return result{err: &logError{err}}
+			}
+			if m.Call == record.Call && m.Path == path {
+				values[path], _ = store.Dig(m.Data, path)
+				break
+			}
+		}
+		if _, ok := values[path]; !ok {
+			return result{err: fmt.Errorf("what it wrote at %s can't be found in the log", path)}
 		}
 	}
-	return result{err: fmt.Errorf("what it wrote at %s can't be found in the log", path)}
+	res.value.Value = values
+	return res
+}
+
+// delegate is what a call's delegate runs. What others appended to its context
+// while it ran is there from the beginning, and nobody has to release it. Without
+// a replay it is left as it is.
+func (p *replay) delegate(name string, request *Request) *Request {
+	if p == nil {
+		return request
+	}
+	ctx := context.Background()
+	run := *request
+	run.Mode = ""
+	last, err := LastRun(ctx, p.log, name)
+	if err != nil || last.Tick == 0 {
+		return &run
+	}
+	plans, err := p.plans(ctx, name, last.plan.First)
+	if err != nil {
+		return &run
+	}
+	if recorded, err := p.request(ctx, name, last, plans); err == nil && p.recorded && run.Planner != nil {
+		run.Planner = recorded.Planner
+	}
+	if messages, err := p.foreign(ctx, name, plans, plans[0].Start); err == nil {
+		run.Context = append(slices.Clip(run.Context), messages...)
+	}
+	return &run
+}
+
+// foreign are the messages of a run, after a seq, that no replay brings forth:
+// those that others appended, and what was wrong with plans that were refused,
+// which the log does not have.
+func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, after int64) (messages []store.Message, err error) {
+	refused := func(seq int64) bool {
+		for i, plan := range plans {
+			if plan.Seq == 0 && seq > plan.Start && (i == len(plans)-1 || seq <= plans[i+1].Start) {
+				return true
+			}
+		}
+		return false
+	}
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, After: after}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Call == "" && m.Type != store.TypePlan && (m.Kind != store.KindError || refused(m.Seq)) {
+			messages = append(messages, *m)
+		}
+	}
+	return messages, nil
 }
 
 func (p *replay) record(ctx context.Context, name, call string) (Record, bool, error) {
@@ -209,6 +287,18 @@ func (p *replay) record(ctx context.Context, name, call string) (Record, bool, e
 	}
 	r, ok := known[call]
 	return r, ok, nil
+}
+
+// hold is what a person decided about a call, nil for nothing.
+func (p *replay) hold(name, call string) *Hold {
+	if p == nil {
+		return nil
+	}
+	record, _, err := p.record(context.Background(), name, call)
+	if err != nil || record.Hold == nil || record.Hold.Decision == "" {
+		return nil
+	}
+	return record.Hold
 }
 
 // settled is the position in the journal at which a call settled; 0 if it did not.
@@ -264,7 +354,7 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 		return nil, err
 	}
 	for _, c := range changes(old, now) {
-		if store.MustParsePath(c.Path).Kind() != store.KindError || !c.HasNew {
+		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.unplanned {
 			differ(Difference{What: c.Path, Recorded: c.Old, Replayed: c.New})
 		}
 	}

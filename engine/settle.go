@@ -140,6 +140,9 @@ func failureOf(err error) map[string]any {
 
 // place decides which alternative a result goes to (the table of protocol §5).
 func (c *Call) place(res result) (paths []store.Path, value any, err error) {
+	if res.paths != nil {
+		return res.paths, res.value.Value, nil
+	}
 	alternatives := c.Output.Alternatives
 	var failure *Failure
 	switch {

@@ -28,16 +28,17 @@ type tick struct {
 	over    bool  // it has ended, and the planner is asked again
 	problem error // why its planner gave no plan that can be run
 
-	calls    []callState
-	runnable positions             // calls that wait for nothing but their turn
-	loose    positions             // the same of fire-and-forget calls, which take no turn from others
-	parked   map[*Registered][]int // and for their activity, which runs as often as it may
-	waiting  waitIndex             // calls that wait for what nothing in the plan writes
-	holding  map[int]bool          // calls that are held for a person
-	inside   map[string]int        // calls whose delegates wait, by the delegates' contexts
-	busy     map[*Registered]int
-	running  int // workers that the tick waits for
-	detached int // workers of fire-and-forget calls
+	calls      []callState
+	runnable   positions             // calls that wait for nothing but their turn
+	loose      positions             // the same of fire-and-forget calls, which take no turn from others
+	parked     map[*Registered][]int // and for their activity, which runs as often as it may
+	waiting    waitIndex             // calls that wait for what nothing in the plan writes
+	holding    map[int]bool          // calls that are held for a person
+	inside     map[string]int        // calls whose delegates wait, by the delegates' contexts
+	busy       map[*Registered]int
+	running    int     // workers that the tick waits for
+	detached   int     // workers of fire-and-forget calls
+	unanswered []start // that are replayed, one after the other
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
@@ -118,6 +119,7 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 	}
 	for i := range t.calls {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
+		t.calls[i].record.Hold = l.runner.replay.hold(l.context, t.calls[i].record.Call)
 	}
 	return t
 }
@@ -179,6 +181,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) (inter
 	if !t.looks() {
 		looking = nil
 	}
+	t.answer(ctx)
 	select {
 	case res := <-t.loop.results:
 		all := t.loop.drainResults(res)

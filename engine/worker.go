@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"obelus/store"
@@ -17,8 +18,9 @@ type result struct {
 	value    Result
 	err      error
 	attempts int
-	waits    []string // what a delegate waits for; not nil if it does
-	seen     int64    // the journal's position when it began to
+	paths    []store.Path // where the value went, of a call that is replayed
+	waits    []string     // what a delegate waits for; not nil if it does
+	seen     int64        // the journal's position when it began to
 }
 
 func (r *Runner) now() time.Time {
@@ -33,6 +35,10 @@ func (r *Runner) now() time.Time {
 func (t *tick) launch(run context.Context) {
 	starts := t.starts
 	t.starts = nil
+	if t.runner.replay != nil {
+		t.unanswered = append(t.unanswered, starts...)
+		return
+	}
 	for _, s := range starts {
 		t.loop.workers.Go(func() {
 			res := t.work(run, s)
@@ -43,6 +49,25 @@ func (t *tick) launch(run context.Context) {
 			}
 		})
 	}
+}
+
+// answer brings the result of a call that is replayed: of those that have
+// started, the one that settled first.
+func (t *tick) answer(run context.Context) {
+	if len(t.unanswered) == 0 {
+		return
+	}
+	next := 0
+	for i, s := range t.unanswered {
+		if t.rank(s.index) < t.rank(t.unanswered[next].index) {
+			next = i
+		}
+	}
+	s := t.unanswered[next]
+	t.unanswered = slices.Delete(t.unanswered, next, next+1)
+	res := t.work(run, s)
+	res.tick = t
+	t.loop.results <- res // there is room: nothing else is on its way
 }
 
 // work does one call.
@@ -190,6 +215,7 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for left(t) > 0 {
+		t.answer(ctx)
 		select {
 		case res := <-t.loop.results:
 			for of, results := range t.loop.drainResults(res) {
