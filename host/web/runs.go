@@ -46,6 +46,7 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 	limited, cancel := context.WithCancelCause(s.running)
 	one := &run{context: name, began: time.Now(), cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
+		cancel(nil)
 		s.gate.leave()
 		return nil, err
 	}

@@ -3,9 +3,11 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -74,6 +76,30 @@ func TestCancel(t *testing.T) {
 	s.expect("DELETE", "/v1/runs/c", "", 200, fmt.Sprintf(cancelled, "c"))
 	s.ask("POST", "/v1/contexts/c/messages", `{"type":"input","n":4}`)
 	s.expect("POST", "/v1/contexts/c/resume", `{"wait":true}`, 200, `{"context":"c","error":null,"output":8,"status":"done"}`)
+}
+
+// TestRefusedRuns: of runs that are refused nothing is left.
+func TestRefusedRuns(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, nil)
+	defer close(p.resume)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`, 202, `{"context":"a"}`)
+	kept := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := kept()
+	for range 30_000 {
+		var busy *engine.BusyError
+		if _, err := s.server.begin(t.Context(), "a", false, nil); !errors.As(err, &busy) {
+			t.Fatal(err)
+		}
+	}
+	if more := kept() - before; more > 1<<20 {
+		t.Errorf("30,000 runs that were refused have left %d bytes", more)
+	}
 }
 
 // TestTimeout: a run that takes too long is cancelled.
