@@ -67,14 +67,20 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		start := time.Now()
 		w := &response{ResponseWriter: rw, controller: http.NewResponseController(rw), patience: s.patience.write, route: "refused"}
 		defer func() {
-			if panicked := recover(); panicked != nil && panicked != http.ErrAbortHandler {
+			panicked := recover()
+			if panicked != nil && panicked != http.ErrAbortHandler {
 				s.logger.Error("a request broke down", "path", r.URL.Path, "error", panicked, "stack", string(debug.Stack()))
-				s.fail(w, r, &problem{status: http.StatusInternalServerError, code: "internal", message: internalText})
-			} else if panicked != nil {
-				panic(panicked)
+				if w.status == 0 {
+					s.fail(w, r, &problem{status: http.StatusInternalServerError, code: "internal", message: internalText})
+				} else {
+					panicked = http.ErrAbortHandler // the answer has begun
+				}
 			}
 			s.metrics.request(w.route, w.status, time.Since(start))
 			s.logger.Info("request", "method", r.Method, "path", r.URL.Path, "status", w.status, "took", time.Since(start), "from", r.RemoteAddr)
+			if panicked == http.ErrAbortHandler {
+				panic(panicked)
+			}
 		}()
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if err := s.admits(r); err != nil {

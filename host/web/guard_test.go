@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -118,4 +119,31 @@ func TestPatience(t *testing.T) {
 	if text, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(text), `"output":"went on"`) {
 		t.Errorf("%v: %s", err, text)
 	}
+}
+
+// TestGone: a request whose client has gone is told of like any other.
+func TestGone(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, nil)
+	defer close(p.resume)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.http.URL+"/v1/runs", strings.NewReader(`{"plan":"plans/stop.lua","wait":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-p.reached
+		cancel()
+	}()
+	if response, err := http.DefaultClient.Do(r); err == nil {
+		response.Body.Close()
+		t.Fatal("it was answered")
+	}
+	for range 500 {
+		if _, text := s.ask("GET", "/metrics", ""); strings.Contains(text, `obelus_http_requests_total{route="POST /v1/runs",status="499"} 1`) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("it is not counted")
 }
