@@ -56,12 +56,26 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
 		defer stop()
 		one.outcome, one.err = carry(bounded, func() { close(one.begun) })
-		if one.err == nil && one.outcome.Status == engine.RunCancelled && one.outcome.Error == "" {
-			one.outcome.Error = context.Cause(bounded).Error()
+		if cause := context.Cause(bounded); cause != nil {
+			one.cut(cause)
 		}
 		s.end(one)
 	}()
 	return one, nil
+}
+
+// cut says why a run that was told to end has done so, if it has.
+func (one *run) cut(cause error) {
+	if errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded) {
+		one.outcome, one.err = &engine.Outcome{Status: engine.RunCancelled}, nil
+	}
+	switch {
+	case one.err != nil || one.outcome.Status != engine.RunCancelled || one.outcome.Error != "":
+	case one.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // it had not begun
+		one.err = errDraining
+	default:
+		one.outcome.Context, one.outcome.Error = one.context, cause.Error()
+	}
 }
 
 // enlist makes a run one of the server's, unless its context has one already.
@@ -243,9 +257,6 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 	}
 	if one.err != nil {
 		return one.err
-	}
-	if one.outcome.Context == "" {
-		return errDraining // it had not begun
 	}
 	return write(w, http.StatusOK, outcomeBody(one.outcome))
 }

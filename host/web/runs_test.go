@@ -71,6 +71,24 @@ func TestCancel(t *testing.T) {
 	}
 	s.refused("DELETE", "/v1/runs/a", "", 409, "call")
 
+	// One whose planner thinks has not begun, and leaves nothing.
+	go func() {
+		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/think.lua","context":"d"}`)
+		waited <- text
+	}()
+	for {
+		if status, text := s.ask("DELETE", "/v1/runs/d", ""); status != 404 {
+			if text != fmt.Sprintf(cancelled, "d") {
+				t.Error(text)
+			}
+			break
+		}
+	}
+	if text := <-waited; text != fmt.Sprintf(cancelled, "d") {
+		t.Errorf("who waited got %s", text)
+	}
+	s.refused("GET", "/v1/contexts/d", "", 404, "no-context")
+
 	// One that waits goes on no more by itself, but when it is asked to.
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
 	s.expect("DELETE", "/v1/runs/c", "", 200, fmt.Sprintf(cancelled, "c"))

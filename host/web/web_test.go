@@ -55,6 +55,7 @@ var work = map[string]string{
 	"plans/fail.lua":   `return { { _tool = "fail", _outputPath = "†state" } }`,
 	"plans/stop.lua":   `return { calls = { { _tool = "stop", _outputPath = "†state.said" } }, output = "†state.said" }`,
 	"plans/sleep.lua":  `return { { _tool = "sleep", _outputPath = "†state" } }`,
+	"plans/think.lua":  `return function() require("time").sleep(20); return { calls = {} } end`,
 	"plans/echo.json":  `{"calls":[],"output":"†input"}`,
 	"plans/bad.lua":    `return { { _tool = "duble" } }`,
 	"plans/broken.lua": "\nreturn {",
