@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"obelus/engine"
 	"obelus/store"
@@ -49,7 +50,7 @@ func TestQueue(t *testing.T) {
 func TestCancel(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`)
-	s.expect("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`, 409, `{"error":{"code":"busy","message":"context a is in use by this server"}}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`, 409, `{"error":{"code":"busy","message":"context a is in use: wait until its run has come to its end or to a halt"}}`)
 	waited := make(chan string)
 	go func() {
 		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"b","wait":true}`)
@@ -211,6 +212,27 @@ func TestAppended(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until(name, engine.RunDone)
+	}
+}
+
+// TestElsewhere: of a run in another process it is told that there is one, and
+// not where.
+func TestElsewhere(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	other, err := sqlite.Open(filepath.Join(s.dir, "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
+	if _, err := other.Append(t.Context(), store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Minute}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []string{"POST /v1/contexts/a/resume", "DELETE /v1/runs/a"} {
+		method, path, _ := strings.Cut(request, " ")
+		if message := s.refused(method, path, "", 409, "busy"); strings.Contains(message, "process") {
+			t.Errorf("%s: %s", request, message)
+		}
 	}
 }
 

@@ -101,7 +101,8 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	case errors.Is(err, store.ErrNoContext):
 		return &problem{status: http.StatusNotFound, code: "no-context", message: fmt.Sprintf("there is no context %s", r.PathValue("context"))}
 	case errors.As(err, &busy):
-		return is(http.StatusConflict, "busy")
+		s.logger.Info("a context is in use", "context", busy.Context, "holder", busy.Holder)
+		return &problem{status: http.StatusConflict, code: "busy", message: fmt.Sprintf("context %s is in use: wait until its run has come to its end or to a halt", busy.Context)}
 	case errors.As(err, &unfinished):
 		message, _, _ := strings.Cut(err.Error(), ": go on")
 		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
