@@ -26,18 +26,19 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 	if !fs.ValidPath(name) || g.config.FS == nil {
 		return nil, nil, &ScriptError{File: file, Message: "a plan is a file below the project's folder"}
 	}
+	kind := path.Ext(name)
+	if kind != ".lua" && kind != ".json" { // nor is it read, however large it is
+		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
+	}
 	source, err := readSettled(g.config.FS, name)
 	if err != nil {
 		return nil, nil, unreadable(name, err)
 	}
-	switch path.Ext(name) {
-	case ".lua":
+	if kind == ".lua" {
 		return g.luaPlan(name, source)
-	case ".json":
-		request, err := g.jsonPlan(name, source)
-		return request, g.registry, err
 	}
-	return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
+	request, err := g.jsonPlan(name, source)
+	return request, g.registry, err
 }
 
 // PlanOf reads again what a run runs, a plan's file or a delegate, and gives the

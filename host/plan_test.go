@@ -118,6 +118,7 @@ func TestPlanErrors(t *testing.T) {
 	for file, want := range map[string]string{
 		"../p.lua":   "../p.lua: a plan is a file below the project's folder",
 		"/etc/p.lua": "/etc/p.lua: a plan is a file below the project's folder",
+		"none.db":    "none.db: a plan is a .lua or a .json file", // nobody looks whether it is there
 		"gone.lua":   "gone.lua: there is no such file",
 	} {
 		if _, _, err := g.Plan(file); err == nil || err.Error() != want {
