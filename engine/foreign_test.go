@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -166,4 +167,65 @@ func TestForeignAppendsBeforeThePlan(t *testing.T) {
 	if got := get(t, log, "†out"); got != `"there"` {
 		t.Errorf("read %s", got)
 	}
+}
+
+// before is a log before whose first append something else happens.
+type before struct {
+	store.Log
+	happens func()
+}
+
+func (l *before) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if happens := l.happens; happens != nil {
+		l.happens = nil
+		happens()
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// waits begins a run that waits for input.
+func waits(t *testing.T) (store.Log, *engine.Runner) {
+	t.Helper()
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†state.a"}]`))
+	expect(t, outcome, err, engine.RunWaiting, "1.1 value waiting … †input.x")
+	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "x": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	return log, r
+}
+
+// TestCancelLosesToTheEnd: a run that comes to its end while somebody is about to
+// cancel it has come to its end.
+func TestCancelLosesToTheEnd(t *testing.T) {
+	log, r := waits(t)
+	err := engine.Cancel(t.Context(), &before{log, func() {
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a")
+	}}, "c")
+	if !errors.As(err, new(*engine.NoSuchCallError)) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if last, err := engine.LastRun(t.Context(), log, "c"); err != nil || last.Status != engine.RunDone {
+		t.Errorf("the run is %s, %v", last.Status, err)
+	}
+}
+
+// TestUnasked: what somebody has cancelled goes on for who asks for it, and not by
+// itself.
+func TestUnasked(t *testing.T) {
+	log, r := waits(t)
+	r.Log = &before{log, func() {
+		if err := engine.Cancel(t.Context(), log, "c"); err != nil {
+			t.Error(err)
+		}
+	}}
+	for range 2 {
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Unasked: true}); err != nil || outcome.Status != engine.RunCancelled {
+			t.Errorf("%v, %v", outcome, err)
+		}
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a")
 }

@@ -165,6 +165,9 @@ type Run struct {
 	over  bool  // its newest tick has ended, and the planner is to be asked again
 }
 
+// unwanted tells whether somebody has cancelled it.
+func (r *Run) unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
+
 // LastRun reads what the journal has of a context's newest run. A context in
 // which nothing has run gives the zero Run.
 func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {

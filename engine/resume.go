@@ -24,8 +24,20 @@ type Resume struct {
 	From string
 	Set  map[string]any
 
+	// Unasked tells that nobody asks for it: a run that somebody has cancelled
+	// meanwhile stays so.
+	Unasked bool
+
 	// Begun, if it is set, is called once nobody else can resume it.
 	Begun func()
+}
+
+// decides tells whether somebody decides about calls.
+func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip) > 0 || s.From != "" }
+
+// stays tells whether a run is to be left as it is.
+func (s *Resume) stays(last Run) bool {
+	return last.Status.Finished() && !s.decides() || last.unwanted() && s.Unasked
 }
 
 // Resume goes on with the newest run of a context: what has a recorded outcome
@@ -44,8 +56,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 		return nil, err
 	}
 	defer l.close()
-	decided := len(s.Retry)+len(s.Skip) > 0 || s.From != ""
-	if last.Status.Finished() && !decided {
+	if s.stays(last) {
 		return l.again(ctx, s, last)
 	}
 	if err := l.take(ctx); err != nil {
@@ -55,7 +66,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if last, err = LastRun(ctx, r.Log, s.Context); err != nil {
 		return nil, err
 	}
-	if last.Status.Finished() && !decided {
+	if s.stays(last) {
 		return l.again(ctx, s, last)
 	}
 	l.resumes(s, last)
@@ -66,7 +77,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if last.over && !decided {
+	if last.over && !s.decides() {
 		t = nil
 	}
 	if s.Begun != nil {
@@ -79,25 +90,37 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 // not to go on by itself; it can still be resumed. Its error is a
 // [*NoSuchCallError] where no run is halted, and a [*BusyError] where it runs.
 func Cancel(ctx context.Context, log store.Log, name string) error {
+	l, err := (&Runner{Log: log}).newLoop(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if _, err := halted(ctx, log, name); err != nil {
+		return err
+	}
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	last, err := halted(ctx, log, name) // whoever had the lease before may have gone on until now
+	if err != nil {
+		return err
+	}
+	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: encode(end)}}}, 0)
+}
+
+// halted gives a run that can be cancelled.
+func halted(ctx context.Context, log store.Log, name string) (Run, error) {
 	last, err := LastRun(ctx, log, name)
 	switch {
 	case err != nil:
-		return err
+		return last, err
 	case last.Tick == 0:
-		return &NoSuchCallError{fmt.Sprintf("context %s has no run to cancel", name)}
-	case last.Status.Finished() || last.Status == RunCancelled && !last.Stopped:
-		return &NoSuchCallError{fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
+		return last, &NoSuchCallError{fmt.Sprintf("context %s has no run to cancel", name)}
+	case last.Status.Finished() || last.unwanted():
+		return last, &NoSuchCallError{fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
-	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
-	_, err = log.Append(ctx, store.Batch{
-		Context: name, ExpectSeq: store.AnySeq, Lease: &store.Lease{},
-		Journal: []store.Entry{{Event: eventRun, Data: encode(end)}},
-	})
-	var held *store.HeldError
-	if errors.As(err, &held) {
-		return &BusyError{name, held.Holder}
-	}
-	return err
+	return last, nil
 }
 
 // again gives the outcome of a run that is finished.

@@ -126,7 +126,7 @@ func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 	if !is {
 		return
 	}
-	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name}))
+	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
 	var busy *engine.BusyError
 	switch {
 	case errors.As(err, &busy):

@@ -47,6 +47,28 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestCancelQueued: what waits for its turn to go on does not once it is
+// cancelled.
+func TestCancelQueued(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
+	<-p.reached
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
+	for s.server.gate.waiting.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	s.ask("DELETE", "/v1/runs/a", "")
+	close(p.resume)
+	for s.server.gate.waiting.Load() > 0 || len(s.server.gate.places) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled {
+		t.Errorf("the run is %s, %v", last.Status, err)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`)
