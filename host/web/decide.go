@@ -85,7 +85,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 	if err := s.runner(registry).Decide(r.Context(), d); err != nil {
 		return err
 	}
-	s.goOn(name)
+	tell(s.news)
 	decision := engine.Approved
 	if d.Reject {
 		decision = engine.Rejected
@@ -101,6 +101,6 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	if err := engine.Release(r.Context(), s.log, name); err != nil {
 		return err
 	}
-	s.goOn(name)
+	tell(s.news)
 	return write(w, http.StatusOK, map[string]any{"context": name, "decision": engine.Approved})
 }

@@ -17,13 +17,15 @@ const keepAlive = 15 * time.Second
 
 // stream is one client that follows a context.
 type stream struct {
-	w      http.ResponseWriter
-	log    store.Log
-	name   string
-	after  int64 // the position up to which the client has everything
-	seen   int64 // the position of the last entry that was read
-	seq    int64 // and the context's seq then
-	unsent []byte
+	w       http.ResponseWriter
+	log     store.Log
+	news    <-chan struct{} // holds something when there may be more
+	reading chan struct{}   // places for those who read the log
+	name    string
+	after   int64 // the position up to which the client has everything
+	seen    int64 // the position of the last entry that was read
+	seq     int64 // and that of the last message
+	unsent  []byte
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
@@ -42,7 +44,9 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	st := &stream{w: w, log: s.log, name: name, after: after}
+	news, leave := s.tail.follow(name)
+	defer leave()
+	st := &stream{w: w, log: s.log, news: news, reading: s.reading, name: name, after: after}
 	if err := st.find(r.Context()); err != nil {
 		return err
 	}
@@ -50,28 +54,24 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	s.metrics.streams.Inc()
 	defer s.metrics.streams.Dec()
-	return st.run(r.Context(), s.tail, s.running.Done())
+	return st.run(r.Context(), s.running.Done())
 }
 
 // run writes what there is, and then what comes.
-func (st *stream) run(ctx context.Context, tail *tail, stop <-chan struct{}) error {
+func (st *stream) run(ctx context.Context, stop <-chan struct{}) error {
 	ticker := time.NewTicker(keepAlive)
 	defer ticker.Stop()
 	st.unsent = append(st.unsent, ": the events of context "+st.name+"\n\n"...)
 	for {
-		next := tail.next() // before the log is read, so that nothing is missed
-		if err := st.read(ctx); err != nil {
-			return err
-		}
-		if err := st.flush(); err != nil {
+		if err := st.send(ctx); err != nil {
 			return err
 		}
 		select {
-		case <-next:
+		case <-st.news:
 		case <-ticker.C:
 			st.unsent = append(st.unsent, ": here\n\n"...)
 		case <-stop: // what the end of the runs brings is still told
-			return st.last(ctx, tail)
+			return st.last(ctx)
 		case <-ctx.Done():
 			return nil
 		}
@@ -79,25 +79,35 @@ func (st *stream) run(ctx context.Context, tail *tail, stop <-chan struct{}) err
 }
 
 // last tells what happens while the server drains, as far as it comes at once.
-func (st *stream) last(ctx context.Context, tail *tail) error {
+func (st *stream) last(ctx context.Context) error {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	for {
-		next := tail.next()
-		if err := st.read(ctx); err != nil {
-			return err
-		}
-		if err := st.flush(); err != nil {
+		if err := st.send(ctx); err != nil {
 			return err
 		}
 		select {
-		case <-next:
+		case <-st.news:
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// send sends what is new.
+func (st *stream) send(ctx context.Context) error {
+	for more := true; more; {
+		var err error
+		if more, err = st.read(ctx); err != nil {
+			return err
+		}
+		if err := st.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // find finds where the client stands.
@@ -115,49 +125,55 @@ func (st *stream) find(ctx context.Context) error {
 	return nil
 }
 
-// read makes events of what is new: of each entry, the messages that it came
-// with and then itself.
-func (st *stream) read(ctx context.Context) error {
+// portion is how many bytes of events are sent at once, more or less. The log is
+// let go of meanwhile: a client may take its time.
+const portion = 64 << 10
+
+// readers is how many streams read the log at once: each takes a connection to
+// it, and all that follow a context are told of news at the same time.
+const readers = 8
+
+// read makes a portion of events of what is new: of each entry, the messages
+// that it came with and then itself.
+func (st *stream) read(ctx context.Context) (more bool, err error) {
+	st.reading <- struct{}{}
+	defer func() { <-st.reading }()
 	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, After: st.seen}) {
 		if err != nil {
-			return err
+			return false, err
 		}
 		if entry.Seq > st.seq {
-			if err := st.messages(ctx, entry); err != nil {
-				return err
+			if more, err := st.messages(ctx, entry); more || err != nil {
+				return more, err
 			}
 		}
 		st.seen, st.seq = entry.N, entry.Seq
 		if err := st.entry(entry); err != nil {
-			return err
+			return false, err
 		}
-		if len(st.unsent) > 64<<10 {
-			if err := st.flush(); err != nil {
-				return err
-			}
+		if len(st.unsent) > portion {
+			return true, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // messages tells of the messages before an entry, which have the positions
 // before its own. In a log of an older obelus they may have none of their own.
-func (st *stream) messages(ctx context.Context, entry store.Entry) error {
+func (st *stream) messages(ctx context.Context, entry store.Entry) (more bool, err error) {
 	for m, err := range st.log.Messages(ctx, store.Filter{Context: st.name, After: st.seq, At: entry.Seq}) {
 		if err != nil {
-			return err
+			return false, err
 		}
 		id := max(entry.N-1-(entry.Seq-m.Seq), st.seen)
 		if id > st.after || id == st.seen {
 			st.event("message", id, m)
 		}
-		if len(st.unsent) > 64<<10 {
-			if err := st.flush(); err != nil {
-				return err
-			}
+		if st.seq = m.Seq; len(st.unsent) > portion {
+			return true, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 func (st *stream) entry(entry store.Entry) error {

@@ -10,26 +10,47 @@ import (
 	"obelus/store"
 )
 
-// tail tells those who follow the log that there is something new.
+// tail tells those who follow a context that there is something new.
 type tail struct {
-	mu      sync.Mutex
-	changed chan struct{}
+	mu        sync.Mutex
+	followers map[string]map[chan struct{}]bool // by context
 }
 
-func newTail() *tail { return &tail{changed: make(chan struct{})} }
+func newTail() *tail { return &tail{followers: map[string]map[chan struct{}]bool{}} }
 
-// next is closed at the next news.
-func (t *tail) next() <-chan struct{} {
+// follow gives what holds something whenever there is news of a context, until
+// it is left.
+func (t *tail) follow(name string) (news chan struct{}, leave func()) {
+	news = make(chan struct{}, 1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.changed
+	if t.followers[name] == nil {
+		t.followers[name] = map[chan struct{}]bool{}
+	}
+	t.followers[name][news] = true
+	return news, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if delete(t.followers[name], news); len(t.followers[name]) == 0 {
+			delete(t.followers, name)
+		}
+	}
 }
 
-func (t *tail) wake() {
+func (t *tail) wake(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.changed)
-	t.changed = make(chan struct{})
+	for news := range t.followers[name] {
+		tell(news)
+	}
+}
+
+// tell leaves word of news, unless there is some that has not been heeded.
+func tell(news chan<- struct{}) {
+	select {
+	case news <- struct{}{}:
+	default:
+	}
 }
 
 // noticed is a log whose appends are noticed at once.
@@ -42,7 +63,7 @@ type noticed struct {
 func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	appended, err := n.Log.Append(ctx, b)
 	if err == nil && len(b.Messages)+len(b.Journal) > 0 {
-		n.tail.wake()
+		n.tail.wake(b.Context)
 	}
 	return appended, err
 }
@@ -51,9 +72,9 @@ func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, er
 const lookEvery = 250 * time.Millisecond
 
 // follow goes on with runs that wait, when what they wait for is appended, and
-// tells those who follow the log what other processes append.
-func (s *Server) follow() {
-	seen := s.position(0)
+// tells those who follow the log what other processes append. seen is the
+// position up to which there is no news.
+func (s *Server) follow(seen int64) {
 	if !s.config.NoResume {
 		s.tasks.Go(s.recover)
 	}
@@ -64,20 +85,18 @@ func (s *Server) follow() {
 		case <-s.running.Done():
 			return
 		case <-ticker.C:
+		case <-s.news:
 		}
-		before := seen
-		for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: before}) {
+		for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
 			if err != nil {
 				s.logger.Error("the log can't be followed", "error", err)
 				break
 			}
 			seen = entry.N
+			s.tail.wake(entry.Context)
 			if engine.Wakes(entry) {
 				s.goOn(entry.Context)
 			}
-		}
-		if seen > before {
-			s.tail.wake()
 		}
 	}
 }

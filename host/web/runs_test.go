@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func TestQueue(t *testing.T) {
 		queued <- text
 	}()
 	for s.server.gate.waiting.Load() == 0 {
-		<-s.server.tail.next() // the server looks at nothing meanwhile; it is only a moment
+		time.Sleep(time.Millisecond)
 	}
 	r, err := http.Post(s.http.URL+"/v1/runs", "application/json", strings.NewReader(`{"plan":"plans/double.lua"}`))
 	if err != nil {
@@ -235,6 +237,21 @@ func TestAppended(t *testing.T) {
 		}
 		s.until(name, engine.RunDone)
 	}
+
+	// What was not waited for is looked at once.
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
+	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
+	time.Sleep(3 * lookEvery)
+	waits := 0
+	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "c", Event: "run"}) {
+		if err != nil || entry.Event != "run" {
+			t.Fatal(err)
+		}
+		waits++
+	}
+	if waits != 2 {
+		t.Errorf("the run has come to a halt %d times, not 2", waits)
+	}
 }
 
 // TestElsewhere: of a run in another process it is told that there is one, and
@@ -299,6 +316,50 @@ func TestEvents(t *testing.T) {
 	}
 	if want := map[string]int{"message": 2 + 2 + 1 + 10, "call": 10, "run": 2}; fmt.Sprint(count) != fmt.Sprint(want) {
 		t.Errorf("%v, not %v", count, want)
+	}
+}
+
+// crowd is a log that counts who reads a context's journal at once.
+type crowd struct {
+	store.Log
+	now, most atomic.Int64
+}
+
+func (l *crowd) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		if f.Context != "" && !f.Newest {
+			for now, most := l.now.Add(1), l.most.Load(); now > most && !l.most.CompareAndSwap(most, now); {
+				most = l.most.Load()
+			}
+			defer l.now.Add(-1)
+			time.Sleep(time.Millisecond)
+		}
+		l.Log.Journal(ctx, f)(yield)
+	}
+}
+
+// TestManyFollowers: all who follow a context get everything, and take turns at
+// the log.
+func TestManyFollowers(t *testing.T) {
+	l := &crowd{}
+	s := serve(t, work, nil, func(c *Config) { l.Log, c.Log = c.Log, l })
+	var many []string
+	for i := range 1000 { // several portions
+		many = append(many, fmt.Sprintf(`{"type":"state","n":%d,"text":%q}`, i, strings.Repeat("x", 200)))
+	}
+	s.ask("POST", "/v1/contexts/a/messages", "["+strings.Join(many, ",")+"]")
+	var followers sync.WaitGroup
+	for range 30 {
+		followers.Go(func() {
+			if all := s.events("a", "", ended); len(all) != 1000+6 {
+				t.Errorf("%d events", len(all))
+			}
+		})
+	}
+	s.ask("POST", "/v1/runs", `{"plan":"plans/fail.lua","context":"a","wait":true}`)
+	followers.Wait()
+	if most := l.most.Load(); most > readers+1 {
+		t.Errorf("%d read the log at once", most)
 	}
 }
 

@@ -57,6 +57,8 @@ type Server struct {
 	handler  http.Handler
 	gate     *gate
 	tail     *tail
+	reading  chan struct{} // places for streams that read the log
+	news     chan struct{} // that something was appended here which a run may wait for
 	metrics  *metrics
 	patience patience
 
@@ -77,6 +79,7 @@ var _ http.Handler = (*Server)(nil)
 func New(config Config) *Server {
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{},
+		reading: make(chan struct{}, readers), news: make(chan struct{}, 1),
 		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
 	}
 	s.config.Body = cmp.Or(config.Body, DefaultBody)
@@ -88,7 +91,8 @@ func New(config Config) *Server {
 	s.metrics = newMetrics(s)
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	s.handler = s.guarded(s.routes())
-	s.tasks.Go(s.follow)
+	seen := s.position(0)
+	s.tasks.Go(func() { s.follow(seen) })
 	return s
 }
 
