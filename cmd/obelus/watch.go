@@ -18,16 +18,21 @@ func (a *app) runAndWatch(ctx context.Context, plan string, start engine.Start, 
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
-		watched <- a.host.Watch(watching, func(r host.Reload) {
+		if err := a.host.Watch(watching, func(r host.Reload) {
 			select {
 			case reloads <- r:
 			case <-watching.Done():
 			}
-		}, plan)
+		}, plan); err != nil {
+			watched <- err
+		}
 	}()
 	for {
 		if err := a.runPlan(ctx, plan, start, o); err != nil {
 			a.term.fail(withSource(err))
+		}
+		if ctx.Err() != nil {
+			return statusError(exitInterrupted)
 		}
 		a.term.say("watching %s: interrupt to end", a.dir)
 		for changed := false; !changed || len(reloads) > 0; {

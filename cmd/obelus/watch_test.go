@@ -41,3 +41,21 @@ func TestRunWatch(t *testing.T) {
 		t.Errorf("%d contexts", n)
 	}
 }
+
+// TestRunWatchInterrupted: one that is interrupted in the midst of its plan is
+// interrupted, and watches no more.
+func TestRunWatchInterrupted(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":          "return { drain = '500ms' }", // so that the folder is left alone before the run has ended
+		"activities/slow.lua": `Activity.register("slow", function() require("time").sleep(20) end)`,
+		"plans/p.lua":         `return { { _tool = "slow", _outputPath = "†state" } }`,
+	})
+	p := start(t, dir, "run", "plans/p.lua", "--watch")
+	p.says("slow running")
+	if status := p.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
+	}
+	if strings.Contains(p.said.String(), "watching") {
+		t.Error(p.said.String())
+	}
+}
