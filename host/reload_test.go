@@ -205,6 +205,24 @@ func TestWatchForeign(t *testing.T) {
 	f.expect("2 +[] ~[lib/m.lua] -[]")
 }
 
+// TestWatchClosed: a folder that can't be read is an error until it can be.
+func TestWatchClosed(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root can read everything")
+	}
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "activities/in/b.lua": ""})
+	if err := os.Chmod(f.path("activities/in"), 0); err != nil {
+		t.Fatal(err)
+	}
+	f.expect("1 +[activities/in] ~[] -[activities/in/b.lua] activities/in: it can't be read: permission denied")
+	if err := os.Chmod(f.path("activities/in"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	f.expect("2 +[] ~[] -[]")
+	f.write("activities/in/b.lua", "return 1")
+	f.expect("3 +[] ~[activities/in/b.lua] -[]")
+}
+
 // TestWatchContent: what is written, not that something is, decides.
 func TestWatchContent(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})

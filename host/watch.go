@@ -117,7 +117,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 	if !slices.Contains(scriptFolders, folder) || strings.HasPrefix(path.Base(name), ".") {
 		return false
 	}
-	return isScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename) // it may be a folder
+	return isScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
 }
 
 // follow watches every folder that may hold what counts. One that is watched
@@ -141,7 +141,8 @@ func (w *watch) follow() error {
 	}
 	for _, folder := range folders {
 		err := w.watcher.Add(filepath.Join(w.host.config.Dir, filepath.FromSlash(folder)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		closed := folder != "." && errors.Is(err, fs.ErrPermission) // the attempt says so, and a chmod is an event of the folder above
+		if err != nil && !closed && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s can't be watched: %w", folder, err)
 		}
 	}
