@@ -2,7 +2,6 @@ package web
 
 import (
 	"io"
-	"iter"
 	"net/http"
 
 	"obelus/engine"
@@ -15,16 +14,17 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	return writeList(w, func(yield func(engine.Summary, error) bool) {
-		for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
-			var summary engine.Summary
-			if err == nil {
-				summary, err = engine.Summarize(r.Context(), s.log, info)
-			}
-			if limit--; !yield(summary, err) || err != nil || limit == 0 {
-				return
-			}
+	var infos []store.ContextInfo
+	for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
+		if err != nil {
+			return err
 		}
+		if infos = append(infos, info); int64(len(infos)) == limit {
+			break
+		}
+	}
+	return writeList(w, infos, func(info store.ContextInfo) (any, error) {
+		return engine.Summarize(r.Context(), s.log, info)
 	})
 }
 
@@ -58,22 +58,33 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	var err error
-	if f.Context, err = s.there(r); err != nil {
+	f.Context = r.PathValue("context")
+	head, err := s.log.Head(r.Context(), f.Context)
+	if err != nil {
 		return err
 	}
-	return writeList(w, s.log.Messages(r.Context(), f))
-}
-
-// each yields what is already there.
-func each[T any](all []T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for _, v := range all {
-			if !yield(v, nil) {
-				return
+	if f.At == 0 {
+		f.At = head // it has an end, though the log goes on
+	}
+	l := &list{w: w}
+	for head > 0 {
+		for m, err := range s.log.Messages(r.Context(), f) {
+			if err != nil {
+				return err
+			}
+			f.After = m.Seq
+			if l.add(m); l.full() {
+				break
 			}
 		}
+		if !l.full() {
+			break
+		}
+		if err := l.send(); err != nil {
+			return err
+		}
 	}
+	return l.end()
 }
 
 func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
@@ -85,7 +96,7 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeList(w, each(records))
+	return writeList(w, records, func(r engine.Record) (any, error) { return r, nil })
 }
 
 func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
@@ -97,11 +108,7 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	approvals := make([]engine.Approval, len(held))
-	for i, record := range held {
-		approvals[i] = record.Approval()
-	}
-	return writeList(w, each(approvals))
+	return writeList(w, held, func(r engine.Record) (any, error) { return r.Approval(), nil })
 }
 
 // asked is what get and why are asked for.

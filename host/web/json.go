@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
 	"net"
 	"net/http"
 	"net/url"
@@ -25,36 +24,56 @@ func write(w http.ResponseWriter, status int, v any) error {
 	return err
 }
 
-// writeList answers with an array, as its elements come.
-func writeList[T any](w http.ResponseWriter, all iter.Seq2[T, error]) error {
-	separator, begun := "[", false
-	var b []byte
-	for v, err := range all {
+// list is an answer that is an array, sent in pieces. What goes wrong after the
+// first breaks it off.
+type list struct {
+	w     http.ResponseWriter
+	piece []byte
+	begun bool
+}
+
+func (l *list) add(v any) {
+	separator := ",\n"
+	if !l.begun {
+		separator, l.begun = "[", true
+	}
+	l.piece = append(append(l.piece, separator...), store.EncodeJSON(v)...)
+}
+
+// full tells that the piece should be sent. Nothing of the log may be held
+// meanwhile: the client may take its time.
+func (l *list) full() bool { return len(l.piece) >= 32<<10 }
+
+func (l *list) send() error {
+	l.w.Header().Set("Content-Type", "application/json")
+	_, err := l.w.Write(l.piece)
+	l.piece = l.piece[:0]
+	return err
+}
+
+func (l *list) end() error {
+	if !l.begun {
+		l.piece = append(l.piece, '[')
+	}
+	l.piece = append(l.piece, "]\n"...)
+	return l.send()
+}
+
+// writeList answers with an array of what each element is made to.
+func writeList[T any](w http.ResponseWriter, all []T, shown func(T) (any, error)) error {
+	l := &list{w: w}
+	for _, v := range all {
+		element, err := shown(v)
 		if err != nil {
-			return err // after the first flush this breaks the answer off
-		}
-		b = append(append(b, separator...), store.EncodeJSON(v)...)
-		separator = ",\n"
-		if len(b) < 32<<10 {
-			continue
-		}
-		if !begun {
-			w.Header().Set("Content-Type", "application/json")
-			begun = true
-		}
-		if _, err := w.Write(b); err != nil {
 			return err
 		}
-		b = b[:0]
+		if l.add(element); l.full() {
+			if err := l.send(); err != nil {
+				return err
+			}
+		}
 	}
-	if !begun {
-		w.Header().Set("Content-Type", "application/json")
-	}
-	if separator == "[" {
-		b = append(b, '[')
-	}
-	_, err := w.Write(append(b, "]\n"...))
-	return err
+	return l.end()
 }
 
 // read decodes a request's body, which must be one object with no other fields

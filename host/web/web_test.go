@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -390,6 +392,48 @@ func TestLargeList(t *testing.T) {
 	_, text := s.ask("GET", "/v1/contexts/a/log", "")
 	var list []map[string]any
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 2000 {
+		t.Errorf("%v, %d elements", err, len(list))
+	}
+}
+
+// open counts who reads a log's messages at present.
+type open struct {
+	store.Log
+	now atomic.Int64
+}
+
+func (l *open) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
+	return func(yield func(*store.Message, error) bool) {
+		l.now.Add(1)
+		defer l.now.Add(-1)
+		l.Log.Messages(ctx, f)(yield)
+	}
+}
+
+// TestSlowReader: who takes a list slowly holds nothing of the log meanwhile.
+func TestSlowReader(t *testing.T) {
+	l := &open{}
+	s := serve(t, work, nil, func(c *Config) { l.Log, c.Log = c.Log, l })
+	for range 4 { // more than there is room for between the two sides
+		s.ask("POST", "/v1/contexts/a/messages", strings.Repeat(`{"type":"state","text":"`+strings.Repeat("x", 10_000)+`"}`+"\n", 200))
+	}
+	response, err := http.Get(s.http.URL + "/v1/contexts/a/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	for range 1000 {
+		if l.now.Load() == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if now := l.now.Load(); now != 0 {
+		t.Errorf("%d still read", now)
+	}
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","text":"later"}`)
+	var list []map[string]any
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list) != 800 {
 		t.Errorf("%v, %d elements", err, len(list))
 	}
 }
