@@ -142,21 +142,37 @@ func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 	for _, status := range statuses {
 		is = is || last.Status == status && (status != engine.RunCancelled || last.Stopped)
 	}
-	if !is {
+	if !is || !s.wakes(name) {
 		return
 	}
 	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.woken, name)
 	var busy *engine.BusyError
 	switch {
 	case errors.As(err, &busy):
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		if one := s.active[name]; one != nil {
 			one.again = true
 		}
-	case err != nil && s.running.Err() == nil:
+	case s.running.Err() == nil:
 		s.logger.Error("a run can't go on", "context", name, "error", err)
 	}
+}
+
+// wakes tells whether a run is to wait for its turn to go on by itself: not if it
+// does so already.
+func (s *Server) wakes(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.woken[name] {
+		return false
+	}
+	s.woken[name] = true
+	return true
 }
 
 // recover goes on with what a server or another process left when it ended: runs

@@ -101,6 +101,7 @@ func (s *Server) tryEnlist(one *run) (before *run, err error) {
 	if before := s.active[one.context]; before != nil {
 		return before, nil
 	}
+	delete(s.woken, one.context) // it looks at the log from now on
 	s.active[one.context] = one
 	s.runs.Add(1)
 	return nil, nil

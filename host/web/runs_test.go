@@ -49,6 +49,25 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestWokenOften: however often a run is woken, it waits once for its turn.
+func TestWokenOften(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
+	<-p.reached
+	for range 10 {
+		s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
+	}
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
+	time.Sleep(2 * lookEvery)
+	if n := s.server.gate.waiting.Load(); n != 1 {
+		t.Errorf("%d wait", n)
+	}
+	close(p.resume)
+	s.until("a", engine.RunDone)
+}
+
 // TestCancelQueued: what waits for its turn to go on does not once it is
 // cancelled.
 func TestCancelQueued(t *testing.T) {

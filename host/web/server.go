@@ -69,6 +69,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	active   map[string]*run // by context
+	woken    map[string]bool // contexts whose run waits for its turn to go on by itself
 	draining bool
 }
 
@@ -78,7 +79,7 @@ var _ http.Handler = (*Server)(nil)
 // call Drain before the log is closed.
 func New(config Config) *Server {
 	s := &Server{
-		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{},
+		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
 		reading: make(chan struct{}, readers), news: make(chan struct{}, 1),
 		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
 	}
