@@ -42,11 +42,11 @@ func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64,
 	x := &explainer{ctx: ctx, log: log, told: map[told]bool{}}
 	why := &Why{Ref: e.String(), Value: v}
 	for _, path := range e.Reads() {
-		from, err := x.origins(name, path, at, instance)
+		read, err := x.read(name, path, at, instance)
 		if err != nil {
 			return nil, err
 		}
-		why.From = append(why.From, from...)
+		why.From = append(why.From, read.From...)
 	}
 	return why, nil
 }
@@ -74,47 +74,43 @@ func (x *explainer) read(name string, path store.Path, at int64, instance string
 	if why.Again = x.told[key] && resolved.Exists; why.Again {
 		return why, nil
 	}
-	why.From, err = x.origins(name, path, at, instance)
-	return why, err
-}
-
-// origins lists the messages that a value is made of.
-func (x *explainer) origins(name string, path store.Path, at int64, instance string) ([]Origin, error) {
-	resolved, err := store.Resolver{Log: x.log, Context: name, At: at}.Resolve(x.ctx, path, instance)
-	if err != nil {
-		return nil, err
-	}
-	x.told[told{name, path.String(), instance, newestOf(resolved.From)}] = true
-	var all []Origin
+	x.told[key] = true
 	for _, seq := range resolved.From {
 		origin, err := x.origin(name, seq, path)
 		if err != nil {
-			return nil, err
+			return Why{}, err
 		}
-		all = append(all, origin)
+		why.From = append(why.From, origin)
 	}
-	return all, nil
+	return why, nil
 }
 
 // origin explains one message.
 func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, error) {
-	for m, err := range x.log.Messages(x.ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
-		if err != nil {
-			return Origin{}, err
-		}
-		o := Origin{Seq: seq, Path: m.Path.String(), Method: m.Method, Call: m.Call}
-		if m.Producer == nil {
-			o.Path, o.Kind = path.String(), m.Kind
-			o.Data, _ = store.Dig(m.Data, path)
-			return o, nil
-		}
-		o.Data, _ = store.Dig(m.Data, m.Path)
-		producer, _ := m.Producer.(map[string]any)
-		o.Tool, _ = producer["_tool"].(string)
-		o.Reads, err = x.reads(name, m)
-		return o, err
+	m, err := x.message(name, seq)
+	if err != nil {
+		return Origin{}, err
 	}
-	return Origin{}, errors.New("a message that a value is made of can't be found in the log")
+	o := Origin{Seq: seq, Path: m.Path.String(), Method: m.Method, Call: m.Call}
+	if m.Producer == nil {
+		o.Path, o.Kind = path.String(), m.Kind
+		o.Data, _ = store.Dig(m.Data, path)
+		return o, nil
+	}
+	o.Data, _ = store.Dig(m.Data, m.Path)
+	producer, _ := m.Producer.(map[string]any)
+	o.Tool, _ = producer["_tool"].(string)
+	o.Reads, err = x.reads(name, m)
+	return o, err
+}
+
+// message reads one message. The loop over them has ended when what it read is
+// followed further.
+func (x *explainer) message(name string, seq int64) (*store.Message, error) {
+	for m, err := range x.log.Messages(x.ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
+		return m, err
+	}
+	return nil, errors.New("a message that a value is made of can't be found in the log")
 }
 
 // reads explains what the call read that wrote a message.
@@ -142,11 +138,11 @@ func (x *explainer) reads(name string, m *store.Message) ([]Why, error) {
 // writer finds the record of the call that wrote a message: what the journal
 // says of it from when the message was there.
 func (x *explainer) writer(name string, m *store.Message) (Record, bool, error) {
-	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Seq: m.Seq}) {
+	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Seq: m.Seq, Call: m.Call}) {
 		if err != nil {
 			return Record{}, false, err
 		}
-		if entry.Call != m.Call || !Status(entry.Event).Settled() {
+		if !Status(entry.Event).Settled() {
 			continue
 		}
 		r, err := readRecord(entry)

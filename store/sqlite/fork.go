@@ -33,7 +33,7 @@ func (c *conn) spans(ctx context.Context, name string) ([]span, error) {
 // had come to a seq, and the seq that it has; 0 if there is none. Both grow
 // together, so that halving finds it.
 func (c *conn) entryFrom(ctx context.Context, name string, seq int64) (n, found int64, err error) {
-	row, err := c.one(ctx, `SELECT min(n), max(n) FROM journal WHERE context = ?1`, name)
+	row, err := c.one(ctx, `SELECT (SELECT min(n) FROM journal WHERE context = ?1), (SELECT max(n) FROM journal WHERE context = ?1)`, name)
 	if err != nil {
 		return 0, 0, err
 	}
