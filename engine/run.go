@@ -16,6 +16,7 @@ type Runner struct {
 	Registry *Registry
 
 	Parallel int           // how many calls run at once; 0 for DefaultParallel
+	Result   int           // how many bytes of JSON a value may have that a call writes; 0 for DefaultResult
 	Ticks    int           // how often the planner of one run is asked; 0 for DefaultTicks
 	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
 
@@ -43,6 +44,7 @@ type Runner struct {
 const (
 	DefaultParallel = 8
 	DefaultTicks    = 100
+	DefaultResult   = 16 << 20
 	DefaultDrain    = 5 * time.Second
 )
 

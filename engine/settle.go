@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -238,6 +239,9 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) 
 		v := value
 		if values, ok := value.(byPath); ok {
 			v = values[path]
+		}
+		if size, most := store.SizeOf(v), cmp.Or(t.runner.Result, DefaultResult); size > most {
+			return faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
 		}
 		messages[n] = store.Message{
 			Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true, Date: now,

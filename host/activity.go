@@ -133,7 +133,12 @@ func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engi
 	case s.budget.err != nil:
 		return engine.Result{}, s.fault(err)
 	}
-	return engine.Result{}, a.fail("%s", err.Error())
+	message := err.Error()
+	var value *valueError
+	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.long {
+		message += " (it was for " + path + ")"
+	}
+	return engine.Result{}, a.fail("%s", message)
 }
 
 // outcome reads what an activity gave back: a failure where it returned nil and

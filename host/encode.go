@@ -38,7 +38,10 @@ func (s *state) resultFromLua(v lua.LValue, schema any, place string) (any, erro
 }
 
 // valueError is a value that is not JSON, and the place in it.
-type valueError struct{ place, message string }
+type valueError struct {
+	place, message string
+	long           bool // there is too much of it
+}
 
 func (e *valueError) Error() string { return e.place + ": " + e.message }
 
@@ -72,7 +75,7 @@ func (e *encoder) fail(format string, args ...any) error {
 	if len(place) > 150 {
 		place = strings.ToValidUTF8(place[:100], "") + "…"
 	}
-	return &valueError{place, fmt.Sprintf(format, args...)}
+	return &valueError{place, fmt.Sprintf(format, args...), false}
 }
 
 func isName(key string) bool {
@@ -89,10 +92,10 @@ func isName(key string) bool {
 
 func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 	if e.values++; e.values > maxValues {
-		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
+		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
 	if e.s.budget.spent(1) {
-		return nil, &valueError{e.place, outOfTime}
+		return nil, &valueError{e.place, outOfTime, false}
 	}
 	switch v := v.(type) {
 	case *lua.LNilType:
@@ -151,9 +154,9 @@ func jsonNumber(f float64) json.Number {
 
 func (e *encoder) tooLong() error {
 	if e.limited {
-		return &valueError{e.place, over("it is too long", "result", e.most)}
+		return &valueError{e.place, over("it is too long", "result", e.most), true}
 	}
-	return &valueError{e.place, fmt.Sprintf("more than %d bytes of text", e.most)}
+	return &valueError{e.place, fmt.Sprintf("more than %d bytes of text", e.most), false}
 }
 
 // text is a string; but the digits of an integer too large for a Lua number,
@@ -196,7 +199,7 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 	if v, ok := untouched(t); ok { // it is what it was
 		values, bytes := measure(v)
 		if e.values += values; e.values > maxValues {
-			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues)}
+			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 		}
 		if e.bytes += bytes; e.bytes > e.most {
 			return nil, e.tooLong()

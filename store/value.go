@@ -156,3 +156,27 @@ func Wrap(path Path, v any) any {
 	}
 	return v
 }
+
+// SizeOf is how many bytes a value takes as JSON, escapes in its strings left
+// out of account.
+func SizeOf(v any) int {
+	switch v := v.(type) {
+	case string:
+		return len(v) + 2
+	case json.Number:
+		return len(v)
+	case []any:
+		n := 2
+		for _, e := range v {
+			n += SizeOf(e) + 1
+		}
+		return n
+	case map[string]any:
+		n := 2
+		for key, e := range v {
+			n += len(key) + 4 + SizeOf(e)
+		}
+		return n
+	}
+	return 5
+}

@@ -157,7 +157,7 @@ func (s *Server) end(one *run) {
 func (s *Server) runner(registry *engine.Registry) *engine.Runner {
 	settings := s.config.Host.Generation().Settings()
 	return &engine.Runner{
-		Log: s.log, Registry: registry, Parallel: settings.Parallel, Ticks: settings.Ticks, Drain: settings.Drain,
+		Log: s.log, Registry: registry, Parallel: settings.Parallel, Result: settings.Limits.Result, Ticks: settings.Ticks, Drain: settings.Drain,
 		Observe: s.metrics.call,
 	}
 }
