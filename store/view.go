@@ -29,6 +29,7 @@ var _ Reader = (*View)(nil)
 type layer struct {
 	after    int64 // the seq before the first
 	messages []Message
+	declares []int // which of them declare a schema
 	writes   writeIndex
 }
 
@@ -36,6 +37,9 @@ func (l *layer) seq() int64 { return l.after + int64(len(l.messages)) }
 
 func (l *layer) add(m Message) {
 	m.Seq = l.seq() + 1
+	if m.Schema != nil {
+		l.declares = append(l.declares, len(l.messages))
+	}
 	l.messages = append(l.messages, m)
 	if l.writes == nil {
 		l.writes = writeIndex{}
@@ -163,8 +167,8 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 // Schema is the newest schema that has been declared for a kind, nil if there
 // is none.
 func (v *View) Schema(ctx context.Context, kind string) (any, error) {
-	for _, m := range slices.Backward(v.staged.messages) {
-		if m.Kind == kind && m.Schema != nil {
+	for _, i := range slices.Backward(v.staged.declares) {
+		if m := &v.staged.messages[i]; m.Kind == kind {
 			return m.Schema, nil
 		}
 	}
