@@ -29,6 +29,7 @@ type Origin struct {
 	Call   string       `json:"call,omitempty"` // that wrote it; none for what came from outside
 	Tool   string       `json:"tool,omitempty"`
 	Kind   string       `json:"kind,omitempty"`  // of what came from outside: input, state …
+	Again  bool         `json:"again,omitempty"` // what the call read was told before
 	Reads  []Why        `json:"reads,omitempty"` // what the call read
 }
 
@@ -60,7 +61,7 @@ type explainer struct {
 
 type told struct {
 	context, path, instance string
-	newest                  int64 // the message that the value ends with
+	newest                  int64 // the message that the value ends with, or, without a path, itself
 }
 
 // read explains a value that something read.
@@ -100,6 +101,11 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 	o.Data, _ = store.Dig(m.Data, m.Path)
 	producer, _ := m.Producer.(map[string]any)
 	o.Tool, _ = producer["_tool"].(string)
+	key := told{context: name, newest: seq}
+	if o.Again = x.told[key]; o.Again {
+		return o, nil
+	}
+	x.told[key] = true
 	o.Reads, err = x.reads(name, m)
 	return o, err
 }

@@ -19,7 +19,8 @@ func (a *app) diffCommand() *cobra.Command {
 		Short: "tell what is different in B beside A: paths, old and new values",
 		Long: `Tell at which paths the values of two moments differ. A moment is a number, the
 seq of a message in a context (the latest unless -c names one), a context as it
-is now, or both: order-7@12.`,
+is now, or both: order-7@12. On a terminal a line
+is cut at its width, unless -v is given.`,
 		Example: `  obelus diff 3 12 -c order-7
   obelus diff order-7 what-if
   obelus diff order-7@12 what-if --json`,
@@ -88,6 +89,9 @@ func (a *app) printChange(c engine.Change) error {
 		line = a.term.paint(green, "+") + fmt.Sprintf(" %s: %s", path, now)
 	case !c.HasNew:
 		line = a.term.paint(red, "-") + fmt.Sprintf(" %s: %s", path, old)
+	}
+	if !a.verbose {
+		line = cut(line, a.term.width())
 	}
 	return a.term.line(line)
 }

@@ -80,11 +80,10 @@ func drawValue(b *strings.Builder, why engine.Why, first, rest string, width int
 	switch {
 	case why.Missing:
 		text += " was missing"
+	case why.Again:
+		text += " (see above)"
 	default:
 		text += " = " + string(store.EncodeJSON(why.Value))
-	}
-	if why.Again {
-		text += "  (see above)"
 	}
 	b.WriteString(cut(first+text, width) + "\n")
 	for i, origin := range why.From {
@@ -106,6 +105,9 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	}
 	if o.Method != "" {
 		text += " by " + string(o.Method)
+	}
+	if o.Again {
+		text += " (see above)"
 	}
 	b.WriteString(cut(first+text, width) + "\n")
 	for i, read := range o.Reads {
