@@ -120,6 +120,7 @@ func exitStatus(err error) int {
 	var fork *store.ForkError
 	var needed *store.NeededError
 	var held *store.HeldError
+	var query *sqlite.QueryError
 	var scripts host.Errors
 	var script *host.ScriptError
 	switch {
@@ -133,7 +134,7 @@ func exitStatus(err error) int {
 		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
 		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
-		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &fork), errors.As(err, &needed), errors.Is(err, store.ErrExists), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
+		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &query), errors.Is(err, store.ErrExists), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted

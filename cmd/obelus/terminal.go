@@ -206,13 +206,18 @@ func cut(text string, columns int) string {
 // table prints rows in columns on stdout, the last one cut at the terminal's
 // width.
 func (t *terminal) table(header []string, rows [][]string) error {
-	widths := make([]int, len(header))
-	for _, row := range append([][]string{header}, rows...) {
+	return t.columns(append([][]string{header}, rows...), make([]int, len(header)))
+}
+
+// columns prints rows in columns on stdout, which are as wide as their widest
+// cells and as they were before.
+func (t *terminal) columns(rows [][]string, widths []int) error {
+	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	for _, row := range append([][]string{header}, rows...) {
+	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
 			b.WriteString(cell)

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFit: what is too wide for a terminal is cut where it is widest.
+func TestFit(t *testing.T) {
+	rows := [][]string{{"call", "data", "error"}, {"1.2", strings.Repeat("x", 50), strings.Repeat("é", 30)}}
+	fit(rows, 40)
+	if got := strings.Join(rows[1], "  "); got != "1.2  "+strings.Repeat("x", 15)+"…  "+strings.Repeat("é", 15)+"…" {
+		t.Errorf("%q", got)
+	}
+	fit(rows, 5) // never to nothing
+	if got := rows[1][1]; got != "xxxxxxx…" {
+		t.Errorf("%q", got)
+	}
+	if got := printable("a\tb\x1b[2Jc"); got != "a b\ufffd[2Jc" {
+		t.Errorf("%q", got)
+	}
+}
