@@ -40,7 +40,21 @@ type request struct {
 // writes.
 type messageRow struct {
 	columns []driver.Value
-	touches []store.Path
+	marks
+}
+
+// marks are the places at which a message leaves a value.
+type marks struct {
+	touches []store.Mark
+	leaves  []store.Mark
+}
+
+func marksOf(op store.Op) (m marks) {
+	for _, path := range op.Touches() {
+		m.touches = append(m.touches, store.Mark{Path: path, Form: op.Form(path)})
+	}
+	m.leaves = op.Leaves()
+	return m
 }
 
 func newRequest(b store.Batch) *request {
@@ -55,7 +69,7 @@ func newRequest(b store.Batch) *request {
 			encoded(m.Producer, m.Producer != nil), optional(m.Written),
 		}
 		if op, ok := m.Op(); ok {
-			row.touches = op.Touches()
+			row.marks = marksOf(op)
 		}
 	}
 	return r
@@ -74,7 +88,8 @@ const (
 	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
 	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertWrite      = `INSERT INTO writes (context, path, instance, seq) VALUES (?, ?, ?, ?)`
+	insertWrite      = `INSERT INTO writes (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
+	insertLeaf       = `INSERT INTO leaves (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
 	insertScript     = `INSERT OR IGNORE INTO scripts (sha256, path, source) VALUES (?, ?, ?)`
 	insertGeneration = `INSERT OR IGNORE INTO generations (generation, path, sha256) VALUES (?, ?, ?)`
 	insertJournal    = `INSERT INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
@@ -307,10 +322,11 @@ func (t *transaction) insert(r *request, c *ends, date string) error {
 		if err := t.exec(insertMessage, append(t.values, row.columns...)...); err != nil {
 			return err
 		}
-		for _, path := range row.touches {
-			if err := t.exec(insertWrite, b.Context, path.String(), m.Instance, c.seq); err != nil {
-				return err
-			}
+		if err := t.mark(insertWrite, row.touches, b.Context, m.Instance, c.seq); err != nil {
+			return err
+		}
+		if err := t.mark(insertLeaf, row.leaves, b.Context, m.Instance, c.seq); err != nil {
+			return err
 		}
 	}
 	if err := t.keep(b.Code); err != nil {
@@ -321,6 +337,16 @@ func (t *transaction) insert(r *request, c *ends, date string) error {
 		e := &b.Journal[i]
 		t.n++
 		if err := t.exec(insertJournal, t.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(string(e.Data))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark writes where a message leaves values.
+func (c *conn) mark(sql string, marks []store.Mark, name, instance string, seq int64) error {
+	for _, m := range marks {
+		if err := c.exec(sql, name, m.Path.String(), instance, seq, int64(m.Form)); err != nil {
 			return err
 		}
 	}

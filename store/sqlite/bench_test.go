@@ -241,3 +241,26 @@ func BenchmarkMemoryAppend(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCurrentValues asks for one path and for all of a context beside
+// another one, in the SQLite that is built in.
+func BenchmarkCurrentValues(b *testing.B) {
+	for _, size := range []int{1e4, 1e6} {
+		l := benchmarkLog(b, "log.db")
+		fillLog(b, l, size)
+		for name, sql := range map[string]string{
+			"path": "SELECT value FROM current_values WHERE context = 'c' AND path = '†state.item7.value'",
+			"all":  "SELECT count(value) FROM current_values WHERE context = 'c'",
+		} {
+			b.Run(fmt.Sprintf("%s/%.0e", name, float64(size)), func(b *testing.B) {
+				for b.Loop() {
+					rows := 0
+					err := l.Query(b.Context(), sql, func([]string) error { return nil }, func([]any) error { rows++; return nil })
+					if err != nil || rows != 1 {
+						b.Fatal(rows, err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -85,7 +85,7 @@ func TestNewer(t *testing.T) {
 	if err := errors.Join(c.script("PRAGMA user_version = 99"), c.close()); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, path, ErrNewer, "99", "version 4")
+	refused(t, path, ErrNewer, "99", "version 5")
 }
 
 // TestEmptyFile: a file of no length is a log yet to be made.
@@ -115,7 +115,7 @@ func TestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != 4 {
+	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != 5 {
 		t.Errorf("id %x, version %d", id, version)
 	}
 	if header[18] != 2 {
@@ -135,7 +135,7 @@ func TestDamaged(t *testing.T) {
 		}
 	})
 	t.Run("messages", func(t *testing.T) {
-		l := open(t, damagedLog(t, 20), Options{})
+		l := open(t, damagedLog(t, 30), Options{})
 		var err error
 		for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
 		}
@@ -339,7 +339,7 @@ func TestMigrations(t *testing.T) {
 	if err := c.migrate(o, list[:1]); !errors.Is(err, ErrNewer) {
 		t.Errorf("an older obelus: %v", err)
 	}
-	bad := append(list, migration{"003_bad.sql", "CREATE TABLE three (x); CREATE TABLE one (x);"})
+	bad := append(list, migration{name: "003_bad.sql", sql: "CREATE TABLE three (x); CREATE TABLE one (x);"})
 	if err := c.migrate(o, bad); err == nil || !strings.Contains(err.Error(), "003_bad.sql") {
 		t.Errorf("a bad migration: %v", err)
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -19,7 +20,11 @@ var embedded embed.FS
 type migration struct {
 	name string
 	sql  string
+	fill func(c *conn) error // what SQL alone can't do after it; may be nil
 }
+
+// fills are what follows the SQL of a migration.
+var fills = map[string]func(c *conn) error{"005_values.sql": (*conn).markAll}
 
 // migrations reads a folder of 001_name.sql, 002_name.sql …: the number of a
 // file is the version that it leads to.
@@ -37,7 +42,7 @@ func migrations(folder fs.FS) ([]migration, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, migration{name, string(text)})
+		list = append(list, migration{name, string(text), fills[name]})
 	}
 	return list, nil
 }
@@ -96,6 +101,12 @@ func (c *conn) migrateLocked(list []migration) error {
 		if err := c.script(m.sql); err != nil {
 			return fmt.Errorf("bringing it up to date (%s): %w", m.name, err)
 		}
+		if m.fill == nil {
+			continue
+		}
+		if err := m.fill(c); err != nil {
+			return fmt.Errorf("bringing it up to date (%s): %w", m.name, err)
+		}
 	}
 	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(list)))
 }
@@ -106,4 +117,28 @@ func (c *conn) rollback() error {
 		return nil
 	}
 	return c.script("ROLLBACK")
+}
+
+// markAll writes what the messages that are there already leave at their paths.
+func (c *conn) markAll() error {
+	const all = "SELECT " + messageColumns + " FROM messages WHERE type = 'data' AND data IS NOT NULL"
+	return c.each(context.Background(), all, nil, func(row []driver.Value) (bool, error) {
+		m, err := message(row)
+		if err != nil {
+			return false, err
+		}
+		op, ok := m.Op()
+		if !ok {
+			return true, nil
+		}
+		marks := marksOf(op)
+		for _, mark := range marks.touches {
+			err := c.exec("UPDATE writes SET form = ?5 WHERE context = ?1 AND path = ?2 AND instance = ?3 AND seq = ?4",
+				m.Context, mark.Path.String(), m.Instance, m.Seq, int64(mark.Form))
+			if err != nil {
+				return false, err
+			}
+		}
+		return true, c.mark(insertLeaf, marks.leaves, m.Context, m.Instance, m.Seq)
+	})
 }

@@ -76,7 +76,7 @@ func (w *writer) prune(ctx context.Context, names []string) error {
 		if err := w.exec(`INSERT INTO pruning (context) VALUES (?1)`, name); err != nil {
 			return err
 		}
-		for _, table := range []string{"lineage", "messages", "writes", "journal", "leases", "contexts", "pruning"} {
+		for _, table := range []string{"lineage", "messages", "writes", "leaves", "journal", "leases", "contexts", "pruning"} {
 			if err := w.exec(`DELETE FROM `+table+` WHERE context = ?1`, name); err != nil {
 				return err
 			}

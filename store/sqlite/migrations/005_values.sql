@@ -1,0 +1,151 @@
+-- Version 5: the current value of every path, to plain sqlite3.
+--   SELECT value FROM current_values WHERE context = 'order-7' AND path = '†state.user.status';
+-- value is JSON; read a string or a number out of it with value ->> '$'.
+
+-- What a write leaves at its path, so that the index alone tells what stands:
+-- 0 a number, true, false or null, 1 a string, 2 an array, 3 {}, 4 an object
+-- with something in it, each in place of all that was there; 5 {} and 6 an
+-- object with something in it that join what was there; 7 an array that gets
+-- an element (push), 8 one that gets several (concat), 9 a string that gets
+-- longer (concat).
+ALTER TABLE writes ADD COLUMN form INTEGER;
+
+-- What is there already gets its forms now, and nothing ever again.
+DROP TRIGGER writes_update;
+CREATE TRIGGER writes_update BEFORE UPDATE ON writes WHEN OLD.form IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
+-- A value that a message puts below the path that it writes: each leaf of an
+-- object (a scalar, an array, {}), and each key that assign replaces. What is
+-- in writes is not repeated here.
+CREATE TABLE leaves (
+  context  TEXT NOT NULL,                -- the message's context
+  path     TEXT NOT NULL,                -- where the value stands
+  instance TEXT NOT NULL DEFAULT '',     -- the message's instance
+  seq      INTEGER NOT NULL,             -- the message
+  form     INTEGER,                      -- what it leaves there, as in writes
+  PRIMARY KEY (context, path, instance, seq)
+) WITHOUT ROWID;
+
+CREATE TRIGGER leaves_update BEFORE UPDATE ON leaves
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
+CREATE TRIGGER leaves_delete BEFORE DELETE ON leaves
+WHEN NOT EXISTS (SELECT 1 FROM pruning WHERE context = OLD.context)
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
+-- Every place at which a message leaves a value, in its own context.
+CREATE VIEW marks (context, path, instance, seq, form) AS
+SELECT context, path, instance, seq, form FROM writes UNION ALL SELECT context, path, instance, seq, form FROM leaves;
+
+-- The current value of every leaf of what the context holds: of each scalar,
+-- array and {}. It is the newest that was written there, if nothing was written
+-- above it or below it since; for push and concat, all since the last value.
+-- Rows of an instance are those to which it wrote itself; where it has none, it
+-- sees those of instance ''.
+--
+-- Left out: what was written inside an array has no rows, and the array's value
+-- is NULL then, for all of it (obelus get knows both). Where an object was merged
+-- onto such an array, it may be so too. A key with a " in it has a value only in
+-- SQLites that find such keys (3.40 does not).
+--
+-- In the parts below, src is where a context's messages are; seen is whose
+-- messages count for an instance, whose own come after those for all; up cuts
+-- the path wherever . or [ stands, which inside a quoted key gives no path.
+CREATE VIEW current_values (context, path, instance, value, seq, date, call, tool) AS
+SELECT context, path, instance, CASE
+  WHEN form IN (2, 7, 8) AND EXISTS ( -- something was written inside the array
+    WITH RECURSIVE src (source, upto) AS (SELECT v.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = v.context),
+      seen (inst, first) AS (SELECT '', 0 UNION SELECT v.instance, iif(v.instance = '', 0, 1125899906842624)),
+      up (n, rest) AS (SELECT 0, replace(v.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0)
+    SELECT 1 FROM src CROSS JOIN seen WHERE EXISTS (
+      SELECT 1 FROM marks AS b WHERE b.context = source AND b.path > v.path || '.' AND b.path < v.path || '/'
+      AND b.instance = inst AND b.seq <= upto AND first + b.seq > iif(v.form = 2, v.seq + iif(v.instance = '', 0, 1125899906842624), COALESCE((
+        SELECT max(first + (
+          SELECT a.seq FROM marks AS a WHERE a.context = source AND a.path = substr(v.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
+          AND first + a.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) AND iif(a.path = v.path, a.form < 7, a.form NOT IN (5, 6)) ORDER BY a.seq DESC LIMIT 1))
+        FROM up CROSS JOIN src CROSS JOIN seen WHERE n > 0), 0))
+      AND substr(b.path, length(v.path) + 1 + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(b.path, length(v.path) + 1 + 1), '0123456789') || '.', 1, 1) IN ('.', '['))) THEN NULL
+  WHEN form < 7 THEN COALESCE(data -> place, (
+    SELECT data -> fullkey FROM json_tree(data)
+    WHERE replace(replace(replace(fullkey, '[', '.'), ']', ''), '"', '') = replace(place, '"', '')))
+  ELSE ( -- all that was pushed and appended since the last value of another kind
+    WITH RECURSIVE src (source, upto) AS (SELECT v.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = v.context),
+      seen (inst, first) AS (SELECT '', 0 UNION SELECT v.instance, iif(v.instance = '', 0, 1125899906842624)),
+      up (n, rest) AS (SELECT 0, replace(v.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0),
+      settled (r) AS (SELECT COALESCE(max(max(
+          COALESCE(first + (
+            SELECT a.seq FROM marks AS a WHERE a.context = source AND a.path = substr(v.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
+            AND first + a.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) AND iif(a.path = v.path, a.form < 7, a.form NOT IN (5, 6)) ORDER BY a.seq DESC LIMIT 1), 0),
+          COALESCE(first + (
+            SELECT b.seq FROM marks AS b WHERE n > length(v.path) AND b.context = source AND b.path > v.path || '.' AND b.path < v.path || '/' AND b.instance = inst
+            AND b.seq <= upto AND first + b.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) ORDER BY b.seq DESC LIMIT 1), 0),
+          COALESCE(first + (
+            SELECT b.seq FROM marks AS b WHERE n > length(v.path) AND b.context = source AND b.path > v.path || '[' AND b.path < v.path || '\' AND b.instance = inst
+            AND b.seq <= upto AND first + b.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) ORDER BY b.seq DESC LIMIT 1), 0))), 0)
+        FROM up CROSS JOIN src CROSS JOIN seen WHERE n > 0),
+      steps (r, form, value) AS (
+        SELECT first + w.seq, w.form, m.data -> v.place FROM settled CROSS JOIN src CROSS JOIN seen
+          CROSS JOIN writes AS w ON w.context = source AND w.path = v.path AND w.instance = inst AND w.seq <= upto AND w.seq >= settled.r - first
+          CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq WHERE first + w.seq <= v.seq + iif(v.instance = '', 0, 1125899906842624)
+        UNION ALL SELECT settled.r, w.form, m.data -> v.place FROM settled CROSS JOIN src CROSS JOIN seen
+          CROSS JOIN leaves AS w ON w.context = source AND w.path = v.path AND w.instance = inst AND w.seq <= upto AND w.seq = settled.r - first
+          CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq),
+      joined (r, form, value, joins) AS (
+        SELECT r, form, value, COALESCE(iif(form = 9, lag(form) OVER (ORDER BY r) IN (1, 9), form > 6 AND lag(form) OVER (ORDER BY r) IN (2, 7, 8)), 0) FROM steps),
+      last (form, value) AS (SELECT form, value FROM joined WHERE r >= (SELECT max(r) FROM joined WHERE NOT joins) ORDER BY r)
+    SELECT CASE WHEN count(*) > count(value) THEN NULL WHEN v.form = 9 THEN json_quote(group_concat(value ->> '$', ''))
+      ELSE '[' || COALESCE(group_concat(iif(form = 7, value, nullif(substr(value, 2, length(value) - 2), '')), ','), '') || ']' END FROM last) END,
+  seq, date, call, producer ->> '$._tool'
+FROM (
+  SELECT c.context, c.path, c.instance, c.seq, c.form, m.date, m.data, m.call, m.producer,
+    '$' || replace(replace(replace(replace(replace(replace(
+      substr(c.path, length(m.kind) + 2),
+      '\\', char(1)), '\"', char(2)), '["', '."'), '"]', '"'), char(2), '\"'), char(1), '\\') AS place
+  FROM ( -- the newest at each path, in the context itself and in each that it shares
+    SELECT context, path, instance, max(seq) AS seq, form, context AS source FROM writes GROUP BY context, path, instance
+    UNION ALL SELECT context, path, instance, max(seq), form, context FROM leaves GROUP BY context, path, instance
+    UNION ALL SELECT l.context, w.path, w.instance, max(w.seq), w.form, l.ancestor
+      FROM lineage AS l CROSS JOIN writes AS w ON w.context = l.ancestor AND w.seq <= l.upto GROUP BY l.context, w.path, w.instance, l.ancestor
+    UNION ALL SELECT l.context, w.path, w.instance, max(w.seq), w.form, l.ancestor
+      FROM lineage AS l CROSS JOIN leaves AS w ON w.context = l.ancestor AND w.seq <= l.upto GROUP BY l.context, w.path, w.instance, l.ancestor
+  ) AS c CROSS JOIN messages AS m ON m.context = c.source AND m.seq = c.seq
+  WHERE c.form NOT IN (4, 6)
+  AND NOT EXISTS ( -- replaced at it or above it since
+    WITH RECURSIVE src (source, upto) AS (SELECT c.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = c.context),
+      up (n, rest) AS (SELECT 0, replace(c.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0)
+    SELECT 1 FROM up CROSS JOIN src WHERE n > 0 AND EXISTS (
+      SELECT 1 FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1)
+      AND a.instance = c.instance AND a.seq > c.seq AND a.seq <= upto AND (a.form NOT IN (5, 6) OR a.path = c.path)))
+  AND NOT EXISTS ( -- made an object by what was written below it since
+    WITH src (source, upto) AS (SELECT c.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = c.context)
+    SELECT 1 FROM src WHERE EXISTS (
+      SELECT 1 FROM marks AS b WHERE b.context = source AND b.path > c.path || '.' AND b.path < c.path || '/'
+      AND b.instance = c.instance AND b.seq > c.seq AND b.seq <= upto AND NOT (c.form IN (2, 7, 8) AND substr(b.path, length(c.path) + 1 + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(b.path, length(c.path) + 1 + 1), '0123456789') || '.', 1, 1) IN ('.', '[')))
+    OR EXISTS (
+      SELECT 1 FROM marks AS b WHERE b.context = source AND b.path > c.path || '[' AND b.path < c.path || '\'
+      AND b.instance = c.instance AND b.seq > c.seq AND b.seq <= upto))
+  AND NOT (c.form = 5 AND EXISTS ( -- an object with something in it that {} joined
+    WITH RECURSIVE src (source, upto) AS (SELECT c.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = c.context),
+      seen (inst, first) AS (SELECT '', 0 UNION SELECT c.instance, iif(c.instance = '', 0, 1125899906842624)),
+      up (n, rest) AS (SELECT 0, replace(c.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0),
+      settled (r) AS (SELECT COALESCE(max(first + (
+          SELECT a.seq FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
+          AND first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) AND a.form NOT IN (5, 6) ORDER BY a.seq DESC LIMIT 1)), 0)
+        FROM up CROSS JOIN src CROSS JOIN seen WHERE n > 0)
+    SELECT 1 FROM settled CROSS JOIN src CROSS JOIN seen WHERE EXISTS (
+      SELECT 1 FROM marks AS b WHERE b.context = source AND b.path > c.path || '.' AND b.path < c.path || '/'
+      AND b.instance = inst AND b.seq <= upto AND first + b.seq >= settled.r)
+    OR EXISTS (
+      SELECT 1 FROM marks AS b WHERE b.context = source AND b.path > c.path || '[' AND b.path < c.path || '\'
+      AND b.instance = inst AND b.seq <= upto AND first + b.seq >= settled.r)))
+  AND NOT (c.path GLOB '*.[0-9]*' AND EXISTS ( -- inside what was an array then
+    WITH RECURSIVE src (source, upto) AS (SELECT c.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = c.context),
+      seen (inst, first) AS (SELECT '', 0 UNION SELECT c.instance, iif(c.instance = '', 0, 1125899906842624)),
+      up (n, rest) AS (SELECT 0, replace(c.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0)
+    SELECT 1 FROM up WHERE n > 0 AND n < length(c.path) AND substr(c.path, n + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(c.path, n + 1), '0123456789') || '.', 1, 1) IN ('.', '[') AND (
+      SELECT max((
+        SELECT (first + a.seq) * 16 + a.form FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1)
+        AND a.instance = inst AND a.seq <= upto AND first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) ORDER BY a.seq DESC LIMIT 1))
+      FROM src CROSS JOIN seen) % 16 IN (2, 7, 8)))
+) AS v;

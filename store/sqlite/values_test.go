@@ -1,0 +1,346 @@
+package sqlite
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/store"
+)
+
+var randomLogs = flag.Int("values", 60, "how many random logs current_values is held to the resolver on")
+
+// valueKeys are keys of random paths: those that quoting and cutting could
+// stumble over among them, and none that may be an index.
+var valueKeys = []string{"a", "b", "ab", "a.b", "x[y", `"`, `\"]`, "ключ", "", "a b"}
+
+func valuePath(r *rand.Rand, keys []string) store.Path {
+	p := store.KindPath([]string{"k", "kk", "error"}[r.IntN(8)/3])
+	for range r.IntN(4) {
+		p = p.Child(keys[r.IntN(len(keys))])
+	}
+	return p
+}
+
+func valueOf(r *rand.Rand, keys []string, depth int) any {
+	n := r.IntN(12)
+	switch {
+	case n < 4 && depth > 0:
+		object := map[string]any{}
+		for range r.IntN(4) {
+			object[keys[r.IntN(len(keys))]] = valueOf(r, keys, depth-1)
+		}
+		return object
+	case n < 7:
+		array := []any{}
+		for range r.IntN(3) {
+			array = append(array, valueOf(r, keys, 0))
+		}
+		return array
+	case n < 9:
+		return []string{"", "text", `"\` + "\n†", "ü"}[r.IntN(4)]
+	case n == 9:
+		return nil
+	}
+	return []any{json.Number("1.50"), json.Number("12345678901234567890"), true}[r.IntN(3)]
+}
+
+func valueMessage(r *rand.Rand, keys []string) store.Message {
+	p := valuePath(r, keys)
+	m := store.Message{Type: store.TypeData, Kind: p.Kind(), Instance: []string{"", "", "①", "②"}[r.IntN(4)], HasData: true}
+	if r.IntN(4) == 0 {
+		m.Data = valueOf(r, keys, 3)
+		return m
+	}
+	if r.IntN(60) == 0 { // more leaves than the index of writes takes
+		big := map[string]any{"b": map[string]any{}}
+		for i := range 300 {
+			big["n"+strconv.Itoa(i)] = valueOf(r, keys, 0)
+		}
+		m.Data = store.Wrap(p, big)
+	} else {
+		m.Data = store.Wrap(p, valueOf(r, keys, 2))
+	}
+	m.Producer, m.Path, m.Call = map[string]any{"_tool": "t"}, p, "1.1"
+	m.Method = append(store.Methods, "")[r.IntN(6)]
+	return m
+}
+
+// row is what current_values says of a path.
+type row struct{ instance, path, value string }
+
+// leavesOf lists the leaves of a value, and those alone that an instance wrote
+// to itself.
+func leavesOf(t *testing.T, r store.Resolver, seqs map[int64]string, instance string, at store.Path, v any) (all []row) {
+	if object, ok := v.(map[string]any); ok && len(object) > 0 {
+		for key, e := range object {
+			all = append(all, leavesOf(t, r, seqs, instance, at.Child(key), e)...)
+		}
+		return all
+	}
+	res, err := r.Resolve(t.Context(), at, instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(res.From, func(seq int64) bool { return seqs[seq] == instance }) {
+		return nil
+	}
+	return []row{{instance, at.String(), string(store.EncodeJSON(v))}}
+}
+
+// resolved is what current_values should say.
+func resolved(t *testing.T, l *Log, name string) (all []row) {
+	t.Helper()
+	seqs, instances, kinds := map[int64]string{}, map[string]bool{}, map[string]bool{}
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: name}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs[m.Seq], instances[m.Instance], kinds[m.Kind] = m.Instance, true, true
+	}
+	r := store.Resolver{Log: l, Context: name}
+	for instance := range instances {
+		for kind := range kinds {
+			res, err := r.Resolve(t.Context(), store.KindPath(kind), instance)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Exists {
+				all = append(all, leavesOf(t, r, seqs, instance, store.KindPath(kind), res.Value)...)
+			}
+		}
+	}
+	return sorted(all)
+}
+
+func sorted(rows []row) []row {
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.instance+a.path, b.instance+b.path) })
+	return rows
+}
+
+const selectValues = "SELECT json_array(instance, path, value || '') FROM current_values WHERE context = "
+
+// canonical reads a line of selectValues.
+func canonical(t *testing.T, line string) row {
+	t.Helper()
+	var cells [3]*string
+	if err := json.Unmarshal([]byte(line), &cells); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if cells[2] == nil {
+		return row{*cells[0], *cells[1], "NULL"}
+	}
+	v, err := store.DecodeJSON([]byte(*cells[2]))
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return row{*cells[0], *cells[1], string(store.EncodeJSON(v))}
+}
+
+func embeddedValues(t *testing.T, c *conn, name string) (all []row) {
+	t.Helper()
+	err := c.each(t.Context(), selectValues+"?1", []driver.Value{name}, func(r []driver.Value) (bool, error) {
+		all = append(all, canonical(t, text(r[0])))
+		return true, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sorted(all)
+}
+
+// stockValues asks the sqlite3 program.
+func stockValues(t *testing.T, path, name string) (all []row) {
+	t.Helper()
+	out, err := exec.Command("sqlite3", "-readonly", path, selectValues+"'"+name+"'").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		all = append(all, canonical(t, line))
+	}
+	return sorted(all)
+}
+
+// TestCurrentValues holds the view to the resolver over random logs, with
+// instances and forks, in the SQLite that is built in and in a stock one.
+//
+//	go test ./store/sqlite -run TestCurrentValues -values 2000
+func TestCurrentValues(t *testing.T) {
+	stock := hasStock()
+	if !stock {
+		t.Log("there is no sqlite3 here: only the SQLite that is built in is tested")
+	}
+	l := open(t, newPath(t), Options{Synchronous: "normal"})
+	c := plain(t, l.path)
+	for seed := range *randomLogs {
+		r := rand.New(rand.NewPCG(uint64(seed), 5))
+		keys := valueKeys[:2+r.IntN(len(valueKeys)-1)]
+		name := fmt.Sprint("c", seed)
+		grow(t, l, r, keys, name, &store.Origin{})
+		fork := name + "f"
+		grow(t, l, r, keys, fork, &store.Origin{Fork: name, At: 1 + r.Int64N(head(t, l, name))})
+		grow(t, l, r, keys, name, nil)
+		grow(t, l, r, keys, fork+"f", &store.Origin{Fork: fork, At: 1 + r.Int64N(head(t, l, fork))})
+		for _, name := range []string{name, fork, fork + "f"} {
+			want := resolved(t, l, name)
+			if diff := cmp.Diff(want, embeddedValues(t, c, name), cmp.AllowUnexported(row{})); diff != "" {
+				tellLog(t, l, name)
+				t.Fatalf("%s (-resolver +view):\n%s", name, diff)
+			}
+			if !stock || seed%10 != 0 {
+				continue
+			}
+			got := stockValues(t, l.path, name)
+			for i, r := range got { // older SQLites find no key with a quote in it
+				if r.value == "NULL" && strings.Contains(r.path, `\`) && i < len(want) {
+					got[i].value = want[i].value
+				}
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
+				t.Fatalf("%s (-resolver +stock sqlite3):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+func hasStock() bool {
+	_, err := exec.LookPath("sqlite3")
+	return err == nil
+}
+
+func head(t *testing.T, l *Log, name string) int64 {
+	t.Helper()
+	n := int64(0)
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: name}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = m.Seq
+	}
+	return n
+}
+
+// grow appends random messages, each for itself, so that a fork may begin
+// after any.
+func grow(t *testing.T, l *Log, r *rand.Rand, keys []string, name string, origin *store.Origin) {
+	t.Helper()
+	for range 1 + r.IntN(14) {
+		m := valueMessage(r, keys)
+		_, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: origin, Messages: []store.Message{m}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if origin != nil {
+			origin = nil
+		}
+	}
+}
+
+func tellLog(t *testing.T, l *Log, name string) {
+	t.Helper()
+	for m, err := range l.Messages(t.Context(), store.Filter{Context: name}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		op, _ := m.Op()
+		t.Logf("%d %q %s %s %s", m.Seq, m.Instance, op.Path, op.Method, store.EncodeJSON(op.Value))
+	}
+}
+
+// TestCurrentValuesInArrays: where elements were written inside arrays the view
+// may leave out what is in them, and say NULL of them, but never what is wrong.
+func TestCurrentValuesInArrays(t *testing.T) {
+	l := open(t, newPath(t), Options{Synchronous: "normal"})
+	c := plain(t, l.path)
+	for seed := range *randomLogs {
+		r := rand.New(rand.NewPCG(uint64(seed), 6))
+		name := fmt.Sprint("c", seed)
+		fits(t, l, r, []string{"a", "0", "1", "2", "b"}, name)
+		got := map[row]bool{}
+		for _, r := range embeddedValues(t, c, name) {
+			got[r] = true
+		}
+		for _, r := range resolved(t, l, name) {
+			unknown := row{r.instance, r.path, "NULL"}
+			left := strings.ContainsAny(r.path, "012") || got[unknown] && r.value[0] == '[' || r.value == "{}"
+			if !got[r] && !left {
+				tellLog(t, l, name)
+				t.Fatalf("%s: %v is not there", name, r)
+			}
+			delete(got, r)
+			delete(got, unknown)
+			for i := range r.path { // an object with such keys in place of an array
+				if strings.HasPrefix(r.path[i:], ".") {
+					delete(got, row{r.instance, r.path[:i], "NULL"})
+				}
+			}
+		}
+		if len(got) > 0 {
+			tellLog(t, l, name)
+			t.Fatalf("%s: %v", name, got)
+		}
+	}
+}
+
+// fits appends random messages for all instances that fit where they stand.
+func fits(t *testing.T, l *Log, r *rand.Rand, keys []string, name string) {
+	t.Helper()
+	for range 30 {
+		m := valueMessage(r, keys)
+		m.Instance = ""
+		op, _ := m.Op()
+		if (store.Resolver{Log: l, Context: name}).CheckOp(t.Context(), op) != nil {
+			continue
+		}
+		if _, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{m}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMigrateValues: what an older obelus wrote has current values too.
+func TestMigrateValues(t *testing.T) {
+	l := open(t, newPath(t), Options{Synchronous: "normal"})
+	r := rand.New(rand.NewPCG(1, 7))
+	for i := range 20 {
+		grow(t, l, r, valueKeys, fmt.Sprint("c", i), &store.Origin{})
+	}
+	list, err := ownMigrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "old.db")
+	old := plain(t, path)
+	err = errors.Join(
+		old.migrate(Options{BusyTimeout: time.Second}, list[:4]),
+		old.script("ATTACH '"+l.path+"' AS new; INSERT INTO contexts SELECT * FROM new.contexts; INSERT INTO messages SELECT * FROM new.messages; "+
+			"INSERT INTO writes SELECT context, path, instance, seq FROM new.writes; DETACH new"),
+		old.close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	migrated := open(t, path, Options{})
+	c := plain(t, path)
+	for i := range 20 {
+		name := fmt.Sprint("c", i)
+		if diff := cmp.Diff(resolved(t, migrated, name), embeddedValues(t, c, name), cmp.AllowUnexported(row{})); diff != "" {
+			t.Fatalf("%s:\n%s", name, diff)
+		}
+	}
+	if err := c.script("UPDATE writes SET form = 1"); err == nil {
+		t.Error("a form can be changed")
+	}
+}
