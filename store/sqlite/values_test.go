@@ -344,3 +344,35 @@ func TestMigrateValues(t *testing.T) {
 		t.Error("a form can be changed")
 	}
 }
+
+// TestValuesPlan: neither one path nor all of a context reads more than an
+// index gives, in either SQLite, so that other contexts cost nothing.
+func TestValuesPlan(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	c := plain(t, l.path)
+	for sql, want := range map[string]string{
+		"SELECT value FROM current_values WHERE context = 'c' AND path = '†s.a'": "SEARCH writes USING PRIMARY KEY (context=? AND path=?)",
+		"SELECT path, value FROM current_values WHERE context = 'c'":             "SEARCH writes USING PRIMARY KEY (context=?)",
+	} {
+		plans := []string{strings.Join(explainPlan(t, c, sql), "\n")}
+		if hasStock() {
+			out, err := exec.Command("sqlite3", "-readonly", l.path, "EXPLAIN QUERY PLAN "+sql).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans = append(plans, string(out))
+		}
+		for _, plan := range plans {
+			if !strings.Contains(plan, want) {
+				t.Errorf("%s:\n%s", sql, plan)
+			}
+			for _, table := range []string{"writes", "leaves", "messages", "contexts", "lineage", "w", "m", "l"} {
+				for line := range strings.Lines(plan) {
+					if strings.HasSuffix(strings.TrimSpace(line), "SCAN "+table) {
+						t.Errorf("%s: all of %s is read:\n%s", sql, table, plan)
+					}
+				}
+			}
+		}
+	}
+}

@@ -73,7 +73,7 @@ SELECT context, path, instance, CASE
     WITH RECURSIVE src (source, upto) AS (SELECT v.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = v.context),
       seen (inst, first) AS (SELECT '', 0 UNION SELECT v.instance, iif(v.instance = '', 0, 1125899906842624)),
       up (n, rest) AS (SELECT 0, replace(v.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0),
-      settled (r) AS (SELECT COALESCE(max(max(
+      settled (r, place) AS MATERIALIZED (SELECT COALESCE(max(max(
           COALESCE(first + (
             SELECT a.seq FROM marks AS a WHERE a.context = source AND a.path = substr(v.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
             AND first + a.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) AND iif(a.path = v.path, a.form < 7, a.form NOT IN (5, 6)) ORDER BY a.seq DESC LIMIT 1), 0),
@@ -82,18 +82,20 @@ SELECT context, path, instance, CASE
             AND b.seq <= upto AND first + b.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) ORDER BY b.seq DESC LIMIT 1), 0),
           COALESCE(first + (
             SELECT b.seq FROM marks AS b WHERE n > length(v.path) AND b.context = source AND b.path > v.path || '[' AND b.path < v.path || '\' AND b.instance = inst
-            AND b.seq <= upto AND first + b.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) ORDER BY b.seq DESC LIMIT 1), 0))), 0)
+            AND b.seq <= upto AND first + b.seq < v.seq + iif(v.instance = '', 0, 1125899906842624) ORDER BY b.seq DESC LIMIT 1), 0))), 0), v.place
         FROM up CROSS JOIN src CROSS JOIN seen WHERE n > 0),
       steps (r, form, value) AS (
-        SELECT first + w.seq, w.form, m.data -> v.place FROM settled CROSS JOIN src CROSS JOIN seen
+        SELECT first + w.seq, w.form, m.data -> settled.place FROM settled CROSS JOIN src CROSS JOIN seen
           CROSS JOIN writes AS w ON w.context = source AND w.path = v.path AND w.instance = inst AND w.seq <= upto AND w.seq >= settled.r - first
           CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq WHERE first + w.seq <= v.seq + iif(v.instance = '', 0, 1125899906842624)
-        UNION ALL SELECT settled.r, w.form, m.data -> v.place FROM settled CROSS JOIN src CROSS JOIN seen
+        UNION ALL SELECT settled.r, w.form, m.data -> settled.place FROM settled CROSS JOIN src CROSS JOIN seen
           CROSS JOIN leaves AS w ON w.context = source AND w.path = v.path AND w.instance = inst AND w.seq <= upto AND w.seq = settled.r - first
           CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq),
-      joined (r, form, value, joins) AS (
-        SELECT r, form, value, COALESCE(iif(form = 9, lag(form) OVER (ORDER BY r) IN (1, 9), form > 6 AND lag(form) OVER (ORDER BY r) IN (2, 7, 8)), 0) FROM steps),
-      last (form, value) AS (SELECT form, value FROM joined WHERE r >= (SELECT max(r) FROM joined WHERE NOT joins) ORDER BY r)
+      joined (r, form, value, joins) AS MATERIALIZED (
+        SELECT r, form, value, COALESCE(iif(form = 9, before IN (1, 9), form > 6 AND before IN (2, 7, 8)), 0)
+        FROM (SELECT r, form, value, lag(form) OVER (ORDER BY r) AS before FROM steps)),
+      start (at) AS (SELECT max(r) FROM joined WHERE NOT joins),
+      last (form, value) AS (SELECT form, value FROM start CROSS JOIN joined WHERE r >= at ORDER BY r)
     SELECT CASE WHEN count(*) > count(value) THEN NULL WHEN v.form = 9 THEN json_quote(group_concat(value ->> '$', ''))
       ELSE '[' || COALESCE(group_concat(iif(form = 7, value, nullif(substr(value, 2, length(value) - 2), '')), ','), '') || ']' END FROM last) END,
   seq, date, call, producer ->> '$._tool'
@@ -142,10 +144,14 @@ FROM (
   AND NOT (c.path GLOB '*.[0-9]*' AND EXISTS ( -- inside what was an array then
     WITH RECURSIVE src (source, upto) AS (SELECT c.context, 9223372036854775807 UNION ALL SELECT ancestor, upto FROM lineage WHERE context = c.context),
       seen (inst, first) AS (SELECT '', 0 UNION SELECT c.instance, iif(c.instance = '', 0, 1125899906842624)),
-      up (n, rest) AS (SELECT 0, replace(c.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0)
-    SELECT 1 FROM up WHERE n > 0 AND n < length(c.path) AND substr(c.path, n + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(c.path, n + 1), '0123456789') || '.', 1, 1) IN ('.', '[') AND (
-      SELECT max((
-        SELECT (first + a.seq) * 16 + a.form FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1)
-        AND a.instance = inst AND a.seq <= upto AND first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) ORDER BY a.seq DESC LIMIT 1))
-      FROM src CROSS JOIN seen) % 16 IN (2, 7, 8)))
+      up (n, rest) AS (SELECT 0, replace(c.path, '[', '.') || '.' UNION ALL SELECT n + instr(rest, '.'), substr(rest, instr(rest, '.') + 1) FROM up WHERE instr(rest, '.') > 0),
+      newest (path, r) AS MATERIALIZED (SELECT substr(c.path, 1, n - 1), (
+          SELECT max(first + (
+            SELECT a.seq FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
+            AND first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) ORDER BY a.seq DESC LIMIT 1))
+          FROM src CROSS JOIN seen)
+        FROM up WHERE n > 0 AND n < length(c.path) AND substr(c.path, n + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(c.path, n + 1), '0123456789') || '.', 1, 1) IN ('.', '['))
+    SELECT 1 FROM newest CROSS JOIN src CROSS JOIN seen WHERE EXISTS (
+      SELECT 1 FROM marks AS a WHERE a.context = source AND a.path = newest.path AND a.instance = inst AND a.seq = newest.r - first
+      AND a.seq <= upto AND a.form IN (2, 7, 8))))
 ) AS v;
