@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -53,7 +55,11 @@ func TestREPLTellsIncompleteInput(t *testing.T) {
 }
 
 func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
-	r := openREPL(t, map[string]string{"obelus.lua": `return { timeout = 0.05 }`}, REPLActions{})
+	timeout := 50 * time.Millisecond
+	if raceEnabled { // under which all takes longer
+		timeout *= 20
+	}
+	r := openREPL(t, map[string]string{"obelus.lua": fmt.Sprintf(`return { timeout = %q }`, timeout)}, REPLActions{})
 	got := evalAll(r,
 		"n = 0 function inc() n = n + 1 return n end do local k = 0 function count() k = k + 1 return k end end",
 		"inc() count() error('a')",
@@ -71,7 +77,7 @@ func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
 		"count()",
 	)
 	want := []string{
-		"", "stdin:2: a", "2 2", "stdin:4: timed out after 50ms", "true", "stdin:6: stack overflow", "", "3", "stdin:9: b", "5",
+		"", "stdin:2: a", "2 2", "stdin:4: timed out after " + timeout.String(), "true", "stdin:6: stack overflow", "", "3", "stdin:9: b", "5",
 		`false "d"`, `"aaa" "bb"`, "{}", "6",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -22,7 +22,7 @@ import (
 // is its text.
 func run(t *testing.T, config host.Config, body string) string {
 	t.Helper()
-	return runFor(t, config, 20, body)
+	return runFor(t, config, 20*slower, body)
 }
 
 // runFor is run with a timeout in seconds.
