@@ -311,6 +311,9 @@ func (t *tick) readReported(ctx context.Context) error {
 
 // decide applies a person's decisions to calls of the tick.
 func (t *tick) decide(ctx context.Context, s Resume) error {
+	if s.decides() { // a run that had come to its end is under way again, also if this process dies
+		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunRunning})})
+	}
 	if s.From != "" {
 		if err := t.again(ctx, s.From, s.Set); err != nil {
 			return err
