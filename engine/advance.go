@@ -72,7 +72,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		t.lack(i, lacking)
 		return nil
 	}
-	granted, err := grant(ctx, t.resolver(i, call.scopes...), call.scopes, call.Instance, reads)
+	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
 	if err != nil {
 		return err
 	}
@@ -96,10 +96,12 @@ func (t *tick) consider(ctx context.Context, i int) error {
 
 // resolver reads paths for call i: as of now, as of when it started first, or, if
 // it runs again, as it did before.
-func (t *tick) resolver(i int, paths ...store.Path) store.Resolver {
-	r := t.view.Resolver()
-	r.At = t.readsAt(i, paths...)
-	return r
+func (t *tick) resolver(i int) func(store.Path) store.Resolver {
+	return func(path store.Path) store.Resolver {
+		r := t.view.Resolver()
+		r.At = t.readsAt(i, path)
+		return r
+	}
 }
 
 // lookup reads references for call i, as of now, and notes where each value
@@ -117,7 +119,7 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 		if !fresh {
 			return nil, false, false, nil
 		}
-		resolved, err := t.resolver(i, path).Resolve(ctx, path, call.Instance)
+		resolved, err := t.resolver(i)(path).Resolve(ctx, path, call.Instance)
 		if err != nil {
 			return nil, false, false, err
 		}
@@ -144,7 +146,7 @@ func (t *tick) wroteAbove(i int, path store.Path) bool {
 
 // grant builds what scopes let an instance see, by kind, and notes in reads, if
 // it is not nil, where each value came from.
-func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
+func grant(ctx context.Context, resolver func(store.Path) store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
 	granted := map[string]any{}
 	scopes = slices.Clone(scopes)
 	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
@@ -152,7 +154,7 @@ func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, in
 		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
 			continue
 		}
-		resolved, err := resolver.Resolve(ctx, scope, instance)
+		resolved, err := resolver(scope).Resolve(ctx, scope, instance)
 		if err != nil {
 			return nil, err
 		}

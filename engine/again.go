@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,18 +56,24 @@ func (t *tick) settledCall(name string) (int, error) {
 	return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
 }
 
-// downstream lists a call and those that read what it wrote, and so on, in the
-// order of the plan. One that was skipped behind it may run this time.
+// downstream lists a call and those that looked at what it may write, and so on,
+// in the order of the plan.
 func (t *tick) downstream(ctx context.Context, first int) ([]int, error) {
-	all := []int{first}
+	all, looked := []int{first}, map[int][]store.Path{}
 	for next := 0; next < len(all); next++ {
-		i := all[next]
-		since, err := t.firstWrite(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range t.plan.graph.outOf[i] {
-			if e.kind == dataEdge && !slices.Contains(all, e.to) && t.depends(e.to, i, since) {
+		writes := t.plan.Calls[all[next]].Output.Writes()
+		for _, e := range t.plan.graph.outOf[all[next]] {
+			if e.kind == readEdge || slices.Contains(all, e.to) || t.untouched(e.to) {
+				continue
+			}
+			if _, ok := looked[e.to]; !ok {
+				var err error
+				if looked[e.to], err = t.looked(ctx, e.to); err != nil {
+					return nil, err
+				}
+			}
+			overlaps := func(path store.Path) bool { return slices.ContainsFunc(writes, path.Overlaps) }
+			if e.kind == thoughtEdge || t.calls[e.to].record.Started == "" || slices.ContainsFunc(looked[e.to], overlaps) {
 				all = append(all, e.to)
 			}
 		}
@@ -75,34 +82,26 @@ func (t *tick) downstream(ctx context.Context, first int) ([]int, error) {
 	return all, nil
 }
 
-// firstWrite is the seq of the first message that a call wrote in its tick.
-func (t *tick) firstWrite(ctx context.Context, i int) (int64, error) {
-	for _, path := range t.calls[i].wrote {
-		for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context, After: t.event.Start, Path: path}) {
-			if err != nil {
-				return 0, err
-			}
-			if m.Call == t.calls[i].record.Call {
-				return m.Seq, nil
-			}
-		}
-	}
-	return 0, nil
+// untouched tells whether a call has yet to read: it reads what there will be.
+func (t *tick) untouched(i int) bool {
+	r := t.calls[i].record
+	return r.At == 0 && !r.Status.Settled()
 }
 
-// depends tells whether a call read what another one wrote, from a seq on.
-func (t *tick) depends(reader, writer int, since int64) bool {
-	r := t.calls[reader].record
-	if r.Status == Skipped {
-		return true
+// looked lists the paths that a call looked at, also those at which it found
+// nothing: what was not written then may be this time.
+func (t *tick) looked(ctx context.Context, i int) ([]store.Path, error) {
+	call := t.plan.Calls[i]
+	paths, lookup := slices.Clone(call.scopes), t.lookup(ctx, i, map[string]int64{})
+	_, _, err := call.resolve(func(path store.Path) (any, bool, bool, error) {
+		paths = append(paths, path)
+		return lookup(path)
+	})
+	var structural *fault
+	if errors.As(err, &structural) {
+		err = nil // it failed of that before
 	}
-	for text, seq := range r.Reads {
-		path, err := store.ParsePath(text)
-		if err == nil && seq >= since && slices.ContainsFunc(t.calls[writer].wrote, path.Overlaps) {
-			return true
-		}
-	}
-	return false
+	return paths, err
 }
 
 // redo forgets what a call has come to. Its delegate begins anew.
@@ -117,21 +116,19 @@ func (t *tick) redo(i int) {
 	t.note(i)
 }
 
-// readsAt is the seq as of which a call reads: 0 for now, unless it runs again
-// and nothing does that writes there.
-func (t *tick) readsAt(i int, paths ...store.Path) int64 {
+// readsAt is the seq as of which a call reads a path: 0 for now, unless it runs
+// again and nothing does that writes there.
+func (t *tick) readsAt(i int, path store.Path) int64 {
 	r := t.calls[i].record
 	if r.Before == 0 {
 		return r.At
 	}
 	for _, e := range t.plan.graph.into[i] {
-		if e.kind != dataEdge || t.calls[e.from].record.Before == 0 {
+		if e.kind == readEdge || t.calls[e.from].record.Before == 0 {
 			continue
 		}
-		for _, w := range t.plan.Calls[e.from].Output.Writes() {
-			if slices.ContainsFunc(paths, w.Overlaps) {
-				return r.At
-			}
+		if slices.ContainsFunc(t.plan.Calls[e.from].Output.Writes(), path.Overlaps) {
+			return r.At
 		}
 	}
 	return r.Before
@@ -148,7 +145,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	if lacking != nil {
 		return &NoSuchCallError{fmt.Sprintf("call %s can't run again as it stands: %s", t.calls[i].record.Call, lacking)}
 	}
-	granted, err := grant(ctx, t.resolver(i, call.scopes...), call.scopes, call.Instance, reads)
+	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
 	if err != nil {
 		return err
 	}

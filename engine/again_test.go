@@ -38,6 +38,39 @@ func forked(t *testing.T, log store.Log, text string) (r *engine.Runner, ran *co
 	return r, ran, func() { broken = false }
 }
 
+// TestAgainRunsWhoeverLooked: a call that looked for what was not there is as
+// much downstream as one that found something, and so is one that has it in its
+// scopes, or that was refused what was there.
+func TestAgainRunsWhoeverLooked(t *testing.T) {
+	log := store.NewMemory()
+	r, ran, mend := forked(t, log, `[
+		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "value", "value": "†state.a || 0", "_outputPath": "†out.fallback"},
+		{"_tool": "value", "value": "†out.fallback", "_outputPath": "†out.after"},
+		{"_tool": "see", "_scopes": ["state"], "_outputPath": "†out.scope"},
+		{"_tool": "value", "value": "x", "_outputPath": "†state2.b"},
+		{"_tool": "value", "value": "†state2.b || †state.a", "_outputPath": "†out.aside"},
+		{"_tool": "see", "_scopes": ["state2"], "_outputPath": "†out.aside2"},
+		{"_tool": "value", "value": {}, "_outputPath": "†state2.c"},
+		{"_tool": "value", "value": "†state2.c.d", "_outputPath": "†out.refused"}]`)
+	mend()
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := ran.String(), "f/1.1×1 f/1.2×1 f/1.3×1 f/1.4×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+	clear(ran.runs)
+	set := map[string]any{"value": map[string]any{"d": 7}}
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.8", Set: set}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := ran.String(), "f/1.8×1 f/1.9×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+}
+
+
 // TestRetryGoesOnAfterACrash: a run that had failed, and of which a call is tried
 // again, is under way until that has come to its end.
 func TestRetryGoesOnAfterACrash(t *testing.T) {
