@@ -70,6 +70,44 @@ func TestAgainRunsWhoeverLooked(t *testing.T) {
 	}
 }
 
+// TestAgainReadsAsBefore: what does not run again is read as it was, also by a
+// call that is cut off and resumed, or that fails and is tried once more.
+func TestAgainReadsAsBefore(t *testing.T) {
+	const text = `[
+		{"_tool": "value", "value": "old", "_outputPath": "†state.x"},
+		{"_tool": "value", "value": "a", "_outputPath": "†state.a"},
+		{"_tool": "value", "value": ["†state.a", "†state.x"], "_outputPath": "†out.b"},
+		{"_tool": "see", "_scopes": ["state.a", "state.x"], "_outputPath": "†out.seen"},
+		{"_tool": "flaky", "value": ["†state.a", "†state.x"], "_outputPath": "†out.flaky"},
+		{"_tool": "value", "value": "new", "_outputPath": "†state.x"}]`
+	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
+		inner := store.NewMemory()
+		r, _, mend := forked(t, inner, text)
+		r.Log = &crashing{Log: inner, left: n}
+		_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2"})
+		if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		if r.Log = inner; n == 1 {
+			continue // nothing of it is in the log
+		}
+		if _, err := r.Resume(t.Context(), engine.Resume{Context: "f"}); err != nil {
+			t.Fatal(err)
+		}
+		mend()
+		if _, err := r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.5"}}); err != nil {
+			t.Fatal(err)
+		}
+		resolved, err := store.Resolver{Log: inner, Context: "f"}.Resolve(t.Context(), store.MustParsePath("†out"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"b":["a","old"],"flaky":["a","old"],"seen":{"state":{"a":"a","x":"old"}}}`
+		if got := string(store.EncodeJSON(resolved.Value)); got != want {
+			t.Errorf("crash %d: %s, not %s", n, got, want)
+		}
+	}
+}
 
 // TestRetryGoesOnAfterACrash: a run that had failed, and of which a call is tried
 // again, is under way until that has come to its end.

@@ -276,6 +276,7 @@ func (t *tick) restore(record Record) {
 		t.note(i)
 	default:
 		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
+		c.record.Before = record.Before
 		c.was = record.Status
 		if cut || record.Child != "" {
 			c.record.At = record.At
@@ -364,9 +365,9 @@ func (t *tick) span() string {
 // again.
 func (t *tick) revive(i int) {
 	c := &t.calls[i]
-	attempts, child := c.record.Attempts, c.record.Child
+	attempts, child, before := c.record.Attempts, c.record.Child, c.record.Before
 	c.record, c.reported = t.fresh(i), false
-	c.record.Attempts, c.record.Child, c.record.Retry = attempts, child, child != ""
+	c.record.Attempts, c.record.Child, c.record.Retry, c.record.Before = attempts, child, child != "", before
 	t.note(i)
 	for _, e := range t.plan.graph.outOf[i] {
 		if e.kind == dataEdge && t.calls[e.to].record.Status == Skipped {
