@@ -132,11 +132,13 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 	}
 }
 
+// newestOf is the newest of the messages that a value is made of: an instance's
+// own stand before the global ones, whichever are newer.
 func newestOf(from []int64) int64 {
 	if len(from) == 0 {
 		return 0
 	}
-	return from[0]
+	return slices.Max(from)
 }
 
 // wroteAbove tells whether a call has written at a path or above it.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"obelus/store"
@@ -163,18 +164,31 @@ func (e *RefError) Unwrap() error { return e.Err }
 // Get evaluates an expression over a context, as an instance sees it, as of a
 // seq or, with 0, as of now. What is missing is told by a [*MissingError].
 func Get(ctx context.Context, log store.Log, name string, e *Expr, at int64, instance string) (any, error) {
-	if _, err := log.Head(ctx, name); err != nil {
-		return nil, err
-	}
-	resolver := store.Resolver{Log: log, Context: name, At: at}
-	v, missing, err := e.Eval(func(path store.Path) (any, bool, bool, error) {
-		resolved, err := resolver.Resolve(ctx, path, instance)
-		return resolved.Value, resolved.Exists, false, err
-	})
-	if err == nil && missing != nil {
-		return nil, &MissingError{name, missing}
-	}
+	v, _, err := get(ctx, log, name, e, at, instance)
 	return v, err
+}
+
+// get gives beside the value the paths that it was made of.
+func get(ctx context.Context, log store.Log, name string, e *Expr, at int64, instance string) (v any, found []store.Path, err error) {
+	if _, err := log.Head(ctx, name); err != nil {
+		return nil, nil, err
+	}
+	v, missing, err := e.Eval(finding(ctx, store.Resolver{Log: log, Context: name, At: at}, instance, &found))
+	if err == nil && missing != nil {
+		err = &MissingError{name, missing}
+	}
+	return v, found, err
+}
+
+// finding looks paths up, and notes once each that is there.
+func finding(ctx context.Context, r store.Resolver, instance string, found *[]store.Path) Lookup {
+	return func(path store.Path) (any, bool, bool, error) {
+		resolved, err := r.Resolve(ctx, path, instance)
+		if resolved.Exists && !slices.Contains(*found, path) {
+			*found = append(*found, path)
+		}
+		return resolved.Value, resolved.Exists, false, err
+	}
 }
 
 // MissingError is an expression that has no value in a context.

@@ -1,9 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"obelus/store"
 )
@@ -36,13 +36,13 @@ type Origin struct {
 // Explain tells where the value of an expression comes from, in a context, as an
 // instance sees it, as of a seq or, with 0, as of now.
 func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64, instance string) (*Why, error) {
-	v, err := Get(ctx, log, name, e, at, instance)
+	v, found, err := get(ctx, log, name, e, at, instance)
 	if err != nil {
 		return nil, err
 	}
 	x := &explainer{ctx: ctx, log: log, told: map[told]bool{}}
 	why := &Why{Ref: e.String(), Value: v}
-	for _, path := range e.Reads() {
+	for _, path := range found {
 		read, err := x.read(name, path, at, instance)
 		if err != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func (x *explainer) reads(name string, m *store.Message) ([]Why, error) {
 		if err != nil {
 			continue
 		}
-		why, err := x.read(name, path, record.At, record.Instance)
+		why, err := x.read(name, path, cmp.Or(record.Reads[text], record.At), record.Instance)
 		if err != nil {
 			return nil, err
 		}
@@ -170,8 +170,17 @@ func (x *explainer) inside(record Record) ([]Why, error) {
 	if err != nil {
 		return nil, err
 	}
+	t, err := parseTemplate(output, "output")
+	if err != nil {
+		return nil, err
+	}
+	var found []store.Path
+	_, _, err = t.eval(finding(x.ctx, store.Resolver{Log: x.log, Context: record.Child}, "", &found))
+	if err != nil && !errors.As(err, new(*ExprError)) {
+		return nil, err
+	}
 	var all []Why
-	for _, path := range refsIn(output) {
+	for _, path := range found {
 		why, err := x.read(record.Child, path, 0, "")
 		if err != nil {
 			return nil, err
@@ -180,33 +189,4 @@ func (x *explainer) inside(record Record) ([]Why, error) {
 		all = append(all, why)
 	}
 	return all, nil
-}
-
-// refsIn lists the paths that the expressions in a value read, each once.
-func refsIn(v any) (paths []store.Path) {
-	add := func(more ...store.Path) {
-		for _, p := range more {
-			if !slices.Contains(paths, p) {
-				paths = append(paths, p)
-			}
-		}
-	}
-	switch v := v.(type) {
-	case string:
-		if !IsExpr(v) {
-			return nil
-		}
-		if e, err := ParseExpr(v); err == nil {
-			add(e.Reads()...)
-		}
-	case []any:
-		for _, element := range v {
-			add(refsIn(element)...)
-		}
-	case map[string]any:
-		for _, key := range sortedKeys(v) {
-			add(refsIn(v[key])...)
-		}
-	}
-	return paths
 }
