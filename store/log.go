@@ -228,7 +228,8 @@ type KindOf struct{ Instance, Kind string }
 type ContextInfo struct {
 	Context  string
 	Origin   Origin
-	Messages int64 // how many there are, and so the newest seq
+	Shares   []string // of a fork: the contexts of whose messages it holds some
+	Messages int64    // how many there are, and so the newest seq
 	Created  time.Time
 	Updated  time.Time // of the last append
 }

@@ -162,6 +162,11 @@ func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, err
 		return nil, &ForkError{Context: o.Fork, At: o.At, Head: int64(len(from.messages))}
 	}
 	c := newMemoryContext(name, o, now)
+	for _, shared := range slices.Concat([]string{o.Fork}, from.info.Shares) {
+		if l.contexts[shared].info.Origin.At <= o.At {
+			c.info.Shares = append(c.info.Shares, shared)
+		}
+	}
 	for _, m := range from.messages[:o.At] {
 		shared := *m
 		shared.Context = name
@@ -217,14 +222,8 @@ func (l *Memory) Prune(ctx context.Context, names ...string) error {
 // be good enough here is no reason to behave otherwise than in a file.
 func (l *Memory) needs(name string, others []string) string {
 	for fork, c := range l.contexts {
-		o := c.info.Origin
-		if slices.Contains(others, fork) {
-			continue
-		}
-		for at := o.At; o.Fork != ""; o = l.contexts[o.Fork].info.Origin {
-			if at = min(at, o.At); o.Fork == name && at >= l.contexts[name].info.Origin.At {
-				return fork
-			}
+		if !slices.Contains(others, fork) && slices.Contains(c.info.Shares, name) {
+			return fork
 		}
 	}
 	return ""

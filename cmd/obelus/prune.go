@@ -163,6 +163,15 @@ func (f *families) members(name string) []string {
 	return all
 }
 
+// root is the context at the top of those that name is a delegate's in: itself,
+// if it is none.
+func (f *families) root(name string) string {
+	for f.infos[name].Origin.Parent != "" {
+		name = f.infos[name].Origin.Parent
+	}
+	return name
+}
+
 // choose picks the contexts that go. Of those that are named every one must be
 // able to.
 func (a *app) choose(ctx context.Context, f *families, names []string, before time.Time, o pruneOptions) ([]string, error) {
@@ -213,15 +222,11 @@ func (a *app) free(f *families, chosen []string, named bool) []string {
 	for {
 		needed := map[string]bool{}
 		for _, info := range f.infos {
-			root := info.Context
-			for f.infos[root].Origin.Parent != "" {
-				root = f.infos[root].Origin.Parent
-			}
-			if info.Origin.Fork == "" || slices.Contains(chosen, root) {
+			if slices.Contains(chosen, f.root(info.Context)) {
 				continue
 			}
-			for from := info.Origin.Fork; from != ""; from = f.infos[from].Origin.Fork {
-				needed[from] = true
+			for _, shared := range info.Shares {
+				needed[f.root(shared)] = true
 			}
 		}
 		rest := slices.DeleteFunc(slices.Clone(chosen), func(name string) bool { return needed[name] })

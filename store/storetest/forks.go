@@ -201,7 +201,16 @@ func testPrune(t *testing.T, l store.Log) {
 	}
 	equal(t, "d", l.Prune(t.Context(), "d"), nil)
 	equal(t, "c is as it was", contentOf(t, l, "c"), before)
-	equal(t, "all", l.Prune(t.Context(), "a", "b", "c"), nil)
+	if _, err := fork(l, "c", 1, "e"); err != nil {
+		t.Fatal(err)
+	}
+	info := collect(t, l.Contexts(t.Context(), "e"))[0]
+	equal(t, "what e shares", info.Shares, []string{"a"})
+	equal(t, "what e was forked from, and does not need", l.Prune(t.Context(), "c"), nil)
+	needed("e", "a", "b")
+	equal(t, "e is as it was", contentOf(t, l, "e"), "e 1=1 e 1 step[1] e 1 fork 1")
+	equal(t, "e", l.Prune(t.Context(), "e"), nil)
+	equal(t, "all", l.Prune(t.Context(), "a", "b"), nil)
 	equal(t, "what is left", contentOf(t, l, "other"), "other 1=9 other 1 step[9] 9")
 	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 1)
 	step(t, l, "a", 7) // the name is free again
