@@ -96,8 +96,14 @@ func childOf(context, call string, attempt int) string {
 	return name
 }
 
-// newChild names the context of a call's delegate: one that is not there yet.
+// newChild names the context of a call's delegate: one that is not there yet, or
+// the recorded one of a call that is replayed.
 func (t *tick) newChild(ctx context.Context, r *Record) (string, error) {
+	if p := t.runner.replay; p != nil {
+		if was, ok, err := p.record(ctx, t.context, r.Call); ok && was.Child != "" || err != nil {
+			return was.Child, err
+		}
+	}
 	for attempt := r.Attempts; ; attempt++ {
 		name := childOf(t.context, r.Call, attempt)
 		switch _, err := t.runner.Log.Head(ctx, name); {

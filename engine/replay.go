@@ -72,8 +72,8 @@ type replay struct {
 	log  store.Log
 	twin *store.Memory // where the run runs again
 
-	recorded  bool // planners are not asked again: what they gave is in the log
-	unplanned bool // the planner gave a plan that was refused, which the log does not have
+	recorded bool // planners are not asked again: what they gave is in the log
+	errors   bool // the log has errors that do not come out: of a plan that was refused, or of a call that was tried again
 
 	mu      sync.Mutex
 	records map[string]map[string]Record // by context and call
@@ -164,7 +164,7 @@ func (p *replay) request(ctx context.Context, name string, last Run, plans []pla
 		return request, nil
 	}
 	first := plans[0].Tick
-	p.unplanned = p.unplanned || slices.ContainsFunc(plans, func(e planEvent) bool { return e.Seq == 0 })
+	p.errors = p.errors || slices.ContainsFunc(plans, func(e planEvent) bool { return e.Seq == 0 })
 	request.Planner = PlannerFunc(func(_ context.Context, ask Ask) (*Solution, error) {
 		i := ask.Tick - first
 		if i < 0 || i >= len(solutions) || i == len(solutions)-1 && plans[i].Seq == 0 && last.Error != "" {
@@ -263,11 +263,26 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, af
 		if err != nil {
 			return nil, err
 		}
+		if m.Kind == store.KindError {
+			overcome, err := p.overcome(ctx, name, m)
+			if err != nil {
+				return nil, err
+			}
+			p.errors = p.errors || overcome
+		}
 		if m.Call == "" && m.Type != store.TypePlan && (m.Kind != store.KindError || refused(m.Seq)) {
 			messages = append(messages, *m)
 		}
 	}
 	return messages, nil
+}
+
+// overcome tells whether an error is one of a call that was tried again since.
+func (p *replay) overcome(ctx context.Context, name string, m *store.Message) (bool, error) {
+	data, _ := m.Data.(map[string]any)
+	call, _ := data["call"].(string)
+	r, ok, err := p.record(ctx, name, call)
+	return ok && !sameJSON(data["error"], map[string]any(r.Error)), err
 }
 
 func (p *replay) record(ctx context.Context, name, call string) (Record, bool, error) {
@@ -354,7 +369,7 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 		return nil, err
 	}
 	for _, c := range changes(old, now) {
-		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.unplanned {
+		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.errors {
 			differ(Difference{What: c.Path, Recorded: c.Old, Replayed: c.New})
 		}
 	}
