@@ -173,8 +173,8 @@ type Entry struct {
 	// of its batch have positions too, one each before those of the entries,
 	// so that all that happened can be told in one order.
 	N       int64
-	Context string
-	Seq     int64 // the context's newest message when it was written
+	Context string // empty for one that prune left, which is about none
+	Seq     int64  // the context's newest message when it was written
 	Date    time.Time
 	Call    string // the call that it is about, "1.2", or empty
 	Event   string // what happened, a word

@@ -56,6 +56,10 @@ func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 	return explain(l.path, do(l.writer))
 }
 
+// insertPrune leaves an event that is about no context, lest the positions of
+// those that go be given again: whoever follows the journal has passed them.
+const insertPrune = `INSERT INTO journal (n, context, seq, date, event) SELECT COALESCE(max(n), 0) + 1, '', 0, ?1, 'prune' FROM journal`
+
 func (w *writer) prune(ctx context.Context, names []string) error {
 	ancestors := map[string]int64{} // how many each has
 	for _, name := range names {
@@ -69,6 +73,9 @@ func (w *writer) prune(ctx context.Context, names []string) error {
 		if err := w.prunable(ctx, name, names); err != nil {
 			return err
 		}
+	}
+	if err := w.exec(insertPrune, store.FormatDate(w.now())); err != nil {
+		return err
 	}
 	// Forks go before what they share, and have more ancestors than that.
 	names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(ancestors[b], ancestors[a]) })

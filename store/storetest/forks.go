@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,6 +79,7 @@ func testFork(t *testing.T, l store.Log) {
 	entries := collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "f", Seq: 3, Newest: true}))
 	equal(t, "from seq 3", seqsOf(entries, func(e store.Entry) int64 { return e.Seq }), []int64{4, 3, 3, 3})
 	all := collect(t, l.Journal(t.Context(), store.JournalFilter{}))
+	all = slices.DeleteFunc(all, func(e store.Entry) bool { return e.Context == "" })
 	equal(t, "all entries", len(all), 7)
 }
 
@@ -209,10 +211,16 @@ func testPrune(t *testing.T, l store.Log) {
 	equal(t, "what e was forked from, and does not need", l.Prune(t.Context(), "c"), nil)
 	needed("e", "a", "b")
 	equal(t, "e is as it was", contentOf(t, l, "e"), "e 1=1 e 1 step[1] e 1 fork 1")
+	last := collect(t, l.Journal(t.Context(), store.JournalFilter{Newest: true}))[0].N
 	equal(t, "e", l.Prune(t.Context(), "e"), nil)
 	equal(t, "all", l.Prune(t.Context(), "a", "b"), nil)
 	equal(t, "what is left", contentOf(t, l, "other"), "other 1=9 other 1 step[9] 9")
 	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 1)
+	added, err := l.Append(t.Context(), store.Batch{Context: "other", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "later"}}})
+	equal(t, "error", err, nil)
+	if added.N <= last {
+		t.Errorf("the position %d is given again, after %d", added.N, last)
+	}
 	step(t, l, "a", 7) // the name is free again
 	equal(t, "anew", contentOf(t, l, "a"), "a 1=7 a 1 step[7] 7")
 }
