@@ -123,6 +123,10 @@ func Wakes(entry store.Entry) bool {
 	return entry.Event == eventAppend || entry.Event == eventRelease
 }
 
+// Forked tells whether an entry is where a fork begins: as long as nothing comes
+// after it, nobody has gone on with what ran where it was forked.
+func Forked(entry store.Entry) bool { return entry.Event == eventFork }
+
 // Root is the context at the top, whose run a context is part of: itself, if it
 // is no delegate's.
 func Root(ctx context.Context, log store.Log, name string) (string, error) {

@@ -176,7 +176,9 @@ func (s *Server) wakes(name string) bool {
 }
 
 // recover goes on with what a server or another process left when it ended: runs
-// that were under way, and those that wait for what has come since.
+// that were under way, and those that wait for what has come since. A fork in
+// which nobody has gone on is none of them: what runs there is for who made it to
+// say.
 func (s *Server) recover() {
 	parents := map[string]string{}
 	var roots, names []string
@@ -190,7 +192,7 @@ func (s *Server) recover() {
 			roots = append(roots, info.Context)
 		}
 	}
-	woken := map[string]bool{}
+	woken, untouched := map[string]bool{}, map[string]bool{}
 	for _, name := range names {
 		for entry, err := range s.log.Journal(s.running, store.JournalFilter{Context: name, Newest: true}) {
 			if err == nil && engine.Wakes(entry) {
@@ -199,12 +201,16 @@ func (s *Server) recover() {
 				}
 				woken[name] = true
 			}
+			untouched[name] = err == nil && engine.Forked(entry)
 			break
 		}
 	}
 	for _, name := range roots {
 		if s.running.Err() != nil {
 			return
+		}
+		if untouched[name] {
+			continue
 		}
 		statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
 		if woken[name] {

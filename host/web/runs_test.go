@@ -449,3 +449,26 @@ func TestRecover(t *testing.T) {
 		t.Errorf("the one that waits was looked at %d times", runs)
 	}
 }
+
+// TestRecoverForks: what ran where a fork was made does not go on in the fork by
+// itself.
+func TestRecoverForks(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","approve":"never","wait":true}`)
+	s.expect("POST", "/v1/contexts/a/fork", `{"context":"f","at":2}`, 200, `{"at":2,"context":"f","parent":"a"}`)
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := engine.LastRun(t.Context(), s.log, "f")
+	if err != nil || before.Status != engine.RunRunning {
+		t.Fatal(before, err)
+	}
+	s.http.Close()
+	s.open(nil)
+	s.server.recover()
+	time.Sleep(2 * lookEvery)
+	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {
+		t.Errorf("the fork is at %d, %v", head, err)
+	}
+	s.expect("POST", "/v1/contexts/f/resume", `{"wait":true}`, 200, `{"context":"f","error":null,"output":7,"status":"done"}`)
+}
