@@ -24,7 +24,7 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 	if origin.Fork == "" {
 		return &NoSuchCallError{fmt.Sprintf("context %s is no fork, and what it has done stays: make one by obelus fork -c %s, and run calls again there", t.context, t.context)}
 	}
-	first, err := t.settledCall(name)
+	first, err := t.settledCall(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 }
 
 // settledCall finds a call of the tick that has settled.
-func (t *tick) settledCall(name string) (int, error) {
+func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 	for i := range t.calls {
 		r := t.calls[i].record
 		switch {
@@ -51,6 +51,14 @@ func (t *tick) settledCall(name string) (int, error) {
 			return 0, &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that has settled can run again", name, r.Status)}
 		default:
 			return i, nil
+		}
+	}
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, Event: eventPlan}) {
+		if err != nil {
+			return 0, err
+		}
+		if plan, err := readPlanEvent(entry); err == nil && strings.HasPrefix(name, fmt.Sprintf("%d.", plan.Tick-1)) {
+			return 0, &NoSuchCallError{fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, plan.Start)}
 		}
 	}
 	return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
