@@ -51,8 +51,8 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.limited, o.decided = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
 			switch {
-			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided):
-				return &usageError{"run --from runs a recorded call again: it takes no plan, input, --mode, --watch or --approve"}
+			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided || o.limited):
+				return &usageError{"run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve"}
 			case from != "":
 				return a.rerun(c.Context(), from, set)
 			case len(set) > 0:
