@@ -33,8 +33,9 @@ last appended to --older-than some time ago, or stand at a --status; with both,
 those for which both is true. Their delegates' contexts go with them. All of them
 go or none.
 
-A context that a fork needs stays, and so does one whose run is unfinished. The
-file is made smaller afterwards.`,
+A context that a fork needs stays, and so does one whose run is unfinished, but
+for a fork in which nobody has gone on with it. The file is made smaller
+afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 		Example: `  obelus prune --older-than 30d --dry-run
   obelus prune --status done,failed --older-than 24h
   obelus prune order-7`,
@@ -197,7 +198,11 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if len(o.statuses) > 0 && !slices.Contains(o.statuses, status) {
 			continue
 		}
-		if !run.Status.Finished() {
+		untouched, err := a.untouched(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if !run.Status.Finished() && !untouched {
 			if named {
 				return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s): it stays", name, run.Status)}
 			}
@@ -211,6 +216,15 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		}
 	}
 	return a.free(f, chosen, len(names) > 0), nil
+}
+
+// untouched tells of a fork in which nobody has gone on with what ran where it was
+// made: nothing of its own would be lost.
+func (a *app) untouched(ctx context.Context, name string) (bool, error) {
+	for entry, err := range a.log.Journal(ctx, store.JournalFilter{Context: name, Newest: true}) {
+		return engine.Forked(entry), err
+	}
+	return false, nil
 }
 
 // free leaves out what forks need that stay. For those that are named the log
