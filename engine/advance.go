@@ -64,7 +64,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	var structural *fault
 	switch {
 	case errors.As(err, &structural):
-		t.fail(i, failureOf(structural))
+		t.refuse(i, structural)
 		return nil
 	case err != nil:
 		return err
@@ -80,7 +80,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
 		var misfit *store.FitError
 		if errors.As(err, &misfit) {
-			t.fail(i, failureOf(&fault{"method", err}))
+			t.refuse(i, &fault{"method", err})
 			return nil
 		}
 		if err != nil {
@@ -199,21 +199,28 @@ func (t *tick) lack(i int, lacking *Missing) {
 		return
 	}
 	if len(lacking.Paths) == 0 {
-		t.fail(i, failureOf(faultf(CodeExpression, "an expression asks for a member that its value does not have")))
+		t.refuse(i, faultf(CodeExpression, "an expression asks for a member that its value does not have"))
 		return
 	}
 	for _, path := range lacking.Paths {
 		before, after := t.plan.graph.split(i, path)
 		for _, w := range slices.Concat(before, after) {
 			if t.wroteAbove(w, path) {
-				t.fail(i, failureOf(faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w))))
+				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w)))
 				return
 			}
 		}
 	}
-	c.record.Status, c.record.Reason = Skipped, t.behind(i, lacking.Paths)
+	c.record.Status, c.record.Reason, c.record.At = Skipped, t.behind(i, lacking.Paths), t.view.Seq()
 	t.note(i)
 	t.release(i, true)
+}
+
+// refuse fails a call before it starts. As of when it looked counts if it runs
+// again.
+func (t *tick) refuse(i int, wrong error) {
+	t.change(i).record.At = t.view.Seq()
+	t.fail(i, failureOf(wrong))
 }
 
 // behind says which branch or failure a skipped call was behind.

@@ -79,6 +79,7 @@ func TestAgainReadsAsBefore(t *testing.T) {
 		{"_tool": "value", "value": ["†state.a", "†state.x"], "_outputPath": "†out.b"},
 		{"_tool": "see", "_scopes": ["state.a", "state.x"], "_outputPath": "†out.seen"},
 		{"_tool": "flaky", "value": ["†state.a", "†state.x"], "_outputPath": "†out.flaky"},
+		{"_tool": "value", "value": ["†out.flaky", "†state.x"], "_outputPath": "†out.skipped"},
 		{"_tool": "value", "value": "new", "_outputPath": "†state.x"}]`
 	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
 		inner := store.NewMemory()
@@ -102,7 +103,7 @@ func TestAgainReadsAsBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := `{"b":["a","old"],"flaky":["a","old"],"seen":{"state":{"a":"a","x":"old"}}}`
+		want := `{"b":["a","old"],"flaky":["a","old"],"seen":{"state":{"a":"a","x":"old"}},"skipped":[["a","old"],"old"]}`
 		if got := string(store.EncodeJSON(resolved.Value)); got != want {
 			t.Errorf("crash %d: %s, not %s", n, got, want)
 		}
