@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -15,8 +16,8 @@ const checkEvery = 1024
 
 // budget is the context that an LState runs under. The interpreter asks for
 // Done before every instruction, so that is where instructions are counted;
-// only now and then is the clock looked at. It needs no timer and no
-// goroutine, and overshoots less than [context.WithTimeout].
+// only now and then is the clock looked at, and when the alarm has rung: a few
+// instructions may take long that make large tables.
 //
 // A budget belongs to the goroutine of its state. What blocks must wait for
 // the parent and the deadline instead of Done: see [state.waitContext].
@@ -25,11 +26,29 @@ type budget struct {
 	state           *state
 	start           time.Time
 	deadline        time.Time
-	n, next         int64
+	n               int64
 	limits          *Limits
+	alarm           *alarm
 	weighed         int64  // n when memory was looked at last
 	heap            uint64 // of the process, when it was looked at first; 0 before
 	err             error
+}
+
+// alarm has the clock looked at by and by, and at a state's deadlines. It is not
+// stopped when a call ends: if it rings in the midst of the next one, the clock is
+// looked at once more.
+type alarm struct {
+	next  atomic.Int64 // the count of instructions at which to look; 0 when it has rung
+	timer *time.Timer
+}
+
+// set makes it ring after some time.
+func (a *alarm) set(after time.Duration) {
+	if a.timer == nil {
+		a.timer = time.AfterFunc(after, func() { a.next.Store(0) })
+		return
+	}
+	a.timer.Reset(after)
 }
 
 // limitError is a budget that is used up otherwise than by time.
@@ -86,19 +105,24 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 // reset starts the budget anew. A parent whose own deadline is nearer wins.
 func (b *budget) reset(parent context.Context, timeout time.Duration) {
-	*b = budget{Context: parent, state: b.state, limits: b.limits, start: time.Now(), next: checkEvery}
+	if b.alarm == nil {
+		b.alarm = &alarm{}
+	}
+	*b = budget{Context: parent, state: b.state, limits: b.limits, alarm: b.alarm, start: time.Now()}
 	b.deadline = b.start.Add(timeout)
 	if d, ok := parent.Deadline(); ok && d.Before(b.deadline) {
 		b.deadline = d
 	}
+	b.alarm.next.Store(checkEvery)
+	b.alarm.set(b.deadline.Sub(b.start))
 	if parent.Err() != nil {
-		b.next = 0
+		b.alarm.next.Store(0)
 	}
 }
 
 // Done is closed once the budget is used up.
 func (b *budget) Done() <-chan struct{} {
-	if b.n++; b.n < b.next {
+	if b.n++; b.n < b.alarm.next.Load() {
 		return nil
 	}
 	return b.check()
@@ -106,7 +130,7 @@ func (b *budget) Done() <-chan struct{} {
 
 func (b *budget) check() <-chan struct{} {
 	if b.err == nil {
-		b.next = b.n + checkEvery
+		b.alarm.next.Store(b.n + checkEvery) // before the clock is read, so that no ring is lost
 		switch {
 		case b.Context.Err() != nil:
 			b.err = context.Cause(b.Context)
@@ -123,7 +147,7 @@ func (b *budget) check() <-chan struct{} {
 			}
 		}
 	}
-	b.next = 0
+	b.alarm.next.Store(0)
 	return closed
 }
 
@@ -145,7 +169,7 @@ func (b *budget) charge(L *lua.LState, units int) {
 // is used up.
 func (b *budget) spent(units int) bool {
 	b.n += int64(units)
-	return b.n >= b.next && b.check() != nil
+	return b.n >= b.alarm.next.Load() && b.check() != nil
 }
 
 // outOfTime is what a script sees of its deadline, if it looks.
