@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -107,7 +108,12 @@ func (a *app) pruned(ctx context.Context, n int, o pruneOptions) error {
 	}
 	a.term.say("removed %d", n)
 	if log, ok := a.log.(*sqlite.Log); ok && !o.noVacuum {
-		return log.Vacuum(ctx)
+		err := log.Vacuum(ctx)
+		var held *store.HeldError
+		if !errors.As(err, &held) {
+			return err
+		}
+		a.term.say("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
 	}
 	return nil
 }

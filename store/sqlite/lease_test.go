@@ -243,3 +243,23 @@ func TestMigrateLeases(t *testing.T) {
 		t.Errorf("epoch %d, %v", epoch, err)
 	}
 }
+
+// TestVacuumWaits: nobody who runs a context is kept from appending.
+func TestVacuumWaits(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s.a", "1"))
+	epoch, err := useLease(t, l, store.Lease{For: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *store.HeldError
+	if err := l.Vacuum(t.Context()); !errors.As(err, &held) || held.Context != "c" {
+		t.Errorf("while it runs: %v", err)
+	}
+	if _, err := useLease(t, l, store.Lease{Epoch: epoch}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Vacuum(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

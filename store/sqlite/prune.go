@@ -30,11 +30,32 @@ func (l *Log) Prune(ctx context.Context, names ...string) error {
 }
 
 // Vacuum gives back to the disk what pruned contexts took. It needs as much room
-// again meanwhile.
+// again meanwhile, and nobody else can append; so it gives a [*store.HeldError]
+// while a context is being run.
 func (l *Log) Vacuum(ctx context.Context) error {
 	return l.alone(ctx, func(w *writer) error {
+		if err := w.anyHeld(ctx); err != nil {
+			return err
+		}
 		return patiently(w.timeout, func() error { return w.script("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") })
 	})
+}
+
+// anyHeld tells of a context that is being run.
+func (w *writer) anyHeld(ctx context.Context) error {
+	var names []string
+	err := w.each(ctx, `SELECT context FROM leases WHERE until > ?1`, []driver.Value{time.Now().UnixMilli()}, func(row []driver.Value) (bool, error) {
+		names = append(names, text(row[0]))
+		return true, nil
+	})
+	for _, name := range names {
+		if held, err := w.lease(ctx, name); err != nil {
+			return err
+		} else if holder := held.holds(time.Now()); holder != "" {
+			return &store.HeldError{Context: name, Holder: holder}
+		}
+	}
+	return err
 }
 
 // alone does something with the writer while nobody else in the process writes.

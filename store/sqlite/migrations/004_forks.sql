@@ -106,7 +106,7 @@ SELECT context, call, tool, changed, error ->> '$.message', error, script FROM c
 
 DROP VIEW runs;
 CREATE VIEW runs (context, tick, plan, started, ended, status, output, error) AS
-SELECT context, tick, plan, started, ended, COALESCE(data ->> '$.status', 'running'), data -> '$.output', data ->> '$.error'
+SELECT context, tick, plan, started, iif(data ->> '$.status' = 'running', NULL, ended), COALESCE(data ->> '$.status', 'running'), data -> '$.output', data ->> '$.error'
 FROM (
   SELECT s.context AS context, p.data ->> '$.tick' AS tick, p.data ->> '$.plan' AS plan, p.date AS started, r.date AS ended, r.data AS data
   FROM spans AS s CROSS JOIN journal AS p ON p.context = s.source AND p.n <= s.n LEFT JOIN journal AS r ON r.n = (
