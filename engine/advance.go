@@ -272,7 +272,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	if c.record.At == 0 {
 		c.record.At = t.view.Seq()
 	}
-	s := start{index: i, activity: activity, invocation: in, replay: t.runner.replay}
+	s := start{index: i, activity: activity, invocation: in}
 	switch {
 	case call.asks:
 		s.invocation.question = t.question(i, in)

@@ -17,14 +17,14 @@ type Moment struct {
 // Change is a path at which two moments differ. Old or new is left out where
 // there is no value.
 type Change struct {
-	Path     string `json:"path"`
-	Instance string `json:"instance,omitempty"`
-	Old      any    `json:"old,omitempty"`
-	New      any    `json:"new,omitempty"`
+	Path     string
+	Instance string
+	Old      any
+	New      any
 
 	// HasOld and HasNew tell null from missing.
-	HasOld bool `json:"-"`
-	HasNew bool `json:"-"`
+	HasOld bool
+	HasNew bool
 }
 
 // Diff tells what is different in one moment beside another: the paths whose

@@ -176,8 +176,8 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	if err != nil || !ok {
 		return run, err
 	}
-	if err := json.Unmarshal(entry.Data, &run.plan); err != nil {
-		return run, journalError(entry, err)
+	if run.plan, err = readPlanEvent(entry); err != nil {
+		return run, err
 	}
 	run.Status, run.Tick, run.Plan, run.after = RunRunning, run.plan.Tick, run.plan.Plan, entry.N
 	if run.plan.Mode == modeLazy {
@@ -274,9 +274,9 @@ func readRecord(entry store.Entry) (r Record, err error) {
 
 // plannedCalls gives a plan's calls before anything has happened to them.
 func plannedCalls(ctx context.Context, log store.Log, name string, entry store.Entry) ([]Record, error) {
-	var plan planEvent
-	if err := json.Unmarshal(entry.Data, &plan); err != nil {
-		return nil, journalError(entry, err)
+	plan, err := readPlanEvent(entry)
+	if err != nil {
+		return nil, err
 	}
 	if plan.Seq == 0 {
 		return nil, nil

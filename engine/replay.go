@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"obelus/store"
 )
@@ -25,8 +24,7 @@ type Replayed struct {
 // Difference is one thing that came out otherwise.
 type Difference struct {
 	Call     string `json:"call,omitempty"` // or, without one, a value or the run's own end
-	Context  string `json:"context,omitempty"`
-	What     string `json:"what"` // "status", "writes", "output", or a path
+	What     string `json:"what"`           // "status", "writes", "output", or a path
 	Recorded any    `json:"recorded"`
 	Replayed any    `json:"replayed"`
 }
@@ -67,7 +65,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	return p.compare(ctx, name, last, outcome)
 }
 
-// replay answers calls from what a log says of them.
+// replay answers calls from what a log says of them, one after the other.
 type replay struct {
 	log  store.Log
 	twin *store.Memory // where the run runs again
@@ -75,7 +73,6 @@ type replay struct {
 	recorded bool // planners are not asked again: what they gave is in the log
 	errors   bool // the log has errors that do not come out: of a plan that was refused, or of a call that was tried again
 
-	mu      sync.Mutex
 	records map[string]map[string]Record // by context and call
 	order   map[string]map[string]int64  // the journal's positions at which they settled
 }
@@ -286,8 +283,6 @@ func (p *replay) overcome(ctx context.Context, name string, m *store.Message) (b
 }
 
 func (p *replay) record(ctx context.Context, name, call string) (Record, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	known, ok := p.records[name]
 	if !ok {
 		records, err := Records(ctx, p.log, name)
@@ -318,8 +313,6 @@ func (p *replay) hold(name, call string) *Hold {
 
 // settled is the position in the journal at which a call settled; 0 if it did not.
 func (p *replay) settled(name, call string) int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	known, ok := p.order[name]
 	if !ok {
 		known = map[string]int64{}

@@ -68,8 +68,7 @@ type start struct {
 	index      int
 	activity   *Registered // as it is now
 	invocation Invocation
-	room       *room   // of a delegate
-	replay     *replay // nil where the activity does the call
+	room       *room // of a delegate
 }
 
 // undo is what a step began from.

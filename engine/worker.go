@@ -82,7 +82,12 @@ func (t *tick) work(run context.Context, s start) result {
 		res.index = s.index
 		return res
 	}
-	if q := s.invocation.question; q != nil && s.replay == nil {
+	if t.runner.replay != nil {
+		res := t.runner.replay.answer(working, s.invocation.Key)
+		res.index, res.attempts = s.index, 1
+		return res
+	}
+	if q := s.invocation.question; q != nil {
 		if err := t.readMessages(working, s.index, q); err != nil {
 			return result{index: s.index, err: &logError{err}}
 		}
@@ -98,11 +103,6 @@ func (t *tick) work(run context.Context, s start) result {
 // attempt runs a call, and runs it again after a failure as often as its
 // activity allows.
 func attempt(ctx context.Context, s start) result {
-	if r := s.replay; r != nil {
-		res := r.answer(ctx, s.invocation.Key)
-		res.index, res.attempts = s.index, 1
-		return res
-	}
 	a, res := s.activity, result{index: s.index}
 	backoff := a.Backoff
 	if backoff == 0 {

@@ -37,8 +37,8 @@ and the start of its SHA-256. --follow goes on with every change, until it is
 interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("at") && o.at < 1 {
-				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", o.at)}
+			if err := checkAt(c, o.at); err != nil {
+				return err
 			}
 			if o.follow && o.at > 0 {
 				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +23,8 @@ resume goes on with it in the fork, and run --from runs some of it again.`,
   obelus diff order-7 what-if`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("at") && at < 1 {
-				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+			if err := checkAt(c, at); err != nil {
+				return err
 			}
 			name := newContext()
 			if len(args) > 0 {

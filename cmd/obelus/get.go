@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +23,8 @@ Exit status: 0, or 1 if it is missing.`,
   obelus get '†state.total * 2' --at 12`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("at") && at < 1 {
-				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+			if err := checkAt(c, at); err != nil {
+				return err
 			}
 			return a.get(c.Context(), args[0], at, instance)
 		},

@@ -50,18 +50,10 @@ var graphFormats = map[string]drawing{"dot": drawDOT, "mermaid": drawMermaid, "t
 
 // graphRan shows a plan as it ran.
 func (a *app) graphRan(ctx context.Context, draw drawing) error {
-	if err := a.openProject(""); err != nil {
-		return err
-	}
-	name, err := a.openForReading(ctx)
+	name, _, registry, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
 	}
-	last, err := engine.LastRun(ctx, a.log, name)
-	if err != nil {
-		return err
-	}
-	_, registry, _ := a.host.Generation().PlanOf(last)
 	plan, records, err := (&engine.Runner{Log: a.log, Registry: registry}).Recorded(ctx, name)
 	if err != nil {
 		return err

@@ -32,8 +32,8 @@ models, and with those that --scopes names last, marked as the ones to use.`,
   obelus log --path state.user --since 1h --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if c.Flags().Changed("at") && f.At < 1 {
-				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", f.At)}
+			if err := checkAt(c, f.At); err != nil {
+				return err
 			}
 			var err error
 			if f.Path, err = readPathFlag(path); err != nil {
@@ -85,12 +85,20 @@ func readSince(text string) (time.Time, error) {
 	if span, err := time.ParseDuration(text); err == nil {
 		return time.Now().Add(-span), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
+	if t, ok := readDate(text); ok {
+		return t, nil
 	}
 	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 1h", text)}
+}
+
+// readDate reads a time as flags take it.
+func readDate(text string) (time.Time, bool) {
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow bool) error {

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/spf13/cobra"
 
+	"obelus/engine"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -88,6 +90,23 @@ func (a *app) openForReading(ctx context.Context) (name string, err error) {
 	return a.readContext(ctx)
 }
 
+// openLastRun opens the project too, and finds the plan of the context's newest
+// run as its file is now, nil without one, and the tools that it may call.
+func (a *app) openLastRun(ctx context.Context) (name string, request *engine.Request, registry *engine.Registry, err error) {
+	if err := a.openProject(""); err != nil {
+		return "", nil, nil, err
+	}
+	if name, err = a.openForReading(ctx); err != nil {
+		return "", nil, nil, err
+	}
+	last, err := engine.LastRun(ctx, a.log, name)
+	if err != nil {
+		return "", nil, nil, err
+	}
+	request, registry, _ = a.host.Generation().PlanOf(last)
+	return name, request, registry, nil
+}
+
 // readContext finds the context that a reading command is about: the one that
 // -c begins, else the root context that was appended to last.
 func (a *app) readContext(ctx context.Context) (string, error) {
@@ -116,6 +135,14 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 		return "", &usageError{fmt.Sprintf("-c %s is the start of %d contexts, %s among them: give more of it", a.context, len(matches), strings.Join(matches[:2], " and "))}
 	}
 	return matches[0], nil
+}
+
+// checkAt refuses an --at that can't be a message's.
+func checkAt(c *cobra.Command, at int64) error {
+	if c.Flags().Changed("at") && at < 1 {
+		return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+	}
+	return nil
 }
 
 // newContext is a name that no other context has.

@@ -131,10 +131,8 @@ func (o *pruneOptions) before() (time.Time, error) {
 	if span, err := time.ParseDuration(o.older); err == nil && span >= 0 {
 		return time.Now().Add(-span), nil
 	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(layout, o.older); err == nil {
-			return t, nil
-		}
+	if t, ok := readDate(o.older); ok {
+		return t, nil
 	}
 	return time.Time{}, &usageError{fmt.Sprintf("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)}
 }

@@ -36,18 +36,10 @@ Exit status: 0 if all is the same, 1 if something is different.`,
 }
 
 func (a *app) replay(ctx context.Context) error {
-	if err := a.openProject(""); err != nil {
-		return err
-	}
-	name, err := a.openForReading(ctx)
+	name, request, registry, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
 	}
-	last, err := engine.LastRun(ctx, a.log, name)
-	if err != nil {
-		return err
-	}
-	request, registry, _ := a.host.Generation().PlanOf(last)
 	runner := &engine.Runner{Log: a.log, Registry: registry, Ticks: a.host.Generation().Settings().Ticks}
 	replayed, err := runner.Replay(ctx, name, request)
 	if err != nil {

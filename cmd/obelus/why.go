@@ -28,8 +28,8 @@ Exit status: 0, or 1 if it is missing.`,
   obelus why state.total --at 12 --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if c.Flags().Changed("at") && at < 1 {
-				return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+			if err := checkAt(c, at); err != nil {
+				return err
 			}
 			return a.why(c.Context(), args[0], at, instance)
 		},

@@ -101,16 +101,16 @@ func (s *Server) follow(seen int64) {
 	}
 }
 
-// position is the journal's newest position, or at least that one.
-func (s *Server) position(least int64) int64 {
+// position is the journal's newest position; 0 before the first.
+func (s *Server) position() int64 {
 	for entry, err := range s.log.Journal(s.running, store.JournalFilter{Newest: true}) {
 		if err != nil {
 			s.logger.Error("the log can't be read", "error", err)
 			break
 		}
-		return max(least, entry.N)
+		return entry.N
 	}
-	return least
+	return 0
 }
 
 // goOn looks again at the run that a context is part of, if it waits. One that

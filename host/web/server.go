@@ -92,7 +92,7 @@ func New(config Config) *Server {
 	s.metrics = newMetrics(s)
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	s.handler = s.guarded(s.routes())
-	seen := s.position(0)
+	seen := s.position()
 	s.tasks.Go(func() { s.follow(seen) })
 	return s
 }

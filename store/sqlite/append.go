@@ -84,7 +84,7 @@ func encoded(v any, has bool) driver.Value {
 
 const (
 	selectEnds = `SELECT EXISTS (SELECT 1 FROM contexts WHERE context = ?1),
-		COALESCE((SELECT max(seq) FROM messages WHERE context = ?1), (SELECT max(upto) FROM lineage WHERE context = ?1)), (SELECT max(n) FROM journal)`
+		` + selectHead + `, (SELECT max(n) FROM journal)`
 	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
 	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -166,15 +166,8 @@ func (w *writer) settle(group []*request) {
 // commit writes a group in one transaction. Its error is that of the whole;
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
-	if err := patiently(w.timeout, func() error { return w.exec("BEGIN IMMEDIATE") }); err != nil {
+	if err := w.atomically(w.timeout, func() error { return w.write(group) }); err != nil {
 		return err
-	}
-	err := w.write(group)
-	if err == nil {
-		err = w.exec("COMMIT")
-	}
-	if err != nil {
-		return errors.Join(err, w.rollback())
 	}
 	w.commits.Add(1)
 	for _, r := range group {

@@ -99,6 +99,29 @@ func (c *conn) exec(sql string, values ...driver.Value) error {
 	return err
 }
 
+// atomically does something in one transaction, which it waits for as long as
+// the timeout.
+func (c *conn) atomically(timeout time.Duration, do func() error) error {
+	if err := patiently(timeout, func() error { return c.exec("BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	err := do()
+	if err == nil {
+		err = c.exec("COMMIT")
+	}
+	if err != nil {
+		return errors.Join(err, c.rollback())
+	}
+	return nil
+}
+
+func (c *conn) rollback() error {
+	if c.raw.AutoCommit() {
+		return nil
+	}
+	return c.script("ROLLBACK")
+}
+
 // cursor walks over the rows of a query. row is of the row that next reached
 // last.
 type cursor struct {

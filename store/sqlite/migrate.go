@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
@@ -79,17 +78,7 @@ func (c *conn) migrate(o Options, list []migration) error {
 	if have, err := c.version(list); err != nil || have == len(list) {
 		return err
 	}
-	if err := patiently(o.BusyTimeout, func() error { return c.script("BEGIN IMMEDIATE") }); err != nil {
-		return err
-	}
-	err := c.migrateLocked(list)
-	if err == nil {
-		err = c.script("COMMIT")
-	}
-	if err != nil {
-		return errors.Join(err, c.rollback())
-	}
-	return nil
+	return c.atomically(o.BusyTimeout, func() error { return c.migrateLocked(list) })
 }
 
 func (c *conn) migrateLocked(list []migration) error {
@@ -112,13 +101,6 @@ func (c *conn) migrateLocked(list []migration) error {
 }
 
 // rollback ends a transaction that may have ended by itself already.
-func (c *conn) rollback() error {
-	if c.raw.AutoCommit() {
-		return nil
-	}
-	return c.script("ROLLBACK")
-}
-
 // markAll writes what the messages that are there already leave at their paths.
 func (c *conn) markAll() error {
 	const all = "SELECT " + messageColumns + " FROM messages WHERE type = 'data' AND data IS NOT NULL"

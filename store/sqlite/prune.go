@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,17 +14,7 @@ import (
 // Prune implements [store.Log]. The file gets no smaller before [Log.Vacuum].
 func (l *Log) Prune(ctx context.Context, names ...string) error {
 	return l.alone(ctx, func(w *writer) error {
-		if err := patiently(w.timeout, func() error { return w.exec("BEGIN IMMEDIATE") }); err != nil {
-			return err
-		}
-		err := w.prune(ctx, names)
-		if err == nil {
-			err = w.exec("COMMIT")
-		}
-		if err != nil {
-			return errors.Join(err, w.rollback())
-		}
-		return nil
+		return w.atomically(w.timeout, func() error { return w.prune(ctx, names) })
 	})
 }
 
@@ -99,7 +88,7 @@ func (w *writer) prune(ctx context.Context, names []string) error {
 		return err
 	}
 	// Forks go before what they share, and have more ancestors than that.
-	names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(ancestors[b], ancestors[a]) })
+	names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Or(cmp.Compare(ancestors[b], ancestors[a]), cmp.Compare(a, b)) })
 	for _, name := range slices.Compact(names) {
 		if err := w.exec(`INSERT INTO pruning (context) VALUES (?1)`, name); err != nil {
 			return err

@@ -395,12 +395,14 @@ func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.Conte
 				return false, err
 			}
 			info.Messages = integer(head[0])
-			spans, err := c.spans(ctx, info.Context)
-			if err != nil {
-				return false, err
-			}
-			for _, s := range spans[1:] {
-				info.Shares = append(info.Shares, s.context)
+			if info.Origin.Fork != "" {
+				spans, err := c.spans(ctx, info.Context)
+				if err != nil {
+					return false, err
+				}
+				for _, s := range spans[1:] {
+					info.Shares = append(info.Shares, s.context)
+				}
 			}
 			return yield(info), nil
 		})
