@@ -299,13 +299,22 @@ func callID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, posit
 
 // planMessage reads the calls of the plan message at a seq.
 func planMessage(ctx context.Context, log store.Log, name string, seq int64) ([]any, error) {
-	for m, err := range log.Messages(ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
-		if err != nil {
-			return nil, err
-		}
-		if calls, ok := m.Data.([]any); ok && m.Type == store.TypePlan {
+	m, err := messageAt(ctx, log, name, seq)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil && m.Type == store.TypePlan {
+		if calls, ok := m.Data.([]any); ok {
 			return calls, nil
 		}
 	}
 	return nil, errors.New("the plan message of context " + name + " can't be found in its log")
+}
+
+// messageAt reads the message at a seq, nil where there is none.
+func messageAt(ctx context.Context, log store.Log, name string, seq int64) (*store.Message, error) {
+	for m, err := range log.Messages(ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
+		return m, err
+	}
+	return nil, nil
 }

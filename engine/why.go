@@ -113,10 +113,11 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 // message reads one message. The loop over them has ended when what it read is
 // followed further.
 func (x *explainer) message(name string, seq int64) (*store.Message, error) {
-	for m, err := range x.log.Messages(x.ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
-		return m, err
+	m, err := messageAt(x.ctx, x.log, name, seq)
+	if err == nil && m == nil {
+		err = errors.New("a message that a value is made of can't be found in the log")
 	}
-	return nil, errors.New("a message that a value is made of can't be found in the log")
+	return m, err
 }
 
 // reads explains what the call read that wrote a message.

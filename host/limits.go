@@ -3,9 +3,7 @@ package host
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -56,26 +54,17 @@ var limitFields = []struct {
 }
 
 func readLimits(s *Settings, v any) error {
-	given, ok := v.(map[string]any)
-	if !ok {
-		return wrongType("a table", v)
-	}
 	var names []string
 	for _, f := range limitFields {
 		names = append(names, f.name)
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		i := slices.Index(names, name)
-		if i < 0 {
-			return &settingError{name, "unknown limit " + quote(name) + didYouMean(name, names)}
+	return readTable(v, "limits", names, func(name string) string { return "limit " + quote(name) }, func(i int, v any) error {
+		n, err := limitFields[i].read(v)
+		if err == nil {
+			*limitFields[i].of(&s.Limits) = n
 		}
-		n, err := limitFields[i].read(given[name])
-		if err != nil {
-			return &settingError{name, "limits." + name + " " + err.Error()}
-		}
-		*limitFields[i].of(&s.Limits) = n
-	}
-	return nil
+		return err
+	})
 }
 
 var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)

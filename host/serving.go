@@ -38,21 +38,29 @@ var servingFields = []struct {
 }
 
 func readServe(s *Settings, v any) error {
-	given, ok := v.(map[string]any)
-	if !ok {
-		return wrongType("a table", v)
-	}
 	var names []string
 	for _, f := range servingFields {
 		names = append(names, f.name)
 	}
+	return readTable(v, "serve", names, func(name string) string { return "setting serve." + name }, func(i int, v any) error {
+		return servingFields[i].read(&s.Serve, v)
+	})
+}
+
+// readTable reads a setting that is a table of named ones, in their order; unknown
+// says how an error calls one that is none of the names.
+func readTable(v any, table string, names []string, unknown func(name string) string, read func(i int, v any) error) error {
+	given, ok := v.(map[string]any)
+	if !ok {
+		return wrongType("a table", v)
+	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return &settingError{name, "unknown setting serve." + name + didYouMean(name, names)}
+			return &settingError{name, "unknown " + unknown(name) + didYouMean(name, names)}
 		}
-		if err := servingFields[i].read(&s.Serve, given[name]); err != nil {
-			return &settingError{name, "serve." + name + " " + err.Error()}
+		if err := read(i, given[name]); err != nil {
+			return &settingError{name, table + "." + name + " " + err.Error()}
 		}
 	}
 	return nil

@@ -33,6 +33,11 @@ type Settings struct {
 	Serve       Serving       // of a server alone
 }
 
+// Runner is an engine over a log that runs as these settings say.
+func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runner {
+	return &engine.Runner{Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain}
+}
+
 // settingFuncs reads each setting, in sorted order.
 var settingFuncs = []struct {
 	name string

@@ -115,8 +115,8 @@ func (a *app) commands() []*cobra.Command {
 
 // runner is an engine over the open log, with the project's settings.
 func (a *app) runner(registry *engine.Registry, p *progress) *engine.Runner {
-	settings := a.host.Generation().Settings()
-	r := &engine.Runner{Log: a.log, Registry: registry, Parallel: settings.Parallel, Result: settings.Limits.Result, Ticks: settings.Ticks, Drain: settings.Drain, Observe: p.observe}
+	r := a.host.Generation().Settings().Runner(a.log, registry)
+	r.Observe = p.observe
 	if a.asksPeople() {
 		newAsker(a).attend(r)
 	}

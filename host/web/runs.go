@@ -155,11 +155,9 @@ func (s *Server) end(one *run) {
 
 // runner is an engine with the settings as they are now.
 func (s *Server) runner(registry *engine.Registry) *engine.Runner {
-	settings := s.config.Host.Generation().Settings()
-	return &engine.Runner{
-		Log: s.log, Registry: registry, Parallel: settings.Parallel, Result: settings.Limits.Result, Ticks: settings.Ticks, Drain: settings.Drain,
-		Observe: s.metrics.call,
-	}
+	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
+	r.Observe = s.metrics.call
+	return r
 }
 
 // runRequest is the body of POST /v1/runs.
