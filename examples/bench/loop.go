@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3"
+	lua "github.com/yuin/gopher-lua"
+)
+
+// loop is what somebody would write by hand: a table of steps, and statements
+// that are prepared once.
+type loop struct {
+	db     *sql.DB
+	insert *sql.Stmt
+	last   *sql.Stmt
+	lua    *lua.LState
+}
+
+const script = `
+function add(call) return call.n + 1 end
+function sum(call)
+  local total = 0
+  for _, n in ipairs(call.all) do total = total + n end
+  return total
+end`
+
+func openLoop(s settings, file string) (l *loop, err error) {
+	l = &loop{}
+	if l.db, err = sql.Open("sqlite3", "file:"+file+"?_journal_mode=WAL&_synchronous="+s.synchronous); err != nil {
+		return nil, err
+	}
+	l.db.SetMaxOpenConns(1)
+	if _, err = l.db.Exec(`CREATE TABLE steps (run TEXT, step INTEGER, value TEXT, PRIMARY KEY (run, step))`); err != nil {
+		return nil, err
+	}
+	if l.insert, err = l.db.Prepare(`INSERT INTO steps (run, step, value) VALUES (?, ?, ?)`); err != nil {
+		return nil, err
+	}
+	if l.last, err = l.db.Prepare(`SELECT value FROM steps WHERE run = ? AND step = ?`); err != nil {
+		return nil, err
+	}
+	l.lua = lua.NewState()
+	return l, l.lua.DoString(script)
+}
+
+func (l *loop) close() error {
+	l.lua.Close()
+	return l.db.Close()
+}
+
+// step runs a Lua function and keeps what it gives.
+func (l *loop) step(run string, step int, function, parameter string, value lua.LValue) error {
+	call := l.lua.NewTable()
+	call.RawSetString(parameter, value)
+	if err := l.lua.CallByParam(lua.P{Fn: l.lua.GetGlobal(function), NRet: 1, Protect: true}, call); err != nil {
+		return err
+	}
+	result := l.lua.Get(-1)
+	l.lua.Pop(1)
+	text, err := json.Marshal(float64(result.(lua.LNumber)))
+	if err != nil {
+		return err
+	}
+	_, err = l.insert.Exec(run, step, string(text))
+	return err
+}
+
+// next runs the step after one, with what that one gave.
+func (l *loop) next(run string, step int) error {
+	n := 0.0
+	if step > 1 {
+		var text string
+		if err := l.last.QueryRow(run, step-1).Scan(&text); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(text), &n); err != nil {
+			return err
+		}
+	}
+	return l.step(run, step, "add", "n", lua.LNumber(n))
+}
+
+// result is the value of a step, to see that the work was done.
+func (l *loop) result(run string, step int, want string) error {
+	var text string
+	if err := l.last.QueryRow(run, step).Scan(&text); err != nil {
+		return err
+	}
+	if text != want {
+		return fmt.Errorf("the loop gives %s, not %s", text, want)
+	}
+	return nil
+}
+
+func loopChain(s settings, file string, steps, part int) (t times, err error) {
+	l, err := openLoop(s, file)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, l.close()) }()
+	began := time.Now()
+	for i := 1; i <= steps; i++ {
+		if err := l.next("c", i); err != nil {
+			return t, err
+		}
+		switch i {
+		case part:
+			t.first = time.Since(began)
+		case steps - part:
+			t.last = time.Since(began)
+		}
+	}
+	t.whole = time.Since(began)
+	t.last = t.whole - t.last
+	return t, l.result("c", steps, fmt.Sprint(steps))
+}
+
+func loopFanout(s settings, file string, steps int) (t times, err error) {
+	l, err := openLoop(s, file)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, l.close()) }()
+	began := time.Now()
+	for i := 1; i <= steps; i++ {
+		if err := l.step("c", i, "add", "n", lua.LNumber(i)); err != nil {
+			return t, err
+		}
+	}
+	if err := l.join("c", steps); err != nil {
+		return t, err
+	}
+	t.whole = time.Since(began)
+	return t, l.result("c", steps+1, fmt.Sprint(sumTo(steps)))
+}
+
+// join adds up all steps of a run, as its last one.
+func (l *loop) join(run string, steps int) error {
+	rows, err := l.db.Query(`SELECT value FROM steps WHERE run = ? ORDER BY step`, run)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	all := l.lua.CreateTable(steps, 0)
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return err
+		}
+		var n float64
+		if err := json.Unmarshal([]byte(text), &n); err != nil {
+			return err
+		}
+		all.Append(lua.LNumber(n))
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return l.step(run, steps+1, "sum", "all", all)
+}
+
+// sumTo is what the join comes to: each step adds one to its number.
+func sumTo(steps int) int { return steps * (steps + 3) / 2 }
+
+func loopContexts(s settings, file string, contexts, steps int) (t times, err error) {
+	l, err := openLoop(s, file)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, l.close()) }()
+	began := time.Now()
+	for c := range contexts {
+		for i := 1; i <= steps; i++ {
+			if err := l.next(fmt.Sprint("c", c), i); err != nil {
+				return t, err
+			}
+		}
+	}
+	t.whole = time.Since(began)
+	return t, l.result(fmt.Sprint("c", contexts-1), steps, fmt.Sprint(steps))
+}

@@ -1,0 +1,160 @@
+// Command bench times Obelus beside the loop that somebody would write by hand
+// for the same work: Lua run by gopher-lua, one SQLite row for each step, the
+// value of the step before read back by SELECT. The two take turns, each in a
+// new file, and the figures are medians over the rounds, with the least and the
+// most in brackets.
+//
+//	go run ./examples/bench
+//	go run ./examples/bench -synchronous normal -rounds 21 chain
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// settings are the same for both sides.
+type settings struct {
+	synchronous string // of SQLite: full or normal
+	parallel    int    // calls that Obelus runs at once, and contexts
+}
+
+// times is what one turn took: all of it, and of a long one its first and its
+// last part.
+type times struct{ whole, first, last time.Duration }
+
+// workload is something that both sides do in a file of their own.
+type workload struct {
+	name  string
+	title string
+	count int    // of its unit
+	unit  string // what it is counted in
+	aim   string
+	loop  func(settings, string) (times, error)
+	ours  func(settings, string) (times, error)
+}
+
+const partOfHistory = 500
+
+var workloads = []workload{
+	{"chain", "a chain of 100 steps, each of which reads the one before", 100, "step", "at most 1.25 times the loop's time (3 at synchronous=normal)",
+		func(s settings, file string) (times, error) { return loopChain(s, file, 100, 0) },
+		func(s settings, file string) (times, error) { return ourChain(s, file, 100, 0) }},
+	{"fanout", "1,000 steps side by side, and one that joins them", 1001, "step", "at most 1/6 (0.17) of the loop's time",
+		func(s settings, file string) (times, error) { return loopFanout(s, file, 1000) },
+		func(s settings, file string) (times, error) { return ourFanout(s, file, 1000) }},
+	{"history", "one history of 5,000 steps", 5000, "step", "at most 1.25 times the loop's time; its last 500 steps at most 1.05 times its first 500",
+		func(s settings, file string) (times, error) { return loopChain(s, file, 5000, partOfHistory) },
+		func(s settings, file string) (times, error) { return ourChain(s, file, 5000, partOfHistory) }},
+	{"contexts", "1,000 contexts of 5 steps", 1000, "context", "at most 1/5 (0.20) of the loop's time",
+		func(s settings, file string) (times, error) { return loopContexts(s, file, 1000, 5) },
+		func(s settings, file string) (times, error) { return ourContexts(s, file, 1000, 5) }},
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.synchronous, "synchronous", "full", "what SQLite waits for: `full` is safe against a power cut, normal is not")
+	flag.IntVar(&s.parallel, "parallel", 64, "how many calls, or contexts, run at once")
+	rounds := flag.Int("rounds", 9, "how often each side has its turn")
+	dir := flag.String("dir", os.TempDir(), "where the files are made; a disk of its own tells most")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [flags] [chain|fanout|history|contexts]…")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if err := run(s, *rounds, *dir, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(s settings, rounds int, dir string, names []string) error {
+	if rounds < 1 {
+		return fmt.Errorf("-rounds must be at least 1, not %d", rounds)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
+			return fmt.Errorf("there is no workload %q: chain, fanout, history or contexts", name)
+		}
+	}
+	fmt.Printf("synchronous=%s, %d at once, %d rounds\n", s.synchronous, s.parallel, rounds)
+	for _, w := range workloads {
+		if len(names) > 0 && !slices.Contains(names, w.name) {
+			continue
+		}
+		if err := w.measure(s, rounds, dir); err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+	}
+	return nil
+}
+
+// measure lets both sides take turns, after one that does not count.
+func (w workload) measure(s settings, rounds int, dir string) error {
+	var loop, ours []times
+	for round := range rounds + 1 {
+		theirs, err := turn(w.loop, s, dir)
+		if err != nil {
+			return err
+		}
+		own, err := turn(w.ours, s, dir)
+		if err != nil {
+			return err
+		}
+		if round > 0 {
+			loop, ours = append(loop, theirs), append(ours, own)
+		}
+	}
+	fmt.Printf("\n%s (aim: %s)\n", w.title, w.aim)
+	whole := func(t times) float64 { return micros(t.whole) / float64(w.count) }
+	fmt.Printf("  loop    %s µs/%s, %.0f %ss/s\n", spread(loop, whole), w.unit, 1e6/median(loop, whole), w.unit)
+	fmt.Printf("  obelus  %s µs/%s, %.0f %ss/s\n", spread(ours, whole), w.unit, 1e6/median(ours, whole), w.unit)
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		ratios[i] = whole(ours[i]) / whole(loop[i])
+	}
+	itself := func(v float64) float64 { return v }
+	fmt.Printf("  ratio   %s\n", spread(ratios, itself))
+	if ours[0].first > 0 {
+		ends := func(t times) float64 { return micros(t.last) / micros(t.first) }
+		fmt.Printf("  last 500 steps beside the first: loop %s, obelus %s\n", spread(loop, ends), spread(ours, ends))
+	}
+	return nil
+}
+
+// turn runs one side in a new folder.
+func turn(side func(settings, string) (times, error), s settings, dir string) (t times, err error) {
+	folder, err := os.MkdirTemp(dir, "obelus-bench-")
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, os.RemoveAll(folder)) }()
+	return side(s, filepath.Join(folder, "log.db"))
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+func sorted[T any](all []T, of func(T) float64) []float64 {
+	values := make([]float64, len(all))
+	for i, v := range all {
+		values[i] = of(v)
+	}
+	slices.Sort(values)
+	return values
+}
+
+func median[T any](all []T, of func(T) float64) float64 {
+	values := sorted(all, of)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+// spread prints the median, the least and the most.
+func spread[T any](all []T, of func(T) float64) string {
+	values := sorted(all, of)
+	return fmt.Sprintf("%8.3g (%.3g to %.3g)", median(all, of), values[0], values[len(values)-1])
+}

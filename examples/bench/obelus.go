@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"testing/fstest"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"obelus/engine"
+	"obelus/host"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+const activities = `
+Activity.register("add", function(call) return call.n + 1 end)
+Activity.register("sum", function(call)
+  local total = 0
+  for _, n in ipairs(call.all) do total = total + n end
+  return total
+end)`
+
+// open gives a runner over a new log, with the scripts loaded.
+func open(s settings, file string) (*engine.Runner, func() error, error) {
+	h, err := host.Open(host.Config{FS: fstest.MapFS{"activities/steps.lua": {Data: []byte(activities)}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := sqlite.Open(file, sqlite.Options{Synchronous: s.synchronous})
+	if err != nil {
+		return nil, nil, err
+	}
+	return &engine.Runner{Log: log, Registry: h.Generation().Registry(), Parallel: s.parallel}, log.Close, nil
+}
+
+func call(tool, parameter string, value any, outputPath, method string) engine.Source {
+	fields := map[string]any{"_tool": tool, parameter: value, "_outputPath": outputPath}
+	if method != "" {
+		fields["_outputMethod"] = method
+	}
+	return engine.Source{Call: fields}
+}
+
+// chain is a plan of steps each of which reads what the one before wrote.
+func chain(steps int) *engine.Request {
+	request := &engine.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", steps)}
+	for i := 1; i <= steps; i++ {
+		value := any(0)
+		if i > 1 {
+			value = fmt.Sprintf("†state.s%d", i-1)
+		}
+		request.Calls = append(request.Calls, call("add", "n", value, fmt.Sprintf("†state.s%d", i), ""))
+	}
+	return request
+}
+
+// fanout is a plan of steps that push to one list, and one that adds them up.
+func fanout(steps int) *engine.Request {
+	request := &engine.Request{HasOutput: true, Output: "†state.sum"}
+	for i := 1; i <= steps; i++ {
+		request.Calls = append(request.Calls, call("add", "n", i, "†state.all", string(store.Push)))
+	}
+	request.Calls = append(request.Calls, call("sum", "all", "†state.all", "†state.sum", ""))
+	return request
+}
+
+// complete runs a plan to its end.
+func complete(r *engine.Runner, name string, request *engine.Request, want int) error {
+	outcome, err := r.Run(context.Background(), engine.Start{Context: name, Request: request})
+	if err == nil && (outcome.Status != engine.RunDone || fmt.Sprint(outcome.Output) != fmt.Sprint(want)) {
+		err = fmt.Errorf("context %s is %s and gives %v, not %d", name, outcome.Status, outcome.Output, want)
+	}
+	return err
+}
+
+func ourChain(s settings, file string, steps, part int) (t times, err error) {
+	r, closeLog, err := open(s, file)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, closeLog()) }()
+	request := chain(steps)
+	done, began := 0, time.Now()
+	r.Observe = func(record engine.Record) {
+		if record.Status != engine.Done {
+			return
+		}
+		switch done++; done {
+		case part:
+			t.first = time.Since(began)
+		case steps - part:
+			t.last = time.Since(began)
+		}
+	}
+	err = complete(r, "c", request, steps)
+	t.whole = time.Since(began)
+	t.last = t.whole - t.last
+	return t, err
+}
+
+func ourFanout(s settings, file string, steps int) (t times, err error) {
+	r, closeLog, err := open(s, file)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, closeLog()) }()
+	request := fanout(steps)
+	began := time.Now()
+	err = complete(r, "c", request, sumTo(steps))
+	t.whole = time.Since(began)
+	return t, err
+}
+
+func ourContexts(s settings, file string, contexts, steps int) (t times, err error) {
+	r, closeLog, err := open(s, file)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = cmp.Or(err, closeLog()) }()
+	request := chain(steps)
+	began := time.Now()
+	var group errgroup.Group
+	group.SetLimit(s.parallel)
+	for c := range contexts {
+		group.Go(func() error { return complete(r, fmt.Sprint("c", c), request, steps) })
+	}
+	err = group.Wait()
+	t.whole = time.Since(began)
+	return t, err
+}
