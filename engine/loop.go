@@ -49,6 +49,7 @@ type loop struct {
 	working context.Context // what runs may end after the run is told to
 	stop    context.CancelFunc
 	workers sync.WaitGroup
+	jobs    chan job
 	results chan result
 	closed  chan struct{} // nobody takes results any more
 	behind  []*tick       // ticks that are over, but for fire-and-forget calls
@@ -63,7 +64,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	if runner.pool == nil {
 		runner.pool = newPool(r.parallel())
 	}
-	l := &loop{runner: &runner, context: name, view: view, results: make(chan result, 64), closed: make(chan struct{}), forget: func() {}}
+	l := &loop{runner: &runner, context: name, view: view, jobs: make(chan job), results: make(chan result, 64), closed: make(chan struct{}), forget: func() {}}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if r.cut != nil { // a delegate does not drain on when its call is cut off
 		context.AfterFunc(r.cut, l.stop)

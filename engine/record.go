@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"obelus/store"
@@ -72,6 +75,64 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	}
 	*v, _ = read.(map[string]any)
 	return nil
+}
+
+// encode is the record as the journal has it, as encoding/json writes it. Two
+// are written for each call, so it is written by hand.
+func (r *Record) encode() json.RawMessage {
+	b := make([]byte, 0, 768)
+	text := func(name, v string) {
+		if v != "" {
+			b = store.AppendString(append(b, name...), v)
+		}
+	}
+	value := func(name string, there bool, v any) {
+		if there {
+			b = store.AppendJSON(append(b, name...), v)
+		}
+	}
+	number := func(name string, n int64) { b = strconv.AppendInt(append(b, name...), n, 10) }
+
+	b = store.AppendString(append(b, `{"call":`...), r.Call)
+	text(`,"context":`, r.Context)
+	number(`,"tick":`, int64(r.Tick))
+	number(`,"position":`, int64(r.Position))
+	b = store.AppendString(append(b, `,"tool":`...), r.Tool)
+	b = store.AppendString(append(b, `,"status":`...), string(r.Status))
+	text(`,"instance":`, r.Instance)
+	number(`,"attempts":`, int64(r.Attempts))
+	text(`,"started":`, r.Started)
+	b = store.AppendJSON(append(b, `,"duration_ms":`...), r.Duration)
+	if len(r.Reads) > 0 {
+		b = append(b, `,"reads":{`...)
+		for i, ref := range slices.Sorted(maps.Keys(r.Reads)) {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(append(store.AppendString(b, ref), ':'), r.Reads[ref], 10)
+		}
+		b = append(b, '}')
+	}
+	value(`,"writes":`, len(r.Writes) > 0, r.Writes)
+	text(`,"script":`, r.Script)
+	text(`,"script_sha256":`, r.SHA256)
+	text(`,"generation":`, r.Generation)
+	value(`,"error":`, len(r.Error) > 0, map[string]any(r.Error))
+	value(`,"waiting_on":`, len(r.WaitingOn) > 0, r.WaitingOn)
+	text(`,"reason":`, r.Reason)
+	value(`,"unstored":`, r.Unstored, true)
+	if r.At != 0 {
+		number(`,"at":`, r.At)
+	}
+	text(`,"child":`, r.Child)
+	value(`,"thought":`, len(r.Thought) > 0, map[string]any(r.Thought))
+	value(`,"given":`, len(r.Given) > 0, map[string]any(r.Given))
+	value(`,"retry":`, r.Retry, true)
+	if r.Before != 0 {
+		number(`,"before":`, r.Before)
+	}
+	value(`,"hold":`, r.Hold != nil, r.Hold)
+	return append(b, '}')
 }
 
 // The journal's events that are not a call's status.

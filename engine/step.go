@@ -74,8 +74,10 @@ func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
 // note writes a call's record to the journal.
 func (t *tick) note(i int) {
 	r := &t.calls[i].record
-	t.noted = append(t.noted, *r)
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
+	if t.runner.Observe != nil {
+		t.noted = append(t.noted, *r)
+	}
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.encode()})
 }
 
 // keep notes that what a call runs is to be kept with the log.

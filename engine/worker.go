@@ -40,14 +40,42 @@ func (t *tick) launch(run context.Context) {
 		return
 	}
 	for _, s := range starts {
-		t.loop.workers.Go(func() {
-			res := t.work(run, s)
-			res.tick = t
-			select {
-			case t.loop.results <- res:
-			case <-t.loop.closed:
-			}
-		})
+		t.loop.hand(job{t, run, s})
+	}
+}
+
+// job is a call that a worker is to run.
+type job struct {
+	tick *tick
+	run  context.Context
+	start
+}
+
+// hand gives a job to a worker that waits for one, or to a new one. Workers stay
+// until the run ends: their stacks have grown to what a script needs.
+func (l *loop) hand(j job) {
+	select {
+	case l.jobs <- j:
+	default:
+		l.workers.Go(func() { l.serve(j) })
+	}
+}
+
+// serve runs one job after another.
+func (l *loop) serve(j job) {
+	for {
+		res := j.tick.work(j.run, j.start)
+		res.tick = j.tick
+		select {
+		case l.results <- res:
+		case <-l.closed:
+			return
+		}
+		select {
+		case j = <-l.jobs:
+		case <-l.closed:
+			return
+		}
 	}
 }
 

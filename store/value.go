@@ -85,18 +85,6 @@ func depth(v any) int {
 	return deepest + 1
 }
 
-// EncodeJSON writes a value on one line: keys sorted, numbers as they came,
-// <, > and & as themselves. The value must be one that JSON has.
-func EncodeJSON(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("store: not a JSON value: %v", err))
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-}
-
 // TypeName is what JSON calls the type of a value, for errors.
 func TypeName(v any) string {
 	switch v.(type) {

@@ -85,6 +85,8 @@ func encoded(v any, has bool) driver.Value {
 const (
 	selectEnds = `SELECT EXISTS (SELECT 1 FROM contexts WHERE context = ?1),
 		` + selectHead + `, (SELECT max(n) FROM journal)`
+	// Changes whenever another connection has committed, and never for one's own.
+	selectVersion = `PRAGMA data_version`
 	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
 	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -103,7 +105,18 @@ type writer struct {
 	last    time.Time // of the last append, so that the next is later
 	values  []driver.Value
 	kept    map[string]bool // code that it knows to be in the file
+
+	// What the file holds, as long as nobody else writes to it.
+	version  int64
+	contexts map[string]*ends
+	n        int64 // the journal's newest position, if contexts are known
 }
+
+// maxKnown is of how many contexts a writer knows where their logs end.
+const maxKnown = 1024
+
+// forget lets the writer read anew what the file holds.
+func (w *writer) forget() { w.contexts = map[string]*ends{} }
 
 func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
 	c, err := openForWriting(path, "rw", o)
@@ -115,7 +128,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 			return nil, errors.Join(err, c.close())
 		}
 	}
-	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}}, nil
+	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, contexts: map[string]*ends{}}, nil
 }
 
 // run commits what is queued, as one group.
@@ -167,6 +180,7 @@ func (w *writer) settle(group []*request) {
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
 	if err := w.atomically(w.timeout, func() error { return w.write(group) }); err != nil {
+		w.forget()
 		return err
 	}
 	w.commits.Add(1)
@@ -179,36 +193,54 @@ func (w *writer) commit(group []*request) error {
 }
 
 func (w *writer) write(group []*request) error {
-	t := transaction{writer: w, contexts: map[string]*ends{}}
+	if err := w.refresh(); err != nil {
+		return err
+	}
+	t := transaction{writer: w}
 	for _, r := range group {
 		r.result, r.err = store.Appended{}, nil
 		if err := t.append(r); err != nil {
 			return err
 		}
 	}
-	for name, c := range t.contexts {
-		if c.updated == "" {
+	for _, name := range t.changed {
+		c := w.contexts[name]
+		if c.updated == c.told {
 			continue
 		}
-		if err := w.exec(updateContext, name, c.updated); err != nil {
+		if err := w.exec(updateContext, name, c.updated.Format(microseconds)); err != nil {
 			return err
 		}
+		c.told = c.updated
 	}
 	return nil
 }
 
-// transaction knows how far the log has come within it.
-type transaction struct {
-	*writer
-	contexts map[string]*ends
-	n        int64 // the journal's newest position
+// refresh forgets what the writer knows if somebody else has written.
+func (w *writer) refresh() error {
+	row, err := w.one(context.Background(), selectVersion)
+	if err != nil {
+		return err
+	}
+	if version := integer(row[0]); version != w.version || len(w.contexts) > maxKnown {
+		w.version = version
+		w.forget()
+	}
+	return nil
 }
 
-// ends is where a context's log ends.
+// transaction is what a group writes.
+type transaction struct {
+	*writer
+	changed []string // contexts whose rows are to tell that they were appended to
+}
+
+// ends is where a context's log ends, and who holds it.
 type ends struct {
-	exists  bool
-	seq     int64
-	updated string // if the transaction appended to it
+	exists        bool
+	seq           int64
+	lease         *lease    // nil if it is not known
+	updated, told time.Time // when it was appended to, and when its row says so
 }
 
 func (t *transaction) ends(name string) (*ends, error) {
@@ -227,41 +259,70 @@ func (t *transaction) ends(name string) (*ends, error) {
 	return c, nil
 }
 
+// held gives a copy of the lease on a context.
+func (t *transaction) held(name string, c *ends) (l lease, err error) {
+	if c.lease == nil {
+		if c.lease, err = t.lease(context.Background(), name); err != nil {
+			return l, err
+		}
+	}
+	return *c.lease, nil
+}
+
 func (t *transaction) append(r *request) error {
 	b := &r.batch
 	c, err := t.ends(b.Context)
 	if err != nil {
 		return err
 	}
-	l := &lease{}
+	var l lease
 	if b.Lease != nil {
-		if l, err = t.lease(context.Background(), b.Context); err != nil {
+		if l, err = t.held(b.Context, c); err != nil {
 			return err
 		}
 	}
 	var shared []span
-	if shared, r.err, err = t.begins(b, c); r.err != nil || err != nil {
-		return err
+	before := c.seq
+	if shared, r.err, err = t.begins(b, c); r.err == nil && err == nil {
+		r.err = refusal(b, c, &l)
 	}
-	if r.err = refusal(b, c, l); r.err != nil {
-		return nil
+	if r.err != nil || err != nil {
+		c.seq = before
+		return err
 	}
 	now := t.now()
 	date := now.Truncate(time.Millisecond)
-	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 {
-		c.updated = now.Format(microseconds)
-	}
 	if !c.exists {
 		if err := t.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
 			return err
 		}
-		c.exists = true
+		c.exists, c.updated, c.told = true, now, now
 	}
+	t.touch(b, c, now)
 	if err := t.insert(r, c, store.FormatDate(date)); err != nil {
 		return err
 	}
 	r.result = store.Appended{Seq: c.seq, N: t.n, Date: date, Epoch: l.epoch}
-	return t.putLease(b.Context, l)
+	return t.putLease(b.Context, c, l)
+}
+
+// tellEvery is by how much the row of a context that is being run may lag behind
+// its log. When the lease is given back it is exact.
+const tellEvery = time.Second
+
+// touch notes that a context is appended to: not by a lease that is renewed.
+func (t *transaction) touch(b *store.Batch, c *ends, now time.Time) {
+	if b.Lease != nil && len(b.Messages)+len(b.Journal) == 0 {
+		if b.Lease.For > 0 || c.updated == c.told {
+			return
+		}
+		now = c.updated // what was put off
+	}
+	c.updated = now
+	runs := b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0
+	if !runs || now.Sub(c.told) >= tellEvery {
+		t.changed = append(t.changed, b.Context)
+	}
 }
 
 // begins finds what a fork that the batch makes begins with.

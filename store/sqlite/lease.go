@@ -132,10 +132,12 @@ func (l *lease) use(b *store.Batch, now time.Time) error {
 	return nil
 }
 
-func (t *transaction) putLease(name string, l *lease) error {
+func (t *transaction) putLease(name string, c *ends, l lease) error {
 	if !l.changed {
 		return nil
 	}
+	l.changed = false
+	c.lease = &l
 	return t.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
 }
 

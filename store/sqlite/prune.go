@@ -63,6 +63,7 @@ func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 		return ctx.Err()
 	}
 	defer func() { <-l.turn }()
+	defer l.writer.forget()
 	return explain(l.path, do(l.writer))
 }
 

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// EncodeJSON writes a value on one line: keys sorted, numbers as they came,
+// <, > and & as themselves. The value must be one that JSON has.
+func EncodeJSON(v any) []byte { return AppendJSON(make([]byte, 0, 64), v) }
+
+// AppendJSON appends a value to b as [EncodeJSON] writes it. It is what
+// encoding/json gives, without its reflection for the types of [Values].
+func AppendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case string:
+		return AppendString(b, v)
+	case json.Number:
+		if isNumber(string(v)) {
+			return append(b, v...)
+		}
+	case int:
+		return strconv.AppendInt(b, int64(v), 10)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		if size := math.Abs(v); size == 0 || 1e-6 <= size && size < 1e21 {
+			return strconv.AppendFloat(b, v, 'f', -1, 64)
+		}
+	case []any:
+		if v != nil {
+			return appendArray(b, v)
+		}
+	case []string:
+		if v != nil {
+			return appendArray(b, v)
+		}
+	case map[string]any:
+		if v != nil {
+			return appendObject(b, v)
+		}
+	}
+	return appendOther(b, v)
+}
+
+func appendArray[T any](b []byte, array []T) []byte {
+	b = append(b, '[')
+	for i, e := range array {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendJSON(b, e)
+	}
+	return append(b, ']')
+}
+
+func appendObject(b []byte, object map[string]any) []byte {
+	var few [8]string
+	keys := slices.AppendSeq(few[:0], maps.Keys(object))
+	slices.Sort(keys)
+	b = append(b, '{')
+	for i, key := range keys {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(AppendString(b, key), ':')
+		b = AppendJSON(b, object[key])
+	}
+	return append(b, '}')
+}
+
+func appendOther(b []byte, v any) []byte {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("store: not a JSON value: %v", err))
+	}
+	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
+}
+
+// AppendString appends a string to b as JSON.
+func AppendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r != utf8.RuneError && r != '\u2028' && r != '\u2029' || size > 1 && r == utf8.RuneError {
+				i += size
+				continue
+			}
+			b = fmt.Appendf(append(b, s[from:i]...), `\u%04x`, r)
+			i += size
+			from = i
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		b = appendEscaped(append(b, s[from:i]...), c)
+		i++
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}
+
+func appendEscaped(b []byte, c byte) []byte {
+	const short = "\"\\\b\f\n\r\t"
+	if i := bytes.IndexByte([]byte(short), c); i >= 0 {
+		return append(b, '\\', `"\bfnrt`[i])
+	}
+	return fmt.Appendf(b, `\u%04x`, c)
+}
+
+// isNumber tells whether text is a number of JSON's.
+func isNumber(text string) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(text) && '0' <= text[n] && text[n] <= '9' {
+			n++
+		}
+		text = text[n:]
+		return n > 0
+	}
+	if len(text) > 0 && text[0] == '-' {
+		text = text[1:]
+	}
+	if len(text) > 0 && text[0] == '0' {
+		text = text[1:]
+	} else if !digits() {
+		return false
+	}
+	if len(text) > 0 && text[0] == '.' {
+		if text = text[1:]; !digits() {
+			return false
+		}
+	}
+	if len(text) > 0 && (text[0] == 'e' || text[0] == 'E') {
+		if text = text[1:]; len(text) > 0 && (text[0] == '+' || text[0] == '-') {
+			text = text[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return text == ""
+}
