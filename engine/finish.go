@@ -6,47 +6,74 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"obelus/store"
 )
 
-// finish ends the tick: error messages, the final output, and how the run
-// stands. It gives nothing where somebody has appended in between: then there
-// may be more to do.
-func (t *tick) finish(ctx context.Context) (*Outcome, error) {
-	kept := context.WithoutCancel(ctx)
+// finish ends the tick, unless its last step has. Where somebody has appended in
+// between there may be more to do, and it does not end.
+func (t *tick) finish(ctx context.Context) error {
+	if t.ending != nil {
+		return nil
+	}
 	t.save()
-	end, err := t.conclude(kept)
-	if err != nil {
-		return nil, err
+	if err := t.conclude(ctx); err != nil {
+		return err
 	}
-	t.journal(store.Entry{Event: eventRun, Data: encode(end)})
-	last := end.Status != runContinued && t.detached+len(t.loop.behind) == 0
-	hold := leaseFor
-	if last {
-		hold = 0
-	}
-	err = t.commit(kept, hold)
+	err := t.commit(ctx, t.leased())
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) && t.begun {
 		t.undo()
-		return nil, t.takeIn(kept)
+		return t.takeIn(ctx)
 	}
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// settled tells whether nothing of the tick is left to run or to wait for.
+func (t *tick) settled() bool {
+	return t.running+t.detached == 0 && !t.looks() && !t.pending()
+}
+
+// last tells whether the run ends with the tick, and leaves nothing behind.
+func (t *tick) last() bool {
+	return t.ending != nil && t.ending.Status != runContinued && t.detached+len(t.loop.behind) == 0
+}
+
+// leased is for how long the next append keeps the lease.
+func (t *tick) leased() time.Duration {
+	if t.last() {
+		return 0
 	}
+	return leaseFor
+}
+
+// outcome is how the run ended with the tick; nil if the planner is asked again.
+func (t *tick) outcome(ctx context.Context) (*Outcome, error) {
+	end := t.ending
 	if end.Status == runContinued {
 		t.over = true
 		return nil, nil
 	}
-	if !last {
-		err = t.loop.drain(kept, t, func(t *tick) int { return t.detached })
+	var err error
+	if !t.last() {
+		err = t.loop.drain(ctx, t, func(t *tick) int { return t.detached })
 	}
 	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.all()}, err
 }
 
-// conclude stages the error messages of the tick, and tells how it ends.
-func (t *tick) conclude(ctx context.Context) (runEvent, error) {
+// conclude stages how the tick ends.
+func (t *tick) conclude(ctx context.Context) error {
+	end, err := t.verdict(ctx)
+	if err == nil {
+		t.ending = &end
+		t.journal(store.Entry{Event: eventRun, Data: encode(end)})
+	}
+	return err
+}
+
+// verdict stages the error messages of the tick, and tells how it ends.
+func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 	end := runEvent{Tick: t.event.Tick, Status: RunDone}
 	for i := range t.calls {
 		switch r := &t.calls[i].record; {

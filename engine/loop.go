@@ -35,6 +35,7 @@ type loop struct {
 	opening []store.Message
 	input   bool // the last message of the opening is the run's input
 	view    *store.View
+	fresh   bool // the view has just been opened
 	policy  Policy
 
 	tick    int    // the number of the newest tick, 0 before the first
@@ -208,9 +209,12 @@ func stopped(run context.Context) bool { return errors.Is(context.Cause(run), Er
 // begin stages what the next tick appends: what the run begins with, and the
 // plan.
 func (l *loop) begin(ctx context.Context) (*tick, error) {
-	if _, err := l.view.Refresh(ctx); err != nil {
-		return nil, err
+	if !l.fresh {
+		if _, err := l.view.Refresh(ctx); err != nil {
+			return nil, err
+		}
 	}
+	l.fresh = false
 	if !l.begun {
 		if err := l.enter(ctx); err != nil {
 			return nil, err
@@ -246,9 +250,12 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 
 // enter stages what a run begins with.
 func (l *loop) enter(ctx context.Context) error {
-	last, err := LastRun(ctx, l.runner.Log, l.context)
-	if err != nil {
-		return err
+	var last Run
+	if !l.view.Absent() {
+		var err error
+		if last, err = LastRun(ctx, l.runner.Log, l.context); err != nil {
+			return err
+		}
 	}
 	if !last.Status.Finished() {
 		holder, err := l.runner.Log.Holder(ctx, l.context)

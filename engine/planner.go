@@ -147,9 +147,12 @@ func forEveryInstance(calls []Source) bool {
 // with one is told once. They become as many calls as there are instances,
 // unless keep is set and there are none.
 func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan, error) {
-	registry, err := contextTools(ctx, l.runner.Log, l.context, l.runner.Registry)
-	if err != nil {
-		return nil, err
+	registry := l.runner.Registry
+	if l.view.Committed() > 0 {
+		var err error
+		if registry, err = contextTools(ctx, l.runner.Log, l.context, registry); err != nil {
+			return nil, err
+		}
 	}
 	there := exists(ctx, l.view.Resolver())
 	if forEveryInstance(request.Calls) {

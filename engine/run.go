@@ -136,7 +136,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcom
 	}
 	defer l.close()
 	l.begins(s)
-	l.origin = origin
+	l.origin, l.fresh = origin, true
 	return l.run(ctx, nil)
 }
 

@@ -16,7 +16,10 @@ func (t *tick) step(ctx, run context.Context, results []result) error {
 		if err := t.receive(ctx, results); err != nil {
 			return err
 		}
-		return t.advance(ctx)
+		if err := t.advance(ctx); err != nil || !t.settled() || run.Err() != nil {
+			return err
+		}
+		return t.conclude(ctx)
 	})
 	if err == nil {
 		t.launch(run)
@@ -32,7 +35,7 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 		if err := do(); err != nil {
 			return err
 		}
-		err := t.commit(ctx, leaseFor)
+		err := t.commit(ctx, t.leased())
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) || !t.begun {
 			return err
@@ -50,6 +53,7 @@ func (t *tick) save() {
 }
 
 func (t *tick) undo() {
+	t.ending = nil
 	for i, c := range t.saved.calls {
 		t.calls[i] = c
 	}
@@ -114,6 +118,9 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	}
 	if !t.loop.begun {
 		b.Create = &t.loop.origin
+		if t.view.Absent() {
+			b.ExpectSeq = store.NoContext
+		}
 	}
 	if err := t.loop.append(ctx, b, hold); err != nil {
 		return err

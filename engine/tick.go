@@ -36,9 +36,10 @@ type tick struct {
 	holding    map[int]bool          // calls that are held for a person
 	inside     map[string]int        // calls whose delegates wait, by the delegates' contexts
 	busy       map[*Registered]int
-	running    int     // workers that the tick waits for
-	detached   int     // workers of fire-and-forget calls
-	unanswered []start // that are replayed, one after the other
+	running    int       // workers that the tick waits for
+	detached   int       // workers of fire-and-forget calls
+	unanswered []start   // that are replayed, one after the other
+	ending     *runEvent // how it ended, once that is in the log
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
@@ -136,7 +137,10 @@ func (t *tick) fresh(i int) Record {
 func (t *tick) run(ctx context.Context) (*Outcome, error) {
 	kept := context.WithoutCancel(ctx) // what has happened is recorded, whatever becomes of the run
 	if t.problem != nil {
-		return t.finish(ctx)
+		if err := t.finish(kept); err != nil {
+			return nil, err
+		}
+		return t.outcome(kept)
 	}
 	if held, err := t.heldWhole(kept); held || err != nil {
 		return t.recordLazy(kept, err)
@@ -148,7 +152,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 		if err := t.step(kept, ctx, nil); err != nil {
 			return nil, err
 		}
-		for t.running > 0 || t.detached > 0 && t.pending() || t.attended() {
+		for t.ending == nil && (t.running > 0 || t.detached > 0 && t.pending() || t.attended()) {
 			interrupted, err := t.await(ctx, kept, looking.C)
 			if err != nil {
 				return nil, err
@@ -157,7 +161,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 				return t.interrupted(ctx)
 			}
 		}
-		if t.looks() {
+		if t.ending == nil && t.looks() {
 			if err := t.takeIn(kept); err != nil {
 				return nil, err
 			}
@@ -168,9 +172,11 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 			}
 			continue
 		}
-		outcome, err := t.finish(ctx)
-		if outcome != nil || err != nil || t.over {
-			return outcome, err
+		if err := t.finish(kept); err != nil {
+			return nil, err
+		}
+		if t.ending != nil {
+			return t.outcome(kept)
 		}
 	}
 }

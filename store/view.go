@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 )
@@ -16,6 +17,7 @@ type View struct {
 	log       Log
 	context   string
 	base      int64 // the log is asked for what is up to here
+	absent    bool  // there was no such context
 	committed layer
 	staged    layer
 	schemas   map[string]any // of the log and the committed layer, by kind; nil for none
@@ -71,11 +73,12 @@ func (l *layer) touching(q Query, yield func(Op, error) bool) bool {
 // OpenView gives a view of a context as it is now. One that does not exist yet
 // is empty.
 func OpenView(ctx context.Context, log Log, name string) (*View, error) {
-	seq, err := HeadOrZero(ctx, log, name)
-	if err != nil {
+	seq, err := log.Head(ctx, name)
+	absent := errors.Is(err, ErrNoContext)
+	if err != nil && !absent {
 		return nil, err
 	}
-	v := &View{log: log, context: name, base: seq, schemas: map[string]any{}}
+	v := &View{log: log, context: name, base: seq, absent: absent, schemas: map[string]any{}}
 	v.committed.after, v.staged.after = seq, seq
 	return v, nil
 }
@@ -83,6 +86,10 @@ func OpenView(ctx context.Context, log Log, name string) (*View, error) {
 // Seq is the seq of the newest message that the view holds, staged ones among
 // them.
 func (v *View) Seq() int64 { return v.staged.seq() }
+
+// Absent tells that there was no such context when the view was opened, or
+// refreshed, and that nothing has been committed since.
+func (v *View) Absent() bool { return v.absent }
 
 // Committed is the seq up to which the view holds what the log does.
 func (v *View) Committed() int64 { return v.committed.seq() }
@@ -99,6 +106,7 @@ func (v *View) Staged() []Message { return v.staged.messages }
 
 // Commit takes what is staged for appended.
 func (v *View) Commit() {
+	v.absent = false
 	for _, m := range v.staged.messages {
 		v.commit(m)
 	}
@@ -119,6 +127,12 @@ func (v *View) Drop() { v.staged = layer{after: v.committed.seq()} }
 // context since, and gives it.
 func (v *View) Refresh(ctx context.Context) ([]Message, error) {
 	first := len(v.committed.messages)
+	if v.absent {
+		_, err := v.log.Head(ctx, v.context)
+		if v.absent = errors.Is(err, ErrNoContext); err != nil && !v.absent {
+			return nil, err
+		}
+	}
 	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, After: v.Committed()}) {
 		if err != nil {
 			return nil, err

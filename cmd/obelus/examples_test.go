@@ -31,7 +31,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range folders {
-		if e.Name() == "embed" { // a Go program, with a test of its own
+		if e.Name() == "embed" || e.Name() == "bench" { // Go programs, with tests of their own
 			continue
 		}
 		t.Run(e.Name(), func(t *testing.T) {

@@ -21,13 +21,16 @@ var mayImport = map[string][]string{
 		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
 	"obelus/host/web":       {"obelus/engine", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang"},
 	"obelus/examples/embed": {"obelus/engine", "obelus/host", "obelus/store", "obelus/store/sqlite"},
+	// The loop that it times Obelus beside does without all of ours.
+	"obelus/examples/bench": {"obelus/engine", "obelus/host", "obelus/store", "obelus/store/sqlite",
+		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
 		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 
 // owners are the standard packages that belong to few of ours.
 var owners = map[string][]string{
-	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/luastd", "obelus/examples/embed"},
+	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
 	"net/http": {"obelus/luastd", "obelus/host/web"},
 }
 

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,13 +68,13 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	if err := run(s, *rounds, *dir, flag.Args()); err != nil {
+	if err := run(os.Stdout, s, *rounds, *dir, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(s settings, rounds int, dir string, names []string) error {
+func run(out io.Writer, s settings, rounds int, dir string, names []string) error {
 	if rounds < 1 {
 		return fmt.Errorf("-rounds must be at least 1, not %d", rounds)
 	}
@@ -82,12 +83,12 @@ func run(s settings, rounds int, dir string, names []string) error {
 			return fmt.Errorf("there is no workload %q: chain, fanout, history or contexts", name)
 		}
 	}
-	fmt.Printf("synchronous=%s, %d at once, %d rounds\n", s.synchronous, s.parallel, rounds)
+	fmt.Fprintf(out, "synchronous=%s, %d at once, %d rounds\n", s.synchronous, s.parallel, rounds)
 	for _, w := range workloads {
 		if len(names) > 0 && !slices.Contains(names, w.name) {
 			continue
 		}
-		if err := w.measure(s, rounds, dir); err != nil {
+		if err := w.measure(out, s, rounds, dir); err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
 	}
@@ -95,7 +96,7 @@ func run(s settings, rounds int, dir string, names []string) error {
 }
 
 // measure lets both sides take turns, after one that does not count.
-func (w workload) measure(s settings, rounds int, dir string) error {
+func (w workload) measure(out io.Writer, s settings, rounds int, dir string) error {
 	var loop, ours []times
 	for round := range rounds + 1 {
 		theirs, err := turn(w.loop, s, dir)
@@ -110,19 +111,19 @@ func (w workload) measure(s settings, rounds int, dir string) error {
 			loop, ours = append(loop, theirs), append(ours, own)
 		}
 	}
-	fmt.Printf("\n%s (aim: %s)\n", w.title, w.aim)
+	fmt.Fprintf(out, "\n%s (aim: %s)\n", w.title, w.aim)
 	whole := func(t times) float64 { return micros(t.whole) / float64(w.count) }
-	fmt.Printf("  loop    %s µs/%s, %.0f %ss/s\n", spread(loop, whole), w.unit, 1e6/median(loop, whole), w.unit)
-	fmt.Printf("  obelus  %s µs/%s, %.0f %ss/s\n", spread(ours, whole), w.unit, 1e6/median(ours, whole), w.unit)
+	fmt.Fprintf(out, "  loop    %s µs/%s, %.0f %ss/s\n", spread(loop, whole), w.unit, 1e6/median(loop, whole), w.unit)
+	fmt.Fprintf(out, "  obelus  %s µs/%s, %.0f %ss/s\n", spread(ours, whole), w.unit, 1e6/median(ours, whole), w.unit)
 	ratios := make([]float64, rounds)
 	for i := range ratios {
 		ratios[i] = whole(ours[i]) / whole(loop[i])
 	}
 	itself := func(v float64) float64 { return v }
-	fmt.Printf("  ratio   %s\n", spread(ratios, itself))
+	fmt.Fprintf(out, "  ratio   %s\n", spread(ratios, itself))
 	if ours[0].first > 0 {
 		ends := func(t times) float64 { return micros(t.last) / micros(t.first) }
-		fmt.Printf("  last 500 steps beside the first: loop %s, obelus %s\n", spread(loop, ends), spread(ours, ends))
+		fmt.Fprintf(out, "  last 500 steps beside the first: loop %s, obelus %s\n", spread(loop, ends), spread(ours, ends))
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func ourChain(s settings, file string, steps, part int) (t times, err error) {
 	defer func() { err = cmp.Or(err, closeLog()) }()
 	request := chain(steps)
 	done, began := 0, time.Now()
-	r.Observe = func(record engine.Record) {
+	observe := func(record engine.Record) {
 		if record.Status != engine.Done {
 			return
 		}
@@ -94,6 +94,9 @@ func ourChain(s settings, file string, steps, part int) (t times, err error) {
 		case steps - part:
 			t.last = time.Since(began)
 		}
+	}
+	if part > 0 {
+		r.Observe = observe
 	}
 	err = complete(r, "c", request, steps)
 	t.whole = time.Since(began)
