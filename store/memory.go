@@ -363,7 +363,8 @@ func (l *Memory) newest(q Query, few int) ([]*Message, error) {
 	if head := int64(len(c.messages)); q.At == 0 || q.At > head {
 		q.At = head
 	}
-	search := newWriteSearch(c.writes[q.Instance], q.Path, q.At)
+	var search writeSearch
+	search.begin(c.writes[q.Instance], q.Path, q.At)
 	var found []*Message
 	for len(found) < few {
 		seq, ok := search.next()
@@ -422,7 +423,8 @@ func (l *Memory) candidates(f Filter) ([]*Message, error) {
 func (c *memoryContext) touching(path Path) []*Message {
 	var found []*Message
 	for _, root := range c.writes {
-		search := newWriteSearch(root, path, int64(len(c.messages)))
+		var search writeSearch
+		search.begin(root, path, int64(len(c.messages)))
 		for seq, ok := search.next(); ok; seq, ok = search.next() {
 			found = append(found, c.messages[seq-1])
 		}

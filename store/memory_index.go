@@ -12,17 +12,23 @@ type writeIndex map[string]*writeNode
 
 // add enters what a message writes. Its seq is above all that was added before.
 func (x writeIndex) add(m *Message) {
-	op, ok := m.Op()
-	if !ok {
+	if op, ok := m.Op(); ok {
+		x.enter(m.Instance, op.Touches(), m.Seq)
+	}
+}
+
+// enter notes that the message of a seq touches paths.
+func (x writeIndex) enter(instance string, touches []Path, seq int64) {
+	if len(touches) == 0 {
 		return
 	}
-	root := x[m.Instance]
+	root := x[instance]
 	if root == nil {
 		root = &writeNode{}
-		x[m.Instance] = root
+		x[instance] = root
 	}
-	for _, path := range op.Touches() {
-		root.add(path, m.Seq)
+	for _, path := range touches {
+		root.add(path, seq)
 	}
 }
 
@@ -119,6 +125,7 @@ type writeSearch struct {
 	at   int64 // nothing newer counts
 	last int64 // what was given last; one write may stand at several places
 	heap []writePlace
+	few  [4]writePlace // for heap, as long as it is small
 }
 
 // writePlace is what is left of the writes at one path, or all that is at and
@@ -130,20 +137,20 @@ type writePlace struct {
 	root bool // without siblings
 }
 
-func newWriteSearch(root *writeNode, path Path, at int64) *writeSearch {
-	s := &writeSearch{at: at}
+// begin looks in an index for what touches a path.
+func (s *writeSearch) begin(root *writeNode, path Path, at int64) {
+	s.at, s.heap = at, s.few[:0]
 	n, text := root, path.text
 	for i := 0; i < len(text); {
 		end := segmentEnd(text, i)
 		if n = n.children[text[i:end]]; n == nil {
-			return s
+			return
 		}
 		if i = end; i < len(text) {
 			s.pushSeqs(n.seqs)
 		}
 	}
 	s.pushTree(n, true)
-	return s
 }
 
 func (s *writeSearch) next() (seq int64, ok bool) {

@@ -20,6 +20,7 @@ type View struct {
 	absent    bool  // there was no such context
 	committed layer
 	staged    layer
+	messages  []Message      // that are staged
 	schemas   map[string]any // of the log and the committed layer, by kind; nil for none
 	kinds     []KindOf       // of the log
 	asked     bool           // for kinds
@@ -27,26 +28,36 @@ type View struct {
 
 var _ Reader = (*View)(nil)
 
-// layer is messages that follow each other, with an index of their writes.
+// layer is messages that follow each other, as the operations that they are.
 type layer struct {
-	after    int64 // the seq before the first
-	messages []Message
-	declares []int // which of them declare a schema
-	writes   writeIndex
+	after  int64      // the seq before the first
+	places []placedOp // of each message
+	writes writeIndex
 }
 
-func (l *layer) seq() int64 { return l.after + int64(len(l.messages)) }
+// placedOp is an operation and the paths that it touches; none of a message that
+// is none.
+type placedOp struct {
+	Op
+	touches []Path
+}
 
-func (l *layer) add(m Message) {
-	m.Seq = l.seq() + 1
-	if m.Schema != nil {
-		l.declares = append(l.declares, len(l.messages))
+func placed(m *Message) placedOp {
+	op, ok := m.Op()
+	if !ok {
+		return placedOp{}
 	}
-	l.messages = append(l.messages, m)
+	return placedOp{op, op.Touches()}
+}
+
+func (l *layer) seq() int64 { return l.after + int64(len(l.places)) }
+
+func (l *layer) add(p placedOp) {
 	if l.writes == nil {
 		l.writes = writeIndex{}
 	}
-	l.writes.add(&m)
+	l.places = append(l.places, p)
+	l.writes.enter(p.Instance, p.touches, p.Seq)
 }
 
 // touching yields what touches a path, newest first; false if the consumer has
@@ -60,10 +71,10 @@ func (l *layer) touching(q Query, yield func(Op, error) bool) bool {
 	if q.At > 0 {
 		at = min(at, q.At)
 	}
-	search := newWriteSearch(root, q.Path, at)
+	var search writeSearch
+	search.begin(root, q.Path, at)
 	for seq, ok := search.next(); ok; seq, ok = search.next() {
-		op, _ := l.messages[seq-l.after-1].Op()
-		if !yield(op, nil) {
+		if !yield(l.places[seq-l.after-1].Op, nil) {
 			return false
 		}
 	}
@@ -97,50 +108,53 @@ func (v *View) Committed() int64 { return v.committed.seq() }
 // Stage lays messages on top, with the seqs that they will have.
 func (v *View) Stage(messages ...Message) {
 	for _, m := range messages {
-		v.staged.add(m)
+		m.Seq = v.Seq() + 1
+		v.messages = append(v.messages, m)
+		v.staged.add(placed(&m))
 	}
 }
 
 // Staged gives the messages that are staged, for the append.
-func (v *View) Staged() []Message { return v.staged.messages }
+func (v *View) Staged() []Message { return v.messages }
 
 // Commit takes what is staged for appended.
 func (v *View) Commit() {
 	v.absent = false
-	for _, m := range v.staged.messages {
-		v.commit(m)
+	for i := range v.messages {
+		v.commit(&v.messages[i], v.staged.places[i])
 	}
 	v.Drop()
 }
 
-func (v *View) commit(m Message) {
-	v.committed.add(m)
+func (v *View) commit(m *Message, p placedOp) {
+	v.committed.add(p)
 	if m.Schema != nil {
 		v.schemas[m.Kind] = m.Schema
 	}
 }
 
 // Drop forgets what is staged.
-func (v *View) Drop() { v.staged = layer{after: v.committed.seq()} }
+func (v *View) Drop() { v.staged, v.messages = layer{after: v.committed.seq()}, nil }
 
 // Refresh drops what is staged, takes in what others have appended to the
 // context since, and gives it.
 func (v *View) Refresh(ctx context.Context) ([]Message, error) {
-	first := len(v.committed.messages)
 	if v.absent {
 		_, err := v.log.Head(ctx, v.context)
 		if v.absent = errors.Is(err, ErrNoContext); err != nil && !v.absent {
 			return nil, err
 		}
 	}
+	var news []Message
 	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, After: v.Committed()}) {
 		if err != nil {
 			return nil, err
 		}
-		v.commit(*m)
+		v.commit(m, placed(m))
+		news = append(news, *m)
 	}
 	v.Drop()
-	return v.committed.messages[first:], nil
+	return news, nil
 }
 
 // Touching implements [Reader].
@@ -181,8 +195,8 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 // Schema is the newest schema that has been declared for a kind, nil if there
 // is none.
 func (v *View) Schema(ctx context.Context, kind string) (any, error) {
-	for _, i := range slices.Backward(v.staged.declares) {
-		if m := &v.staged.messages[i]; m.Kind == kind {
+	for _, m := range slices.Backward(v.messages) {
+		if m.Schema != nil && m.Kind == kind {
 			return m.Schema, nil
 		}
 	}

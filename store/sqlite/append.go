@@ -123,7 +123,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, pragma := range append([]string{"PRAGMA busy_timeout = 0"}, o.pragmas...) {
+	for _, pragma := range append([]string{"PRAGMA busy_timeout = 0", "PRAGMA wal_autocheckpoint = 256"}, o.pragmas...) {
 		if err := c.script(pragma); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
