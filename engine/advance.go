@@ -109,7 +109,7 @@ func (t *tick) resolver(i int) func(store.Path) store.Resolver {
 func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup {
 	g, call := t.plan.graph, t.plan.Calls[i]
 	return func(path store.Path) (value any, exists, open bool, err error) {
-		sources := g.sources[i][path]
+		sources := g.sourcesOf(i, path)
 		fresh := len(sources) == 0
 		for _, s := range slices.Backward(sources) { // the last is the most likely
 			if fresh = t.wroteAbove(s, path); fresh {

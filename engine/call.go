@@ -27,17 +27,22 @@ type Call struct {
 
 	written  int // its position in the plan as written: one call there may stand for many
 	tool     *Tool
-	activity *Registered // nil for a latent call, unless a model answers it
-	delegate *delegated  // nil for a call that is not handed on
-	captured bool        // it is an anonymous delegate's, whose result its parent's call places
-	asks     bool        // it is latent, and a model answers it
-	names    []string    // of what is issued, sorted
-	params   map[string]*template
+	activity *Registered  // nil for a latent call, unless a model answers it
+	delegate *delegated   // nil for a call that is not handed on
+	captured bool         // it is an anonymous delegate's, whose result its parent's call places
+	asks     bool         // it is latent, and a model answers it
+	params   []param      // sorted by name
 	reads    []store.Path // what its parameters refer to
 	scopes   []store.Path // what its context holds
 
 	given    any // the result that a latent call brings
 	hasGiven bool
+}
+
+// param is a parameter of a call.
+type param struct {
+	name string
+	*template
 }
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -82,7 +87,6 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 		c.tool = &Tool{Name: name}
 	}
 	c.Issued = c.tool.fill(given)
-	c.names = sortedKeys(c.Issued)
 	check(c.parseMeta())
 	check(c.parseOutput())
 	check(c.parseScopes())
@@ -97,6 +101,9 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 
 // fill adds to a call what its tool has only one value for.
 func (t *Tool) fill(given map[string]any) map[string]any {
+	if len(t.consts) == 0 {
+		return given
+	}
 	filled := make(map[string]any, len(given)+len(t.consts))
 	for key, v := range t.consts {
 		filled[key] = v
@@ -232,8 +239,7 @@ func (c *Call) parseActivity(registry *Registry) error {
 
 // parseParams compiles the parameters and checks those that hold no reference.
 func (c *Call) parseParams() error {
-	c.params = map[string]*template{}
-	for _, name := range c.names {
+	for _, name := range sortedKeys(c.Issued) {
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
@@ -241,7 +247,7 @@ func (c *Call) parseParams() error {
 		if err != nil {
 			return &fault{CodeExpression, err}
 		}
-		c.params[name] = t
+		c.params = append(c.params, param{name, t})
 		for _, path := range t.reads() {
 			if !slices.Contains(c.reads, path) {
 				c.reads = append(c.reads, path)
@@ -261,24 +267,20 @@ func (c *Call) checkFixed() error {
 		return nil
 	}
 	fixed := map[string]any{}
-	for _, name := range c.names {
-		t, ok := c.params[name]
-		if !ok {
-			continue
-		}
-		schema, allowed := c.tool.params.property(name)
+	for _, p := range c.params {
+		schema, allowed := c.tool.params.property(p.name)
 		if !allowed {
 			properties, _ := c.tool.Schema.(map[string]any)["properties"].(map[string]any)
-			return faultf(CodeSchema, "unknown parameter %q%s", name, didYouMean(name, sortedKeys(properties)))
+			return faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, sortedKeys(properties)))
 		}
-		if !t.fixed() {
+		if !p.fixed() {
 			continue
 		}
-		fixed[name] = t.value
+		fixed[p.name] = p.value
 		if schema == nil {
 			continue
 		}
-		if err := schema.Validate(t.value, name); err != nil {
+		if err := schema.Validate(p.value, p.name); err != nil {
 			return &fault{CodeSchema, err}
 		}
 	}
@@ -294,25 +296,19 @@ func (c *Call) checkFixed() error {
 // resolve gives the call with every parameter resolved, checked against its
 // tool. A fault is a structural error of the call.
 func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
-	resolved := make(map[string]any, len(c.Issued))
-	params := make(map[string]any, len(c.params))
+	params := make(map[string]any, len(c.Issued))
 	var lacking *Missing
-	for _, name := range c.names {
-		t, ok := c.params[name]
-		if !ok {
-			resolved[name] = c.Issued[name]
-			continue
-		}
-		v, m, err := t.eval(lookup)
+	for _, p := range c.params {
+		v, m, err := p.eval(lookup)
 		if err != nil {
 			var bad *ExprError
 			if errors.As(err, &bad) {
-				return nil, nil, &fault{CodeExpression, &placedError{name, err}}
+				return nil, nil, &fault{CodeExpression, &placedError{p.name, err}}
 			}
 			return nil, nil, err
 		}
 		lacking = lacking.and(m)
-		resolved[name], params[name] = v, v
+		params[p.name] = v
 	}
 	if lacking != nil {
 		return nil, lacking, nil
@@ -322,7 +318,17 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 			return nil, nil, &fault{CodeSchema, err}
 		}
 	}
-	return resolved, nil, nil
+	return c.withMeta(params), nil, nil
+}
+
+// withMeta adds to the parameters of the call its meta-properties.
+func (c *Call) withMeta(params map[string]any) map[string]any {
+	for name, v := range c.Issued {
+		if strings.HasPrefix(name, "_") {
+			params[name] = v
+		}
+	}
+	return params
 }
 
 // latent tells whether no activity runs the call.

@@ -33,9 +33,9 @@ type graph struct {
 	into  [][]edge // by the call that waits
 	outOf [][]edge // by the call that is waited for
 
-	// sources are, for each call and each of its references, the calls before
-	// it that write there or above: only they can satisfy the reference.
-	sources []map[store.Path][]int
+	// sources are, for each call and each of its reads, the calls before it that
+	// write there or above: only they can satisfy the reference.
+	sources [][][]int
 
 	writers map[string]*writerIndex // by instance
 
@@ -57,12 +57,12 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		calls:   calls,
 		into:    make([][]edge, len(calls)),
 		outOf:   make([][]edge, len(calls)),
-		sources: make([]map[store.Path][]int, len(calls)),
+		sources: make([][][]int, len(calls)),
 		writers: map[string]*writerIndex{},
 	}
 	g.indexWriters()
 	for j, call := range calls {
-		g.sources[j] = map[store.Path][]int{}
+		g.sources[j] = make([][]int, len(call.reads))
 		for _, r := range call.reads {
 			if err := g.wireReference(j, r, exists); err != nil {
 				return nil, err
@@ -147,9 +147,7 @@ func (g *graph) split(j int, r store.Path) (before, after []int) {
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
 	g.wire(g.newest(before, j, r), j, r, dataEdge)
-	if above := g.above(j, r); len(above) > 0 {
-		g.sources[j][r] = above
-	}
+	g.sources[j][slices.Index(g.calls[j].reads, r)] = g.above(j, r)
 	if len(before) > 0 || len(after) == 0 {
 		return nil
 	}
@@ -159,6 +157,14 @@ func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 		g.wire(after, j, r, dataEdge)
 	}
 	return err
+}
+
+// sourcesOf are the sources of one of call j's reads.
+func (g *graph) sourcesOf(j int, r store.Path) []int {
+	if i := slices.Index(g.calls[j].reads, r); i >= 0 {
+		return g.sources[j][i]
+	}
+	return nil
 }
 
 // above lists the calls before j whose writes, if j sees them, are at r or

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"obelus/store"
@@ -22,8 +23,8 @@ func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]in
 func (t *tick) shown(i int, resolved, granted map[string]any) *Hold {
 	call := t.plan.Calls[i]
 	h := &Hold{Since: date(t.runner.now()), Arguments: Values{}, Granted: granted}
-	for name := range call.params {
-		h.Arguments[name] = resolved[name]
+	for _, p := range call.params {
+		h.Arguments[p.name] = resolved[p.name]
 	}
 	for _, scope := range call.scopes {
 		h.Scopes = append(h.Scopes, strings.TrimPrefix(scope.String(), store.Dagger))
@@ -40,14 +41,8 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	}
 	call := t.plan.Calls[i]
 	resolved := make(map[string]any, len(call.Issued))
-	for name, v := range call.Issued {
-		if strings.HasPrefix(name, "_") {
-			resolved[name] = v
-		}
-	}
-	for name, v := range h.Arguments {
-		resolved[name] = v
-	}
+	maps.Copy(resolved, h.Arguments)
+	call.withMeta(resolved)
 	granted := map[string]any(h.Granted)
 	if granted == nil {
 		granted = map[string]any{}

@@ -203,10 +203,8 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			return len(before)+len(after) > 0
 		})
 		var lacking []string
-		for _, name := range call.names {
-			if t, ok := call.params[name]; ok {
-				lacking = append(lacking, t.lacking(known)...)
-			}
+		for _, p := range call.params {
+			lacking = append(lacking, p.lacking(known)...)
 		}
 		if len(lacking) > 0 {
 			slices.Sort(lacking)

@@ -200,8 +200,8 @@ func (g *graph) choices(exists Exists) []map[int]uint64 {
 	all := make([]map[int]uint64, len(g.calls))
 	for _, j := range g.order() {
 		choice := map[int]uint64{}
-		for _, name := range sortedKeys(g.calls[j].params) {
-			g.calls[j].params[name].each(func(e *Expr) {
+		for _, p := range g.calls[j].params {
+			p.each(func(e *Expr) {
 				for _, path := range e.root.needs() {
 					g.choose(choice, all, j, path, exists)
 				}
@@ -225,7 +225,7 @@ func (g *graph) choose(choice map[int]uint64, all []map[int]uint64, j int, path 
 		return
 	}
 	writer := writers[0]
-	if len(g.sources[j][path]) == 0 {
+	if len(g.sourcesOf(j, path)) == 0 {
 		if there, err := exists(path, g.calls[j].Instance); there || err != nil {
 			return
 		}
