@@ -22,10 +22,23 @@ func (t *tick) advance(ctx context.Context) error {
 				return nil
 			}
 		}
+		if t.early((*queue)[0]) {
+			return nil
+		}
 		if err := t.turn(ctx, heap.Pop(queue).(turn).index); err != nil {
 			return err
 		}
 	}
+}
+
+// early tells of a call that is replayed whether another one settled before it
+// began that has yet to be answered: what it joins may be that one's.
+func (t *tick) early(next turn) bool {
+	if t.runner.replay == nil {
+		return false
+	}
+	first := func(s start) bool { return t.replayed(s.index).settled < next.rank }
+	return slices.ContainsFunc(t.unanswered, first) || slices.ContainsFunc(t.starts, first)
 }
 
 // turn looks at a call whose turn has come, unless its activity runs as often

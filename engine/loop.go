@@ -78,8 +78,10 @@ func (l *loop) close() {
 	l.stop()
 	close(l.closed)
 	l.abandon()
+	l.forget()
 	if l.epoch != 0 {
-		// A lease that can't be given back lapses by itself.
+		// A lease that can't be given back lapses by itself, now that nobody
+		// renews it.
 		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
 	}
 }
@@ -142,6 +144,23 @@ func (l *loop) keep() {
 		cancel()
 		<-ended
 	}
+}
+
+// next waits for a result, until it is time, or for the end of ctx. Results come
+// before all else, so that chance decides nothing.
+func (l *loop) next(ctx context.Context, until <-chan time.Time) (res result, came bool) {
+	select {
+	case res = <-l.results:
+		return res, true
+	default:
+	}
+	select {
+	case res = <-l.results:
+		return res, true
+	case <-until:
+	case <-ctx.Done():
+	}
+	return res, false
 }
 
 // drainResults takes all results that have come, so that one append commits

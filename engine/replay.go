@@ -44,7 +44,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	case !last.Status.Finished():
 		return nil, &UnfinishedError{name, last.Status}
 	}
-	p := &replay{log: r.Log, twin: store.NewMemory(), records: map[string]map[string]Record{}, order: map[string]map[string]int64{}}
+	p := &replay{log: r.Log, twin: store.NewMemory(), records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
@@ -74,8 +74,12 @@ type replay struct {
 	errors   bool // the log has errors that do not come out: of a plan that was refused, or of a call that was tried again
 
 	records map[string]map[string]Record // by context and call
-	order   map[string]map[string]int64  // the journal's positions at which they settled
+	order   map[string]map[string]stretch
 }
+
+// stretch is the positions in the journal at which a call began and settled. One
+// that was refused or skipped began when it settled; 0 is for one that did not.
+type stretch struct{ began, settled int64 }
 
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded. What others appended while it ran is there from the beginning.
@@ -143,14 +147,15 @@ func (p *replay) request(ctx context.Context, name string, last Run, plans []pla
 		return nil, err
 	}
 	for i, plan := range plans {
-		if plan.Seq > 0 {
-			calls, err := planMessage(ctx, p.log, name, plan.Seq)
-			if err != nil {
-				return nil, err
-			}
-			for _, call := range calls {
-				solutions[i].Calls = append(solutions[i].Calls, Source{Call: call})
-			}
+		if plan.Seq == 0 { // it was refused, output and all
+			continue
+		}
+		calls, err := planMessage(ctx, p.log, name, plan.Seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, call := range calls {
+			solutions[i].Calls = append(solutions[i].Calls, Source{Call: call})
 		}
 		if solutions[i].Output, err = decode(plan.Output); err != nil {
 			return nil, err
@@ -189,6 +194,13 @@ func (p *replay) answer(ctx context.Context, key string) result {
 		return result{value: Result{Value: record.Thought["output"]}}
 	}
 	return p.written(ctx, name, record)
+}
+
+// inside tells whether a delegate's call is answered by what its delegate runs: not
+// where it failed for a reason of its own, maybe before the delegate had ended.
+func (p *replay) inside(ctx context.Context, name, call string) bool {
+	record, ok, err := p.record(ctx, name, call)
+	return err != nil || !ok || record.Status != Failed || record.Error["code"] == "delegate"
 }
 
 // written is the result of a call that wrote something.
@@ -311,15 +323,23 @@ func (p *replay) hold(name, call string) *Hold {
 	return record.Hold
 }
 
-// settled is the position in the journal at which a call settled; 0 if it did not.
-func (p *replay) settled(name, call string) int64 {
+// stretch is when a call began and settled.
+func (p *replay) stretch(name, call string) stretch {
 	known, ok := p.order[name]
 	if !ok {
-		known = map[string]int64{}
+		known = map[string]stretch{}
 		for entry, err := range p.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
-			if err == nil && Status(entry.Event).Settled() && entry.Call != "" {
-				known[entry.Call] = entry.N // what can't be read now is found to be missing when it is asked for
+			if err != nil || entry.Call == "" {
+				continue // what can't be read now is found to be missing when it is asked for
 			}
+			s, status := known[entry.Call], Status(entry.Event)
+			switch {
+			case status.Settled():
+				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N}
+			case status == Running && (s.began == 0 || s.settled != 0): // the first time, or once more
+				s = stretch{began: entry.N}
+			}
+			known[entry.Call] = s
 		}
 		p.order[name] = known
 	}

@@ -278,8 +278,11 @@ func (t *tick) restore(record Record) {
 		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.record.Before = record.Before
 		c.was = record.Status
-		if cut || record.Child != "" {
+		if cut || record.Child != "" || record.Status == Blocked {
 			c.record.At = record.At
+		}
+		if record.Hold != nil {
+			c.record.Reads = record.Reads
 		}
 	}
 }
@@ -362,12 +365,16 @@ func (t *tick) span() string {
 }
 
 // revive makes a call run again, and what was skipped behind it be looked at
-// again.
+// again. One that was in doubt goes on with what it began with: what it read, and
+// what a person approved.
 func (t *tick) revive(i int) {
 	c := &t.calls[i]
-	attempts, child, before := c.record.Attempts, c.record.Child, c.record.Before
+	was := c.record
 	c.record, c.reported = t.fresh(i), false
-	c.record.Attempts, c.record.Child, c.record.Retry, c.record.Before = attempts, child, child != "", before
+	c.record.Attempts, c.record.Child, c.record.Retry, c.record.Before = was.Attempts, was.Child, was.Child != "", was.Before
+	if was.Status == InDoubt {
+		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
+	}
 	t.note(i)
 	for _, e := range t.plan.graph.outOf[i] {
 		if e.kind == dataEdge && t.calls[e.to].record.Status == Skipped {

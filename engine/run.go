@@ -34,10 +34,11 @@ type Runner struct {
 	// Now is the clock; nil for the system's.
 	Now func() time.Time
 
-	replay *replay         // answers the calls; nil where activities do
-	depth  int             // how many delegates it runs within
-	cut    context.Context // ends when the calls around it are cut off; nil at the top
-	pool   *pool           // the run's places for activities, in whatever depth
+	jitter func(time.Duration) time.Duration // below a duration, for the pauses between attempts; nil for chance
+	replay *replay                           // answers the calls; nil where activities do
+	depth  int                               // how many delegates it runs within
+	cut    context.Context                   // ends when the calls around it are cut off; nil at the top
+	pool   *pool                             // the run's places for activities, in whatever depth
 }
 
 // Defaults of [Runner].

@@ -83,7 +83,7 @@ type undo struct {
 }
 
 // positions is a heap: calls come in the order of the plan, or, when they are
-// replayed, in that in which they settled.
+// replayed, in that in which they began.
 type positions []turn
 
 // turn is a call that may have its turn.
@@ -187,29 +187,29 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) (inter
 		looking = nil
 	}
 	t.answer(ctx)
-	select {
-	case res := <-t.loop.results:
-		all := t.loop.drainResults(res)
-		for of, results := range all {
-			if of == t {
-				continue
-			}
-			if err := of.record(kept, func() error { return of.receive(kept, results) }); err != nil {
-				return false, err
-			}
-		}
-		if ctx.Err() != nil {
-			return true, t.record(kept, func() error { return t.receive(kept, all[t]) })
-		}
-		return false, t.step(kept, ctx, all[t])
-	case <-looking:
+	res, came := t.loop.next(ctx, looking)
+	switch {
+	case !came && ctx.Err() != nil:
+		return true, nil
+	case !came:
 		if err := t.takeIn(kept); err != nil {
 			return false, err
 		}
 		return false, t.step(kept, ctx, nil)
-	case <-ctx.Done():
-		return true, nil
 	}
+	all := t.loop.drainResults(res)
+	for of, results := range all {
+		if of == t {
+			continue
+		}
+		if err := of.record(kept, func() error { return of.receive(kept, results) }); err != nil {
+			return false, err
+		}
+	}
+	if ctx.Err() != nil {
+		return true, t.record(kept, func() error { return t.receive(kept, all[t]) })
+	}
+	return false, t.step(kept, ctx, all[t])
 }
 
 // heldWhole tells whether the plan waits until a person releases it.
@@ -272,19 +272,19 @@ func (t *tick) rebuild() {
 
 // queue lets a call have its turn.
 func (t *tick) queue(i int) {
+	queue := &t.runnable
 	if t.plan.Calls[i].fireAndForget() {
-		heap.Push(&t.loose, turn{t.rank(i), i})
-		return
+		queue = &t.loose
 	}
-	heap.Push(&t.runnable, turn{t.rank(i), i})
+	heap.Push(queue, turn{t.replayed(i).began, i})
 }
 
-// rank is when a call that is replayed settled; the same for all else.
-func (t *tick) rank(i int) int64 {
+// replayed is when a call that is replayed began and settled; zero for all else.
+func (t *tick) replayed(i int) stretch {
 	if t.runner.replay == nil {
-		return 0
+		return stretch{}
 	}
-	return t.runner.replay.settled(t.context, t.calls[i].record.Call)
+	return t.runner.replay.stretch(t.context, t.calls[i].record.Call)
 }
 
 // pending tells whether calls have their turn to come.

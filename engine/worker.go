@@ -87,7 +87,7 @@ func (t *tick) answer(run context.Context) {
 	}
 	next := 0
 	for i, s := range t.unanswered {
-		if t.rank(s.index) < t.rank(t.unanswered[next].index) {
+		if t.replayed(s.index).settled < t.replayed(t.unanswered[next].index).settled {
 			next = i
 		}
 	}
@@ -101,7 +101,8 @@ func (t *tick) answer(run context.Context) {
 // work does one call.
 func (t *tick) work(run context.Context, s start) result {
 	working := t.loop.working
-	if s.room != nil {
+	replay := t.runner.replay
+	if s.room != nil && (replay == nil || replay.inside(working, t.context, t.calls[s.index].record.Call)) {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
 		defer context.AfterFunc(working, cancel)()
@@ -110,8 +111,8 @@ func (t *tick) work(run context.Context, s start) result {
 		res.index = s.index
 		return res
 	}
-	if t.runner.replay != nil {
-		res := t.runner.replay.answer(working, s.invocation.Key)
+	if replay != nil {
+		res := replay.answer(working, s.invocation.Key)
 		res.index, res.attempts = s.index, 1
 		return res
 	}
@@ -125,16 +126,19 @@ func (t *tick) work(run context.Context, s start) result {
 		return result{index: s.index, err: context.Canceled}
 	}
 	defer leave()
-	return attempt(working, s)
+	return t.runner.attempt(working, s)
 }
 
 // attempt runs a call, and runs it again after a failure as often as its
 // activity allows.
-func attempt(ctx context.Context, s start) result {
+func (r *Runner) attempt(ctx context.Context, s start) result {
 	a, res := s.activity, result{index: s.index}
-	backoff := a.Backoff
+	backoff, jitter := a.Backoff, r.jitter
 	if backoff == 0 {
 		backoff = DefaultBackoff
+	}
+	if jitter == nil {
+		jitter = rand.N[time.Duration]
 	}
 	for {
 		res.attempts++
@@ -144,7 +148,7 @@ func attempt(ctx context.Context, s start) result {
 		if !errors.As(res.err, &failure) || res.attempts > a.Retries {
 			return res
 		}
-		timer := time.NewTimer(backoff/2 + rand.N(backoff))
+		timer := time.NewTimer(backoff/2 + jitter(backoff))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -244,15 +248,14 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 	defer timer.Stop()
 	for left(t) > 0 {
 		t.answer(ctx)
-		select {
-		case res := <-t.loop.results:
-			for of, results := range t.loop.drainResults(res) {
-				if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
-					return err
-				}
-			}
-		case <-timer.C:
+		res, came := t.loop.next(ctx, timer.C)
+		if !came {
 			return nil
+		}
+		for of, results := range t.loop.drainResults(res) {
+			if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,9 @@
+package engine
+
+import "time"
+
+// WithoutChance makes the pauses between attempts as long as they are on average.
+func (r *Runner) WithoutChance() *Runner {
+	r.jitter = func(d time.Duration) time.Duration { return d / 2 }
+	return r
+}

@@ -1,0 +1,583 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+var (
+	seeds     = flag.Int("seeds", 500, "how many seeds are simulated")
+	firstSeed = flag.Uint64("seed", rand.Uint64N(1<<40), "the first seed that is simulated")
+)
+
+// TestSimulation runs random plans in a world made from a seed: a clock that
+// moves when the world wants it to, activities that end in the order that it
+// chooses, processes that die before or after any append, appends that fail,
+// interrupts, strangers who append meanwhile or try to run the context too, and
+// people who take their time to decide. Whatever happens, the run comes to what
+// it comes to undisturbed, records every outcome once, and runs nothing again
+// that has one.
+//
+//	go test ./engine -run TestSimulation -seeds 100000
+//
+// A seed that fails prints itself, and is to be kept in testdata/simulation.txt.
+func TestSimulation(t *testing.T) {
+	all := knownSeeds(t)
+	for i := range *seeds {
+		all = append(all, *firstSeed+uint64(i))
+	}
+	told := map[string]int{}
+	for i, seed := range all {
+		simulate(t, seed, told, i%50 == 0 || *seeds == 1)
+		if t.Failed() {
+			t.Fatalf("again by: go test ./engine -run TestSimulation -seeds 1 -seed %d", seed)
+		}
+	}
+	t.Log(len(all), "seeds:", told)
+	if len(all) < 100 {
+		return
+	}
+	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused"} {
+		if told[what] == 0 {
+			t.Errorf("it never came to %q: the simulation is not what it was", what)
+		}
+	}
+}
+
+// knownSeeds are those that failed once, a line each.
+func knownSeeds(t *testing.T) (known []uint64) {
+	text, err := os.ReadFile("testdata/simulation.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line, _, _ = strings.Cut(line, "#"); strings.TrimSpace(line) != "" {
+			seed, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			known = append(known, seed)
+		}
+	}
+	return known
+}
+
+// simulate runs what a seed stands for undisturbed, and as the seed wants it.
+func simulate(t *testing.T, seed uint64, told map[string]int, twice bool) {
+	plans := randomPlans{rand.New(rand.NewPCG(seed, 1))}
+	request, ticks := plans.simulated()
+	ordered := true
+	for _, tick := range ticks {
+		checker := &engine.Runner{Log: store.NewMemory(), Registry: (&world{}).registry()}
+		checked, err := checker.Check(t.Context(), engine.Start{Context: "c", Request: tick})
+		if errors.As(err, new(*engine.PlanError)) || errors.As(err, new(*engine.MessageError)) {
+			told["refused"]++
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ordered = ordered && !hasUnordered(checked) && !pushesMeet(checked)
+	}
+	calm := run(t, request, &world{t: t, told: map[string]int{}})
+	disturbed := func(told map[string]int) *world {
+		return run(t, request, &world{t: t, told: told, chance: rand.New(rand.NewPCG(seed, 2))})
+	}
+	w := disturbed(told)
+	if t.Failed() {
+		return
+	}
+	told[string(w.outcome.Status)]++
+	if ordered {
+		told["ordered"]++
+		if got, want := w.result(), calm.result(); got != want {
+			t.Errorf("it came to\n%s\nand undisturbed to\n%s", got, want)
+		}
+	}
+	if twice {
+		if again := disturbed(map[string]int{}); again.history() != w.history() {
+			t.Errorf("the same seed came to two histories:\n%s\nand\n%s", w.history(), again.history())
+		}
+	}
+}
+
+// simulated is a request of calls to all that can be disturbed, and what each of
+// its ticks asks for.
+func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Request) {
+	request = r.request()
+	if r.IntN(3) > 0 { // nothing has to be waited for
+		there := map[string]any{}
+		for key := range strings.SplitSeq("a b c d e f g h", " ") {
+			there[key] = map[string]any{"x": "x of " + key, "y": "y of " + key}
+		}
+		for _, kind := range []string{"state", "out"} {
+			request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: there, HasData: true})
+		}
+	}
+	for _, src := range request.Calls {
+		call := src.Call.(map[string]any)
+		if call["_tool"] != "value" {
+			continue
+		}
+		switch r.IntN(8) {
+		case 0:
+			call["_tool"] = "pay"
+		case 1:
+			call["_tool"] = "flaky"
+		case 2:
+			call["_tool"] = "slow"
+		case 3:
+			call["_tool"], call["_delegate"] = "hand", "twice"
+		}
+	}
+	if r.IntN(3) > 0 {
+		return request, []*engine.Request{request}
+	}
+	calls, later := request.Calls[:len(request.Calls)/2], request.Calls[len(request.Calls)/2:]
+	request.Planner = engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		if ask.Tick == 1 {
+			return &engine.Solution{Calls: calls}, nil
+		}
+		return &engine.Solution{Calls: later, Output: "†state || †out || 0"}, nil
+	})
+	request.Calls, request.Output, request.HasOutput = nil, nil, false
+	return request, []*engine.Request{{Context: request.Context, Calls: calls}, {Context: request.Context, Calls: later}}
+}
+
+// world is what a run happens in. Without chance nothing disturbs it.
+type world struct {
+	t      *testing.T
+	told   map[string]int // how often what has happened
+	chance *rand.Rand
+
+	log     store.Log // that outlives processes
+	outcome *engine.Outcome
+
+	mu      sync.Mutex
+	waiting map[string]chan struct{} // activities and appends that wait to be let go on, by key
+	settled map[string]bool          // calls that had their outcome when the process began
+	order   []string                 // in which they went on
+}
+
+// run carries a request to its end, through as many processes as it takes.
+func run(t *testing.T, request *engine.Request, w *world) *world {
+	synctest.Test(t, func(*testing.T) {
+		w.log = store.NewMemory()
+		for life := 0; w.live(request, life); life++ {
+			if w.t.Failed() || life > 100 {
+				w.t.Errorf("it has not ended after %d processes", life)
+				return
+			}
+		}
+		w.hold()
+	})
+	return w
+}
+
+// some is a number below n.
+func (w *world) some(n int) int {
+	if w.chance == nil {
+		return 0
+	}
+	return w.chance.IntN(n)
+}
+
+// disturbs tells whether something happens that does so once in n times. After
+// some processes all is calm, so that a run has an end.
+func (w *world) disturbs(n, life int) bool {
+	return w.chance != nil && life < 8 && w.chance.IntN(n) == 0
+}
+
+func (w *world) tell(what string) { w.told[what]++ }
+
+// live is one process: it begins the run or goes on with it, until it dies or
+// has done what it can. It tells whether there is to be another.
+func (w *world) live(request *engine.Request, life int) (more bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	log := w.fated(life)
+	r := &engine.Runner{Log: log, Registry: w.registry(), Parallel: 1 + w.some(8), Drain: time.Duration(w.some(2)*6007-1000) * time.Millisecond}
+	r.WithoutChance()
+	w.remember()
+	retry := w.inDoubt()
+	var outcome *engine.Outcome
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		last, lastErr := engine.LastRun(ctx, w.log, "c")
+		switch {
+		case lastErr != nil:
+			err = lastErr
+		case last.Tick == 0:
+			outcome, err = r.Run(ctx, engine.Start{Context: "c", Request: request, Approve: engine.Policy{Tools: []string{"pay"}}})
+		default:
+			outcome, err = r.Resume(ctx, engine.Resume{Context: "c", Request: request, Retry: retry})
+		}
+	}()
+	w.turn(ended, cancel, life)
+	for range 40 + w.some(20) { // what is left comes to its end, and a lease that nobody gave back lapses
+		for synctest.Wait(); w.letGo(); synctest.Wait() {
+		}
+		time.Sleep(time.Second)
+	}
+	// An interrupt can come before there is a run.
+	dead := errors.As(err, new(*fateError)) || errors.Is(err, context.Canceled)
+	if err != nil && !dead {
+		w.t.Errorf("process %d: %v", life, err)
+		return false
+	}
+	if dead || outcome.Status == engine.RunCancelled {
+		return true
+	}
+	w.outcome = outcome
+	return outcome.Status == engine.RunWaiting && (w.decide() || w.decided() || len(w.inDoubt()) > 0)
+}
+
+// turn lets things happen, one at a time, until the process has ended.
+func (w *world) turn(ended chan struct{}, interrupt func(), life int) {
+	for {
+		synctest.Wait()
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		switch {
+		case w.disturbs(60, life):
+			w.tell("interrupt")
+			interrupt()
+		case w.disturbs(30, life):
+			w.tell("append")
+			_, err := engine.Append(context.Background(), w.log, "c", messages(w.t, `{"type": "data", "kind": "noise", "data": 1}`))
+			if err != nil {
+				w.t.Error(err)
+			}
+		case w.disturbs(60, life):
+			w.intrude()
+		case w.disturbs(10, life) && w.decide():
+		default:
+			if !w.letGo() {
+				time.Sleep(time.Duration(1000+w.some(10_000)) * time.Millisecond)
+			}
+		}
+	}
+}
+
+// letGo lets one activity or append go on that waits.
+func (w *world) letGo() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		return false
+	}
+	var keys []string
+	for key := range w.waiting {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	key := keys[w.some(len(keys))]
+	close(w.waiting[key])
+	delete(w.waiting, key)
+	w.order = append(w.order, key)
+	return true
+}
+
+// intrude is another process that tries to run the context, while it is held.
+func (w *world) intrude() {
+	holder, err := w.log.Holder(context.Background(), "c")
+	if err != nil || holder == "" {
+		return
+	}
+	w.tell("intrude")
+	_, err = (&engine.Runner{Log: w.log, Registry: w.registry()}).Resume(context.Background(), engine.Resume{Context: "c"})
+	if !errors.As(err, new(*engine.BusyError)) {
+		w.t.Errorf("another process may run the context too: %v", err)
+	}
+}
+
+// decide approves one of the calls that are held.
+func (w *world) decide() bool {
+	held, err := engine.Holds(context.Background(), w.log, "c")
+	if err != nil && !errors.Is(err, store.ErrNoContext) {
+		w.t.Error(err)
+	}
+	if len(held) == 0 {
+		return false
+	}
+	w.tell("decide")
+	one := held[w.some(len(held))]
+	r := &engine.Runner{Log: w.log, Registry: w.registry()}
+	if err := r.Decide(context.Background(), engine.Decision{Context: one.Context, Call: one.Call}); err != nil {
+		w.t.Error(err)
+	}
+	return true
+}
+
+// decided tells whether somebody decided after the run had looked.
+func (w *world) decided() bool {
+	return slices.ContainsFunc(w.contexts(), func(name string) bool {
+		return slices.ContainsFunc(w.records(name), func(r engine.Record) bool { return r.Status == engine.Ready })
+	})
+}
+
+func (w *world) records(name string) []engine.Record {
+	records, err := engine.Records(context.Background(), w.log, name)
+	if err != nil && !errors.Is(err, store.ErrNoContext) {
+		w.t.Error(err)
+	}
+	return records
+}
+
+// inDoubt are calls that a person must decide about: they run again.
+func (w *world) inDoubt() (calls []string) {
+	for _, r := range w.records("c") {
+		if r.Status == engine.InDoubt {
+			w.tell("in doubt")
+			calls = append(calls, r.Call)
+		}
+	}
+	return calls
+}
+
+func (w *world) contexts() (names []string) {
+	for info, err := range w.log.Contexts(context.Background(), "") {
+		if err != nil {
+			w.t.Error(err)
+		}
+		names = append(names, info.Context)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// remember notes what must not run in this process.
+func (w *world) remember() {
+	w.waiting, w.settled = map[string]chan struct{}{}, map[string]bool{}
+	for _, name := range w.contexts() {
+		for _, r := range w.records(name) {
+			w.settled[name+"/"+r.Call] = r.Status.Settled()
+		}
+	}
+}
+
+// fate is a log whose process is to die at an append, or which refuses one.
+type fate struct {
+	store.Log
+	w     *world
+	what  string
+	mu    sync.Mutex
+	left  int
+	ended bool
+}
+
+type fateError struct{ what string }
+
+func (e *fateError) Error() string { return e.what }
+
+func (w *world) fated(life int) store.Log {
+	f := &fate{Log: w.log, w: w, left: -1}
+	if w.disturbs(2, life) {
+		f.what = []string{"die before", "die after", "refuse"}[w.some(3)]
+		f.left = w.some(12)
+	}
+	return f
+}
+
+// Append waits until the world lets it go on, as activities do, so that it is the
+// world that decides which of two contexts appends first.
+func (f *fate) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if key := b.Context + "/append"; f.w.chance != nil {
+		if len(b.Messages)+len(b.Journal) == 0 {
+			key = b.Context + "/lease"
+		}
+		if err := f.w.enter(ctx, key); err != nil {
+			return store.Appended{}, err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return store.Appended{}, &fateError{f.what}
+	}
+	if f.left--; f.left != -1 || f.what == "" {
+		return f.Log.Append(ctx, b)
+	}
+	f.w.tell(f.what)
+	f.ended = f.what != "refuse"
+	if f.what == "die after" {
+		if _, err := f.Log.Append(ctx, b); err != nil {
+			return store.Appended{}, err
+		}
+	}
+	return store.Appended{}, &fateError{f.what}
+}
+
+// hashed is a number below n that only a key decides.
+func hashed(key string, n int) int {
+	h := fnv.New32a()
+	h.Write([]byte(key))
+	return int(h.Sum32() % uint32(n))
+}
+
+// registry holds activities that end when the world wants them to.
+func (w *world) registry() *engine.Registry {
+	r := engine.NewRegistry()
+	add := func(name string, f activity) *engine.Registered {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			if w.settled[in.Key] {
+				w.t.Errorf("%s has its outcome, and runs again", in.Key)
+			}
+			if name != "slow" { // which takes a time of its own
+				if err := w.enter(ctx, in.Key); err != nil {
+					return engine.Result{}, err
+				}
+			}
+			return f(ctx, in)
+		})}
+		return r.Activities[name]
+	}
+	add("value", value)
+	add("to", func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		return engine.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
+	})
+	add("fail", func(context.Context, engine.Invocation) (engine.Result, error) {
+		return engine.Result{}, engine.NewFailure("no")
+	})
+	add("pay", value).NotIdempotent = true
+	add("flaky", func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if in.Attempt <= hashed(in.Key, 4) {
+			return engine.Result{}, engine.NewFailure("not yet")
+		}
+		return value(ctx, in)
+	}).Retries = 2
+	slow := add("slow", func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		own := time.Duration(hashed(in.Key, 9973)) * time.Microsecond // so that no two end at one instant
+		select {
+		case <-time.After(time.Duration(hashed(in.Key, 9))*time.Second + own):
+			return value(ctx, in)
+		case <-ctx.Done():
+			time.Sleep(own)
+			return engine.Result{}, ctx.Err()
+		}
+	})
+	slow.Timeout = 4511 * time.Millisecond
+	r.Delegates["twice"] = &engine.Delegate{Request: &engine.Request{HasOutput: true, Output: "†b", Calls: []engine.Source{
+		{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
+		{Call: map[string]any{"_tool": "slow", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
+	}}}
+	return r
+}
+
+// enter waits until the world lets an activity or an append go on.
+func (w *world) enter(ctx context.Context, key string) error {
+	free := make(chan struct{})
+	w.mu.Lock()
+	w.waiting[key] = free
+	w.mu.Unlock()
+	select {
+	case <-free:
+		return nil
+	case <-ctx.Done():
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.waiting, key)
+		return ctx.Err()
+	}
+}
+
+// hold holds the log to what is promised of every log.
+func (w *world) hold() {
+	for _, name := range w.contexts() {
+		outcomes, written := map[string]int{}, map[string]int{}
+		for entry, err := range w.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
+			if err != nil {
+				w.t.Error(err)
+			}
+			if entry.Call != "" && engine.Status(entry.Event).Settled() {
+				outcomes[entry.Call]++
+			}
+		}
+		next := int64(1)
+		for m, err := range w.log.Messages(context.Background(), store.Filter{Context: name}) {
+			if err != nil {
+				w.t.Error(err)
+			}
+			if m.Seq != next {
+				w.t.Errorf("message %d of %s is numbered %d", next, name, m.Seq)
+			}
+			if next++; m.Call != "" {
+				written[m.Call+" "+m.Path.String()]++
+			}
+		}
+		for what, n := range outcomes {
+			if n > 1 {
+				w.t.Errorf("call %s of %s has %d outcomes", what, name, n)
+			}
+		}
+		for what, n := range written {
+			if n > 1 {
+				w.t.Errorf("%s of %s was written %d times", what, name, n)
+			}
+		}
+	}
+	if w.outcome == nil || !w.outcome.Status.Finished() {
+		return
+	}
+	replayed, err := (&engine.Runner{Log: w.log, Registry: w.registry()}).Replay(context.Background(), "c", nil)
+	if err != nil || len(replayed.Differences) > 0 {
+		w.t.Errorf("replayed: %v, %+v", err, replayed)
+	}
+}
+
+// result is all that a run comes to that nothing may change.
+func (w *world) result() string {
+	var b strings.Builder
+	for _, record := range w.records("c") {
+		fmt.Fprintln(&b, describeRecord(record))
+	}
+	if w.outcome != nil {
+		fmt.Fprintln(&b, w.outcome.Status, w.outcome.Error, string(store.EncodeJSON(w.outcome.Output)))
+	}
+	for _, instance := range []string{"", "①", "②"} {
+		for _, kind := range []string{"state", "out", "error"} {
+			resolved, err := store.Resolver{Log: w.log, Context: "c"}.Resolve(context.Background(), store.KindPath(kind), instance)
+			if err != nil {
+				w.t.Error(err)
+			}
+			fmt.Fprintln(&b, kind, instance, resolved.Exists, string(store.EncodeJSON(resolved.Value)))
+		}
+	}
+	return b.String()
+}
+
+// history is the order in which all of it happened, but for calls that are cut
+// off at once: their workers come back in any order.
+func (w *world) history() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, w.order)
+	for entry, err := range w.log.Journal(context.Background(), store.JournalFilter{}) {
+		if err != nil {
+			w.t.Error(err)
+		}
+		if entry.Event != string(engine.Cancelled) {
+			fmt.Fprintln(&b, entry.N, entry.Context, entry.Seq, entry.Call, entry.Event)
+		}
+	}
+	return b.String()
+}
