@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -191,11 +193,24 @@ func isWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
+// What the compiler says of these has another line than they: that of the
+// function's end, or the one after the label.
+var (
+	aboutGoto  = regexp.MustCompile(`^(no visible label '.*' for <goto>|<goto .*>) at line (\d+)(.*)$`)
+	aboutLabel = regexp.MustCompile(`^label '.*' already defined on line \d+$`)
+)
+
 func compileError(name string, source []byte, err error) *ScriptError {
 	e := &ScriptError{File: name, Line: 1, Message: err.Error()}
 	var at *lua.CompileError
 	if errors.As(err, &at) {
 		e.Line, e.Message = at.Line, at.Message
+	}
+	if m := aboutGoto.FindStringSubmatch(e.Message); m != nil {
+		e.Message = m[1] + m[3]
+		e.Line, _ = strconv.Atoi(m[2])
+	} else if aboutLabel.MatchString(e.Message) {
+		e.Line--
 	}
 	if lines := strings.Split(plainSource(string(source)), "\n"); e.Line >= 1 && e.Line <= len(lines) {
 		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
