@@ -1,0 +1,225 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+	"unicode/utf8"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// goText is what no text for people has of Go, unless they wrote it themselves.
+var goText = regexp.MustCompile(`runtime error|nil pointer|goroutine \d|interface \{|map\[string\]|0xc0[0-9a-f]{8}|%!|\.go:\d`)
+
+// readable holds that a text is one for people who gave a source.
+func readable(t *testing.T, text, source string) {
+	t.Helper()
+	if m := goText.FindString(text); m != "" && !strings.ContainsAny(source, `%\`) && !strings.Contains(source, m) {
+		t.Fatalf("it shows Go (%s): %s", m, text)
+	}
+	if !utf8.ValidString(text) && utf8.ValidString(source) {
+		t.Fatalf("it is no text: %q", text)
+	}
+}
+
+// planProject is a project in which plans are read and run.
+func planProject(f *testing.F) (files fstest.MapFS, h *Host) {
+	files = project(map[string]string{
+		"obelus.lua": `return { timeout = 1, drain = 0, limits = { instructions = 1000000, memory = "256MB", result = "64KB", string = "64KB" } }`,
+		"activities/a.lua": `
+			Tool.register("echo", { properties = { n = { type = "number" }, items = { type = "array", items = { type = "object" } }, _outputPath = { pattern = "^†" } } })
+			Activity.register("echo", function(call) return { n = call.n, items = call.items } end)
+			Tool.register("sum", { properties = { _outputPath = { const = "†state.sum" }, _scopes = { const = { "state" } } }, required = { "n" } })
+			Activity.register("sum", function(call, context) return call.n + (context.state.sum or 0) end)
+			Activity.register("fail", function() return nil, "no luck" end)
+			Activity.register("to", function(call) return Output.to(call.path, call.value) end)
+			Delegate.register("twice", { calls = { { _tool = "echo", n = "†input.n", _outputPath = "†state" } }, output = "†state.n" })`,
+	}).(fstest.MapFS)
+	h, err := Open(Config{FS: files})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return files, h
+}
+
+// lineEnd is what ends a line for Lua, and more than what does for JSON.
+var lineEnd = regexp.MustCompile(`\r\n|\n\r|\n|\r`)
+
+func countLines(source string) int { return len(lineEnd.FindAllString(source, -1)) + 1 }
+
+// refusal holds that what a plan is refused for says what is wrong with it: the
+// file, a line that it has, and words.
+func refusal(t *testing.T, err error, file, source string) {
+	t.Helper()
+	readable(t, err.Error(), source)
+	problems, isScript := Problems(err)
+	var plan *engine.PlanError
+	var message *engine.MessageError
+	switch {
+	case isScript:
+	case errors.As(err, &plan):
+		problems = plan.Problems
+	case errors.As(err, &message):
+		return
+	default:
+		t.Fatalf("it is refused by a %T: %v", err, err)
+	}
+	if len(problems) == 0 {
+		t.Fatalf("it is refused, and nothing is wrong with it: %v", err)
+	}
+	for _, p := range problems {
+		if p.Message == "" || p.File != file || p.Line < 0 || p.Line > countLines(source) {
+			t.Fatalf("it is wrong at a place that is not there: %+v", p)
+		}
+	}
+}
+
+// carriedOut holds that a plan which checks runs, and that one which does not is
+// refused for the same reason and leaves nothing.
+func carriedOut(t *testing.T, h *Host, request *engine.Request, registry *engine.Registry, source string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	log := store.NewMemory()
+	runner := h.Generation().Settings().Runner(log, registry)
+	runner.Ticks = 3
+	start := engine.Start{Context: "c", Request: request}
+	_, unchecked := runner.Check(ctx, start)
+	if unchecked != nil {
+		refusal(t, unchecked, request.Name, source)
+	}
+	outcome, err := runner.Run(ctx, start)
+	switch {
+	case ctx.Err() != nil:
+		t.Fatal("it does not come to its end")
+	case unchecked != nil:
+		if err == nil || err.Error() != unchecked.Error() {
+			t.Fatalf("it is refused when it is checked:\n%v\nand when it is run:\n%v", unchecked, err)
+		}
+		for info := range log.Contexts(ctx, "") {
+			t.Fatalf("it is refused, and leaves context %s: %v", info.Context, err)
+		}
+		return
+	case err != nil:
+		t.Fatalf("it checks, and does not run: %v", err)
+	case !slices.Contains([]engine.RunStatus{engine.RunDone, engine.RunFailed, engine.RunWaiting}, outcome.Status):
+		t.Fatalf("its run is %s", outcome.Status)
+	}
+	readable(t, outcome.Error, source)
+	for _, call := range outcome.Calls {
+		message, _ := call.Error["message"].(string)
+		readable(t, message, source)
+		if outcome.Status == engine.RunDone && !slices.Contains([]engine.Status{engine.Done, engine.Failed, engine.Skipped, engine.Cancelled}, call.Status) {
+			t.Fatalf("the run is done, and call %s is %s", call.Call, call.Status)
+		}
+	}
+}
+
+// FuzzPlanJSON holds that a plan in JSON is refused with its place, or gives each
+// call with the line that it begins on and runs if it checks.
+func FuzzPlanJSON(f *testing.F) {
+	for _, text := range []string{
+		`[]`, `{"calls":[]}`, `3`, `{`, ``, "\ufeff[]", `{"calls":{}}`, `{"calls":[],"plan":[]}`, `{"moode":1,"calls":[]}`, `[3, null, []]`,
+		"[\n {\"_tool\": \"echo\", \"n\": 1, \"_outputPath\": \"†state.a\"},\n\n {\"_tool\": \"echo\", \"n\": \"†state.a.n + 1\", \"_outputPath\": \"†state.b || †state.c\"}]",
+		"{\"context\": [{\"type\": \"state\", \"sum\": 3}],\n \"plan\":\n [\n  {\"_tool\": \"sum\", \"n\": 4}],\n \"output\":\n  \"†state.sum\", \"schema\": {\"type\": \"number\"}}",
+		`{"calls":[{"_tool":"fail","_outputPath":"†a.x || †a.y"},{"_tool":"echo","items":["†a.x"],"_outputPath":"†b"},{"_tool":"fail","_outputPath":"†c"}],"output":"†a.y.message"}`,
+		`{"tools":{"own":{"_activity":"echo","properties":{"n":{"type":"integer"}}}},"calls":[{"_tool":"own","n":1.5,"_outputPath":"†x"}],"mode":"lazy"}`,
+		`[{"_tool":"echo","n":"†b.n","_outputPath":"†a"},{"_tool":"echo","n":"†a.n","_outputPath":"†b"}]`,
+		`[{"_delegate":"twice","_outputPath":"†x","_scopes":["input"]},{"_delegate":"p.json","_outputPath":"†y"},{"_delegate":"anonymous","_outputPath":"†z"}]`,
+		`{"calls":[{"_tool":"echo","_instance":"*","_outputPath":"†a"}],"context":[{"type":"input","n":1,"_instance":"①"}]}`,
+		`[{"_tool":"to","path":"††a.y","value":[1],"_outputPath":"†a.x || (†a.y && †b)","_outputMethod":"push"},{"_tool":"to","path":"††c","_outputPath":"†a"}]`,
+		`{"calls":[{"_tool":"ecko"},{"_tool":"sum"},{"_tool":"sum","n":"x","_outputPath":"†other"},{"_tool":"echo","n":"†(","_scopes":"state"}]}`,
+		`{"calls":[{"_tool":"echo","_output":{"type":"string"},"_outputPath":"†a"}],"schema":{"type":"nothing"},"output":"†("}`,
+		`{"context":[{"type":"tool","tool":{"t":{"type":7}}},{"type":"sate"}],"calls":[]}`,
+		`{"context":[{"type":"state","schema":{"required":["x"]}},{"type":"state","y":1}],"calls":[]}`,
+	} {
+		f.Add([]byte(text))
+	}
+	files, h := planProject(f)
+	const file = "p.json"
+	f.Fuzz(func(t *testing.T, source []byte) {
+		files[file] = &fstest.MapFile{Data: source}
+		request, registry, err := h.Plan(file)
+		if err != nil {
+			refusal(t, err, file, string(source))
+			return
+		}
+		lines := strings.SplitAfter(string(source), "\n")
+		for i, call := range request.Calls {
+			if call.Line < 1 || call.Line > len(lines) || !begins(strings.Join(lines[call.Line-1:], ""), len(lines[call.Line-1]), call.Call) {
+				t.Fatalf("call %d does not begin on line %d", i+1, call.Line)
+			}
+		}
+		carriedOut(t, h, request, registry, string(source))
+	})
+}
+
+// begins tells whether a JSON value begins within the first bytes of a text.
+func begins(text string, within int, v any) bool {
+	for i := range within {
+		d := json.NewDecoder(strings.NewReader(text[i:]))
+		d.UseNumber()
+		var found any
+		if d.Decode(&found) == nil && reflect.DeepEqual(found, v) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzPlanLua holds that whatever stands in a plan's Lua file, it gives a plan,
+// the same one each time, or an error of the script; and that what it gives runs
+// if it checks.
+func FuzzPlanLua(f *testing.F) {
+	for _, text := range []string{
+		`return {}`, `return`, `return 'x'`, `return {`, "return {\n { _tool = 'echo', n = 1, _outputPath = '†state.a' },\n { _tool = 'sum', n = '†state.a.n' } }",
+		"return { context = { Message.state{ sum = 2 }, { type = 'input', n = 1 } }, calls = { { _tool = 'sum', n = '†input.n' } }, output = '†state.sum', schema = { type = 'number' } }",
+		"return function(context) if context.a then return { output = '†a' } end return { calls = { { _tool = 'echo', n = 3, _outputPath = '†a' } } } end",
+		"return { scopes = { 'a' }, calls = function(context) return nil, 'no' end }", "return { calls = {}, context = 'x' }", "return { { _tool = 'x' }, nil, { _tool = 'y' } }",
+		"Tool.register('t', { required = { 'n' } })\nActivity.register('t', function(call) return call.n end)\nreturn { { _tool = 't', n = 1, _outputPath = '†a' } }",
+		"Delegate.register('d', { { _tool = 'echo' } })\nreturn { { _delegate = 'd', _outputPath = '†a' }, { _delegate = 'p.lua', _outputPath = '†b' } }",
+		"Activity.register('echo', print)\nreturn {}", "local x = nil + 1", "error('set X first')", "error({ code = 'x' })", "error()", "while true do end", "local function f() return f() end f()",
+		"return setmetatable({}, { __index = function() error('no') end })", "local t = {} t[1] = t return t", "return { { _tool = 'echo', n = 0/0 } }", "#!/bin/lua\n\ufeffreturn {}",
+		"return { calls = {}, output = json.null, mode = 'lazy', tools = { x = { properties = json.decode('{}') } } }", "local s = 'x' while true do s = s .. s end", "goto x", "return ...",
+		"local t = {} for i = 1, 3 do t[i] = { _tool = 'to', path = '††a', value = i, _outputPath = '†a', _outputMethod = 'push' } end return t", "return { calls = coroutine.wrap(function() coroutine.yield({}) end)() }",
+		"return string.rep, pcall(error), require('nothing')", "local ok, e = pcall(string.rep) return { { _tool = 'echo', n = e } }", "return { [1.5] = 1 }", "x = 1", "return _G", "return { calls = { print } }",
+	} {
+		f.Add([]byte(text))
+	}
+	files, h := planProject(f)
+	const file = "p.lua"
+	f.Fuzz(func(t *testing.T, source []byte) {
+		if len(source) == 0 {
+			return // somebody may be writing it: it is waited for
+		}
+		files[file] = &fstest.MapFile{Data: source}
+		began := time.Now()
+		request, registry, err := h.Plan(file)
+		again, _, errAgain := h.Plan(file)
+		if took := time.Since(began); took > 15*time.Second {
+			t.Fatalf("it took %s to read it twice", took)
+		}
+		if err != nil {
+			refusal(t, err, file, string(source))
+			return
+		}
+		if errAgain != nil || describe(request) != describe(again) {
+			t.Fatalf("it gives\n%s\nand then %v\n%s", describe(request), errAgain, describe(again))
+		}
+		for i, call := range request.Calls {
+			if call.Line < 0 || call.Line > countLines(string(source)) {
+				t.Fatalf("call %d is on line %d", i+1, call.Line)
+			}
+		}
+		carriedOut(t, h, request, registry, string(source))
+	})
+}
