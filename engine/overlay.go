@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 )
@@ -32,22 +33,43 @@ func Overlay(a, b any) any {
 
 func overlayElements(list []any, b any) any {
 	object, ok := b.(map[string]any)
-	merged := slices.Clone(list)
-	for key, v := range object {
-		i, err := strconv.Atoi(key)
-		switch {
-		case err != nil || i < 0 || i > len(merged):
-			return b
-		case i == len(merged):
-			merged = append(merged, v)
-		default:
-			merged[i] = Overlay(merged[i], v)
-		}
-	}
 	if !ok {
 		return b
 	}
+	merged := slices.Clone(list)
+	for _, at := range indices(object) {
+		switch v := object[at.key]; {
+		case at.index < 0 || at.index > len(merged):
+			return b
+		case at.index == len(merged):
+			merged = append(merged, v)
+		default:
+			merged[at.index] = Overlay(merged[at.index], v)
+		}
+	}
 	return merged
+}
+
+// index is a key of an object as it stands for an element, below 0 if it does
+// not.
+type index struct {
+	key   string
+	index int
+}
+
+// indices gives the keys of an object in the order of the elements that they
+// stand for, so that each of several new ones follows the one before it.
+func indices(object map[string]any) []index {
+	all := make([]index, 0, len(object))
+	for key := range object {
+		i, err := strconv.Atoi(key)
+		if err != nil {
+			i = -1
+		}
+		all = append(all, index{key, i})
+	}
+	slices.SortFunc(all, func(a, b index) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.key, b.key)) })
+	return all
 }
 
 // With gives the arguments that a person is shown with corrections laid over
