@@ -24,12 +24,14 @@ var csvFuncs = []Func{
 	{"encode", csvEncode},
 }
 
+const byteOrderMark = "\ufeff"
+
 // csv.decode(text, [{header = true, comma = ";"}]) → rows | nil, err
 //
 // Each row is an array of strings; with header = true the first line names the
 // fields and each row is a table by name.
 func csvDecode(e *Env, L *lua.LState) int {
-	text := strings.TrimPrefix(L.CheckString(1), "\ufeff")
+	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma = comma(L, opts)
@@ -92,7 +94,7 @@ func comma(L *lua.LState, opts *lua.LTable) rune {
 	}
 	text, ok := v.(lua.LString)
 	r, n := utf8.DecodeRuneInString(string(text))
-	if !ok || n != len(text) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r' {
+	if !ok || n != len(text) || r == utf8.RuneError || r == 0 || r == '"' || r == '\n' || r == '\r' {
 		L.ArgError(2, "comma must be one character")
 	}
 	return r
@@ -128,27 +130,39 @@ func csvEncode(e *Env, L *lua.LState) int {
 	w := csv.NewWriter(&b)
 	w.Comma = comma(L, opts)
 	e.aside(L, weight(v), func(ctx context.Context) {
-		err = csvWrite(w, rows, header, func() bool { return b.Len() > e.maxString() || ctx.Err() != nil })
+		err = csvWrite(&b, w, rows, header, func() bool { return b.Len() > e.maxString() || ctx.Err() != nil })
 	})
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	e.limit(L, b.Len())
-	L.Push(lua.LString(b.String()))
+	text := b.String()
+	if strings.HasPrefix(text, byteOrderMark) { // it is a field's, and who reads takes the first one away
+		text = byteOrderMark + text
+	}
+	e.limit(L, len(text))
+	L.Push(lua.LString(text))
 	return 1
 }
 
-// csvWrite writes rows until there are enough.
-func csvWrite(w *csv.Writer, rows []any, header []string, enough func() bool) error {
+// csvWrite writes rows by w to b until there are enough.
+func csvWrite(b *strings.Builder, w *csv.Writer, rows []any, header []string, enough func() bool) error {
+	write := func(record []string) {
+		if len(record) == 1 && record[0] == "" { // an empty line would be no row
+			w.Flush()
+			b.WriteString("\"\"\n")
+			return
+		}
+		w.Write(record)
+	}
 	if header != nil {
-		w.Write(header)
+		write(header)
 	}
 	for i, row := range rows {
 		record, err := csvRecord(row, header)
 		if err != nil {
 			return fmt.Errorf("rows[%d]: %w", i+1, err)
 		}
-		if w.Write(record); enough() {
+		if write(record); enough() {
 			break
 		}
 	}
