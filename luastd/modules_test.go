@@ -43,6 +43,8 @@ func TestMoreFunctions(t *testing.T) {
 		{`return url.parse("mailto:ada@example.com?subject=x")`, `{"path":"ada@example.com","query":{"subject":"x"},"scheme":"mailto"}`},
 		{`return select(2, url.parse("http://me:secret@[::1"))`, `"not a URL: missing ']' in host"`},
 		{`return select(2, url.parse("http://x/%zz"))`, `"not a URL: invalid URL escape \"%zz\""`},
+		{`return select(2, url.parse("mailto:x%zz"))`, `"not a URL: invalid URL escape \"%zz\""`},
+		{`return select(2, url.parse("http://[::zz]/"))`, `"not a URL: invalid host: each colon-separated field must have at least one digit (at \"zz\")"`},
 		{`return select(2, url.parse("http://x/?a;b"))`, `"not a URL: the query: invalid semicolon separator in query"`},
 		{`return select(2, url.parse("http://x:port/"))`, `"not a URL: invalid port \":port\" after host"`},
 		{`local t = {} for _, s in ipairs{"https://me:s%20x@example.com:8443/a%2Fb/c?q=1&q=2#frag%20ment", "mailto:ada@example.com", "http://[::1]:80/", "/p?x=1", "//host/p", "file:///etc/x", "http://x/?a=%26"} do t[#t + 1] = url.build(url.parse(s)) == s end return t`, `[true,true,true,true,true,true,true]`},

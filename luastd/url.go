@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,11 +166,11 @@ func urlEscape(e *Env, L *lua.LState) int {
 // url.join(base, ref) → the URL that ref means in a document at base | nil, err
 func urlJoin(e *Env, L *lua.LState) int {
 	base, ref := L.CheckString(1), L.CheckString(2)
-	u, err := url.Parse(base)
+	u, err := parseURL(base)
 	if err != nil {
 		return failed(L, urlError(err))
 	}
-	to, err := url.Parse(ref)
+	to, err := parseURL(ref)
 	if err != nil {
 		return failed(L, urlError(err))
 	}
@@ -189,7 +190,7 @@ func urlJoin(e *Env, L *lua.LState) int {
 func urlParse(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	e.charge(L, len(text)/8+1)
-	u, err := url.Parse(text)
+	u, err := parseURL(text)
 	if err != nil {
 		return failed(L, urlError(err))
 	}
@@ -215,6 +216,16 @@ func urlParse(e *Env, L *lua.LState) int {
 	return 1
 }
 
+// parseURL reads a URL. The escapes of what follows "mailto:" are wrong where those of
+// any other path are.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err == nil {
+		_, err = url.PathUnescape(u.Opaque)
+	}
+	return u, err
+}
+
 func queryTable(values url.Values) map[string]any {
 	table := map[string]any{}
 	for name, list := range values {
@@ -235,12 +246,15 @@ func queryTable(values url.Values) map[string]any {
 // hold a password.
 func urlError(err error) string { return "not a URL: " + urlReason(err) }
 
+// urlParser is what an error says of who found it.
+var urlParser = regexp.MustCompile(`^net/url: |ParseAddr\(".*"\): `)
+
 func urlReason(err error) string {
 	var inner *url.Error
 	if errors.As(err, &inner) {
 		err = inner.Err
 	}
-	return strings.TrimPrefix(err.Error(), "net/url: ")
+	return urlParser.ReplaceAllLiteralString(err.Error(), "")
 }
 
 // url.unescape(text) → text, with every %XX as its byte | nil, err; + stays
