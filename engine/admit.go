@@ -83,6 +83,9 @@ func admit(ctx context.Context, view *store.View, messages []store.Message) erro
 func stage(ctx context.Context, view *store.View, messages []store.Message) (number int, err error) {
 	entered := &entered{view: view, first: view.Seq()}
 	for i, m := range messages {
+		if err := store.CheckDepth(m.Data); err != nil {
+			return i + 1, err
+		}
 		if m.Schema != nil {
 			if _, err := NewSchema(m.Schema); err != nil {
 				return i + 1, err

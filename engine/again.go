@@ -166,10 +166,8 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		h.Corrected = append(h.Corrected, name)
 	}
 	slices.Sort(h.Corrected)
-	if call.tool.params != nil {
-		if err := call.tool.params.Validate(arguments, ""); err != nil {
-			return &CorrectionError{t.calls[i].record.Call, err}
-		}
+	if err := call.tool.takes(arguments); err != nil {
+		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	h.Arguments, h.Decision = arguments, Approved
 	c := &t.calls[i]

@@ -124,10 +124,8 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 		}
 	}
 	slices.Sort(hold.Corrected)
-	if tool.params != nil {
-		if err := tool.params.Validate(arguments, ""); err != nil {
-			return &CorrectionError{record.Call, err}
-		}
+	if err := tool.takes(arguments); err != nil {
+		return &CorrectionError{record.Call, err}
 	}
 	hold.Arguments = arguments
 	return nil

@@ -87,6 +87,9 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 		c.tool = &Tool{Name: name}
 	}
 	c.Issued = c.tool.fill(given)
+	if err := store.CheckDepth([]any{c.Issued}); err != nil { // in the list of the plan's message
+		check(faultf(CodeSchema, "the call is %w", err))
+	}
 	check(c.parseMeta())
 	check(c.parseOutput())
 	check(c.parseScopes())
@@ -313,8 +316,8 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 	if lacking != nil {
 		return nil, lacking, nil
 	}
-	if c.tool.params != nil && len(c.reads) > 0 {
-		if err := c.tool.params.Validate(params, ""); err != nil {
+	if len(c.reads) > 0 {
+		if err := c.tool.takes(params); err != nil {
 			return nil, nil, &fault{CodeSchema, err}
 		}
 	}

@@ -78,6 +78,14 @@ func (t *Tool) compile(object map[string]any) error {
 	return nil
 }
 
+// takes holds arguments against what the tool takes, and what the log can hold.
+func (t *Tool) takes(arguments map[string]any) error {
+	if err := store.CheckDepth(arguments); err != nil || t.params == nil {
+		return err
+	}
+	return t.params.Validate(arguments, "")
+}
+
 // splitMeta takes a tool's schema apart: what concerns the parameters, and the
 // definitions of meta-properties, from "properties" or beside it.
 func splitMeta(object map[string]any) (params, metas map[string]any) {

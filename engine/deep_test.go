@@ -1,0 +1,84 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// deep is a value of so many levels.
+func deep(levels int) any {
+	v := any(true)
+	for range levels {
+		v = map[string]any{"a": v}
+	}
+	return v
+}
+
+// TestTooDeep holds that what is nested too deep for the log to be read again is
+// refused at each way in, and what is one level less is taken.
+func TestTooDeep(t *testing.T) {
+	log, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	ctx := t.Context()
+	r := newRunner(log, map[string]activity{
+		"echo": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{Value: true}, nil
+		},
+	})
+	input := func(levels int) error {
+		_, err := r.Run(ctx, engine.Start{Context: "input", Request: plan(t, `[]`), Input: deep(levels), HasInput: true})
+		return err
+	}
+	message := func(levels int) error {
+		_, err := engine.Append(ctx, log, "message", []store.Message{{Type: store.TypeData, Kind: "state", Data: deep(levels), HasData: true}})
+		return err
+	}
+	call := func(levels int) error { // within the call, and that in the plan
+		request := plan(t, `[{"_tool":"echo","_outputPath":"†x"}]`)
+		request.Calls[0].Call.(map[string]any)["n"] = deep(levels - 2)
+		_, err := r.Run(ctx, engine.Start{Context: "call", Request: request})
+		return err
+	}
+	hold := plan(t, `[{"_tool":"echo","n":{},"_outputPath":"†x"}]`)
+	if _, err := r.Run(ctx, engine.Start{Context: "correction", Request: hold, Approve: engine.Policy{Always: true}}); err != nil {
+		t.Fatal(err)
+	}
+	correction := func(levels int) error { // within the arguments
+		return r.Decide(ctx, engine.Decision{Context: "correction", Call: "1.1", Arguments: map[string]any{"n": deep(levels - 1)}})
+	}
+	for name, in := range map[string]func(levels int) error{"input": input, "message": message, "call": call, "correction": correction} {
+		if err := in(store.MaxDepth + 1); err == nil || !strings.Contains(err.Error(), "nested deeper than 256") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := log.Head(ctx, name); name != "correction" && !errors.Is(err, store.ErrNoContext) {
+			t.Errorf("%s is refused and leaves a context: %v", name, err)
+		}
+		if err := in(store.MaxDepth); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, err := range log.Messages(ctx, store.Filter{Context: name}) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if _, err := engine.Records(ctx, log, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// What becomes too deep as the call is resolved fails the call alone.
+	request := plan(t, `[{"_tool":"echo","n":{"b":"†input"},"_outputPath":"†y"}]`)
+	outcome, err := r.Run(ctx, engine.Start{Context: "input", Request: request})
+	if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[0].Error["message"] != "nested deeper than 256" {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
