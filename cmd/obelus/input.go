@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"obelus/engine"
 	"obelus/store"
@@ -53,6 +54,9 @@ func readPair(text string) (v any, err error) {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" || key == ":" {
 		return nil, fmt.Errorf("expected key=text, key:=json, {…}, @file or -")
+	}
+	if !utf8.ValidString(text) { // what is not text would be stored as something else
+		return nil, fmt.Errorf("it is not valid UTF-8")
 	}
 	v = value
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
