@@ -100,14 +100,16 @@ func (t *terminal) tell(format string, args ...any) {
 // fail tells of an error; a line of it each with the program's name, but for
 // what is indented below it.
 func (t *terminal) fail(err error) {
-	for _, line := range strings.Split(err.Error(), "\n") {
-		switch {
-		case line == "":
-		case strings.HasPrefix(line, " "), strings.HasPrefix(line, "\t"):
-			t.write(line + "\n")
-		default:
-			t.write(t.paint(red, "obelus: ") + line + "\n")
+	first := true
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line == "" {
+			continue
 		}
+		if first || line[0] != ' ' && line[0] != '\t' {
+			line = t.paint(red, "obelus: ") + line
+		}
+		t.write(line + "\n")
+		first = false
 	}
 }
 
