@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +12,26 @@ import (
 	"obelus/store"
 )
 
+// goText is what no text for people has of Go, unless they wrote it themselves.
+var goText = regexp.MustCompile(`runtime error|reflect|nil pointer|goroutine \d|interface|map\[|\[\]|\bnil\b|0xc0[0-9a-f]{8}|%!|\.go:\d|float64|int64|json\.|store\.|engine\.|(?i)panic`)
+
+// placed holds that an expression is refused with a place in it and in words.
+func placed(t *testing.T, text string, err error) {
+	t.Helper()
+	var bad *engine.ExprError
+	if !errors.As(err, &bad) {
+		t.Fatalf("%q: an error without a place: %v", text, err)
+	}
+	if bad.Column < 0 || bad.Column > utf8.RuneCountInString(text)+1 {
+		t.Fatalf("%q: column %d", text, bad.Column)
+	}
+	if m := goText.FindString(bad.Message); m != "" && !strings.Contains(text, m) || bad.Message == "" {
+		t.Fatalf("%q: it shows Go (%s): %s", text, m, bad.Message)
+	}
+}
+
 // FuzzExpr holds that an expression is refused with its place or gives JSON,
-// and gives it again.
+// and gives it again; and that a path is one, which reads that path alone.
 func FuzzExpr(f *testing.F) {
 	for _, text := range []string{
 		`†state.user.name`, `†state.user["first-name"] || "x"`, `†((†state.nope || †input.name) && †state.total)`,
@@ -27,23 +46,20 @@ func FuzzExpr(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		expr, err := engine.ParseExpr(text)
-		var bad *engine.ExprError
+		if path, noPath := store.ParsePath(text); noPath == nil && len(text) <= engine.MaxExpression {
+			if err != nil || !slices.Equal(expr.Reads(), []store.Path{path}) {
+				t.Fatalf("the path %s is no expression that reads it: %v", path, err)
+			}
+		}
 		if err != nil {
-			if !errors.As(err, &bad) {
-				t.Fatalf("%q: an error without a place: %v", text, err)
-			}
-			if bad.Column < 0 || bad.Column > utf8.RuneCountInString(text)+1 {
-				t.Fatalf("%q: column %d", text, bad.Column)
-			}
+			placed(t, text, err)
 			return
 		}
 		look := lookup(t)
 		v, missing, err := expr.Eval(look)
 		switch {
 		case err != nil:
-			if !errors.As(err, &bad) {
-				t.Fatalf("%q: an error without a place: %v", text, err)
-			}
+			placed(t, text, err)
 			return
 		case missing != nil:
 			for _, path := range missing.Paths {
@@ -76,10 +92,7 @@ func FuzzOutput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		output, err := engine.ParseOutput(text)
 		if err != nil {
-			var bad *engine.ExprError
-			if !errors.As(err, &bad) {
-				t.Fatalf("%q: an error without a place: %v", text, err)
-			}
+			placed(t, text, err)
 			return
 		}
 		alternatives := make([]string, len(output.Alternatives))
