@@ -116,12 +116,12 @@ func FuzzTemplate(f *testing.F) {
 		{"Dear {{customer.name}},\n{{#each orders}}\n  {{@index}}. {{title}}{{#if paid}} (paid){{else}} - {{price}}{{/if}}\n{{else}}\n none\n{{/each}}\n", `{"customer":{"name":"Ada"},"orders":[{"title":"Book","price":12},{"title":"<x>","paid":true}]}`},
 		{`{{a | html}} {{b | json | html}} {{"{{"}} {{! {{ }}`, `{"a":"<&>","b":{"c":[null]}}`}, {"{{#each t}}{{@key}}={{this}}{{/each}}", `{"t":{"x":1,"y":"two"}}`},
 		{"{{list.1}}{{list.2.a}}", `{"list":[true,{"a":null}]}`}, {"{{#if no}}x{{/each}}", `{}`}, {"\n{{nope}}", `{}`}, {"{{", `{}`}, {"{{}}", `{}`}, {"{{ | json}}", `{}`}, {"{{a.b", `{}`},
-		{"{{#each a}}\r\n{{#each this}}{{this}}{{/each}}\r\n{{/each}}", `{"a":[[1],[2,3]]}`}, {strings.Repeat("{{#if a}}", 60), `{}`}, {"{{#with a}}{{/with}}", `{}`}, {"{{a}}", `{"a":[]}`}, {`{{"\x41\u00e9"}}`, `{}`},
+		{"{{#each a}}\r\n{{#each this}}{{this}}{{/each}}\r\n{{/each}}", `{"a":[[1],[2,3]]}`}, {strings.Repeat("{{#if a}}", 60), `{}`}, {"{{#with a}}{{/with}}", `{}`}, {"{{a}}", `{"a":[]}`}, {`{{"\x41\u00e9"}}`, `{}`}, {`{{"\xee"}}`, `{}`},
 	} {
 		f.Add(seed[0], seed[1])
 	}
 	call := function(f, `
-		local data, marked = json.decode(call.data), {}
+		local data = json.decode(call.data)
 		if type(data) ~= "table" then data = {} end
 		local text, err = template.render(call.template, data)
 		local put, no = template.render("[{{x}}]{{#each l}}{{this}};{{/each}}", { x = call.template, l = { call.template } })
@@ -133,7 +133,9 @@ func FuzzTemplate(f *testing.F) {
 			return // no text
 		}
 		got, err := call(map[string]any{"template": text, "data": data})
-		if err != nil {
+		if err != nil && strings.Contains(text, `\`) && strings.Contains(err.Error(), "not valid UTF-8") {
+			return // it is what an escape says
+		} else if err != nil {
 			t.Fatal(err)
 		}
 		v, err := store.DecodeJSON([]byte(got))

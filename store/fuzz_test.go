@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"regexp"
 	"testing"
 	"time"
 
@@ -10,8 +13,11 @@ import (
 	"obelus/store"
 )
 
-// FuzzPath holds that a path's text names it again, and that its parts make it
-// up again.
+// goText is what no text for people has of Go, unless they wrote it themselves.
+var goText = regexp.MustCompile(`runtime error|reflect|nil pointer|goroutine \d|interface|map\[string|0xc0[0-9a-f]{8}|%!|\.go:\d|float64|int64|json\.|store\.|strconv|parsing time`)
+
+// FuzzPath holds that a path's text names it again, that its parts make it up
+// again, and that what is none is refused with a place in it.
 func FuzzPath(f *testing.F) {
 	for _, text := range []string{
 		"†state", "†state.user.name", "†state.items.0", "†state.items[0]", `†state["a key"].b`, `†état.ключ.名`, `†a[""]`,
@@ -22,7 +28,10 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		path, err := store.ParsePath(text)
 		if err != nil {
-			_ = err.Error()
+			var bad *store.PathError
+			if !errors.As(err, &bad) || bad.Offset < 0 || bad.Offset > len(text) || bad.Message == "" || goText.MatchString(bad.Message) {
+				t.Fatalf("%q is refused by %#v", text, err)
+			}
 			return
 		}
 		if again, err := store.ParsePath(path.String()); err != nil || again != path {
@@ -44,8 +53,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzMessage holds that what is printed of a message is taken back as the
-// same message.
+// FuzzMessage holds that messages are refused in words, and that what is printed
+// of one is taken back as the same message.
 func FuzzMessage(f *testing.F) {
 	for _, text := range []string{
 		`{"type":"data","data":1.50}`,
@@ -69,10 +78,15 @@ func FuzzMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		messages, err := store.ParseMessages(text)
 		if err != nil {
-			_ = err.Error()
+			if m := goText.FindString(err.Error()); m != "" && !bytes.Contains(text, []byte(m)) && !bytes.ContainsAny(text, `%\`) {
+				t.Fatalf("%q: it shows Go (%s): %v", text, m, err)
+			}
 			return
 		}
 		for _, m := range messages {
+			if err := store.CheckDepth([]any{m.Data}); err != nil {
+				t.Fatalf("its data is taken, and could not be read in a message: %v", err)
+			}
 			printed, err := json.Marshal(&m)
 			if err != nil {
 				t.Fatal(err)
