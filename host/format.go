@@ -44,6 +44,7 @@ func (s *state) stringFormat(L *lua.LState) int {
 
 func parseDirective(L *lua.LState, format string, i int) (d directive, end int) {
 	d.precision = -1
+	flags := i
 	for ; i < len(format) && strings.IndexByte("-+ #0", format[i]) >= 0; i++ {
 		switch format[i] {
 		case '-':
@@ -57,6 +58,9 @@ func parseDirective(L *lua.LState, format string, i int) (d directive, end int) 
 		case '0':
 			d.zero = true
 		}
+	}
+	if i-flags > 5 {
+		L.RaiseError("invalid format (repeated flags)")
 	}
 	digits := func() int {
 		from := i
@@ -149,8 +153,14 @@ func (d directive) integer(f float64) string {
 	if d.verb == 'X' {
 		digits = strings.ToUpper(digits)
 	}
+	if d.precision == 0 && n == 0 {
+		digits = ""
+	}
 	if missing := d.precision - len(digits); missing > 0 {
 		digits = strings.Repeat("0", missing) + digits
+	}
+	if d.verb == 'o' && d.alt && !strings.HasPrefix(digits, "0") {
+		digits = "0" + digits
 	}
 	return d.pad(sign+prefix, digits, d.precision < 0)
 }

@@ -47,25 +47,24 @@ func parseNumber(text string, base int) (lua.LNumber, bool) {
 		return 0, false
 	}
 	text = strings.Trim(text, " \t\n\v\f\r")
-	if base != 10 {
-		n, err := strconv.ParseUint(strings.TrimPrefix(text, "-"), base, 64)
-		if strings.HasPrefix(text, "-") {
-			return -lua.LNumber(n), err == nil
-		}
-		return lua.LNumber(n), err == nil
-	}
 	digits := strings.TrimLeft(text, "+-")
-	if len(text)-len(digits) > 1 {
+	if len(text)-len(digits) > 1 || strings.Contains(digits, "_") {
 		return 0, false
 	}
-	if len(digits) > 2 && (strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X")) {
-		n, err := strconv.ParseUint(digits[2:], 16, 64)
+	hex := len(digits) > 2 && (strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X"))
+	switch {
+	case base != 10:
+		if hex && base == 16 {
+			digits = digits[2:]
+		}
+		n, err := strconv.ParseUint(digits, base, 64)
 		if strings.HasPrefix(text, "-") {
 			return -lua.LNumber(n), err == nil
 		}
 		return lua.LNumber(n), err == nil
-	}
-	if digits == "" || strings.ContainsAny(digits, "_xXnNpPiI") {
+	case hex && !strings.ContainsAny(digits, "pP"):
+		text += "p0"
+	case !hex && (digits == "" || strings.ContainsAny(digits, "xXnNpPiI")):
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(text, 64)
