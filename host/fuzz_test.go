@@ -1,9 +1,13 @@
 package host
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os/exec"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +16,8 @@ import (
 	"testing/fstest"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
 	"obelus/store"
@@ -221,5 +227,99 @@ func FuzzPlanLua(f *testing.F) {
 			}
 		}
 		carriedOut(t, h, request, registry, string(source))
+	})
+}
+
+// stringAnswers is Lua that tells what the functions on strings make of a line of
+// three, in hex: whether they raise, or what they give.
+const stringAnswers = `
+local function hex(s) return (s:gsub(".", function(c) return ("%02x"):format(c:byte()) end)) end
+local function text(h) return (h:gsub("%x%x", function(c) return string.char(tonumber(c, 16)) end)) end
+local function show(ok, ...)
+  if not ok then return "raised" end
+  local parts = {}
+  for i = 1, select("#", ...) do
+    local v = select(i, ...)
+    if type(v) == "string" then v = "'" .. hex(v) .. "'" elseif type(v) == "number" then v = v ~= v and "nan" or ("%.17g"):format(v) end
+    parts[i] = tostring(v)
+  end
+  return table.concat(parts, ",")
+end
+local function all(s, p)
+  local found = {}
+  for a, b in s:gmatch(p) do found[#found + 1] = show(true, a, b) end
+  return unpack(found)
+end
+local function answer(line)
+  local s, p, r = line:match("^(%x*) (%x*) (%x*)$")
+  s, p, r = text(s), text(p), text(r)
+  return table.concat({
+    show(pcall(string.find, s, p)), show(pcall(string.find, s, p, -2)), show(pcall(string.find, s, p, 2, true)), show(pcall(string.match, s, p)),
+    show(pcall(string.gsub, s, p, r)), show(pcall(string.gsub, s, p, { [s] = r, a = 1, b = false }, 2)), show(pcall(all, s, p)),
+    show(pcall(string.format, r, s, 2.5)), show(pcall(string.format, r, 65, s)), show(pcall(tonumber, s)), show(pcall(tonumber, s, 16)), show(pcall(function() return s + 1 end)),
+    show(pcall(string.byte, s, 2, -2)), show(pcall(string.sub, s, -3, 4)), show(pcall(string.upper, s)), show(pcall(string.reverse, s)), show(pcall(function() return s < p, s == r end)),
+  }, ";")
+end
+`
+
+// odd is what C takes for a number, and nobody means. And it reads on behind a
+// replacement that ends with %.
+var odd = regexp.MustCompile(`(?i)inf|nan|^\s*[-+]|^\s*[0-9a-f]{17}`)
+
+// FuzzStrings holds that the functions on strings, which are Obelus's own, do what
+// those of a stock Lua do.
+func FuzzStrings(f *testing.F) {
+	stock, err := exec.LookPath("lua5.1")
+	if err != nil {
+		f.Skip("there is no lua5.1 here to compare with")
+	}
+	for _, seed := range [][3]string{
+		{"hello world", "(%w+) (%w+)", "%2 %1"}, {"key = value", "^%s*(.-)%s*=", "%5.1f|%-8s|"}, {"THE (quick) fox", "%((%a+)%)", "%d %x"}, {"a,b,,c", "([^,]*)", "<%0>"}, {"f(a(b)c)d", "%b()", "%q"},
+		{"THE (q) fox", "%f[%a]%a+", "%%"}, {"aaa", "a-b?", "%3d%+5i%#o"}, {" 0x1F ", "[%]%-]", "%c"}, {"1e3", "[]a]", "%"}, {"-.5e-1", "[^%d]$", "%e %g"}, {"", "()", "%1"}, {"abc", "()b()", "%u%E%G%X"}, {"a.b", ".", "%%%s"}, {"x", "[a", "%99d"},
+		{"ab", "(a)(b)%1", "%.3s"}, {"inf", "%", "%y"}, {"nan", "(()", "%.20f"}, {"\xe9é", "[\x80-\xff]+", "%s"}, {"a\nb\r", "%c", "\"%q\""}, {"10", "[%a-z]", "% d"}, {"0b1", "%x*", "%05.1f"}, {"ff", "[a-]", "%010s"},
+		{"8", "8", "%#o"}, {"0", "0", "%.0d%+.0d"}, {"0", "0", "%       d"}, {"0x1.8p1", "x", "%d"}, {"0xffffffffffffffffff", "f+", "%d"}, {"0xp1", "", "%#x"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	child := exec.CommandContext(f.Context(), stock, "-e", stringAnswers+` for line in io.lines() do io.write(answer(line), "\n") io.flush() end`)
+	in, err := child.StdinPipe()
+	if err != nil {
+		f.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		in.Close()
+		_ = child.Wait()
+	})
+	answers := bufio.NewReader(out)
+	g := open(f, map[string]string{"activities/a.lua": stringAnswers + `Activity.register("a", { timeout = 5 }, function(call) return answer(call.line) end)`})
+	f.Fuzz(func(t *testing.T, s, p, r string) {
+		if len(s) > 20 || len(p) > 16 || len(r) > 16 || strings.ContainsRune(s+p+r, 0) {
+			return // it would take for ever, or C would see the end of a text
+		}
+		if odd.MatchString(s) || strings.HasSuffix(r, "%") {
+			return
+		}
+		line := fmt.Sprintf("%x %x %x", s, p, r)
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		want, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := call(g, "a", engine.Invocation{Call: map[string]any{"line": line}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := v.Value.(string); got != strings.TrimSuffix(want, "\n") {
+			t.Fatalf("%q, %q, %q (-stock +here):\n%s", s, p, r, cmp.Diff(strings.Split(strings.TrimSuffix(want, "\n"), ";"), strings.Split(got, ";")))
+		}
 	})
 }
