@@ -81,6 +81,9 @@ func resolve(text string, node ast.Node) (any, error) {
 		if err != nil || math.IsInf(f, 0) {
 			return nil, fmt.Errorf("%s at %s is too large for a number", text, yamlPlace(node.GetToken()))
 		}
+		if math.Abs(f) > 1<<53 { // without an exponent it would be an exact whole number
+			return json.Number(strconv.FormatFloat(f, 'e', -1, 64)), nil
+		}
 		return json.Number(compactJSON(f)), nil
 	case yamlNoJSON.MatchString(text):
 		return nil, fmt.Errorf("%s at %s is not a number of JSON", text, yamlPlace(node.GetToken()))
