@@ -66,7 +66,10 @@ func buildURL(parts map[string]any) (string, error) {
 			return "", fmt.Errorf("%s is text", name)
 		}
 	}
-	u := &url.URL{Scheme: strings.ToLower(texts["scheme"]), Host: strings.Trim(texts["host"], "[]"), Fragment: texts["fragment"]}
+	u := &url.URL{Scheme: strings.ToLower(texts["scheme"]), Host: texts["host"], Fragment: texts["fragment"]}
+	if strings.HasPrefix(u.Host, "[") && strings.HasSuffix(u.Host, "]") { // they come back below
+		u.Host = u.Host[1 : len(u.Host)-1]
+	}
 	if port, given := texts["port"]; given {
 		if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 			return "", errors.New("port is a number up to 65535")
@@ -75,11 +78,10 @@ func buildURL(parts map[string]any) (string, error) {
 	} else if strings.Contains(u.Host, ":") {
 		u.Host = "[" + u.Host + "]"
 	}
-	if user, given := texts["user"]; given {
+	if password, given := texts["password"]; given {
+		u.User = url.UserPassword(texts["user"], password)
+	} else if user, given := texts["user"]; given {
 		u.User = url.User(user)
-		if password, given := texts["password"]; given {
-			u.User = url.UserPassword(user, password)
-		}
 	}
 	setPath(u, texts["path"])
 	if query, ok := parts["query"]; ok {
