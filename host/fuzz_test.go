@@ -263,8 +263,12 @@ end
 `
 
 // odd is what C takes for a number and nobody means, or may turn into any integer.
-// And it reads on behind a replacement that ends with %.
-var odd = regexp.MustCompile(`(?i)inf|nan|^\s*[-+]|[0-9a-f]{7}|[ep]\+?([4-9]|\d\d)`)
+// And it reads on behind a replacement that ends with %, and its text ends where %c
+// writes a zero.
+var (
+	odd    = regexp.MustCompile(`(?i)inf|nan|^\s*[-+]|[0-9a-f]{7}|[ep]\+?([4-9]|\d\d)`)
+	ending = regexp.MustCompile(`%$|%[-+ #0]*\d*\.?\d*c`)
+)
 
 // FuzzStrings holds that the functions on strings, which are Obelus's own, do what
 // those of a stock Lua do.
@@ -303,7 +307,7 @@ func FuzzStrings(f *testing.F) {
 		if len(s) > 20 || len(p) > 16 || len(r) > 16 || strings.ContainsRune(s+p+r, 0) {
 			return // it would take for ever, or C would see the end of a text
 		}
-		if odd.MatchString(s) || strings.HasSuffix(r, "%") {
+		if odd.MatchString(s) || ending.MatchString(r) {
 			return
 		}
 		line := fmt.Sprintf("%x %x %x", s, p, r)
