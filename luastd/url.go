@@ -84,6 +84,9 @@ func buildURL(parts map[string]any) (string, error) {
 		u.User = url.User(user)
 	}
 	setPath(u, texts["path"])
+	if strings.HasPrefix(u.Path, "//") && u.Scheme+u.Host == "" && u.User == nil {
+		return "", errors.New("a path that begins with // would be taken for a host: give the host too")
+	}
 	if query, ok := parts["query"]; ok {
 		text, err := queryText(query)
 		if err != nil {
