@@ -303,7 +303,10 @@ func (m *matcher) special(s, p int) (nextS, nextP int) {
 		if i < 0 || i >= m.level || m.capture[i].length == captureOpen {
 			m.malformed("invalid capture index")
 		}
-		from, n := m.capture[i].start, max(m.capture[i].length, 0)
+		from, n := m.capture[i].start, m.capture[i].length
+		if n == capturePosition { // it has no text
+			return -1, p
+		}
 		m.s.budget.charge(m.L, n/16+1)
 		if len(m.subject)-s < n || m.subject[from:from+n] != m.subject[s:s+n] {
 			return -1, p
