@@ -238,7 +238,7 @@ func FuzzURL(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"HTTPS://me:s%20x@EXAMPLE.com:8443/a%2Fb/c?q=1&q=2&e=&%C3%A9=%20+#frag%20ment", "../x"}, {"mailto:ada@example.com?subject=x", "?y"}, {"http://[::1]:80", "//h"}, {"//host/p", "a:b"}, {"file:///etc/x", "."},
 		{"/a:b/%zz", ""}, {"a b", "#"}, {"http://[fe80::1%25en0]/", "/"}, {"x:", "y"}, {"http://x?%", "%41"}, {"http://ü.example/ü?ü#ü", ""}, {"//", "//"}, {"http://u@h", ""}, {"http://:80", ""}, {"*", ""}, {"http://h//p", ""}, {"?", ""}, {"x:/p", ""},
-		{"http://u:@h/", ""}, {"http://@h/", ""}, {"http://h:/", ""}, {"a:%2F", ""}, {"./a:b", ""}, {"http://h/;x=y", ""}, {"p://]", ""}, {"redis://:secret@h", ""}, {"//://", ""},
+		{"http://u:@h/", ""}, {"http://@h/", ""}, {"http://h:/", ""}, {"a:%2F", ""}, {"./a:b", ""}, {"http://h/;x=y", ""}, {"p://]", ""}, {"redis://:secret@h", ""}, {"//://", ""}, {".//", "(&"},
 	} {
 		f.Add(seed[0], seed[1])
 	}

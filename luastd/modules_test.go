@@ -53,6 +53,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return url.build{}`, `""`},
 		{`return url.build{scheme = "http", hots = "x"}`, `activities/a.lua:2: bad argument #1 to url.build: unknown part hots (one of fragment, host, password, path, port, query, scheme, user)`},
 		{`return url.build{path = "//example.com/x"}`, `activities/a.lua:2: bad argument #1 to url.build: a path that begins with // would be taken for a host: give the host too`},
+		{`return select(2, url.join(".//", "x"))`, `"not a URL: its path would be taken for a host"`},
 		{`return url.build{host = {}}`, `activities/a.lua:2: bad argument #1 to url.build: host is text`},
 		{`return url.build{query = {a = {{}}}}`, `activities/a.lua:2: bad argument #1 to url.build: query.a is text, a number, a boolean, or an array of them`},
 		{`return url.build{scheme = "1:", host = "x"}`, `activities/a.lua:2: bad argument #1 to url.build: not a URL: first path segment in URL cannot contain colon`},

@@ -84,7 +84,7 @@ func buildURL(parts map[string]any) (string, error) {
 		u.User = url.User(user)
 	}
 	setPath(u, texts["path"])
-	if strings.HasPrefix(u.Path, "//") && u.Scheme+u.Host == "" && u.User == nil {
+	if likeHost(u) {
 		return "", errors.New("a path that begins with // would be taken for a host: give the host too")
 	}
 	if query, ok := parts["query"]; ok {
@@ -99,6 +99,11 @@ func buildURL(parts map[string]any) (string, error) {
 		return "", errors.New(urlError(err))
 	}
 	return text, nil
+}
+
+// likeHost tells whether the path would be read as a host.
+func likeHost(u *url.URL) bool {
+	return strings.HasPrefix(u.Path, "//") && u.Scheme+u.Host == "" && u.User == nil
 }
 
 func setPath(u *url.URL, path string) {
@@ -180,7 +185,13 @@ func urlJoin(e *Env, L *lua.LState) int {
 		return failed(L, urlError(err))
 	}
 	var text string
-	e.aside(L, (len(base)+len(ref))/16+1, func(context.Context) { text = u.ResolveReference(to).String() })
+	e.aside(L, (len(base)+len(ref))/16+1, func(context.Context) {
+		u = u.ResolveReference(to)
+		text = u.String()
+	})
+	if likeHost(u) {
+		return failed(L, "not a URL: its path would be taken for a host")
+	}
 	e.limit(L, len(text))
 	L.Push(lua.LString(text))
 	return 1
