@@ -288,7 +288,7 @@ func FuzzTime(f *testing.F) {
 		local again = time.format(t, call.layout)
 		if again ~= text then error("LOST " .. text .. " is read as " .. time.format(t) .. ", which is written " .. again) end
 		return {}`)
-	unclear := regexp.MustCompile(`%[aA]|%e%|%I`) // a day says not which, an hour not of which half, and after %e a digit may be its second one
+	unclear := regexp.MustCompile(`%[aA]|%e%|%z%|%I`) // a day says not which, an hour not of which half, and a digit after %e or %z may be one more of theirs
 	f.Fuzz(func(t *testing.T, layout string, seconds float64) {
 		if math.IsNaN(seconds) || math.IsInf(seconds, 0) {
 			return // no JSON
