@@ -9,11 +9,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// atOnce as GORACE lets a process end without the second for which it else
+// waits for races that show late: the tests start hundreds.
+const atOnce = "atexit_sleep_ms=0"
+
 func TestMain(m *testing.M) {
 	host.Worker()
 	if os.Getenv(asObelus) != "" { // this test binary as the program, see start
 		main()
 	}
+	os.Setenv("GORACE", atOnce)
 	testscript.Main(m, map[string]func(){"obelus": main})
 }
 
@@ -28,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "status": status},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
+			env.Setenv("GORACE", atOnce)
 			return nil
 		},
 	})
