@@ -141,7 +141,8 @@ func (e *CorrectionError) Error() string { return "call " + e.Call + ": " + e.Er
 func (e *CorrectionError) Unwrap() error { return e.Err }
 
 // Holds lists the calls that are held in a context and in the contexts of its
-// delegates.
+// delegates. What the delegates of another context hold, of which it is a fork,
+// is none of its own.
 func Holds(ctx context.Context, log store.Log, name string) ([]Record, error) {
 	records, err := Records(ctx, log, name)
 	if err != nil {
@@ -152,8 +153,12 @@ func Holds(ctx context.Context, log store.Log, name string) ([]Record, error) {
 		if r.Status == Held {
 			all = append(all, r)
 		}
-		if r.Child != "" && !r.Status.Settled() {
-			inside, err := Holds(ctx, log, r.Child)
+		child, err := ownChild(ctx, log, name, &r)
+		if err != nil {
+			return nil, err
+		}
+		if child != "" {
+			inside, err := Holds(ctx, log, child)
 			if err != nil {
 				return nil, err
 			}
@@ -179,8 +184,12 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]string, error) {
 	}
 	var all []string
 	for _, r := range records {
-		if r.Child != "" && !r.Status.Settled() {
-			inside, err := Lazy(ctx, log, r.Child)
+		child, err := ownChild(ctx, log, name, &r)
+		if err != nil {
+			return nil, err
+		}
+		if child != "" {
+			inside, err := Lazy(ctx, log, child)
 			if err != nil {
 				return nil, err
 			}

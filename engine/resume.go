@@ -186,14 +186,24 @@ func (l *loop) disown(ctx context.Context, r *Record) error {
 	if r.Child == "" || r.Status.Settled() {
 		return nil
 	}
-	origin, ok, err := originOf(ctx, l.runner.Log, r.Child)
-	if ok && origin.Parent != l.context {
-		r.Child = ""
-		if r.Status == Waiting {
-			r.Status = Blocked
-		}
+	child, err := ownChild(ctx, l.runner.Log, l.context, r)
+	if r.Child = child; child == "" && r.Status == Waiting {
+		r.Status = Blocked
 	}
 	return err
+}
+
+// ownChild is the context that the delegate of a context's call goes on in, empty
+// if there is none.
+func ownChild(ctx context.Context, log store.Log, name string, r *Record) (string, error) {
+	if r.Child == "" || r.Status.Settled() {
+		return "", nil
+	}
+	origin, ok, err := originOf(ctx, log, r.Child)
+	if ok && origin.Parent != name {
+		return "", err
+	}
+	return r.Child, err
 }
 
 // Recorded gives the newest plan of a context as it was compiled when its tick
