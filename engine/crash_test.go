@@ -254,3 +254,30 @@ func TestCrashesOfEverything(t *testing.T) {
 		}
 	}
 }
+
+// TestResumedIsUnderWay: a run that goes on after a halt is under way, so that
+// whoever finds it after a crash goes on with it.
+func TestResumedIsUnderWay(t *testing.T) {
+	log, g := store.NewMemory(), newGate()
+	r := newRunner(log, map[string]activity{"gate": g.run})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "gate", "value": "†input.x", "_outputPath": "†a"}]`))
+	expect(t, outcome, err, engine.RunWaiting, "1.1 gate waiting … †input.x")
+	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "x": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	resumed := make(chan error)
+	go func() {
+		_, err := r.Resume(ctx, engine.Resume{Context: "c"})
+		resumed <- err
+	}()
+	<-g.begun
+	last, err := engine.LastRun(t.Context(), log, "c")
+	if err != nil || last.Status != engine.RunRunning {
+		t.Errorf("the run is %s, %v", last.Status, err)
+	}
+	cancel()
+	if err := <-resumed; err != nil {
+		t.Error(err)
+	}
+}

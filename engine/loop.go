@@ -43,6 +43,7 @@ type loop struct {
 	n       int64  // the journal's position after its last append
 	begun   bool   // its first append is in the log
 	started func() // to be called then; may be nil
+	halted  bool   // as the journal has it, the run is not under way
 
 	epoch  int64  // of the lease, 0 without
 	forget func() // ends its renewal
@@ -234,6 +235,7 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 		}
 	}
 	l.fresh = false
+	l.halted = false // a plan's event says so too
 	if !l.begun {
 		if err := l.enter(ctx); err != nil {
 			return nil, err

@@ -136,6 +136,7 @@ func (l *loop) again(ctx context.Context, s Resume, last Run) (*Outcome, error) 
 // resumes takes over what goes for the whole run.
 func (l *loop) resumes(s Resume, last Run) {
 	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.plan.First, last.plan.Approve
+	l.halted = last.Status != RunRunning
 	if s.Request != nil {
 		request := *s.Request
 		request.Name, request.Mode = last.Plan, last.plan.Mode
@@ -325,9 +326,6 @@ func (t *tick) readReported(ctx context.Context) error {
 
 // decide applies a person's decisions to calls of the tick.
 func (t *tick) decide(ctx context.Context, s Resume) error {
-	if s.decides() { // a run that had come to its end is under way again, also if this process dies
-		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunRunning})})
-	}
 	if s.From != "" {
 		if err := t.again(ctx, s.From, s.Set); err != nil {
 			return err

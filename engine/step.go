@@ -16,8 +16,12 @@ func (t *tick) step(ctx, run context.Context, results []result) error {
 		if err := t.receive(ctx, results); err != nil {
 			return err
 		}
-		if err := t.advance(ctx); err != nil || !t.settled() || run.Err() != nil {
+		if err := t.advance(ctx); err != nil {
 			return err
+		}
+		t.goesOn()
+		if !t.settled() || run.Err() != nil {
+			return nil
 		}
 		return t.conclude(ctx)
 	})
@@ -46,6 +50,15 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 		}
 	}
 	return errors.New("context " + t.context + " is appended to by others all the time")
+}
+
+// goesOn notes that a run that had come to a halt or to its end is under way
+// again, also if this process dies; not if all that is new is what it waits for.
+func (t *tick) goesOn() {
+	moves := func(r Record) bool { return r.Status != Waiting && r.Status != Held }
+	if t.loop.halted && slices.ContainsFunc(t.noted, moves) {
+		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunRunning})})
+	}
 }
 
 func (t *tick) save() {
@@ -78,9 +91,7 @@ func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
 // note writes a call's record to the journal.
 func (t *tick) note(i int) {
 	r := &t.calls[i].record
-	if t.runner.Observe != nil {
-		t.noted = append(t.noted, *r)
-	}
+	t.noted = append(t.noted, *r)
 	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.encode()})
 }
 
@@ -125,7 +136,7 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	if err := t.loop.append(ctx, b, hold); err != nil {
 		return err
 	}
-	t.begun, t.loop.begun, t.loop.tick = true, true, t.event.Tick
+	t.begun, t.loop.begun, t.loop.tick, t.loop.halted = true, true, t.event.Tick, false
 	t.view.Commit()
 	if t.loop.started != nil {
 		t.loop.started()
