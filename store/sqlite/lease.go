@@ -64,6 +64,10 @@ func gone(pid int64) bool {
 // differ compares what may not be known.
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
+// ended as the start of a process is that of one which has ended, and which its
+// parent has not looked after yet: its pid is not free until then.
+const ended = "ended"
+
 // started is when a process began, in a unit of the system's own; "" if that
 // can't be told.
 func started(pid int64) string {
@@ -73,6 +77,9 @@ func started(pid int64) string {
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) <= wanted-third {
 		return ""
+	}
+	if state := fields[0]; state == "Z" || state == "X" {
+		return ended
 	}
 	return fields[wanted-third]
 }

@@ -144,6 +144,29 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// TestDeadUnattended: one that was killed holds nothing, also while its parent
+// has not looked after it yet.
+func TestDeadUnattended(t *testing.T) {
+	if self().started == "" {
+		t.Skip("the system does not tell")
+	}
+	path := newPath(t)
+	cmd := holding(t, path)
+	l := open(t, path, Options{})
+	_ = cmd.Process.Kill()
+	holder := "?"
+	for deadline := time.Now().Add(10 * time.Second); holder != "" && time.Now().Before(deadline); {
+		var err error
+		if holder, err = l.Holder(t.Context(), "c"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if holder != "" {
+		t.Errorf("%s is dead, and has the lease still", holder)
+	}
+	_ = cmd.Wait()
+}
+
 // TestLeaseWrites: a lease is written no more often than need be.
 func TestLeaseWrites(t *testing.T) {
 	l := open(t, newPath(t), Options{})
