@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,18 +135,10 @@ func (s *Server) goOn(name string) {
 
 // resumeAlone goes on with a run for which nobody waits, if it stands so.
 func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
-	last, err := engine.LastRun(s.running, s.log, name)
-	if err != nil || last.Tick == 0 {
+	if !s.stands(name, statuses) || !s.wakes(name) {
 		return
 	}
-	is := false
-	for _, status := range statuses {
-		is = is || last.Status == status && (status != engine.RunCancelled || last.Stopped)
-	}
-	if !is || !s.wakes(name) {
-		return
-	}
-	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
+	_, err := s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
 	if err == nil {
 		return
 	}
@@ -163,6 +156,13 @@ func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 	}
 }
 
+// stands tells whether a run stands in one of some ways; a cancelled one only
+// if it was not unwanted.
+func (s *Server) stands(name string, statuses []engine.RunStatus) bool {
+	last, err := engine.LastRun(s.running, s.log, name)
+	return err == nil && last.Tick > 0 && slices.Contains(statuses, last.Status) && (last.Status != engine.RunCancelled || last.Stopped)
+}
+
 // wakes tells whether a run is to wait for its turn to go on by itself: not if it
 // does so already.
 func (s *Server) wakes(name string) bool {
@@ -175,17 +175,54 @@ func (s *Server) wakes(name string) bool {
 	return true
 }
 
-// recover goes on with what a server or another process left when it ended: runs
-// that were under way, and those that wait for what has come since. A fork in
-// which nobody has gone on is none of them: what runs there is for who made it to
-// say.
+// lookAgain is how often a server looks whether others still have what was left.
+const lookAgain = time.Second
+
+// recover goes on with what a server or another process left when it ended. One
+// that died where this server can't see it keeps its runs until their leases
+// have lapsed.
 func (s *Server) recover() {
+	left := s.left()
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for {
+		left = slices.DeleteFunc(left, s.takesOver)
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-s.running.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// leftover is a run that nobody is at, if it still stands in one of some ways.
+type leftover struct {
+	context  string
+	statuses []engine.RunStatus
+}
+
+// takesOver goes on with a run that was left, unless somebody else has it.
+func (s *Server) takesOver(l leftover) bool {
+	if holder, err := s.log.Holder(s.running, l.context); err == nil && holder != "" {
+		return false
+	}
+	s.resumeAlone(l.context, l.statuses...)
+	return true
+}
+
+// left finds the runs that were under way, and those that wait for what has come
+// since. A fork in which nobody has gone on is none of them: what runs there is
+// for who made it to say.
+func (s *Server) left() (all []leftover) {
 	parents := map[string]string{}
 	var roots, names []string
 	for info, err := range s.log.Contexts(s.running, "") {
 		if err != nil {
 			s.logger.Error("what was left can't be found", "error", err)
-			return
+			return nil
 		}
 		names = append(names, info.Context)
 		if parents[info.Context] = info.Origin.Parent; info.Origin.Parent == "" {
@@ -206,9 +243,6 @@ func (s *Server) recover() {
 		}
 	}
 	for _, name := range roots {
-		if s.running.Err() != nil {
-			return
-		}
 		if untouched[name] {
 			continue
 		}
@@ -216,6 +250,9 @@ func (s *Server) recover() {
 		if woken[name] {
 			statuses = append(statuses, engine.RunWaiting)
 		}
-		s.resumeAlone(name, statuses...)
+		if s.stands(name, statuses) {
+			all = append(all, leftover{name, statuses})
+		}
 	}
+	return all
 }

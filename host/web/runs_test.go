@@ -450,6 +450,27 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// TestRecoverLeased: what somebody left who can't be seen to be dead goes on when
+// the lease has lapsed.
+func TestRecoverLeased(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","wait":true}`)
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	lease := store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: 300 * time.Millisecond}}
+	if _, err := s.log.Append(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	s.open(nil)
+	s.until("a", engine.RunDone)
+}
+
 // TestRecoverForks: what ran where a fork was made does not go on in the fork by
 // itself.
 func TestRecoverForks(t *testing.T) {
