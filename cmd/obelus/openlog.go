@@ -39,6 +39,10 @@ func (a *app) dbPath() (string, error) {
 	return filepath.FromSlash(db), nil
 }
 
+// opened gives the log that commands use for one that was opened. Tests put
+// faults around it.
+var opened = func(log *sqlite.Log) store.Log { return log }
+
 // openLog opens the log for writing, and makes it if it is absent.
 func (a *app) openLog() error {
 	path, err := a.dbPath()
@@ -49,7 +53,7 @@ func (a *app) openLog() error {
 	if err != nil {
 		return err
 	}
-	a.log = log
+	a.log = opened(log)
 	return nil
 }
 
@@ -77,7 +81,7 @@ func (a *app) openExisting(options sqlite.Options) error {
 	if err != nil {
 		return err
 	}
-	a.log = log
+	a.log = opened(log)
 	return nil
 }
 

@@ -16,6 +16,9 @@ const atOnce = "atexit_sleep_ms=0"
 func TestMain(m *testing.M) {
 	host.Worker()
 	if os.Getenv(asObelus) != "" { // this test binary as the program, see start
+		if point := os.Getenv(asMortal); point != "" {
+			opened = mortals(point)
+		}
 		main()
 	}
 	os.Setenv("GORACE", atOnce)
