@@ -30,6 +30,8 @@ const (
 	InDoubt   Status = "in-doubt"  // it had started when the process ended, and must not run twice
 )
 
+var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Cancelled, InDoubt}
+
 // Settled tells whether a call has come to its end.
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
 
@@ -200,6 +202,8 @@ const (
 	runContinued RunStatus = "continued"
 )
 
+var runStatuses = []RunStatus{RunRunning, RunDone, RunFailed, RunWaiting, RunCancelled, runContinued}
+
 // Finished tells whether a tick has come to its end, so that another can begin.
 func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunFailed }
 
@@ -272,8 +276,31 @@ func newest(ctx context.Context, log store.Log, f store.JournalFilter) (store.En
 	return store.Entry{}, false, nil
 }
 
-func journalError(entry store.Entry, err error) error {
-	return fmt.Errorf("the journal's entry %d of context %s can't be read: %w", entry.N, entry.Context, err)
+// DamagedError is a journal that is not as a run writes it, as after an edit by
+// hand.
+type DamagedError struct {
+	Context string
+	What    string
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the journal of context %s is damaged: %s", e.Context, e.What)
+}
+
+func damaged(entry store.Entry, format string, args ...any) error {
+	return &DamagedError{entry.Context, fmt.Sprintf("entry %d ", entry.N) + fmt.Sprintf(format, args...)}
+}
+
+// unread is an entry whose data is not what its event has.
+func unread(entry store.Entry, err error) error {
+	var form *json.UnmarshalTypeError
+	switch {
+	case entry.Data == nil:
+		return damaged(entry, "holds nothing")
+	case errors.As(err, &form):
+		return damaged(entry, "holds an unexpected %s", form.Value)
+	}
+	return damaged(entry, "can't be read: %s", err)
 }
 
 // Records gives the calls of a context as they stand, in the order of their
@@ -317,7 +344,11 @@ func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Rec
 			if err != nil {
 				return nil, err
 			}
-			if at, ok := place[r.Call]; ok && r.Status == Ready && all[at].Status != Held {
+			at, ok := place[r.Call]
+			if !ok {
+				return nil, damaged(entry, "is about call %s, which no plan of the context has", r.Call)
+			}
+			if r.Status == Ready && all[at].Status != Held {
 				continue // a second decision: the first counts
 			}
 			put(r)
@@ -326,9 +357,25 @@ func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Rec
 	return all, nil
 }
 
+// endsAfter notices that the last messages of a log are gone: what was appended
+// next would take their places.
+func endsAfter(ctx context.Context, log store.Log, newest store.Entry) error {
+	head, err := store.HeadOrZero(ctx, log, newest.Context)
+	if err == nil && newest.Seq > head {
+		err = damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head)
+	}
+	return err
+}
+
 func readRecord(entry store.Entry) (r Record, err error) {
 	if err := json.Unmarshal(entry.Data, &r); err != nil {
-		return r, journalError(entry, err)
+		return r, unread(entry, err)
+	}
+	switch {
+	case !slices.Contains(statuses, r.Status):
+		return r, damaged(entry, "has the status %q, which no call has", r.Status)
+	case r.Call != entry.Call || r.Call != callID(r.Tick, r.Position):
+		return r, damaged(entry, "is about call %s, and tells of call %s at place %d of tick %d", entry.Call, r.Call, r.Position, r.Tick)
 	}
 	return r, nil
 }
@@ -369,7 +416,7 @@ func planMessage(ctx context.Context, log store.Log, name string, seq int64) ([]
 			return calls, nil
 		}
 	}
-	return nil, errors.New("the plan message of context " + name + " can't be found in its log")
+	return nil, &DamagedError{name, fmt.Sprintf("message %d of its log is not the plan that it tells of", seq)}
 }
 
 // messageAt reads the message at a seq, nil where there is none.

@@ -153,6 +153,9 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := endsAfter(ctx, l.runner.Log, newest); err != nil {
+		return nil, err
+	}
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
 		if plan, err = l.recorded(ctx, last); err != nil {

@@ -96,7 +96,7 @@ func ReadEntry(entry store.Entry) (any, error) {
 
 func readPlanEvent(entry store.Entry) (plan planEvent, err error) {
 	if err := json.Unmarshal(entry.Data, &plan); err != nil {
-		return plan, journalError(entry, err)
+		return plan, unread(entry, err)
 	}
 	return plan, nil
 }
@@ -108,9 +108,14 @@ func readRunEvent(entry store.Entry) (end runEvent, output any, err error) {
 		Output json.RawMessage `json:"output"`
 	}
 	if err := json.Unmarshal(entry.Data, &raw); err != nil {
-		return end, nil, journalError(entry, err)
+		return end, nil, unread(entry, err)
 	}
-	output, err = store.DecodeJSON(raw.Output)
+	if !slices.Contains(runStatuses, raw.Status) {
+		return end, nil, damaged(entry, "has the status %q, which no run has", raw.Status)
+	}
+	if output, err = store.DecodeJSON(raw.Output); err != nil {
+		err = unread(entry, err)
+	}
 	return raw.runEvent, output, err
 }
 

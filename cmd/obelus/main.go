@@ -121,6 +121,7 @@ func exitStatus(err error) int {
 	var needed *store.NeededError
 	var held *store.HeldError
 	var query *sqlite.QueryError
+	var damaged *engine.DamagedError
 	var scripts host.Errors
 	var script *host.ScriptError
 	switch {
@@ -130,7 +131,7 @@ func exitStatus(err error) int {
 		return int(status)
 	case errors.Is(err, sqlite.ErrLocked), errors.As(err, &busy), errors.As(err, &held):
 		return exitBusy
-	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.Is(err, sqlite.ErrReadOnly):
+	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.As(err, &damaged), errors.Is(err, sqlite.ErrReadOnly):
 		return exitUsage
 	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
 		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),

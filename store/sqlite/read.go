@@ -143,9 +143,14 @@ func direction(newest bool) string {
 const messageColumns = `context, seq, date, type, kind, instance, path, method, data, schema,
 	description, mode, call, producer, written`
 
-// Messages implements [store.Log]. It holds one message at a time.
+// Messages implements [store.Log]. It holds one message at a time. Where all are
+// asked for, one that is missing is noticed.
 func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
 	return sequence(l, ctx, func(c *conn, yield func(*store.Message) bool) error {
+		next := int64(0)
+		if f == (store.Filter{Context: f.Context, After: f.After, At: f.At}) {
+			next = max(f.After, 0) + 1
+		}
 		return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
 			part := f
 			if part.Context = s.context; s.upto < math.MaxInt64 && (f.At == 0 || f.At > s.upto) {
@@ -155,9 +160,15 @@ func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Mes
 			sql, values := selectMessages(part)
 			err = c.each(ctx, sql, values, func(row []driver.Value) (bool, error) {
 				m, err := message(row)
+				if err == nil && next > 0 && m.Seq != next {
+					err = &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s is missing", next, f.Context)}
+				}
 				if err == nil {
 					m.Context = f.Context
 					more = yield(m)
+				}
+				if next > 0 {
+					next++
 				}
 				return more, err
 			})
@@ -241,6 +252,8 @@ func below(path store.Path) [2][2]string {
 	return [2][2]string{{p + ".", p + "/"}, {p + "[", p + `\`}}
 }
 
+var types = []store.Type{store.TypeData, store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText}
+
 // message reads a row of messageColumns.
 func message(row []driver.Value) (*store.Message, error) {
 	m := &store.Message{
@@ -248,27 +261,33 @@ func message(row []driver.Value) (*store.Message, error) {
 		Instance: text(row[5]), Method: store.Method(text(row[7])), Description: text(row[10]),
 		Mode: text(row[11]), Call: text(row[12]), Written: text(row[14]),
 	}
-	wrong := func(column string, err error) error {
-		return &problem{ErrDamaged, fmt.Sprintf("is damaged: %s of message %d of context %s: %v", column, m.Seq, m.Context, err)}
+	wrong := func(err error) error {
+		return &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s: %v", m.Seq, m.Context, err)}
 	}
 	var err error
 	if m.Date, err = date(row[2]); err != nil {
-		return nil, wrong("date", err)
+		return nil, wrong(err)
+	}
+	if !slices.Contains(types, m.Type) {
+		return nil, wrong(fmt.Errorf("there is no type %q", m.Type))
+	}
+	if m.Method != "" && !slices.Contains(store.Methods, m.Method) {
+		return nil, wrong(fmt.Errorf("there is no method %q", m.Method))
 	}
 	if path := text(row[6]); path != "" {
 		if m.Path, err = store.ParsePath(path); err != nil {
-			return nil, wrong("path", err)
+			return nil, wrong(err)
 		}
 	}
 	m.HasData = row[8] != nil
 	if m.Data, err = decoded(row[8]); err != nil {
-		return nil, wrong("data", err)
+		return nil, wrong(err)
 	}
 	if m.Schema, err = decoded(row[9]); err != nil {
-		return nil, wrong("schema", err)
+		return nil, wrong(err)
 	}
 	if m.Producer, err = decoded(row[13]); err != nil {
-		return nil, wrong("producer", err)
+		return nil, wrong(err)
 	}
 	return m, nil
 }
@@ -282,6 +301,9 @@ func decoded(v driver.Value) (any, error) {
 
 func date(v driver.Value) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text(v))
+	if err != nil {
+		err = fmt.Errorf("%q is no date", text(v))
+	}
 	return t.UTC(), err
 }
 
@@ -345,7 +367,7 @@ func entry(row []driver.Value) (store.Entry, error) {
 	e := store.Entry{N: integer(row[0]), Context: text(row[1]), Seq: integer(row[2]), Call: text(row[4]), Event: text(row[5])}
 	var err error
 	if e.Date, err = date(row[3]); err != nil {
-		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: date of event %d: %v", e.N, err)}
+		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: event %d: %v", e.N, err)}
 	}
 	if row[6] != nil {
 		e.Data = json.RawMessage(text(row[6]))

@@ -140,11 +140,12 @@ func (t *touching) next() (op store.Op, ok bool, err error) {
 	return op, err == nil, err
 }
 
-// opColumns are what an operation is read from.
-const opColumns = "m.seq, m.kind, m.path, m.method, m.data, m.producer IS NOT NULL"
+// opColumns are what an operation is read from, after its seq.
+const opColumns = "m.kind, m.path, m.method, m.data, m.producer IS NOT NULL"
 
-// selectAt joins in this order, or the rows would have to be sorted.
-const selectAt = "SELECT " + opColumns + ` FROM writes w CROSS JOIN messages m ON m.context = w.context AND m.seq = w.seq
+// selectAt joins in this order, or the rows would have to be sorted. A message
+// that is gone leaves a row without a kind.
+const selectAt = "SELECT w.seq, " + opColumns + ` FROM writes w LEFT JOIN messages m ON m.context = w.context AND m.seq = w.seq
 	WHERE w.context = ? AND w.path = ? AND w.instance = ? AND w.seq <= ? ORDER BY w.seq DESC`
 
 // first gives a stream's next operation. The row after it is not read before
@@ -172,7 +173,7 @@ func (s *stream) advance() error {
 	return err
 }
 
-// op reads a row of opColumns.
+// op reads a row of a seq and opColumns.
 func (t *touching) op(row []driver.Value) (store.Op, error) {
 	m := store.Message{
 		Seq: integer(row[0]), Type: store.TypeData, Kind: text(row[1]), Instance: t.q.Instance,
@@ -180,6 +181,12 @@ func (t *touching) op(row []driver.Value) (store.Op, error) {
 	}
 	wrong := func(what string) error {
 		return &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s: %s", m.Seq, t.q.Context, what)}
+	}
+	if m.Kind == "" {
+		return store.Op{}, &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s is missing", m.Seq, t.q.Context)}
+	}
+	if m.Method != "" && !slices.Contains(store.Methods, m.Method) {
+		return store.Op{}, wrong(fmt.Sprintf("there is no method %q", m.Method))
 	}
 	var err error
 	if m.Data, err = decoded(row[4]); err != nil {
@@ -288,7 +295,7 @@ func (t *touching) gather() error {
 	return err
 }
 
-const selectOne = "SELECT " + opColumns + " FROM messages m WHERE m.context = ? AND m.seq = ?"
+const selectOne = "SELECT m.seq, " + opColumns + " FROM messages m WHERE m.context = ? AND m.seq = ?"
 
 func (t *touching) gathered(than int64) (op store.Op, ok bool, err error) {
 	d := &t.under
@@ -298,6 +305,7 @@ func (t *touching) gathered(than int64) (op store.Op, ok bool, err error) {
 	}
 	row, err := t.one(t.ctx, selectOne, t.q.Context, d.seqs[last])
 	if err == nil {
+		row[0] = d.seqs[last] // also of a message that is gone
 		op, err = t.op(row)
 	}
 	d.seqs = d.seqs[:last]
@@ -306,7 +314,7 @@ func (t *touching) gathered(than int64) (op store.Op, ok bool, err error) {
 
 // selectWindow lets every merge through: its leaves may be below the path
 // wherever it stands itself.
-const selectWindow = "SELECT " + opColumns + ` FROM messages m
+const selectWindow = "SELECT m.seq, " + opColumns + ` FROM messages m
 	WHERE m.context = ?1 AND m.seq > ?2 AND m.seq <= ?3 AND m.type = 'data' AND m.kind = ?4 AND m.instance = ?5
 	AND m.data IS NOT NULL AND (m.path IS NULL OR m.method = 'merge' OR m.path > ?6 AND m.path < ?7 OR m.path > ?8 AND m.path < ?9)
 	ORDER BY m.seq DESC`

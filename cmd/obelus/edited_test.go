@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// edits are what somebody may do to a log by hand, what each command says of it
+// (nothing where it does not need to know), and the row that is wrong.
+var edits = []struct {
+	name, sql, says string
+	commands        []string
+}{
+	{"a message is gone", "DELETE FROM messages WHERE context = 'c' AND seq = 4",
+		"log.db is damaged: message 4 of context c is missing", []string{"log", "get", "why", "diff", "sum"}},
+	{"a message below is gone", "DELETE FROM messages WHERE context = 'c' AND seq = 5",
+		"log.db is damaged: message 5 of context c is missing", []string{"log", "get", "why", "diff", "sum"}},
+	{"the last message is gone", "DELETE FROM messages WHERE context = 'c' AND seq = 6",
+		"the journal of context c is damaged: entry 22 was written when there were 6 messages, and now there are 5", []string{"resume", "append", "sum"}},
+	{"the plan is gone", "DELETE FROM messages WHERE context = 'c' AND seq = 3",
+		"message 3 of", []string{"log", "calls", "graph", "approvals", "resume", "sum"}},
+	{"the plan is no list", "UPDATE messages SET data = '{}' WHERE context = 'c' AND seq = 3",
+		"message 3 of its log is not the plan", []string{"calls", "graph", "approvals", "resume", "sum"}},
+	{"a message is no JSON", "UPDATE messages SET data = '{oops' WHERE context = 'c' AND seq = 4",
+		"message 4 of context c: not JSON", []string{"log", "get", "why", "diff", "sum"}},
+	{"a message is no text", "UPDATE messages SET data = x'00ff' WHERE context = 'c' AND seq = 4",
+		"message 4 of context c: not JSON", []string{"log", "get", "why", "diff", "sum"}},
+	{"a message has another form", "UPDATE messages SET data = '7' WHERE context = 'c' AND seq = 4",
+		"message 4 of context c: it writes at a path that its data does not hold", []string{"get", "why", "diff", "sum"}},
+	{"a path is none", "UPDATE messages SET path = 'oops..' WHERE context = 'c' AND seq = 4",
+		`message 4 of context c: bad path "oops.."`, []string{"log", "get", "why", "diff", "sum"}},
+	{"a method is none", "UPDATE messages SET method = 'boo' WHERE context = 'c' AND seq = 4",
+		`message 4 of context c: there is no method "boo"`, []string{"log", "get", "why", "diff", "sum"}},
+	{"a type is none", "UPDATE messages SET type = 'boo' WHERE context = 'c' AND seq = 4",
+		`message 4 of context c: there is no type "boo"`, []string{"log", "why"}},
+	{"a date is none", "UPDATE messages SET date = 'once' WHERE context = 'c' AND seq = 4",
+		`message 4 of context c: "once" is no date`, []string{"log", "why"}},
+	{"an event is no JSON", "UPDATE journal SET data = '{oops' WHERE n = 8",
+		"the journal of context c is damaged: entry 8 can't be read", []string{"calls", "graph", "approvals", "why", "resume", "sum"}},
+	{"an event is a list", "UPDATE journal SET data = '[]' WHERE n = 8",
+		"the journal of context c is damaged: entry 8 holds an unexpected array", []string{"calls", "graph", "approvals", "why", "resume", "sum"}},
+	{"an event holds nothing", "UPDATE journal SET data = NULL WHERE n = 8",
+		"the journal of context c is damaged: entry 8 holds nothing", []string{"calls", "graph", "approvals", "why", "resume", "sum"}},
+	{"an event has no date", "UPDATE journal SET date = 'once' WHERE n = 8",
+		`log.db is damaged: event 8: "once" is no date`, []string{"calls", "graph", "approvals", "why", "resume", "sum"}},
+	{"a status is none", "UPDATE journal SET data = replace(data, '\"done\"', '\"boo\"') WHERE n = 8",
+		`entry 8 has the status "boo", which no call has`, []string{"calls", "graph", "approvals", "why", "resume", "sum"}},
+	{"an event is unknown", "UPDATE journal SET event = 'boo' WHERE n = 8", "", nil},
+	{"a record tells of another call", "UPDATE journal SET data = replace(data, '\"position\":1', '\"position\":-1') WHERE n = 8",
+		"entry 8 is about call 1.1, and tells of call 1.1 at place -1 of tick 1", []string{"calls", "graph", "approvals", "why", "resume", "sum"}},
+	{"a record tells of no call", "UPDATE journal SET call = '1.9', data = replace(replace(data, '1.1', '1.9'), '\"position\":1', '\"position\":9') WHERE n = 8",
+		"entry 8 is about call 1.9, which no plan of the context has", []string{"calls", "graph", "approvals", "resume", "sum"}},
+	{"a tick is no JSON", "UPDATE journal SET data = '{oops' WHERE n = 4",
+		"the journal of context c is damaged: entry 4 can't be read", []string{"calls", "contexts", "graph", "approvals", "replay", "resume", "sum"}},
+	{"the end of a run is no JSON", "UPDATE journal SET data = '{oops' WHERE n = 22",
+		"the journal of context c is damaged: entry 22 can't be read", []string{"contexts", "graph", "approvals", "replay", "resume", "sum"}},
+	{"the status of a run is none", "UPDATE journal SET data = replace(data, '\"waiting\"', '\"boo\"') WHERE n = 22",
+		`entry 22 has the status "boo", which no run has`, []string{"contexts", "graph", "approvals", "replay", "resume", "sum"}},
+}
+
+// looks are the commands that look at the log, and one that goes on with it to
+// its end. Where a log is whole they end with these statuses.
+var looks = []struct {
+	name   string
+	status int
+	args   []string
+}{
+	{"log", exitDone, []string{"log", "--json"}},
+	{"calls", exitDone, []string{"calls"}},
+	{"contexts", exitDone, []string{"contexts"}},
+	{"get", exitDone, []string{"get", "state"}},
+	{"why", exitDone, []string{"why", "state.b"}},
+	{"graph", exitDone, []string{"graph"}},
+	{"approvals", exitDone, []string{"approvals"}},
+	{"diff", exitDone, []string{"diff", "3", "5"}},
+	{"replay", exitUsage, []string{"replay", "c"}}, // it has not ended
+	{"resume", exitWaiting, []string{"resume", "-c", "c"}},
+	{"append", exitDone, []string{"append", "-c", "c", "-"}}, // what it waits for
+	{"sum", exitDone, []string{"resume", "-c", "c"}},
+}
+
+// TestEdited: a log that somebody has edited by hand gives the right answer, or
+// a clear error that names the row; never a wrong answer, nor a panic.
+func TestEdited(t *testing.T) {
+	base := project(t, map[string]string{
+		"obelus.lua": "return {}",
+		"activities/work.lua": `
+			Activity.register("double", function(call) return 2 * call.n end)
+			Delegate.register("inner", { calls = { { _tool = "double", n = "†input.n", _outputPath = "†x" } }, output = "†x" })`,
+		"plans/p.lua": `return { context = { Message.state { k = 1 } }, calls = {
+			{ _tool = "double", n = "†input.n", _outputPath = "†state.a" },
+			{ _tool = "double", n = "†state.a", _outputPath = "†state.b" },
+			{ _tool = "hand", _delegate = "inner", n = "†state.b", _outputPath = "†state.d" },
+			{ _tool = "double", n = "†input.later", _outputPath = "†state.c" },
+		}, output = "†state" }`,
+	})
+	obelusOutput(t, exitWaiting, "-C", base, "run", "-q", "plans/p.lua", "-i", "n:=1", "-c", "c")
+	for i, e := range edits {
+		t.Run(e.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
+				t.Fatal(err)
+			}
+			edit(t, filepath.Join(dir, ".obelus/log.db"), e.sql)
+			for _, look := range looks {
+				var stdout, stderr bytes.Buffer
+				status := obelus(append([]string{"-C", dir}, look.args...), strings.NewReader(`{"type":"input","later":5}`), &stdout, &stderr)
+				want, says := look.status, ""
+				for _, name := range e.commands {
+					if name == look.name {
+						want, says = exitUsage, e.says
+					}
+				}
+				if status != want || !strings.Contains(stderr.String(), says) {
+					t.Errorf("%s: exit status %d, not %d, or it does not say %q\n%s", look.name, status, want, says, stderr.String())
+				}
+			}
+			if i%4 == 0 { // each takes a process
+				serveEdited(t, dir)
+			}
+		})
+	}
+}
+
+// serveEdited asks a server for the same: it answers, and stays.
+func serveEdited(t *testing.T, dir string) {
+	p, url := serving(t, dir, "-q")
+	for _, path := range []string{"", "/c", "/c/log", "/c/calls", "/c/get?ref=state", "/c/why?ref=state.b", "/c/approvals"} {
+		r, err := http.Get(url + "/v1/contexts" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if r.StatusCode != http.StatusOK && !strings.Contains(string(body), `"error"`) {
+			t.Errorf("GET %s: %d %s, %v", path, r.StatusCode, body, err)
+		}
+	}
+	if status := p.ends(syscall.SIGTERM); status != exitDone || strings.Contains(p.said.String(), "panic") {
+		t.Errorf("exit status %d\n%s", status, p.said.String())
+	}
+}
+
+// edit changes a log without those who refuse it.
+func edit(t *testing.T, path, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite3", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, table := range []string{"messages", "journal"} {
+		for _, on := range []string{"update", "delete"} {
+			if _, err := db.Exec("DROP TRIGGER " + table + "_" + on); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	result, err := db.Exec(statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := result.RowsAffected(); n != 1 || err != nil {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+}
