@@ -1,0 +1,220 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestNoRoom: a run whose log can't grow says so and ends; once there is room it
+// goes on to what it comes to if nothing happens.
+func TestNoRoom(t *testing.T) {
+	c := scenarios[0]
+	whole := newSite(t)
+	whole.drive(c, whole.undisturbed)
+	want := whole.account()
+	full := 0
+	for kilobytes := 16; kilobytes < 560; kilobytes += 60 {
+		s, limited := newSite(t), true
+		s.drive(c, func(args []string) ended {
+			if !limited {
+				return s.undisturbed(args)
+			}
+			e := s.confined(kilobytes, args)
+			if limited = e.status >= 0; !limited {
+				full++
+				t.Logf("%d KB: %s", kilobytes, e.stderr)
+			}
+			return e
+		})
+		if s.same(want); t.Failed() {
+			t.Fatalf("with %d KB", kilobytes)
+		}
+	}
+	if full < 3 {
+		t.Errorf("the limit was reached %d times", full)
+	}
+}
+
+// confined runs one command that can't make a file longer than so much. One that
+// ends since it can't has the status of one that was killed.
+func (s *site) confined(kilobytes int, args []string) ended {
+	s.t.Helper()
+	c := program(s.t, s.dir, args...)
+	script := fmt.Sprintf(`ulimit -f %d; exec "$0" "$@"`, 2*kilobytes) // of 512 bytes
+	c.Args = append([]string{"sh", "-c", script, c.Path}, c.Args[1:]...)
+	var err error
+	if c.Path, err = exec.LookPath("sh"); err != nil {
+		s.t.Skip(err)
+	}
+	var stdout, stderr strings.Builder
+	c.Stdout, c.Stderr = &stdout, &stderr
+	_ = c.Run()
+	e := ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	if e.status < 0 || strings.Contains(e.stderr, "panic") {
+		s.t.Fatalf("with %d KB %s broke down\n%s", kilobytes, args, e.stderr)
+	}
+	if strings.Contains(e.stderr, "log.db") {
+		if e.status != exitFailed {
+			s.t.Errorf("exit status %d\n%s", e.status, e.stderr)
+		}
+		e.status = -1
+	}
+	return e
+}
+
+// TestReadOnlyLog: where nobody may write, what there is can be read, and whoever
+// writes is told why it can't be; with permission the run goes on.
+func TestReadOnlyLog(t *testing.T) {
+	s := newSite(t)
+	obelusOutput(t, exitWaiting, "-C", s.dir, "run", "-q", "plans/all.lua", "-c", "c", "-i", "n:=2", "--approve", "pay")
+	db := filepath.Join(s.dir, ".obelus/log.db")
+	nobody := s.nobody(t)
+	for what, modes := range map[string][2]os.FileMode{"file": {0o444, 0o777}, "folder": {0o666, 0o555}, "both": {0o444, 0o555}} {
+		t.Run(what, func(t *testing.T) {
+			s.t = t
+			if err := errors.Join(os.Chmod(db, modes[0]), os.Chmod(filepath.Dir(db), modes[1])); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"log"}, {"get", "state.a"}, {"calls"}, {"contexts"}} {
+				if e := nobody(args); e.status != exitDone {
+					t.Errorf("%s: exit status %d\n%s", args, e.status, e.stderr)
+				}
+			}
+			for _, args := range [][]string{{"resume", "-c", "c"}, {"append", "note.json"}, {"approve", "1.9", "-c", "c"}, {"fork", "f"}} {
+				e := nobody(args)
+				if e.status != exitUsage && e.status != exitFailed || !strings.Contains(e.stderr, "log.db") || !strings.Contains(e.stderr, "permission") {
+					t.Errorf("%s: exit status %d\n%s", args, e.status, e.stderr)
+				}
+			}
+		})
+	}
+	s.t = t
+	if err := errors.Join(os.Chmod(filepath.Dir(db), 0o777), os.Chmod(db, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	s.drive(scenarios[0], s.undisturbed)
+}
+
+// nobody gives what runs a command without the rights of root, for whom
+// permissions are void.
+func (s *site) nobody(t *testing.T) func(args []string) ended {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 { // the test binary is in a folder of root's
+		content, err := os.ReadFile(self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		self = filepath.Join(s.dir, "obelus")
+		if err := os.WriteFile(self, content, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for dir := s.dir; dir != filepath.Clean(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return func(args []string) ended {
+		c := program(s.t, s.dir, args...)
+		c.Path = self
+		if os.Getuid() == 0 {
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		var stdout, stderr strings.Builder
+		c.Stdout, c.Stderr = &stdout, &stderr
+		var exit *exec.ExitError
+		if err := c.Run(); err != nil && !errors.As(err, &exit) {
+			s.t.Skip(err)
+		}
+		return ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	}
+}
+
+// TestTornLog: of a write-ahead log that was cut off or changed somewhere, what
+// was committed before that place is there, and nothing else; the run goes on to
+// what it comes to if nothing happens.
+func TestTornLog(t *testing.T) {
+	whole := newSite(t)
+	whole.drive(scenarios[0], whole.undisturbed)
+	want := whole.account()
+
+	s := newSite(t)
+	e := s.command(scenarios[0].next(s), point(8, true, filepath.Join(s.dir, "commits")), 0)
+	if e.status >= 0 {
+		t.Fatalf("it ended by itself\n%s", e.stderr)
+	}
+	wal := filepath.Join(s.dir, ".obelus/log.db-wal")
+	log, err := os.ReadFile(wal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := s.messages()
+	random := rand.New(rand.NewPCG(7, 8))
+	const header, frame = 32, 24 + 4096
+	longest := 0
+	tries := 40 * *crashes / fewCrashes
+	for i := range tries {
+		torn, at := append([]byte{}, log...), random.IntN(len(log))
+		switch i % 4 {
+		case 0: // between two pages
+			torn = torn[:header+(at-header)/frame*frame]
+		case 1:
+			torn = torn[:at]
+		case 2:
+			torn[at] ^= 1 << random.IntN(8)
+		case 3: // the disk has given back nothing where it had not written
+			clear(torn[at:])
+		}
+		if err := os.WriteFile(wal, torn, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		s.look()
+		s.check(ended{status: -1})
+		if got := s.messages(); !strings.HasPrefix(all, got) {
+			t.Fatalf("torn at %d of %d it holds\n%snot the beginning of\n%s", at, len(log), got, all)
+		} else {
+			longest = max(longest, len(got))
+		}
+		if i%10 == 0 {
+			goneOn := &site{t: t, dir: t.TempDir()}
+			if err := os.CopyFS(goneOn.dir, os.DirFS(s.dir)); err != nil {
+				t.Fatal(err)
+			}
+			goneOn.drive(scenarios[0], goneOn.undisturbed)
+			goneOn.same(want)
+		}
+	}
+	if longest == 0 {
+		t.Error("nothing was left of any")
+	}
+}
+
+// messages are those of the log as it is, and its events, one a line in their
+// order.
+func (s *site) messages() string {
+	s.t.Helper()
+	s.look()
+	defer s.leave()
+	if s.log == nil {
+		return ""
+	}
+	db := s.db()
+	defer db.Close()
+	text, err := rowsOf(db, "SELECT n, context, seq, call, event, data FROM journal ORDER BY n")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return text
+}
