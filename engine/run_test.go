@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -368,5 +369,27 @@ func TestFireAndForgetWaits(t *testing.T) {
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 	if err != nil || outcome.Status != engine.RunDone || outcome.Calls[0].Status != engine.Done {
 		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+// TestClockSetBack: no call takes less than no time.
+func TestClockSetBack(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	var mu sync.Mutex
+	now := time.Now()
+	r.Now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(-time.Hour)
+		return now
+	}
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†a"}, {"_tool": "value", "value": "†a", "_outputPath": "†b"}]`))
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	for _, record := range outcome.Calls {
+		if record.Duration < 0 {
+			t.Errorf("%s took %v ms", record.Call, record.Duration)
+		}
 	}
 }

@@ -21,7 +21,7 @@ func (t *tick) settle(ctx context.Context, res result) error {
 	}
 	t.free(i)
 	c.record.Attempts += res.attempts
-	c.record.Duration = float64(t.runner.now().Sub(c.began).Microseconds()) / 1000
+	c.record.Duration = float64(max(t.runner.now().Sub(c.began), 0).Microseconds()) / 1000 // the clock may have been set back
 	if call.captured {
 		c.record.Given = capture(res)
 	}

@@ -102,7 +102,7 @@ type writer struct {
 	*conn
 	timeout time.Duration
 	commits *atomic.Int64
-	last    time.Time // of the last append, so that the next is later
+	last    time.Time // of the last append, so that the next is later, also if the clock was set back
 	values  []driver.Value
 	kept    map[string]bool // code that it knows to be in the file
 
@@ -128,7 +128,23 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 			return nil, errors.Join(err, c.close())
 		}
 	}
-	return &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, contexts: map[string]*ends{}}, nil
+	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, contexts: map[string]*ends{}}
+	if err := w.readLast(); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return w, nil
+}
+
+// readLast finds when a process before this one appended last.
+func (w *writer) readLast() error {
+	row, err := w.one(context.Background(), "SELECT updated FROM contexts WHERE context = (SELECT context FROM journal ORDER BY n DESC LIMIT 1)")
+	if err != nil || row[0] == nil {
+		return err
+	}
+	if w.last, err = date(row[0]); err != nil {
+		return &problem{ErrDamaged, fmt.Sprintf("is damaged: a context's date: %v", err)}
+	}
+	return nil
 }
 
 // run commits what is queued, as one group.
@@ -290,8 +306,8 @@ func (t *transaction) append(r *request) error {
 		c.seq = before
 		return err
 	}
-	now := t.now()
-	date := now.Truncate(time.Millisecond)
+	clock := time.Now().UTC()
+	now, date := t.after(clock), clock.Truncate(time.Millisecond)
 	if !c.exists {
 		if err := t.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
 			return err
@@ -356,10 +372,10 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 
 const microseconds = "2006-01-02T15:04:05.000000Z"
 
-// now is later than at every append before, so that the contexts have an
-// order.
-func (w *writer) now() time.Time {
-	now := time.Now().UTC().Truncate(time.Microsecond)
+// after is now, or, if that is not later than every append before, just after
+// those: the contexts have an order.
+func (w *writer) after(now time.Time) time.Time {
+	now = now.Truncate(time.Microsecond)
 	if !now.After(w.last) {
 		now = w.last.Add(time.Microsecond)
 	}

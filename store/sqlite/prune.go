@@ -85,7 +85,7 @@ func (w *writer) prune(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	if err := w.exec(insertPrune, store.FormatDate(w.now())); err != nil {
+	if err := w.exec(insertPrune, store.FormatDate(time.Now())); err != nil {
 		return err
 	}
 	// Forks go before what they share, and have more ancestors than that.

@@ -363,6 +363,40 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
+// TestClockSetBack: what is appended last comes first also if the clock was set
+// back since, and has the date that the clock shows.
+func TestClockSetBack(t *testing.T) {
+	path := newPath(t)
+	appended := func(name string) store.Appended {
+		t.Helper()
+		l := open(t, path, Options{})
+		a, err := l.Append(t.Context(), store.Batch{
+			Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{},
+			Messages: []store.Message{written("†s", "x")}, Journal: []store.Entry{{Event: "append"}},
+		})
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	appended("before")
+	c := plain(t, path)
+	if err := errors.Join(c.script("UPDATE contexts SET updated = '2199-01-01T00:00:00.000000Z'"), c.close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b", "a", "before"} {
+		if a := appended(name); a.Date.After(time.Now()) {
+			t.Errorf("%s has the date %s", name, a.Date)
+		}
+		for info, err := range open(t, path, Options{ReadOnly: true}).Contexts(t.Context(), "") {
+			if err != nil || info.Context != name {
+				t.Errorf("%s comes before %s, %v", info.Context, name, err)
+			}
+			break
+		}
+	}
+}
+
 // TestCancelWhileQueued: an append that nobody waits for any more is not made.
 func TestCancelWhileQueued(t *testing.T) {
 	l := &Log{path: "log.db", queue: make(chan *request, 1)} // no writer takes from the queue
