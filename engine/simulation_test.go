@@ -435,6 +435,10 @@ func hashed(key string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
+// own is a time that only this activity takes, so that no two end at one instant:
+// which one came first would be chance.
+func own(key string) time.Duration { return time.Duration(hashed(key, 9973)) * time.Microsecond }
+
 // registry holds activities that end when the world wants them to.
 func (w *world) registry() *engine.Registry {
 	r := engine.NewRegistry()
@@ -467,12 +471,11 @@ func (w *world) registry() *engine.Registry {
 		return value(ctx, in)
 	}).Retries = 2
 	slow := add("slow", func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-		own := time.Duration(hashed(in.Key, 9973)) * time.Microsecond // so that no two end at one instant
 		select {
-		case <-time.After(time.Duration(hashed(in.Key, 9))*time.Second + own):
+		case <-time.After(time.Duration(hashed(in.Key, 9))*time.Second + own(in.Key)):
 			return value(ctx, in)
 		case <-ctx.Done():
-			time.Sleep(own)
+			time.Sleep(own(in.Key))
 			return engine.Result{}, ctx.Err()
 		}
 	})
@@ -495,8 +498,9 @@ func (w *world) enter(ctx context.Context, key string) error {
 		return nil
 	case <-ctx.Done():
 		w.mu.Lock()
-		defer w.mu.Unlock()
 		delete(w.waiting, key)
+		w.mu.Unlock()
+		time.Sleep(own(key))
 		return ctx.Err()
 	}
 }
@@ -566,8 +570,7 @@ func (w *world) result() string {
 	return b.String()
 }
 
-// history is the order in which all of it happened, but for calls that are cut
-// off at once: their workers come back in any order.
+// history is the order in which all of it happened.
 func (w *world) history() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, w.order)
@@ -575,9 +578,7 @@ func (w *world) history() string {
 		if err != nil {
 			w.t.Error(err)
 		}
-		if entry.Event != string(engine.Cancelled) {
-			fmt.Fprintln(&b, entry.N, entry.Context, entry.Seq, entry.Call, entry.Event)
-		}
+		fmt.Fprintln(&b, entry.N, entry.Context, entry.Seq, entry.Call, entry.Event)
 	}
 	return b.String()
 }
