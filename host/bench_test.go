@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"testing"
+	"testing/fstest"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -70,7 +71,8 @@ func touch(s *state, v lua.LValue) error {
 	return nil
 }
 
-func BenchmarkLoad(b *testing.B) {
+// fifty is a project of fifty files of activities.
+func fifty() fstest.MapFS {
 	files := map[string]string{"obelus.lua": `return {}`}
 	for i := range 50 {
 		files[fmt.Sprintf("activities/a%d.lua", i)] = fmt.Sprintf(`
@@ -81,11 +83,32 @@ func BenchmarkLoad(b *testing.B) {
 			  return { total = total }
 			end)`, i, i)
 	}
-	var project fs.FS = project(files)
+	return project(files).(fstest.MapFS)
+}
+
+func BenchmarkLoad(b *testing.B) {
+	var files fs.FS = fifty()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Open(Config{FS: project}); err != nil {
+		if _, err := Open(Config{FS: files}); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkReload changes one of fifty files, and loads what has changed.
+func BenchmarkReload(b *testing.B) {
+	files := fifty()
+	h, err := Open(Config{FS: files})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		files["activities/a7.lua"] = &fstest.MapFile{Data: fmt.Appendf(nil, `Activity.register("t7", function() return %d end)`, i)}
+		if r := h.Reload(); r.Err != nil || len(r.Changed) != 1 {
+			b.Fatal(r)
 		}
 	}
 }

@@ -137,6 +137,24 @@ func BenchmarkTouchingSet(b *testing.B) {
 	}
 }
 
+// BenchmarkResolve gives the value of one path out of logs of all sizes, as a run
+// does that goes on there.
+func BenchmarkResolve(b *testing.B) {
+	for _, size := range []int{1e2, 1e3, 1e4, 1e5, 1e6} {
+		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
+			l := benchmarkLog(b, "log.db")
+			fillLog(b, l, size)
+			r := store.Resolver{Log: l, Context: "c"}
+			b.ReportAllocs()
+			for b.Loop() {
+				if v, err := r.Resolve(b.Context(), store.MustParsePath("†state.item7.value"), ""); err != nil || !v.Exists {
+					b.Fatal(v, err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkTouchingRoot reads a whole kind that has just been set, over all
 // that was below it before.
 func BenchmarkTouchingRoot(b *testing.B) {
