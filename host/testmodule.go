@@ -121,10 +121,8 @@ func (s *state) testPlan(L *lua.LState) int {
 	log := store.NewMemory()
 	ctx, cancel := s.waitContext()
 	defer cancel()
-	runner := &engine.Runner{
-		Log: log, Registry: registry, Parallel: s.gen.settings.Parallel, Ticks: s.gen.settings.Ticks, Drain: s.gen.settings.Drain,
-		Now: s.gen.config.Clock.Now,
-	}
+	runner := s.gen.settings.Runner(log, registry)
+	runner.Now = s.gen.config.Clock.Now
 	var outcome *engine.Outcome
 	s.run.test.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
 	if err != nil {
