@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -112,6 +113,11 @@ type writer struct {
 	n        int64 // the journal's newest position, if contexts are known
 }
 
+// writing is how the writer's connection differs from others. A write-ahead log
+// that grows costs more for each commit than one that is written over, so it is
+// kept short; and pages that are written again and again stay in memory.
+var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA wal_autocheckpoint = 256", "PRAGMA cache_size = -8000"}
+
 // maxKnown is of how many contexts a writer knows where their logs end.
 const maxKnown = 1024
 
@@ -123,7 +129,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, pragma := range append([]string{"PRAGMA busy_timeout = 0", "PRAGMA wal_autocheckpoint = 256"}, o.pragmas...) {
+	for _, pragma := range slices.Concat(writing, o.pragmas) {
 		if err := c.script(pragma); err != nil {
 			return nil, errors.Join(err, c.close())
 		}

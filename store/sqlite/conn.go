@@ -38,7 +38,7 @@ func dial(path, mode string, o Options, pragmas ...string) (*conn, error) {
 	if mode == "immutable" {
 		query = "mode=ro&immutable=1"
 	}
-	dsn := fmt.Sprintf("file:%s?%s&_mutex=no&_busy_timeout=%d&_synchronous=%s&_cache_size=-8000",
+	dsn := fmt.Sprintf("file:%s?%s&_mutex=no&_busy_timeout=%d&_synchronous=%s",
 		name, query, o.BusyTimeout.Milliseconds(), o.Synchronous)
 	raw, err := (&sqlite3.SQLiteDriver{}).Open(dsn)
 	if err != nil {
