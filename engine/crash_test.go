@@ -138,6 +138,56 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 		}
 	}
 }
+
+// TestInDoubtGoesOnWithWhatItBeganWith holds that a call that was approved and cut
+// off runs again with what was shown, and is not shown again, whatever was written
+// since it began.
+func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
+	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	log := &crashing{Log: inner, left: 1000}
+	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value), "gate": g.run})
+	r.Registry.Activities["pay"].NotIdempotent = true
+	r.Registry.Activities["pay"].Activity = engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		<-ctx.Done()
+		return engine.Result{}, ctx.Err()
+	})
+	s := start(t, `[{"_tool": "pay", "value": "†state.n", "_outputPath": "†state.paid"},
+		{"_tool": "value", "value": "new", "_outputPath": "†state.n"},
+		{"_tool": "gate", "value": "†state.n", "_outputPath": "†state.seen"}]`)
+	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
+	s.Approve = engine.Policy{Tools: []string{"pay"}}
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	if err := r.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // once the third call runs, n is new, and the first is under way
+		<-g.begun
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		log.left = 0
+		cancel()
+	}()
+	if _, err := r.Resume(ctx, engine.Resume{Context: "c"}); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	r.Log = inner
+	r.Registry.Activities["pay"].Activity = engine.ActivityFunc(ran.of(value))
+	r.Registry.Activities["gate"].Activity = engine.ActivityFunc(value)
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if got := get(t, inner, "†state.paid"); got != `"old"` {
+		t.Errorf("it was paid for %s", got)
+	}
+}
+
 func TestInDoubtCanBeSkipped(t *testing.T) {
 	r, ran := inDoubt(t, true)
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.2"}})

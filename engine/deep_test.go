@@ -82,3 +82,54 @@ func TestTooDeep(t *testing.T) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
+
+// TestDeepInTheJournal holds that what is as deep as data may be can be read again
+// wherever the journal wraps it once more.
+func TestDeepInTheJournal(t *testing.T) {
+	log, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r := newRunner(log, map[string]activity{
+		"value": value,
+		"fail": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no", "deep": deep(store.MaxDepth)}}
+		},
+	})
+	for name, c := range map[string]struct {
+		text   string
+		status engine.RunStatus
+		says   string
+	}{
+		"output":  {`{"calls": [], "output": {"all": "†input"}}`, engine.RunFailed, "the final output is nested deeper than 256"},
+		"deepest": {`{"calls": [], "output": "†input"}`, engine.RunDone, ""},
+		"hold":    {`{"calls": [{"_tool": "value", "value": "†input.a", "_scopes": ["input"], "_outputPath": "†x"}], "output": "†x"}`, engine.RunWaiting, ""},
+		"failure": {`{"calls": [{"_tool": "fail", "_outputPath": "†x"}], "output": 1}`, engine.RunFailed, ""},
+	} {
+		s := engine.Start{Context: name, Request: plan(t, c.text), Input: deep(store.MaxDepth), HasInput: true}
+		if name == "hold" {
+			s.Approve.Always = true
+		}
+		outcome, err := r.Run(t.Context(), s)
+		if err != nil || outcome.Status != c.status || outcome.Error != c.says {
+			t.Errorf("%s: %+v, %v", name, outcome, err)
+		}
+		last, err := engine.LastRun(t.Context(), log, name)
+		if err != nil || last.Status != c.status {
+			t.Errorf("%s: %s, %v", name, last.Status, err)
+		}
+		records, err := engine.Records(t.Context(), log, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "failure" && records[0].Error["message"] != "no" {
+			t.Errorf("the failure is %v", records[0].Error)
+		}
+		for _, err := range log.Messages(t.Context(), store.Filter{Context: name}) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

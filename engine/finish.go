@@ -180,6 +180,9 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 		}
 		return nil, faultf(CodeUnresolved, "the output is missing: nothing wrote %s", strings.Join(names, " or ")), nil
 	}
+	if err := store.CheckDepth(v); err != nil {
+		return nil, faultf(CodeSchema, "the final output is %w", err), nil
+	}
 	if t.plan.schema != nil {
 		if err := t.plan.schema.Validate(v, "output"); err != nil {
 			return nil, faultf(CodeSchema, "the final output breaks its schema: %w", err), nil

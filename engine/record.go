@@ -69,9 +69,13 @@ type Record struct {
 // Values is a JSON object whose numbers keep their text.
 type Values map[string]any
 
+// journalDepth bounds the nesting of what the journal has: values as deep as data
+// may be, within records.
+const journalDepth = store.MaxDepth + 16
+
 // UnmarshalJSON reads an object.
 func (v *Values) UnmarshalJSON(text []byte) error {
-	read, err := store.DecodeJSON(text)
+	read, err := store.DecodeWithin(text, journalDepth)
 	if err != nil {
 		return err
 	}
@@ -174,7 +178,7 @@ func decode(text json.RawMessage) (any, error) {
 	if text == nil {
 		return nil, nil
 	}
-	return store.DecodeJSON(text)
+	return store.DecodeWithin(text, journalDepth)
 }
 
 // runEvent is how a run ended, or where it stands.

@@ -31,7 +31,7 @@ type Request struct {
 }
 
 // Source is a call as written, and the line of the file that it begins on, 0
-// if that is not known.
+// if that is not known. The call is not copied, and must not be changed any more.
 type Source struct {
 	Call any
 	Line int

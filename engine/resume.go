@@ -192,7 +192,7 @@ func (l *loop) disown(ctx context.Context, r *Record) error {
 	}
 	child, err := ownChild(ctx, l.runner.Log, l.context, r)
 	if r.Child = child; child == "" && r.Status == Waiting {
-		r.Status = Blocked
+		r.Status, r.At = Blocked, 0 // it begins anew, and reads anew
 	}
 	return err
 }

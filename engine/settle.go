@@ -120,7 +120,7 @@ func (t *tick) fail(i int, fields map[string]any) {
 func failureOf(err error) map[string]any {
 	var failure *Failure
 	if errors.As(err, &failure) {
-		return failure.Fields
+		return readable(failure.Fields)
 	}
 	var inside *insideError
 	if errors.As(err, &inside) {
@@ -137,6 +137,22 @@ func failureOf(err error) map[string]any {
 		fields["traceback"] = traced.Trace()
 	}
 	return fields
+}
+
+// readable are the fields of a failure, as far as an error message can hold them.
+func readable(fields map[string]any) map[string]any {
+	if store.CheckDepth(map[string]any{"error": fields}) == nil {
+		return fields
+	}
+	kept := map[string]any{}
+	for key, v := range fields {
+		switch v.(type) {
+		case map[string]any, []any:
+		default:
+			kept[key] = v
+		}
+	}
+	return kept
 }
 
 // place decides which alternative a result goes to (the table of protocol §5).

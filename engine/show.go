@@ -113,7 +113,7 @@ func readRunEvent(entry store.Entry) (end runEvent, output any, err error) {
 	if !slices.Contains(runStatuses, raw.Status) {
 		return end, nil, damaged(entry, "has the status %q, which no run has", raw.Status)
 	}
-	if output, err = store.DecodeJSON(raw.Output); err != nil {
+	if output, err = store.DecodeWithin(raw.Output, journalDepth); err != nil {
 		err = unread(entry, err)
 	}
 	return raw.runEvent, output, err

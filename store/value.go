@@ -18,7 +18,11 @@ const MaxDepth = 256
 
 // DecodeJSON reads exactly one JSON value. Invalid UTF-8 and nesting beyond
 // [MaxDepth] are refused.
-func DecodeJSON(text []byte) (any, error) {
+func DecodeJSON(text []byte) (any, error) { return DecodeWithin(text, MaxDepth) }
+
+// DecodeWithin is [DecodeJSON] with another bound of nesting: for what holds values
+// of [MaxDepth] within objects of its own.
+func DecodeWithin(text []byte, most int) (any, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("not valid UTF-8")
 	}
@@ -31,8 +35,8 @@ func DecodeJSON(text []byte) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more text after the JSON value, at %s", position(text, d.InputOffset()))
 	}
-	if err := CheckDepth(v); err != nil {
-		return nil, err
+	if depth(v) > most {
+		return nil, fmt.Errorf("nested deeper than %d", most)
 	}
 	return v, nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type site struct {
 	t   *testing.T
 	dir string
 	log *sqlite.Log // a copy, so that looking mends nothing; nil while there is none
+
+	accepted [2]atomic.Bool // the contexts that a server has said it runs
 }
 
 // newSite makes the project of the scenarios.

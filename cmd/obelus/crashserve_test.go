@@ -65,19 +65,24 @@ func (s *site) server(env string) (p *running, url string) {
 	return serving(s.t, s.dir, "-q")
 }
 
-// serve has two contexts brought to their end, unless the server goes. What the
-// server has accepted before that is checked to be there.
+// serve has two contexts brought to their end, unless the server goes. What it
+// accepted must be there when it is started again.
 func (s *site) serve(p *running, url string) (whole bool) {
 	s.t.Helper()
 	var clients sync.WaitGroup
 	ended := [2]bool{}
 	for i, name := range []string{"c", "d"} {
 		clients.Go(func() {
-			if r, err := http.Get(url + "/v1/contexts/" + name); err != nil || r.StatusCode == http.StatusOK {
+			r, err := http.Get(url + "/v1/contexts/" + name)
+			if err != nil || r.StatusCode == http.StatusOK {
 				ended[i] = follow(url+"/v1/contexts/", name) // it has begun before the server went
 				return
 			}
+			if s.accepted[i].Load() {
+				s.t.Errorf("context %s was accepted, and is gone: %s", name, r.Status)
+			}
 			status, _ := post(url+"/v1/runs", fmt.Sprintf(`{"plan":"plans/all.lua","context":%q,"input":{"n":2},"approve":"pay"}`, name))
+			s.accepted[i].Store(status == http.StatusAccepted)
 			if status != 0 {
 				ended[i] = follow(url+"/v1/contexts/", name)
 			}
@@ -85,7 +90,9 @@ func (s *site) serve(p *running, url string) (whole bool) {
 	}
 	clients.Wait()
 	if whole = ended[0] && ended[1]; !whole {
-		p.ends(syscall.SIGKILL) // at the latest
+		if !p.gone() {
+			s.t.Fatalf("the server is there, and the runs come to no end:\n%s", p.said.String())
+		}
 		return false
 	}
 	if status := p.ends(syscall.SIGTERM); status != exitDone {

@@ -212,7 +212,9 @@ func (s *site) messages() string {
 	}
 	db := s.db()
 	defer db.Close()
-	text, err := rowsOf(db, "SELECT n, context, seq, call, event, data FROM journal ORDER BY n")
+	text, err := rowsOf(db, `SELECT n, e.context, e.seq, e.call, event, e.data, (
+		SELECT json_group_array(json_array(seq, date, type, kind, path, method, data, call, producer)) FROM messages AS m WHERE m.context = e.context AND m.seq <= e.seq
+	) FROM journal AS e ORDER BY n`)
 	if err != nil {
 		s.t.Fatal(err)
 	}

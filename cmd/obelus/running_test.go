@@ -84,6 +84,23 @@ func (p *running) says(text string) string {
 	}
 }
 
+// gone tells whether the process has ended, or does so soon, by itself.
+func (p *running) gone() bool {
+	limit := time.After(10 * time.Second)
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				p.cmd.Wait()
+				return true
+			}
+			p.said.WriteString(line + "\n")
+		case <-limit:
+			return false
+		}
+	}
+}
+
 // ends sends a signal and gives the exit status.
 func (p *running) ends(signal os.Signal) int {
 	p.t.Helper()

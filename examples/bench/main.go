@@ -157,5 +157,13 @@ func median[T any](all []T, of func(T) float64) float64 {
 // spread prints the median, the least and the most.
 func spread[T any](all []T, of func(T) float64) string {
 	values := sorted(all, of)
-	return fmt.Sprintf("%8.3g (%.3g to %.3g)", median(all, of), values[0], values[len(values)-1])
+	return fmt.Sprintf("%6s (%s to %s)", short(median(all, of)), short(values[0]), short(values[len(values)-1]))
+}
+
+// short prints three digits of a figure, or all before its point.
+func short(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }

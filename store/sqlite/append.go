@@ -88,7 +88,7 @@ const (
 		` + selectHead + `, (SELECT max(n) FROM journal)`
 	// Changes whenever another connection has committed, and never for one's own.
 	selectVersion = `PRAGMA data_version`
-	updateContext = `UPDATE contexts SET updated = ?2 WHERE context = ?1`
+	updateContext = `UPDATE contexts SET updated = max(updated, ?2) WHERE context = ?1`
 	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertWrite      = `INSERT INTO writes (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
@@ -111,6 +111,8 @@ type writer struct {
 	version  int64
 	contexts map[string]*ends
 	n        int64 // the journal's newest position, if contexts are known
+
+	late map[string]time.Time // contexts that were appended to, and whose rows do not say so yet
 }
 
 // writing is how the writer's connection differs from others. A write-ahead log
@@ -122,7 +124,14 @@ var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA wal_autocheckpoint = 2
 const maxKnown = 1024
 
 // forget lets the writer read anew what the file holds.
-func (w *writer) forget() { w.contexts = map[string]*ends{} }
+func (w *writer) forget() {
+	for name, c := range w.contexts {
+		if c.updated != c.told && c.exists {
+			w.late[name] = c.updated
+		}
+	}
+	w.contexts = map[string]*ends{}
+}
 
 func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
 	c, err := openForWriting(path, "rw", o)
@@ -134,7 +143,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 			return nil, errors.Join(err, c.close())
 		}
 	}
-	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, contexts: map[string]*ends{}}
+	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, contexts: map[string]*ends{}, late: map[string]time.Time{}}
 	if err := w.readLast(); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -206,6 +215,7 @@ func (w *writer) commit(group []*request) error {
 		return err
 	}
 	w.commits.Add(1)
+	clear(w.late)
 	for _, r := range group {
 		for _, code := range r.batch.Code {
 			w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
@@ -230,12 +240,22 @@ func (w *writer) write(group []*request) error {
 		if c.updated == c.told {
 			continue
 		}
-		if err := w.exec(updateContext, name, c.updated.Format(microseconds)); err != nil {
+		if err := w.tell(name, c.updated); err != nil {
 			return err
 		}
 		c.told = c.updated
 	}
+	for name, updated := range w.late {
+		if err := w.tell(name, updated); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// tell lets a context's row say when it was appended to last.
+func (w *writer) tell(name string, updated time.Time) error {
+	return w.exec(updateContext, name, updated.Format(microseconds))
 }
 
 // refresh forgets what the writer knows if somebody else has written.
@@ -329,16 +349,15 @@ func (t *transaction) append(r *request) error {
 }
 
 // tellEvery is by how much the row of a context that is being run may lag behind
-// its log. When the lease is given back it is exact.
+// its log. When the lease is renewed or given back it is exact.
 const tellEvery = time.Second
 
-// touch notes that a context is appended to: not by a lease that is renewed.
+// touch notes that a context is appended to. A lease alone is nothing new, but
+// time for what was put off.
 func (t *transaction) touch(b *store.Batch, c *ends, now time.Time) {
 	if b.Lease != nil && len(b.Messages)+len(b.Journal) == 0 {
-		if b.Lease.For > 0 || c.updated == c.told {
-			return
-		}
-		now = c.updated // what was put off
+		t.changed = append(t.changed, b.Context)
+		return
 	}
 	c.updated = now
 	runs := b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0

@@ -412,3 +412,63 @@ func TestCancelWhileQueued(t *testing.T) {
 		t.Error("it would be written")
 	}
 }
+
+// TestSynchronous holds that an append waits for the disk, unless it is told not
+// to.
+func TestSynchronous(t *testing.T) {
+	for setting, want := range map[string]int64{"": 2, "full": 2, "normal": 1} {
+		l, err := Open(filepath.Join(t.TempDir(), "log.db"), Options{Synchronous: setting})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		row, err := l.writer.one(t.Context(), "PRAGMA synchronous")
+		if err != nil || integer(row[0]) != want {
+			t.Errorf("synchronous %q is %v, not %d: %v", setting, row, want, err)
+		}
+	}
+}
+
+// TestUpdatedIsExactInTheEnd: the row of a context that is run may lag behind its
+// log, but not once the lease is given back, whoever has written meanwhile.
+func TestUpdatedIsExactInTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	open := func() *Log {
+		l, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	one, other := open(), open()
+	put := func(l *Log, b store.Batch) {
+		t.Helper()
+		b.ExpectSeq, b.Create = store.AnySeq, &store.Origin{}
+		if _, err := l.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event := []store.Entry{{Event: "e"}}
+	first := func() string {
+		for info, err := range one.Contexts(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.Context
+		}
+		return ""
+	}
+	put(other, store.Batch{Context: "c"})
+	put(one, store.Batch{Context: "a", Lease: &store.Lease{For: time.Hour}})
+	put(one, store.Batch{Context: "b", Journal: event})
+	put(one, store.Batch{Context: "a", Lease: &store.Lease{Epoch: 1, For: time.Hour}, Journal: event})
+	if got := first(); got != "b" {
+		t.Fatalf("%s comes first: nothing was put off", got)
+	}
+	put(other, store.Batch{Context: "c", Lease: &store.Lease{For: time.Hour}})
+	put(one, store.Batch{Context: "a", Lease: &store.Lease{Epoch: 1}})
+	if got := first(); got != "a" {
+		t.Errorf("%s comes first", got)
+	}
+}

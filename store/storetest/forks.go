@@ -110,8 +110,12 @@ func testForkRefused(t *testing.T, l store.Log) {
 	equal(t, "a name that is taken", errors.Is(err, store.ErrExists), true)
 	_, err = fork(l, "absent", 1, "f")
 	equal(t, "an absent context", errors.Is(err, store.ErrNoContext), true)
+	refused := store.Batch{Context: "f", ExpectSeq: 7, Create: &store.Origin{Fork: "p", At: 4}}
+	_, err = l.Append(t.Context(), refused)
+	equal(t, "at another seq", errors.As(err, new(*store.ConflictError)), true)
 	_, err = l.Head(t.Context(), "f")
 	equal(t, "nothing is left of them", errors.Is(err, store.ErrNoContext), true)
+	equal(t, "what is made under that name", add(t, l, "f", parse(t, `{"type":"data","data":1}`)...).Seq, int64(1))
 }
 
 // testForkRandom: a fork reads as a copy would.
