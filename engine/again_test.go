@@ -126,3 +126,34 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
 	expect(t, outcome, err, engine.RunDone, "1.1 flaky done → †state.a", "1.2 value done → †state.b")
 }
+
+// TestAForksDelegateBeginsAnew holds that where the fork's call has a delegate that
+// had begun in the other context, it begins anew, with what the fork holds by then.
+func TestAForksDelegateBeginsAnew(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	r.Registry.Delegates["later"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "value", "value": ["†input.n", "†data.late"], "_outputPath": "†out"}
+	], "output": "†out"}`)}
+	s := start(t, `[{"_tool": "hand", "_delegate": "later", "n": "†state.n", "_outputPath": "†state.done"}]`)
+	s.Request.Context = messages(t, `{"type": "state", "n": 1}`)
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Append(t.Context(), log, "f", messages(t, `{"type": "state", "n": 2}`)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"c": "1", "f": "2"} {
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resolved, err := store.Resolver{Log: log, Context: outcome.Calls[0].Child}.Resolve(t.Context(), store.MustParsePath("†input.n"), "")
+		if got := string(store.EncodeJSON(resolved.Value)); err != nil || got != want {
+			t.Errorf("the delegate of %s begins with %s, not %s: %v", name, got, want, err)
+		}
+	}
+}
