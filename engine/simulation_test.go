@@ -191,12 +191,13 @@ type world struct {
 	waiting map[string]chan struct{} // activities and appends that wait to be let go on, by key
 	settled map[string]bool          // calls that had their outcome when the process began
 	order   []string                 // in which they went on
+	keys    map[string]bool          // of activities that have run, in whichever process
 }
 
 // run carries a request to its end, through as many processes as it takes.
 func run(t *testing.T, request *engine.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
-		w.log = store.NewMemory()
+		w.log, w.keys = store.NewMemory(), map[string]bool{}
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
 				w.t.Errorf("it has not ended after %d processes", life)
@@ -466,6 +467,9 @@ func (w *world) registry() *engine.Registry {
 			if w.settled[in.Key] {
 				w.t.Errorf("%s has its outcome, and runs again", in.Key)
 			}
+			w.mu.Lock()
+			w.keys[in.Key] = true
+			w.mu.Unlock()
 			if name != "slow" { // which takes a time of its own
 				if err := w.enter(ctx, in.Key); err != nil {
 					return engine.Result{}, err
@@ -526,6 +530,17 @@ func (w *world) enter(ctx context.Context, key string) error {
 
 // hold holds the log to what is promised of every log.
 func (w *world) hold() {
+	known := map[string]bool{}
+	for _, name := range w.contexts() {
+		for _, r := range w.records(name) {
+			known[name+"/"+r.Call] = true
+		}
+	}
+	for key := range w.keys {
+		if !known[key] {
+			w.t.Errorf("an activity ran as %s, which is no call's key", key)
+		}
+	}
 	for _, name := range w.contexts() {
 		outcomes, written := map[string]int{}, map[string]int{}
 		for entry, err := range w.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
