@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"testing"
 
 	"obelus/store"
@@ -26,7 +27,7 @@ func FuzzEncode(f *testing.F) {
 		f.Add("key", text)
 	}
 	f.Fuzz(func(t *testing.T, text, number string) {
-		values := []any{text, map[string]any{text: nil, "b": true, "": 1}, []any{text, int64(-3), 2.5, 1e-7, 1e21, -0.0, 123456.789, float64(len(text)) / 7, map[string]any{}, []any{}, map[string]any(nil), []any(nil), []string{text}}}
+		values := []any{text, map[string]any{text: nil, "b": true, "": 1}, []any{text, int64(-3), 2.5, 1e-7, 1e21, math.Copysign(0, -1), 123456.789, float64(len(text)) / 7, map[string]any{}, []any{}, map[string]any(nil), []any(nil), []string{text}}}
 		if _, err := encoded(json.Number(number)); err == nil {
 			values = append(values, json.Number(number), map[string]any{"n": json.Number(number)})
 		}
