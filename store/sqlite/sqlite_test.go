@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -203,6 +204,78 @@ func TestSameAsMemory(t *testing.T) {
 			t.Fatalf("%+v (-file +memory):\n%s", q, diff)
 		}
 	})
+}
+
+// TestHandlesAgree: several handles on one file, each of which knows where the logs
+// end and who holds them as long as nobody else writes, answer appends as one log in
+// memory does.
+func TestHandlesAgree(t *testing.T) {
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		path, memory := newPath(t), store.NewMemory()
+		handles := make([]*Log, 3)
+		for i := range handles {
+			handles[i] = open(t, path, Options{Synchronous: "normal"})
+		}
+		epochs := map[string]int64{}
+		for n := range 150 {
+			b := randomBatch(r, epochs)
+			want, wantErr := memory.Append(t.Context(), b)
+			got, err := handles[r.IntN(len(handles))].Append(t.Context(), b)
+			if classOf(err) != classOf(wantErr) || got.Seq != want.Seq || got.Epoch != want.Epoch {
+				t.Fatalf("seed %d, append %d, %+v: %+v, %v, and in memory %+v, %v", seed, n, b, got, err, want, wantErr)
+			}
+			if b.Lease != nil && err == nil {
+				epochs[b.Context] = got.Epoch
+			}
+		}
+	}
+}
+
+// randomBatch is an append that may be refused for any reason.
+func randomBatch(r *rand.Rand, epochs map[string]int64) store.Batch {
+	names := []string{"a", "b", "c"}
+	b := store.Batch{Context: names[r.IntN(3)], ExpectSeq: []int64{store.AnySeq, store.AnySeq, store.NoContext, 0, 1, 2, 3}[r.IntN(7)]}
+	if r.IntN(3) > 0 {
+		b.Create = &store.Origin{}
+	}
+	if r.IntN(6) == 0 {
+		b.Context = fmt.Sprint("f", r.IntN(4))
+		b.Create = &store.Origin{Fork: names[r.IntN(3)], At: int64(r.IntN(4))}
+	}
+	for range r.IntN(3) {
+		b.Messages = append(b.Messages, written("†s.a", "v"))
+	}
+	if r.IntN(2) == 0 {
+		b.Journal = []store.Entry{{Event: "e"}}
+	}
+	switch r.IntN(4) {
+	case 0:
+		b.Lease = &store.Lease{For: time.Duration(r.IntN(2)) * time.Hour}
+	case 1:
+		b.Lease = &store.Lease{Epoch: epochs[b.Context] + int64(r.IntN(8)/7), For: time.Duration(r.IntN(3)/2) * time.Hour}
+	}
+	return b
+}
+
+// classOf is why an append was refused.
+func classOf(err error) string {
+	for _, known := range []error{store.ErrNoContext, store.ErrExists} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, new(*store.ConflictError)):
+		return "conflict"
+	case errors.As(err, new(*store.HeldError)):
+		return "held"
+	case errors.As(err, new(*store.ForkError)):
+		return "fork"
+	}
+	return err.Error()
 }
 
 func TestReopen(t *testing.T) {
