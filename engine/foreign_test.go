@@ -230,3 +230,21 @@ func TestUnasked(t *testing.T) {
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
 	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a")
 }
+
+// TestANewContextThatIsNotNewAnyMore: where somebody else makes the context between
+// a run's look and its first append, and leaves events but no message there, the run
+// looks again.
+func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
+	inner := store.NewMemory()
+	other := newRunner(inner, nil)
+	refused := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		return nil, errors.New("no plan")
+	})}
+	r := newRunner(&before{inner, func() {
+		if outcome, err := other.Run(t.Context(), engine.Start{Context: "c", Request: refused}); err != nil || outcome.Status != engine.RunFailed {
+			t.Error(outcome, err)
+		}
+	}}, map[string]activity{"value": value})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`))
+	expect(t, outcome, err, engine.RunDone, "2.1 value done → †state.a")
+}

@@ -129,9 +129,6 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	}
 	if !t.loop.begun {
 		b.Create = &t.loop.origin
-		if t.view.Absent() {
-			b.ExpectSeq = store.NoContext
-		}
 	}
 	if err := t.loop.append(ctx, b, hold); err != nil {
 		return err

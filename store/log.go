@@ -73,15 +73,12 @@ type Log interface {
 // AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
 const AnySeq = -1
 
-// NoContext as [Batch.ExpectSeq] appends only where there is no such context yet.
-const NoContext = -2
-
 // Batch is what one [Log.Append] adds to one context.
 type Batch struct {
 	Context string
 
-	// ExpectSeq is the seq at which the context must be, [AnySeq] or [NoContext].
-	// 0 also stands for a context that the batch creates.
+	// ExpectSeq is the seq at which the context must be, or [AnySeq]. 0 also
+	// stands for a context that the batch creates.
 	ExpectSeq int64
 
 	// Create makes the context if it is absent. It does nothing to one that
@@ -106,18 +103,6 @@ type Batch struct {
 	// have one too: it only takes the lease, renews it or gives it back, and
 	// does not count as an append in [ContextInfo.Updated].
 	Lease *Lease
-}
-
-// Expects tells whether a context, if it exists and where its log ends, is as
-// ExpectSeq says.
-func (b *Batch) Expects(exists bool, seq int64) bool {
-	switch b.ExpectSeq {
-	case AnySeq:
-		return true
-	case NoContext:
-		return !exists
-	}
-	return b.ExpectSeq == seq
 }
 
 // Lease is the right to run a context, which one holder has at a time. A
@@ -267,9 +252,6 @@ type ConflictError struct {
 }
 
 func (e *ConflictError) Error() string {
-	if e.Expected == NoContext {
-		return fmt.Sprintf("context %s is not new: something else has made it", e.Context)
-	}
 	return fmt.Sprintf("context %s is at %d, not at %d: something else has appended to it", e.Context, e.Actual, e.Expected)
 }
 

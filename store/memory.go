@@ -130,10 +130,9 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 	if err != nil {
 		return nil, memoryLease{}, err
 	}
-	exists := c != nil
 	switch {
 	case b.Create != nil && b.Create.Fork != "":
-		if exists {
+		if c != nil {
 			return nil, memoryLease{}, fmt.Errorf("%w: %s", ErrExists, b.Context)
 		}
 		if c, err = l.fork(b.Context, *b.Create, now); err != nil {
@@ -143,7 +142,7 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 		c = newMemoryContext(b.Context, *b.Create, now)
 	}
 	lease, err := c.lease.after(&b, now)
-	if head := int64(len(c.messages)); err == nil && !b.Expects(exists, head) {
+	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != AnySeq && b.ExpectSeq != head {
 		err = &ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
 	}
 	return c, lease, err

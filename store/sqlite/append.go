@@ -389,7 +389,7 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 	if err := l.use(b, time.Now()); err != nil {
 		return err
 	}
-	if !b.Expects(c.exists, c.seq) {
+	if b.ExpectSeq != store.AnySeq && b.ExpectSeq != c.seq {
 		return &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
 	}
 	return nil

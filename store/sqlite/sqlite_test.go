@@ -235,7 +235,7 @@ func TestHandlesAgree(t *testing.T) {
 // randomBatch is an append that may be refused for any reason.
 func randomBatch(r *rand.Rand, epochs map[string]int64) store.Batch {
 	names := []string{"a", "b", "c"}
-	b := store.Batch{Context: names[r.IntN(3)], ExpectSeq: []int64{store.AnySeq, store.AnySeq, store.NoContext, 0, 1, 2, 3}[r.IntN(7)]}
+	b := store.Batch{Context: names[r.IntN(3)], ExpectSeq: []int64{store.AnySeq, store.AnySeq, 0, 1, 2, 3}[r.IntN(6)]}
 	if r.IntN(3) > 0 {
 		b.Create = &store.Origin{}
 	}

@@ -92,12 +92,6 @@ func testConflict(t *testing.T, l store.Log) {
 	if err := appendAt("c", 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := appendAt("c", store.NoContext); !errors.As(err, &conflict) {
-		t.Fatalf("a context that was not to exist: %v", err)
-	}
-	if err := appendAt("d", store.NoContext); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func testAllOrNone(t *testing.T, l store.Log) {
