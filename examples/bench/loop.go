@@ -96,46 +96,43 @@ func (l *loop) result(run string, step int, want string) error {
 	return nil
 }
 
-func loopChain(s settings, file string, steps, part int) (t times, err error) {
+// timeLoop times work by the loop, from an open file to the last step of a run,
+// which must come to what is wanted.
+func timeLoop(s settings, file, run string, last, want int, work func(l *loop, t *times, began time.Time) error) (t times, err error) {
 	l, err := openLoop(s, file)
 	if err != nil {
 		return t, err
 	}
 	defer func() { err = cmp.Or(err, l.close()) }()
 	began := time.Now()
-	for i := 1; i <= steps; i++ {
-		if err := l.next("c", i); err != nil {
-			return t, err
-		}
-		switch i {
-		case part:
-			t.first = time.Since(began)
-		case steps - part:
-			t.last = time.Since(began)
-		}
+	if err := work(l, &t, began); err != nil {
+		return t, err
 	}
 	t.whole = time.Since(began)
-	t.last = t.whole - t.last
-	return t, l.result("c", steps, fmt.Sprint(steps))
+	return t, l.result(run, last, fmt.Sprint(want))
 }
 
-func loopFanout(s settings, file string, steps int) (t times, err error) {
-	l, err := openLoop(s, file)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = cmp.Or(err, l.close()) }()
-	began := time.Now()
-	for i := 1; i <= steps; i++ {
-		if err := l.step("c", i, "add", "n", lua.LNumber(i)); err != nil {
-			return t, err
+func loopChain(s settings, file string, steps, part int) (times, error) {
+	return timeLoop(s, file, "c", steps, steps, func(l *loop, t *times, began time.Time) error {
+		for i := 1; i <= steps; i++ {
+			if err := l.next("c", i); err != nil {
+				return err
+			}
+			t.pass(i, steps, part, began)
 		}
-	}
-	if err := l.join("c", steps); err != nil {
-		return t, err
-	}
-	t.whole = time.Since(began)
-	return t, l.result("c", steps+1, fmt.Sprint(sumTo(steps)))
+		return nil
+	})
+}
+
+func loopFanout(s settings, file string, steps int) (times, error) {
+	return timeLoop(s, file, "c", steps+1, sumTo(steps), func(l *loop, _ *times, _ time.Time) error {
+		for i := 1; i <= steps; i++ {
+			if err := l.step("c", i, "add", "n", lua.LNumber(i)); err != nil {
+				return err
+			}
+		}
+		return l.join("c", steps)
+	})
 }
 
 // join adds up all steps of a run, as its last one.
@@ -166,20 +163,15 @@ func (l *loop) join(run string, steps int) error {
 // sumTo is what the join comes to: each step adds one to its number.
 func sumTo(steps int) int { return steps * (steps + 3) / 2 }
 
-func loopContexts(s settings, file string, contexts, steps int) (t times, err error) {
-	l, err := openLoop(s, file)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = cmp.Or(err, l.close()) }()
-	began := time.Now()
-	for c := range contexts {
-		for i := 1; i <= steps; i++ {
-			if err := l.next(fmt.Sprint("c", c), i); err != nil {
-				return t, err
+func loopContexts(s settings, file string, contexts, steps int) (times, error) {
+	return timeLoop(s, file, fmt.Sprint("c", contexts-1), steps, steps, func(l *loop, _ *times, _ time.Time) error {
+		for c := range contexts {
+			for i := 1; i <= steps; i++ {
+				if err := l.next(fmt.Sprint("c", c), i); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	t.whole = time.Since(began)
-	return t, l.result(fmt.Sprint("c", contexts-1), steps, fmt.Sprint(steps))
+		return nil
+	})
 }

@@ -29,6 +29,21 @@ type settings struct {
 // last part.
 type times struct{ whole, first, last time.Duration }
 
+// pass notes the first and the last part when one of some steps is done.
+func (t *times) pass(step, steps, part int, began time.Time) {
+	if part == 0 {
+		return
+	}
+	switch step {
+	case part:
+		t.first = time.Since(began)
+	case steps - part:
+		t.last = -time.Since(began)
+	case steps:
+		t.last += time.Since(began)
+	}
+}
+
 // workload is something that both sides do in a file of their own.
 type workload struct {
 	name  string

@@ -23,17 +23,22 @@ Activity.register("sum", function(call)
   return total
 end)`
 
-// open gives a runner over a new log, with the scripts loaded.
-func open(s settings, file string) (*engine.Runner, func() error, error) {
+// timeOurs times work by a runner over a new log, with the scripts loaded.
+func timeOurs(s settings, file string, work func(r *engine.Runner, t *times, began time.Time) error) (t times, err error) {
 	h, err := host.Open(host.Config{FS: fstest.MapFS{"activities/steps.lua": {Data: []byte(activities)}}})
 	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
 	log, err := sqlite.Open(file, sqlite.Options{Synchronous: s.synchronous})
 	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
-	return &engine.Runner{Log: log, Registry: h.Generation().Registry(), Parallel: s.parallel}, log.Close, nil
+	defer func() { err = cmp.Or(err, log.Close()) }()
+	r := &engine.Runner{Log: log, Registry: h.Generation().Registry(), Parallel: s.parallel}
+	began := time.Now()
+	err = work(r, &t, began)
+	t.whole = time.Since(began)
+	return t, err
 }
 
 func call(tool, parameter string, value any, outputPath, method string) engine.Source {
@@ -76,61 +81,37 @@ func complete(r *engine.Runner, name string, request *engine.Request, want int) 
 	return err
 }
 
-func ourChain(s settings, file string, steps, part int) (t times, err error) {
-	r, closeLog, err := open(s, file)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = cmp.Or(err, closeLog()) }()
+func ourChain(s settings, file string, steps, part int) (times, error) {
 	request := chain(steps)
-	done, began := 0, time.Now()
-	observe := func(record engine.Record) {
-		if record.Status != engine.Done {
-			return
+	return timeOurs(s, file, func(r *engine.Runner, t *times, began time.Time) error {
+		done := 0
+		if part > 0 {
+			r.Observe = func(record engine.Record) {
+				if record.Status == engine.Done {
+					done++
+					t.pass(done, steps, part, began)
+				}
+			}
 		}
-		switch done++; done {
-		case part:
-			t.first = time.Since(began)
-		case steps - part:
-			t.last = time.Since(began)
-		}
-	}
-	if part > 0 {
-		r.Observe = observe
-	}
-	err = complete(r, "c", request, steps)
-	t.whole = time.Since(began)
-	t.last = t.whole - t.last
-	return t, err
+		return complete(r, "c", request, steps)
+	})
 }
 
-func ourFanout(s settings, file string, steps int) (t times, err error) {
-	r, closeLog, err := open(s, file)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = cmp.Or(err, closeLog()) }()
+func ourFanout(s settings, file string, steps int) (times, error) {
 	request := fanout(steps)
-	began := time.Now()
-	err = complete(r, "c", request, sumTo(steps))
-	t.whole = time.Since(began)
-	return t, err
+	return timeOurs(s, file, func(r *engine.Runner, _ *times, _ time.Time) error {
+		return complete(r, "c", request, sumTo(steps))
+	})
 }
 
-func ourContexts(s settings, file string, contexts, steps int) (t times, err error) {
-	r, closeLog, err := open(s, file)
-	if err != nil {
-		return t, err
-	}
-	defer func() { err = cmp.Or(err, closeLog()) }()
+func ourContexts(s settings, file string, contexts, steps int) (times, error) {
 	request := chain(steps)
-	began := time.Now()
-	var group errgroup.Group
-	group.SetLimit(s.parallel)
-	for c := range contexts {
-		group.Go(func() error { return complete(r, fmt.Sprint("c", c), request, steps) })
-	}
-	err = group.Wait()
-	t.whole = time.Since(began)
-	return t, err
+	return timeOurs(s, file, func(r *engine.Runner, _ *times, _ time.Time) error {
+		var group errgroup.Group
+		group.SetLimit(s.parallel)
+		for c := range contexts {
+			group.Go(func() error { return complete(r, fmt.Sprint("c", c), request, steps) })
+		}
+		return group.Wait()
+	})
 }
