@@ -40,14 +40,14 @@ const maxConflicts = 1000
 // append to the context at the same time.
 func Append(ctx context.Context, log store.Log, name string, messages []store.Message) (store.Appended, error) {
 	newest, _, err := newest(ctx, log, store.JournalFilter{Context: name})
-	if err == nil {
-		err = endsAfter(ctx, log, newest)
-	}
 	if err != nil {
 		return store.Appended{}, err
 	}
 	for range maxConflicts {
 		view, err := store.OpenView(ctx, log, name)
+		if err == nil {
+			err = endsAfter(newest, view.Committed())
+		}
 		if err != nil {
 			return store.Appended{}, err
 		}

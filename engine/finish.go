@@ -11,12 +11,9 @@ import (
 	"obelus/store"
 )
 
-// finish ends the tick, unless its last step has. Where somebody has appended in
+// finish ends a tick that its last step has not. Where somebody has appended in
 // between there may be more to do, and it does not end.
 func (t *tick) finish(ctx context.Context) error {
-	if t.ending != nil {
-		return nil
-	}
 	t.save()
 	if err := t.conclude(ctx); err != nil {
 		return err

@@ -63,7 +63,8 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 	g.indexWriters()
 	for j, call := range calls {
 		g.sources[j] = make([][]int, len(call.reads))
-		for _, r := range call.reads {
+		for i, r := range call.reads {
+			g.sources[j][i] = g.above(j, r)
 			if err := g.wireReference(j, r, exists); err != nil {
 				return nil, err
 			}
@@ -147,7 +148,6 @@ func (g *graph) split(j int, r store.Path) (before, after []int) {
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
 	g.wire(g.newest(before, j, r), j, r, dataEdge)
-	g.sources[j][slices.Index(g.calls[j].reads, r)] = g.above(j, r)
 	if len(before) > 0 || len(after) == 0 {
 		return nil
 	}

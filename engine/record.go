@@ -363,12 +363,11 @@ func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Rec
 
 // endsAfter notices that the last messages of a log are gone: what was appended
 // next would take their places.
-func endsAfter(ctx context.Context, log store.Log, newest store.Entry) error {
-	head, err := store.HeadOrZero(ctx, log, newest.Context)
-	if err == nil && newest.Seq > head {
-		err = damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head)
+func endsAfter(newest store.Entry, head int64) error {
+	if newest.Seq > head {
+		return damaged(newest, "was written when there were %d messages, and now there are %d", newest.Seq, head)
 	}
-	return err
+	return nil
 }
 
 func readRecord(entry store.Entry) (r Record, err error) {

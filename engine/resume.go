@@ -153,7 +153,11 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := endsAfter(ctx, l.runner.Log, newest); err != nil {
+	head, err := l.runner.Log.Head(ctx, l.context)
+	if err == nil {
+		err = endsAfter(newest, head)
+	}
+	if err != nil {
 		return nil, err
 	}
 	plan := emptyPlan()
@@ -305,7 +309,7 @@ func (t *tick) restore(record Record) {
 func (t *tick) cutOffLoose(r *Record) {
 	r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
 	t.noted = append(t.noted, *r)
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: encode(r)})
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.encode()})
 }
 
 // readReported finds whose failures became error messages already.

@@ -161,7 +161,10 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 				return t.interrupted(ctx)
 			}
 		}
-		if t.ending == nil && t.looks() {
+		if t.ending != nil {
+			return t.outcome(kept)
+		}
+		if t.looks() {
 			if err := t.takeIn(kept); err != nil {
 				return nil, err
 			}

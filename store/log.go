@@ -312,12 +312,3 @@ type NeededError struct{ Context, Fork string }
 func (e *NeededError) Error() string {
 	return fmt.Sprintf("context %s can't be pruned: its fork %s shares what it holds", e.Context, e.Fork)
 }
-
-// HeadOrZero is [Log.Head], and 0 for a context that does not exist.
-func HeadOrZero(ctx context.Context, log Log, name string) (int64, error) {
-	seq, err := log.Head(ctx, name)
-	if errors.Is(err, ErrNoContext) {
-		return 0, nil
-	}
-	return seq, err
-}

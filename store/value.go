@@ -35,17 +35,19 @@ func DecodeWithin(text []byte, most int) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more text after the JSON value, at %s", position(text, d.InputOffset()))
 	}
-	if depth(v) > most {
-		return nil, fmt.Errorf("nested deeper than %d", most)
+	if err := checkDepth(v, most); err != nil {
+		return nil, err
 	}
 	return v, nil
 }
 
 // CheckDepth refuses a value that is nested deeper than [MaxDepth], and so
 // could not be read again.
-func CheckDepth(v any) error {
-	if depth(v) > MaxDepth {
-		return fmt.Errorf("nested deeper than %d", MaxDepth)
+func CheckDepth(v any) error { return checkDepth(v, MaxDepth) }
+
+func checkDepth(v any, most int) error {
+	if depth(v) > most {
+		return fmt.Errorf("nested deeper than %d", most)
 	}
 	return nil
 }

@@ -98,8 +98,8 @@ func OpenView(ctx context.Context, log Log, name string) (*View, error) {
 // them.
 func (v *View) Seq() int64 { return v.staged.seq() }
 
-// Absent tells that there was no such context when the view was opened, or
-// refreshed, and that nothing has been committed since.
+// Absent tells that there was no such context when the view was opened, and that
+// it has not been refreshed and nothing has been committed since.
 func (v *View) Absent() bool { return v.absent }
 
 // Committed is the seq up to which the view holds what the log does.
@@ -139,12 +139,7 @@ func (v *View) Drop() { v.staged, v.messages = layer{after: v.committed.seq()}, 
 // Refresh drops what is staged, takes in what others have appended to the
 // context since, and gives it.
 func (v *View) Refresh(ctx context.Context) ([]Message, error) {
-	if v.absent {
-		_, err := v.log.Head(ctx, v.context)
-		if v.absent = errors.Is(err, ErrNoContext); err != nil && !v.absent {
-			return nil, err
-		}
-	}
+	v.absent = false // as far as is known
 	var news []Message
 	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, After: v.Committed()}) {
 		if err != nil {

@@ -184,24 +184,30 @@ func TestKilledAtEveryCommit(t *testing.T) {
 			whole := newSite(t)
 			whole.drive(c, whole.undisturbed)
 			want := whole.account()
-			stride := c.stride
-			if *crashes > fewCrashes {
-				stride = 1
-			}
-			killed := 0
-			for n, reached := int64(1), true; reached; n += stride {
-				for _, after := range []bool{false, true} {
-					if stride > 1 && after != (n/stride%2 == 1) {
-						continue
-					}
-					if reached = killedAt(t, c, n, after, want); reached {
-						killed++
-					}
-				}
-			}
-			t.Logf("%d killed", killed)
+			atEveryCommit(t, c.stride, func(n int64, after bool) bool { return killedAt(t, c, n, after, want) })
 		})
 	}
+}
+
+// atEveryCommit kills just before and just after one commit after the other, until
+// there is none of that number any more. In short it takes one of stride.
+func atEveryCommit(t *testing.T, stride int64, kill func(n int64, after bool) (killed bool)) {
+	t.Helper()
+	if *crashes > fewCrashes {
+		stride = 1
+	}
+	killed := 0
+	for n, reached := int64(1), true; reached; n += stride {
+		for _, after := range []bool{false, true} {
+			if stride > 1 && after != (n/stride%2 == 1) {
+				continue
+			}
+			if reached = kill(n, after); reached {
+				killed++
+			}
+		}
+	}
+	t.Logf("%d killed", killed)
 }
 
 // killedAt carries a scenario out with one commit at which its process ends. It

@@ -27,31 +27,21 @@ func TestServeKilledAtEveryCommit(t *testing.T) {
 		t.Fatal("the runs come to no end")
 	}
 	want := whole.account()
-	stride := int64(40)
-	if *crashes > fewCrashes {
-		stride = 1
-	}
-	killed := 0
-	for n, reached := int64(1), true; reached; n += stride {
-		for _, after := range []bool{false, true} {
-			if stride > 1 && after != (n/stride%2 == 1) {
-				continue
-			}
-			s := newSite(t)
-			if reached = !s.serve(s.server(point(n, after, filepath.Join(s.dir, "commits")))); reached {
-				killed++
-				s.look()
-				s.check(ended{status: -1})
-				if !s.serve(s.server("")) {
-					t.Fatalf("killed at commit %d, after it: %t: the runs come to no end", n, after)
-				}
-			}
-			if s.same(want); t.Failed() {
-				t.Fatalf("killed at commit %d, after it: %t", n, after)
+	atEveryCommit(t, 40, func(n int64, after bool) bool {
+		s := newSite(t)
+		killed := !s.serve(s.server(point(n, after, filepath.Join(s.dir, "commits"))))
+		if killed {
+			s.look()
+			s.check(ended{status: -1})
+			if !s.serve(s.server("")) {
+				t.Fatalf("killed at commit %d, after it: %t: the runs come to no end", n, after)
 			}
 		}
-	}
-	t.Logf("%d killed", killed)
+		if s.same(want); t.Failed() {
+			t.Fatalf("killed at commit %d, after it: %t", n, after)
+		}
+		return killed
+	})
 }
 
 // server starts one, that may die at a commit.

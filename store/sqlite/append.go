@@ -112,7 +112,7 @@ type writer struct {
 	contexts map[string]*ends
 	n        int64 // the journal's newest position, if contexts are known
 
-	late map[string]time.Time // contexts that were appended to, and whose rows do not say so yet
+	late map[string]time.Time // contexts whose rows are to say that they were appended to, and when
 }
 
 // writing is how the writer's connection differs from others. A write-ahead log
@@ -228,34 +228,18 @@ func (w *writer) write(group []*request) error {
 	if err := w.refresh(); err != nil {
 		return err
 	}
-	t := transaction{writer: w}
 	for _, r := range group {
 		r.result, r.err = store.Appended{}, nil
-		if err := t.append(r); err != nil {
+		if err := w.append(r); err != nil {
 			return err
 		}
-	}
-	for _, name := range t.changed {
-		c := w.contexts[name]
-		if c.updated == c.told {
-			continue
-		}
-		if err := w.tell(name, c.updated); err != nil {
-			return err
-		}
-		c.told = c.updated
 	}
 	for name, updated := range w.late {
-		if err := w.tell(name, updated); err != nil {
+		if err := w.exec(updateContext, name, updated.Format(microseconds)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// tell lets a context's row say when it was appended to last.
-func (w *writer) tell(name string, updated time.Time) error {
-	return w.exec(updateContext, name, updated.Format(microseconds))
 }
 
 // refresh forgets what the writer knows if somebody else has written.
@@ -271,61 +255,55 @@ func (w *writer) refresh() error {
 	return nil
 }
 
-// transaction is what a group writes.
-type transaction struct {
-	*writer
-	changed []string // contexts whose rows are to tell that they were appended to
-}
-
 // ends is where a context's log ends, and who holds it.
 type ends struct {
 	exists        bool
 	seq           int64
 	lease         *lease    // nil if it is not known
-	updated, told time.Time // when it was appended to, and when its row says so
+	updated, told time.Time // when it was appended to, and when its row says or is about to say so
 }
 
-func (t *transaction) ends(name string) (*ends, error) {
-	if c := t.contexts[name]; c != nil {
+func (w *writer) ends(name string) (*ends, error) {
+	if c := w.contexts[name]; c != nil {
 		return c, nil
 	}
-	row, err := t.one(context.Background(), selectEnds, name)
+	row, err := w.one(context.Background(), selectEnds, name)
 	if err != nil {
 		return nil, err
 	}
 	c := &ends{exists: integer(row[0]) == 1, seq: integer(row[1])}
-	if len(t.contexts) == 0 {
-		t.n = integer(row[2])
+	if len(w.contexts) == 0 {
+		w.n = integer(row[2])
 	}
-	t.contexts[name] = c
+	w.contexts[name] = c
 	return c, nil
 }
 
 // held gives a copy of the lease on a context.
-func (t *transaction) held(name string, c *ends) (l lease, err error) {
+func (w *writer) held(name string, c *ends) (l lease, err error) {
 	if c.lease == nil {
-		if c.lease, err = t.lease(context.Background(), name); err != nil {
+		if c.lease, err = w.lease(context.Background(), name); err != nil {
 			return l, err
 		}
 	}
 	return *c.lease, nil
 }
 
-func (t *transaction) append(r *request) error {
+func (w *writer) append(r *request) error {
 	b := &r.batch
-	c, err := t.ends(b.Context)
+	c, err := w.ends(b.Context)
 	if err != nil {
 		return err
 	}
 	var l lease
 	if b.Lease != nil {
-		if l, err = t.held(b.Context, c); err != nil {
+		if l, err = w.held(b.Context, c); err != nil {
 			return err
 		}
 	}
 	var shared []span
 	before := c.seq
-	if shared, r.err, err = t.begins(b, c); r.err == nil && err == nil {
+	if shared, r.err, err = w.begins(b, c); r.err == nil && err == nil {
 		r.err = refusal(b, c, &l)
 	}
 	if r.err != nil || err != nil {
@@ -333,19 +311,19 @@ func (t *transaction) append(r *request) error {
 		return err
 	}
 	clock := time.Now().UTC()
-	now, date := t.after(clock), clock.Truncate(time.Millisecond)
+	now, date := w.after(clock), clock.Truncate(time.Millisecond)
 	if !c.exists {
-		if err := t.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
+		if err := w.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
 			return err
 		}
 		c.exists, c.updated, c.told = true, now, now
 	}
-	t.touch(b, c, now)
-	if err := t.insert(r, c, store.FormatDate(date)); err != nil {
+	w.touch(b, c, now)
+	if err := w.insert(r, c, store.FormatDate(date)); err != nil {
 		return err
 	}
-	r.result = store.Appended{Seq: c.seq, N: t.n, Date: date, Epoch: l.epoch}
-	return t.putLease(b.Context, c, l)
+	r.result = store.Appended{Seq: c.seq, N: w.n, Date: date, Epoch: l.epoch}
+	return w.putLease(b.Context, c, l)
 }
 
 // tellEvery is by how much the row of a context that is being run may lag behind
@@ -354,27 +332,26 @@ const tellEvery = time.Second
 
 // touch notes that a context is appended to. A lease alone is nothing new, but
 // time for what was put off.
-func (t *transaction) touch(b *store.Batch, c *ends, now time.Time) {
-	if b.Lease != nil && len(b.Messages)+len(b.Journal) == 0 {
-		t.changed = append(t.changed, b.Context)
-		return
+func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
+	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
+	if !alone {
+		c.updated = now
 	}
-	c.updated = now
-	runs := b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0
-	if !runs || now.Sub(c.told) >= tellEvery {
-		t.changed = append(t.changed, b.Context)
+	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0
+	if c.updated != c.told && (!runs || now.Sub(c.told) >= tellEvery) {
+		w.late[b.Context], c.told = c.updated, c.updated
 	}
 }
 
 // begins finds what a fork that the batch makes begins with.
-func (t *transaction) begins(b *store.Batch, c *ends) (shared []span, refused, err error) {
+func (w *writer) begins(b *store.Batch, c *ends) (shared []span, refused, err error) {
 	if b.Create == nil || b.Create.Fork == "" {
 		return nil, nil, nil
 	}
 	if c.exists {
 		return nil, fmt.Errorf("%w: %s", store.ErrExists, b.Context), nil
 	}
-	if shared, refused, err = t.forked(b.Create); refused == nil && err == nil {
+	if shared, refused, err = w.forked(b.Create); refused == nil && err == nil {
 		c.seq = b.Create.At
 	}
 	return shared, refused, err
@@ -408,30 +385,30 @@ func (w *writer) after(now time.Time) time.Time {
 	return now
 }
 
-func (t *transaction) insert(r *request, c *ends, date string) error {
+func (w *writer) insert(r *request, c *ends, date string) error {
 	b := &r.batch
 	for i := range r.messages {
 		m, row := &b.Messages[i], &r.messages[i]
 		c.seq++
-		t.values = append(t.values[:0], b.Context, c.seq, dateOr(m.Date, date), string(m.Type))
-		if err := t.exec(insertMessage, append(t.values, row.columns...)...); err != nil {
+		w.values = append(w.values[:0], b.Context, c.seq, dateOr(m.Date, date), string(m.Type))
+		if err := w.exec(insertMessage, append(w.values, row.columns...)...); err != nil {
 			return err
 		}
-		if err := t.mark(insertWrite, row.touches, b.Context, m.Instance, c.seq); err != nil {
+		if err := w.mark(insertWrite, row.touches, b.Context, m.Instance, c.seq); err != nil {
 			return err
 		}
-		if err := t.mark(insertLeaf, row.leaves, b.Context, m.Instance, c.seq); err != nil {
+		if err := w.mark(insertLeaf, row.leaves, b.Context, m.Instance, c.seq); err != nil {
 			return err
 		}
 	}
-	if err := t.keep(b.Code); err != nil {
+	if err := w.keep(b.Code); err != nil {
 		return err
 	}
-	t.n += store.Positions(b) - int64(len(b.Journal))
+	w.n += store.Positions(b) - int64(len(b.Journal))
 	for i := range b.Journal {
 		e := &b.Journal[i]
-		t.n++
-		if err := t.exec(insertJournal, t.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(string(e.Data))); err != nil {
+		w.n++
+		if err := w.exec(insertJournal, w.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(string(e.Data))); err != nil {
 			return err
 		}
 	}
@@ -449,16 +426,16 @@ func (c *conn) mark(sql string, marks []store.Mark, name, instance string, seq i
 }
 
 // keep writes the scripts that are not in the file yet.
-func (t *transaction) keep(sets []*store.Code) error {
+func (w *writer) keep(sets []*store.Code) error {
 	for _, code := range sets {
-		if t.kept[code.Digest] {
+		if w.kept[code.Digest] {
 			continue
 		}
 		for _, s := range code.Scripts {
-			if err := t.exec(insertScript, s.SHA256, s.Path, string(s.Source)); err != nil {
+			if err := w.exec(insertScript, s.SHA256, s.Path, string(s.Source)); err != nil {
 				return err
 			}
-			if err := t.exec(insertGeneration, code.Digest, s.Path, s.SHA256); err != nil {
+			if err := w.exec(insertGeneration, code.Digest, s.Path, s.SHA256); err != nil {
 				return err
 			}
 		}

@@ -69,9 +69,9 @@ const (
 
 // forked finds what a fork begins with, oldest first. refused tells why there
 // can be no such fork.
-func (t *transaction) forked(o *store.Origin) (shared []span, refused, err error) {
+func (w *writer) forked(o *store.Origin) (shared []span, refused, err error) {
 	ctx := context.Background()
-	parent, err := t.ends(o.Fork)
+	parent, err := w.ends(o.Fork)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -81,13 +81,13 @@ func (t *transaction) forked(o *store.Origin) (shared []span, refused, err error
 	if o.At < 1 || o.At > parent.seq {
 		return nil, &store.ForkError{Context: o.Fork, At: o.At, Head: parent.seq}, nil
 	}
-	all, err := t.spans(ctx, o.Fork)
+	all, err := w.spans(ctx, o.Fork)
 	older := int64(0) // up to where the spans so far go
 	for i := len(all) - 1; i >= 0 && err == nil && older <= o.At; i-- {
 		s := all[i]
 		if s.upto > o.At {
 			var inside *store.ForkError
-			if s.n, inside, err = t.boundary(ctx, s, o.At, older); inside != nil {
+			if s.n, inside, err = w.boundary(ctx, s, o.At, older); inside != nil {
 				inside.Context = o.Fork
 				return nil, inside, err
 			}
@@ -100,37 +100,37 @@ func (t *transaction) forked(o *store.Origin) (shared []span, refused, err error
 
 // boundary is the position of the last event of a span that belongs to a seq,
 // which must not be in the midst of what was appended at once.
-func (t *transaction) boundary(ctx context.Context, s span, at, older int64) (n int64, refused *store.ForkError, err error) {
-	first, seq, err := t.entryFrom(ctx, s.context, at)
+func (w *writer) boundary(ctx context.Context, s span, at, older int64) (n int64, refused *store.ForkError, err error) {
+	first, seq, err := w.entryFrom(ctx, s.context, at)
 	if err != nil {
 		return 0, nil, err
 	}
 	if first > 0 && first <= s.n && seq > at && at > older {
-		_, before, err := t.entryUpTo(ctx, s.context, first-1)
+		_, before, err := w.entryUpTo(ctx, s.context, first-1)
 		return 0, &store.ForkError{At: at, Before: max(before, older), After: seq}, err
 	}
 	most := s.n
-	next, _, err := t.entryFrom(ctx, s.context, at+1)
+	next, _, err := w.entryFrom(ctx, s.context, at+1)
 	if next > 0 {
 		most = min(most, next-1)
 	}
 	if err == nil {
-		n, _, err = t.entryUpTo(ctx, s.context, most)
+		n, _, err = w.entryUpTo(ctx, s.context, most)
 	}
 	return n, nil, err
 }
 
 // create makes a context, and lays down what a fork shares.
-func (t *transaction) create(name string, o *store.Origin, shared []span, created, updated string) error {
+func (w *writer) create(name string, o *store.Origin, shared []span, created, updated string) error {
 	var fork, at driver.Value
 	if o.Fork != "" {
 		fork, at = o.Fork, o.At
 	}
-	if err := t.exec(insertContext, name, optional(o.Parent), optional(o.Call), created, updated, fork, at); err != nil {
+	if err := w.exec(insertContext, name, optional(o.Parent), optional(o.Call), created, updated, fork, at); err != nil {
 		return err
 	}
 	for _, s := range shared {
-		if err := t.exec(insertLineage, name, s.context, s.upto, s.n); err != nil {
+		if err := w.exec(insertLineage, name, s.context, s.upto, s.n); err != nil {
 			return err
 		}
 	}

@@ -139,13 +139,13 @@ func (l *lease) use(b *store.Batch, now time.Time) error {
 	return nil
 }
 
-func (t *transaction) putLease(name string, c *ends, l lease) error {
+func (w *writer) putLease(name string, c *ends, l lease) error {
 	if !l.changed {
 		return nil
 	}
 	l.changed = false
 	c.lease = &l
-	return t.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
+	return w.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
 }
 
 // Holder implements [store.Log].
