@@ -25,8 +25,9 @@ const (
 )
 
 // loop is a run: one tick after another, from where it begins or is resumed to
-// where it comes to a halt. It holds the context's lease meanwhile, and one
-// goroutine owns it.
+// where it comes to a halt. It holds the context's lease meanwhile. It belongs to
+// the goroutine that has the turn: the one that runs it, and while that waits
+// each worker that brings a result, so that a step needs no other goroutine.
 type loop struct {
 	runner  *Runner
 	context string
@@ -52,9 +53,12 @@ type loop struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
 	jobs    chan job
-	results chan result
+	results chan result   // that came while somebody had the turn
 	closed  chan struct{} // nobody takes results any more
-	behind  []*tick       // ticks that are over, but for fire-and-forget calls
+	turn    chan struct{} // holds one token while somebody has the turn
+	back    chan error    // gives the turn back to the one that runs the loop
+	current *tick
+	behind  []*tick // ticks that are over, but for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -66,7 +70,12 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	if runner.pool == nil {
 		runner.pool = newPool(r.parallel())
 	}
-	l := &loop{runner: &runner, context: name, view: view, jobs: make(chan job), results: make(chan result, 64), closed: make(chan struct{}), forget: func() {}}
+	l := &loop{
+		runner: &runner, context: name, view: view, forget: func() {},
+		jobs: make(chan job), results: make(chan result, 64), closed: make(chan struct{}),
+		turn: make(chan struct{}, 1), back: make(chan error, 1),
+	}
+	l.turn <- struct{}{}
 	l.working, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if r.cut != nil { // a delegate does not drain on when its call is cut off
 		context.AfterFunc(r.cut, l.stop)
@@ -162,6 +171,31 @@ func (l *loop) next(ctx context.Context, until <-chan time.Time) (res result, ca
 	case <-ctx.Done():
 	}
 	return res, false
+}
+
+// wait gives the turn away until there is a result that no worker could take
+// itself, the tick does not go on by itself, it is time, or for the end of ctx.
+// An error is that of a worker's step.
+func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res result, came bool, err error) {
+	select {
+	case res = <-l.results:
+		return res, true, nil
+	default:
+	}
+	<-l.turn
+	select {
+	case res = <-l.results:
+		came = true
+	case <-until:
+	case <-ctx.Done():
+	case err = <-l.back:
+		return res, false, err
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case err = <-l.back:
+	}
+	return res, came, err
 }
 
 // drainResults takes all results that have come, so that one append commits

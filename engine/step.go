@@ -10,25 +10,63 @@ import (
 	"obelus/store"
 )
 
-// step is one turn of the tick; see there.
-func (t *tick) step(ctx, run context.Context, results []result) error {
+// take takes a step with a result and all others that have come. Those that an
+// earlier tick left behind are recorded for themselves.
+func (t *tick) take(ctx, run context.Context, first result) ([]job, error) {
+	all := t.loop.drainResults(first)
+	for of, results := range all {
+		if of == t {
+			continue
+		}
+		if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
+			return nil, err
+		}
+	}
+	if t.ending != nil {
+		return nil, nil
+	}
+	return t.step(ctx, run, all[t])
+}
+
+// step is one step of the tick; see there. It gives the calls that it starts, to
+// be launched.
+func (t *tick) step(ctx, run context.Context, results []result) ([]job, error) {
 	err := t.record(ctx, func() error {
 		if err := t.receive(ctx, results); err != nil {
 			return err
+		}
+		if run.Err() != nil {
+			return nil
 		}
 		if err := t.advance(ctx); err != nil {
 			return err
 		}
 		t.goesOn()
-		if !t.settled() || run.Err() != nil {
+		if !t.settled() {
 			return nil
 		}
 		return t.conclude(ctx)
 	})
-	if err == nil {
-		t.launch(run)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return t.starting(run), nil
+}
+
+// starting takes the calls whose starts have been committed, to be launched;
+// not those that are replayed.
+func (t *tick) starting(run context.Context) []job {
+	starts := t.starts
+	t.starts = nil
+	if t.runner.replay != nil {
+		t.unanswered = append(t.unanswered, starts...)
+		return nil
+	}
+	jobs := make([]job, len(starts))
+	for i, s := range starts {
+		jobs[i] = job{t, run, s}
+	}
+	return jobs
 }
 
 // record does something and commits what it makes. If somebody else has

@@ -8,9 +8,9 @@ import (
 	"obelus/store"
 )
 
-// tick is one round of the execution loop while it runs. One goroutine owns
-// it: it alone decides what is ready and appends to the log, and each worker
-// owns one call.
+// tick is one round of the execution loop while it runs. It belongs to whoever
+// has the loop's turn, who alone decides what is ready and appends to the log;
+// each worker owns one call.
 //
 // What happens is done in steps. A step takes the results that have come,
 // makes messages of them, finds what they unblock, and commits all of it, the
@@ -146,18 +146,20 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 		return t.recordLazy(kept, err)
 	}
 	t.seed()
+	t.loop.current = t
 	looking := time.NewTicker(lookEvery)
 	defer looking.Stop()
 	for {
-		if err := t.step(kept, ctx, nil); err != nil {
+		jobs, err := t.step(kept, ctx, nil)
+		if err != nil {
 			return nil, err
 		}
-		for t.ending == nil && (t.running > 0 || t.detached > 0 && t.pending() || t.attended()) {
-			interrupted, err := t.await(ctx, kept, looking.C)
-			if err != nil {
+		t.loop.launch(jobs)
+		for t.active() {
+			if err := t.await(ctx, kept, looking.C); err != nil {
 				return nil, err
 			}
-			if interrupted {
+			if ctx.Err() != nil && t.active() {
 				return t.interrupted(ctx)
 			}
 		}
@@ -184,35 +186,30 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 	}
 }
 
+// active tells whether results are to come, or decisions, before the tick has to
+// be looked at as a whole.
+func (t *tick) active() bool {
+	return t.ending == nil && (t.running > 0 || t.detached > 0 && t.pending() || t.attended())
+}
+
 // await waits for something to happen, and goes on from there.
-func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) (interrupted bool, err error) {
-	if !t.looks() {
-		looking = nil
-	}
+func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
 	t.answer(ctx)
-	res, came := t.loop.next(ctx, looking)
+	res, came, err := t.loop.wait(ctx, looking)
+	var jobs []job
 	switch {
-	case !came && ctx.Err() != nil:
-		return true, nil
-	case !came:
+	case err != nil:
+		return err
+	case came:
+		jobs, err = t.take(kept, ctx, res)
+	case t.active() && t.looks():
 		if err := t.takeIn(kept); err != nil {
-			return false, err
+			return err
 		}
-		return false, t.step(kept, ctx, nil)
+		jobs, err = t.step(kept, ctx, nil)
 	}
-	all := t.loop.drainResults(res)
-	for of, results := range all {
-		if of == t {
-			continue
-		}
-		if err := of.record(kept, func() error { return of.receive(kept, results) }); err != nil {
-			return false, err
-		}
-	}
-	if ctx.Err() != nil {
-		return true, t.record(kept, func() error { return t.receive(kept, all[t]) })
-	}
-	return false, t.step(kept, ctx, all[t])
+	t.loop.launch(jobs)
+	return err
 }
 
 // heldWhole tells whether the plan waits until a person releases it.

@@ -30,17 +30,11 @@ func (r *Runner) now() time.Time {
 	return time.Now()
 }
 
-// launch lets the calls run whose starts have been committed. A delegate is told
+// launch lets calls run whose starts have been committed. A delegate is told
 // when the run is interrupted, and drains by itself.
-func (t *tick) launch(run context.Context) {
-	starts := t.starts
-	t.starts = nil
-	if t.runner.replay != nil {
-		t.unanswered = append(t.unanswered, starts...)
-		return
-	}
-	for _, s := range starts {
-		t.loop.hand(job{t, run, s})
+func (l *loop) launch(jobs []job) {
+	for _, j := range jobs {
+		l.hand(j)
 	}
 }
 
@@ -63,19 +57,54 @@ func (l *loop) hand(j job) {
 
 // serve runs one job after another.
 func (l *loop) serve(j job) {
-	for {
+	for more := true; more; {
 		res := j.tick.work(j.run, j.start)
 		res.tick = j.tick
-		select {
-		case l.results <- res:
-		case <-l.closed:
-			return
+		if j, more = l.proceed(j.run, res); more {
+			continue
 		}
 		select {
 		case j = <-l.jobs:
+			more = true
 		case <-l.closed:
-			return
 		}
+	}
+}
+
+// proceed takes a step with the result that a worker has, and gives it a call
+// that starts with that. Where somebody else has the turn, or the run is
+// interrupted, the result is left to the one that runs the loop.
+func (l *loop) proceed(run context.Context, res result) (next job, more bool) {
+	select {
+	case l.turn <- struct{}{}:
+	default:
+		l.leave(res)
+		return next, false
+	}
+	if run.Err() != nil {
+		<-l.turn
+		l.leave(res)
+		return next, false
+	}
+	t := l.current
+	jobs, err := t.take(context.WithoutCancel(run), run, res)
+	if err != nil || !t.active() {
+		l.back <- err
+	} else {
+		<-l.turn
+	}
+	if len(jobs) == 0 {
+		return next, false
+	}
+	l.launch(jobs[1:])
+	return jobs[0], true
+}
+
+// leave hands a result over.
+func (l *loop) leave(res result) {
+	select {
+	case l.results <- res:
+	case <-l.closed:
 	}
 }
 
