@@ -299,15 +299,10 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		}
 		s.room = t.room(i, in)
 	}
-	t.busy[call.activity]++
 	c.working = true
+	t.occupy(i, 1)
 	t.note(i)
 	t.starts = append(t.starts, s)
-	if c.record.Unstored {
-		t.detached++
-	} else {
-		t.running++
-	}
 	t.release(i, c.record.Unstored)
 	return nil
 }

@@ -57,6 +57,7 @@ type loop struct {
 	closed  chan struct{} // nobody takes results any more
 	turn    chan struct{} // holds one token while somebody has the turn
 	back    chan error    // gives the turn back to the one that runs the loop
+	mine    []result      // of a step, to be used again
 	current *tick
 	behind  []*tick // ticks that are over, but for fire-and-forget calls
 }
@@ -198,18 +199,33 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res result, ca
 	return res, came, err
 }
 
-// drainResults takes all results that have come, so that one append commits
-// those of a tick together.
-func (l *loop) drainResults(first result) map[*tick][]result {
-	all := map[*tick][]result{first.tick: {first}}
-	for {
+// come gives the results of a tick that have come, so that one append commits
+// them together, the first among them. Those of other ticks are recorded.
+func (l *loop) come(ctx context.Context, t *tick, first result) ([]result, error) {
+	var others map[*tick][]result
+	mine := l.mine[:0]
+	for res, more := first, true; more; {
+		if res.tick == t {
+			mine = append(mine, res)
+		} else {
+			if others == nil {
+				others = map[*tick][]result{}
+			}
+			others[res.tick] = append(others[res.tick], res)
+		}
 		select {
-		case res := <-l.results:
-			all[res.tick] = append(all[res.tick], res)
+		case res = <-l.results:
 		default:
-			return all
+			more = false
 		}
 	}
+	l.mine = mine
+	for of, results := range others {
+		if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
+			return nil, err
+		}
+	}
+	return mine, nil
 }
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under

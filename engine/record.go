@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -83,61 +82,88 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// encode is the record as the journal has it, as encoding/json writes it. Two
-// are written for each call, so it is written by hand.
-func (r *Record) encode() json.RawMessage {
-	b := make([]byte, 0, 768)
-	text := func(name, v string) {
-		if v != "" {
-			b = store.AppendString(append(b, name...), v)
-		}
-	}
-	value := func(name string, there bool, v any) {
-		if there {
-			b = store.AppendJSON(append(b, name...), v)
-		}
-	}
-	number := func(name string, n int64) { b = strconv.AppendInt(append(b, name...), n, 10) }
+// encode is the record as the journal has it, as encoding/json writes it.
+func (r *Record) encode() json.RawMessage { return r.append(nil) }
 
+// append appends the record to b. Two are written for each call, so it is done by
+// hand.
+func (r *Record) append(b []byte) []byte {
 	b = store.AppendString(append(b, `{"call":`...), r.Call)
-	text(`,"context":`, r.Context)
-	number(`,"tick":`, int64(r.Tick))
-	number(`,"position":`, int64(r.Position))
+	b = appendText(b, `,"context":`, r.Context)
+	b = appendNumber(b, `,"tick":`, int64(r.Tick))
+	b = appendNumber(b, `,"position":`, int64(r.Position))
 	b = store.AppendString(append(b, `,"tool":`...), r.Tool)
 	b = store.AppendString(append(b, `,"status":`...), string(r.Status))
-	text(`,"instance":`, r.Instance)
-	number(`,"attempts":`, int64(r.Attempts))
-	text(`,"started":`, r.Started)
+	b = appendText(b, `,"instance":`, r.Instance)
+	b = appendNumber(b, `,"attempts":`, int64(r.Attempts))
+	b = appendText(b, `,"started":`, r.Started)
 	b = store.AppendJSON(append(b, `,"duration_ms":`...), r.Duration)
 	if len(r.Reads) > 0 {
-		b = append(b, `,"reads":{`...)
-		for i, ref := range slices.Sorted(maps.Keys(r.Reads)) {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendInt(append(store.AppendString(b, ref), ':'), r.Reads[ref], 10)
-		}
-		b = append(b, '}')
+		b = appendReads(append(b, `,"reads":`...), r.Reads)
 	}
-	value(`,"writes":`, len(r.Writes) > 0, r.Writes)
-	text(`,"script":`, r.Script)
-	text(`,"script_sha256":`, r.SHA256)
-	text(`,"generation":`, r.Generation)
-	value(`,"error":`, len(r.Error) > 0, map[string]any(r.Error))
-	value(`,"waiting_on":`, len(r.WaitingOn) > 0, r.WaitingOn)
-	text(`,"reason":`, r.Reason)
-	value(`,"unstored":`, r.Unstored, true)
+	if len(r.Writes) > 0 {
+		b = store.AppendJSON(append(b, `,"writes":`...), r.Writes)
+	}
+	b = appendText(b, `,"script":`, r.Script)
+	b = appendText(b, `,"script_sha256":`, r.SHA256)
+	b = appendText(b, `,"generation":`, r.Generation)
+	b = appendValues(b, `,"error":`, r.Error)
+	if len(r.WaitingOn) > 0 {
+		b = store.AppendJSON(append(b, `,"waiting_on":`...), r.WaitingOn)
+	}
+	b = appendText(b, `,"reason":`, r.Reason)
+	if r.Unstored {
+		b = append(b, `,"unstored":true`...)
+	}
 	if r.At != 0 {
-		number(`,"at":`, r.At)
+		b = appendNumber(b, `,"at":`, r.At)
 	}
-	text(`,"child":`, r.Child)
-	value(`,"thought":`, len(r.Thought) > 0, map[string]any(r.Thought))
-	value(`,"given":`, len(r.Given) > 0, map[string]any(r.Given))
-	value(`,"retry":`, r.Retry, true)
+	b = appendText(b, `,"child":`, r.Child)
+	b = appendValues(b, `,"thought":`, r.Thought)
+	b = appendValues(b, `,"given":`, r.Given)
+	if r.Retry {
+		b = append(b, `,"retry":true`...)
+	}
 	if r.Before != 0 {
-		number(`,"before":`, r.Before)
+		b = appendNumber(b, `,"before":`, r.Before)
 	}
-	value(`,"hold":`, r.Hold != nil, r.Hold)
+	if r.Hold != nil {
+		b = store.AppendJSON(append(b, `,"hold":`...), r.Hold)
+	}
+	return append(b, '}')
+}
+
+func appendText(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return store.AppendString(append(b, name...), text)
+}
+
+func appendNumber(b []byte, name string, n int64) []byte {
+	return strconv.AppendInt(append(b, name...), n, 10)
+}
+
+func appendValues(b []byte, name string, v Values) []byte {
+	if len(v) == 0 {
+		return b
+	}
+	return store.AppendJSON(append(b, name...), map[string]any(v))
+}
+
+func appendReads(b []byte, reads map[string]int64) []byte {
+	refs := make([]string, 0, 8)
+	for ref := range reads {
+		refs = append(refs, ref)
+	}
+	slices.Sort(refs)
+	b = append(b, '{')
+	for i, ref := range refs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(store.AppendString(b, ref), ':'), reads[ref], 10)
+	}
 	return append(b, '}')
 }
 

@@ -87,14 +87,8 @@ func (t *tick) free(i int) {
 		return
 	}
 	c.working = false
-	a := t.plan.Calls[i].activity
-	t.busy[a]--
-	if c.record.Unstored {
-		t.detached--
-	} else {
-		t.running--
-	}
-	t.unpark(a)
+	t.occupy(i, -1)
+	t.unpark(t.plan.Calls[i].activity)
 }
 
 // end records how a call ended.

@@ -1,31 +1,22 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
 	"obelus/store"
 )
 
-// take takes a step with a result and all others that have come. Those that an
-// earlier tick left behind are recorded for themselves.
+// take takes a step with a result and all others that have come.
 func (t *tick) take(ctx, run context.Context, first result) ([]job, error) {
-	all := t.loop.drainResults(first)
-	for of, results := range all {
-		if of == t {
-			continue
-		}
-		if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
-			return nil, err
-		}
+	results, err := t.loop.come(ctx, t, first)
+	if err != nil || t.ending != nil {
+		return nil, err
 	}
-	if t.ending != nil {
-		return nil, nil
-	}
-	return t.step(ctx, run, all[t])
+	return t.step(ctx, run, results)
 }
 
 // step is one step of the tick; see there. It gives the calls that it starts, to
@@ -100,28 +91,49 @@ func (t *tick) goesOn() {
 }
 
 func (t *tick) save() {
-	t.saved = undo{calls: map[int]callState{}, entries: len(t.entries), noted: len(t.noted), busy: maps.Clone(t.busy), running: t.running, detached: t.detached}
+	t.saved = undo{step: t.saved.step + 1, calls: t.saved.calls[:0], entries: len(t.entries), noted: len(t.noted)}
 }
 
 func (t *tick) undo() {
 	t.ending = nil
-	for i, c := range t.saved.calls {
-		t.calls[i] = c
+	for _, c := range t.saved.calls {
+		t.calls[c.index] = c.was
 	}
-	t.busy, t.running, t.detached = t.saved.busy, t.saved.running, t.saved.detached
 	t.entries, t.noted, t.starts = t.entries[:t.saved.entries], t.noted[:t.saved.noted], nil
 	t.view.Drop()
+	t.recount()
 	t.rebuild()
+}
+
+// recount counts the calls that workers have.
+func (t *tick) recount() {
+	clear(t.busy)
+	t.running, t.detached = 0, 0
+	for i := range t.calls {
+		if t.calls[i].working {
+			t.occupy(i, 1)
+		}
+	}
+}
+
+// occupy counts a call that a worker gets, or, by -1, gives back.
+func (t *tick) occupy(i, n int) {
+	t.busy[t.plan.Calls[i].activity] += n
+	if t.calls[i].record.Unstored {
+		t.detached += n
+	} else {
+		t.running += n
+	}
 }
 
 // change gives a call's state to be changed within the step.
 func (t *tick) change(i int) *callState {
-	if t.saved.calls != nil {
-		if _, ok := t.saved.calls[i]; !ok {
-			t.saved.calls[i] = t.calls[i]
-		}
+	c := &t.calls[i]
+	if c.saved != t.saved.step {
+		t.saved.calls = append(t.saved.calls, savedCall{i, *c})
+		c.saved = t.saved.step
 	}
-	return &t.calls[i]
+	return c
 }
 
 func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
@@ -129,8 +141,11 @@ func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
 // note writes a call's record to the journal.
 func (t *tick) note(i int) {
 	r := &t.calls[i].record
-	t.noted = append(t.noted, *r)
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.encode()})
+	if t.runner.Observe != nil || t.loop.halted {
+		t.noted = append(t.noted, *r)
+	}
+	t.text = r.append(t.text[:0])
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: bytes.Clone(t.text)})
 }
 
 // keep notes that what a call runs is to be kept with the log.
@@ -148,15 +163,13 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 			return err
 		}
 	}
-	noted := t.noted
-	t.entries, t.noted, t.code = nil, nil, nil
-	if t.runner.Observe == nil {
-		return nil
+	if t.runner.Observe != nil {
+		for _, r := range t.noted {
+			r.Context = t.context
+			t.runner.Observe(r)
+		}
 	}
-	for _, r := range noted {
-		r.Context = t.context
-		t.runner.Observe(r)
-	}
+	t.entries, t.noted, t.code = t.entries[:0], t.noted[:0], nil
 	return nil
 }
 

@@ -44,10 +44,11 @@ type tick struct {
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
 	entries []store.Entry // of the step
-	noted   []Record      // of the step: what the entries say of calls
+	noted   []Record      // of the step: what the entries say of calls, if somebody is to know
 	starts  []start       // of the step
 	code    []*store.Code // of the step: what the starts run
 	saved   undo          // of the step
+	text    []byte        // to write records to, again and again
 }
 
 // callState is what changes of a call.
@@ -62,6 +63,7 @@ type callState struct {
 	working  bool   // a worker has it
 	was      Status // before the run was resumed
 	seen     int64  // the journal's position when its delegate began to wait
+	saved    int    // the number of the step that has saved it
 }
 
 // start is a call that is about to run.
@@ -74,12 +76,16 @@ type start struct {
 
 // undo is what a step began from.
 type undo struct {
-	calls    map[int]callState
-	entries  int
-	noted    int
-	busy     map[*Registered]int
-	running  int
-	detached int
+	step    int // its number, from 1 on
+	calls   []savedCall
+	entries int
+	noted   int
+}
+
+// savedCall is what a call was before the step changed it.
+type savedCall struct {
+	index int
+	was   callState
 }
 
 // positions is a heap: calls come in the order of the plan, or, when they are

@@ -281,10 +281,8 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 		if !came {
 			return nil
 		}
-		for of, results := range t.loop.drainResults(res) {
-			if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
-				return err
-			}
+		if _, err := t.loop.come(ctx, nil, res); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -66,7 +65,10 @@ func appendArray[T any](b []byte, array []T) []byte {
 
 func appendObject(b []byte, object map[string]any) []byte {
 	var few [8]string
-	keys := slices.AppendSeq(few[:0], maps.Keys(object))
+	keys := few[:0]
+	for key := range object {
+		keys = append(keys, key)
+	}
 	slices.Sort(keys)
 	b = append(b, '{')
 	for i, key := range keys {

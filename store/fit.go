@@ -73,9 +73,9 @@ func (r Resolver) check(ctx context.Context, op Op, known bool) error {
 }
 
 // fitsNewest tells whether the newest operation that bears on the path shows by
-// itself that a write fits: what was pushed to can be pushed to again, and what
-// was set or merged can be so again. So a list that grows by pushes need not be
-// read at every push.
+// itself that a write fits: what was pushed to can be pushed to again, what was
+// set or merged can be so again, and where nothing is all of them fit. So a list
+// that grows by pushes need not be read at every push.
 func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
 	if op.Method == Assign || op.Method == Concat {
 		return false, nil
@@ -96,7 +96,7 @@ func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
 			return there && (op.Method != Push || s.method == Push), nil
 		}
 	}
-	return false, nil
+	return true, nil
 }
 
 func (e *FitError) fits(empty bool) bool {

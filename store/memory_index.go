@@ -32,6 +32,19 @@ func (x writeIndex) enter(instance string, touches []Path, seq int64) {
 	}
 }
 
+// touched tells whether something may touch a path.
+func (x writeIndex) touched(instance string, path Path) bool {
+	n := x[instance]
+	for at := 0; n != nil && at < len(path.text); {
+		end := segmentEnd(path.text, at)
+		n, at = n.children[path.text[at:end]], end
+		if n != nil && len(n.seqs) > 0 {
+			return true
+		}
+	}
+	return n != nil
+}
+
 // kinds lists what there are writes of, in no order.
 func (x writeIndex) kinds() []KindOf {
 	var kinds []KindOf
@@ -105,10 +118,7 @@ func (n *writeNode) toFront(child *writeNode) {
 // ends; the first one is the kind.
 func segmentEnd(text string, at int) int {
 	if text[at] != '[' {
-		if i := strings.IndexAny(text[at+1:], ".["); i >= 0 {
-			return at + 1 + i
-		}
-		return len(text)
+		return at + 1 + wordEnd(text[at+1:])
 	}
 	for at += 2; text[at] != '"'; at++ {
 		if text[at] == '\\' {
@@ -125,7 +135,6 @@ type writeSearch struct {
 	at   int64 // nothing newer counts
 	last int64 // what was given last; one write may stand at several places
 	heap []writePlace
-	few  [4]writePlace // for heap, as long as it is small
 }
 
 // writePlace is what is left of the writes at one path, or all that is at and
@@ -139,7 +148,7 @@ type writePlace struct {
 
 // begin looks in an index for what touches a path.
 func (s *writeSearch) begin(root *writeNode, path Path, at int64) {
-	s.at, s.heap = at, s.few[:0]
+	s.at = at
 	n, text := root, path.text
 	for i := 0; i < len(text); {
 		end := segmentEnd(text, i)

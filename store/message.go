@@ -133,7 +133,12 @@ func appendLeaves(leaves []Path, at Path, v any) []Path {
 }
 
 // FormatDate is how dates are written everywhere: RFC 3339, UTC, milliseconds.
-func FormatDate(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func FormatDate(t time.Time) string {
+	t = t.UTC()
+	b := t.AppendFormat(make([]byte, 0, 24), time.RFC3339) // the layout that package time knows by heart
+	ms := t.Nanosecond() / 1e6
+	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
+}
 
 // MarshalJSON writes the message as log --json prints it; [ParseMessage] takes
 // it back.

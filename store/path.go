@@ -177,16 +177,24 @@ func (p Path) IsZero() bool { return p.text == "" }
 // Kind is the kind that the path is in.
 func (p Path) Kind() string {
 	rest := strings.TrimPrefix(p.text, Dagger)
-	if i := strings.IndexAny(rest, ".["); i >= 0 {
-		return rest[:i]
+	return rest[:wordEnd(rest)]
+}
+
+// wordEnd is where the next segment of a canonical path begins, or the path
+// ends.
+func wordEnd(text string) int {
+	for i := range len(text) {
+		if text[i] == '.' || text[i] == '[' {
+			return i
+		}
 	}
-	return rest
+	return len(text)
 }
 
 // Segments are the keys below the kind, unquoted; an index is its digits.
 func (p Path) Segments() []string {
-	at := strings.IndexAny(p.text, ".[")
-	if at < 0 {
+	at := wordEnd(p.text)
+	if at == len(p.text) {
 		return nil
 	}
 	segments := make([]string, 0, 4)
@@ -211,8 +219,8 @@ func (p Path) Child(segment string) Path {
 
 // Prefixes are the paths from the kind down to p itself.
 func (p Path) Prefixes() []Path {
-	at := strings.IndexAny(p.text, ".[")
-	if at < 0 {
+	at := wordEnd(p.text)
+	if at == len(p.text) {
 		return []Path{p}
 	}
 	prefixes := make([]Path, 0, 4)
@@ -248,8 +256,7 @@ func (p Path) below(q Path) []string {
 // such a segment is an index or a key depends on the value that it is applied
 // to, so what bears on the path is all that bears on this one.
 func (p Path) beforeIndex() Path {
-	at := strings.IndexAny(p.text, ".[")
-	for at >= 0 && at < len(p.text) {
+	for at := wordEnd(p.text); at < len(p.text); {
 		segment, n, _ := scanSegment(p.text, at)
 		if isDigits(segment) {
 			return Path{p.text[:at]}

@@ -14,26 +14,19 @@ import (
 //
 // A View belongs to one goroutine.
 type View struct {
-	log       Log
-	context   string
-	base      int64 // the log is asked for what is up to here
-	absent    bool  // there was no such context
-	committed layer
-	staged    layer
-	messages  []Message      // that are staged
-	schemas   map[string]any // of the log and the committed layer, by kind; nil for none
-	kinds     []KindOf       // of the log
-	asked     bool           // for kinds
+	log      Log
+	context  string
+	base     int64          // the log is asked for what is up to here
+	absent   bool           // there was no such context
+	places   []placedOp     // of the messages after base, staged ones last
+	writes   writeIndex     // of the same
+	messages []Message      // that are staged
+	schemas  map[string]any // of what is committed, by kind; nil for none
+	kinds    []KindOf       // of the log
+	asked    bool           // for kinds
 }
 
 var _ Reader = (*View)(nil)
-
-// layer is messages that follow each other, as the operations that they are.
-type layer struct {
-	after  int64      // the seq before the first
-	places []placedOp // of each message
-	writes writeIndex
-}
 
 // placedOp is an operation and the paths that it touches; none of a message that
 // is none.
@@ -42,43 +35,14 @@ type placedOp struct {
 	touches []Path
 }
 
-func placed(m *Message) placedOp {
-	op, ok := m.Op()
-	if !ok {
-		return placedOp{}
+// add takes in a message.
+func (v *View) add(m *Message) {
+	var p placedOp
+	if op, ok := m.Op(); ok {
+		p = placedOp{op, op.Touches()}
 	}
-	return placedOp{op, op.Touches()}
-}
-
-func (l *layer) seq() int64 { return l.after + int64(len(l.places)) }
-
-func (l *layer) add(p placedOp) {
-	if l.writes == nil {
-		l.writes = writeIndex{}
-	}
-	l.places = append(l.places, p)
-	l.writes.enter(p.Instance, p.touches, p.Seq)
-}
-
-// touching yields what touches a path, newest first; false if the consumer has
-// had enough.
-func (l *layer) touching(q Query, yield func(Op, error) bool) bool {
-	root := l.writes[q.Instance]
-	if root == nil {
-		return true
-	}
-	at := l.seq()
-	if q.At > 0 {
-		at = min(at, q.At)
-	}
-	var search writeSearch
-	search.begin(root, q.Path, at)
-	for seq, ok := search.next(); ok; seq, ok = search.next() {
-		if !yield(l.places[seq-l.after-1].Op, nil) {
-			return false
-		}
-	}
-	return true
+	v.places = append(v.places, p)
+	v.writes.enter(p.Instance, p.touches, m.Seq)
 }
 
 // OpenView gives a view of a context as it is now. One that does not exist yet
@@ -89,73 +53,86 @@ func OpenView(ctx context.Context, log Log, name string) (*View, error) {
 	if err != nil && !absent {
 		return nil, err
 	}
-	v := &View{log: log, context: name, base: seq, absent: absent, schemas: map[string]any{}}
-	v.committed.after, v.staged.after = seq, seq
-	return v, nil
+	return &View{log: log, context: name, base: seq, absent: absent, writes: writeIndex{}, schemas: map[string]any{}}, nil
 }
 
 // Seq is the seq of the newest message that the view holds, staged ones among
 // them.
-func (v *View) Seq() int64 { return v.staged.seq() }
+func (v *View) Seq() int64 { return v.base + int64(len(v.places)) }
 
 // Absent tells that there was no such context when the view was opened, and that
 // it has not been refreshed and nothing has been committed since.
 func (v *View) Absent() bool { return v.absent }
 
 // Committed is the seq up to which the view holds what the log does.
-func (v *View) Committed() int64 { return v.committed.seq() }
+func (v *View) Committed() int64 { return v.Seq() - int64(len(v.messages)) }
 
 // Stage lays messages on top, with the seqs that they will have.
 func (v *View) Stage(messages ...Message) {
 	for _, m := range messages {
 		m.Seq = v.Seq() + 1
+		v.add(&m)
 		v.messages = append(v.messages, m)
-		v.staged.add(placed(&m))
 	}
 }
 
-// Staged gives the messages that are staged, for the append.
+// Staged gives the messages that are staged, for the append. They are good until
+// the next [View.Commit] or [View.Drop].
 func (v *View) Staged() []Message { return v.messages }
 
 // Commit takes what is staged for appended.
 func (v *View) Commit() {
 	v.absent = false
 	for i := range v.messages {
-		v.commit(&v.messages[i], v.staged.places[i])
+		v.declare(&v.messages[i])
 	}
-	v.Drop()
+	v.messages = v.messages[:0]
 }
 
-func (v *View) commit(m *Message, p placedOp) {
-	v.committed.add(p)
+func (v *View) declare(m *Message) {
 	if m.Schema != nil {
 		v.schemas[m.Kind] = m.Schema
 	}
 }
 
-// Drop forgets what is staged.
-func (v *View) Drop() { v.staged, v.messages = layer{after: v.committed.seq()}, nil }
+// Drop forgets what is staged. That is rare, so that it takes what making the
+// index anew does.
+func (v *View) Drop() {
+	if len(v.messages) == 0 {
+		return
+	}
+	v.places = v.places[:len(v.places)-len(v.messages)]
+	v.messages = v.messages[:0]
+	v.writes = writeIndex{}
+	for i, p := range v.places {
+		v.writes.enter(p.Instance, p.touches, v.base+1+int64(i))
+	}
+}
 
 // Refresh drops what is staged, takes in what others have appended to the
 // context since, and gives it.
 func (v *View) Refresh(ctx context.Context) ([]Message, error) {
 	v.absent = false // as far as is known
+	v.Drop()
 	var news []Message
 	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, After: v.Committed()}) {
 		if err != nil {
 			return nil, err
 		}
-		v.commit(m, placed(m))
+		v.add(m)
+		v.declare(m)
 		news = append(news, *m)
 	}
-	v.Drop()
 	return news, nil
 }
 
 // Touching implements [Reader].
 func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
+	if v.base == 0 && !v.writes.touched(q.Instance, q.Path) {
+		return untouched
+	}
 	return func(yield func(Op, error) bool) {
-		if !v.staged.touching(q, yield) || !v.committed.touching(q, yield) || v.base == 0 {
+		if !v.touching(q, yield) || v.base == 0 {
 			return
 		}
 		q.Context = v.context
@@ -168,6 +145,31 @@ func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 			}
 		}
 	}
+}
+
+// untouched yields nothing.
+func untouched(func(Op, error) bool) {}
+
+// touching yields what is not asked of the log; false if the consumer has had
+// enough.
+func (v *View) touching(q Query, yield func(Op, error) bool) bool {
+	root := v.writes[q.Instance]
+	if root == nil {
+		return true
+	}
+	at := v.Seq()
+	if q.At > 0 {
+		at = min(at, q.At)
+	}
+	var few [4]writePlace
+	search := writeSearch{heap: few[:0]}
+	search.begin(root, q.Path, at)
+	for seq, ok := search.next(); ok; seq, ok = search.next() {
+		if !yield(v.places[seq-v.base-1].Op, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // Resolver answers over the view, staged messages and all.
@@ -184,7 +186,7 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 		}
 		v.kinds, v.asked = kinds, true
 	}
-	return SortKinds(slices.Concat(v.kinds, v.committed.writes.kinds(), v.staged.writes.kinds())), nil
+	return SortKinds(slices.Concat(v.kinds, v.writes.kinds())), nil
 }
 
 // Schema is the newest schema that has been declared for a kind, nil if there
