@@ -273,7 +273,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		c.record.Thought = Values{"call": call.forModel(in.Call)}
 	}
 	if call.activity == nil {
-		return t.settle(ctx, result{index: i, value: Result{Value: call.given}, attempts: 0})
+		return t.settle(ctx, &result{index: i, value: Result{Value: call.given}, attempts: 0})
 	}
 	in.Key = t.context + "/" + c.record.Call
 	activity := call.activity.latest(call.tool)

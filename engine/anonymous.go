@@ -56,7 +56,7 @@ func (t *Tool) plain() any {
 
 // capture is what an activity gave back, as the record of an anonymous
 // delegate's call keeps it; nil where the activity broke down.
-func capture(res result) Values {
+func capture(res *result) Values {
 	var failure *Failure
 	switch {
 	case errors.As(res.err, &failure):

@@ -37,7 +37,7 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	if h.Decision == Rejected {
 		failure := &Failure{map[string]any{"message": h.Reason, "code": Rejected}}
 		t.change(i).began = t.runner.now()
-		return t.settle(ctx, result{index: i, err: failure})
+		return t.settle(ctx, &result{index: i, err: failure})
 	}
 	call := t.plan.Calls[i]
 	resolved := make(map[string]any, len(call.Issued))

@@ -53,11 +53,11 @@ type loop struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
 	jobs    chan job
-	results chan result   // that came while somebody had the turn
+	results chan *result  // that came while somebody had the turn
 	closed  chan struct{} // nobody takes results any more
 	turn    chan struct{} // holds one token while somebody has the turn
 	back    chan error    // gives the turn back to the one that runs the loop
-	mine    []result      // of a step, to be used again
+	mine    []*result     // of a step, to be used again
 	current *tick
 	behind  []*tick // ticks that are over, but for fire-and-forget calls
 }
@@ -73,7 +73,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	}
 	l := &loop{
 		runner: &runner, context: name, view: view, forget: func() {},
-		jobs: make(chan job), results: make(chan result, 64), closed: make(chan struct{}),
+		jobs: make(chan job), results: make(chan *result, 64), closed: make(chan struct{}),
 		turn: make(chan struct{}, 1), back: make(chan error, 1),
 	}
 	l.turn <- struct{}{}
@@ -157,59 +157,58 @@ func (l *loop) keep() {
 	}
 }
 
-// next waits for a result, until it is time, or for the end of ctx. Results come
-// before all else, so that chance decides nothing.
-func (l *loop) next(ctx context.Context, until <-chan time.Time) (res result, came bool) {
+// next waits for a result, until it is time, or for the end of ctx: then there is
+// none. Results come before all else, so that chance decides nothing.
+func (l *loop) next(ctx context.Context, until <-chan time.Time) *result {
 	select {
-	case res = <-l.results:
-		return res, true
+	case res := <-l.results:
+		return res
 	default:
 	}
 	select {
-	case res = <-l.results:
-		return res, true
+	case res := <-l.results:
+		return res
 	case <-until:
 	case <-ctx.Done():
 	}
-	return res, false
+	return nil
 }
 
 // wait gives the turn away until there is a result that no worker could take
 // itself, the tick does not go on by itself, it is time, or for the end of ctx.
 // An error is that of a worker's step.
-func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res result, came bool, err error) {
+func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, err error) {
 	select {
 	case res = <-l.results:
-		return res, true, nil
+		return res, nil
 	default:
 	}
 	<-l.turn
 	select {
 	case res = <-l.results:
-		came = true
 	case <-until:
 	case <-ctx.Done():
 	case err = <-l.back:
-		return res, false, err
+		return nil, err
 	}
 	select {
 	case l.turn <- struct{}{}:
 	case err = <-l.back:
 	}
-	return res, came, err
+	return res, err
 }
 
 // come gives the results of a tick that have come, so that one append commits
 // them together, the first among them. Those of other ticks are recorded.
-func (l *loop) come(ctx context.Context, t *tick, first result) ([]result, error) {
-	var others map[*tick][]result
-	mine := l.mine[:0]
+func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
+	l.mine = l.mine[:0]
+	var others map[*tick][]*result
 	for res, more := first, true; more; {
 		if res.tick == t {
-			mine = append(mine, res)
+			l.mine = append(l.mine, res)
 		} else {
 			if others == nil {
-				others = map[*tick][]result{}
+				others = map[*tick][]*result{}
 			}
 			others[res.tick] = append(others[res.tick], res)
 		}
@@ -219,13 +218,12 @@ func (l *loop) come(ctx context.Context, t *tick, first result) ([]result, error
 			more = false
 		}
 	}
-	l.mine = mine
 	for of, results := range others {
 		if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
 			return nil, err
 		}
 	}
-	return mine, nil
+	return l.mine, nil
 }
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under

@@ -152,13 +152,8 @@ func appendValues(b []byte, name string, v Values) []byte {
 }
 
 func appendReads(b []byte, reads map[string]int64) []byte {
-	refs := make([]string, 0, 8)
-	for ref := range reads {
-		refs = append(refs, ref)
-	}
-	slices.Sort(refs)
 	b = append(b, '{')
-	for i, ref := range refs {
+	for i, ref := range sortedKeys(reads) {
 		if i > 0 {
 			b = append(b, ',')
 		}

@@ -12,7 +12,7 @@ import (
 
 // settle takes what a call gave back: it stages the messages that the call
 // writes, and records how it ended.
-func (t *tick) settle(ctx context.Context, res result) error {
+func (t *tick) settle(ctx context.Context, res *result) error {
 	i := res.index
 	c, call := t.change(i), t.plan.Calls[i]
 	var log *logError
@@ -46,7 +46,7 @@ func (t *tick) settle(ctx context.Context, res result) error {
 }
 
 // think keeps what a thought came to, for the latent calls after it.
-func (t *tick) think(i int, res result) error {
+func (t *tick) think(i int, res *result) error {
 	c, call := t.change(i), t.plan.Calls[i]
 	if res.err != nil || c.record.Thought == nil || !call.asks && !call.hasGiven {
 		return res.err
@@ -56,7 +56,7 @@ func (t *tick) think(i int, res result) error {
 }
 
 // waitInside records that a call's delegate waits.
-func (t *tick) waitInside(i int, res result) {
+func (t *tick) waitInside(i int, res *result) {
 	c := t.change(i)
 	if c.record.Unstored { // nobody goes on with it
 		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.record.Child, "code": "delegate"})
@@ -150,7 +150,7 @@ func readable(fields map[string]any) map[string]any {
 }
 
 // place decides which alternative a result goes to (the table of protocol §5).
-func (c *Call) place(res result) (paths []store.Path, value any, err error) {
+func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
 	if res.paths != nil {
 		return res.paths, res.value.Value, nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // take takes a step with a result and all others that have come.
-func (t *tick) take(ctx, run context.Context, first result) ([]job, error) {
+func (t *tick) take(ctx, run context.Context, first *result) ([]job, error) {
 	results, err := t.loop.come(ctx, t, first)
 	if err != nil || t.ending != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (t *tick) take(ctx, run context.Context, first result) ([]job, error) {
 
 // step is one step of the tick; see there. It gives the calls that it starts, to
 // be launched.
-func (t *tick) step(ctx, run context.Context, results []result) ([]job, error) {
+func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) {
 	err := t.record(ctx, func() error {
 		if err := t.receive(ctx, results); err != nil {
 			return err

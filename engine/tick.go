@@ -201,12 +201,12 @@ func (t *tick) active() bool {
 // await waits for something to happen, and goes on from there.
 func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
 	t.answer(ctx)
-	res, came, err := t.loop.wait(ctx, looking)
+	res, err := t.loop.wait(ctx, looking)
 	var jobs []job
 	switch {
 	case err != nil:
 		return err
-	case came:
+	case res != nil:
 		jobs, err = t.take(kept, ctx, res)
 	case t.active() && t.looks():
 		if err := t.takeIn(kept); err != nil {

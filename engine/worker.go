@@ -60,7 +60,7 @@ func (l *loop) serve(j job) {
 	for more := true; more; {
 		res := j.tick.work(j.run, j.start)
 		res.tick = j.tick
-		if j, more = l.proceed(j.run, res); more {
+		if j, more = l.proceed(j.run, &res); more {
 			continue
 		}
 		select {
@@ -74,7 +74,7 @@ func (l *loop) serve(j job) {
 // proceed takes a step with the result that a worker has, and gives it a call
 // that starts with that. Where somebody else has the turn, or the run is
 // interrupted, the result is left to the one that runs the loop.
-func (l *loop) proceed(run context.Context, res result) (next job, more bool) {
+func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
 	select {
 	case l.turn <- struct{}{}:
 	default:
@@ -101,7 +101,7 @@ func (l *loop) proceed(run context.Context, res result) (next job, more bool) {
 }
 
 // leave hands a result over.
-func (l *loop) leave(res result) {
+func (l *loop) leave(res *result) {
 	select {
 	case l.results <- res:
 	case <-l.closed:
@@ -124,7 +124,7 @@ func (t *tick) answer(run context.Context) {
 	t.unanswered = slices.Delete(t.unanswered, next, next+1)
 	res := t.work(run, s)
 	res.tick = t
-	t.loop.results <- res // there is room: nothing else is on its way
+	t.loop.results <- &res // there is room: nothing else is on its way
 }
 
 // work does one call.
@@ -231,7 +231,7 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 }
 
 // receive settles calls that have ended, or records that they were cut off.
-func (t *tick) receive(ctx context.Context, results []result) error {
+func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
 		if errors.Is(res.err, context.Canceled) {
 			t.cutOff(res.index, res.attempts)
@@ -277,8 +277,8 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 	defer timer.Stop()
 	for left(t) > 0 {
 		t.answer(ctx)
-		res, came := t.loop.next(ctx, timer.C)
-		if !came {
+		res := t.loop.next(ctx, timer.C)
+		if res == nil {
 			return nil
 		}
 		if _, err := t.loop.come(ctx, nil, res); err != nil {

@@ -193,12 +193,14 @@ func wordEnd(text string) int {
 
 // Segments are the keys below the kind, unquoted; an index is its digits.
 func (p Path) Segments() []string {
-	at := wordEnd(p.text)
-	if at == len(p.text) {
+	if wordEnd(p.text) == len(p.text) {
 		return nil
 	}
-	segments := make([]string, 0, 4)
-	for at < len(p.text) {
+	return p.appendSegments(make([]string, 0, 4))
+}
+
+func (p Path) appendSegments(segments []string) []string {
+	for at := wordEnd(p.text); at < len(p.text); {
 		segment, n, err := scanSegment(p.text, at)
 		if err != nil || n == 0 {
 			panic("store: a path is not canonical: " + p.text)

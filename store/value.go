@@ -140,11 +140,15 @@ func dig(v any, segments []string) (any, bool) {
 }
 
 // Dig is the value at path in data, the whole value of the path's kind.
-func Dig(data any, path Path) (any, bool) { return dig(data, path.Segments()) }
+func Dig(data any, path Path) (any, bool) {
+	var few [4]string
+	return dig(data, path.appendSegments(few[:0]))
+}
 
 // Wrap is the smallest value of the path's kind that holds v at path.
 func Wrap(path Path, v any) any {
-	segments := path.Segments()
+	var few [4]string
+	segments := path.appendSegments(few[:0])
 	for i := len(segments) - 1; i >= 0; i-- {
 		v = map[string]any{segments[i]: v}
 	}

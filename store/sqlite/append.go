@@ -391,7 +391,8 @@ func (w *writer) insert(r *request, c *ends, date string) error {
 		m, row := &b.Messages[i], &r.messages[i]
 		c.seq++
 		w.values = append(w.values[:0], b.Context, c.seq, dateOr(m.Date, date), string(m.Type))
-		if err := w.exec(insertMessage, append(w.values, row.columns...)...); err != nil {
+		w.values = append(w.values, row.columns...)
+		if err := w.exec(insertMessage, w.values...); err != nil {
 			return err
 		}
 		if err := w.mark(insertWrite, row.touches, b.Context, m.Instance, c.seq); err != nil {
