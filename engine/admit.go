@@ -59,7 +59,7 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 			ExpectSeq: view.Committed(),
 			Create:    &store.Origin{},
 			Messages:  view.Staged(),
-			Journal:   []store.Entry{{Event: eventAppend, Data: encode(map[string]any{"messages": len(messages)})}},
+			Journal:   []store.Entry{{Event: eventAppend, Data: text(map[string]any{"messages": len(messages)})}},
 		})
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) {

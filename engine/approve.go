@@ -65,7 +65,7 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 	record.Context, record.Status, record.Hold = "", Ready, &hold
 	appended, err := r.Log.Append(ctx, store.Batch{
 		Context: d.Context, ExpectSeq: store.AnySeq,
-		Journal: []store.Entry{{Call: d.Call, Event: string(Ready), Data: record.encode()}},
+		Journal: []store.Entry{{Call: d.Call, Event: string(Ready), Data: record.text()}},
 	})
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (t *tick) conclude(ctx context.Context) error {
 	end, err := t.verdict(ctx)
 	if err == nil {
 		t.ending = &end
-		t.journal(store.Entry{Event: eventRun, Data: encode(end)})
+		t.journal(store.Entry{Event: eventRun, Data: text(end)})
 	}
 	return err
 }

@@ -266,7 +266,7 @@ func (l *loop) cut(run context.Context) (*Outcome, error) {
 	err := l.drain(ctx, nil, func(t *tick) int { return t.detached })
 	if err == nil {
 		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true, Stopped: stopped(run)}
-		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: encode(end)}}}, leaseFor)
+		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
 	}
 	return &Outcome{Context: l.context, Status: RunCancelled}, err
 }
@@ -313,7 +313,7 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 	}
 	t := newTick(l, plan, event)
 	t.problem = problem
-	t.journal(store.Entry{Event: eventPlan, Data: encode(event)})
+	t.journal(store.Entry{Event: eventPlan, Data: text(event)})
 	return t, nil
 }
 
@@ -435,10 +435,33 @@ func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) erro
 			return err
 		}
 	}
+	return l.stopAll(ctx, ticks, left)
+}
+
+// stopAll tells what is left to stop, and records together what ends within the
+// grace: it ends at once, and chance is not to decide in which order.
+func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int) error {
 	l.stop()
-	deadline = time.Now().Add(grace)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	n, ended := 0, map[*tick][]*result{}
 	for _, t := range ticks {
-		if err := t.collect(ctx, left, time.Until(deadline)); err != nil {
+		n += left(t)
+	}
+	for ; n > 0; n-- {
+		for _, t := range ticks {
+			t.answer(ctx)
+		}
+		res := l.next(ctx, timer.C)
+		if res == nil {
+			break
+		}
+		ended[res.tick] = append(ended[res.tick], res)
+	}
+	for _, t := range ticks {
+		results := ended[t]
+		slices.SortFunc(results, func(a, b *result) int { return a.index - b.index })
+		if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
 			return err
 		}
 		if err := t.cutOffAll(ctx, left); err != nil {

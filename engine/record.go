@@ -82,8 +82,8 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// encode is the record as the journal has it, as encoding/json writes it.
-func (r *Record) encode() json.RawMessage { return r.append(nil) }
+// text is the record as the journal has it, as encoding/json writes it.
+func (r *Record) text() string { return string(r.append(nil)) }
 
 // append appends the record to b. Two are written for each call, so it is done by
 // hand.
@@ -234,6 +234,8 @@ func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunF
 
 func encode(v any) json.RawMessage { return store.EncodeJSON(v) }
 
+func text(v any) string { return string(store.EncodeJSON(v)) }
+
 func date(t time.Time) string { return store.FormatDate(t) }
 
 // Run is the newest run of a context as its journal tells it.
@@ -320,7 +322,7 @@ func damaged(entry store.Entry, format string, args ...any) error {
 func unread(entry store.Entry, err error) error {
 	var form *json.UnmarshalTypeError
 	switch {
-	case entry.Data == nil:
+	case entry.Data == "":
 		return damaged(entry, "holds nothing")
 	case errors.As(err, &form):
 		return damaged(entry, "holds an unexpected %s", form.Value)
@@ -392,7 +394,7 @@ func endsAfter(newest store.Entry, head int64) error {
 }
 
 func readRecord(entry store.Entry) (r Record, err error) {
-	if err := json.Unmarshal(entry.Data, &r); err != nil {
+	if err := json.Unmarshal([]byte(entry.Data), &r); err != nil {
 		return r, unread(entry, err)
 	}
 	switch {

@@ -38,7 +38,7 @@ func TestRecordsAreEncodedByTheirTags(t *testing.T) {
 		records = append(records, one)
 	}
 	for _, r := range append(records, full) {
-		if got, want := string(r.encode()), string(store.EncodeJSON(r)); got != want {
+		if got, want := r.text(), string(store.EncodeJSON(r)); got != want {
 			t.Errorf("a record is written\n%s, not\n%s", got, want)
 		}
 	}

@@ -106,7 +106,7 @@ func Cancel(ctx context.Context, log store.Log, name string) error {
 		return err
 	}
 	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: encode(end)}}}, 0)
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, 0)
 }
 
 // halted gives a run that can be cancelled.
@@ -309,7 +309,7 @@ func (t *tick) restore(record Record) {
 func (t *tick) cutOffLoose(r *Record) {
 	r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
 	t.noted = append(t.noted, *r)
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.encode()})
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.text()})
 }
 
 // readReported finds whose failures became error messages already.

@@ -95,7 +95,7 @@ func ReadEntry(entry store.Entry) (any, error) {
 }
 
 func readPlanEvent(entry store.Entry) (plan planEvent, err error) {
-	if err := json.Unmarshal(entry.Data, &plan); err != nil {
+	if err := json.Unmarshal([]byte(entry.Data), &plan); err != nil {
 		return plan, unread(entry, err)
 	}
 	return plan, nil
@@ -107,7 +107,7 @@ func readRunEvent(entry store.Entry) (end runEvent, output any, err error) {
 		runEvent
 		Output json.RawMessage `json:"output"`
 	}
-	if err := json.Unmarshal(entry.Data, &raw); err != nil {
+	if err := json.Unmarshal([]byte(entry.Data), &raw); err != nil {
 		return end, nil, unread(entry, err)
 	}
 	if !slices.Contains(runStatuses, raw.Status) {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -86,7 +85,7 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 func (t *tick) goesOn() {
 	moves := func(r Record) bool { return r.Status != Waiting && r.Status != Held }
 	if t.loop.halted && slices.ContainsFunc(t.noted, moves) {
-		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunRunning})})
+		t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunRunning})})
 	}
 }
 
@@ -145,7 +144,7 @@ func (t *tick) note(i int) {
 		t.noted = append(t.noted, *r)
 	}
 	t.text = r.append(t.text[:0])
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: bytes.Clone(t.text)})
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: string(t.text)})
 }
 
 // keep notes that what a call runs is to be kept with the log.

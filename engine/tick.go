@@ -232,7 +232,7 @@ func (t *tick) heldWhole(ctx context.Context) (bool, error) {
 func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
 	if err == nil {
 		err = t.record(ctx, func() error {
-			t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunWaiting})})
+			t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunWaiting})})
 			return nil
 		})
 	}

@@ -224,7 +224,7 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	err := t.record(ctx, func() error {
-		t.journal(store.Entry{Event: eventRun, Data: encode(runEvent{Tick: t.event.Tick, Status: RunCancelled, Stopped: stopped(run)})})
+		t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunCancelled, Stopped: stopped(run)})})
 		return nil
 	})
 	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.all()}, err

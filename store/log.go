@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -178,7 +177,7 @@ type Entry struct {
 	Date    time.Time
 	Call    string // the call that it is about, "1.2", or empty
 	Event   string // what happened, a word
-	Data    json.RawMessage
+	Data    string // JSON: more about it; empty for none
 }
 
 // Query asks for what bears on a path.

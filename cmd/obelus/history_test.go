@@ -40,7 +40,7 @@ func longHistory(b *testing.B, size int) (path string) {
 			if seq > paths {
 				record.Reads = map[string]int64{p.String(): int64(seq - paths)}
 			}
-			batch.Journal = append(batch.Journal, store.Entry{Call: call, Event: "done", Data: store.EncodeJSON(record)})
+			batch.Journal = append(batch.Journal, store.Entry{Call: call, Event: "done", Data: string(store.EncodeJSON(record))})
 			seq++
 		}
 		if _, err := log.Append(b.Context(), batch); err != nil {

@@ -117,8 +117,15 @@ type writer struct {
 
 // writing is how the writer's connection differs from others. A write-ahead log
 // that grows costs more for each commit than one that is written over, so it is
-// kept short; and pages that are written again and again stay in memory.
+// kept short at first; and pages that are written again and again stay in memory.
 var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA wal_autocheckpoint = 256", "PRAGMA cache_size = -8000"}
+
+// After so many commits a longer write-ahead log is worth its growth: it has to
+// be carried over less often.
+const (
+	manyCommits   = 300
+	writingLonger = "PRAGMA wal_autocheckpoint = 1000"
+)
 
 // maxKnown is of how many contexts a writer knows where their logs end.
 const maxKnown = 1024
@@ -214,7 +221,9 @@ func (w *writer) commit(group []*request) error {
 		w.forget()
 		return err
 	}
-	w.commits.Add(1)
+	if w.commits.Add(1) == manyCommits {
+		_ = w.script(writingLonger) // for speed alone
+	}
 	clear(w.late)
 	for _, r := range group {
 		for _, code := range r.batch.Code {
@@ -409,7 +418,7 @@ func (w *writer) insert(r *request, c *ends, date string) error {
 	for i := range b.Journal {
 		e := &b.Journal[i]
 		w.n++
-		if err := w.exec(insertJournal, w.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(string(e.Data))); err != nil {
+		if err := w.exec(insertJournal, w.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(e.Data)); err != nil {
 			return err
 		}
 	}

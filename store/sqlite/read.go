@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
@@ -364,13 +363,10 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield
 }
 
 func entry(row []driver.Value) (store.Entry, error) {
-	e := store.Entry{N: integer(row[0]), Context: text(row[1]), Seq: integer(row[2]), Call: text(row[4]), Event: text(row[5])}
+	e := store.Entry{N: integer(row[0]), Context: text(row[1]), Seq: integer(row[2]), Call: text(row[4]), Event: text(row[5]), Data: text(row[6])}
 	var err error
 	if e.Date, err = date(row[3]); err != nil {
 		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: event %d: %v", e.N, err)}
-	}
-	if row[6] != nil {
-		e.Data = json.RawMessage(text(row[6]))
 	}
 	return e, nil
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -142,7 +141,7 @@ func testSize(t *testing.T, l store.Log) {
 
 func testJournal(t *testing.T, l store.Log) {
 	for i, b := range []store.Batch{
-		{Context: "a", Journal: []store.Entry{{Event: "start", Call: "1.1"}, {Event: "start", Call: "1.2", Data: json.RawMessage(`{"n":1.50}`)}}},
+		{Context: "a", Journal: []store.Entry{{Event: "start", Call: "1.1"}, {Event: "start", Call: "1.2", Data: `{"n":1.50}`}}},
 		{Context: "b", Messages: parse(t, `{"type":"data","data":1}`), Journal: []store.Entry{{Event: "run"}}},
 		{Context: "a", Messages: parse(t, `[{"type":"data","data":1},{"type":"data","data":2}]`), Journal: []store.Entry{{Event: "done", Call: "1.1"}}},
 		{Context: "a"},
