@@ -117,13 +117,22 @@ func create(path string, o Options) error {
 	return f.Close()
 }
 
-// fill makes the log that a new file is.
+// fill makes the log that a new file is. Nobody sees it yet, so that it is enough
+// to sync it once.
 func fill(path string, o Options) error {
+	o.Synchronous = "off"
 	c, err := openForWriting(path, "rwc", o)
 	if err != nil {
 		return err
 	}
-	return c.close()
+	if err := c.close(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // syncFolder makes a new name in a folder survive a power failure, where
