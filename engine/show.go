@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -20,18 +22,24 @@ type Summary struct {
 	Bytes    int64     `json:"bytes"` // of JSON that the messages hold
 	Created  string    `json:"created"`
 	Updated  string    `json:"updated"`
+	Error    string    `json:"error,omitempty"` // why its newest run can't be told
 }
 
-// Summarize describes a context.
+// Summarize describes a context. Beside a [*DamagedError] it tells what it can,
+// so that one damaged context need not hide the others.
 func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summary, error) {
 	run, err := LastRun(ctx, log, info.Context)
-	if err != nil {
+	var damaged *DamagedError
+	if err != nil && !errors.As(err, &damaged) {
 		return Summary{}, err
 	}
-	bytes, err := log.Size(ctx, info.Context)
+	bytes, sizeErr := log.Size(ctx, info.Context)
 	s := Summary{
 		Context: info.Context, Status: run.Status, Plan: run.Plan,
 		Messages: info.Messages, Bytes: bytes, Created: date(info.Created), Updated: date(info.Updated),
+	}
+	if damaged != nil {
+		s.Status, s.Error = "", damaged.Error()
 	}
 	switch o := info.Origin; {
 	case o.Parent != "":
@@ -39,7 +47,7 @@ func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summ
 	case o.Fork != "":
 		s.Parent, s.At = o.Fork, o.At
 	}
-	return s, err
+	return s, cmp.Or(sizeErr, err)
 }
 
 // Approval is a held call as it is shown to who decides about it (surface.md,

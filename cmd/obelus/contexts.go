@@ -36,11 +36,16 @@ func (a *app) contexts(ctx context.Context) error {
 		return err
 	}
 	var rows [][]string
+	var broken error // contexts that are damaged: the others are listed all the same
 	for info, err := range a.log.Contexts(ctx, a.context) {
 		if err != nil {
 			return err
 		}
 		line, err := engine.Summarize(ctx, a.log, info)
+		status := string(line.Status)
+		if errors.As(err, new(*engine.DamagedError)) {
+			broken, status, err = errors.Join(broken, err), "damaged", nil
+		}
 		if err != nil {
 			return err
 		}
@@ -50,12 +55,12 @@ func (a *app) contexts(ctx context.Context) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{line.Context, orDash(string(line.Status)), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), moment(info.Updated)})
+		rows = append(rows, []string{line.Context, orDash(status), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), moment(info.Updated)})
 	}
 	if a.json {
-		return nil
+		return broken
 	}
-	return a.term.table([]string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}, rows)
+	return errors.Join(a.term.table([]string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}, rows), broken)
 }
 
 // moment is a time for people: of today the hour, else the day.

@@ -129,6 +129,35 @@ func TestEdited(t *testing.T) {
 	}
 }
 
+// TestEditedBesideOthers: a context whose journal was edited does not hide the
+// others.
+func TestEditedBesideOthers(t *testing.T) {
+	dir := project(t, map[string]string{"obelus.lua": "return {}", "p.json": `{"calls": [], "output": 1}`})
+	for _, name := range []string{"a", "b", "c"} {
+		obelusOutput(t, exitDone, "-C", dir, "run", "-q", "p.json", "-c", name)
+	}
+	edit(t, filepath.Join(dir, ".obelus/log.db"), "UPDATE journal SET data = '{oops' WHERE context = 'b' AND event = 'run'")
+	const says = "the journal of context b is damaged"
+	for _, args := range [][]string{{"contexts"}, {"contexts", "--json"}} {
+		var stdout, stderr bytes.Buffer
+		status := obelus(append([]string{"-C", dir}, args...), nil, &stdout, &stderr)
+		if lines := strings.Count(stdout.String(), "done"); status != exitUsage || lines != 2 || !strings.Contains(stdout.String(), "damaged") || !strings.Contains(stderr.String(), says) {
+			t.Errorf("%v: exit status %d\n%s%s", args, status, stdout.String(), stderr.String())
+		}
+	}
+	p, url := serving(t, dir, "-q")
+	r, err := http.Get(url + "/v1/contexts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if r.StatusCode != http.StatusOK || err != nil || strings.Count(string(body), `"done"`) != 2 || !strings.Contains(string(body), says) {
+		t.Errorf("%d %s, %v", r.StatusCode, body, err)
+	}
+	p.ends(syscall.SIGTERM)
+}
+
 // serveEdited asks a server for the same: it answers, and stays.
 func serveEdited(t *testing.T, dir string) {
 	p, url := serving(t, dir, "-q")

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"io"
 	"net/http"
 
@@ -24,7 +25,11 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return writeList(w, infos, func(info store.ContextInfo) (any, error) {
-		return engine.Summarize(r.Context(), s.log, info)
+		summary, err := engine.Summarize(r.Context(), s.log, info)
+		if errors.As(err, new(*engine.DamagedError)) {
+			err = nil // the summary says so, and the others are whole
+		}
+		return summary, err
 	})
 }
 
