@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -57,6 +59,10 @@ func (p *problem) Unwrap() error { return p.kind }
 
 var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
 
+// noRoom are the system's ways to say that a file can't grow: SQLite calls only
+// the first of them a full disk.
+var noRoom = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
+
 // explain turns an error of SQLite into one for people. What is about contexts
 // and not about the file stays as it is.
 func explain(path string, err error) error {
@@ -83,11 +89,15 @@ func explain(path string, err error) error {
 	case !errors.As(err, &theirs):
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	switch theirs.Code {
+	code := theirs.Code
+	if slices.Contains(noRoom, theirs.SystemErrno) {
+		code = sqlite3.ErrFull
+	}
+	switch code {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return say(ErrLocked, "is locked by another process that writes to it: try again when it has finished")
 	case sqlite3.ErrFull:
-		return say(ErrFull, "can't grow: no room on the disk; nothing was appended; make room and try again")
+		return say(ErrFull, "can't grow: no room on the disk, or no more is allowed; nothing was appended; make room and try again")
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
 		return say(ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file")
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
