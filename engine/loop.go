@@ -57,7 +57,6 @@ type loop struct {
 	closed  chan struct{} // nobody takes results any more
 	turn    chan struct{} // holds one token while somebody has the turn
 	back    chan error    // gives the turn back to the one that runs the loop
-	mine    []*result     // of a step, to be used again
 	current *tick
 	behind  []*tick // ticks that are over, but for fire-and-forget calls
 }
@@ -189,23 +188,31 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 	case <-until:
 	case <-ctx.Done():
 	case err = <-l.back:
-		return nil, err
+		return nil, unbroken(err)
 	}
 	select {
 	case l.turn <- struct{}{}:
 	case err = <-l.back:
 	}
-	return res, err
+	return res, unbroken(err)
+}
+
+// unbroken goes on with a panic of a worker's step.
+func unbroken(err error) error {
+	if broken, ok := err.(*brokenStep); ok && broken.value != nil {
+		panic(broken.value)
+	}
+	return err
 }
 
 // come gives the results of a tick that have come, so that one append commits
 // them together, the first among them. Those of other ticks are recorded.
 func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
-	l.mine = l.mine[:0]
+	var mine []*result
 	var others map[*tick][]*result
 	for res, more := first, true; more; {
 		if res.tick == t {
-			l.mine = append(l.mine, res)
+			mine = append(mine, res)
 		} else {
 			if others == nil {
 				others = map[*tick][]*result{}
@@ -223,7 +230,7 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 			return nil, err
 		}
 	}
-	return l.mine, nil
+	return mine, nil
 }
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under
@@ -418,8 +425,8 @@ func planOf(request *Request) store.Message {
 }
 
 // drain waits until nothing is left of a tick and of those behind it that left
-// counts, for as long as the runner allows, and then cuts it off. Each outcome
-// is recorded as it comes.
+// counts, for as long as the runner allows, and then cuts it off. Until then each
+// outcome is recorded as it comes.
 func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) error {
 	ticks := l.behind
 	if last != nil {
@@ -449,9 +456,6 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		n += left(t)
 	}
 	for ; n > 0; n-- {
-		for _, t := range ticks {
-			t.answer(ctx)
-		}
 		res := l.next(ctx, timer.C)
 		if res == nil {
 			break

@@ -22,7 +22,8 @@ type Runner struct {
 
 	// Observe, if it is set, is told of every change of a call's status, once
 	// it is recorded, those of delegates' calls among them. It is called from
-	// one goroutine at a time for each context.
+	// one goroutine at a time for each context, but not always from the same,
+	// as Attend is.
 	Observe func(Record)
 
 	// Attend, if it is set, tells whether a call that is held may be decided

@@ -38,6 +38,7 @@ type tick struct {
 	busy       map[*Registered]int
 	running    int       // workers that the tick waits for
 	detached   int       // workers of fire-and-forget calls
+	looking    bool      // the one that runs the loop looks at the log now and then
 	unanswered []start   // that are replayed, one after the other
 	ending     *runEvent // how it ended, once that is in the log
 
@@ -165,7 +166,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 			if err := t.await(ctx, kept, looking.C); err != nil {
 				return nil, err
 			}
-			if ctx.Err() != nil && t.active() {
+			if ctx.Err() != nil && t.ending == nil {
 				return t.interrupted(ctx)
 			}
 		}
@@ -201,6 +202,9 @@ func (t *tick) active() bool {
 // await waits for something to happen, and goes on from there.
 func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
 	t.answer(ctx)
+	if t.looking = t.looks(); !t.looking {
+		looking = nil
+	}
 	res, err := t.loop.wait(ctx, looking)
 	var jobs []job
 	switch {
@@ -208,7 +212,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 		return err
 	case res != nil:
 		jobs, err = t.take(kept, ctx, res)
-	case t.active() && t.looks():
+	case ctx.Err() == nil && t.active() && t.looks():
 		if err := t.takeIn(kept); err != nil {
 			return err
 		}

@@ -86,19 +86,39 @@ func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
 		l.leave(res)
 		return next, false
 	}
-	t := l.current
-	jobs, err := t.take(context.WithoutCancel(run), run, res)
-	if err != nil || !t.active() {
-		l.back <- err
-	} else {
-		<-l.turn
-	}
+	jobs := l.takeTurn(run, res)
 	if len(jobs) == 0 {
 		return next, false
 	}
 	l.launch(jobs[1:])
 	return jobs[0], true
 }
+
+// takeTurn takes a step by one who has the turn, and gives the turn away: back to
+// the one that runs the loop where that has to know.
+func (l *loop) takeTurn(run context.Context, res *result) (jobs []job) {
+	t, back, err := l.current, true, error(&brokenStep{})
+	defer func() {
+		if broken, ok := err.(*brokenStep); ok {
+			broken.value = recover()
+		}
+		if back {
+			l.back <- err
+		} else {
+			<-l.turn
+		}
+	}()
+	jobs, wrong := t.take(context.WithoutCancel(run), run, res)
+	back = wrong != nil || !t.active() || t.looks() && !t.looking
+	err = wrong
+	return jobs
+}
+
+// brokenStep is a step in which a function of the embedder's panicked, or, without
+// a value, ended its goroutine. The one that runs the loop goes on with the panic.
+type brokenStep struct{ value any }
+
+func (e *brokenStep) Error() string { return "a function that watches the run ended its goroutine" }
 
 // leave hands a result over.
 func (l *loop) leave(res *result) {

@@ -74,8 +74,8 @@ func (r Resolver) check(ctx context.Context, op Op, known bool) error {
 
 // fitsNewest tells whether the newest operation that bears on the path shows by
 // itself that a write fits: what was pushed to can be pushed to again, what was
-// set or merged can be so again, and where nothing is all of them fit. So a list
-// that grows by pushes need not be read at every push.
+// set or merged can be so again, and where there is none, each of the three fits.
+// So a list that grows by pushes need not be read at every push.
 func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
 	if op.Method == Assign || op.Method == Concat {
 		return false, nil

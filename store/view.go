@@ -12,7 +12,7 @@ import (
 // next append. The first is read from the log, the rest from memory, so a
 // runner that writes a value and reads it again asks no database.
 //
-// A View belongs to one goroutine.
+// A View belongs to one goroutine at a time.
 type View struct {
 	log      Log
 	context  string

@@ -349,3 +349,29 @@ func TestMigrations(t *testing.T) {
 		t.Error("a gap in the numbers was taken")
 	}
 }
+
+// TestLongerWriteAheadLog: a log that is written a lot gets a longer write-ahead
+// log, so that it is carried over less often.
+func TestLongerWriteAheadLog(t *testing.T) {
+	l, err := Open(filepath.Join(t.TempDir(), "log.db"), Options{Synchronous: "normal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	pages := func() int64 {
+		row, err := l.writer.one(t.Context(), "PRAGMA wal_autocheckpoint")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return integer(row[0])
+	}
+	first := pages()
+	for range manyCommits {
+		if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "e"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := pages(); first != 256 || last != 1000 {
+		t.Errorf("it had %d pages at first, and then %d", first, last)
+	}
+}

@@ -1,0 +1,182 @@
+package engine_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// gated are activities that end when their gate opens, or when they are told to
+// stop.
+func gated(gates map[string]chan struct{}) activity {
+	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		gate := gates[in.Call["gate"].(string)]
+		select {
+		case <-gate:
+			return value(ctx, in)
+		case <-ctx.Done():
+			return engine.Result{}, ctx.Err()
+		}
+	}
+}
+
+// TestInterruptedWhileAWorkerSteps: what comes while a worker has the turn, the
+// last results and the interrupt, ends the run as cancelled.
+func TestInterruptedWhileAWorkerSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gates := map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{}), "never": make(chan struct{})}
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"wait": gated(gates)})
+		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [
+			{"_tool": "wait", "gate": "never", "_outputPath": "†a"}
+		], "output": "†a"}`)}
+		observing, observed := make(chan struct{}), make(chan struct{})
+		r.Observe = func(record engine.Record) {
+			if record.Call == "1.1" && record.Status == engine.Done {
+				close(observing)
+				<-observed
+			}
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		var outcome *engine.Outcome
+		var err error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			outcome, err = r.Run(ctx, start(t, `[
+				{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
+				{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"},
+				{"_tool": "hand", "_delegate": "d", "_outputPath": "†state.c"}
+			]`))
+		}()
+		synctest.Wait()
+		close(gates["first"])
+		<-observing
+		close(gates["second"])
+		synctest.Wait()
+		interrupt()
+		synctest.Wait()
+		close(observed)
+		<-ended
+		if err != nil || outcome.Status != engine.RunCancelled {
+			t.Errorf("it ended as %v, %v", outcome, err)
+		}
+		last, err := engine.LastRun(t.Context(), log, "c")
+		if err != nil || last.Status != engine.RunCancelled {
+			t.Errorf("the log says that it is %s, %v", last.Status, err)
+		}
+	})
+}
+
+// TestInterruptedBeforeThePlannerIsAskedAgain: a planner is not asked for a tick
+// that begins after the interrupt.
+func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gates := map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}
+		r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
+		observing, observed := make(chan struct{}), make(chan struct{})
+		r.Observe = func(record engine.Record) {
+			if record.Call == "1.1" && record.Status == engine.Done {
+				close(observing)
+				<-observed
+			}
+		}
+		asked := 0
+		calls := plan(t, `[
+			{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
+			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"}
+		]`).Calls
+		planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+			asked++
+			return &engine.Solution{Calls: calls}, nil
+		})
+		ctx, interrupt := context.WithCancel(t.Context())
+		var outcome *engine.Outcome
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			outcome, _ = r.Run(ctx, engine.Start{Context: "c", Request: &engine.Request{Planner: planner}})
+		}()
+		synctest.Wait()
+		close(gates["first"])
+		<-observing
+		close(gates["second"])
+		synctest.Wait()
+		interrupt()
+		close(observed)
+		<-ended
+		if asked != 1 || outcome == nil || outcome.Status != engine.RunCancelled {
+			t.Errorf("the planner was asked %d times, and the run ended as %v", asked, outcome)
+		}
+	})
+}
+
+// TestStoppedInOrder: calls that are told to stop at once are recorded in the
+// order of the plan, whichever ends first.
+func TestStoppedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"linger": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			<-ctx.Done()
+			if in.Call["long"] == true {
+				time.Sleep(100 * time.Millisecond)
+			}
+			return engine.Result{}, ctx.Err()
+		}})
+		ctx, interrupt := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = r.Run(ctx, start(t, `[
+				{"_tool": "linger", "long": true, "_outputPath": "†state.a"},
+				{"_tool": "linger", "_outputPath": "†state.b"}
+			]`))
+		}()
+		synctest.Wait()
+		interrupt()
+		<-ended
+		var cancelled []string
+		for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if entry.Event == string(engine.Cancelled) {
+				cancelled = append(cancelled, entry.Call)
+			}
+		}
+		if got := strings.Join(cancelled, " "); got != "1.1 1.2" {
+			t.Errorf("recorded in the order %s", got)
+		}
+	})
+}
+
+// TestAnObserverThatBreaksDown: a panic of an observer goes on where the run was
+// begun, and one that ends its goroutine ends the run.
+func TestAnObserverThatBreaksDown(t *testing.T) {
+	for name, breakDown := range map[string]func(){"panics": func() { panic("no") }, "goes": runtime.Goexit} {
+		r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+		r.Observe = func(record engine.Record) {
+			if record.Status == engine.Done {
+				breakDown()
+			}
+		}
+		var panicked any
+		var err error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			defer func() { panicked = recover() }()
+			_, err = r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`))
+		}()
+		<-ended
+		if good := map[string]bool{"panics": panicked == "no", "goes": panicked == nil && err != nil}; !good[name] {
+			t.Errorf("it %s: %v, %v", name, panicked, err)
+		}
+	}
+}
