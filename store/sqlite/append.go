@@ -141,7 +141,7 @@ func (w *writer) forget() {
 }
 
 func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
-	c, err := openForWriting(path, "rw", o)
+	c, err := openForWriting(path, o)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func (c *conn) copyPages(ctx context.Context, to *conn) error {
 
 // giveBack ends the leases in a copy: they are those of the original.
 func giveBack(path string) error {
-	c, err := openForWriting(path, "rw", Options{Synchronous: "full", BusyTimeout: defaultBusyTimeout})
+	c, err := openForWriting(path, Options{Synchronous: "full", BusyTimeout: defaultBusyTimeout})
 	if err != nil {
 		return err
 	}

@@ -121,11 +121,15 @@ func create(path string, o Options) error {
 // to sync it once.
 func fill(path string, o Options) error {
 	o.Synchronous = "off"
-	c, err := openForWriting(path, "rwc", o)
+	c, err := dial(path, "rwc", o)
 	if err != nil {
 		return err
 	}
-	if err := c.close(); err != nil {
+	err = c.atomically(o.BusyTimeout, func() error { return c.script(newest) })
+	if err == nil {
+		err = c.script("PRAGMA journal_mode = WAL")
+	}
+	if err = errors.Join(err, c.close()); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -148,8 +152,8 @@ func syncFolder(folder string) error {
 
 // openForWriting connects to a file, brings it up to date and turns its
 // write-ahead log on, in this order: a file that holds anything is ours.
-func openForWriting(path, mode string, o Options) (*conn, error) {
-	c, err := dial(path, mode, o)
+func openForWriting(path string, o Options) (*conn, error) {
+	c, err := dial(path, "rw", o)
 	if err != nil {
 		return nil, err
 	}
