@@ -327,3 +327,54 @@ func FuzzStrings(f *testing.F) {
 		}
 	})
 }
+
+// FuzzSettings holds that whatever obelus.lua returns, it is refused with a place
+// and a reason, or gives settings that can be used, the same ones each time.
+func FuzzSettings(f *testing.F) {
+	for _, text := range []string{
+		``, `{}`, `nil`, `3`, `"x"`, `{ 1 }`, `{ paralel = 4 }`, `{ parallel = 4, timeout = "5s", drain = 0, ticks = 2, db = "x.db" }`, `{ parallel = 0 }`, `{ parallel = 1.5 }`, `{ parallel = 1e300 }`,
+		`{ timeout = 0 }`, `{ timeout = -1 }`, `{ timeout = "1h1h" }`, `{ timeout = 1e300 }`, `{ drain = "no" }`, `{ synchronous = "FULL" }`, `{ synchronous = "off" }`, `{ db = "" }`, `{ db = {} }`,
+		`{ limits = { memory = "512MB", instructions = 1e10, result = "16MB", string = "16MB", source = "256KB", pattern = "64KB", depth = 128 } }`,
+		`{ limits = { depth = 0, memory = "-1KB", result = "1e9GB", pattern = 1/0, string = 0/0 } }`, `{ limits = { 1 } }`, `{ limits = { memry = 1 } }`,
+		`{ allow = true }`, `{ allow = { net = { "example.com", "*.org:80", "::1" }, read = true, write = { "out" }, env = { "HOME" } } }`, `{ allow = { net = { 3 } } }`, `{ allow = { ned = true } }`,
+		`{ approve = "always" }`, `{ approve = { "pay", "scopes" } }`, `{ approve = "" }`, `{ approve = { {} } }`, `{ serve = { runs = 64, queue = 256, body = "8MB", timeout = "1h", resume = true } }`,
+		`{ serve = { runs = -1, queue = 0, body = "x", resume = 1 } }`, `setmetatable({}, { __index = function() error("no") end })`, `{ [print] = print }`, `function() end`, `error("no")`, `_G`, `...`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "isolate") {
+			return // it would start processes
+		}
+		source := "return " + text
+		load := func() (string, error) {
+			h, err := Open(Config{FS: project(map[string]string{"obelus.lua": source})})
+			if err != nil {
+				return "", err
+			}
+			defer h.Close()
+			s := h.Generation().Settings()
+			if s.Parallel < 0 || s.Ticks < 0 || s.Timeout < 0 || s.Synchronous != "" && s.Synchronous != "full" && s.Synchronous != "normal" {
+				t.Fatalf("settings that can't be: %+v", s)
+			}
+			request := &engine.Request{Output: "†input", HasOutput: true}
+			outcome, err := s.Runner(store.NewMemory(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true})
+			if err != nil || outcome.Status != engine.RunDone {
+				t.Fatalf("a run with them: %+v, %v", outcome, err)
+			}
+			return fmt.Sprintf("%+v", s), nil
+		}
+		began := time.Now()
+		got, err := load()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Fatalf("it took %s to read them", took)
+		}
+		if err != nil {
+			refusal(t, err, "obelus.lua", source)
+			return
+		}
+		if again, err := load(); err != nil || again != got {
+			t.Fatalf("it gives\n%s\nand then %v\n%s", got, err, again)
+		}
+	})
+}

@@ -227,3 +227,32 @@ func anonymous(t *testing.T, log string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// FuzzWords holds that words come through the prompt as they are: quoted as a
+// shell has it, those of any line give the same words again.
+func FuzzWords(f *testing.F) {
+	for _, line := range []string{``, ` `, `a b`, `a  "b c"\ d`, `'it'\''s' ""`, `"`, `\`, `'\'`, `"\""`, `x:='{"a": "†b"}'`, "a\tb", "\xff", "†'x"} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		words, err := splitWords(line)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), line) {
+				t.Fatalf("it does not say which line is wrong: %v", err)
+			}
+			return
+		}
+		var quoted []string
+		for _, word := range words {
+			if strings.ContainsAny(line, "\"'\\") || strings.Contains(line, word) {
+				quoted = append(quoted, "'"+strings.ReplaceAll(word, "'", `'\''`)+"'")
+				continue
+			}
+			t.Fatalf("%q has no word %q", line, word)
+		}
+		again, err := splitWords(strings.Join(quoted, " "))
+		if err != nil || !slices.Equal(again, words) {
+			t.Fatalf("%q gives %q, and those %q, %v", line, words, again, err)
+		}
+	})
+}

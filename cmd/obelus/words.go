@@ -9,12 +9,13 @@ import (
 // backslash keeps what follows it.
 func splitWords(line string) (words []string, err error) {
 	var word strings.Builder
-	begun, quote := false, rune(0)
+	begun, quote := false, byte(0)
 	escaped := false
-	for _, c := range line {
+	for i := range len(line) {
+		c := line[i]
 		switch {
 		case escaped:
-			word.WriteRune(c)
+			word.WriteByte(c)
 			escaped = false
 		case c == '\\' && quote != '\'':
 			escaped, begun = true, true
@@ -29,7 +30,7 @@ func splitWords(line string) (words []string, err error) {
 			}
 			begun = false
 		default:
-			word.WriteRune(c)
+			word.WriteByte(c)
 			begun = true
 		}
 	}
