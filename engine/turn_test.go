@@ -26,44 +26,52 @@ func gated(gates map[string]chan struct{}) activity {
 	}
 }
 
+// interrupted runs what opens its gates first and second: the interrupt comes
+// when the call of the second has ended, while a worker is at the step that
+// records that of the first, call 1.1.
+func interrupted(t *testing.T, r *engine.Runner, s engine.Start, gates map[string]chan struct{}) (outcome *engine.Outcome, err error) {
+	observing, observed, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r.Observe = func(record engine.Record) {
+		if record.Call == "1.1" && record.Status == engine.Done {
+			close(observing)
+			<-observed
+		}
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		outcome, err = r.Run(ctx, s)
+	}()
+	synctest.Wait()
+	close(gates["first"])
+	<-observing
+	close(gates["second"])
+	synctest.Wait()
+	interrupt()
+	synctest.Wait()
+	close(observed)
+	<-ended
+	return outcome, err
+}
+
+func gates() map[string]chan struct{} {
+	return map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{}), "never": make(chan struct{})}
+}
+
 // TestInterruptedWhileAWorkerSteps: what comes while a worker has the turn, the
 // last results and the interrupt, ends the run as cancelled.
 func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gates := map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{}), "never": make(chan struct{})}
-		log := store.NewMemory()
+		log, gates := store.NewMemory(), gates()
 		r := newRunner(log, map[string]activity{"wait": gated(gates)})
 		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [
 			{"_tool": "wait", "gate": "never", "_outputPath": "†a"}
 		], "output": "†a"}`)}
-		observing, observed := make(chan struct{}), make(chan struct{})
-		r.Observe = func(record engine.Record) {
-			if record.Call == "1.1" && record.Status == engine.Done {
-				close(observing)
-				<-observed
-			}
-		}
-		ctx, interrupt := context.WithCancel(t.Context())
-		var outcome *engine.Outcome
-		var err error
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			outcome, err = r.Run(ctx, start(t, `[
-				{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
-				{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"},
-				{"_tool": "hand", "_delegate": "d", "_outputPath": "†state.c"}
-			]`))
-		}()
-		synctest.Wait()
-		close(gates["first"])
-		<-observing
-		close(gates["second"])
-		synctest.Wait()
-		interrupt()
-		synctest.Wait()
-		close(observed)
-		<-ended
+		outcome, err := interrupted(t, r, start(t, `[
+			{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
+			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"},
+			{"_tool": "hand", "_delegate": "d", "_outputPath": "†state.c"}
+		]`), gates)
 		if err != nil || outcome.Status != engine.RunCancelled {
 			t.Errorf("it ended as %v, %v", outcome, err)
 		}
@@ -78,16 +86,8 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 // that begins after the interrupt.
 func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gates := map[string]chan struct{}{"first": make(chan struct{}), "second": make(chan struct{})}
+		gates, asked := gates(), 0
 		r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
-		observing, observed := make(chan struct{}), make(chan struct{})
-		r.Observe = func(record engine.Record) {
-			if record.Call == "1.1" && record.Status == engine.Done {
-				close(observing)
-				<-observed
-			}
-		}
-		asked := 0
 		calls := plan(t, `[
 			{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
 			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"}
@@ -96,23 +96,9 @@ func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 			asked++
 			return &engine.Solution{Calls: calls}, nil
 		})
-		ctx, interrupt := context.WithCancel(t.Context())
-		var outcome *engine.Outcome
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			outcome, _ = r.Run(ctx, engine.Start{Context: "c", Request: &engine.Request{Planner: planner}})
-		}()
-		synctest.Wait()
-		close(gates["first"])
-		<-observing
-		close(gates["second"])
-		synctest.Wait()
-		interrupt()
-		close(observed)
-		<-ended
-		if asked != 1 || outcome == nil || outcome.Status != engine.RunCancelled {
-			t.Errorf("the planner was asked %d times, and the run ended as %v", asked, outcome)
+		outcome, err := interrupted(t, r, engine.Start{Context: "c", Request: &engine.Request{Planner: planner}}, gates)
+		if asked != 1 || err != nil || outcome.Status != engine.RunCancelled {
+			t.Errorf("the planner was asked %d times, and the run ended as %v, %v", asked, outcome, err)
 		}
 	})
 }
