@@ -115,7 +115,11 @@ type query struct {
 }
 
 func queryOf(r *http.Request, names ...string) *query {
-	q := &query{values: r.URL.Query()}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	q := &query{values: values}
+	if err != nil {
+		q.err = wrong("the query %s can't be read: %v", quoted(r.URL.RawQuery), err)
+	}
 	for name := range q.values {
 		if !slices.Contains(names, name) {
 			message := "there is no parameter " + quoted(name)

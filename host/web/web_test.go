@@ -294,6 +294,8 @@ func TestRefused(t *testing.T) {
 		{"GET", "/v1/contexts/there/get?ref=%E2%80%A0a%20%2B%2B", ``, 422, "expression"},
 		{"GET", "/v1/contexts/there/get?ref=a..b", ``, 422, "expression"},
 		{"GET", "/v1/contexts/there/log?knid=state", ``, 400, "request"},
+		{"GET", "/v1/contexts/there/log?kind=%zz", ``, 400, "request"},
+		{"GET", "/v1/contexts?prefix=a;limit=1", ``, 400, "request"},
 		{"GET", "/v1/contexts/there/log?since=yesterday", ``, 400, "request"},
 		{"GET", "/v1/contexts/there/events?after=x", ``, 400, "request"},
 		{"POST", "/v1/contexts/there/messages", `{"type":"stat"}`, 422, "message"},
