@@ -30,7 +30,7 @@ func enter(path string, o Options) (release func(), err error) {
 	defer opened.Unlock()
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !o.ReadOnly {
-		if err = create(path, o); err == nil {
+		if err = create(path); err == nil {
 			info, err = os.Stat(path)
 		}
 	}
@@ -89,18 +89,14 @@ func checkHeader(path string, info os.FileInfo, o Options) error {
 
 // create makes a log under another name and then links it to its own, so that
 // nobody ever sees half of one; of several who do so at once, one wins.
-func create(path string, o Options) error {
+func create(path string) error {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
 	draft := fmt.Sprintf("%s.new-%s", path, rand.Text())
-	defer func() {
-		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-			_ = os.Remove(draft + suffix)
-		}
-	}()
-	if err := fill(draft, o); err != nil {
+	defer os.Remove(draft)
+	if err := fill(draft); err != nil {
 		return err
 	}
 	switch err := os.Link(draft, path); {
@@ -117,26 +113,14 @@ func create(path string, o Options) error {
 	return f.Close()
 }
 
-// fill makes the log that a new file is. Nobody sees it yet, so that it is enough
-// to sync it once.
-func fill(path string, o Options) error {
-	o.Synchronous = "off"
-	c, err := dial(path, "rwc", o)
+// fill makes the log that a new file is.
+func fill(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
-	err = c.atomically(o.BusyTimeout, func() error { return c.script(newest) })
-	if err == nil {
-		err = c.script("PRAGMA journal_mode = WAL")
-	}
-	if err = errors.Join(err, c.close()); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	_, err = f.Write(newLog)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // syncFolder makes a new name in a folder survive a power failure, where

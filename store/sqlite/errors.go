@@ -61,7 +61,7 @@ var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
 
 // noRoom are the system's ways to say that a file can't grow: SQLite calls only
 // the first of them a full disk.
-var noRoom = []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
+var noRoom = []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}
 
 // explain turns an error of SQLite into one for people. What is about contexts
 // and not about the file stays as it is.
@@ -84,20 +84,17 @@ func explain(path string, err error) error {
 		return err
 	case errors.As(err, &ours):
 		return say(ours.kind, "%s", ours.advice)
-	case errors.As(err, &system):
+	case errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrFull || slices.Contains(noRoom, error(theirs.SystemErrno))),
+		errors.As(err, &system) && slices.Contains(noRoom, system.Err):
+		return say(ErrFull, "can't grow: no room on the disk, or no more is allowed; nothing was appended; make room and try again")
+	case system != nil:
 		return fmt.Errorf("%s: %w", path, system.Err)
 	case !errors.As(err, &theirs):
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	code := theirs.Code
-	if slices.Contains(noRoom, theirs.SystemErrno) {
-		code = sqlite3.ErrFull
-	}
-	switch code {
+	switch theirs.Code {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return say(ErrLocked, "is locked by another process that writes to it: try again when it has finished")
-	case sqlite3.ErrFull:
-		return say(ErrFull, "can't grow: no room on the disk, or no more is allowed; nothing was appended; make room and try again")
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
 		return say(ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file")
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
