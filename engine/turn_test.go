@@ -142,27 +142,32 @@ func TestStoppedInOrder(t *testing.T) {
 	})
 }
 
-// TestAnObserverThatBreaksDown: a panic of an observer goes on where the run was
-// begun, and one that ends its goroutine ends the run.
+// TestAnObserverThatBreaksDown: a panic of an observer in a worker's step goes on
+// where the run was begun, and one that ends its goroutine ends the run.
 func TestAnObserverThatBreaksDown(t *testing.T) {
 	for name, breakDown := range map[string]func(){"panics": func() { panic("no") }, "goes": runtime.Goexit} {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": value})
-		r.Observe = func(record engine.Record) {
-			if record.Status == engine.Done {
-				breakDown()
+		synctest.Test(t, func(t *testing.T) {
+			gates := gates()
+			r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
+			r.Observe = func(record engine.Record) {
+				if record.Status == engine.Done {
+					breakDown()
+				}
 			}
-		}
-		var panicked any
-		var err error
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			defer func() { panicked = recover() }()
-			_, err = r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`))
-		}()
-		<-ended
-		if good := map[string]bool{"panics": panicked == "no", "goes": panicked == nil && err != nil}; !good[name] {
-			t.Errorf("it %s: %v, %v", name, panicked, err)
-		}
+			var panicked any
+			var err error
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				defer func() { panicked = recover() }()
+				_, err = r.Run(t.Context(), start(t, `[{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"}]`))
+			}()
+			synctest.Wait() // so that the worker has the turn when it ends
+			close(gates["first"])
+			<-ended
+			if good := map[string]bool{"panics": panicked == "no", "goes": panicked == nil && err != nil}; !good[name] {
+				t.Errorf("it %s: %v, %v", name, panicked, err)
+			}
+		})
 	}
 }

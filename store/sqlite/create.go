@@ -106,16 +106,19 @@ func create(path string) error {
 		return nil
 	}
 	// A file system without hard links: let SQLite's locks decide who makes it.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
 		return err
 	}
 	return f.Close()
 }
 
+// fileMode is that of the files that SQLite makes.
+const fileMode = 0o644
+
 // fill makes the log that a new file is.
 func fill(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}

@@ -45,12 +45,16 @@ func TestNewLog(t *testing.T) {
 		}
 		return
 	}
-	l, err := Open(filepath.Join(t.TempDir(), "log.db"), Options{})
+	path = filepath.Join(t.TempDir(), "log.db")
+	if err := fill(path); err != nil {
+		t.Fatal(err)
+	}
+	made, err := dial(path, "rw", Options{Synchronous: "off"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	if got := about(t, l.writer.conn); got != want {
+	defer made.close()
+	if got := about(t, made); got != want {
 		t.Errorf("a new log is not what the migrations lead to (go generate ./store/sqlite): it is\n%s\nnot\n%s", got, want)
 	}
 }
