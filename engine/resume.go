@@ -308,8 +308,7 @@ func (t *tick) restore(record Record) {
 // cutOffLoose records that a fire-and-forget call is not resumed.
 func (t *tick) cutOffLoose(r *Record) {
 	r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-	t.noted = append(t.noted, *r)
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: r.text()})
+	t.tell(r)
 }
 
 // readReported finds whose failures became error messages already.

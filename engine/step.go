@@ -138,8 +138,10 @@ func (t *tick) change(i int) *callState {
 func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
 
 // note writes a call's record to the journal.
-func (t *tick) note(i int) {
-	r := &t.calls[i].record
+func (t *tick) note(i int) { t.tell(&t.calls[i].record) }
+
+// tell writes a record to the journal, also of a call that is not the tick's.
+func (t *tick) tell(r *Record) {
 	if t.runner.Observe != nil || t.loop.halted {
 		t.noted = append(t.noted, *r)
 	}

@@ -75,14 +75,13 @@ func (l *loop) serve(j job) {
 // that starts with that. Where somebody else has the turn, or the run is
 // interrupted, the result is left to the one that runs the loop.
 func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
-	select {
-	case l.turn <- struct{}{}:
-	default:
-		l.leave(res)
-		return next, false
-	}
+	turn := l.turn
 	if run.Err() != nil {
-		<-l.turn
+		turn = nil // nobody gets it
+	}
+	select {
+	case turn <- struct{}{}:
+	default:
 		l.leave(res)
 		return next, false
 	}

@@ -356,7 +356,7 @@ func (l *Memory) newest(q Query, few int) ([]*Message, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c, err := l.find(q.Context)
-	if c == nil || err != nil || c.writes[q.Instance] == nil {
+	if c == nil || err != nil {
 		return nil, err
 	}
 	if head := int64(len(c.messages)); q.At == 0 || q.At > head {

@@ -13,26 +13,27 @@ type writeIndex map[string]*writeNode
 // add enters what a message writes. Its seq is above all that was added before.
 func (x writeIndex) add(m *Message) {
 	if op, ok := m.Op(); ok {
-		x.enter(m.Instance, op.Touches(), m.Seq)
+		x.enter(op)
 	}
 }
 
-// enter notes that the message of a seq touches paths.
-func (x writeIndex) enter(instance string, touches []Path, seq int64) {
-	if len(touches) == 0 {
+// enter notes what an operation touches: nothing, if it is none.
+func (x writeIndex) enter(op Op) {
+	if op.Path.IsZero() {
 		return
 	}
-	root := x[instance]
+	root := x[op.Instance]
 	if root == nil {
 		root = &writeNode{}
-		x[instance] = root
+		x[op.Instance] = root
 	}
-	for _, path := range touches {
-		root.add(path, seq)
+	for _, path := range op.Touches() {
+		root.add(path, op.Seq)
 	}
 }
 
-// touched tells whether something may touch a path.
+// touched tells whether something may touch a path, without the memory that a
+// search takes.
 func (x writeIndex) touched(instance string, path Path) bool {
 	n := x[instance]
 	for at := 0; n != nil && at < len(path.text); {
@@ -146,9 +147,11 @@ type writePlace struct {
 	root bool // without siblings
 }
 
-// begin looks in an index for what touches a path.
+// begin looks in an index, of which there may be none, for what touches a path.
 func (s *writeSearch) begin(root *writeNode, path Path, at int64) {
-	s.at = at
+	if s.at = at; root == nil {
+		return
+	}
 	n, text := root, path.text
 	for i := 0; i < len(text); {
 		end := segmentEnd(text, i)

@@ -18,7 +18,7 @@ type View struct {
 	context  string
 	base     int64          // the log is asked for what is up to here
 	absent   bool           // there was no such context
-	places   []placedOp     // of the messages after base, staged ones last
+	ops      []Op           // of the messages after base, staged ones last; none of a message that is none
 	writes   writeIndex     // of the same
 	messages []Message      // that are staged
 	schemas  map[string]any // of what is committed, by kind; nil for none
@@ -28,21 +28,14 @@ type View struct {
 
 var _ Reader = (*View)(nil)
 
-// placedOp is an operation and the paths that it touches; none of a message that
-// is none.
-type placedOp struct {
-	Op
-	touches []Path
-}
-
 // add takes in a message.
 func (v *View) add(m *Message) {
-	var p placedOp
-	if op, ok := m.Op(); ok {
-		p = placedOp{op, op.Touches()}
+	op, ok := m.Op()
+	if !ok {
+		op = Op{}
 	}
-	v.places = append(v.places, p)
-	v.writes.enter(p.Instance, p.touches, m.Seq)
+	v.ops = append(v.ops, op)
+	v.writes.enter(op)
 }
 
 // OpenView gives a view of a context as it is now. One that does not exist yet
@@ -58,7 +51,7 @@ func OpenView(ctx context.Context, log Log, name string) (*View, error) {
 
 // Seq is the seq of the newest message that the view holds, staged ones among
 // them.
-func (v *View) Seq() int64 { return v.base + int64(len(v.places)) }
+func (v *View) Seq() int64 { return v.base + int64(len(v.ops)) }
 
 // Absent tells that there was no such context when the view was opened, and that
 // it has not been refreshed and nothing has been committed since.
@@ -101,11 +94,11 @@ func (v *View) Drop() {
 	if len(v.messages) == 0 {
 		return
 	}
-	v.places = v.places[:len(v.places)-len(v.messages)]
+	v.ops = v.ops[:len(v.ops)-len(v.messages)]
 	v.messages = v.messages[:0]
 	v.writes = writeIndex{}
-	for i, p := range v.places {
-		v.writes.enter(p.Instance, p.touches, v.base+1+int64(i))
+	for _, op := range v.ops {
+		v.writes.enter(op)
 	}
 }
 
@@ -153,19 +146,14 @@ func untouched(func(Op, error) bool) {}
 // touching yields what is not asked of the log; false if the consumer has had
 // enough.
 func (v *View) touching(q Query, yield func(Op, error) bool) bool {
-	root := v.writes[q.Instance]
-	if root == nil {
-		return true
-	}
 	at := v.Seq()
 	if q.At > 0 {
 		at = min(at, q.At)
 	}
-	var few [4]writePlace
-	search := writeSearch{heap: few[:0]}
-	search.begin(root, q.Path, at)
+	var search writeSearch
+	search.begin(v.writes[q.Instance], q.Path, at)
 	for seq, ok := search.next(); ok; seq, ok = search.next() {
-		if !yield(v.places[seq-v.base-1].Op, nil) {
+		if !yield(v.ops[seq-v.base-1], nil) {
 			return false
 		}
 	}
