@@ -147,9 +147,7 @@ func TestAWarmStateThatBreaksLeavesNothing(t *testing.T) {
 			t.Error(n, err)
 		}
 	}
-	if after := runtime.NumGoroutine(); after > before {
-		t.Errorf("%d goroutines are left", after-before)
-	}
+	goroutinesEnd(t, before)
 }
 
 // TestLongStringsAreWeighed holds that memory is looked at as often as it is
