@@ -66,9 +66,12 @@ func TestTooDeep(t *testing.T) {
 		if err := in(store.MaxDepth); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, err := range log.Messages(ctx, store.Filter{Context: name}) {
+		for m, err := range log.Messages(ctx, store.Filter{Context: name}) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
+			}
+			if _, err := store.ParseMessages(store.EncodeJSON(&m)); err != nil {
+				t.Errorf("%s: what the log prints is not taken back: %v", name, err)
 			}
 		}
 		if _, err := engine.Records(ctx, log, name); err != nil {

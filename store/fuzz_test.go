@@ -84,14 +84,14 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		for _, m := range messages {
-			if err := store.CheckDepth([]any{m.Data}); err != nil {
-				t.Fatalf("its data is taken, and could not be read in a message: %v", err)
+			if err := store.CheckDepth(m.Data); err != nil {
+				t.Fatalf("its data is taken, and could not be read again: %v", err)
 			}
 			printed, err := json.Marshal(&m)
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := store.DecodeJSON(printed)
+			v, err := store.DecodeWithin(printed, store.MaxDepth+1)
 			if err != nil {
 				t.Fatalf("%s: %v", printed, err)
 			}

@@ -34,12 +34,15 @@ func ParseMessages(text []byte) ([]Message, error) {
 	return messages, nil
 }
 
-func parseRaw(raw []byte) (Message, error) {
-	v, err := DecodeJSON(raw)
-	if err != nil {
-		return Message{}, err
+func parseRaw(raw []byte) (m Message, err error) {
+	v, err := DecodeWithin(raw, MaxDepth+1) // the message is one object around its data
+	if err == nil {
+		m, err = ParseMessage(v)
 	}
-	return ParseMessage(v)
+	if err == nil {
+		err = CheckDepth(m.Data)
+	}
+	return m, err
 }
 
 func splitJSON(text []byte) ([]json.RawMessage, error) {
