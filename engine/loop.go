@@ -188,21 +188,13 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 	case <-until:
 	case <-ctx.Done():
 	case err = <-l.back:
-		return nil, unbroken(err)
+		return nil, err
 	}
 	select {
 	case l.turn <- struct{}{}:
 	case err = <-l.back:
 	}
-	return res, unbroken(err)
-}
-
-// unbroken goes on with a panic of a worker's step.
-func unbroken(err error) error {
-	if broken, ok := err.(*brokenStep); ok && broken.value != nil {
-		panic(broken.value)
-	}
-	return err
+	return res, err
 }
 
 // come gives the results of a tick that have come, so that one append commits
@@ -234,8 +226,16 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 }
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under
-// way.
+// way. A panic of a worker's step goes on here.
 func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
+	outcome, err := l.ticks(ctx, t)
+	if broken := (*brokenStep)(nil); errors.As(err, &broken) && broken.value != nil {
+		panic(broken.value)
+	}
+	return outcome, err
+}
+
+func (l *loop) ticks(ctx context.Context, t *tick) (*Outcome, error) {
 	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
 		if t == nil {
 			var err error

@@ -171,3 +171,46 @@ func TestAnObserverThatBreaksDown(t *testing.T) {
 		})
 	}
 }
+
+// TestADelegateThatBreaksDown: what an observer does in a delegate's run is as if
+// it were done in the run itself, wherever the delegate is at.
+func TestADelegateThatBreaksDown(t *testing.T) {
+	for _, on := range []engine.Status{engine.Running, engine.Done} {
+		r := newRunner(store.NewMemory(), map[string]activity{"echo": value})
+		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "echo", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
+		r.Observe = func(record engine.Record) {
+			if record.Status == on && record.Context != "c" {
+				panic("no")
+			}
+		}
+		func() {
+			defer func() {
+				if panicked := recover(); panicked != "no" {
+					t.Errorf("%s: %v", on, panicked)
+				}
+			}()
+			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "x", "_delegate": "d", "_outputPath": "†state.a"}]`))
+			t.Errorf("%s: the run goes on: %+v, %v", on, outcome, err)
+		}()
+	}
+}
+
+// TestAnActivityThatEndsItsGoroutine, as one in Go does that calls t.Fatal, fails
+// its call, and neither is waited for for ever nor takes others with it.
+func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{
+		"echo": value,
+		"go": func(context.Context, engine.Invocation) (engine.Result, error) {
+			runtime.Goexit()
+			return engine.Result{}, nil
+		},
+	})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "go", "_outputPath": "†state.a"}, {"_tool": "echo", "value": 1, "_outputPath": "†state.b"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, other := outcome.Calls[0], outcome.Calls[1]
+	if gone.Status != engine.Failed || gone.Error["message"] != "it gave nothing back: its goroutine was ended" || other.Status != engine.Done {
+		t.Errorf("%+v", outcome.Calls)
+	}
+}

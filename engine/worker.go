@@ -57,8 +57,15 @@ func (l *loop) hand(j job) {
 
 // serve runs one job after another.
 func (l *loop) serve(j job) {
-	for more := true; more; {
+	working := true
+	defer func() {
+		if working {
+			l.leave(&result{tick: j.tick, index: j.index, err: lost(recover())})
+		}
+	}()
+	for more := true; more; working = more {
 		res := j.tick.work(j.run, j.start)
+		working = false
 		res.tick = j.tick
 		if j, more = l.proceed(j.run, &res); more {
 			continue
@@ -69,6 +76,15 @@ func (l *loop) serve(j job) {
 		case <-l.closed:
 		}
 	}
+}
+
+// lost is why a worker has no result: it panicked, in a delegate's run, or its
+// goroutine was ended.
+func lost(panicked any) error {
+	if panicked == nil {
+		return errors.New("it gave nothing back: its goroutine was ended")
+	}
+	return &logError{&brokenStep{panicked}}
 }
 
 // proceed takes a step with the result that a worker has, and gives it a call
