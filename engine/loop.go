@@ -329,19 +329,34 @@ func (l *loop) enter(ctx context.Context) error {
 	var last Run
 	if !l.view.Absent() {
 		var err error
-		if last, err = LastRun(ctx, l.runner.Log, l.context); err != nil {
+		if last, err = l.finished(ctx); err != nil {
 			return err
 		}
 	}
-	if !last.Status.Finished() {
-		holder, err := l.runner.Log.Holder(ctx, l.context)
-		if err == nil && holder != "" {
-			return &BusyError{l.context, holder}
-		}
-		return &UnfinishedError{l.context, last.Status}
-	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	return l.open(ctx)
+}
+
+// finished gives the context's newest run, which must have come to its end.
+func (l *loop) finished(ctx context.Context) (Run, error) {
+	before := Run{}
+	for {
+		last, err := LastRun(ctx, l.runner.Log, l.context)
+		if err != nil || last.Status.Finished() {
+			return last, err
+		}
+		if last.Tick == before.Tick && last.Status == before.Status { // and it had no holder
+			return last, &UnfinishedError{l.context, last.Status}
+		}
+		holder, err := l.runner.Log.Holder(ctx, l.context)
+		if err != nil {
+			return last, err
+		}
+		if holder != "" {
+			return last, &BusyError{l.context, holder}
+		}
+		before = last // unless it has ended just now
+	}
 }
 
 // open stages the messages that the run brings.

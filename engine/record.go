@@ -288,6 +288,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		return run, err
 	}
 	run.Status, run.Error, run.Stopped = end.Status, end.Error, end.Stopped
+	run.Held = run.Held && !run.Status.Finished()
 	if run.over = end.Over || end.Status == runContinued; end.Status == runContinued {
 		run.Status = RunRunning
 	}

@@ -214,3 +214,38 @@ func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
 		t.Errorf("%+v", outcome.Calls)
 	}
 }
+
+// lastMoment is a log in which something happens just before it is asked who
+// holds a context.
+type lastMoment struct {
+	store.Log
+	happens func()
+}
+
+func (l *lastMoment) Holder(ctx context.Context, name string) (string, error) {
+	l.happens()
+	return l.Log.Holder(ctx, name)
+}
+
+// TestARunThatHasJustEnded is neither in use nor unfinished, though it was seen to
+// be under way.
+func TestARunThatHasJustEnded(t *testing.T) {
+	gates := gates()
+	log := store.NewMemory()
+	activities := map[string]activity{"wait": gated(gates), "echo": value}
+	running, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s := start(t, `[{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"}]`)
+		s.Begun = func() { close(running) }
+		if _, err := newRunner(log, activities).Run(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-running
+	r := newRunner(&lastMoment{log, func() { close(gates["first"]); <-ended }}, activities)
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "echo", "value": 1, "_outputPath": "†state.b"}]`))
+	if err != nil || outcome.Calls[0].Call != "2.1" || outcome.Status != engine.RunDone {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
