@@ -168,6 +168,20 @@ func requiredOf(object map[string]any) ([]string, bool) {
 	return names, ok
 }
 
-// Const is the one value that the tool has for a property of its calls, nil if
-// it leaves the property to them.
-func (t *Tool) Const(property string) any { return t.consts[property] }
+// Suggested is a value that the tool names for a meta-property of its calls: its
+// const, its default or the first of its enum; nil if it leaves the property to
+// them.
+func (t *Tool) Suggested(property string) any {
+	object, _ := t.Schema.(map[string]any)
+	_, metas := splitMeta(object)
+	def, _ := asConst(property, metas[property]).(map[string]any)
+	for _, keyword := range []string{"const", "default"} {
+		if value, ok := def[keyword]; ok {
+			return value
+		}
+	}
+	if list, _ := def["enum"].([]any); len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}

@@ -31,8 +31,9 @@ func (s *state) testActivity(L *lua.LState) int {
 	kinds := s.optionalObject(L, 3, "context")
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
-		if tool, known := s.gen.registry.Tool(name); !known || tool.Const("_outputPath") == nil {
-			call["_outputPath"] = "†result"
+		call["_outputPath"] = "†result"
+		if tool, known := s.gen.registry.Tool(name); known && tool.Suggested("_outputPath") != nil {
+			call["_outputPath"] = tool.Suggested("_outputPath")
 		}
 	}
 	ctx, cancel := s.waitContext()

@@ -18,7 +18,8 @@ func (a *app) callCommand() *cobra.Command {
 		Short: "run one activity, without a plan; its result goes to stdout",
 		Long: `Run one activity: a plan of one call. Parameters are key=text or key:=json, and
 dots nest: address.city=Bonn. In a context named by -c a parameter may be a
-reference, and --scopes lets the activity see a part of it.`,
+reference, and --scopes lets the activity see a part of it. What a plan says of a
+call can be said here too: _outputPath=†state.city, where the tool wants its own.`,
 		Example: `  obelus call lookupOrders customerId=c-1042
   obelus call decide orders:='[{"total": 12}]' --scopes state`,
 		Args: cobra.MinimumNArgs(1),
@@ -52,7 +53,22 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 	if err != nil {
 		return err
 	}
-	return a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{})
+	return a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
+}
+
+// result gives what the one call of a run came to: what it wrote, whatever its
+// method made of that and of what was there.
+func (a *app) result(ctx context.Context, outcome *engine.Outcome) (any, error) {
+	for m, err := range a.log.Messages(ctx, store.Filter{Context: outcome.Context, Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Call == outcome.Calls[0].Call {
+			op, _ := m.Op()
+			return op.Value, nil
+		}
+	}
+	return outcome.Output, nil
 }
 
 // readPairs merges parameters, key=text or key:=json.
@@ -78,15 +94,16 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 	return &engine.Request{Calls: []engine.Source{{Call: call}}, Output: output, HasOutput: true}, nil
 }
 
-// callOutput gives the call an output path unless its tool prescribes one, and
-// tells where the result will be.
+// callOutput gives the call an output path, one that its tool names or else one of
+// our own, and tells where the result will be.
 func (a *app) callOutput(registry *engine.Registry, tool string, call map[string]any) (string, error) {
 	if given, ok := call["_outputPath"].(string); ok {
 		return outputExpression(given)
 	}
 	if known, ok := registry.Tool(tool); ok {
-		if prescribed, ok := known.Const("_outputPath").(string); ok {
-			return outputExpression(prescribed)
+		if suggested, ok := known.Suggested("_outputPath").(string); ok {
+			call["_outputPath"] = suggested
+			return outputExpression(suggested)
 		}
 	}
 	call["_outputPath"] = resultPath

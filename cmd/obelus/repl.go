@@ -213,7 +213,7 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	if err != nil {
 		return err
 	}
-	return p.app.carryOut(ctx, start, registry, runOptions{})
+	return p.app.carryOut(ctx, start, registry, runOptions{one: name == "call"})
 }
 
 // planName is a plan's name in the project: from the working directory if there
@@ -233,7 +233,7 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 	if err != nil {
 		return nil, "", err
 	}
-	return p.carryOut(ctx, engine.Start{Request: request, Input: input, HasInput: input != nil}, registry)
+	return p.carryOut(ctx, engine.Start{Request: request, Input: input, HasInput: input != nil}, registry, runOptions{})
 }
 
 // callFunction is call(tool, [parameters]) in Lua.
@@ -243,14 +243,14 @@ func (p *prompt) callFunction(ctx context.Context, tool string, parameters map[s
 	if err != nil {
 		return nil, "", err
 	}
-	return p.carryOut(ctx, engine.Start{Request: request}, registry)
+	return p.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
 }
 
 // carryOut gives the output of a run, or how it ended otherwise, which it tells
 // as the command does.
-func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry) (output any, why string, err error) {
+func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) (output any, why string, err error) {
 	err = p.withLog(func() error {
-		outcome, err := p.app.outcome(ctx, start, registry, runOptions{})
+		outcome, err := p.app.outcome(ctx, start, registry, o)
 		if err != nil {
 			return err
 		}

@@ -89,6 +89,7 @@ type runOptions struct {
 	watch    bool
 	limited  bool // parallel was given
 	decided  bool // approve was given
+	one      bool // the output is the result of the one call
 }
 
 func (a *app) run(ctx context.Context, plan string, inputs []string, o runOptions) error {
@@ -195,6 +196,9 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 		p.begin()
 	}
 	p.end()
+	if err == nil && o.one && outcome.Status == engine.RunDone {
+		outcome.Output, err = a.result(ctx, outcome)
+	}
 	return outcome, err
 }
 
