@@ -25,6 +25,7 @@ type budget struct {
 	context.Context // of the caller
 	state           *state
 	start           time.Time
+	timeout         time.Duration // as it was given
 	deadline        time.Time
 	n               int64
 	limits          *Limits
@@ -108,7 +109,7 @@ func (b *budget) reset(parent context.Context, timeout time.Duration) {
 	if b.alarm == nil {
 		b.alarm = &alarm{}
 	}
-	*b = budget{Context: parent, state: b.state, limits: b.limits, alarm: b.alarm, start: time.Now()}
+	*b = budget{Context: parent, state: b.state, limits: b.limits, alarm: b.alarm, start: time.Now(), timeout: timeout}
 	b.deadline = b.start.Add(timeout)
 	if d, ok := parent.Deadline(); ok && d.Before(b.deadline) {
 		b.deadline = d
@@ -179,6 +180,8 @@ const outOfTime = "out of time"
 func (b *budget) timeoutText() string {
 	d := b.deadline.Sub(b.start)
 	switch {
+	case b.timeout-d < 5*time.Millisecond: // the caller's began a little earlier
+		d = b.timeout
 	case d >= time.Second:
 		d = d.Round(10 * time.Millisecond)
 	case d >= time.Millisecond:

@@ -37,6 +37,9 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
+// same tells whether another error says the same.
+func (e *ScriptError) same(other *ScriptError) bool { return e.Error() == other.Error() }
+
 // Trace is the traceback as text, a line for each call; empty without one.
 func (e *ScriptError) Trace() string { return strings.Join(e.Traceback, "\n") }
 

@@ -61,6 +61,10 @@ func (s *state) fault(err error) *fault {
 		} else if rest, ok := f.place(message); ok {
 			message = rest
 		}
+		if broken := s.gen.brokenModule(message); broken != nil {
+			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
+			break
+		}
 		f.Message = explain(message, s.namesAt(f.File, f.Line))
 	}
 	if f.File == "" && s.run != nil {

@@ -42,7 +42,7 @@ type script struct {
 	source []byte
 	sha256 string
 	proto  *lua.FunctionProto
-	broken error // why it has no proto; of a file in lib alone
+	broken *ScriptError // why it has no proto
 }
 
 // Registry is what plans may name: the tools and activities that the project

@@ -34,7 +34,7 @@ func load(config Config, from sources, before *Generation) (*Generation, error) 
 	g.code = g.codeOf()
 	found := newRegistrations()
 	for _, sc := range activities {
-		if err := g.runTop(sc, found); err != nil {
+		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, err.same) {
 			l.errors = append(l.errors, err)
 		}
 	}
@@ -86,9 +86,7 @@ func (l *loader) libFile(name string) (*script, bool) {
 	before := len(l.errors)
 	sc, ok := l.file(name)
 	if !ok && (l.before == nil || l.before.sources[name].sha256 == l.g.sources[name].sha256) {
-		err := l.errors[before]
 		l.errors = l.errors[:before]
-		l.g.scripts[name] = &script{file: name, broken: err}
 	}
 	return sc, ok
 }
@@ -96,20 +94,20 @@ func (l *loader) libFile(name string) (*script, bool) {
 // file reads and compiles one file.
 func (l *loader) file(name string) (*script, bool) {
 	from := l.g.sources[name]
-	if from.err != nil {
-		l.fail(unreadable(name, from.err))
-		return nil, false
-	}
+	var err error
 	sc := l.unchanged(name, from)
-	if sc == nil {
-		var err error
-		if sc, err = newScript(name, from.bytes, l.g.limits.Source); err != nil {
-			l.fail(err)
-			return nil, false
-		}
+	switch {
+	case from.err != nil:
+		err = unreadable(name, from.err)
+	case sc == nil:
+		sc, err = newScript(name, from.bytes, l.g.limits.Source)
+	}
+	if err != nil {
+		sc = &script{file: name, broken: scriptError(err)}
+		l.errors = append(l.errors, sc.broken)
 	}
 	l.g.scripts[name] = sc
-	return sc, true
+	return sc, err == nil
 }
 
 // unchanged is the script of the generation before, if the file is still the
@@ -130,6 +128,8 @@ func unreadable(name string, err error) *ScriptError {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		message = "there is no such file"
+	case errors.As(err, &inner) && inner.Err.Error() == "path escapes from parent": // os.Root
+		message += ": it is a link to what is outside the project"
 	case errors.As(err, &inner):
 		message += ": " + inner.Err.Error()
 	}

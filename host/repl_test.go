@@ -64,7 +64,7 @@ func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
 		"n = 0 function inc() n = n + 1 return n end do local k = 0 function count() k = k + 1 return k end end",
 		"inc() count() error('a')",
 		"inc(), count()",
-		"while true do inc() end",
+		"while true do n = n + 1 end", // within one line
 		"n > 10",
 		"function deep() return 1 + deep() end deep()",
 		"c = coroutine.wrap(function() while true do coroutine.yield(count()) end end)",

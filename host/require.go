@@ -105,6 +105,17 @@ func (g *Generation) module(name string) (*script, bool) {
 	return nil, false
 }
 
+// brokenModule finds the module that a message of require is about, if that can't
+// be compiled.
+func (g *Generation) brokenModule(message string) *ScriptError {
+	for _, sc := range g.scripts {
+		if sc.broken != nil && message == sc.broken.Error() {
+			return sc.broken
+		}
+	}
+	return nil
+}
+
 func (g *Generation) nearModule(name string) string {
 	var names []string
 	for _, m := range luastd.Modules {

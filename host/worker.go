@@ -167,7 +167,7 @@ func newWorker(s setUp, stderr io.Writer) *worker {
 	for file, source := range s.Scripts {
 		sc, err := newScript(file, []byte(source), s.Limits.Source)
 		if err != nil {
-			sc = &script{file: file, broken: err}
+			sc = &script{file: file, broken: scriptError(err)}
 		}
 		g.scripts[file] = sc
 	}

@@ -76,6 +76,9 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = helpArgs
+		}
 		c.Short = strings.ToLower(c.Short[:1]) + c.Short[1:]
 	}
 	return root

@@ -43,6 +43,9 @@ interrupted.`,
 			if o.follow && o.at > 0 {
 				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
 			}
+			if err := checkWords("status", o.statuses, engine.Statuses()...); err != nil {
+				return err
+			}
 			if !c.Flags().Changed("bars") {
 				o.bars = a.term.outTTY
 			}

@@ -91,8 +91,12 @@ func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufe
 // plainError takes from an error of the file system what a person needs.
 func plainError(err error) error {
 	var path *os.PathError
-	if errors.As(err, &path) {
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &path):
 		return path.Err
+	case errors.As(err, &call):
+		return call.Err
 	}
 	return err
 }

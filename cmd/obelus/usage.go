@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"obelus/engine"
 )
 
 // wrapArgs makes of cobra's complaint about arguments one that shows how the
@@ -23,6 +26,14 @@ func wrapArgs(c *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// helpArgs refuses help about what is no command.
+func helpArgs(c *cobra.Command, args []string) error {
+	if found, _, err := c.Root().Find(args); err != nil || found == c.Root() {
+		return unknownCommand(c.Root(), args)
+	}
+	return nil
 }
 
 func unknownCommand(c *cobra.Command, args []string) error {
@@ -48,6 +59,25 @@ func flagError(c *cobra.Command, err error) error {
 		return &usageError{fmt.Sprintf("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))}
 	}
 	return &usageError{where + err.Error()}
+}
+
+// checkWords refuses a word in a flag's list that it does not know.
+func checkWords[T ~string](flag string, given []string, known ...T) error {
+	var names []string
+	for _, k := range known {
+		names = append(names, string(k))
+	}
+	for _, word := range given {
+		if slices.Contains(names, word) {
+			continue
+		}
+		hint := "it is one of " + strings.Join(names, ", ")
+		if near := engine.Nearest(word, names); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return &usageError{fmt.Sprintf("--%s %s: %s", flag, word, hint)}
+	}
+	return nil
 }
 
 func article(flagType string) string {
