@@ -263,20 +263,26 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 // outcomeBody is how a run stands, for who waited for it.
 func outcomeBody(o *engine.Outcome) map[string]any {
 	body := map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": nil}
-	message := o.Error
-	for _, r := range o.Calls {
-		if message == "" && r.Status == engine.Failed && !r.Unstored {
-			text, ok := r.Error["message"].(string)
-			if !ok {
-				text = string(store.EncodeJSON(r.Error))
-			}
-			message = fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text)
-		}
-	}
-	if message != "" {
+	if message := why(o); message != "" {
 		body["error"] = map[string]any{"code": o.Status, "message": message}
 	}
 	return body
+}
+
+// why tells what a run failed of: the first of its calls that did, of which the
+// rest may only follow.
+func why(o *engine.Outcome) string {
+	for _, r := range o.Calls {
+		if r.Status != engine.Failed || r.Unstored || o.Error != "" && o.Status != engine.RunFailed {
+			continue
+		}
+		text, ok := r.Error["message"].(string)
+		if !ok {
+			text = string(store.EncodeJSON(r.Error))
+		}
+		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text)
+	}
+	return o.Error
 }
 
 // resumeRequest is the body of POST …/resume.

@@ -55,6 +55,7 @@ var work = map[string]string{
 		Activity.register("sleep", { timeout = 60 }, function() require("time").sleep(50) end)`,
 	"plans/double.lua": `return { calls = { { _tool = "double", n = "†input.n", _outputPath = "†state" } }, output = "†state.double" }`,
 	"plans/fail.lua":   `return { { _tool = "fail", _outputPath = "†state" } }`,
+	"plans/lack.lua":   `return { calls = { { _tool = "fail", _outputPath = "†state.a" } }, output = "†state.a" }`,
 	"plans/stop.lua":   `return { calls = { { _tool = "stop", _outputPath = "†state.said" } }, output = "†state.said" }`,
 	"plans/sleep.lua":  `return { { _tool = "sleep", _outputPath = "†state" } }`,
 	"plans/think.lua":  `return function() require("time").sleep(20); return { calls = {} } end`,
@@ -231,6 +232,8 @@ func TestRuns(t *testing.T) {
 		`{"context":"a","error":null,"output":{"n":90071992547409931},"status":"done"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/fail.lua","context":"b","wait":true}`, 200,
 		`{"context":"b","error":{"code":"failed","message":"call 1.1 (fail): no luck"},"output":null,"status":"failed"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/lack.lua","context":"l","wait":true}`, 200, // and not what follows from it
+		`{"context":"l","error":{"code":"failed","message":"call 1.1 (fail): no luck"},"output":null,"status":"failed"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`, 200,
 		`{"context":"c","error":null,"output":null,"status":"waiting"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`, 409,
