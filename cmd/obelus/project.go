@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -148,8 +149,8 @@ func (f *allowFlags) register(c *cobra.Command) {
 
 const everything = "*"
 
-// grants adds what the flags grant to what the settings do; nil leaves it to
-// the settings.
+// grants is what the settings grant, each kind that a flag names as the flag says;
+// nil leaves it to the settings.
 func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 	if len(f.env)+len(f.net)+len(f.read)+len(f.write) == 0 {
 		return nil, nil
@@ -168,12 +169,11 @@ func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 		grant *luastd.Grant
 		list  []string
 	}{{&grants.Env, f.env}, {&grants.Net, f.net}, {&grants.Read, f.read}, {&grants.Write, f.write}} {
-		for _, entry := range g.list {
-			if entry == everything {
-				g.grant.All = true
-				continue
-			}
-			g.grant.List = append(g.grant.List, entry)
+		switch {
+		case slices.Contains(g.list, everything):
+			*g.grant = luastd.Grant{All: true}
+		case len(g.list) > 0:
+			*g.grant = luastd.Grant{List: g.list}
 		}
 	}
 	return &grants, nil
