@@ -55,6 +55,11 @@ var impossible = map[string]string{
 	"a journal out of step":    "SELECT j.context, j.n FROM journal AS j WHERE j.seq > (SELECT max(seq) FROM log WHERE context = j.context)",
 	"a file that is left over": "SELECT context FROM pruning",
 
+	"a call that is there twice": "SELECT context, call FROM calls GROUP BY context, call HAVING count(*) > 1",
+	"a plan with other calls than it has": `SELECT s.context, j.data ->> '$.tick' FROM spans AS s JOIN journal AS j ON j.context = s.source AND j.n <= s.n
+		JOIN messages AS m ON m.context = s.source AND m.seq = j.data ->> '$.seq' WHERE j.event = 'plan' AND j.call IS NULL
+		AND json_array_length(m.data) <> (SELECT count(*) FROM calls AS c WHERE c.context = s.context AND c.tick = j.data ->> '$.tick')`,
+
 	"two outcomes of one call": `SELECT context, call, before, event FROM (
 		SELECT s.context, j.call, j.event, lag(j.event) OVER (PARTITION BY s.context, j.call ORDER BY j.n) AS before
 		FROM spans AS s JOIN journal AS j ON j.context = s.source AND j.n <= s.n WHERE j.call IS NOT NULL)

@@ -107,7 +107,6 @@ func (c *conn) migrateLocked(list []migration) error {
 	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(list)))
 }
 
-// rollback ends a transaction that may have ended by itself already.
 // markAll writes what the messages that are there already leave at their paths.
 func (c *conn) markAll() error {
 	const all = "SELECT " + messageColumns + " FROM messages WHERE type = 'data' AND data IS NOT NULL"

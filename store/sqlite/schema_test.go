@@ -15,7 +15,7 @@ import (
 // TestAppendOnly: the database itself refuses to change what is in the log.
 func TestAppendOnly(t *testing.T) {
 	l := open(t, newPath(t), Options{})
-	add(t, l, written("†s.a", "1"), written("†s.a", "2"))
+	add(t, l, written("†s.a", "1"), written("†s.b", map[string]any{"c": "2"}))
 	if err := appendOne(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +43,20 @@ func TestAppendOnly(t *testing.T) {
 		"INSERT INTO messages (context, seq, date, type) VALUES ('c', 1, 'd', 'text') ON CONFLICT DO UPDATE SET date = 'x'",
 		"UPDATE writes SET seq = 9",
 		"DELETE FROM writes",
+		"REPLACE INTO writes (context, path, instance, seq, form) SELECT context, path, instance, seq, 2 FROM writes",
+		"UPDATE leaves SET seq = 9",
+		"DELETE FROM leaves",
+		"REPLACE INTO leaves (context, path, instance, seq, form) SELECT context, path, instance, seq, 2 FROM leaves",
 		"UPDATE journal SET event = 'x'",
 		"DELETE FROM journal",
 		"REPLACE INTO journal (n, context, seq, date, event) VALUES (2, 'c', 1, 'd', 'x')",
 		"DELETE FROM contexts",
 		"DELETE FROM lineage WHERE context = 'f'",
 		"UPDATE lineage SET upto = 1",
+		"REPLACE INTO lineage (context, ancestor, upto, n) VALUES ('f', 'c', 1, 1)",
+		"INSERT INTO lineage (context, ancestor, upto, n) VALUES ('c', 'f', 1, 1)",
+		"REPLACE INTO scripts (sha256, path, source) VALUES ('s', 'p', 'x')",
+		"REPLACE INTO generations (generation, path, sha256) VALUES ('d', 'p', 'x')",
 		"DELETE FROM generations",
 		"DELETE FROM scripts",
 		"UPDATE scripts SET source = ''",
@@ -66,7 +74,8 @@ func TestAppendOnly(t *testing.T) {
 	}
 }
 
-// TestHistory: the view gives for every write its value, whatever the keys.
+// TestHistory: the view gives for every write its value, and for every leaf that
+// the write leaves below that, whatever the keys.
 func TestHistory(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	var messages []store.Message
@@ -82,6 +91,7 @@ func TestHistory(t *testing.T) {
 		{"type":"data","kind":"s","data":[[1,2],[3,4]],"path":"†s.1.0","_call":{"_tool":"t"}},
 		{"type":"data","kind":"s","data":{"a":1,"b":{"c":null,"d":[]},"e":{}}},
 		{"type":"data","kind":"s","data":{"a":{"b":1}},"path":"†s.a","_call":{"_tool":"t"},"_outputMethod":"merge"},
+		{"type":"data","kind":"s","data":{"y":{"status":"active","tags":["a"],"none":{},"é é":{"n":1.10}}},"path":"†s.y","_call":{"_tool":"t"}},
 		{"type":"data","kind":"error","data":{"message":"x"},"_call":{"_outputPath":"†error"}}
 	]`))
 	if err != nil {
@@ -94,7 +104,12 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		op, _ := m.Op()
-		for _, p := range op.Touches() {
+		paths := op.Touches()
+		for _, leaf := range op.Leaves() {
+			paths = append(paths, leaf.Path)
+		}
+		slices.SortFunc(paths, func(a, b store.Path) int { return strings.Compare(a.String(), b.String()) })
+		for _, p := range paths {
 			value, ok := store.Dig(m.Data, p)
 			if !ok {
 				t.Fatal(p)
