@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"obelus/store"
@@ -101,10 +102,8 @@ func stage(ctx context.Context, view *store.View, messages []store.Message) (num
 				return n, err
 			}
 		}
-		if m.Type == store.TypeTool {
-			if err := checkTools(m.Data); err != nil {
-				return i + 1, err
-			}
+		if err := checkContent(&m); err != nil {
+			return i + 1, err
 		}
 		op, ok := m.Op()
 		if ok {
@@ -208,11 +207,23 @@ func (e *entered) blame(ctx context.Context, op store.Op) int {
 	return blamed
 }
 
-func checkTools(data any) error {
-	definitions, _ := data.(map[string]any)
-	for _, name := range sortedKeys(definitions) {
-		if _, err := NewTool(name, definitions[name]); err != nil {
-			return err
+// checkContent holds definitions of tools, and the calls of a plan, to their form.
+func checkContent(m *store.Message) error {
+	switch m.Type {
+	case store.TypeTool:
+		definitions, _ := m.Data.(map[string]any)
+		for _, name := range sortedKeys(definitions) {
+			if _, err := NewTool(name, definitions[name]); err != nil {
+				return err
+			}
+		}
+	case store.TypePlan:
+		calls, _ := m.Data.([]any)
+		for i, call := range calls {
+			object, _ := call.(map[string]any)
+			if tool, _ := object["_tool"].(string); tool == "" {
+				return fmt.Errorf("plan[%d]: a call is an object with _tool, not %s", i, store.Describe(call))
+			}
 		}
 	}
 	return nil
@@ -234,8 +245,8 @@ func checkDeclared(ctx context.Context, view *store.View, path store.Path, value
 		if !allowed {
 			return fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), segment)
 		}
-		if property == nil {
-			property = schema.item()
+		if i, err := strconv.Atoi(segment); property == nil && err == nil {
+			property = schema.item(i)
 		}
 		if schema = property; schema == nil {
 			return nil

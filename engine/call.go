@@ -276,15 +276,11 @@ func (c *Call) checkFixed() error {
 			properties, _ := c.tool.Schema.(map[string]any)["properties"].(map[string]any)
 			return faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, sortedKeys(properties)))
 		}
-		if !p.fixed() {
-			continue
-		}
-		fixed[p.name] = p.value
-		if schema == nil {
-			continue
-		}
-		if err := schema.Validate(p.value, p.name); err != nil {
+		if err := p.check(schema, p.name); err != nil {
 			return &fault{CodeSchema, err}
+		}
+		if p.fixed() {
+			fixed[p.name] = p.value
 		}
 	}
 	if len(fixed) < len(c.params) {

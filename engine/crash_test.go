@@ -129,8 +129,14 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
 			expect(t, outcome, err, engine.RunWaiting,
 				"1.1 value done → †state.a", "1.2 gate in-doubt", "1.3 value blocked", "1.4 value done → †state.d")
+			if n := outcome.Calls[1].Attempts; n != 1 {
+				t.Errorf("killed %v: %d attempts", killed, n)
+			}
 		}
 		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.2"}})
+		if n := outcome.Calls[1].Attempts; n != 2 {
+			t.Errorf("killed %v: %d attempts in the end", killed, n)
+		}
 		expect(t, outcome, err, engine.RunDone,
 			"1.1 value done → †state.a", "1.2 gate done → †state.b", "1.3 value done → †state.c", "1.4 value done → †state.d")
 		if got, want := ran.String(), "1.1×1 1.2×2 1.3×1 1.4×1"; got != want {

@@ -21,8 +21,10 @@ type Output struct {
 // ParseOutput compiles an output path: references joined by || (alternatives),
 // && (fan-out) and parentheses.
 func ParseOutput(text string) (*Output, error) {
-	if path, err := store.ParsePath(text); err == nil { // by far the most common
-		return &Output{text, [][]store.Path{{path}}}, nil
+	if len(text) <= MaxExpression { // by far the most common
+		if path, err := store.ParsePath(text); err == nil {
+			return &Output{text, [][]store.Path{{path}}}, nil
+		}
 	}
 	s, err := readSource(text)
 	if err != nil {

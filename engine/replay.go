@@ -191,7 +191,7 @@ func (p *replay) answer(ctx context.Context, key string) result {
 	case record.Status == Failed:
 		return result{err: &insideError{record.Error}}
 	case len(record.Writes) == 0:
-		return result{value: Result{Value: record.Thought["output"]}}
+		return result{value: Result{Value: record.Thought["output"]}, paths: []store.Path{}}
 	}
 	return p.written(ctx, name, record)
 }

@@ -273,6 +273,9 @@ func (t *tick) restore(record Record) {
 	}
 	c, call := &t.calls[i], t.plan.Calls[i]
 	record.Context = ""
+	if record.Status == Running && call.delegate == nil { // the process died meanwhile
+		record.Attempts++
+	}
 	cut := record.Status == Running || record.Status == Cancelled
 	switch {
 	case record.Status.Settled() || record.Status == InDoubt || record.Status == Held || record.Status == Ready:

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -78,11 +79,31 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 	return nil, true
 }
 
-// item is the schema of an array's elements, nil if it has none.
-func (s *Schema) item() *Schema {
+// item is the schema of an array's element, nil if it has none.
+func (s *Schema) item(i int) *Schema {
 	for at := s.compiled; at != nil; at = at.Ref {
-		if at.Items2020 != nil {
+		switch {
+		case i < len(at.PrefixItems):
+			return &Schema{at.PrefixItems[i]}
+		case at.Items2020 != nil:
 			return &Schema{at.Items2020}
+		}
+	}
+	return nil
+}
+
+// outline tells what is wrong with a value of which only the type is known, and of
+// an object the keys.
+func (s *Schema) outline(v any, name string) error {
+	typ := store.TypeName(v)
+	for at := s.compiled; at != nil; at = at.Ref {
+		if at.Types != nil && !slices.Contains(at.Types.ToStrings(), typ) {
+			return fmt.Errorf("%s: got %s, want %s", name, typ, strings.Join(at.Types.ToStrings(), " or "))
+		}
+		object, ok := v.(map[string]any)
+		missing := slices.DeleteFunc(slices.Clone(at.Required), func(key string) bool { _, has := object[key]; return has })
+		if ok && len(missing) > 0 {
+			return fmt.Errorf("%s: it lacks %s", name, quoteAll(missing))
 		}
 	}
 	return nil

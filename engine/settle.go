@@ -31,7 +31,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	}
 	c.record.Retry = false
 	if call.Output == nil {
-		t.end(i, t.think(i, res))
+		t.end(i, t.keepOut(i, res))
 		return nil
 	}
 	paths, value, err := call.place(res)
@@ -45,13 +45,22 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	return nil
 }
 
-// think keeps what a thought came to, for the latent calls after it.
-func (t *tick) think(i int, res *result) error {
+// keepOut holds what a call without an output path gave back to what its tool
+// says. Of a thought it is kept, for the latent calls after it.
+func (t *tick) keepOut(i int, res *result) error {
 	c, call := t.change(i), t.plan.Calls[i]
-	if res.err != nil || c.record.Thought == nil || !call.asks && !call.hasGiven {
+	switch {
+	case res.err != nil:
 		return res.err
+	case c.record.Thought != nil && !call.asks && !call.hasGiven:
+		return nil // it is its parameters
+	case c.record.Thought != nil:
+		c.record.Thought = Values{"call": c.record.Thought["call"], "output": res.value.Value}
+	case res.value.To != "":
+		return faultf("output", "the result was sent to %s, and the call has no _outputPath", res.value.To)
+	case res.value.Message != nil || res.paths != nil:
+		return nil // it has no value, or is replayed
 	}
-	c.record.Thought = Values{"call": c.record.Thought["call"], "output": res.value.Value}
 	return call.checkResult(res.value.Value)
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 
 // template is a JSON value in which some strings are expressions.
 type template struct {
-	value  any // where there are none below
+	value  any // where there are none below; else as it was given
 	expr   *Expr
 	object map[string]*template
 	array  []*template
@@ -78,6 +79,35 @@ func (t *template) settle() *template {
 
 // fixed tells whether there are no expressions in it.
 func (t *template) fixed() bool { return t.expr == nil && t.object == nil && t.array == nil }
+
+// check holds to a schema, nil for none, what of the value is known before its
+// expressions are resolved.
+func (t *template) check(s *Schema, name string) error {
+	switch {
+	case s == nil || t.expr != nil:
+		return nil
+	case t.fixed():
+		return s.Validate(t.value, name)
+	}
+	if err := s.outline(t.value, name); err != nil {
+		return err
+	}
+	for _, key := range sortedKeys(t.object) {
+		property, allowed := s.property(key)
+		if !allowed {
+			return fmt.Errorf("%s: unknown %q", name, key)
+		}
+		if err := t.object[key].check(property, place(name, []string{key})); err != nil {
+			return err
+		}
+	}
+	for i, e := range t.array {
+		if err := e.check(s.item(i), place(name, []string{itoa(i)})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // reads lists the paths that its expressions refer to, each once.
 func (t *template) reads() []store.Path {

@@ -125,14 +125,14 @@ func splitMeta(object map[string]any) (params, metas map[string]any) {
 	return params, metas
 }
 
-// paramConsts are the parameters that can only have one value.
+// paramConsts are the parameters that can only have one value, as a call has it.
 func paramConsts(params map[string]any) map[string]any {
 	consts := map[string]any{}
 	properties, _ := params["properties"].(map[string]any)
 	for name, def := range properties {
 		if def, ok := def.(map[string]any); ok {
 			if value, ok := def["const"]; ok {
-				consts[name] = value
+				consts[name] = literal(value)
 			}
 		}
 	}

@@ -94,8 +94,12 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 	}
 	o := Origin{Seq: seq, Path: m.Path.String(), Method: m.Method, Call: m.Call}
 	if m.Producer == nil {
-		o.Path, o.Kind = path.String(), m.Kind
-		o.Data, _ = store.Dig(m.Data, path)
+		o.Kind = m.Kind
+		for _, within := range path.Prefixes() { // as far as the message goes
+			if data, ok := store.Dig(m.Data, within); ok {
+				o.Path, o.Data = within.String(), data
+			}
+		}
 		return o, nil
 	}
 	o.Data, _ = store.Dig(m.Data, m.Path)

@@ -70,3 +70,28 @@ func TestWhyTellsWhatWasRead(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyOfWhatIsMissingThere: a message that a value is made of need not hold
+// the path that is asked for: it is told as far as it goes.
+func TestWhyOfWhatIsMissingThere(t *testing.T) {
+	log := store.NewMemory()
+	for _, text := range []string{
+		`{"type": "state", "l": [0]}`,
+		`{"type": "data", "kind": "state", "data": {"l": 5}, "path": "†state.l", "_call": {"_tool": "t"}, "_outputMethod": "push"}`,
+	} {
+		if _, err := engine.Append(t.Context(), log, "c", messages(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := engine.ParseRef("†state.l[1]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	why, err := engine.Explain(t.Context(), log, "c", e, 0, "")
+	if err != nil || len(why.From) != 2 {
+		t.Fatalf("%+v, %v", why, err)
+	}
+	if o := why.From[1]; o.Path != "†state.l" || string(store.EncodeJSON(o.Data)) != "[0]" {
+		t.Errorf("%s = %s", o.Path, store.EncodeJSON(o.Data))
+	}
+}

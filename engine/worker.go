@@ -18,7 +18,7 @@ type result struct {
 	value    Result
 	err      error
 	attempts int
-	paths    []store.Path // where the value went, of a call that is replayed
+	paths    []store.Path // where the value went, of a call that is replayed; not nil then
 	waits    []string     // what a delegate waits for; not nil if it does
 	seen     int64        // the journal's position when it began to
 }
