@@ -51,6 +51,9 @@ type Result struct {
 	// and Value and To count for nothing. It is a data message as a script
 	// writes it: "type", "data" and perhaps "kind".
 	Message map[string]any
+	// Loose tells that an empty object in it may be an empty array, as in Lua:
+	// what the schemas say that hold at its place decides ([Schema.Lists]).
+	Loose bool
 }
 
 // Failure is an outcome: the activity ran and says no. Fields become the value

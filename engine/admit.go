@@ -236,24 +236,34 @@ func checkDeclared(ctx context.Context, view *store.View, path store.Path, value
 	if err != nil || declared == nil {
 		return err
 	}
-	schema, err := NewSchema(declared)
-	if err != nil {
+	schema, err := declaredAt(declared, path)
+	if err != nil || schema == nil {
 		return err
-	}
-	for _, segment := range path.Segments() {
-		property, allowed := schema.property(segment)
-		if !allowed {
-			return fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), segment)
-		}
-		if i, err := strconv.Atoi(segment); property == nil && err == nil {
-			property = schema.item(i)
-		}
-		if schema = property; schema == nil {
-			return nil
-		}
 	}
 	if err := schema.Validate(value, path.String()); err != nil {
 		return fmt.Errorf("it breaks the schema declared for %s: %w", path.Kind(), err)
 	}
 	return nil
+}
+
+// declaredAt is what the schema that is declared for a path's kind says of the
+// path, nil for nothing.
+func declaredAt(declared any, path store.Path) (*Schema, error) {
+	schema, err := NewSchema(declared)
+	if err != nil {
+		return nil, err
+	}
+	for _, segment := range path.Segments() {
+		property, allowed := schema.property(segment)
+		if !allowed {
+			return nil, fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), segment)
+		}
+		if i, err := strconv.Atoi(segment); property == nil && err == nil {
+			property = schema.item(i)
+		}
+		if schema = property; schema == nil {
+			return nil, nil
+		}
+	}
+	return schema, nil
 }

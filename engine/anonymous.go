@@ -63,12 +63,21 @@ func capture(res *result) Values {
 		return Values{"failure": failure.Fields}
 	case res.err != nil:
 		return nil
-	case res.value.Message != nil:
-		return Values{"message": res.value.Message}
-	case res.value.To != "":
-		return Values{"to": res.value.To, "value": res.value.Value}
 	}
-	return Values{"value": res.value.Value}
+	captured := Values{}
+	switch {
+	case res.value.Message != nil:
+		captured["message"] = res.value.Message
+	case res.value.To != "":
+		captured["to"] = res.value.To
+		fallthrough
+	default:
+		captured["value"] = res.value.Value
+	}
+	if res.value.Loose {
+		captured["loose"] = true
+	}
+	return captured
 }
 
 // uncapture is the way back from [capture].
@@ -80,6 +89,7 @@ func uncapture(object Values) result {
 	value.Value = object["value"]
 	value.To, _ = object["to"].(string)
 	value.Message, _ = object["message"].(map[string]any)
+	value.Loose, _ = object["loose"].(bool)
 	return result{value: value}
 }
 

@@ -92,6 +92,50 @@ func (s *Schema) item(i int) *Schema {
 	return nil
 }
 
+// Lists gives a value in which each empty object is an empty array where the schema
+// takes no object but an array. It is for what comes from a language in which both
+// look alike (surface.md, Values). A nil Schema changes nothing.
+func (s *Schema) Lists(v any) any {
+	if s == nil || !holdsEmpty(v) {
+		return v
+	}
+	switch given := v.(type) {
+	case map[string]any:
+		if len(given) == 0 && s.compiled.Validate(given) != nil && s.compiled.Validate([]any{}) == nil {
+			return []any{}
+		}
+		object := make(map[string]any, len(given))
+		for key, e := range given {
+			property, _ := s.property(key)
+			object[key] = property.Lists(e)
+		}
+		return object
+	case []any:
+		list := make([]any, len(given))
+		for i, e := range given {
+			list[i] = s.item(i).Lists(e)
+		}
+		return list
+	}
+	return v
+}
+
+// holdsEmpty tells whether there is an empty object in a value.
+func holdsEmpty(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if holdsEmpty(e) {
+				return true
+			}
+		}
+		return len(v) == 0
+	case []any:
+		return slices.ContainsFunc(v, holdsEmpty)
+	}
+	return false
+}
+
 // outline tells what is wrong with a value of which only the type is known, and of
 // an object the keys.
 func (s *Schema) outline(v any, name string) error {

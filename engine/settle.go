@@ -36,7 +36,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	}
 	paths, value, err := call.place(res)
 	if err == nil {
-		err = t.write(ctx, i, paths, value)
+		err = t.write(ctx, i, paths, value, res.value.Loose)
 	}
 	if errors.As(err, &log) {
 		return log.err
@@ -61,7 +61,8 @@ func (t *tick) keepOut(i int, res *result) error {
 	case res.value.Message != nil || res.paths != nil:
 		return nil // it has no value, or is replayed
 	}
-	return call.checkResult(res.value.Value)
+	_, err := call.result(res.value.Value, res.value.Loose)
+	return err
 }
 
 // waitInside records that a call's delegate waits.
@@ -171,7 +172,7 @@ func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
 	case res.err != nil:
 		return nil, nil, res.err
 	case res.value.Message != nil:
-		return c.placeMessage(res.value.Message)
+		return c.placeMessage(res.value.Message, res.value.Loose)
 	}
 	paths = alternatives[0]
 	if res.value.To != "" {
@@ -184,29 +185,35 @@ func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
 			return nil, nil, faultf("output", "the result was sent to %s, which its _outputPath %s does not declare", path, c.Output.Source)
 		}
 	}
-	return paths, res.value.Value, c.checkResult(res.value.Value)
+	value, err = c.result(res.value.Value, res.value.Loose)
+	return paths, value, err
 }
 
-func (c *Call) checkResult(value any) error {
+// result holds a result to what the tool says of it.
+func (c *Call) result(value any, loose bool) (any, error) {
 	if c.tool.output == nil {
-		return nil
+		return value, nil
+	}
+	if loose {
+		value = c.tool.output.Lists(value)
 	}
 	if err := c.tool.output.Validate(value, "result"); err != nil {
-		return &fault{CodeSchema, fmt.Errorf("the result breaks the tool's _output schema: %w", err)}
+		return nil, &fault{CodeSchema, fmt.Errorf("the result breaks the tool's _output schema: %w", err)}
 	}
-	return nil
+	return value, nil
 }
 
 // placeMessage finds the first alternative whose paths are exactly what a
 // message contains. The paths of one alternative get the values that the
 // message has there, so the value comes as a function of the path.
-func (c *Call) placeMessage(message map[string]any) ([]store.Path, any, error) {
+func (c *Call) placeMessage(message map[string]any, loose bool) ([]store.Path, any, error) {
 	kind, _ := message["kind"].(string)
 	data := message["data"]
 	for _, paths := range c.Output.Alternatives {
 		if values, ok := contained(paths, kind, data); ok {
 			for _, path := range paths {
-				if err := c.checkResult(values[path]); err != nil {
+				var err error
+				if values[path], err = c.result(values[path], loose); err != nil {
 					return nil, nil, err
 				}
 			}
@@ -250,7 +257,7 @@ func contained(paths []store.Path, kind string, data any) (byPath, bool) {
 }
 
 // write stages the messages of a result, all or none.
-func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) error {
+func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
 	c, call := t.change(i), t.plan.Calls[i]
 	now := t.runner.now()
 	messages := make([]store.Message, len(paths))
@@ -258,6 +265,12 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) 
 		v := value
 		if values, ok := value.(byPath); ok {
 			v = values[path]
+		}
+		if loose && holdsEmpty(v) {
+			var err error
+			if v, err = t.declaredLists(ctx, path, call.method(), v); err != nil {
+				return err
+			}
 		}
 		if size, most := store.SizeOf(v), cmp.Or(t.runner.Result, DefaultResult); size > most {
 			return faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
@@ -280,6 +293,25 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any) 
 		c.record.Writes[n] = path.String()
 	}
 	return nil
+}
+
+// declaredLists is [Schema.Lists] by the schema that is declared for a path.
+func (t *tick) declaredLists(ctx context.Context, path store.Path, method store.Method, v any) (any, error) {
+	declared, err := t.view.Schema(ctx, path.Kind())
+	if err != nil {
+		return nil, &logError{err}
+	}
+	if declared == nil {
+		return v, nil
+	}
+	schema, err := declaredAt(declared, path)
+	if err != nil {
+		return nil, &fault{CodeSchema, err}
+	}
+	if method == store.Push && schema != nil {
+		schema = schema.item(0)
+	}
+	return schema.Lists(v), nil
 }
 
 // checkWrite holds a write against what it joins and what is declared there.

@@ -31,7 +31,7 @@ func Try(ctx context.Context, registry *Registry, call, kinds map[string]any) (R
 	}
 	result, err := c.activity.Activity.Run(ctx, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1})
 	if err == nil && result.Message == nil {
-		err = c.checkResult(result.Value)
+		result.Value, err = c.result(result.Value, result.Loose)
 	}
 	return result, err
 }

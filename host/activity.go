@@ -190,15 +190,15 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
 			value, err := s.resultFromLua(to.value, schema, "result")
-			return engine.Result{To: to.path, Value: value}, err
+			return engine.Result{To: to.path, Value: value, Loose: true}, err
 		}
 	case *lua.LTable:
 		if m, ok, err := s.message(v); ok || err != nil {
-			return engine.Result{Message: m}, err
+			return engine.Result{Message: m, Loose: true}, err
 		}
 	}
 	value, err := s.resultFromLua(v, schema, "result")
-	return engine.Result{Value: value}, err
+	return engine.Result{Value: value, Loose: true}, err
 }
 
 // message reads a result that is a message: one that Message made, or a table

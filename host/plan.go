@@ -143,7 +143,8 @@ type planReader struct {
 	line     int    // of what is read, 0 if that is not known
 	registry *engine.Registry
 	tools    map[string]any // that the request brings
-	planner  *planner       // to be used if the plan is a function
+	schema   *engine.Schema // of its output, nil for none
+	planner  *planner       // to be used if the plan is a function; nil if it is not in Lua
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
@@ -284,8 +285,11 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 			return nil, p.fail(0, "mode %s", wrongType(`"eager" or "lazy"`, mode))
 		}
 	}
-	r.Schema = fields["schema"]
+	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
+		p.schema, _ = engine.NewSchema(r.Schema) // the engine tells what is wrong with it
+	}
 	r.Output, r.HasOutput = fields["output"]
+	r.Output = p.schema.Lists(r.Output)
 	if err := p.ofPlanner(r, fields); err != nil {
 		return nil, err
 	}
@@ -329,12 +333,17 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 	if !ok {
 		return nil, p.fail(0, "context %s", wrongType("a list of messages", v))
 	}
-	messages := make([]store.Message, len(list))
+	messages, schemas := make([]store.Message, len(list)), map[string]*engine.Schema{}
 	for i, e := range list {
-		var err error
-		if messages[i], err = store.ParseMessage(e); err != nil {
+		m, err := store.ParseMessage(e)
+		if err != nil {
 			return nil, p.fail(0, "context message %d: %s", i+1, err)
 		}
+		if m.Schema != nil && p.planner != nil {
+			schemas[m.Kind], _ = engine.NewSchema(m.Schema)
+		}
+		m.Data = schemas[m.Kind].Lists(m.Data)
+		messages[i] = m
 	}
 	return messages, nil
 }

@@ -101,7 +101,7 @@ func (p *planReader) solution(s *state, v lua.LValue) (*engine.Solution, error) 
 			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", quote(name), didYouMean(name, []string{"calls", "output"}))
 		}
 	}
-	solution := &engine.Solution{Output: fields["output"]}
+	solution := &engine.Solution{Output: p.schema.Lists(fields["output"])}
 	if calls != nil {
 		solution.Calls, err = p.luaCalls(s, calls)
 	}

@@ -117,6 +117,7 @@ func (d *done) outcome() (engine.Result, error) {
 	case d.fault != nil:
 		return engine.Result{}, d.fault
 	}
+	d.result.Loose = true
 	return d.result, nil
 }
 
