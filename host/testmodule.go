@@ -94,7 +94,7 @@ func (s *state) testClock(L *lua.LState) int {
 		s.run.test.tests.clock.set(nil)
 		return 0
 	}
-	t := luastd.Time(float64(number(L, 1)))
+	t := timeArg(L, 1)
 	s.run.test.tests.clock.set(&t)
 	return 0
 }
