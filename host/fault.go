@@ -116,17 +116,17 @@ func (s *state) authored(f *fault) {
 // failureFields makes the fields of a failure of what a script returned after
 // nil, or raised: text, or a table, which gets a message if it has none.
 func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
-	t, isTable := v.(*lua.LTable)
-	if !isTable {
-		if v == lua.LNil {
-			return map[string]any{"message": "failed"}, nil
-		}
-		text, err := s.fromLua(lua.LString(s.plainText(v)), nil, "error")
-		return map[string]any{"message": text}, err
-	}
-	value, err := s.fromLua(t, nil, "error")
+	value, err := s.fromLua(v, nil, "error")
 	if err != nil {
 		return nil, err
+	}
+	t, isTable := v.(*lua.LTable)
+	if !isTable {
+		message := "failed"
+		if value != nil {
+			message = s.plainText(v)
+		}
+		return map[string]any{"message": message}, nil
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -139,8 +139,8 @@ func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
 	for name, field := range fields {
 		copied[name] = field
 	}
-	copied["message"] = s.tableMessage(t, fields)
-	return copied, nil
+	copied["message"], err = s.fromLua(lua.LString(s.tableMessage(t, fields)), nil, "error")
+	return copied, err
 }
 
 // tableMessage is a message for an error table without one: what __tostring
