@@ -55,7 +55,7 @@ func (s *state) fault(err error) *fault {
 	case f.author != nil:
 		s.authored(f)
 	default:
-		message := value.String()
+		message := unplaced(value.String())
 		if panicked {
 			message = goPanic(message)
 		} else if rest, ok := f.place(message); ok {
@@ -184,24 +184,34 @@ func (f *fault) failure() *engine.Failure {
 	return nil
 }
 
-// caught is what pcall gives for an error.
+// caught is what pcall gives for an error: what the author raised as it is, the
+// machine's messages in Lua's words.
 func (s *state) caught(err error) lua.LValue {
+	authored := s.raised != nil
+	s.raised = nil
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
 		return lua.LString(goPanic(err.Error()))
 	}
-	text, ok := api.Object.(lua.LString)
+	object, ok := api.Object.(lua.LString)
 	switch {
 	case !ok:
 		return api.Object
 	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(goPanic(string(text)))
+		return lua.LString(goPanic(string(object)))
+	case authored:
+		return object
 	}
-	if m := placeOf(string(text)); m != nil {
-		return lua.LString(m[0] + explain(string(text[len(m[0]):]), nil))
+	text := unplaced(string(object))
+	if m := placeOf(text); m != nil {
+		return lua.LString(m[0] + explain(text[len(m[0]):], nil))
 	}
-	return lua.LString(explain(strings.TrimPrefix(string(text), " "), nil)) // raised by a library function that pcall called itself
+	return lua.LString(explain(text, nil))
 }
+
+// unplaced is a message of the interpreter, which begins with a space where a
+// library function raised it that no line of Lua called.
+func unplaced(message string) string { return strings.TrimPrefix(message, " ") }
 
 // goPanic says in Lua's words what made the interpreter itself panic.
 func goPanic(message string) string {
