@@ -59,7 +59,6 @@ func (s *state) coroutineResume(L *lua.LState) int {
 		L.Push(lua.LString(refused))
 		return 2
 	}
-	s.raised = nil
 	L.Push(s.caught(err))
 	return 2
 }

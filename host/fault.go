@@ -55,7 +55,7 @@ func (s *state) fault(err error) *fault {
 	case f.author != nil:
 		s.authored(f)
 	default:
-		message := value.String()
+		message := unplaced(value.String())
 		if panicked {
 			message = goPanic(message)
 		} else if rest, ok := f.place(message); ok {
@@ -116,17 +116,17 @@ func (s *state) authored(f *fault) {
 // failureFields makes the fields of a failure of what a script returned after
 // nil, or raised: text, or a table, which gets a message if it has none.
 func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
-	t, isTable := v.(*lua.LTable)
-	if !isTable {
-		if v == lua.LNil {
-			return map[string]any{"message": "failed"}, nil
-		}
-		text, err := s.fromLua(lua.LString(s.plainText(v)), nil, "error")
-		return map[string]any{"message": text}, err
-	}
-	value, err := s.fromLua(t, nil, "error")
+	value, err := s.fromLua(v, nil, "error")
 	if err != nil {
 		return nil, err
+	}
+	t, isTable := v.(*lua.LTable)
+	if !isTable {
+		message := "failed"
+		if value != nil {
+			message = s.plainText(v)
+		}
+		return map[string]any{"message": message}, nil
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
@@ -139,8 +139,8 @@ func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
 	for name, field := range fields {
 		copied[name] = field
 	}
-	copied["message"] = s.tableMessage(t, fields)
-	return copied, nil
+	copied["message"], err = s.fromLua(lua.LString(s.tableMessage(t, fields)), nil, "error")
+	return copied, err
 }
 
 // tableMessage is a message for an error table without one: what __tostring
@@ -184,24 +184,34 @@ func (f *fault) failure() *engine.Failure {
 	return nil
 }
 
-// caught is what pcall gives for an error.
+// caught is what pcall gives for an error: what the author raised as it is, the
+// machine's messages in Lua's words.
 func (s *state) caught(err error) lua.LValue {
+	authored := s.raised != nil
+	s.raised = nil
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
 		return lua.LString(goPanic(err.Error()))
 	}
-	text, ok := api.Object.(lua.LString)
+	object, ok := api.Object.(lua.LString)
 	switch {
 	case !ok:
 		return api.Object
 	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(goPanic(string(text)))
+		return lua.LString(goPanic(string(object)))
+	case authored:
+		return object
 	}
-	if m := placeOf(string(text)); m != nil {
-		return lua.LString(m[0] + explain(string(text[len(m[0]):]), nil))
+	text := unplaced(string(object))
+	if m := placeOf(text); m != nil {
+		return lua.LString(m[0] + explain(text[len(m[0]):], nil))
 	}
-	return lua.LString(explain(strings.TrimPrefix(string(text), " "), nil)) // raised by a library function that pcall called itself
+	return lua.LString(explain(text, nil))
 }
+
+// unplaced is a message of the interpreter, which begins with a space where a
+// library function raised it that no line of Lua called.
+func unplaced(message string) string { return strings.TrimPrefix(message, " ") }
 
 // goPanic says in Lua's words what made the interpreter itself panic.
 func goPanic(message string) string {

@@ -132,6 +132,30 @@ func TestSchemaDecidesWhatIsEmpty(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoFailure holds that a failure is a JSON value or a mistake of the
+// script, be it in a table or not.
+func TestWhatIsNoFailure(t *testing.T) {
+	for body, want := range map[string]string{
+		`return nil, print`:                      `activities/a.lua: activity a: error: a function is not a JSON value`,
+		`return nil, { f = print }`:              `activities/a.lua: activity a: error.f: a function is not a JSON value`,
+		`return nil, coroutine.create(print)`:    `activities/a.lua: activity a: error: a thread is not a JSON value`,
+		`return nil, io.stdout`:                  `activities/a.lua: activity a: error: a userdata is not a JSON value`,
+		`return nil, Output.to("†a", 1)`:         `activities/a.lua: activity a: error: Output.to(…) must be returned by itself`,
+		`return nil, 0/0`:                        `activities/a.lua: activity a: error: NaN is not a JSON number`,
+		`return nil, "\255"`:                     `activities/a.lua: activity a: error: the text is not valid UTF-8`,
+		"\nerror(print)":                         `activities/a.lua:2: error: a function is not a JSON value`,
+		"\nerror({ f = print })":                 `activities/a.lua:2: error.f: a function is not a JSON value`,
+		"\nassert(nil, coroutine.create(print))": `activities/a.lua:2: error: a thread is not a JSON value`,
+		"\nerror('\\255')":                       `activities/a.lua:2: error: the text is not valid UTF-8`,
+		`return nil, setmetatable({}, { __tostring = function() return "\255" end })`: `activities/a.lua: activity a: error: the text is not valid UTF-8`,
+	} {
+		_, err := runA(one(t, body), engine.Invocation{})
+		if one, ok := err.(*ScriptError); !ok || one.Error() != want {
+			t.Errorf("%s\ngot  %T %v\nwant %s", body, err, err, want)
+		}
+	}
+}
+
 func TestFailures(t *testing.T) {
 	tests := []struct{ name, body, want string }{
 		{"nil and text", `return nil, "no such order"`, `{"message":"no such order"}`},
@@ -143,6 +167,7 @@ func TestFailures(t *testing.T) {
 		{"error without place", `error("no", 0)`, `{"message":"no"}`},
 		{"error table", `error({code = "limit", message = "too much"})`, `{"code":"limit","message":"too much"}`},
 		{"error nil", `error()`, `{"message":"failed"}`},
+		{"error null", `error(json.null)`, `{"message":"failed"}`},
 		{"error list", `error({1, 2})`, `{"message":"[1,2]"}`},
 		{"error object", `error(setmetatable({n = 1}, {__tostring = function(e) return "n is " .. e.n end}))`, `{"message":"n is 1","n":1}`},
 		{"assert", `assert(false, "not that")`, `{"message":"not that","script":"activities/a.lua:1"}`},

@@ -217,15 +217,17 @@ func (w *workers) start() (*process, error) {
 		out.Close()
 		return nil, err
 	}
-	scripts := map[string]string{}
+	scripts, broken := map[string]string{}, map[string]*ScriptError{}
 	for _, sc := range maps.All(w.gen.scripts) {
 		if sc.broken == nil {
 			scripts[sc.file] = string(sc.source)
+		} else {
+			broken[sc.file] = sc.broken
 		}
 	}
 	p := &process{
 		cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, ended: make(chan struct{}), seen: map[string]bool{},
-		setUp: &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts},
+		setUp: &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts, Broken: broken},
 	}
 	go func() {
 		_ = cmd.Wait()

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 // process.
 func TestIsolated(t *testing.T) {
 	files := map[string]string{
-		"lib/u.lua": `return { inc = function(n) return n + 1 end }`,
+		"lib/u.lua":      `return { inc = function(n) return n + 1 end }`,
+		"lib/broken.lua": "\nlocal x = = 1",
 		"activities/a.lua": `
 			local u = require("u")
 			local n = 0
@@ -41,6 +42,8 @@ func TestIsolated(t *testing.T) {
 			Activity.register("failure", function() return nil, { message = "no", code = 7, big = "12345678901234567890" } end)
 			Activity.register("raises", function() error("out of luck") end)
 			Activity.register("fault", function() local x; return x.y end)
+			Activity.register("broken", function() return require("broken") end)
+			Activity.register("catches", function() return select(2, pcall(require, "broken")) end)
 			Activity.register("slow", { timeout = 0.2 }, function() while true do end end)
 			Activity.register("bad", function() return 0/0 end)`,
 	}

@@ -128,7 +128,7 @@ func (s *state) osDate(L *lua.LState) int {
 	format := L.OptString(1, "%c")
 	at := s.gen.config.Clock.Now().UTC()
 	if L.Get(2) != lua.LNil {
-		at = luastd.Time(float64(number(L, 2)))
+		at = timeArg(L, 2)
 	}
 	if format != "" && format[0] == '!' {
 		format = format[1:]
@@ -154,6 +154,15 @@ func (s *state) osDate(L *lua.LState) int {
 	t.RawSetString("isdst", lua.LFalse)
 	L.Push(t)
 	return 1
+}
+
+// timeArg is an argument that must be seconds since 1970.
+func timeArg(L *lua.LState, arg int) time.Time {
+	t, err := luastd.Time(float64(number(L, arg)))
+	if err != nil {
+		L.ArgError(arg, err.Error())
+	}
+	return t
 }
 
 // osTime is os.time([table]), always in UTC.

@@ -66,7 +66,6 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 		return n + 1
 	}
 	thread.SetTop(0)
-	s.raised = nil
 	s.budget.charge(L, checkEvery) // what made the message may have been long work
 	message := s.caught(err)
 	L.Push(lua.LFalse)

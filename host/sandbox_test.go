@@ -285,6 +285,7 @@ func TestLibrary(t *testing.T) {
 		{`table.remove({})`, `null`},
 		{`table.concat({1, 2, 3}, ", ", 2)`, `"2, 3"`},
 		{`pcall(error)`, `false`},
+		{`select(2, pcall(error, " x", 0))`, `" x"`},
 		{`select(2, pcall(error, {code = 1})).code`, `1`},
 		{`select(2, xpcall(function() error("x", 0) end, function(m) return m .. "!" end))`, `"x!"`},
 		{`select(2, pcall(setmetatable({}, {__call = function() return "called" end})))`, `"called"`},

@@ -77,12 +77,19 @@ func (s *state) optionalObject(L *lua.LState, arg int, what string) map[string]a
 	if L.Get(arg) == lua.LNil {
 		return object
 	}
-	v, err := s.fromLua(L.CheckTable(arg), nil, what)
+	maps.Copy(object, s.checkObject(L, arg, L.CheckTable(arg), what))
+	return object
+}
+
+// checkObject is what stands in an argument as an object.
+func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string) map[string]any {
+	value, err := s.fromLua(v, nil, what)
 	if err != nil {
 		L.ArgError(arg, err.Error())
 	}
-	if given, ok := v.(map[string]any); ok {
-		maps.Copy(object, given)
+	object, ok := value.(map[string]any)
+	if !ok {
+		L.ArgError(arg, what+" must be an object, not "+store.Describe(value))
 	}
 	return object
 }
@@ -94,7 +101,7 @@ func (s *state) testClock(L *lua.LState) int {
 		s.run.test.tests.clock.set(nil)
 		return 0
 	}
-	t := luastd.Time(float64(number(L, 1)))
+	t := timeArg(L, 1)
 	s.run.test.tests.clock.set(&t)
 	return 0
 }
@@ -104,19 +111,15 @@ func (s *state) testClock(L *lua.LState) int {
 // tools are run by the functions, which get what activities get.
 func (s *state) testPlan(L *lua.LState) int {
 	file := L.CheckString(1)
-	options := L.OptTable(2, L.CreateTable(0, 0))
-	s.fill(options)
+	options := s.planOptions(L)
 	request, registry, err := s.gen.Plan(file)
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	registry = s.replaced(L, registry, options.RawGetString("tools"))
+	registry = s.replaced(L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
-		if start.Input, err = s.fromLua(input, nil, "input"); err != nil {
-			L.RaiseError("%s", err.Error())
-		}
-		start.HasInput = true
+		start.Input, start.HasInput = s.checkObject(L, 2, input, "input"), true
 	}
 	s.laidOver(L, request, options.RawGetString("context"))
 	log := store.NewMemory()
@@ -133,32 +136,48 @@ func (s *state) testPlan(L *lua.LState) int {
 	return 1
 }
 
+var planOptionNames = []string{"context", "input", "tools"}
+
+func (s *state) planOptions(L *lua.LState) *lua.LTable {
+	options := L.OptTable(2, L.CreateTable(0, 0))
+	s.fill(options)
+	for key, _ := options.Next(lua.LNil); key != lua.LNil; key, _ = options.Next(key) {
+		if name := key.String(); !slices.Contains(planOptionNames, name) {
+			L.ArgError(2, "unknown option "+quote(name)+didYouMean(name, planOptionNames))
+		}
+	}
+	return options
+}
+
 // laidOver adds a context's values to those that a request brings.
 func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LValue) {
-	t, ok := context.(*lua.LTable)
-	if !ok {
+	if context == lua.LNil {
 		return
 	}
-	v, err := s.fromLua(t, nil, "context")
-	if err != nil {
-		L.RaiseError("%s", err.Error())
-	}
-	kinds, _ := v.(map[string]any)
+	kinds := s.checkObject(L, 2, context, "context")
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: kinds[kind], HasData: true})
 	}
 }
 
 // replaced is a registry in which functions of the test run some tools.
-func (s *state) replaced(L *lua.LState, registry *engine.Registry, tools lua.LValue) *engine.Registry {
-	t, ok := tools.(*lua.LTable)
-	if !ok {
+func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
+	if tools == lua.LNil {
 		return registry
 	}
+	t, ok := tools.(*lua.LTable)
+	if !ok {
+		L.ArgError(2, "tools must be a table of functions, not a "+luaType(tools))
+	}
+	s.fill(t)
 	out := *registry
 	out.Tools, out.Activities = maps.Clone(registry.Tools), maps.Clone(registry.Activities)
+	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
-		name := lua.LVAsString(key)
+		name := key.String()
+		if !slices.Contains(known, name) {
+			L.ArgError(2, "unknown tool "+quote(name)+didYouMean(name, known))
+		}
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
 		}
@@ -174,6 +193,26 @@ func (s *state) replaced(L *lua.LState, registry *engine.Registry, tools lua.LVa
 		})}
 	}
 	return &out
+}
+
+// callable names the tools of a plan: those of its registry, and those that it or
+// a delegate brings.
+func callable(request *engine.Request, registry *engine.Registry) []string {
+	names := registry.Names()
+	bring := func(request *engine.Request) {
+		names = slices.AppendSeq(names, maps.Keys(request.Tools))
+		for _, m := range request.Context {
+			if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
+				names = slices.AppendSeq(names, maps.Keys(definitions))
+			}
+		}
+	}
+	bring(request)
+	for _, delegate := range registry.Delegates {
+		bring(delegate.Request)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // withoutActivity is a tool's schema less the activity that it names.

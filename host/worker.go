@@ -44,6 +44,7 @@ type setUp struct {
 	Grants  luastd.Grants
 	Limits  Limits
 	Scripts map[string]string // what may be required, by file
+	Broken  map[string]*ScriptError
 }
 
 // job is one call for a worker.
@@ -171,6 +172,9 @@ func newWorker(s setUp, stderr io.Writer) *worker {
 			sc = &script{file: file, broken: scriptError(err)}
 		}
 		g.scripts[file] = sc
+	}
+	for file, err := range s.Broken {
+		g.scripts[file] = &script{file: file, broken: err}
 	}
 	return &worker{g, map[string]*script{}}
 }

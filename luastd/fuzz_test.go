@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math"
 	"regexp"
 	"regexp/syntax"
 	"strconv"
@@ -278,9 +277,9 @@ func FuzzTime(f *testing.F) {
 	} {
 		f.Add(layout, 1_700_000_000.25)
 	}
-	f.Add("%Y", -1e300)
-	f.Add("%y %s", 253402300799.9999999)
-	f.Add("%F", -62167219200.5)
+	f.Add("%Y", -62167219200.0)
+	f.Add("%y %s", 253402300799.9999)
+	f.Add("%F", -62167219199.5)
 	call := function(f, `
 		local text = time.format(call.t, call.layout)
 		local t, err = time.parse(text, call.layout)
@@ -290,10 +289,7 @@ func FuzzTime(f *testing.F) {
 		return {}`)
 	unclear := regexp.MustCompile(`%[aA]|%e%|%z%|%I`) // a day says not which, an hour not of which half, and a digit after %e or %z may be one more of theirs
 	f.Fuzz(func(t *testing.T, layout string, seconds float64) {
-		if math.IsNaN(seconds) || math.IsInf(seconds, 0) {
-			return // no JSON
-		}
-		if unclear.MatchString(layout) {
+		if _, err := luastd.Time(seconds); err != nil || unclear.MatchString(layout) {
 			return
 		}
 		_, err := call(map[string]any{"t": json.Number(strconv.FormatFloat(seconds, 'g', -1, 64)), "layout": layout})

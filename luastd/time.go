@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -25,7 +26,11 @@ var timeFuncs = []Func{
 // time.format(t, [layout]) → text; t in seconds since 1970, in UTC; layout as
 // in strftime, RFC 3339 without one
 func timeFormat(e *Env, L *lua.LState) int {
-	text, err := FormatTime(Time(float64(L.CheckNumber(1))), L.OptString(2, "%Y-%m-%dT%H:%M:%SZ"))
+	t, err := Time(float64(L.CheckNumber(1)))
+	if err != nil {
+		L.ArgError(1, err.Error())
+	}
+	text, err := FormatTime(t, L.OptString(2, "%Y-%m-%dT%H:%M:%SZ"))
 	if err != nil {
 		L.ArgError(2, err.Error())
 	}
@@ -89,16 +94,17 @@ func seconds(t time.Time) float64 {
 	return float64(t.Unix()) + float64(t.Nanosecond()/1000)/1e6
 }
 
-// Time is the time in UTC that a script means by seconds since 1970. Years
-// beyond 0…9999 are brought to those bounds.
-func Time(s float64) time.Time {
-	const first, last = -62167219200, 253402300799
-	if !(s >= first) {
-		s = first
+var errNoTime = errors.New("must be a time in the years 0 to 9999, in seconds since 1970")
+
+// Time is the time in UTC that a script means by seconds since 1970, in a year
+// of four digits, as layouts write them.
+func Time(s float64) (time.Time, error) {
+	const first, end = -62167219200, 253402300800
+	if !(s >= first && s < end) { // NaN too
+		return time.Time{}, errNoTime
 	}
-	s = min(s, last)
 	whole := math.Floor(s)
-	return time.Unix(int64(whole), int64(math.Round((s-whole)*1e6))*1000).UTC()
+	return time.Unix(int64(whole), int64(math.Round((s-whole)*1e6))*1000).UTC(), nil
 }
 
 // layoutError is a layout that means nothing, as opposed to a text that does

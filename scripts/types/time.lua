@@ -7,7 +7,7 @@
 ---@class obelus.time
 local time = {}
 
----@param t number
+---@param t number in the years 0 to 9999
 ---@param layout? string
 ---@return string text
 function time.format(t, layout) end
