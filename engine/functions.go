@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/expr-lang/expr/builtin"
-	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // The names under which programs reach the evaluation. None can be written.
@@ -66,6 +65,7 @@ var callbacks = []*builtin.Function{
 	callback("keys"+ownSuffix, keys),
 	callback("replace"+ownSuffix, replace),
 	callback("split"+ownSuffix, split),
+	callback("sum"+ownSuffix, sum),
 	callback("type"+ownSuffix, func(_ *evaluation, args []any) (any, error) {
 		if len(args) != 1 {
 			return fail("type takes one value")
@@ -74,6 +74,18 @@ var callbacks = []*builtin.Function{
 	}),
 	callback("values"+ownSuffix, values),
 }
+
+// programFunctions are all that programs call, by name. Nothing writes there.
+var programFunctions = func() map[string]*builtin.Function {
+	all := map[string]*builtin.Function{}
+	for _, f := range callbacks {
+		all[f.Name] = f
+	}
+	for name, f := range exactFunctions {
+		all[evalName+name] = &builtin.Function{Name: evalName + name, Func: f}
+	}
+	return all
+}()
 
 func callback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
 	return &builtin.Function{Name: name, Types: types(new(func(...any) any)), Func: func(args ...any) (any, error) {
@@ -189,7 +201,7 @@ func in(ev *evaluation, args []any) (any, error) {
 		if err := ev.spend(len(c)); err != nil {
 			return nil, err
 		}
-		return slices.ContainsFunc(c, func(e any) bool { return runtime.Equal(args[0], e) }), nil
+		return slices.ContainsFunc(c, func(e any) bool { return equal(args[0], e) }), nil
 	case map[string]any:
 		key, ok := args[0].(string)
 		_, exists := c[key]
@@ -203,30 +215,32 @@ func in(ev *evaluation, args []any) (any, error) {
 }
 
 func add(ev *evaluation, args []any) (any, error) {
-	switch a := args[0].(type) {
-	case string:
+	if a, ok := args[0].(string); ok {
 		if b, ok := args[1].(string); ok {
 			return a + b, ev.spend(len(a) + len(b))
 		}
+	}
+	return addNumbers(args[0], args[1])
+}
+
+func addNumbers(a, b any) (any, error) {
+	switch x := a.(type) {
 	case int:
-		switch b := args[1].(type) {
+		switch y := b.(type) {
 		case int:
-			if sum := a + b; (sum > a) == (b > 0) {
-				return sum, nil
-			}
-			return float64(a) + float64(b), nil
+			return plus(x, y)
 		case float64:
-			return float64(a) + b, nil
+			return float64(x) + y, nil
 		}
 	case float64:
-		switch b := args[1].(type) {
+		switch y := b.(type) {
 		case int:
-			return a + float64(b), nil
+			return x + float64(y), nil
 		case float64:
-			return a + b, nil
+			return x + y, nil
 		}
 	}
-	return fail("can't add %s and %s", describe(args[0]), describe(args[1]))
+	return fail("can't add %s and %s", describe(a), describe(b))
 }
 
 func concatArrays(ev *evaluation, args []any) (any, error) {

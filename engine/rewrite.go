@@ -222,11 +222,18 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 			w.err = err
 			return n
 		}
+		if n.Name == "sum" {
+			n.Arguments[i] = w.number(u)
+			continue
+		}
 		args := []ast.Node{w.number(u), &ast.PointerNode{}}
 		if w.c.indexed {
 			args = append(args, &ast.PointerNode{Name: "index"})
 		}
 		predicate.Node = w.call(predicate.Node, callback, args...)
+	}
+	if n.Name == "sum" { // expr's lets integers wrap around
+		return w.call(n, n.Name+ownSuffix, n.Arguments...)
 	}
 	return n
 }

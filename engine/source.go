@@ -103,6 +103,8 @@ func (s *source) wrap(err error) error {
 		message = "the expression ends too early"
 	case strings.HasPrefix(message, "invalid integer literal"):
 		message = "the integer is too large to calculate with"
+	case strings.Contains(message, "json.Number"): // a number that can only be handed on
+		message = "an integer here is too large to calculate with"
 	case strings.HasPrefix(message, "unexpected token"):
 		message = "unexpected " + tokenText(message)
 	case strings.Contains(message, "divide by zero"):
