@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
@@ -19,8 +20,9 @@ import (
 var errTooLarge = errors.New("the result is an integer too large to calculate with")
 
 // exactly puts functions of ours where expr would let an integer wrap around
-// or make a float of it. It comes after the types were checked, for expr does
-// that as long as the operators are its own.
+// or make a float of it, or count the bytes of a string and not its characters.
+// It comes after the types were checked, for expr does that as long as the
+// operators are its own.
 type exactly struct{}
 
 func (exactly) Visit(node *ast.Node) {
@@ -33,6 +35,8 @@ func (exactly) Visit(node *ast.Node) {
 		if _, ok := exactFunctions[n.Operator]; ok && !(isComparison(n.Operator) && (isSmall(n.Left) || isSmall(n.Right))) {
 			ast.Patch(node, exactCall(n.Operator, n.Left, n.Right))
 		}
+	case *ast.SliceNode:
+		ast.Patch(node, exactCall("slice", n.Node, orInteger(n.From, 0), orInteger(n.To, math.MaxInt)))
 	case *ast.BuiltinNode:
 		if _, ok := exactFunctions[n.Name]; ok {
 			ast.Patch(node, exactCall(n.Name, n.Arguments...))
@@ -42,6 +46,13 @@ func (exactly) Visit(node *ast.Node) {
 
 func exactCall(name string, args ...ast.Node) ast.Node {
 	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: evalName + name}, Arguments: args}
+}
+
+func orInteger(node ast.Node, i int) ast.Node {
+	if node == nil {
+		return &ast.IntegerNode{Value: i}
+	}
+	return node
 }
 
 // maxSmall bounds the integers that a float64 tells from each other.
@@ -92,14 +103,19 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 		}
 		return builtin.Abs(args[0]), nil
 	},
-	"ceil":   whole(builtin.Ceil),
-	"floor":  whole(builtin.Floor),
-	"int":    toInteger,
-	"max":    largest("max", func(a, b any) bool { return runtime.Less(alike(a, b)) }),
-	"mean":   mean,
-	"median": median,
-	"min":    largest("min", func(a, b any) bool { return runtime.More(alike(a, b)) }),
-	"round":  whole(builtin.Round),
+	"ceil":        whole(builtin.Ceil),
+	"first":       endOf("first", 0),
+	"floor":       whole(builtin.Floor),
+	"indexOf":     indexBy(strings.Index),
+	"int":         toInteger,
+	"last":        endOf("last", -1),
+	"lastIndexOf": indexBy(strings.LastIndex),
+	"max":         largest("max", func(a, b any) bool { return runtime.Less(alike(a, b)) }),
+	"mean":        mean,
+	"median":      median,
+	"min":         largest("min", func(a, b any) bool { return runtime.More(alike(a, b)) }),
+	"round":       whole(builtin.Round),
+	"slice":       slice,
 }
 
 func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) func(args ...any) (any, error) {

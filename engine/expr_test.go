@@ -111,6 +111,18 @@ func TestExpressions(t *testing.T) {
 		{`†(concat(†state.list, [9]))`, `[3,1,2,9]`},
 		{`†(upper(†state.nope || †input.name))`, `"BOB"`},
 		{`†input.name matches "^B"`, `true`},
+		// strings are counted in characters, as len does
+		{`†("éa"[1:2])`, `"a"`},
+		{`†("éab"[:1] + "éab"[-1:] + "éab"[1:-1] + "éab"[2:1] + "éab"[5:] + "éab"[-9:9])`, `"ébaéab"`},
+		{`†input.text[:2]`, `"a†"`},
+		{`†input.text[indexOf(†input.text, "b"):]`, `"b"`},
+		{`†([indexOf("éa†a", "a"), lastIndexOf("éa†a", "a"), indexOf("é", "x"), indexOf("é", ""), len(†input.text[1:])])`, `[1,3,-1,0,2]`},
+		{`†([†state.list[1:], †state.list[:-1], first(†state.list), last(†state.list), first([]), first(†state.i)])`, `[[1,2],[3,1],3,2,null,null]`},
+		{`†(first(†input.text))`, "error: first takes an array, not a string\n    †(first(†input.text))\n      ^"},
+		{`†("abc"[:"x"])`, "error: non-integer slice index string\n    †(\"abc\"[:\"x\"])\n             ^"},
+		{`†(†input.text[:†input.name])`, "error: invalid operation: int(string)\n    †(†input.text[:†input.name])\n                 ^"},
+		{`†(indexOf(†state.i, "a"))`, "error: a value here has not the type that is needed\n    †(indexOf(†state.i, \"a\"))\n      ^"},
+		{`†(†state.user[1:])`, "error: arrays and strings have slices, not an object\n    †(†state.user[1:])\n                 ^"},
 		// a missing reference is caught wherever it stands
 		{`†state.nope * 2 || 5`, `5`},
 		{`†(len(†state.nope) || 5)`, `5`},

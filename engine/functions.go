@@ -6,8 +6,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // The names under which programs reach the evaluation. None can be written.
@@ -343,4 +345,59 @@ func describeAll(args []any) string {
 		return fmt.Sprintf("%d values", len(args))
 	}
 	return describe(args[0])
+}
+
+// endOf is first and last. What they would give of a string is a byte.
+func endOf(function string, i int) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		if _, ok := args[0].(string); ok {
+			return fail("%s takes an array, not a string", function)
+		}
+		v, _ := member(args[0], i)
+		return v, nil
+	}
+}
+
+// indexBy finds a string in another and counts the characters before it.
+func indexBy(find func(text, part string) int) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		text := args[0].(string)
+		i := find(text, args[1].(string))
+		if i > 0 {
+			i = utf8.RuneCountInString(text[:i])
+		}
+		return i, nil
+	}
+}
+
+// slice is v[from:to], which counts a string's characters, as len does.
+func slice(args ...any) (any, error) {
+	if array, ok := args[0].([]any); ok {
+		return runtime.Slice(array, args[1], args[2]), nil
+	}
+	text, ok := args[0].(string)
+	if !ok {
+		return fail("arrays and strings have slices, not %s", describe(args[0]))
+	}
+	var bounds [2]int
+	n := utf8.RuneCountInString(text)
+	for i, arg := range args[1:] {
+		bounds[i] = runtime.ToInt(arg)
+		if bounds[i] < 0 {
+			bounds[i] += n // as in expr, from the end
+		}
+		bounds[i] = min(max(bounds[i], 0), n)
+	}
+	start := byteOf(text, bounds[0])
+	return text[start : start+byteOf(text[start:], bounds[1]-bounds[0])], nil
+}
+
+// byteOf finds where a text's nth character begins.
+func byteOf(text string, n int) int {
+	for i := range text {
+		if n--; n < 0 {
+			return i
+		}
+	}
+	return len(text)
 }
