@@ -128,6 +128,11 @@ func (w *rewriter) optional(node ast.Node) ast.Node {
 }
 
 func (w *rewriter) identifier(n *ast.IdentifierNode) ast.Node {
+	if n.Value == "null" { // JSON's word for expr's nil
+		null := &ast.NilNode{}
+		null.SetLocation(n.Location())
+		return null
+	}
 	i, ok := w.c.source.path(n.Value)
 	if !ok {
 		return w.refuse(n, "unknown name %s (a reference begins with †)", n.Value)

@@ -42,7 +42,7 @@ func jsonType(name string) string {
 	switch {
 	case name == "string":
 		return name
-	case name == "nil", name == "<nil>", name == "unknown":
+	case name == "nil", name == "null", name == "unknown":
 		return "null"
 	case name == "bool":
 		return "boolean"
@@ -97,7 +97,7 @@ func (s *source) wrap(err error) error {
 	if !errors.As(err, &at) {
 		return s.errorAt(0, "%s", err)
 	}
-	message := at.Message
+	message := strings.NewReplacer("%!s(<nil>)", "null", "<nil>", "null").Replace(at.Message)
 	switch {
 	case strings.HasPrefix(message, "unexpected token EOF"), message == "unexpected end of expression":
 		message = "the expression ends too early"
