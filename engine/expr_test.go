@@ -175,6 +175,8 @@ func TestExpressionErrors(t *testing.T) {
 		{`†(repeat("x", 1000))`, "the function repeat is not allowed"},
 		{`†state.a + ǂ`, "a reference begins with †"},
 		{`†(` + strings.Repeat("(", 5000) + `)`, "too long"},
+		{`†("` + strings.Repeat("é", 5000) + `")`, `in "†(\"` + strings.Repeat("é", 17) + `…"`},
+		{`†("x` + strings.Repeat("é", 5000) + `")`, `in "†(\"x` + strings.Repeat("é", 17) + `…"`},
 		{`†((†state.a)`, "the expression ends too early"},
 	} {
 		_, err := engine.ParseExpr(c.text)

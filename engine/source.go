@@ -148,7 +148,7 @@ func readSource(given string) (*source, error) {
 	s := &source{given: given}
 	switch {
 	case len(given) > MaxExpression:
-		return nil, &ExprError{Source: given[:40] + "…", Message: fmt.Sprintf("an expression of %d bytes is too long: at most %d", len(given), MaxExpression)}
+		return nil, &ExprError{Source: strings.ToValidUTF8(given[:40], "") + "…", Message: fmt.Sprintf("an expression of %d bytes is too long: at most %d", len(given), MaxExpression)}
 	case !utf8.ValidString(given):
 		return nil, s.errorAt(0, "the expression is not valid UTF-8")
 	}
