@@ -177,6 +177,7 @@ func TestExpressionErrors(t *testing.T) {
 		{`†(` + strings.Repeat("(", 5000) + `)`, "too long"},
 		{`†("` + strings.Repeat("é", 5000) + `")`, `in "†(\"` + strings.Repeat("é", 17) + `…"`},
 		{`†("x` + strings.Repeat("é", 5000) + `")`, `in "†(\"x` + strings.Repeat("é", 17) + `…"`},
+		{`†state.a matches "%d("`, "error parsing regexp: missing closing ): `%d(`\n    †state.a matches \"%d(\"\n             ^"},
 		{`†((†state.a)`, "the expression ends too early"},
 	} {
 		_, err := engine.ParseExpr(c.text)

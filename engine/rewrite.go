@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -156,6 +157,12 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 		return w.call(n, addName, n.Left, n.Right)
 	case "in":
 		return w.call(n, inName, n.Left, n.Right)
+	case "matches": // expr takes what it says of a pattern for a format
+		if pattern, ok := n.Right.(*ast.StringNode); ok {
+			if _, err := regexp.Compile(pattern.Value); err != nil {
+				return w.refuse(n, "%s", err)
+			}
+		}
 	}
 	return n
 }
