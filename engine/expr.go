@@ -77,9 +77,7 @@ type exprCompiler struct {
 func newConfig() *conf.Config {
 	c := conf.New(map[string]any{evalName: (*evaluation)(nil)})
 	c.Optimize = false
-	for _, f := range callbacks {
-		c.Functions[f.Name] = f
-	}
+	c.Functions = programFunctions
 	return c
 }
 
@@ -146,6 +144,7 @@ func (c *exprCompiler) program(node ast.Node, inPredicate bool) (unit, error) {
 	if err != nil {
 		return nil, c.source.wrap(err)
 	}
+	ast.Walk(&tree.Node, exactly{})
 	program, err := compiler.Compile(tree, c.config)
 	if err != nil {
 		return nil, c.source.wrap(err)

@@ -1,8 +1,11 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -13,7 +16,9 @@ import (
 // values is what the expressions of the tests are evaluated over.
 const values = `{
   "state": {"user": {"name": "Ann", "age": 30, "note": null, "first-name": "A"}, "items": [{"price": 12, "n": "a"}, {"price": 5, "n": "b"}, {"n": "c"}],
-            "total": 120, "rate": 1.10, "big": 123456789012345678901234567890, "flag": false, "empty": "", "list": [3, 1, 2], "i": 1, "words": ["x", "y"]},
+            "total": 120, "rate": 1.10, "big": 123456789012345678901234567890, "flag": false, "empty": "", "list": [3, 1, 2], "i": 1, "words": ["x", "y"],
+            "four": 4000000000, "max": 9223372036854775807, "min": -9223372036854775808, "odd": 9007199254740993, "float": 9007199254740992.0,
+            "limit": 9223372036854775808.0, "huge": 100000000000000000000},
   "input": {"amount": 50, "name": "Bob", "text": "a†b"}
 }`
 
@@ -65,6 +70,11 @@ func TestExpressions(t *testing.T) {
 		{`†state.nope || †input.nope`, `missing: [†state.nope †input.nope]`},
 		{`†input.nope || "anonymous"`, `"anonymous"`},
 		{`†input.nope || false`, `false`},
+		{`†input.nope || null`, `null`},
+		{`†input.nope || nil`, `null`},
+		{`†(null)`, `null`},
+		{`†(null || 1)`, `null`},
+		{`†(†state.user.note == null && null)`, "error: && asks which reference exists, and one side is always true or false; between conditions write \"and\"\n    †(†state.user.note == null && null)\n                               ^"},
 		{`†input.name && †state.total`, `120`},
 		{`†input.nope && †state.total`, `missing: [†input.nope]`},
 		{`†state.nope || †input.name && †state.total`, `120`},
@@ -91,6 +101,15 @@ func TestExpressions(t *testing.T) {
 		{`†("a" in groupBy(†state.items, .n))`, `true`},
 		{`†(keys(groupBy(†state.items, .n)))`, `["a","b","c"]`},
 		{`†(split("a,b,c", ",", 2))`, `["a","b,c"]`},
+		{`†([†state.user.note == null, null == nil, null ?? 1, [null], {"a": null, null: 1}, type(null), {"null": 2}.null])`,
+			`[true,true,1,[null],{"a":null,"null":1},"null",2]`},
+		{`†(filter(†state.items, #?.price == null))`, `[{"n":"c"}]`},
+		{`†(map(†state.list, # > 1 ? # : null))`, `[3,null,2]`},
+		{`†state.i > 0 ? null : 1`, `null`},
+		{`†state.user.note - 1`, "error: invalid operation: null - int\n    †state.user.note - 1\n                     ^"},
+		{`†(1 + null)`, "error: can't add a number and null\n    †(1 + null)\n        ^"},
+		{`†(abs(null))`, "error: abs does not take null\n    †(abs(null))\n      ^"},
+		{`†(take(null, 1))`, "error: cannot take from null\n    †(take(null, 1))\n      ^"},
 		{`†(len(†state.user.note))`, "error: len does not take null\n    †(len(†state.user.note))\n      ^"},
 		{`†state.i in †state.list`, `true`},
 		{`†state.total not in †state.list`, `true`},
@@ -106,6 +125,18 @@ func TestExpressions(t *testing.T) {
 		{`†(concat(†state.list, [9]))`, `[3,1,2,9]`},
 		{`†(upper(†state.nope || †input.name))`, `"BOB"`},
 		{`†input.name matches "^B"`, `true`},
+		// strings are counted in characters, as len does
+		{`†("éa"[1:2])`, `"a"`},
+		{`†("éab"[:1] + "éab"[-1:] + "éab"[1:-1] + "éab"[2:1] + "éab"[5:] + "éab"[-9:9])`, `"ébaéab"`},
+		{`†input.text[:2]`, `"a†"`},
+		{`†input.text[indexOf(†input.text, "b"):]`, `"b"`},
+		{`†([indexOf("éa†a", "a"), lastIndexOf("éa†a", "a"), indexOf("é", "x"), indexOf("é", ""), len(†input.text[1:])])`, `[1,3,-1,0,2]`},
+		{`†([†state.list[1:], †state.list[:-1], first(†state.list), last(†state.list), first([]), first(†state.i)])`, `[[1,2],[3,1],3,2,null,null]`},
+		{`†(first(†input.text))`, "error: first takes an array, not a string\n    †(first(†input.text))\n      ^"},
+		{`†("abc"[:"x"])`, "error: non-integer slice index string\n    †(\"abc\"[:\"x\"])\n             ^"},
+		{`†(†input.text[:†input.name])`, "error: invalid operation: int(string)\n    †(†input.text[:†input.name])\n                 ^"},
+		{`†(indexOf(†state.i, "a"))`, "error: a value here has not the type that is needed\n    †(indexOf(†state.i, \"a\"))\n      ^"},
+		{`†(†state.user[1:])`, "error: arrays and strings have slices, not an object\n    †(†state.user[1:])\n                 ^"},
 		// a missing reference is caught wherever it stands
 		{`†state.nope * 2 || 5`, `5`},
 		{`†(len(†state.nope) || 5)`, `5`},
@@ -144,6 +175,9 @@ func TestExpressionErrors(t *testing.T) {
 		{`†(repeat("x", 1000))`, "the function repeat is not allowed"},
 		{`†state.a + ǂ`, "a reference begins with †"},
 		{`†(` + strings.Repeat("(", 5000) + `)`, "too long"},
+		{`†("` + strings.Repeat("é", 5000) + `")`, `in "†(\"` + strings.Repeat("é", 17) + `…"`},
+		{`†("x` + strings.Repeat("é", 5000) + `")`, `in "†(\"x` + strings.Repeat("é", 17) + `…"`},
+		{`†state.a matches "%d("`, "error parsing regexp: missing closing ): `%d(`\n    †state.a matches \"%d(\"\n             ^"},
 		{`†((†state.a)`, "the expression ends too early"},
 	} {
 		_, err := engine.ParseExpr(c.text)
@@ -161,6 +195,98 @@ func TestExpressionReads(t *testing.T) {
 	e, err := engine.ParseExpr(`†(†state["b"] || †input.a.0 + len(†state.b))`)
 	if got := fmt.Sprint(e.Reads()); err != nil || got != "[†state.b †input.a.0]" {
 		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// TestExpressionIntegers holds that an integer is exact or refused: expr's own
+// wrap around, or become floats.
+func TestExpressionIntegers(t *testing.T) {
+	const tooLarge = "error: the result is an integer too large to calculate with"
+	for _, c := range []struct{ text, want string }{
+		{`†state.four * †state.four`, tooLarge + "\n    †state.four * †state.four\n                ^"},
+		{`†(3 + †state.max * 2)`, tooLarge + "\n    †(3 + †state.max * 2)\n                     ^"},
+		{`†state.max + 1`, tooLarge + "\n    †state.max + 1\n               ^"},
+		{`†(-†state.max - 2)`, tooLarge + "\n    †(-†state.max - 2)\n                  ^"},
+		{`†(-†state.min)`, tooLarge + "\n    †(-†state.min)\n      ^"},
+		{`†(abs(†state.min))`, tooLarge + "\n    †(abs(†state.min))\n      ^"},
+		{`†(sum([†state.max, 1]))`, tooLarge + "\n    †(sum([†state.max, 1]))\n      ^"},
+		{`†(sum([†state.max, 1], # * 1))`, tooLarge + "\n    †(sum([†state.max, 1], # * 1))\n      ^"},
+		{`†(map([†state.max], # * 2))`, tooLarge + "\n    †(map([†state.max], # * 2))\n                          ^"},
+		{`†(int(1e19))`, tooLarge + "\n    †(int(1e19))\n      ^"},
+		{`†(int(-9223372036854777856.0))`, tooLarge + "\n    †(int(-9223372036854777856.0))\n      ^"},
+		{`†(int("9223372036854775808"))`, tooLarge + "\n    †(int(\"9223372036854775808\"))\n      ^"},
+		{`†state.min / -1`, tooLarge + "\n    †state.min / -1\n               ^"},
+		{`†(2 ** 63)`, tooLarge + "\n    †(2 ** 63)\n        ^"},
+		{`†(3 ^ 1000000000000)`, tooLarge + "\n    †(3 ^ 1000000000000)\n        ^"},
+		{`†state.big * 2`, "error: an integer here is too large to calculate with\n    †state.big * 2\n               ^"},
+		{`†state.big > 2`, "error: an integer here is too large to calculate with\n    †state.big > 2\n               ^"},
+		{`†(-†state.big)`, "error: an integer here is too large to calculate with\n    †(-†state.big)\n      ^"},
+		{`†(abs(†state.big))`, "error: an integer here is too large to calculate with\n    †(abs(†state.big))\n      ^"},
+		{`†(max(†state.big, 1))`, "error: max does not take an integer too large to calculate with\n    †(max(†state.big, 1))\n      ^"},
+		{`†(sum([1, †state.big]))`, "error: can't add a number and an integer too large to calculate with\n    †(sum([1, †state.big]))\n      ^"},
+		{`†(9223372036854775808)`, "error: the integer is too large to calculate with\n    †(9223372036854775808)\n                         ^"},
+		// what fits is exact
+		{`†([†state.max + 0, †state.max - 1, †state.max * 1, -†state.max - 1, -†state.max, †state.max / 1, †state.max ** 1, †state.max % 10])`,
+			`[9223372036854775807,9223372036854775806,9223372036854775807,-9223372036854775808,-9223372036854775807,9223372036854775807,9223372036854775807,7]`},
+		{`†([abs(†state.max), abs(-5), int(†state.max), round(†state.max), floor(†state.max), ceil(†state.max), int(9007199254740993.0), int(-2.7)])`,
+			`[9223372036854775807,5,9223372036854775807,9223372036854775807,9223372036854775807,9223372036854775807,9007199254740992,-2]`},
+		{`†([mean([†state.max, †state.max]), median(†state.max, 1, [†state.max]), min(†state.max, †state.max - 1), max([†state.max - 1], †state.max)])`,
+			`[9223372036854775807,9223372036854775807,9223372036854775806,9223372036854775807]`},
+		{`†([sum([†state.max, -†state.max, 5]), sum([1, 2], # * 2), sum([]), sum([0.5, 1]), sum(†state.items, #?.price ?? 1)])`, `[5,6,0,1.5,18]`},
+		{`†([3 ** 35, 2 ** 62, (-2) ** 63, 0 ** 0, 2 ** -1, 2.0 ** 63, 4 ** 0.5])`,
+			`[50031545098999707,4611686018427387904,-9223372036854775808,1,0.5,9223372036854776000,2]`},
+		{`†([6 / 2, 7 / 2, †state.odd / 2, -1 / 4, mean([1, 2]), mean([]), median([1, 2, 4, 3]), mean([0.5, 1])])`,
+			`[3,3.5,4503599627370496,-0.25,1.5,0,2.5,0.75]`},
+		{`†([max([]), min([3, [1.5]], 2), max("a" + "b" == "ab" ? 1 : 2), string(12000000 / 2)])`, `[null,1.5,1,"6000000"]`},
+		{`†(1 / 0)`, "error: the expression gives a number that JSON does not have in \"†(1 / 0)\""},
+		// an integer and a float are compared as the numbers they are
+		{`†([†state.odd == †state.float, †state.odd != †state.float, †state.odd > †state.float, †state.odd <= †state.float, †state.float < †state.odd])`,
+			`[false,true,true,false,true]`},
+		{`†([†state.odd in [†state.float], [†state.odd] == [†state.float], [1] == [1.0], †state.odd - 1 == †state.float, †state.float in [†state.odd - 1]])`,
+			`[false,false,true,true,true]`},
+		{`†([†state.max == †state.limit, †state.max < †state.limit, †state.limit > †state.max, †state.min == -†state.limit, †state.max > 1e300])`,
+			`[false,true,true,true,false]`},
+		{`†([max(†state.float, †state.odd), min(†state.odd, †state.float), †state.huge == 1e20, †state.huge != 1e20, †state.big == 1e20, †state.huge == †state.huge])`,
+			`[9007199254740993,9007199254740992,true,false,false,true]`},
+		// and types that do not fit are told as ever, those of literals before anything runs
+		{`†("a" * 2)`, "error: invalid operation: * (mismatched types string and int)\n    †(\"a\" * 2)\n          ^"},
+		{`†input.name - 2`, "error: invalid operation: string - int\n    †input.name - 2\n                ^"},
+		{`†input.name < †state.i`, "error: invalid operation: string < int\n    †input.name < †state.i\n                ^"},
+		{`†(-†input.name)`, "error: invalid operation: - string\n    †(-†input.name)\n      ^"},
+		{`†(mean(†input.name))`, "error: mean does not take a string\n    †(mean(†input.name))\n      ^"},
+		{`†(sum(†state.user))`, "error: sum takes an array, not an object\n    †(sum(†state.user))\n      ^"},
+		{`†([†input.name < "C", †input.name == "Bob", †input.name != †state.i, †state.list == [3, 1, 2]])`, `[true,true,true,true]`},
+	} {
+		if got := evaluate(t, c.text); got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+// TestExpressionIntegersAtTheirBounds compares what integers give with what
+// integers without bounds do.
+func TestExpressionIntegersAtTheirBounds(t *testing.T) {
+	var near []int64
+	for _, n := range []int64{0, 1 << 31, 1 << 32, 3037000499, 1 << 53, 1 << 62, math.MaxInt64, math.MinInt64} {
+		near = append(near, n-2, n-1, n, n+1, n+2, -n)
+	}
+	for operator, exact := range map[string]func(z, x, y *big.Int) *big.Int{"+": (*big.Int).Add, "-": (*big.Int).Sub, "*": (*big.Int).Mul} {
+		e, err := engine.ParseExpr("†in.a " + operator + " †in.b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range near {
+			for _, b := range near {
+				want := exact(new(big.Int), big.NewInt(a), big.NewInt(b))
+				got, _, err := e.Eval(func(path store.Path) (any, bool, bool, error) {
+					n := map[string]int64{"†in.a": a, "†in.b": b}[path.String()]
+					return json.Number(fmt.Sprint(n)), true, false, nil
+				})
+				if want.IsInt64() && fmt.Sprint(got) != want.String() || !want.IsInt64() && err == nil {
+					t.Errorf("%d %s %d gives %v, %v, not %v", a, operator, b, got, err, want)
+				}
+			}
+		}
 	}
 }
 

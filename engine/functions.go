@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/vm/runtime"
@@ -66,6 +67,7 @@ var callbacks = []*builtin.Function{
 	callback("keys"+ownSuffix, keys),
 	callback("replace"+ownSuffix, replace),
 	callback("split"+ownSuffix, split),
+	callback("sum"+ownSuffix, sum),
 	callback("type"+ownSuffix, func(_ *evaluation, args []any) (any, error) {
 		if len(args) != 1 {
 			return fail("type takes one value")
@@ -74,6 +76,18 @@ var callbacks = []*builtin.Function{
 	}),
 	callback("values"+ownSuffix, values),
 }
+
+// programFunctions are all that programs call, by name. Nothing writes there.
+var programFunctions = func() map[string]*builtin.Function {
+	all := map[string]*builtin.Function{}
+	for _, f := range callbacks {
+		all[f.Name] = f
+	}
+	for name, f := range exactFunctions {
+		all[evalName+name] = &builtin.Function{Name: evalName + name, Func: f}
+	}
+	return all
+}()
 
 func callback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
 	return &builtin.Function{Name: name, Types: types(new(func(...any) any)), Func: func(args ...any) (any, error) {
@@ -189,7 +203,7 @@ func in(ev *evaluation, args []any) (any, error) {
 		if err := ev.spend(len(c)); err != nil {
 			return nil, err
 		}
-		return slices.ContainsFunc(c, func(e any) bool { return runtime.Equal(args[0], e) }), nil
+		return slices.ContainsFunc(c, func(e any) bool { return equal(args[0], e) }), nil
 	case map[string]any:
 		key, ok := args[0].(string)
 		_, exists := c[key]
@@ -203,30 +217,32 @@ func in(ev *evaluation, args []any) (any, error) {
 }
 
 func add(ev *evaluation, args []any) (any, error) {
-	switch a := args[0].(type) {
-	case string:
+	if a, ok := args[0].(string); ok {
 		if b, ok := args[1].(string); ok {
 			return a + b, ev.spend(len(a) + len(b))
 		}
+	}
+	return addNumbers(args[0], args[1])
+}
+
+func addNumbers(a, b any) (any, error) {
+	switch x := a.(type) {
 	case int:
-		switch b := args[1].(type) {
+		switch y := b.(type) {
 		case int:
-			if sum := a + b; (sum > a) == (b > 0) {
-				return sum, nil
-			}
-			return float64(a) + float64(b), nil
+			return plus(x, y)
 		case float64:
-			return float64(a) + b, nil
+			return float64(x) + y, nil
 		}
 	case float64:
-		switch b := args[1].(type) {
+		switch y := b.(type) {
 		case int:
-			return a + float64(b), nil
+			return x + float64(y), nil
 		case float64:
-			return a + b, nil
+			return x + y, nil
 		}
 	}
-	return fail("can't add %s and %s", describe(args[0]), describe(args[1]))
+	return fail("can't add %s and %s", describe(a), describe(b))
 }
 
 func concatArrays(ev *evaluation, args []any) (any, error) {
@@ -329,4 +345,59 @@ func describeAll(args []any) string {
 		return fmt.Sprintf("%d values", len(args))
 	}
 	return describe(args[0])
+}
+
+// endOf is first and last. What they would give of a string is a byte.
+func endOf(function string, i int) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		if _, ok := args[0].(string); ok {
+			return fail("%s takes an array, not a string", function)
+		}
+		v, _ := member(args[0], i)
+		return v, nil
+	}
+}
+
+// indexBy finds a string in another and counts the characters before it.
+func indexBy(find func(text, part string) int) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		text := args[0].(string)
+		i := find(text, args[1].(string))
+		if i > 0 {
+			i = utf8.RuneCountInString(text[:i])
+		}
+		return i, nil
+	}
+}
+
+// slice is v[from:to], which counts a string's characters, as len does.
+func slice(args ...any) (any, error) {
+	if array, ok := args[0].([]any); ok {
+		return runtime.Slice(array, args[1], args[2]), nil
+	}
+	text, ok := args[0].(string)
+	if !ok {
+		return fail("arrays and strings have slices, not %s", describe(args[0]))
+	}
+	var bounds [2]int
+	n := utf8.RuneCountInString(text)
+	for i, arg := range args[1:] {
+		bounds[i] = runtime.ToInt(arg)
+		if bounds[i] < 0 {
+			bounds[i] += n // as in expr, from the end
+		}
+		bounds[i] = min(max(bounds[i], 0), n)
+	}
+	start := byteOf(text, bounds[0])
+	return text[start : start+byteOf(text[start:], bounds[1]-bounds[0])], nil
+}
+
+// byteOf finds where a text's nth character begins.
+func byteOf(text string, n int) int {
+	for i := range text {
+		if n--; n < 0 {
+			return i
+		}
+	}
+	return len(text)
 }

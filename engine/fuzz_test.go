@@ -41,6 +41,7 @@ func FuzzExpr(f *testing.F) {
 		`†(concat(†state.list, [9, -1.5e300]))`, `†(9223372036854775807 + 1)`, `†input.name matches "("`, `†(split(†input.name, ""))`,
 		`†(sort(†state.items))`, `†(find(†state.items, .n == †state.nope))`, `†(take(†state.list, -1))`, `†(†state.big + 1)`, `†(int("x"))`,
 		`†(keys(†state.user))`, `†("a" in †state.user)`, `†state.a /* † */ + 1`, "†(`†`)", `†(not †state.flag)`, `†a ||| †b`, `†`, `†(`, `††`, "†a\n+", `†(string(†state))`,
+		`†(†input.name[1:-1])`, `†(null ?? -†state.max)`, `†(2 ** †state.i)`, `†(median(†state.list, †state.max / -1))`, `†(abs(†state.min) % 3)`, `†([round(0.5), †state.odd] == [†state.float])`,
 	} {
 		f.Add(text)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -128,6 +129,11 @@ func (w *rewriter) optional(node ast.Node) ast.Node {
 }
 
 func (w *rewriter) identifier(n *ast.IdentifierNode) ast.Node {
+	if n.Value == "null" { // JSON's word for expr's nil
+		null := &ast.NilNode{}
+		null.SetLocation(n.Location())
+		return null
+	}
 	i, ok := w.c.source.path(n.Value)
 	if !ok {
 		return w.refuse(n, "unknown name %s (a reference begins with †)", n.Value)
@@ -151,6 +157,12 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 		return w.call(n, addName, n.Left, n.Right)
 	case "in":
 		return w.call(n, inName, n.Left, n.Right)
+	case "matches": // expr takes what it says of a pattern for a format
+		if pattern, ok := n.Right.(*ast.StringNode); ok {
+			if _, err := regexp.Compile(pattern.Value); err != nil {
+				return w.refuse(n, "%s", err)
+			}
+		}
 	}
 	return n
 }
@@ -222,11 +234,18 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 			w.err = err
 			return n
 		}
+		if n.Name == "sum" {
+			n.Arguments[i] = w.number(u)
+			continue
+		}
 		args := []ast.Node{w.number(u), &ast.PointerNode{}}
 		if w.c.indexed {
 			args = append(args, &ast.PointerNode{Name: "index"})
 		}
 		predicate.Node = w.call(predicate.Node, callback, args...)
+	}
+	if n.Name == "sum" { // expr's lets integers wrap around
+		return w.call(n, n.Name+ownSuffix, n.Arguments...)
 	}
 	return n
 }

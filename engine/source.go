@@ -42,7 +42,7 @@ func jsonType(name string) string {
 	switch {
 	case name == "string":
 		return name
-	case name == "nil", name == "<nil>", name == "unknown":
+	case name == "nil", name == "null", name == "unknown":
 		return "null"
 	case name == "bool":
 		return "boolean"
@@ -97,12 +97,14 @@ func (s *source) wrap(err error) error {
 	if !errors.As(err, &at) {
 		return s.errorAt(0, "%s", err)
 	}
-	message := at.Message
+	message := strings.NewReplacer("%!s(<nil>)", "null", "<nil>", "null").Replace(at.Message)
 	switch {
 	case strings.HasPrefix(message, "unexpected token EOF"), message == "unexpected end of expression":
 		message = "the expression ends too early"
 	case strings.HasPrefix(message, "invalid integer literal"):
 		message = "the integer is too large to calculate with"
+	case strings.Contains(message, "json.Number"): // a number that can only be handed on
+		message = "an integer here is too large to calculate with"
 	case strings.HasPrefix(message, "unexpected token"):
 		message = "unexpected " + tokenText(message)
 	case strings.Contains(message, "divide by zero"):
@@ -146,7 +148,7 @@ func readSource(given string) (*source, error) {
 	s := &source{given: given}
 	switch {
 	case len(given) > MaxExpression:
-		return nil, &ExprError{Source: given[:40] + "…", Message: fmt.Sprintf("an expression of %d bytes is too long: at most %d", len(given), MaxExpression)}
+		return nil, &ExprError{Source: strings.ToValidUTF8(given[:40], "") + "…", Message: fmt.Sprintf("an expression of %d bytes is too long: at most %d", len(given), MaxExpression)}
 	case !utf8.ValidString(given):
 		return nil, s.errorAt(0, "the expression is not valid UTF-8")
 	}

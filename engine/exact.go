@@ -1,0 +1,367 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/vm/runtime"
+)
+
+// errTooLarge is the result that no int holds. Integers are refused before
+// they are rounded or wrap around.
+var errTooLarge = errors.New("the result is an integer too large to calculate with")
+
+// exactly puts functions of ours where expr would let an integer wrap around
+// or make a float of it, or count the bytes of a string and not its characters.
+// It comes after the types were checked, for expr does that as long as the
+// operators are its own.
+type exactly struct{}
+
+func (exactly) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.UnaryNode:
+		if n.Operator == "-" && !isSmall(n.Node) {
+			ast.Patch(node, exactCall("negate", n.Node))
+		}
+	case *ast.BinaryNode:
+		if _, ok := exactFunctions[n.Operator]; ok && !(isComparison(n.Operator) && (isSmall(n.Left) || isSmall(n.Right))) {
+			ast.Patch(node, exactCall(n.Operator, n.Left, n.Right))
+		}
+	case *ast.SliceNode:
+		ast.Patch(node, exactCall("slice", n.Node, orInteger(n.From, 0), orInteger(n.To, math.MaxInt)))
+	case *ast.BuiltinNode:
+		if _, ok := exactFunctions[n.Name]; ok {
+			ast.Patch(node, exactCall(n.Name, n.Arguments...))
+		}
+	}
+}
+
+func exactCall(name string, args ...ast.Node) ast.Node {
+	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: evalName + name}, Arguments: args}
+}
+
+func orInteger(node ast.Node, i int) ast.Node {
+	if node == nil {
+		return &ast.IntegerNode{Value: i}
+	}
+	return node
+}
+
+// maxSmall bounds the integers that a float64 tells from each other.
+const maxSmall = 1 << 53
+
+// isSmall tells of a literal that compares with any number as it should.
+func isSmall(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.UnaryNode:
+		return isSmall(n.Node)
+	case *ast.IntegerNode:
+		return n.Value < maxSmall
+	case *ast.FloatNode:
+		return n.Value < maxSmall
+	case *ast.StringNode, *ast.BoolNode, *ast.NilNode:
+		return true
+	}
+	return false
+}
+
+func isComparison(operator string) bool {
+	return slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, operator)
+}
+
+// exactFunctions are what stands in for expr's operators and functions. What
+// they do not know, expr's own refuse.
+var exactFunctions = map[string]func(args ...any) (any, error){
+	"negate": func(args ...any) (any, error) {
+		if i, ok := args[0].(int); ok {
+			return minus(0, i)
+		}
+		return runtime.Negate(args[0]), nil
+	},
+	"-":  onIntegers(minus, func(a, b any) any { return runtime.Subtract(a, b) }),
+	"*":  onIntegers(times, func(a, b any) any { return runtime.Multiply(a, b) }),
+	"/":  onIntegers(quotient, func(a, b any) any { return runtime.Divide(a, b) }),
+	"**": onIntegers(power, func(a, b any) any { return runtime.Exponent(a, b) }),
+	"^":  onIntegers(power, func(a, b any) any { return runtime.Exponent(a, b) }),
+	"==": comparison(equal),
+	"!=": comparison(func(a, b any) bool { return !equal(a, b) }),
+	"<":  comparison(func(a, b any) bool { return runtime.Less(alike(a, b)) }),
+	"<=": comparison(func(a, b any) bool { return runtime.LessOrEqual(alike(a, b)) }),
+	">":  comparison(func(a, b any) bool { return runtime.More(alike(a, b)) }),
+	">=": comparison(func(a, b any) bool { return runtime.MoreOrEqual(alike(a, b)) }),
+	"abs": func(args ...any) (any, error) {
+		if i, ok := args[0].(int); ok && i < 0 {
+			return minus(0, i)
+		}
+		return builtin.Abs(args[0]), nil
+	},
+	"ceil":        whole(builtin.Ceil),
+	"first":       endOf("first", 0),
+	"floor":       whole(builtin.Floor),
+	"indexOf":     indexBy(strings.Index),
+	"int":         toInteger,
+	"last":        endOf("last", -1),
+	"lastIndexOf": indexBy(strings.LastIndex),
+	"max":         largest("max", func(a, b any) bool { return runtime.Less(alike(a, b)) }),
+	"mean":        mean,
+	"median":      median,
+	"min":         largest("min", func(a, b any) bool { return runtime.More(alike(a, b)) }),
+	"round":       whole(builtin.Round),
+	"slice":       slice,
+}
+
+func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		if a, ok := args[0].(int); ok {
+			if b, ok := args[1].(int); ok {
+				return exact(a, b)
+			}
+		}
+		return others(args[0], args[1]), nil
+	}
+}
+
+func comparison(holds func(a, b any) bool) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) { return holds(args[0], args[1]), nil }
+}
+
+// whole leaves integers as they are.
+func whole(rounded func(v any) any) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		if _, ok := args[0].(int); ok {
+			return args[0], nil
+		}
+		return rounded(args[0]), nil
+	}
+}
+
+func plus(a, b int) (any, error) {
+	if sum := a + b; (sum > a) == (b > 0) {
+		return sum, nil
+	}
+	return nil, errTooLarge
+}
+
+func minus(a, b int) (any, error) {
+	if difference := a - b; (difference < a) == (b > 0) {
+		return difference, nil
+	}
+	return nil, errTooLarge
+}
+
+func times(a, b int) (any, error) {
+	if p, ok := multiply(a, b); ok {
+		return p, nil
+	}
+	return nil, errTooLarge
+}
+
+func multiply(a, b int) (int, bool) {
+	if b == 0 || b == -1 {
+		return a * b, b == 0 || a != math.MinInt
+	}
+	p := a * b
+	return p, p/b == a
+}
+
+// quotient is an integer where it can be.
+func quotient(a, b int) (any, error) {
+	switch {
+	case b == 0, max(a, b) < maxSmall && min(a, b) > -maxSmall && a%b != 0:
+		return float64(a) / float64(b), nil
+	case a%b == 0 && b != -1:
+		return a / b, nil
+	}
+	return ofRatio(big.NewRat(int64(a), int64(b)))
+}
+
+func ofRatio(r *big.Rat) (any, error) {
+	switch f, _ := r.Float64(); {
+	case !r.IsInt():
+		return f, nil
+	case !r.Num().IsInt64():
+		return nil, errTooLarge
+	}
+	return int(r.Num().Int64()), nil
+}
+
+func power(a, n int) (any, error) {
+	if n < 0 {
+		return math.Pow(float64(a), float64(n)), nil
+	}
+	result, ok := 1, true
+	for ; n > 0 && ok; n >>= 1 {
+		if n&1 == 1 {
+			result, ok = multiply(result, a)
+		}
+		if n > 1 && ok {
+			a, ok = multiply(a, a)
+		}
+	}
+	if !ok {
+		return nil, errTooLarge
+	}
+	return result, nil
+}
+
+// equal tells whether two values are the same, numbers by what they count.
+func equal(a, b any) bool {
+	x, ok := a.([]any)
+	y, ok2 := b.([]any)
+	if ok && ok2 {
+		return slices.EqualFunc(x, y, equal)
+	}
+	return runtime.Equal(alike(a, b))
+}
+
+// alike makes two numbers comparable. Of an integer and a float, expr would
+// compare two floats.
+func alike(a, b any) (any, any) { return likeInteger(a, b), likeInteger(b, a) }
+
+// likeInteger makes an integer of a float from 2⁵³ on, as which it has no
+// fraction, if the other is one.
+func likeInteger(v, other any) any {
+	f, ok := v.(float64)
+	if !ok || !(math.Abs(f) >= maxSmall) {
+		return v
+	}
+	switch other.(type) {
+	case int:
+		if f >= math.MinInt && f < -math.MinInt {
+			return int(f)
+		}
+		return math.Copysign(math.Inf(1), f) // past any int, as which 2⁶³ itself would not count
+	case json.Number:
+		return json.Number(strconv.FormatFloat(f, 'f', 0, 64))
+	}
+	return v
+}
+
+// toInteger is int, which cuts off a fraction.
+func toInteger(args ...any) (any, error) {
+	switch v := args[0].(type) {
+	case float64:
+		if !(v >= math.MinInt && v < -math.MinInt) {
+			return nil, errTooLarge
+		}
+	case string:
+		if _, err := strconv.Atoi(v); errors.Is(err, strconv.ErrRange) {
+			return nil, errTooLarge
+		}
+	}
+	return builtin.Int(args[0]), nil
+}
+
+// sum adds up an array, or what a unit makes of each element.
+func sum(ev *evaluation, args []any) (any, error) {
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("sum takes an array, not %s", describe(args[0]))
+	}
+	var total any = 0
+	for _, e := range array {
+		var err error
+		if len(args) > 1 {
+			e, err = ev.each([]any{args[1], e})
+		}
+		if err == nil {
+			total, err = addNumbers(total, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return total, nil
+}
+
+// numbers lists what is to be counted, in arrays within arrays too.
+func numbers(function string, args []any) ([]any, error) {
+	var all []any
+	for _, arg := range args {
+		switch v := arg.(type) {
+		case int, float64:
+			all = append(all, v)
+		case []any:
+			inner, err := numbers(function, v)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inner...)
+		default:
+			return nil, fmt.Errorf("%s does not take %s", function, describe(v))
+		}
+	}
+	return all, nil
+}
+
+// largest is what is less than none of the others, if any.
+func largest(function string, less func(a, b any) bool) func(args ...any) (any, error) {
+	return func(args ...any) (any, error) {
+		all, err := numbers(function, args)
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		found := all[0]
+		for _, v := range all[1:] {
+			if less(found, v) {
+				found = v
+			}
+		}
+		return found, nil
+	}
+}
+
+func mean(args ...any) (any, error) {
+	all, err := numbers("mean", args)
+	if err != nil {
+		return nil, err
+	}
+	return meanOf(all)
+}
+
+func median(args ...any) (any, error) {
+	all, err := numbers("median", args)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b any) int {
+		switch a, b := alike(a, b); {
+		case runtime.Less(a, b):
+			return -1
+		case runtime.Less(b, a):
+			return 1
+		}
+		return 0
+	})
+	if len(all) > 0 {
+		all = all[(len(all)-1)/2 : len(all)/2+1]
+	}
+	return meanOf(all)
+}
+
+// meanOf gives the mean of numbers, and 0 of none, as expr does.
+func meanOf(all []any) (any, error) {
+	var integers big.Int
+	floats, isFloat := 0.0, len(all) == 0
+	for _, v := range all {
+		switch v := v.(type) {
+		case int:
+			integers.Add(&integers, big.NewInt(int64(v)))
+			floats += float64(v)
+		case float64:
+			floats, isFloat = floats+v, true
+		}
+	}
+	if isFloat {
+		return floats / float64(max(1, len(all))), nil
+	}
+	return ofRatio(new(big.Rat).SetFrac(&integers, big.NewInt(int64(len(all)))))
+}
