@@ -175,7 +175,7 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
-		if !slices.Contains(known, name) {
+		if request.Planner == nil && !slices.Contains(known, name) {
 			L.ArgError(2, "unknown tool "+quote(name)+didYouMean(name, known))
 		}
 		if fn.Type() != lua.LTFunction {
@@ -196,11 +196,16 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 }
 
 // callable names the tools of a plan: those of its registry, and those that it or
-// a delegate brings.
+// a delegate brings or calls.
 func callable(request *engine.Request, registry *engine.Registry) []string {
 	names := registry.Names()
 	bring := func(request *engine.Request) {
 		names = slices.AppendSeq(names, maps.Keys(request.Tools))
+		for _, call := range request.Calls {
+			object, _ := call.Call.(map[string]any)
+			tool, _ := object["_tool"].(string)
+			names = append(names, tool)
+		}
 		for _, m := range request.Context {
 			if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
 				names = slices.AppendSeq(names, maps.Keys(definitions))

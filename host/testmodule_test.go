@@ -17,7 +17,7 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 		`test.plan("plans/p.lua", { context = "state" })`:          `bad argument #2 to test.plan: context must be an object, not a string`,
 		`test.plan("plans/p.lua", { tools = "add" })`:              `bad argument #2 to test.plan: tools must be a table of functions, not a string`,
 		`test.plan("plans/p.lua", { tools = { ad = print } })`:     `bad argument #2 to test.plan: unknown tool "ad" (did you mean "add"?)`,
-		`test.plan("plans/p.lua", { tools = { print } })`:          `bad argument #2 to test.plan: unknown tool "1" (one of add, brought, bug, handed, told)`,
+		`test.plan("plans/p.lua", { tools = { print } })`:          `bad argument #2 to test.plan: unknown tool "1" (one of add, any, brought, bug, handed, told)`,
 		`test.plan("plans/p.lua", { tools = { add = {} } })`:       `tools.add must be a function`,
 		`test.activity("add", { 1 })`:                              `bad argument #2 to test.activity: call must be an object, not an array`,
 		`test.activity("add", {}, { 1 })`:                          `bad argument #3 to test.activity: context must be an object, not an array`,
