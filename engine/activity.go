@@ -60,11 +60,12 @@ type Result struct {
 // that goes to the last of several alternatives; "message" is among them.
 type Failure struct {
 	Fields map[string]any
+	Loose  bool // as of a [Result]
 }
 
 // NewFailure is a failure with a message and nothing else.
 func NewFailure(format string, args ...any) *Failure {
-	return &Failure{map[string]any{"message": fmt.Sprintf(format, args...)}}
+	return &Failure{Fields: map[string]any{"message": fmt.Sprintf(format, args...)}}
 }
 
 func (f *Failure) Error() string {

@@ -57,24 +57,22 @@ func (t *Tool) plain() any {
 // capture is what an activity gave back, as the record of an anonymous
 // delegate's call keeps it; nil where the activity broke down.
 func capture(res *result) Values {
+	captured, loose := Values{}, res.value.Loose
 	var failure *Failure
 	switch {
 	case errors.As(res.err, &failure):
-		return Values{"failure": failure.Fields}
+		captured["failure"], loose = failure.Fields, failure.Loose
 	case res.err != nil:
 		return nil
-	}
-	captured := Values{}
-	switch {
 	case res.value.Message != nil:
 		captured["message"] = res.value.Message
-	case res.value.To != "":
-		captured["to"] = res.value.To
-		fallthrough
 	default:
 		captured["value"] = res.value.Value
+		if res.value.To != "" {
+			captured["to"] = res.value.To
+		}
 	}
-	if res.value.Loose {
+	if loose {
 		captured["loose"] = true
 	}
 	return captured
@@ -82,14 +80,13 @@ func capture(res *result) Values {
 
 // uncapture is the way back from [capture].
 func uncapture(object Values) result {
+	loose, _ := object["loose"].(bool)
 	if fields, ok := object["failure"].(map[string]any); ok {
-		return result{err: &Failure{fields}}
+		return result{err: &Failure{Fields: fields, Loose: loose}}
 	}
-	var value Result
-	value.Value = object["value"]
+	value := Result{Value: object["value"], Loose: loose}
 	value.To, _ = object["to"].(string)
 	value.Message, _ = object["message"].(map[string]any)
-	value.Loose, _ = object["loose"].(bool)
 	return result{value: value}
 }
 
@@ -97,4 +94,4 @@ func uncapture(object Values) result {
 // alternatives: a fault, not an outcome.
 type insideError struct{ fields map[string]any }
 
-func (e *insideError) Error() string { return (&Failure{e.fields}).Error() }
+func (e *insideError) Error() string { return (&Failure{Fields: e.fields}).Error() }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -214,10 +215,15 @@ func power(a, n int) (any, error) {
 
 // equal tells whether two values are the same, numbers by what they count.
 func equal(a, b any) bool {
-	x, ok := a.([]any)
-	y, ok2 := b.([]any)
-	if ok && ok2 {
-		return slices.EqualFunc(x, y, equal)
+	switch a := a.(type) {
+	case []any:
+		if b, ok := b.([]any); ok {
+			return slices.EqualFunc(a, b, equal)
+		}
+	case map[string]any:
+		if b, ok := b.(map[string]any); ok {
+			return maps.EqualFunc(a, b, equal)
+		}
 	}
 	return runtime.Equal(alike(a, b))
 }
@@ -282,54 +288,47 @@ func sum(ev *evaluation, args []any) (any, error) {
 	return total, nil
 }
 
-// numbers lists what is to be counted, in arrays within arrays too.
-func numbers(function string, args []any) ([]any, error) {
-	var all []any
+// eachNumber walks over what is to be counted, in arrays within arrays too.
+func eachNumber(function string, args []any, do func(v any)) error {
 	for _, arg := range args {
 		switch v := arg.(type) {
 		case int, float64:
-			all = append(all, v)
+			do(v)
 		case []any:
-			inner, err := numbers(function, v)
-			if err != nil {
-				return nil, err
+			if err := eachNumber(function, v, do); err != nil {
+				return err
 			}
-			all = append(all, inner...)
 		default:
-			return nil, fmt.Errorf("%s does not take %s", function, describe(v))
+			return fmt.Errorf("%s does not take %s", function, describe(v))
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // largest is what is less than none of the others, if any.
 func largest(function string, less func(a, b any) bool) func(args ...any) (any, error) {
-	return func(args ...any) (any, error) {
-		all, err := numbers(function, args)
-		if err != nil || len(all) == 0 {
-			return nil, err
-		}
-		found := all[0]
-		for _, v := range all[1:] {
-			if less(found, v) {
+	return func(args ...any) (found any, err error) {
+		err = eachNumber(function, args, func(v any) {
+			if found == nil || less(found, v) {
 				found = v
 			}
-		}
-		return found, nil
+		})
+		return found, err
 	}
 }
 
 func mean(args ...any) (any, error) {
-	all, err := numbers("mean", args)
+	var m meaning
+	err := eachNumber("mean", args, m.add)
 	if err != nil {
 		return nil, err
 	}
-	return meanOf(all)
+	return m.mean()
 }
 
 func median(args ...any) (any, error) {
-	all, err := numbers("median", args)
-	if err != nil {
+	var all []any
+	if err := eachNumber("median", args, func(v any) { all = append(all, v) }); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b any) int {
@@ -344,24 +343,37 @@ func median(args ...any) (any, error) {
 	if len(all) > 0 {
 		all = all[(len(all)-1)/2 : len(all)/2+1]
 	}
-	return meanOf(all)
+	var m meaning
+	for _, v := range all {
+		m.add(v)
+	}
+	return m.mean()
 }
 
-// meanOf gives the mean of numbers, and 0 of none, as expr does.
-func meanOf(all []any) (any, error) {
-	var integers big.Int
-	floats, isFloat := 0.0, len(all) == 0
-	for _, v := range all {
-		switch v := v.(type) {
-		case int:
-			integers.Add(&integers, big.NewInt(int64(v)))
-			floats += float64(v)
-		case float64:
-			floats, isFloat = floats+v, true
-		}
+// meaning adds numbers up for their mean, integers exactly.
+type meaning struct {
+	n        int64
+	integers big.Int
+	floats   float64
+	float    bool // one of them is
+}
+
+func (m *meaning) add(v any) {
+	m.n++
+	switch v := v.(type) {
+	case int:
+		m.integers.Add(&m.integers, big.NewInt(int64(v)))
+		m.floats += float64(v)
+	case float64:
+		m.floats += v
+		m.float = true
 	}
-	if isFloat {
-		return floats / float64(max(1, len(all))), nil
+}
+
+// mean is 0 of nothing, as in expr.
+func (m *meaning) mean() (any, error) {
+	if m.float || m.n == 0 {
+		return m.floats / float64(max(1, m.n)), nil
 	}
-	return ofRatio(new(big.Rat).SetFrac(&integers, big.NewInt(int64(len(all)))))
+	return ofRatio(new(big.Rat).SetFrac(&m.integers, big.NewInt(m.n)))
 }

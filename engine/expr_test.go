@@ -133,8 +133,10 @@ func TestExpressions(t *testing.T) {
 		{`†([indexOf("éa†a", "a"), lastIndexOf("éa†a", "a"), indexOf("é", "x"), indexOf("é", ""), len(†input.text[1:])])`, `[1,3,-1,0,2]`},
 		{`†([†state.list[1:], †state.list[:-1], first(†state.list), last(†state.list), first([]), first(†state.i)])`, `[[1,2],[3,1],3,2,null,null]`},
 		{`†(first(†input.text))`, "error: first takes an array, not a string\n    †(first(†input.text))\n      ^"},
+		{`†([†input.text[1e30:], †input.text[-1:1]])`, "error: the result is an integer too large to calculate with\n    †([†input.text[1e30:], †input.text[-1:1]])\n                  ^"},
+		{`†([[1] == [1.0], {"a": [1, {"b": 2}]} == {"a": [1.0, {"b": 2.0}]}, {"a": 1} == {"b": 1}, {"a": 1} == {}, max([1, [3]], 2), min(2.5, [2])])`, `[true,true,false,false,3,2]`},
 		{`†("abc"[:"x"])`, "error: non-integer slice index string\n    †(\"abc\"[:\"x\"])\n             ^"},
-		{`†(†input.text[:†input.name])`, "error: invalid operation: int(string)\n    †(†input.text[:†input.name])\n                 ^"},
+		{`†(†input.text[:†input.name])`, "error: a slice begins and ends at a number, not a string\n    †(†input.text[:†input.name])\n                 ^"},
 		{`†(indexOf(†state.i, "a"))`, "error: a value here has not the type that is needed\n    †(indexOf(†state.i, \"a\"))\n      ^"},
 		{`†(†state.user[1:])`, "error: arrays and strings have slices, not an object\n    †(†state.user[1:])\n                 ^"},
 		// a missing reference is caught wherever it stands
@@ -302,6 +304,29 @@ func TestExpressionBudget(t *testing.T) {
 		_, _, err = e.Eval(func(store.Path) (any, bool, bool, error) { return long, true, false, nil })
 		if err == nil || !strings.Contains(err.Error(), "past the budget") {
 			t.Errorf("%.40s: %v", text, err)
+		}
+	}
+}
+
+// TestExpressionBudgetOfReferences holds that what is done with a large value, again
+// at every element of a predicate, or at every mention, has its price.
+func TestExpressionBudgetOfReferences(t *testing.T) {
+	list := make([]any, 10_000)
+	for i := range list {
+		list[i] = json.Number("1")
+	}
+	values := map[string]any{"†input.text": strings.Repeat("é", 1_000_000), "†input.list": list}
+	for _, text := range []string{
+		`†(len(filter(†input.list, len(†input.text) > .x)))`, `†(count(†input.list, †input.text[-2:] == "x"))`,
+		`†(len(map(†input.list, max(†input.list))))`, `†(len(map(†input.list, †input.text contains "x")))`,
+	} {
+		e, err := engine.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = e.Eval(func(path store.Path) (any, bool, bool, error) { return values[path.String()], true, false, nil })
+		if err == nil || !strings.Contains(err.Error(), "past the budget") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

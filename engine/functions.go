@@ -104,10 +104,11 @@ func boolCallback(name string, f func(ev *evaluation, args []any) (any, error)) 
 func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(pointer).Elem()} }
 
 // reference gives the value of a path to a program. It is resolved once, for a
-// predicate asks for it at every element.
+// predicate asks for it at every element; what is done with it each time costs as
+// much as it is large.
 func (ev *evaluation) reference(i int) (any, error) {
 	if v, ok := ev.resolved[i]; ok {
-		return v, nil
+		return v, ev.spend(1 + extent(v))
 	}
 	v, err := ev.plain(refUnit{i, ev.expr.source.paths[i]})
 	if err == nil {
@@ -117,6 +118,18 @@ func (ev *evaluation) reference(i int) (any, error) {
 		ev.resolved[i] = v
 	}
 	return v, err
+}
+
+// extent is how much there is to walk over in a value, next to what each element
+// of a predicate costs.
+func extent(v any) int {
+	switch v := v.(type) {
+	case string:
+		return len(v) / 64
+	case []any:
+		return len(v) / 4
+	}
+	return 0
 }
 
 // plain evaluates a unit for a program.
@@ -372,24 +385,36 @@ func indexBy(find func(text, part string) int) func(args ...any) (any, error) {
 
 // slice is v[from:to], which counts a string's characters, as len does.
 func slice(args ...any) (any, error) {
+	var bounds [2]int
+	for i, arg := range args[1:] {
+		switch arg.(type) {
+		case int, float64:
+		default:
+			return fail("a slice begins and ends at a number, not %s", describe(arg))
+		}
+		v, err := toInteger(arg)
+		if err != nil {
+			return nil, err
+		}
+		bounds[i] = v.(int)
+	}
 	if array, ok := args[0].([]any); ok {
-		return runtime.Slice(array, args[1], args[2]), nil
+		return runtime.Slice(array, bounds[0], bounds[1]), nil
 	}
 	text, ok := args[0].(string)
 	if !ok {
 		return fail("arrays and strings have slices, not %s", describe(args[0]))
 	}
-	var bounds [2]int
-	n := utf8.RuneCountInString(text)
-	for i, arg := range args[1:] {
-		bounds[i] = runtime.ToInt(arg)
-		if bounds[i] < 0 {
-			bounds[i] += n // as in expr, from the end
+	if bounds[0] < 0 || bounds[1] < 0 {
+		n := utf8.RuneCountInString(text)
+		for i, bound := range bounds {
+			if bound < 0 {
+				bounds[i] = max(bound+n, 0) // as in expr, from the end
+			}
 		}
-		bounds[i] = min(max(bounds[i], 0), n)
 	}
 	start := byteOf(text, bounds[0])
-	return text[start : start+byteOf(text[start:], bounds[1]-bounds[0])], nil
+	return text[start : start+byteOf(text[start:], max(0, bounds[1]-bounds[0]))], nil
 }
 
 // byteOf finds where a text's nth character begins.

@@ -35,7 +35,7 @@ func (t *tick) shown(i int, resolved, granted map[string]any) *Hold {
 // decided goes on with a call as a person decided.
 func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	if h.Decision == Rejected {
-		failure := &Failure{map[string]any{"message": h.Reason, "code": Rejected}}
+		failure := &Failure{Fields: map[string]any{"message": h.Reason, "code": Rejected}}
 		t.change(i).began = t.runner.now()
 		return t.settle(ctx, &result{index: i, err: failure})
 	}

@@ -133,11 +133,11 @@ func (r *room) bring(ctx context.Context, outcome *Outcome) result {
 	case outcome.Status == RunFailed && name == Anonymous:
 		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
 	case outcome.Status == RunFailed:
-		return result{err: &Failure{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
+		return result{err: &Failure{Fields: fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
 	case name == Anonymous && len(outcome.Calls) == 1:
 		return uncapture(outcome.Calls[0].Given)
 	case outcome.Output == nil && r.wanted:
-		return result{err: &Failure{fail("ended without output")}}
+		return result{err: &Failure{Fields: fail("ended without output")}}
 	}
 	return result{value: Result{Value: outcome.Output}}
 }

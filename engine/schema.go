@@ -65,9 +65,16 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 			return &Schema{p}, true
 		}
 		for pattern, p := range at.PatternProperties {
-			if pattern.MatchString(name) {
-				return &Schema{p}, true
+			if !pattern.MatchString(name) {
+				continue
 			}
+			if property != nil { // each of them counts
+				return nil, true
+			}
+			property = &Schema{p}
+		}
+		if property != nil {
+			return property, true
 		}
 		switch more := at.AdditionalProperties.(type) {
 		case *jsonschema.Schema:

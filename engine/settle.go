@@ -168,6 +168,7 @@ func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
 	var failure *Failure
 	switch {
 	case errors.As(res.err, &failure) && len(alternatives) > 1:
+		res.value.Loose = failure.Loose
 		return alternatives[len(alternatives)-1], failure.Fields, nil
 	case res.err != nil:
 		return nil, nil, res.err
@@ -268,7 +269,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 		}
 		if loose && holdsEmpty(v) {
 			var err error
-			if v, err = t.declaredLists(ctx, path, call.method(), v); err != nil {
+			if v, err = t.declaredLists(ctx, call, path, v); err != nil {
 				return err
 			}
 		}
@@ -295,8 +296,9 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 	return nil
 }
 
-// declaredLists is [Schema.Lists] by the schema that is declared for a path.
-func (t *tick) declaredLists(ctx context.Context, path store.Path, method store.Method, v any) (any, error) {
+// declaredLists is [Schema.Lists] by the schema that is declared for a path to which
+// a call writes. What is pushed or appended stands behind what is there.
+func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v any) (any, error) {
 	declared, err := t.view.Schema(ctx, path.Kind())
 	if err != nil {
 		return nil, &logError{err}
@@ -308,10 +310,26 @@ func (t *tick) declaredLists(ctx context.Context, path store.Path, method store.
 	if err != nil {
 		return nil, &fault{CodeSchema, err}
 	}
-	if method == store.Push && schema != nil {
-		schema = schema.item(0)
+	if schema == nil || call.Method != store.Push && call.Method != store.Concat {
+		return schema.Lists(v), nil
 	}
-	return schema.Lists(v), nil
+	resolved, err := t.view.Resolver().Resolve(ctx, path, call.Instance)
+	if err != nil {
+		return nil, &logError{err}
+	}
+	there, _ := resolved.Value.([]any)
+	if call.Method == store.Push {
+		return schema.item(len(there)).Lists(v), nil
+	}
+	list, isList := v.([]any)
+	if !isList {
+		return schema.Lists(v), nil
+	}
+	all := make([]any, len(list))
+	for i, e := range list {
+		all[i] = schema.item(len(there) + i).Lists(e)
+	}
+	return all, nil
 }
 
 // checkWrite holds a write against what it joins and what is declared there.

@@ -210,7 +210,7 @@ func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, other := outcome.Calls[0], outcome.Calls[1]
-	if gone.Status != engine.Failed || gone.Error["message"] != "it gave nothing back: its goroutine was ended" || other.Status != engine.Done {
+	if gone.Status != engine.Failed || gone.Attempts != 1 || gone.Error["message"] != "it gave nothing back: its goroutine was ended" || other.Status != engine.Done {
 		t.Errorf("%+v", outcome.Calls)
 	}
 }

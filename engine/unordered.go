@@ -36,15 +36,13 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 		}
 	}
 	for i := range g.calls {
-		path, among := g.fitsBeside(i)
-		if len(among) > 0 && o == nil {
+		beside := g.fitsBeside(i)
+		if len(beside) > 0 && o == nil {
 			o = g.orderings(exists)
 		}
-		for _, k := range among {
-			if o.unordered(i, k) {
-				pairs = append(pairs, unorderedPair{min(i, k), max(i, k), path})
-				break
-			}
+		at := slices.IndexFunc(beside, func(p unorderedPair) bool { return o.unordered(p.first, p.second) })
+		if at >= 0 {
+			pairs = append(pairs, beside[at])
 		}
 	}
 	return pairs
@@ -60,13 +58,13 @@ func (g *graph) pushTogether(group []int, path store.Path) bool {
 	})
 }
 
-// fitsBeside lists the global calls that decide whether the write of an
-// instance's call fits: its value there wins over theirs whatever the order,
-// but it is checked against what it reads. path is where it writes.
-func (g *graph) fitsBeside(i int) (path store.Path, among []int) {
+// fitsBeside pairs an instance's call with the global ones that decide whether its
+// writes fit: its value wins over theirs whatever the order, but it is checked
+// against what it reads.
+func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 	call := g.calls[i]
 	if call.Instance == "" || g.writers[""] == nil {
-		return path, nil
+		return nil
 	}
 	for _, path := range call.Output.Writes() {
 		for _, k := range g.writers[""].overlapping(path) {
@@ -75,14 +73,11 @@ func (g *graph) fitsBeside(i int) (path store.Path, among []int) {
 				decides = slices.ContainsFunc(g.calls[k].Output.Writes(), func(w store.Path) bool { return w != path && w.Contains(path) })
 			}
 			if decides {
-				among = append(among, k)
+				pairs = append(pairs, unorderedPair{min(i, k), max(i, k), path})
 			}
 		}
-		if len(among) > 0 {
-			return path, among
-		}
 	}
-	return path, nil
+	return pairs
 }
 
 // orderings is what is known of the order in which calls run.

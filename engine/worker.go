@@ -60,7 +60,11 @@ func (l *loop) serve(j job) {
 	working := true
 	defer func() {
 		if working {
-			l.leave(&result{tick: j.tick, index: j.index, err: lost(recover())})
+			res := result{tick: j.tick, index: j.index, err: lost(recover())}
+			if j.room == nil { // a delegate's tries are counted as they begin
+				res.attempts = 1
+			}
+			l.leave(&res)
 		}
 	}()
 	for more := true; more; working = more {
@@ -242,7 +246,7 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 		return Result{}, context.Canceled
 	}
 	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil {
-		err = &Failure{map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
+		err = &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
 	}
 	return res, err
 }

@@ -152,7 +152,7 @@ func (s *state) outcome(results []lua.LValue, schema any) (engine.Result, error)
 		if err != nil {
 			return engine.Result{}, err
 		}
-		return engine.Result{}, &engine.Failure{Fields: fields}
+		return engine.Result{}, &engine.Failure{Fields: fields, Loose: true}
 	}
 	return s.result(results[0], schema)
 }

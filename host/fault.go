@@ -179,7 +179,7 @@ func (f *fault) failure() *engine.Failure {
 	case f.timeout:
 		return &engine.Failure{Fields: map[string]any{"message": f.Message, "code": "timeout"}}
 	case f.author != nil && f.bad == nil:
-		return &engine.Failure{Fields: f.fields}
+		return &engine.Failure{Fields: f.fields, Loose: true}
 	}
 	return nil
 }

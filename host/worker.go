@@ -114,7 +114,7 @@ func readDone(v any) (d done, err error) {
 func (d *done) outcome() (engine.Result, error) {
 	switch {
 	case d.failure != nil:
-		return engine.Result{}, &engine.Failure{Fields: d.failure}
+		return engine.Result{}, &engine.Failure{Fields: d.failure, Loose: true}
 	case d.fault != nil:
 		return engine.Result{}, d.fault
 	}

@@ -44,7 +44,7 @@ afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.prune(c.Context(), args, o) },
 	}
 	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date")
-	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done or failed`, or none for those without one")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done, failed …`, or none for those without one")
 	c.Flags().BoolVar(&o.dry, "dry-run", false, "tell what would go, and remove nothing")
 	c.Flags().BoolVar(&o.noVacuum, "no-vacuum", false, "leave the file as large as it is")
 	return c
@@ -58,7 +58,7 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if len(names) == 0 && o.older == "" && len(o.statuses) == 0 {
 		return &usageError{"prune what? Name contexts, or say --older-than or --status"}
 	}
-	if err := checkWords("status", o.statuses, "done", "failed", "none"); err != nil {
+	if err := checkWords("status", o.statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting, engine.RunCancelled, engine.RunRunning, "none"); err != nil {
 		return err
 	}
 	if err := a.openSettings(); err != nil {
