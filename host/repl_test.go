@@ -55,9 +55,9 @@ func TestREPLTellsIncompleteInput(t *testing.T) {
 }
 
 func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
-	timeout := 50 * time.Millisecond
+	timeout := 300 * time.Millisecond
 	if raceEnabled { // under which all takes longer
-		timeout *= 20
+		timeout *= 5
 	}
 	r := openREPL(t, map[string]string{"obelus.lua": fmt.Sprintf(`return { timeout = %q }`, timeout)}, REPLActions{})
 	got := evalAll(r,
