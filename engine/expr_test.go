@@ -251,7 +251,8 @@ func TestExpressionIntegers(t *testing.T) {
 		{`†([max(†state.float, †state.odd), min(†state.odd, †state.float), †state.huge == 1e20, †state.huge != 1e20, †state.big == 1e20, †state.huge == †state.huge])`,
 			`[9007199254740993,9007199254740992,true,false,false,true]`},
 		// and types that do not fit are told as ever, those of literals before anything runs
-		{`†("a" * 2)`, "error: invalid operation: * (mismatched types string and int)\n    †(\"a\" * 2)\n          ^"},
+		{`†("a" * 2)`, "error: invalid operation: * (string and number don't go together)\n    †(\"a\" * 2)\n          ^"},
+		{`†(5 - null)`, "error: invalid operation: - (number and null don't go together)\n    †(5 - null)\n        ^"},
 		{`†input.name - 2`, "error: invalid operation: string - int\n    †input.name - 2\n                ^"},
 		{`†input.name < †state.i`, "error: invalid operation: string < int\n    †input.name < †state.i\n                ^"},
 		{`†(-†input.name)`, "error: invalid operation: - string\n    †(-†input.name)\n      ^"},

@@ -37,6 +37,9 @@ var ofGo = regexp.MustCompile(`interface|reflect|runtime error|map\[|\[\]|json\.
 // argument is what expr says of an argument of a wrong type.
 var argument = regexp.MustCompile(`^invalid argument for (\w+) \(type (.+)\)$`)
 
+// mismatched is what expr says of two literals that don't go together.
+var mismatched = regexp.MustCompile(`^(invalid operation: \S+) \(mismatched types (\w+) and (\w+)\)$`)
+
 // jsonType is what JSON calls a type of Go's.
 func jsonType(name string) string {
 	switch {
@@ -112,6 +115,9 @@ func (s *source) wrap(err error) error {
 	case argument.MatchString(message) && !strings.Contains(message, "interface"):
 		m := argument.FindStringSubmatch(message)
 		message = m[1] + " does not take " + store.DescribeType(jsonType(m[2]))
+	case mismatched.MatchString(message):
+		m := mismatched.FindStringSubmatch(message)
+		message = fmt.Sprintf("%s (%s and %s don't go together)", m[1], jsonType(m[2]), jsonType(m[3]))
 	case ofGo.MatchString(message):
 		message = "a value here has not the type that is needed"
 	}
