@@ -176,7 +176,8 @@ func (e *entered) checkAll(ctx context.Context) (number int, err error) {
 // joined holds what operations at a path have made, as of a seq, against the
 // schema that is declared for it.
 func (e *entered) joined(ctx context.Context, op store.Op, at int64) error {
-	if declared, err := e.view.Schema(ctx, op.Path.Kind()); err != nil || declared == nil {
+	declared, err := e.view.Schema(ctx, op.Path.Kind())
+	if err != nil || declared == nil {
 		return wrapLog(err)
 	}
 	resolver := e.view.Resolver()
@@ -188,7 +189,7 @@ func (e *entered) joined(ctx context.Context, op store.Op, at int64) error {
 	if !value.Exists { // as of a seq before it came
 		return nil
 	}
-	return checkDeclared(ctx, e.view, op.Path, value.Value)
+	return checkDeclared(declared, op.Path, value.Value)
 }
 
 // blame finds the number of the message from which on the value of an operation
@@ -231,11 +232,7 @@ func checkContent(m *store.Message) error {
 
 // checkDeclared holds the value that a path is to have against the schema that
 // is declared for its kind, as far as that says something of the path.
-func checkDeclared(ctx context.Context, view *store.View, path store.Path, value any) error {
-	declared, err := view.Schema(ctx, path.Kind())
-	if err != nil || declared == nil {
-		return err
-	}
+func checkDeclared(declared any, path store.Path, value any) error {
 	schema, err := declaredAt(declared, path)
 	if err != nil || schema == nil {
 		return err

@@ -90,9 +90,6 @@ func (t *tick) consider(ctx context.Context, i int) error {
 		return err
 	}
 	for _, path := range call.Output.Writes() {
-		if path.Kind() == store.KindError {
-			continue // each of its messages replaces the one before
-		}
 		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
 		var misfit *store.FitError
 		if errors.As(err, &misfit) {

@@ -94,7 +94,7 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"^":  onIntegers(power, func(a, b any) any { return runtime.Exponent(a, b) }),
 	"==": comparison(equal),
 	"!=": comparison(func(a, b any) bool { return !equal(a, b) }),
-	"<":  comparison(func(a, b any) bool { return runtime.Less(alike(a, b)) }),
+	"<":  comparison(less),
 	"<=": comparison(func(a, b any) bool { return runtime.LessOrEqual(alike(a, b)) }),
 	">":  comparison(func(a, b any) bool { return runtime.More(alike(a, b)) }),
 	">=": comparison(func(a, b any) bool { return runtime.MoreOrEqual(alike(a, b)) }),
@@ -111,10 +111,10 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"int":         toInteger,
 	"last":        endOf("last", -1),
 	"lastIndexOf": indexBy(strings.LastIndex),
-	"max":         largest("max", func(a, b any) bool { return runtime.Less(alike(a, b)) }),
+	"max":         largest("max", less),
 	"mean":        mean,
 	"median":      median,
-	"min":         largest("min", func(a, b any) bool { return runtime.More(alike(a, b)) }),
+	"min":         largest("min", func(a, b any) bool { return less(b, a) }),
 	"round":       whole(builtin.Round),
 	"slice":       slice,
 }
@@ -228,6 +228,8 @@ func equal(a, b any) bool {
 	return runtime.Equal(alike(a, b))
 }
 
+func less(a, b any) bool { return runtime.Less(alike(a, b)) }
+
 // alike makes two numbers comparable. Of an integer and a float, expr would
 // compare two floats.
 func alike(a, b any) (any, any) { return likeInteger(a, b), likeInteger(b, a) }
@@ -319,8 +321,7 @@ func largest(function string, less func(a, b any) bool) func(args ...any) (any, 
 
 func mean(args ...any) (any, error) {
 	var m meaning
-	err := eachNumber("mean", args, m.add)
-	if err != nil {
+	if err := eachNumber("mean", args, m.add); err != nil {
 		return nil, err
 	}
 	return m.mean()
@@ -332,10 +333,10 @@ func median(args ...any) (any, error) {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b any) int {
-		switch a, b := alike(a, b); {
-		case runtime.Less(a, b):
+		switch {
+		case less(a, b):
 			return -1
-		case runtime.Less(b, a):
+		case less(b, a):
 			return 1
 		}
 		return 0

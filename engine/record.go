@@ -29,10 +29,10 @@ const (
 	InDoubt   Status = "in-doubt"  // it had started when the process ended, and must not run twice
 )
 
+var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Cancelled, InDoubt}
+
 // Statuses lists them.
-func Statuses() []Status {
-	return []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Cancelled, InDoubt}
-}
+func Statuses() []Status { return slices.Clone(statuses) }
 
 // Settled tells whether a call has come to its end.
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
@@ -230,7 +230,10 @@ const (
 	runContinued RunStatus = "continued"
 )
 
-var runStatuses = []RunStatus{RunRunning, RunDone, RunFailed, RunWaiting, RunCancelled, runContinued}
+var runStatuses = []RunStatus{RunDone, RunFailed, RunWaiting, RunCancelled, RunRunning}
+
+// RunStatuses lists them.
+func RunStatuses() []RunStatus { return slices.Clone(runStatuses) }
 
 // Finished tells whether a tick has come to its end, so that another can begin.
 func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunFailed }
@@ -402,7 +405,7 @@ func readRecord(entry store.Entry) (r Record, err error) {
 		return r, unread(entry, err)
 	}
 	switch {
-	case !slices.Contains(Statuses(), r.Status):
+	case !slices.Contains(statuses, r.Status):
 		return r, damaged(entry, "has the status %q, which no call has", r.Status)
 	case r.Call != entry.Call || r.Call != callID(r.Tick, r.Position):
 		return r, damaged(entry, "is about call %s, and tells of call %s at place %d of tick %d", entry.Call, r.Call, r.Position, r.Tick)

@@ -106,6 +106,13 @@ func (s *Schema) Lists(v any) any {
 	if s == nil || !holdsEmpty(v) {
 		return v
 	}
+	return s.lists(v)
+}
+
+func (s *Schema) lists(v any) any {
+	if s == nil {
+		return v
+	}
 	switch given := v.(type) {
 	case map[string]any:
 		if len(given) == 0 && s.compiled.Validate(given) != nil && s.compiled.Validate([]any{}) == nil {
@@ -114,13 +121,13 @@ func (s *Schema) Lists(v any) any {
 		object := make(map[string]any, len(given))
 		for key, e := range given {
 			property, _ := s.property(key)
-			object[key] = property.Lists(e)
+			object[key] = property.lists(e)
 		}
 		return object
 	case []any:
 		list := make([]any, len(given))
 		for i, e := range given {
-			list[i] = s.item(i).Lists(e)
+			list[i] = s.item(i).lists(e)
 		}
 		return list
 	}

@@ -352,7 +352,7 @@ func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
 	if err != nil {
 		return &logError{err}
 	}
-	if err := checkDeclared(ctx, t.view, op.Path, value); err != nil {
+	if err := checkDeclared(declared, op.Path, value); err != nil {
 		return &fault{CodeSchema, err}
 	}
 	return nil

@@ -118,7 +118,7 @@ func readRunEvent(entry store.Entry) (end runEvent, output any, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &raw); err != nil {
 		return end, nil, unread(entry, err)
 	}
-	if !slices.Contains(runStatuses, raw.Status) {
+	if raw.Status != runContinued && !slices.Contains(runStatuses, raw.Status) {
 		return end, nil, damaged(entry, "has the status %q, which no run has", raw.Status)
 	}
 	if output, err = store.DecodeWithin(raw.Output, journalDepth); err != nil {

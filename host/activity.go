@@ -154,7 +154,9 @@ func (s *state) outcome(results []lua.LValue, schema any) (engine.Result, error)
 		}
 		return engine.Result{}, &engine.Failure{Fields: fields, Loose: true}
 	}
-	return s.result(results[0], schema)
+	result, err := s.result(results[0], schema)
+	result.Loose = true
+	return result, err
 }
 
 // object is an argument of an activity: a table, even if there is nothing.
@@ -190,15 +192,15 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
 			value, err := s.resultFromLua(to.value, schema, "result")
-			return engine.Result{To: to.path, Value: value, Loose: true}, err
+			return engine.Result{To: to.path, Value: value}, err
 		}
 	case *lua.LTable:
 		if m, ok, err := s.message(v); ok || err != nil {
-			return engine.Result{Message: m, Loose: true}, err
+			return engine.Result{Message: m}, err
 		}
 	}
 	value, err := s.resultFromLua(v, schema, "result")
-	return engine.Result{Value: value, Loose: true}, err
+	return engine.Result{Value: value}, err
 }
 
 // message reads a result that is a message: one that Message made, or a table

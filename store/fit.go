@@ -35,6 +35,9 @@ var needs = map[Method]string{
 // CheckMethod tells whether a method can fit the value at a path, before the
 // new value is known. The error is a [*FitError].
 func (r Resolver) CheckMethod(ctx context.Context, path Path, instance string, method Method) error {
+	if path.Kind() == KindError { // each of its messages replaces the one before
+		return nil
+	}
 	return r.check(ctx, Op{Path: path, Instance: instance, Method: method}, false)
 }
 

@@ -58,7 +58,7 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if len(names) == 0 && o.older == "" && len(o.statuses) == 0 {
 		return &usageError{"prune what? Name contexts, or say --older-than or --status"}
 	}
-	if err := checkWords("status", o.statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting, engine.RunCancelled, engine.RunRunning, "none"); err != nil {
+	if err := checkWords("status", o.statuses, append(engine.RunStatuses(), "none")...); err != nil {
 		return err
 	}
 	if err := a.openSettings(); err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -108,11 +107,7 @@ func (a *app) unknownTable(ctx context.Context, log *sqlite.Log, wrong *sqlite.Q
 	for _, r := range all {
 		names = append(names, r.Name)
 	}
-	hint := "obelus sql lists them"
-	if near := engine.Nearest(wrong.Unknown, names); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return &sqlite.QueryError{Message: fmt.Sprintf("%s (%s)", wrong.Message, hint)}
+	return &sqlite.QueryError{Message: fmt.Sprintf("%s (%s)", wrong.Message, hint(wrong.Unknown, names, "obelus sql lists them"))}
 }
 
 // relations lists what can be asked.

@@ -71,13 +71,18 @@ func checkWords[T ~string](flag string, given []string, known ...T) error {
 		if slices.Contains(names, word) {
 			continue
 		}
-		hint := "it is one of " + strings.Join(names, ", ")
-		if near := engine.Nearest(word, names); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return &usageError{fmt.Sprintf("--%s %s: %s", flag, word, hint)}
+		return &usageError{fmt.Sprintf("--%s %s: %s", flag, word, hint(word, names, "it is one of "+strings.Join(names, ", ")))}
 	}
 	return nil
+}
+
+// hint names what a typing error could have made a word of, or says something
+// else where there is nothing near.
+func hint(word string, known []string, otherwise string) string {
+	if near := engine.Nearest(word, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
 }
 
 func article(flagType string) string {

@@ -28,30 +28,27 @@ BEGIN SELECT RAISE(ABORT, 'the log is append-only: a context begins with what it
 -- within an object that was written, of each scalar, array and {}.
 --   SELECT date, value, call, tool FROM history
 --   WHERE context = 'order-7' AND path = '†state.user.status' ORDER BY seq;
--- Its parts differ in the table alone: in one query SQLite would read all of both.
+-- Its two tables are joined each by itself: of one for both SQLite would read all.
 DROP VIEW history;
 CREATE VIEW history (context, path, instance, seq, date, value, method, call, tool, producer) AS
 SELECT context, path, instance, seq, date,
   COALESCE(data -> place, (
     SELECT data -> fullkey FROM json_tree(data)
     WHERE replace(replace(replace(fullkey, '[', '.'), ']', ''), '"', '') = replace(place, '"', ''))),
-  method, call, producer ->> '$._tool', producer
+  CASE WHEN kind = 'error' THEN 'set' WHEN producer IS NULL THEN 'merge' ELSE COALESCE(method, 'set') END,
+  call, producer ->> '$._tool', producer
 FROM (
-  SELECT s.context, w.path, w.instance, w.seq, m.date, m.data, m.call, m.producer,
-    CASE WHEN m.kind = 'error' THEN 'set' WHEN m.producer IS NULL THEN 'merge' ELSE COALESCE(m.method, 'set') END AS method,
-    '$' || replace(replace(replace(replace(replace(replace(
-      substr(w.path, length(m.kind) + 2),
-      '\\', char(1)), '\"', char(2)), '["', '."'), '"]', '"'), char(2), '\"'), char(1), '\\') AS place
-  FROM spans AS s CROSS JOIN writes AS w ON w.context = s.source AND w.seq <= s.upto
-    CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq
-  UNION ALL
-  SELECT s.context, w.path, w.instance, w.seq, m.date, m.data, m.call, m.producer,
-    CASE WHEN m.kind = 'error' THEN 'set' WHEN m.producer IS NULL THEN 'merge' ELSE COALESCE(m.method, 'set') END,
-    '$' || replace(replace(replace(replace(replace(replace(
-      substr(w.path, length(m.kind) + 2),
-      '\\', char(1)), '\"', char(2)), '["', '."'), '"]', '"'), char(2), '\"'), char(1), '\\')
-  FROM spans AS s CROSS JOIN leaves AS w ON w.context = s.source AND w.seq <= s.upto
-    CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq);
+  SELECT *, '$' || replace(replace(replace(replace(replace(replace(
+    substr(path, length(kind) + 2),
+    '\\', char(1)), '\"', char(2)), '["', '."'), '"]', '"'), char(2), '\"'), char(1), '\\') AS place
+  FROM (
+    SELECT s.context, w.path, w.instance, w.seq, m.date, m.kind, m.data, m.method, m.call, m.producer
+    FROM spans AS s CROSS JOIN writes AS w ON w.context = s.source AND w.seq <= s.upto
+      CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq
+    UNION ALL
+    SELECT s.context, w.path, w.instance, w.seq, m.date, m.kind, m.data, m.method, m.call, m.producer
+    FROM spans AS s CROSS JOIN leaves AS w ON w.context = s.source AND w.seq <= s.upto
+      CROSS JOIN messages AS m ON m.context = w.context AND m.seq = w.seq));
 
 -- Every call of every plan, as it stands: what the last of its events says. One
 -- that nothing has happened to yet is blocked; when its tick has ended there is
