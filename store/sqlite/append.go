@@ -89,13 +89,15 @@ const (
 	// Changes whenever another connection has committed, and never for one's own.
 	selectVersion = `PRAGMA data_version`
 	updateContext = `UPDATE contexts SET updated = max(updated, ?2) WHERE context = ?1`
-	insertMessage = `INSERT INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
+	// OR ROLLBACK, since a commit that fails is undone as a whole: SQLite keeps no
+	// copies of pages to undo one statement alone.
+	insertMessage = `INSERT OR ROLLBACK INTO messages (context, seq, date, type, kind, instance, path, method, data, schema,
 		description, mode, call, producer, written) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	insertWrite      = `INSERT INTO writes (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
-	insertLeaf       = `INSERT INTO leaves (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
+	insertWrite      = `INSERT OR ROLLBACK INTO writes (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
+	insertLeaf       = `INSERT OR ROLLBACK INTO leaves (context, path, instance, seq, form) VALUES (?, ?, ?, ?, ?)`
 	insertScript     = `INSERT OR IGNORE INTO scripts (sha256, path, source) VALUES (?, ?, ?)`
 	insertGeneration = `INSERT OR IGNORE INTO generations (generation, path, sha256) VALUES (?, ?, ?)`
-	insertJournal    = `INSERT INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertJournal    = `INSERT OR ROLLBACK INTO journal (n, context, seq, date, call, event, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
 )
 
 // writer is the one connection that writes. It belongs to who has the turn.

@@ -80,11 +80,13 @@ func (c *conn) prepare(key statementKey) (*sqlite3.SQLiteStmt, error) {
 }
 
 // bound gives values the shape that the driver takes, in a slice that the next
-// statement reuses.
+// statement reuses. What is not bound is NULL.
 func (c *conn) bound(values []driver.Value) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, v := range values {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+		if v != nil {
+			c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+		}
 	}
 	return c.args
 }

@@ -85,7 +85,7 @@ func TestNewer(t *testing.T) {
 	if err := errors.Join(c.script("PRAGMA user_version = 99"), c.close()); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, path, ErrNewer, "99", "version 6")
+	refused(t, path, ErrNewer, "99", "version 7")
 }
 
 // TestEmptyFile: a file of no length is a log yet to be made.
@@ -115,7 +115,7 @@ func TestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != 6 {
+	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != 7 {
 		t.Errorf("id %x, version %d", id, version)
 	}
 	if header[18] != 2 {
