@@ -10,9 +10,7 @@ import (
 )
 
 func (a *app) getCommand() *cobra.Command {
-	var at int64
-	var instance string
-	c := &cobra.Command{
+	return a.refCommand(&cobra.Command{
 		Use:   "get REF",
 		Short: "print the value of a reference or an expression",
 		Long: `Print the value of a reference or an expression, as JSON. The dagger may be left
@@ -21,34 +19,51 @@ out of a plain reference: state.user is †state.user.
 Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus get state.user
   obelus get '†state.total * 2' --at 12`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkAt(c, at); err != nil {
-				return err
-			}
-			return a.get(c.Context(), args[0], at, instance)
-		},
+	}, a.get)
+}
+
+// asked is a reference or an expression, and in which context, as of when and
+// for which instance somebody wants to know of it.
+type asked struct {
+	context  string
+	expr     *engine.Expr
+	at       int64
+	instance string
+}
+
+// refCommand lets a command answer what is asked about a reference.
+func (a *app) refCommand(c *cobra.Command, answer func(context.Context, asked) error) *cobra.Command {
+	var of asked
+	c.Args = cobra.ExactArgs(1)
+	c.Flags().Int64Var(&of.at, "at", 0, "as of the message `SEQ`")
+	c.Flags().StringVar(&of.instance, "instance", "", "as the instance `I` sees it")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkAt(c, of.at); err != nil {
+			return err
+		}
+		return a.about(c.Context(), args[0], of, answer)
 	}
-	c.Flags().Int64Var(&at, "at", 0, "as of the message `SEQ`")
-	c.Flags().StringVar(&instance, "instance", "", "as the instance `I` sees it")
 	return c
 }
 
-func (a *app) get(ctx context.Context, ref string, at int64, instance string) error {
-	expr, err := engine.ParseRef(ref)
-	if err != nil {
+// about answers what is asked about a reference.
+func (a *app) about(ctx context.Context, ref string, of asked, answer func(context.Context, asked) error) (err error) {
+	if of.expr, err = engine.ParseRef(ref); err != nil {
 		return err
 	}
-	name, err := a.openForReading(ctx)
-	if err != nil {
+	if of.context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
-	v, err := engine.Get(ctx, a.log, name, expr, at, instance)
-	var missing *engine.MissingError
-	if errors.As(err, &missing) {
+	err = answer(ctx, of)
+	if missing := (*engine.MissingError)(nil); errors.As(err, &missing) {
 		a.term.say("%s", missing)
 		return statusError(exitFailed)
 	}
+	return err
+}
+
+func (a *app) get(ctx context.Context, of asked) error {
+	v, err := engine.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 			return nil
 		case strings.HasPrefix(line, store.Dagger):
 			p.lua.Skip(1)
-			return p.withLog(func() error { return p.app.get(ctx, line, 0, "") })
+			return p.withLog(func() error { return p.app.about(ctx, line, asked{}, p.app.get) })
 		case m != nil:
 			p.lua.Skip(1)
 			return p.withLog(func() error { return p.command(ctx, m[1], m[2]) })

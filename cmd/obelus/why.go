@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,9 +12,7 @@ import (
 )
 
 func (a *app) whyCommand() *cobra.Command {
-	var at int64
-	var instance string
-	c := &cobra.Command{
+	return a.refCommand(&cobra.Command{
 		Use:   "why REF",
 		Short: "tell where a value comes from",
 		Long: `Tell where the value of a reference or an expression comes from: the messages
@@ -26,34 +23,11 @@ JSON.
 Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus why state.receipt
   obelus why state.total --at 12 --json`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkAt(c, at); err != nil {
-				return err
-			}
-			return a.why(c.Context(), args[0], at, instance)
-		},
-	}
-	c.Flags().Int64Var(&at, "at", 0, "as of the message `SEQ`")
-	c.Flags().StringVar(&instance, "instance", "", "as the instance `I` sees it")
-	return c
+	}, a.why)
 }
 
-func (a *app) why(ctx context.Context, ref string, at int64, instance string) error {
-	expr, err := engine.ParseRef(ref)
-	if err != nil {
-		return err
-	}
-	name, err := a.openForReading(ctx)
-	if err != nil {
-		return err
-	}
-	why, err := engine.Explain(ctx, a.log, name, expr, at, instance)
-	var missing *engine.MissingError
-	if errors.As(err, &missing) {
-		a.term.say("%s", missing)
-		return statusError(exitFailed)
-	}
+func (a *app) why(ctx context.Context, of asked) error {
+	why, err := engine.Explain(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err
 	}
