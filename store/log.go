@@ -56,11 +56,12 @@ type Log interface {
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)
 
-	// Prune removes contexts with all that they hold, all of them or none. It
-	// gives a [*NeededError] where a fork that stays needs one of them, a
-	// [*HeldError] where one is being run, and [ErrNoContext]. It is the one
-	// way in which a log forgets.
-	Prune(ctx context.Context, names ...string) error
+	// Prune removes contexts, as [Log.Contexts] gave them, with all that they
+	// hold, all of them or none. It gives a [*ChangedError] where one was
+	// appended to since, a [*NeededError] where a fork that stays needs one of
+	// them, a [*HeldError] where one is being run, and [ErrNoContext]. It is the
+	// one way in which a log forgets.
+	Prune(ctx context.Context, contexts ...ContextInfo) error
 
 	// Size is how many bytes of JSON a context's messages hold. It reads them
 	// all.
@@ -230,7 +231,10 @@ type ContextInfo struct {
 	Shares   []string // of a fork: the contexts of whose messages it holds some
 	Messages int64    // how many there are, and so the newest seq
 	Created  time.Time
-	Updated  time.Time // of the last append
+
+	// Updated is when it was appended to last, to the microsecond and later than
+	// all before that. While the context is being run it may be a second behind.
+	Updated time.Time
 }
 
 // Errors that callers branch on.
@@ -302,6 +306,14 @@ func CheckContext(name string) error {
 		return fmt.Errorf("%q is no name for a context: it has 1 to 64 letters, digits, . _ and -", name)
 	}
 	return nil
+}
+
+// ChangedError is a context that can't be pruned since it was appended to after it
+// had been looked at. Look at it again.
+type ChangedError struct{ Context string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("context %s can't be pruned: it has been appended to meanwhile", e.Context)
 }
 
 // NeededError is a context that can't be pruned since a fork shares its

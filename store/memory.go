@@ -21,7 +21,8 @@ type Memory struct {
 	journal  []Entry
 	n        int64 // the journal's newest position
 	code     map[string]*Code
-	appends  int64 // how many there have been, to tell which context came last
+	last     time.Time // of the last append, so that the next is later
+	pruned   int64     // the greatest epoch of the leases of contexts that are gone
 }
 
 var _ Log = (*Memory)(nil)
@@ -30,7 +31,6 @@ var _ Log = (*Memory)(nil)
 // may go on with the header that it took under the lock.
 type memoryContext struct {
 	info     ContextInfo
-	last     int64 // the number of its last append
 	messages []*Message
 	rare     []*Message // those that hold a schema or are no data: few, and often asked for
 	journal  []int      // which entries of the journal are its own
@@ -86,15 +86,15 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now().UTC().Truncate(time.Millisecond)
+	clock := time.Now().UTC()
+	now := clock.Truncate(time.Millisecond)
 	c, lease, err := l.target(b, now)
 	if err != nil {
 		return Appended{}, err
 	}
 	l.contexts[b.Context], c.lease = c, lease
-	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.last == 0 {
-		l.appends++
-		c.last, c.info.Updated = l.appends, now
+	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.info.Updated.IsZero() {
+		c.info.Updated = l.after(clock)
 	}
 
 	messages := slices.Clone(b.Messages)
@@ -120,6 +120,17 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	return a, nil
 }
 
+// after is now, or, if that is not later than every append before, just after
+// those: the contexts have an order.
+func (l *Memory) after(now time.Time) time.Time {
+	now = now.Truncate(time.Microsecond)
+	if !now.After(l.last) {
+		now = l.last.Add(time.Microsecond)
+	}
+	l.last = now
+	return now
+}
+
 // target is the context that a batch goes to, and its lease after that; a new
 // one is not yet in the log.
 func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, error) {
@@ -138,8 +149,10 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 		if c, err = l.fork(b.Context, *b.Create, now); err != nil {
 			return nil, memoryLease{}, err
 		}
+		c.lease.epoch = l.pruned
 	case c == nil:
 		c = newMemoryContext(b.Context, *b.Create, now)
+		c.lease.epoch = l.pruned
 	}
 	lease, err := c.lease.after(&b, now)
 	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != AnySeq && b.ExpectSeq != head {
@@ -185,29 +198,39 @@ func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, err
 }
 
 // Prune implements [Log].
-func (l *Memory) Prune(ctx context.Context, names ...string) error {
+func (l *Memory) Prune(ctx context.Context, contexts ...ContextInfo) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range names {
-		c, err := l.find(name)
+	var names []string
+	for _, info := range contexts {
+		names = append(names, info.Context)
+	}
+	for _, info := range contexts {
+		c, err := l.find(info.Context)
 		if err == nil && c == nil {
-			err = fmt.Errorf("%w: %s", ErrNoContext, name)
+			err = fmt.Errorf("%w: %s", ErrNoContext, info.Context)
 		}
 		if err != nil {
 			return err
 		}
-		if holder := c.lease.holder(time.Now()); holder != "" {
-			return &HeldError{Context: name, Holder: holder}
+		if !c.info.Updated.Equal(info.Updated) {
+			return &ChangedError{Context: info.Context}
 		}
-		if fork := l.needs(name, names); fork != "" {
-			return &NeededError{Context: name, Fork: fork}
+		if holder := c.lease.holder(time.Now()); holder != "" {
+			return &HeldError{Context: info.Context, Holder: holder}
+		}
+		if fork := l.needs(info.Context, names); fork != "" {
+			return &NeededError{Context: info.Context, Fork: fork}
 		}
 	}
 	for _, name := range names {
-		delete(l.contexts, name)
+		if c := l.contexts[name]; c != nil {
+			l.pruned = max(l.pruned, c.lease.epoch)
+			delete(l.contexts, name)
+		}
 	}
 	l.journal = slices.Clone(l.journal)
 	for i := range l.journal {
@@ -532,7 +555,7 @@ func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
 			found = append(found, c)
 		}
 	}
-	slices.SortFunc(found, func(a, b *memoryContext) int { return cmp.Compare(b.last, a.last) })
+	slices.SortFunc(found, func(a, b *memoryContext) int { return b.info.Updated.Compare(a.info.Updated) })
 	infos := make([]ContextInfo, len(found))
 	for i, c := range found {
 		infos[i] = c.info

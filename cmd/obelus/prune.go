@@ -67,22 +67,9 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	family, err := a.families(ctx)
+	chosen, err := a.remove(ctx, names, before, o)
 	if err != nil {
 		return err
-	}
-	chosen, err := a.choose(ctx, family, names, before, o)
-	if err != nil {
-		return err
-	}
-	var all []string
-	for _, name := range chosen {
-		all = append(all, family.members(name)...)
-	}
-	if len(all) > 0 && !o.dry {
-		if err := a.log.Prune(ctx, all...); err != nil {
-			return err
-		}
 	}
 	for _, name := range chosen {
 		if err := a.printPruned(name); err != nil {
@@ -90,6 +77,51 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 		}
 	}
 	return a.pruned(ctx, len(chosen), o)
+}
+
+// pruneTries is how often prune chooses anew when others are at the same contexts.
+const pruneTries = 10
+
+// outrun tells that what was chosen is no longer what it was. What goes by itself
+// is left out the next time; what is named is told of.
+func outrun(err error, named bool) bool {
+	var changed *store.ChangedError
+	var needed *store.NeededError
+	var held *store.HeldError
+	return errors.As(err, &changed) || !named && (errors.As(err, &needed) || errors.As(err, &held) || errors.Is(err, store.ErrNoContext))
+}
+
+// remove chooses what goes and removes it, anew as long as others are faster.
+func (a *app) remove(ctx context.Context, names []string, before time.Time, o pruneOptions) (chosen []string, err error) {
+	for range pruneTries {
+		if chosen, err = a.removeOnce(ctx, names, before, o); !outrun(err, len(names) > 0) {
+			break
+		}
+	}
+	return chosen, err
+}
+
+// removeOnce chooses what goes as the log is now, and removes it unless it has
+// changed meanwhile.
+func (a *app) removeOnce(ctx context.Context, names []string, before time.Time, o pruneOptions) ([]string, error) {
+	family, err := a.families(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := a.choose(ctx, family, names, before, o)
+	if err != nil {
+		return nil, err
+	}
+	var all []store.ContextInfo
+	for _, name := range chosen {
+		for _, member := range family.members(name) {
+			all = append(all, family.infos[member])
+		}
+	}
+	if len(all) == 0 || o.dry {
+		return chosen, nil
+	}
+	return chosen, a.log.Prune(ctx, all...)
 }
 
 func (a *app) printPruned(name string) error {

@@ -69,11 +69,14 @@ var stages = []string{
 // stage makes the log what it is before each request.
 func (c *client) stage(t *testing.T) {
 	t.Helper()
-	var names []string
-	for _, info := range c.held(t).Contexts {
-		names = append(names, info.Context)
+	var all []store.ContextInfo
+	for info, err := range c.log.Contexts(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, info)
 	}
-	if err := c.log.Prune(t.Context(), names...); err != nil {
+	if err := c.log.Prune(t.Context(), all...); err != nil {
 		t.Fatal(err)
 	}
 	for _, body := range stages {

@@ -84,7 +84,8 @@ func started(pid int64) string {
 	return fields[wanted-third]
 }
 
-// lease is a row of leases; its epoch is 0 where there is none.
+// lease is a row of leases. Where there is none nobody holds it, and the epoch is
+// one that no lease of its context has had since.
 type lease struct {
 	epoch   int64
 	holder  process
@@ -93,7 +94,10 @@ type lease struct {
 }
 
 const (
-	selectLease  = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases WHERE context = ?1`
+	// Where a context has none it is that of no context: nobody's, with the
+	// greatest epoch of those that were pruned.
+	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
+		WHERE context IN (?1, '') ORDER BY context DESC LIMIT 1`
 	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, namespace, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 )
 

@@ -12,9 +12,9 @@ import (
 )
 
 // Prune implements [store.Log]. The file gets no smaller before [Log.Vacuum].
-func (l *Log) Prune(ctx context.Context, names ...string) error {
+func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 	return l.alone(ctx, func(w *writer) error {
-		return w.atomically(w.timeout, func() error { return w.prune(ctx, names) })
+		return w.atomically(w.timeout, func() error { return w.prune(ctx, contexts) })
 	})
 }
 
@@ -71,17 +71,25 @@ func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 // those that go be given again: whoever follows the journal has passed them.
 const insertPrune = `INSERT INTO journal (n, context, seq, date, event) SELECT COALESCE(max(n), 0) + 1, '', 0, ?1, 'prune' FROM journal`
 
-func (w *writer) prune(ctx context.Context, names []string) error {
+func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error {
+	var names []string
+	for _, c := range contexts {
+		names = append(names, c.Context)
+	}
 	ancestors := map[string]int64{} // how many each has
-	for _, name := range names {
-		row, err := w.one(ctx, `SELECT (SELECT count(*) FROM lineage WHERE context = ?1), EXISTS (SELECT 1 FROM contexts WHERE context = ?1)`, name)
+	for _, c := range contexts {
+		row, err := w.one(ctx, `SELECT (SELECT count(*) FROM lineage WHERE context = ?1), (SELECT updated FROM contexts WHERE context = ?1)`, c.Context)
 		if err != nil {
 			return err
 		}
-		if ancestors[name] = integer(row[0]); integer(row[1]) == 0 {
-			return fmt.Errorf("%w: %s", store.ErrNoContext, name)
+		switch updated := text(row[1]); {
+		case row[1] == nil:
+			return fmt.Errorf("%w: %s", store.ErrNoContext, c.Context)
+		case updated != c.Updated.UTC().Format(microseconds):
+			return &store.ChangedError{Context: c.Context}
 		}
-		if err := w.prunable(ctx, name, names); err != nil {
+		ancestors[c.Context] = integer(row[0])
+		if err := w.prunable(ctx, c.Context, names); err != nil {
 			return err
 		}
 	}
@@ -89,15 +97,13 @@ func (w *writer) prune(ctx context.Context, names []string) error {
 		return err
 	}
 	// Forks go before what they share, and have more ancestors than that.
-	names = slices.SortedFunc(slices.Values(names), func(a, b string) int { return cmp.Or(cmp.Compare(ancestors[b], ancestors[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(ancestors[b], ancestors[a]), cmp.Compare(a, b)) })
 	for _, name := range slices.Compact(names) {
 		if err := w.exec(`INSERT INTO pruning (context) VALUES (?1)`, name); err != nil {
 			return err
 		}
-		for _, table := range []string{"lineage", "messages", "writes", "leaves", "journal", "leases", "contexts", "pruning"} {
-			if err := w.exec(`DELETE FROM `+table+` WHERE context = ?1`, name); err != nil {
-				return err
-			}
+		if err := w.exec(`DELETE FROM contexts WHERE context = ?1`, name); err != nil { // and all else with it
+			return err
 		}
 	}
 	return nil

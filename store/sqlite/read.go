@@ -406,7 +406,6 @@ func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.Conte
 			if err != nil {
 				return false, &problem{ErrDamaged, fmt.Sprintf("is damaged: dates of context %s: %v", info.Context, err)}
 			}
-			info.Updated = info.Updated.Truncate(time.Millisecond)
 			// Asked one by one, for most who ask want the first context alone.
 			head, err := c.one(ctx, `SELECT `+selectHead, info.Context)
 			if err != nil {

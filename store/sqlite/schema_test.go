@@ -26,6 +26,10 @@ func TestAppendOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	other := store.Batch{Context: "other", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{written("†s.b", map[string]any{"c": "2"})}}
+	if _, err := l.Append(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
 	c := plain(t, l.path)
 	if err := c.script("INSERT INTO pruning (context) VALUES ('c')"); err == nil || !strings.Contains(err.Error(), "a fork needs this context") {
 		t.Errorf("a context that a fork needs: %v", err)
@@ -44,12 +48,16 @@ func TestAppendOnly(t *testing.T) {
 		"UPDATE writes SET seq = 9",
 		"DELETE FROM writes",
 		"REPLACE INTO writes (context, path, instance, seq, form) SELECT context, path, instance, seq, 2 FROM writes",
+		"INSERT INTO writes (context, path, instance, seq, form) VALUES ('c', '†s.a', '', 2, 0)",
+		"INSERT INTO writes (context, path, instance, seq, form) VALUES ('c', '†s.a', '', 4, 0)",
+		"INSERT INTO leaves (context, path, instance, seq, form) VALUES ('c', '†s.b.c', '', 1, 0)",
 		"UPDATE leaves SET seq = 9",
 		"DELETE FROM leaves",
 		"REPLACE INTO leaves (context, path, instance, seq, form) SELECT context, path, instance, seq, 2 FROM leaves",
 		"UPDATE journal SET event = 'x'",
 		"DELETE FROM journal",
 		"REPLACE INTO journal (n, context, seq, date, event) VALUES (2, 'c', 1, 'd', 'x')",
+		"INSERT INTO journal (n, context, seq, date, event) VALUES (1, 'c', 1, 'd', 'x')",
 		"DELETE FROM contexts",
 		"DELETE FROM lineage WHERE context = 'f'",
 		"UPDATE lineage SET upto = 1",
@@ -64,6 +72,12 @@ func TestAppendOnly(t *testing.T) {
 		"UPDATE contexts SET created = 'x'",
 		"UPDATE contexts SET context = 'x'",
 		"REPLACE INTO contexts (context, created, updated) VALUES ('c', 'd', 'd')",
+		// A context goes as a whole.
+		"INSERT INTO pruning VALUES ('f'); DELETE FROM journal WHERE context = 'f'",
+		"INSERT OR IGNORE INTO pruning VALUES ('f'); DELETE FROM lineage WHERE context = 'f'",
+		"INSERT INTO pruning VALUES ('other'); DELETE FROM messages WHERE context = 'other' AND seq = 1",
+		"DELETE FROM writes WHERE context = 'other'",
+		"DELETE FROM leaves WHERE context = 'other'",
 	} {
 		if err := c.script(sql); err == nil || !strings.Contains(err.Error(), "the log is append-only") {
 			t.Errorf("%s: %v", sql, err)
@@ -71,6 +85,14 @@ func TestAppendOnly(t *testing.T) {
 	}
 	if n := seqs(t, l, "c"); n != 3 {
 		t.Errorf("%d messages", n)
+	}
+	if err := c.script("DELETE FROM contexts WHERE context = 'other'"); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"messages", "writes", "leaves", "journal", "leases", "pruning"} {
+		if row, err := c.one(t.Context(), "SELECT count(*) FROM "+table+" WHERE context = 'other'"); err != nil || integer(row[0]) != 0 {
+			t.Errorf("%s of a context that is gone: %v, %v", table, row, err)
+		}
 	}
 }
 

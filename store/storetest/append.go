@@ -142,7 +142,7 @@ func testDates(t *testing.T, l store.Log) {
 		equal(t, "location", date.Location().String(), "UTC")
 	}
 	equal(t, "given messages", messages[0].Date.IsZero() && messages[0].Seq == 0, true)
-	equal(t, "updated", collect(t, l.Contexts(ctx, ""))[0].Updated, a.Date)
+	equal(t, "updated", collect(t, l.Contexts(ctx, ""))[0].Updated.Truncate(time.Millisecond), a.Date)
 }
 
 func testCancelled(t *testing.T, l store.Log) {

@@ -68,7 +68,7 @@ func testFork(t *testing.T, l store.Log) {
 		_, err := fork(l, "f", at, "g")
 		equal(t, "error", err, nil)
 		equal(t, fmt.Sprintf("fork at %d", at), contentOf(t, l, "g"), want)
-		equal(t, "pruned", l.Prune(t.Context(), "g"), nil)
+		equal(t, "pruned", prune(t, l, "g"), nil)
 	}
 	head, err := l.Head(t.Context(), "f")
 	equal(t, "error", err, nil)
@@ -170,6 +170,62 @@ func testForkRandom(t *testing.T, l store.Log) {
 	}
 }
 
+// prune removes contexts as they stand.
+func prune(t *testing.T, l store.Log, names ...string) error {
+	t.Helper()
+	var contexts []store.ContextInfo
+	for _, name := range names {
+		info := store.ContextInfo{Context: name}
+		for _, found := range collect(t, l.Contexts(t.Context(), name)) {
+			if found.Context == name {
+				info = found
+			}
+		}
+		contexts = append(contexts, info)
+	}
+	return l.Prune(t.Context(), contexts...)
+}
+
+// testPruneChanged: what was appended after somebody looked at a context is not
+// removed with it, be it a message or an event alone.
+func testPruneChanged(t *testing.T, l store.Log) {
+	step(t, l, "other", 1)
+	for _, b := range []store.Batch{
+		{Messages: parse(t, `{"type":"data","data":1}`)},
+		{Journal: []store.Entry{{Event: "e"}}},
+		{Messages: parse(t, `{"type":"data","data":2}`), Lease: &store.Lease{}},
+	} {
+		step(t, l, "c", 1)
+		before := collect(t, l.Contexts(t.Context(), ""))
+		b.Context, b.ExpectSeq = "c", store.AnySeq
+		_, err := l.Append(t.Context(), b)
+		equal(t, "error", err, nil)
+		var changed *store.ChangedError
+		equal(t, "changed", errors.As(l.Prune(t.Context(), before...), &changed) && changed.Context == "c", true)
+		equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 2)
+		equal(t, "as it stands", prune(t, l, "c"), nil)
+	}
+}
+
+// testPruneLease: who ran a context that is gone can record nothing in the next of
+// its name.
+func testPruneLease(t *testing.T, l store.Log) {
+	step(t, l, "other", 1)
+	before := int64(0)
+	for range 3 {
+		step(t, l, "c", 1)
+		epoch := mustLease(t, l, 0, time.Hour)
+		if epoch <= before {
+			t.Fatalf("the lease of a new context has the epoch %d, after %d", epoch, before)
+		}
+		if before > 0 {
+			refuseLease(t, l, before, time.Hour, "this process")
+		}
+		before = mustLease(t, l, epoch, 0)
+		equal(t, "pruned", prune(t, l, "c"), nil)
+	}
+}
+
 func testPrune(t *testing.T, l store.Log) {
 	step(t, l, "a", 1)
 	step(t, l, "a", 2)
@@ -185,7 +241,7 @@ func testPrune(t *testing.T, l store.Log) {
 	needed := func(fork string, names ...string) {
 		t.Helper()
 		var got *store.NeededError
-		if err := l.Prune(t.Context(), names...); !errors.As(err, &got) || fork != "" && got.Fork != fork {
+		if err := prune(t, l, names...); !errors.As(err, &got) || fork != "" && got.Fork != fork {
 			t.Fatalf("pruning %v: %v", names, err)
 		}
 	}
@@ -193,7 +249,7 @@ func testPrune(t *testing.T, l store.Log) {
 	needed("d", "a", "b", "c")
 	needed("c", "b")
 	before := contentOf(t, l, "c")
-	equal(t, "absent", errors.Is(l.Prune(t.Context(), "d", "absent"), store.ErrNoContext), true)
+	equal(t, "absent", errors.Is(prune(t, l, "d", "absent"), store.ErrNoContext), true)
 	equal(t, "the fork that could go", contentOf(t, l, "d"), "d 1=1 d 1 step[1] d 1 fork 1")
 
 	epoch := int64(0)
@@ -201,23 +257,23 @@ func testPrune(t *testing.T, l store.Log) {
 		epoch = a.Epoch
 	}
 	var held *store.HeldError
-	equal(t, "held", errors.As(l.Prune(t.Context(), "d"), &held), true)
+	equal(t, "held", errors.As(prune(t, l, "d"), &held), true)
 	if _, err := l.Append(t.Context(), store.Batch{Context: "d", ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: epoch}}); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "d", l.Prune(t.Context(), "d"), nil)
+	equal(t, "d", prune(t, l, "d"), nil)
 	equal(t, "c is as it was", contentOf(t, l, "c"), before)
 	if _, err := fork(l, "c", 1, "e"); err != nil {
 		t.Fatal(err)
 	}
 	info := collect(t, l.Contexts(t.Context(), "e"))[0]
 	equal(t, "what e shares", info.Shares, []string{"a"})
-	equal(t, "what e was forked from, and does not need", l.Prune(t.Context(), "c"), nil)
+	equal(t, "what e was forked from, and does not need", prune(t, l, "c"), nil)
 	needed("e", "a", "b")
 	equal(t, "e is as it was", contentOf(t, l, "e"), "e 1=1 e 1 step[1] e 1 fork 1")
 	last := collect(t, l.Journal(t.Context(), store.JournalFilter{Newest: true}))[0].N
-	equal(t, "e", l.Prune(t.Context(), "e"), nil)
-	equal(t, "all", l.Prune(t.Context(), "a", "b"), nil)
+	equal(t, "e", prune(t, l, "e"), nil)
+	equal(t, "all", prune(t, l, "a", "b"), nil)
 	equal(t, "what is left", contentOf(t, l, "other"), "other 1=9 other 1 step[9] 9")
 	equal(t, "contexts", len(collect(t, l.Contexts(t.Context(), ""))), 1)
 	added, err := l.Append(t.Context(), store.Batch{Context: "other", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "later"}}})

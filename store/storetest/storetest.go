@@ -51,6 +51,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"forks/refused", testForkRefused},
 		{"forks/random", testForkRandom},
 		{"prune", testPrune},
+		{"prune/changed", testPruneChanged},
+		{"prune/leases", testPruneLease},
 		{"concurrent/appenders", testAppenders},
 		{"concurrent/conflicts", testConcurrentConflicts},
 		{"concurrent/readers", testReaders},
