@@ -136,6 +136,21 @@ func Wakes(entry store.Entry) bool {
 	return entry.Event == eventAppend || entry.Event == eventRelease
 }
 
+// Woken tells whether something has come to a context which its run may have come
+// to a halt for, and which nobody has taken up: it is the newest that happened
+// there, or a decision that came just as the run halted.
+func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
+	entry, ok, err := newest(ctx, log, store.JournalFilter{Context: name})
+	if !ok || err != nil || Wakes(entry) {
+		return ok && err == nil, err
+	}
+	if last, err := LastRun(ctx, log, name); err != nil || last.Status != RunWaiting {
+		return false, err
+	}
+	records, err := Records(ctx, log, name)
+	return slices.ContainsFunc(records, func(r Record) bool { return r.Status == Ready }), err
+}
+
 // Forked tells whether an entry is where a fork begins: as long as nothing comes
 // after it, nobody has gone on with what ran where it was forked.
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }

@@ -63,10 +63,30 @@ type noticed struct {
 // Append appends, and tells.
 func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	appended, err := n.Log.Append(ctx, b)
-	if err == nil && len(b.Messages)+len(b.Journal) > 0 {
+	switch {
+	case err != nil && !refused(err):
+		err = &unwritable{err}
+	case err == nil && len(b.Messages)+len(b.Journal) > 0:
 		n.tail.wake(b.Context)
 	}
 	return appended, err
+}
+
+// unwritable is a log to which nothing can be appended, as on a full disk.
+type unwritable struct{ err error }
+
+func (e *unwritable) Error() string { return e.err.Error() }
+func (e *unwritable) Unwrap() error { return e.err }
+
+// refused tells of an append that is refused because of what is appended, or is
+// not wanted any more.
+func refused(err error) bool {
+	var conflict *store.ConflictError
+	var held *store.HeldError
+	var fork *store.ForkError
+	return errors.As(err, &conflict) || errors.As(err, &held) || errors.As(err, &fork) ||
+		errors.Is(err, store.ErrNoContext) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // lookEvery is how often the log is looked at for what other processes append.
@@ -76,9 +96,7 @@ const lookEvery = 250 * time.Millisecond
 // tells those who follow the log what other processes append. seen is the
 // position up to which there is no news.
 func (s *Server) follow(seen int64) {
-	if !s.config.NoResume {
-		s.tasks.Go(s.recover)
-	}
+	s.tasks.Go(s.recover)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
@@ -175,27 +193,44 @@ func (s *Server) wakes(name string) bool {
 	return true
 }
 
-// lookAgain is how often a server looks whether others still have what was left.
+// lookAgain is how often a server tries to go on with what was left.
 const lookAgain = time.Second
 
-// recover goes on with what a server or another process left when it ended. One
+// recover goes on with what a server or another process left when it ended, and
+// with what this one could not go on with as the log could not be written. One
 // that died where this server can't see it keeps its runs until their leases
 // have lapsed.
 func (s *Server) recover() {
-	left := s.left()
+	var left []leftover
+	if !s.config.NoResume {
+		left = slices.DeleteFunc(s.left(), s.takesOver)
+	}
 	ticker := time.NewTicker(lookAgain)
 	defer ticker.Stop()
 	for {
-		left = slices.DeleteFunc(left, s.takesOver)
+		look := ticker.C
 		if len(left) == 0 {
-			return
+			look = nil
 		}
 		select {
 		case <-s.running.Done():
 			return
-		case <-ticker.C:
+		case name := <-s.stuck:
+			left = append(left, leftover{name, []engine.RunStatus{engine.RunRunning, engine.RunWaiting}})
+		case <-look:
+			left = slices.DeleteFunc(left, s.takesOver)
 		}
 	}
+}
+
+// getStuck notes that a run could not go on as the log could not be written.
+func (s *Server) getStuck(name string) {
+	s.tasks.Go(func() {
+		select {
+		case s.stuck <- name:
+		case <-s.running.Done():
+		}
+	})
 }
 
 // leftover is a run that nobody is at, if it still stands in one of some ways.
@@ -231,13 +266,16 @@ func (s *Server) left() (all []leftover) {
 	}
 	woken, untouched := map[string]bool{}, map[string]bool{}
 	for _, name := range names {
-		for entry, err := range s.log.Journal(s.running, store.JournalFilter{Context: name, Newest: true}) {
-			if err == nil && engine.Wakes(entry) {
-				for parents[name] != "" {
-					name = parents[name]
-				}
-				woken[name] = true
+		if is, err := engine.Woken(s.running, s.log, name); err != nil {
+			s.logger.Error("what a context waits for can't be found", "context", name, "error", err)
+		} else if is {
+			root := name
+			for parents[root] != "" {
+				root = parents[root]
 			}
+			woken[root] = true
+		}
+		for entry, err := range s.log.Journal(s.running, store.JournalFilter{Context: name, Newest: true}) {
 			untouched[name] = err == nil && engine.Forked(entry)
 			break
 		}

@@ -144,6 +144,9 @@ func (s *Server) end(one *run) {
 	if one.err != nil {
 		s.metrics.run("refused", took)
 		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
+		if unwritten := (*unwritable)(nil); errors.As(one.err, &unwritten) {
+			s.getStuck(one.context)
+		}
 		return
 	}
 	s.metrics.run(string(one.outcome.Status), took)

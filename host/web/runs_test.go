@@ -450,6 +450,75 @@ func TestRecover(t *testing.T) {
 	}
 }
 
+// TestRecoverDecided: a decision that came just as its run halted is not forgotten
+// by the server that begins after that.
+func TestRecoverDecided(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","input":{"n":2},"approve":"always","wait":true}`)
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	halted, err := runner.Log.Head(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "a", Event: "run", Newest: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As it is when the run's own append comes after the decision.
+		batch := store.Batch{Context: "a", ExpectSeq: halted, Journal: []store.Entry{{Event: entry.Event, Data: entry.Data}}}
+		if _, err := s.log.Append(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	s.http.Close()
+	s.open(nil)
+	s.until("a", engine.RunDone)
+}
+
+// full is a log that can't grow for a while; leases take no room.
+type full struct {
+	store.Log
+	is atomic.Bool
+}
+
+func (f *full) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if f.is.Load() && len(b.Messages)+len(b.Journal) > 0 {
+		return store.Appended{}, errors.New("/srv/log.db can't grow: no room on the disk")
+	}
+	return f.Log.Append(ctx, b)
+}
+
+// TestFull: a run that can't be recorded goes on when the log can be written again,
+// and clients are told to come again, without a word of the host's files.
+func TestFull(t *testing.T) {
+	p := newPause()
+	var log *full
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) {
+		log = &full{Log: c.Log}
+		c.Log = log
+	})
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
+	<-p.reached
+	log.is.Store(true)
+	p.resume <- struct{}{}
+	for path, body := range map[string]string{"/v1/runs": `{"plan":"plans/echo.json"}`, "/v1/contexts/a/messages": `{"type":"input","n":1}`} {
+		status, text := s.ask("POST", path, body)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"code":"log"`) || strings.Contains(text, "srv") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	log.is.Store(false)
+	p.resume <- struct{}{} // the call runs again: nobody knew that it had ended
+	s.until("a", engine.RunDone)
+}
+
 // TestRecoverLeased: what somebody left who can't be seen to be dead goes on when
 // the lease has lapsed.
 func TestRecoverLeased(t *testing.T) {
@@ -486,8 +555,9 @@ func TestRecoverForks(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	s.server.recover()
-	time.Sleep(2 * lookEvery)
+	if left := s.server.left(); slices.ContainsFunc(left, func(l leftover) bool { return l.context == "f" }) {
+		t.Errorf("it would go on with %v", left)
+	}
 	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {
 		t.Errorf("the fork is at %d, %v", head, err)
 	}

@@ -59,6 +59,7 @@ type Server struct {
 	tail     *tail
 	reading  chan struct{} // places for streams that read the log
 	news     chan struct{} // that something was appended here which a run may wait for
+	stuck    chan string   // contexts whose run could not go on as the log could not be written
 	metrics  *metrics
 	patience patience
 
@@ -80,7 +81,7 @@ var _ http.Handler = (*Server)(nil)
 func New(config Config) *Server {
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
-		reading: make(chan struct{}, readers), news: make(chan struct{}, 1),
+		reading: make(chan struct{}, readers), news: make(chan struct{}, 1), stuck: make(chan string),
 		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
 	}
 	s.config.Body = cmp.Or(config.Body, DefaultBody)

@@ -59,6 +59,12 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	_ = write(w, p.status, map[string]any{"error": body})
 }
 
+// errUnwritable says nothing of the file, which is the host's.
+var errUnwritable = &problem{
+	status: http.StatusServiceUnavailable, code: "log", retry: 5,
+	message: "the server can't write its log at present, as when its disk is full: nothing was recorded; try again later",
+}
+
 // problem is the one place where errors become answers.
 func (s *Server) problem(r *http.Request, err error) *problem {
 	var own *problem
@@ -76,6 +82,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	var fork *store.ForkError
 	var large *http.MaxBytesError
 	var slow net.Error
+	var unwritten *unwritable
 	problems, scripts := host.Problems(err)
 	is := func(status int, code string) *problem {
 		return &problem{status: status, code: code, message: err.Error()}
@@ -116,6 +123,9 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return is(http.StatusConflict, "planner")
 	}
 	s.logger.Error("a request failed", "path", r.URL.Path, "error", err)
+	if errors.As(err, &unwritten) {
+		return errUnwritable
+	}
 	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}
 }
 
