@@ -11,7 +11,8 @@ import (
 
 // Values are JSON as Go has it: nil, bool, string, [json.Number], []any and
 // map[string]any. Numbers keep their text, so that no digit is ever lost.
-// Values that the store hands out are shared and must not be changed.
+// Values that the store hands out are shared and must not be changed. [FromGo]
+// makes them of what Go programs have.
 
 // MaxDepth bounds the nesting of a message's data.
 const MaxDepth = 256
