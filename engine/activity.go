@@ -80,7 +80,13 @@ type Registered struct {
 	Name     string
 	Activity Activity
 
-	Timeout       time.Duration // of one attempt; 0 for DefaultTimeout
+	// Timeout is how long one attempt may take; 0 for DefaultTimeout. Then its
+	// context is done, and the attempt has failed of it, whatever it gives back
+	// later. A goroutine can't be ended from outside: an activity in Go that does
+	// not heed its context is waited for, keeps its place among those that run at
+	// once, and is tried again, or fails, only once it has returned.
+	Timeout time.Duration
+
 	Retries       int           // further attempts after a failure
 	Backoff       time.Duration // before the second attempt, doubled for each one after; 0 for DefaultBackoff
 	NotIdempotent bool          // in doubt after a crash, instead of run again

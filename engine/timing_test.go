@@ -262,3 +262,32 @@ func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestTimeoutOfWhatDoesNotHeedIt holds that whatever comes after the deadline is
+// a timeout, and tried again as one.
+func TestTimeoutOfWhatDoesNotHeedIt(t *testing.T) {
+	for name, late := range map[string]activity{
+		"value": value,
+		"failure": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, engine.NewFailure("no")
+		},
+		"fault": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, errors.New("interrupted")
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			log, ran := store.NewMemory(), &counter{}
+			r := newRunner(log, map[string]activity{"late": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				time.Sleep(3 * time.Second)
+				return late(ctx, in)
+			})})
+			a := r.Registry.Activities["late"]
+			a.Timeout, a.Retries = 2*time.Second, 1
+			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "late", "value": 1, "_outputPath": "†state.a || †state.failed"}]`))
+			expect(t, outcome, err, engine.RunDone, "1.1 late done → †state.failed")
+			if got := get(t, log, "†state"); got != `{"failed":{"code":"timeout","message":"timed out after 2s"}}` || ran.String() != "1.1×2" {
+				t.Errorf("%s: wrote %s; ran %s", name, got, ran)
+			}
+		})
+	}
+}

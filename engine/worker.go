@@ -227,14 +227,16 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 	}
 }
 
-// once runs a call under its deadline. A panic of a Go activity is its own
-// fault, and nobody else's.
+// once runs a call under its deadline. What comes after that counts for nothing,
+// whatever it is: an activity that gives up then seldom says that it is for that.
+// A panic of a Go activity is its own fault, and nobody else's.
 func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err error) {
 	timeout := a.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	deadline := time.Now().Add(timeout)
+	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -245,8 +247,8 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	if err != nil && ctx.Err() != nil {
 		return Result{}, context.Canceled
 	}
-	if errors.Is(err, context.DeadlineExceeded) && limited.Err() != nil {
-		err = &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
+	if !time.Now().Before(deadline) {
+		return Result{}, &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
 	}
 	return res, err
 }
