@@ -40,6 +40,9 @@ const maxConflicts = 1000
 // are declared; one that does not fit gives a [*MessageError]. Others may
 // append to the context at the same time.
 func Append(ctx context.Context, log store.Log, name string, messages []store.Message) (store.Appended, error) {
+	if err := store.CheckContext(name); err != nil {
+		return store.Appended{}, err
+	}
 	newest, _, err := newest(ctx, log, store.JournalFilter{Context: name})
 	if err != nil {
 		return store.Appended{}, err

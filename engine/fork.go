@@ -20,6 +20,9 @@ type forkEvent struct {
 // resumed in the fork. It gives the seq. Its error is a [*store.ForkError],
 // [store.ErrExists] or [store.ErrNoContext].
 func Fork(ctx context.Context, log store.Log, from string, at int64, name string) (int64, error) {
+	if err := store.CheckContext(name); err != nil {
+		return 0, err
+	}
 	if at == 0 {
 		head, err := log.Head(ctx, from)
 		if err != nil {

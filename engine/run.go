@@ -59,7 +59,7 @@ func (r *Runner) parallel() int {
 
 // Start is a run to begin.
 type Start struct {
-	Context string // created if it is absent
+	Context string // its name, see [store.CheckContext]; created if it is absent
 	Request *Request
 
 	// Input is appended as one input message, if HasInput is set.
@@ -128,6 +128,9 @@ func (e *NoSuchCallError) Error() string { return e.Message }
 // nothing more starts, what runs has the time that Drain allows, and the run
 // can be resumed.
 func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
+	if err := store.CheckContext(s.Context); err != nil {
+		return nil, err
+	}
 	return r.run(ctx, s, store.Origin{})
 }
 

@@ -393,3 +393,23 @@ func TestClockSetBack(t *testing.T) {
 		}
 	}
 }
+
+func TestRunChecksTheNameOfItsContext(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	if _, err := r.Run(t.Context(), start(t, `[]`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "a b", "a/b", "†", strings.Repeat("x", 65)} {
+		s := start(t, `[]`)
+		s.Context = name
+		_, ran := r.Run(t.Context(), s)
+		_, appended := engine.Append(t.Context(), log, name, messages(t, `{"type": "input", "x": 1}`))
+		_, forked := engine.Fork(t.Context(), log, "c", 0, name)
+		for _, err := range []error{ran, appended, forked} {
+			if err == nil || !strings.Contains(err.Error(), "is no name for a context") {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+}
