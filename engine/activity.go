@@ -28,8 +28,11 @@ type ActivityFunc func(ctx context.Context, in Invocation) (Result, error)
 // Run calls f.
 func (f ActivityFunc) Run(ctx context.Context, in Invocation) (Result, error) { return f(ctx, in) }
 
-// Invocation is what an activity receives. Its values are shared and must not
-// be changed; whoever hands them to a script makes a copy.
+// Invocation is what an activity receives. Its values are JSON's as package store
+// has them, wherever they come from: nil, bool, string, [json.Number], []any and
+// map[string]any. A number is a [json.Number] with the text that it was written
+// with, so an integer that a Go activity gave back as an int is one too. The values
+// are shared and must not be changed; whoever hands them to a script makes a copy.
 type Invocation struct {
 	Call    map[string]any // every parameter resolved, and the meta-properties
 	Context map[string]any // what the call's scopes grant, by kind
@@ -42,14 +45,20 @@ type Invocation struct {
 
 // Result is what an activity gives back.
 type Result struct {
-	// Value goes to the first alternative of the output path.
+	// Value goes to the first alternative of the output path. It may be anything
+	// that encoding/json writes: a struct with its tags, a map or slice of any
+	// type, a number of any, [time.Time], a [json.Marshaler]; [store.FromGo] makes
+	// JSON of it before anybody reads it. What JSON doesn't have (NaN, a channel,
+	// text that is not UTF-8) fails the call, whatever its alternatives. What is
+	// JSON already is not copied, and must not be changed any more.
 	Value any
 	// To, if it is set, names a path: Value goes to the first alternative that
 	// holds it.
 	To string
 	// Message, if it is not nil, chooses the alternative by what it contains,
 	// and Value and To count for nothing. It is a data message as a script
-	// writes it: "type", "data" and perhaps "kind".
+	// writes it: "type", "data" and perhaps "kind". What it holds may be what
+	// Value may be.
 	Message map[string]any
 	// Loose tells that an empty object in it may be an empty array, as in Lua:
 	// what the schemas say that hold at its place decides ([Schema.Lists]).
@@ -57,7 +66,8 @@ type Result struct {
 }
 
 // Failure is an outcome: the activity ran and says no. Fields become the value
-// that goes to the last of several alternatives; "message" is among them.
+// that goes to the last of several alternatives; "message" is among them, and the
+// others may be what the value of a [Result] may be.
 type Failure struct {
 	Fields map[string]any
 	Loose  bool // as of a [Result]
@@ -92,7 +102,7 @@ type Registered struct {
 	NotIdempotent bool          // in doubt after a crash, instead of run again
 	Concurrency   int           // how many calls of it run at once; 0 for no limit of its own
 
-	Script string      // the file that registered it, below the project; empty for Go
+	Script string      // the file that registered it, below the project; empty for Go: what one with a script gives is taken for JSON
 	SHA256 string      // of that file
 	Code   *store.Code // what its calls run, that file among it; nil for Go
 

@@ -36,7 +36,8 @@ func (e *MessageError) Unwrap() error { return e.Err }
 const maxConflicts = 1000
 
 // Append adds messages to a context, all of them or none, creating it if it is
-// absent. Each is checked against what it joins and against the schemas that
+// absent; [store.CheckContext] says what it may be called. What the messages hold
+// may be anything that [store.FromGo] takes. Each is checked against what it joins and against the schemas that
 // are declared; one that does not fit gives a [*MessageError]. Others may
 // append to the context at the same time.
 func Append(ctx context.Context, log store.Log, name string, messages []store.Message) (store.Appended, error) {
@@ -94,7 +95,7 @@ func admit(ctx context.Context, view *store.View, messages []store.Message) erro
 func stage(ctx context.Context, view *store.View, messages []store.Message) (number int, err error) {
 	entered := &entered{view: view, first: view.Seq()}
 	for i, m := range messages {
-		if err := store.CheckDepth(m.Data); err != nil {
+		if err := receiveMessage(&m); err != nil {
 			return i + 1, err
 		}
 		if m.Schema != nil {

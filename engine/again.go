@@ -157,6 +157,9 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	if err != nil {
 		return err
 	}
+	if set, err = receivedObject(set, ""); err != nil {
+		return &CorrectionError{t.calls[i].record.Call, err}
+	}
 	h := t.shown(i, resolved, granted)
 	arguments := h.With(set)
 	for name := range set {

@@ -106,6 +106,9 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	if err != nil {
 		return err
 	}
+	if arguments, err = receivedObject(arguments, ""); err != nil {
+		return &CorrectionError{record.Call, err}
+	}
 	tool, ok := (&planCompiler{}).tools(&Request{Tools: brought}, registry).Tool(record.Tool)
 	if !ok {
 		return fmt.Errorf("call %s: its tool %q is not registered, so that its arguments can't be checked", record.Call, record.Tool)

@@ -10,6 +10,10 @@
 // the [Tool]s whose JSON Schemas say what their calls look like. Package host
 // makes them of Lua.
 //
+// What a Go program gives, as a result, an input or a parameter, may be anything
+// that encoding/json writes; what it gets are the values of package store
+// ([store.FromGo], [Invocation]).
+//
 // A run is a loop of ticks. A [Planner] is asked for calls, and asked again once
 // they have settled, until it gives an output; a request with a static list of
 // calls needs none. A call with _delegate runs a [Delegate] in a child context.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -375,9 +376,9 @@ func (l *loop) solve(ctx context.Context, number int) (request *Request, problem
 	if l.request == nil {
 		return nil, nil, &NoPlannerError{l.context}
 	}
-	solved := *l.request
-	if solved.Planner == nil {
-		return &solved, nil, nil
+	solved, err := l.request.received()
+	if err != nil || solved.Planner == nil {
+		return solved, nil, err
 	}
 	ask, err := l.ask(ctx, number)
 	if err != nil {
@@ -388,24 +389,29 @@ func (l *loop) solve(ctx context.Context, number int) (request *Request, problem
 	case err != nil && ctx.Err() != nil:
 		return nil, nil, err
 	case err != nil:
-		return &solved, &plannerError{err}, nil
+		return solved, &plannerError{err}, nil
 	}
 	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
-	return &solved, nil, nil
+	return solved, nil, nil
 }
 
 // consult asks a planner. A panic of one in Go is its own fault, and nobody
-// else's.
+// else's, as is a solution that is not JSON.
 func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("the planner broke down: %v", panicked)
 		}
 	}()
-	if solution, err = p.Plan(ctx, ask); err == nil && solution == nil {
-		err = errors.New("the planner gave no solution")
+	solution, err = p.Plan(ctx, ask)
+	switch {
+	case err != nil:
+		err, wrong := receivedError(err)
+		return nil, cmp.Or(wrong, err)
+	case solution == nil:
+		return nil, errors.New("the planner gave no solution")
 	}
-	return solution, err
+	return solution.received()
 }
 
 // plannerError is a planner that broke down, and is not asked again.

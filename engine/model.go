@@ -11,8 +11,9 @@ import (
 // Model answers latent calls: those that no activity runs. It is called from
 // several goroutines at once.
 type Model interface {
-	// Answer gives a call's result, which is held to the question's schema.
-	// Its error is a [*Failure] where a plan may count on it.
+	// Answer gives a call's result, which is held to the question's schema and
+	// may be what the value of a [Result] may be. Its error is a [*Failure] where
+	// a plan may count on it.
 	Answer(ctx context.Context, q Question) (any, error)
 }
 

@@ -38,6 +38,15 @@ func everythingExists(store.Path, string) (bool, error) { return true, nil }
 // Compile makes a plan of a request's calls. What is wrong with it comes as a
 // [*PlanError], all of it at once.
 func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	request, err := request.received()
+	if err != nil {
+		return nil, err
+	}
+	return compile(request, registry, exists)
+}
+
+// compile is Compile of a request that has been received.
+func compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	return (&planCompiler{file: request.Name}).compile(request, registry, exists)
 }
 
@@ -147,8 +156,11 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 	for _, call := range p.Calls {
 		if d := call.delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !c.checked[d.name] {
 			c.checked[d.name] = true
-			inner := &planCompiler{file: d.Request.Name, checked: c.checked}
-			_, err := inner.compile(d.Request, cmp.Or(d.Registry, registry.base, registry), everythingExists)
+			request, err := d.Request.received()
+			if err == nil {
+				inner := &planCompiler{file: request.Name, checked: c.checked}
+				_, err = inner.compile(request, cmp.Or(d.Registry, registry.base, registry), everythingExists)
+			}
 			var refused *PlanError
 			if errors.As(err, &refused) {
 				c.call(call, &fault{refused.Problems[0].Code, fmt.Errorf("its delegate %s can't run: %w", d.name, err)})

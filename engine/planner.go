@@ -12,9 +12,9 @@ import (
 // Lua function, a Go function and a model are planners; a static list of calls
 // is one that answers once, and needs no Planner.
 type Planner interface {
-	// Plan is asked when a tick begins. An error ends the run as failed. A
-	// solution that is refused becomes error messages in the context, and the
-	// planner is asked again.
+	// Plan is asked when a tick begins. An error ends the run as failed, as does a
+	// solution with what JSON doesn't have. A solution that is refused otherwise
+	// becomes error messages in the context, and the planner is asked again.
 	Plan(ctx context.Context, ask Ask) (*Solution, error)
 }
 
@@ -24,8 +24,8 @@ type PlannerFunc func(ctx context.Context, ask Ask) (*Solution, error)
 // Plan calls f.
 func (f PlannerFunc) Plan(ctx context.Context, ask Ask) (*Solution, error) { return f(ctx, ask) }
 
-// Ask is what a planner is asked with. Its values are shared and must not be
-// changed.
+// Ask is what a planner is asked with. Its values are those of an [Invocation],
+// shared, and must not be changed.
 type Ask struct {
 	Context string // its name
 	Tick    int    // the tick that is to be planned
@@ -37,7 +37,7 @@ type Ask struct {
 }
 
 // Solution is what a planner answers: calls, and the final output once it is
-// known.
+// known. Its values may be anything that [store.FromGo] takes.
 type Solution struct {
 	Calls []Source
 
@@ -161,13 +161,13 @@ func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan,
 			return nil, err
 		}
 		if instances := instancesOf(held); !keep || len(instances) > 1 {
-			if _, err := Compile(request, registry, everythingExists); err != nil {
+			if _, err := compile(request, registry, everythingExists); err != nil {
 				return nil, err
 			}
 			request.Calls = expand(request.Calls, instances)
 		}
 	}
-	plan, err := Compile(request, registry, there)
+	plan, err := compile(request, registry, there)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,12 @@ package engine
 import "obelus/store"
 
 // Request is what a plan file says: calls, or a planner that gives them, and
-// what goes with them.
+// what goes with them. Its values may be anything that [store.FromGo] takes.
 type Request struct {
 	Name    string          // the plan file as the user knows it, "plans/refund.lua"
 	Context []store.Message // appended before the plan
 	Calls   []Source        // in the order of the plan
-	Mode    string          // "eager", "lazy", or empty for eager
+	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
 	// Output is the final output, in which references are resolved when all
 	// calls have settled; HasOutput tells null from none.
@@ -31,8 +31,13 @@ type Request struct {
 }
 
 // Source is a call as written, and the line of the file that it begins on, 0
-// if that is not known. The call is not copied, and must not be changed any more.
+// if that is not known.
 type Source struct {
+	// Call is an object with _tool: a map[string]any, or anything else that
+	// [store.FromGo] makes an object of, such as a struct with tags. Its
+	// parameters may be what the value of a [Result] may be; the activity gets
+	// them as an [Invocation] says. What JSON doesn't have is a [*PlanError]. The
+	// call is not copied, and must not be changed any more.
 	Call any
 	Line int
 

@@ -62,7 +62,9 @@ type Start struct {
 	Context string // its name, see [store.CheckContext]; created if it is absent
 	Request *Request
 
-	// Input is appended as one input message, if HasInput is set.
+	// Input is appended as one input message, if HasInput is set. It may be
+	// anything that [store.FromGo] takes, a struct or a map of any type; what
+	// reads it gets JSON's values. What JSON doesn't have is a [*MessageError].
 	Input    any
 	HasInput bool
 
@@ -131,8 +133,13 @@ func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
 	if err := store.CheckContext(s.Context); err != nil {
 		return nil, err
 	}
+	if s.Request == nil {
+		return nil, errNoRequest
+	}
 	return r.run(ctx, s, store.Origin{})
 }
+
+var errNoRequest = errors.New("there is nothing to run: the start needs a request, with calls or a planner")
 
 func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcome, error) {
 	l, err := r.newLoop(ctx, s.Context)
@@ -158,6 +165,9 @@ func (l *loop) begins(s Start) {
 // instance stand for themselves where there are no instances. A planner is not
 // asked: what it will give is not known before.
 func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
+	if s.Request == nil {
+		return nil, errNoRequest
+	}
 	l, err := r.newLoop(ctx, s.Context)
 	if err != nil {
 		return nil, err
@@ -167,8 +177,11 @@ func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
-	request := *s.Request
-	return l.compile(ctx, &request, true)
+	request, err := s.Request.received()
+	if err != nil {
+		return nil, err
+	}
+	return l.compile(ctx, request, true)
 }
 
 // contextTools adds the tools that a context's messages define.

@@ -26,9 +26,14 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is another document, and a schema must stand by itself", url)
 }
 
-// NewSchema compiles a JSON Schema of draft 2020-12. References to other
-// documents are refused: a schema stands by itself.
+// NewSchema compiles a JSON Schema of draft 2020-12, made of whatever
+// [store.FromGo] takes. References to other documents are refused: a schema
+// stands by itself.
 func NewSchema(schema any) (*Schema, error) {
+	schema, err := store.FromGo(schema, "")
+	if err != nil {
+		return nil, fmt.Errorf("not a JSON Schema: %w", err)
+	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})

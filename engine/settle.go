@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"obelus/store"
 )
@@ -135,7 +136,7 @@ func failureOf(err error) map[string]any {
 	if errors.As(err, &structural) {
 		code = structural.code
 	}
-	fields := map[string]any{"message": err.Error(), "code": code}
+	fields := map[string]any{"message": strings.ToValidUTF8(err.Error(), "\ufffd"), "code": code}
 	var traced interface{ Trace() string }
 	if errors.As(err, &traced) && traced.Trace() != "" {
 		fields["traceback"] = traced.Trace()

@@ -13,7 +13,7 @@ import (
 // call's parameters. It is immutable once it is made.
 type Tool struct {
 	Name   string
-	Schema any // as it was given
+	Schema any // as it was given, in JSON's values
 
 	params   *Schema            // of the parameters, meta-properties left out; nil accepts all
 	required []string           // parameters and meta-properties that a call must have
@@ -25,8 +25,13 @@ type Tool struct {
 }
 
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"
-// or beside it, and a plain value there means const.
+// or beside it, and a plain value there means const. It may be made of whatever
+// [store.FromGo] takes.
 func NewTool(name string, schema any) (*Tool, error) {
+	schema, err := store.FromGo(schema, "")
+	if err != nil {
+		return nil, fmt.Errorf("tool %q: %w", name, err)
+	}
 	t := &Tool{Name: name, Schema: schema}
 	object, ok := schema.(map[string]any)
 	if !ok {

@@ -20,6 +20,9 @@ func Try(ctx context.Context, registry *Registry, call, kinds map[string]any) (R
 	if c.activity == nil || c.activity.Activity == nil {
 		return Result{}, fmt.Errorf("%s is run by no activity", c.Tool)
 	}
+	if kinds, err = receivedObject(kinds, "context"); err != nil {
+		return Result{}, err
+	}
 	granted := kinds
 	if _, scoped := c.Issued["_scopes"]; scoped {
 		granted = map[string]any{}
@@ -29,7 +32,7 @@ func Try(ctx context.Context, registry *Registry, call, kinds map[string]any) (R
 			}
 		}
 	}
-	result, err := c.activity.Activity.Run(ctx, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1})
+	result, err := c.activity.received(c.activity.Activity.Run(ctx, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1}))
 	if err == nil && result.Message == nil {
 		result.Value, err = c.result(result.Value, result.Loose)
 	}

@@ -250,7 +250,7 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	if !time.Now().Before(deadline) {
 		return Result{}, &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
 	}
-	return res, err
+	return a.received(res, err)
 }
 
 // grace is how long workers that were told to stop are waited for.

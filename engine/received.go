@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"obelus/store"
+)
+
+// What a program in Go gives is made JSON once, on its way in ([store.FromGo]).
+// From there on a value is the same whether it has been in the log or not: what
+// a run comes to must not depend on whether it was interrupted.
+
+// received is what an activity in Go gave back. What scripts give is JSON
+// already.
+func (r *Registered) received(res Result, err error) (Result, error) {
+	if r.Script != "" {
+		return res, err
+	}
+	var wrong error
+	switch {
+	case err != nil:
+		err, wrong = receivedError(err)
+	case res.Message != nil:
+		res.Message, wrong = receivedObject(res.Message, "result")
+	default:
+		res.Value, wrong = store.FromGo(res.Value, "result")
+	}
+	if wrong != nil {
+		return Result{}, fmt.Errorf("activity %s: %w", r.Name, wrong)
+	}
+	return res, err
+}
+
+// receivedError is an error of a function in Go, whose fields become values if it
+// is a [*Failure]. Each may be as deep as a value may: see readable.
+func receivedError(given error) (err, wrong error) {
+	var failure *Failure
+	if !errors.As(given, &failure) {
+		return given, nil
+	}
+	out := &Failure{Fields: make(map[string]any, len(failure.Fields)), Loose: failure.Loose}
+	for _, name := range sortedKeys(failure.Fields) {
+		if _, wrong = store.FromGo(name, "error"); wrong != nil {
+			return nil, wrong
+		}
+		if out.Fields[name], wrong = store.FromGo(failure.Fields[name], "error."+name); wrong != nil {
+			return nil, wrong
+		}
+	}
+	return out, nil
+}
+
+func receivedObject(given map[string]any, name string) (map[string]any, error) {
+	if given == nil {
+		return map[string]any{}, nil
+	}
+	v, err := store.FromGo(given, name)
+	object, _ := v.(map[string]any)
+	return object, err
+}
+
+// received is what a planner in Go gave.
+func (s *Solution) received() (*Solution, error) {
+	out := *s
+	out.Calls = slices.Clone(s.Calls)
+	for i, src := range s.Calls {
+		var err error
+		if out.Calls[i].Call, err = store.FromGo(src.Call, fmt.Sprintf("call %d", i+1)); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	out.Output, err = store.FromGo(s.Output, "output")
+	return &out, err
+}
+
+// received is the request as it is run. What is wrong with it comes as a
+// [*PlanError].
+func (r *Request) received() (*Request, error) {
+	out, c := *r, &planCompiler{file: r.Name}
+	if r.Mode != "" && r.Mode != modeEager && r.Mode != modeLazy {
+		c.request(0, fmt.Errorf("mode: it is %q, and must be %s or %s", r.Mode, modeEager, modeLazy))
+	}
+	out.Context, out.Calls, out.Tools = slices.Clone(r.Context), slices.Clone(r.Calls), maps.Clone(r.Tools)
+	for i := range out.Context {
+		if err := receiveMessage(&out.Context[i]); err != nil {
+			c.request(0, &MessageError{Number: i + 1, Of: len(r.Context), Err: err})
+		}
+	}
+	for i, src := range r.Calls {
+		var err error
+		if out.Calls[i].Call, err = store.FromGo(src.Call, ""); err != nil {
+			c.call(&Call{Line: src.Line, written: i + 1, Tool: toolOf(src)}, err)
+		}
+	}
+	var err error
+	for _, name := range sortedKeys(r.Tools) {
+		if out.Tools[name], err = store.FromGo(r.Tools[name], ""); err != nil {
+			c.request(0, fmt.Errorf("tool %q: %w", name, err))
+		}
+	}
+	out.Output, err = store.FromGo(r.Output, "output")
+	c.request(r.OutputLine, err)
+	out.Schema, err = store.FromGo(r.Schema, "schema")
+	c.request(0, err)
+	if len(c.problems) > 0 {
+		return nil, &PlanError{c.problems}
+	}
+	return &out, nil
+}
+
+// request notes what is wrong beside the calls, if anything is.
+func (c *planCompiler) request(line int, err error) {
+	if err != nil {
+		c.problems = append(c.problems, Problem{File: c.file, Line: line, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
+	}
+}
+
+func toolOf(src Source) string {
+	given, _ := src.Call.(map[string]any)
+	tool, _ := given["_tool"].(string)
+	return tool
+}
+
+// receiveMessage makes JSON of what a message of a program in Go holds.
+func receiveMessage(m *store.Message) (err error) {
+	name := m.Type.Content()
+	if m.Type == store.TypeData {
+		if !store.ValidKind(m.Kind) {
+			return fmt.Errorf("bad kind %q: a kind is letters, digits and _", m.Kind)
+		}
+		name = store.KindPath(m.Kind).String()
+	}
+	for _, part := range []struct {
+		name  string
+		value *any
+	}{{name, &m.Data}, {"schema", &m.Schema}, {"_call", &m.Producer}} {
+		if *part.value, err = store.FromGo(*part.value, part.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

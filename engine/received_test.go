@@ -1,0 +1,299 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+// bill is a value as a Go program has it.
+type bill struct {
+	Total int            `json:"total"`
+	Lines []string       `json:"lines"`
+	ByDay map[string]int `json:"by_day"`
+	Due   time.Time      `json:"due"`
+	Note  *string        `json:"note"`
+}
+
+var aBill = bill{Total: 42, Lines: []string{"a"}, ByDay: map[string]int{"mon": 3}, Due: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)}
+
+const billJSON = `{"by_day":{"mon":3},"due":"2026-03-01T00:00:00Z","lines":["a"],"note":null,"total":42}`
+
+// logs are both kinds of logs.
+func logs(t *testing.T) map[string]store.Log {
+	t.Helper()
+	file, err := sqlite.Open(filepath.Join(t.TempDir(), "log.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return map[string]store.Log{"memory": store.NewMemory(), "sqlite": file}
+}
+
+// gives is an activity that gives back one thing.
+func gives(v any) activity {
+	return func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{Value: v}, nil }
+}
+
+// TestGoValuesAreTheSameAfterAResume holds that what an activity in Go gave back
+// looks alike to who reads it in the same run and to who reads it from the log.
+func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
+	for name, c := range map[string]struct {
+		give engine.Result
+		err  error
+	}{
+		"struct":  {give: engine.Result{Value: aBill}},
+		"pointer": {give: engine.Result{Value: &aBill}},
+		"map":     {give: engine.Result{Value: map[string]any{"total": 42, "lines": []string{"a"}, "by_day": map[string]int{"mon": 3}, "due": aBill.Due, "note": nil}}},
+		"raw":     {give: engine.Result{Value: json.RawMessage(billJSON)}},
+		"message": {give: engine.Result{Message: map[string]any{"type": "data", "kind": "state", "data": map[string]bill{"order": aBill}}}},
+		"failure": {err: &engine.Failure{Fields: map[string]any{"total": int8(42), "lines": [1]string{"a"}, "by_day": map[string]uint{"mon": 3}, "due": &aBill.Due, "note": (*bill)(nil)}}},
+	} {
+		for kind, interrupted := range map[string]bool{"undisturbed": false, "interrupted": true} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				log, seen := store.NewMemory(), map[string]any{}
+				ctx, cancel := context.WithCancel(t.Context())
+				r := newRunner(log, map[string]activity{
+					"bill": func(context.Context, engine.Invocation) (engine.Result, error) {
+						if interrupted {
+							cancel()
+						}
+						return c.give, c.err
+					},
+					"see": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+						seen = in.Call
+						return engine.Result{Value: in.Context["state"]}, nil
+					},
+				})
+				s := start(t, `{"calls": [{"_tool": "bill", "_outputPath": "†state.order || †state.order"},
+					{"_tool": "see", "total": "†state.order.total", "sum": "†(†state.order.by_day.mon + 1)", "line": "†state.order.lines[0]", "all": "†state.order", "_scopes": ["state"], "_outputPath": "†seen"}],
+					"output": "†seen.order"}`)
+				r.Drain = time.Second
+				outcome, err := r.Run(ctx, s)
+				if interrupted {
+					expect(t, outcome, err, engine.RunCancelled, "1.1 bill done → †state.order", "1.2 see blocked")
+					outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+				}
+				expect(t, outcome, err, engine.RunDone, "1.1 bill done → †state.order", "1.2 see done → †seen")
+				want, _ := store.DecodeJSON([]byte(billJSON))
+				if diff := cmp.Diff([]any{want, json.Number("42"), json.Number("4"), "a"}, []any{seen["all"], seen["total"], seen["sum"], seen["line"]}); diff != "" {
+					t.Errorf("an activity sees (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(want, outcome.Output); diff != "" {
+					t.Errorf("the output (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// TestGoValuesThatAreNotJSONFailTheCall holds protocol §7: one call's failure
+// takes down neither another branch nor the host.
+func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
+	price := map[string]any{"items": []any{0, 1, 2, map[string]any{"price": math.NaN()}}}
+	for name, log := range logs(t) {
+		for i, c := range []struct {
+			give engine.Result
+			err  error
+			want string
+		}{
+			{engine.Result{Value: price}, nil, "result.items[3].price: NaN is not a JSON number"},
+			{engine.Result{Value: math.Inf(1)}, nil, "result: infinity is not a JSON number"},
+			{engine.Result{Value: make(chan int)}, nil, "result: a channel is not a JSON value"},
+			{engine.Result{Value: []any{func() {}}}, nil, "result[0]: a function is not a JSON value"},
+			{engine.Result{Value: json.Number("abc")}, nil, `result: "abc" is not a JSON number`},
+			{engine.Result{Value: "caf\xe9"}, nil, "result: the text is not valid UTF-8"},
+			{engine.Result{Value: 1, To: "†state.x", Message: map[string]any{"type": "data", "data": price}}, nil, "result.data.items[3].price: NaN is not a JSON number"},
+			{engine.Result{}, &engine.Failure{Fields: price}, "error.items[3].price: NaN is not a JSON number"},
+			{engine.Result{}, fmt.Errorf("wrapped: %w", engine.NewFailure("caf\xe9")), "error.message: the text is not valid UTF-8"},
+		} {
+			in := fmt.Sprint(i)
+			r := newRunner(log, map[string]activity{"value": value, "broken": func(context.Context, engine.Invocation) (engine.Result, error) { return c.give, c.err }})
+			r.Registry.Activities["broken"].Retries = 2
+			s := start(t, `[{"_tool": "broken", "_outputPath": "†state.x || †state.failed"}, {"_tool": "broken"}, {"_tool": "value", "value": 1, "_outputPath": "†state.y"}]`)
+			s.Context, r.Drain = in, time.Second
+			outcome, err := r.Run(t.Context(), s)
+			want := "failed ! runtime: activity broken: " + c.want
+			expect(t, outcome, err, engine.RunFailed, "1.1 broken "+want, "1.2 broken "+want, "1.3 value done → †state.y")
+			last, err := engine.LastRun(t.Context(), log, in)
+			if err != nil || last.Status != engine.RunFailed || outcome.Calls[0].Attempts != 1 {
+				t.Errorf("%s, %d: %+v, %v", name, i, last, err)
+			}
+		}
+	}
+}
+
+func TestGoValuesOfAModel(t *testing.T) {
+	for _, c := range []struct {
+		give any
+		want string
+	}{{aBill, "1.1 think done → †state.x"}, {math.NaN(), "1.1 think failed ! runtime: activity model: result: NaN is not a JSON number"}} {
+		log := store.NewMemory()
+		r := newRunner(log, nil)
+		r.Registry.Model = engine.ModelFunc(func(context.Context, engine.Question) (any, error) { return c.give, nil })
+		r.Registry.Tools["think"] = &engine.Tool{Name: "think"}
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "think", "_outputPath": "†state.x"}]`))
+		expect(t, outcome, err, outcome.Status, c.want)
+	}
+}
+
+// typedCall is a call as a struct.
+type typedCall struct {
+	Tool   string `json:"_tool"`
+	Value  any    `json:"value"`
+	Output string `json:"_outputPath"`
+}
+
+// TestGoValuesOfARequest holds that whatever a request, its input and what a
+// planner gives are made of becomes JSON on its way in.
+func TestGoValuesOfARequest(t *testing.T) {
+	request := func() *engine.Request {
+		return &engine.Request{
+			Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]bill{"order": aBill}, HasData: true, Schema: map[string]any{"required": []string{"order"}}}},
+			Tools:   map[string]any{"value": map[string]any{"required": []string{"value"}, "properties": map[string]map[string]string{"value": {"type": "object"}}}},
+			Calls: []engine.Source{
+				{Call: typedCall{"value", aBill, "†state.a"}},
+				{Call: map[string]any{"_tool": "value", "value": map[string]string{"x": "†input.bill.total", "y": "†state.order.lines[0]"}, "_outputPath": "†state.b", "_scopes": []string{"state"}}},
+			},
+			Schema: map[string]any{"type": []string{"object"}},
+			Output: map[string]string{"a": "†state.a.total", "b": "†state.b.x"}, HasOutput: true,
+		}
+	}
+	planner := request()
+	planner.Planner = engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		return &engine.Solution{Calls: request().Calls, Output: request().Output}, nil
+	})
+	planner.Calls, planner.Output, planner.HasOutput = nil, nil, false
+	for kind, log := range logs(t) {
+		for name, request := range map[string]*engine.Request{"list": request(), "planner": planner} {
+			r := newRunner(log, map[string]activity{"value": value})
+			s := engine.Start{Context: name, Request: request, Input: map[string]*bill{"bill": &aBill}, HasInput: true}
+			if _, err := r.Check(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			outcome, err := r.Run(t.Context(), s)
+			expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b")
+			if diff := cmp.Diff(map[string]any{"a": json.Number("42"), "b": json.Number("42")}, outcome.Output); diff != "" {
+				t.Errorf("%s, %s: the output (-want +got):\n%s", kind, name, diff)
+			}
+		}
+	}
+}
+
+func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
+	good, nan := []engine.Source{{Call: typedCall{"value", 1, "†state.a"}}}, map[string]any{"items": []float64{0, math.NaN()}}
+	bad := []store.Message{{Type: store.TypeSystem, Data: "x", HasData: true}, {Type: store.TypeData, Kind: "state", Data: nan, HasData: true}}
+	for kind, log := range logs(t) {
+		for name, c := range map[string]struct {
+			start engine.Start
+			as    any
+			want  string
+		}{
+			"input":   {engine.Start{Request: &engine.Request{Calls: good}, Input: nan, HasInput: true}, new(*engine.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
+			"channel": {engine.Start{Request: &engine.Request{Calls: good}, Input: make(chan int), HasInput: true}, new(*engine.MessageError), "input: †input: a channel is not a JSON value"},
+			"message": {engine.Start{Request: &engine.Request{Calls: good, Context: bad}}, new(*engine.MessageError), "message 2: †state.items[1]: NaN is not a JSON number"},
+			"kind":    {engine.Start{Request: &engine.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: 1, HasData: true}}}}, new(*engine.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
+			"call":    {engine.Start{Request: &engine.Request{Name: "p", Calls: []engine.Source{good[0], {Call: map[string]any{"_tool": "value", "value": nan}, Line: 3}}}}, new(*engine.PlanError), "p:3: call 2 (value): value.items[1]: NaN is not a JSON number"},
+			"typed":   {engine.Start{Request: &engine.Request{Calls: []engine.Source{{Call: typedCall{"value", "\xff", ""}}}}}, new(*engine.PlanError), "call 1: value: the text is not valid UTF-8"},
+			"output":  {engine.Start{Request: &engine.Request{Output: nan, HasOutput: true}}, new(*engine.PlanError), "output.items[1]: NaN is not a JSON number"},
+			"schema":  {engine.Start{Request: &engine.Request{Schema: nan}}, new(*engine.PlanError), "schema.items[1]: NaN is not a JSON number"},
+			"tools":   {engine.Start{Request: &engine.Request{Tools: map[string]any{"value": nan}}}, new(*engine.PlanError), `tool "value": items[1]: NaN is not a JSON number`},
+			"mode":    {engine.Start{Request: &engine.Request{Name: "p", Calls: good, Mode: "x"}}, new(*engine.PlanError), `p: mode: it is "x", and must be eager or lazy`},
+			"nothing": {engine.Start{}, nil, "there is nothing to run: the start needs a request, with calls or a planner"},
+		} {
+			r := newRunner(log, map[string]activity{"value": value})
+			c.start.Context = name
+			_, err := r.Run(t.Context(), c.start)
+			_, checked := r.Check(t.Context(), c.start)
+			if fmt.Sprint(err) != c.want || fmt.Sprint(checked) != c.want || c.as != nil && !errors.As(err, c.as) {
+				t.Errorf("%s, %s: it says %q (%T), and check %q", kind, name, err, err, checked)
+			}
+			if _, err := log.Head(t.Context(), name); !errors.Is(err, store.ErrNoContext) {
+				t.Errorf("%s, %s: it leaves a context: %v", kind, name, err)
+			}
+		}
+	}
+	var refused *engine.PlanError
+	if _, err := engine.Compile(&engine.Request{Calls: good, Context: bad}, newRunner(nil, nil).Registry, engine.NothingExists); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
+// TestGoPlannerThatGivesNoJSON holds that it ends its own run, as one in Lua
+// does.
+func TestGoPlannerThatGivesNoJSON(t *testing.T) {
+	for kind, log := range logs(t) {
+		for name, c := range map[string]struct {
+			solution engine.Solution
+			err      error
+			want     string
+		}{
+			"output":  {engine.Solution{Output: map[string]any{"price": math.NaN()}}, nil, "output.price: NaN is not a JSON number"},
+			"call":    {engine.Solution{Calls: []engine.Source{{Call: typedCall{"value", math.Inf(1), ""}}}}, nil, "call 1.value: infinity is not a JSON number"},
+			"failure": {engine.Solution{}, &engine.Failure{Fields: map[string]any{"price": math.NaN()}}, "error.price: NaN is not a JSON number"},
+			"typed":   {engine.Solution{}, &engine.Failure{Fields: map[string]any{"message": "no", "bill": aBill}}, "no"},
+		} {
+			r := newRunner(log, map[string]activity{"value": value})
+			planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) { return &c.solution, c.err })
+			outcome, err := r.Run(t.Context(), engine.Start{Context: name, Request: &engine.Request{Planner: planner}})
+			if err != nil || outcome.Status != engine.RunFailed || outcome.Error != c.want {
+				t.Errorf("%s, %s: %+v, %v", kind, name, outcome, err)
+			}
+		}
+	}
+}
+
+func TestGoValuesOfCorrections(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	s := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)
+	s.Approve.Always = true
+	outcome, err := r.Run(t.Context(), s)
+	expect(t, outcome, err, engine.RunWaiting, "1.1 value held")
+	var refused *engine.CorrectionError
+	decision := engine.Decision{Context: "c", Call: "1.1", Arguments: map[string]any{"value": math.NaN()}}
+	if err := r.Decide(t.Context(), decision); !errors.As(err, &refused) || err.Error() != "call 1.1: value: NaN is not a JSON number" {
+		t.Error(err)
+	}
+	decision.Arguments["value"] = aBill
+	if err := r.Decide(t.Context(), decision); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || get(t, log, "†state.a") != billJSON {
+		t.Errorf("%v: %s", err, get(t, log, "†state.a"))
+	}
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
+		t.Fatal(err)
+	}
+	again := engine.Resume{Context: "fork", From: "1.1", Set: map[string]any{"value": make(chan int)}}
+	if _, err := r.Resume(t.Context(), again); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	again.Set["value"] = []int{7}
+	if outcome, err := r.Resume(t.Context(), again); err != nil || !reflect.DeepEqual(outcome.Calls[0].Hold.Arguments["value"], []any{json.Number("7")}) {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+func TestGoValuesOfTry(t *testing.T) {
+	registry := newRunner(nil, map[string]activity{"bill": gives(aBill), "bad": gives(math.NaN())}).Registry
+	result, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bill"}, map[string]any{"state": aBill})
+	if text := string(store.EncodeJSON(result.Value)); err != nil || text != billJSON || reflect.TypeOf(result.Value) != reflect.TypeFor[map[string]any]() {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bad"}, nil); fmt.Sprint(err) != "activity bad: result: NaN is not a JSON number" {
+		t.Error(err)
+	}
+}
