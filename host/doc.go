@@ -72,7 +72,8 @@
 // schema at that place says array. Numbers are float64, so an integer beyond
 // ±2^53 reaches a script as a string of digits; such a string becomes the
 // integer again where the schema wants one. Null fields of objects are absent
-// in Lua.
+// in Lua. What the embedding program's own activities may give back is told at
+// [engine.Result]: scripts read it as they read what the log holds.
 //
 // tostring and .. write integers up to 2^53 in full, where Lua 5.1 changes to
 // an exponent at 1e14: an order number must survive. A string made by a script

@@ -58,7 +58,11 @@ type loader struct {
 
 // hosts registers what the embedding program brings.
 func (l *loader) hosts() {
-	for _, a := range l.g.config.Activities {
+	for i, a := range l.g.config.Activities {
+		if err := l.g.config.checkActivity(i); err != nil {
+			l.fail(err)
+			continue
+		}
 		l.g.registry.Activities[a.Name] = &a
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {

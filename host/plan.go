@@ -122,7 +122,7 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 		}
 	}
 	for name, a := range found.activities {
-		if before, ok := g.registry.Activities[name]; ok {
+		if before, ok := g.registry.Activities[name]; ok && before.Script != "" { // else register tells it
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
 		}
 	}

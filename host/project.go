@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -50,11 +51,14 @@ type Config struct {
 	Objects map[string]any
 
 	// Activities are activities in Go, which calls may name as they do those
-	// that scripts register. Script, SHA256, Code and Latest are left empty.
+	// that scripts register, each under a name of its own. Script, SHA256, Code
+	// and Latest are left empty. What they may give back, and get, is told at
+	// [engine.Result] and [engine.Invocation].
 	Activities []engine.Registered
 
 	// Tools are the JSON Schemas of tools by their names, for Activities that
-	// scripts register no tool for.
+	// scripts register no tool for. A schema may be anything that [store.FromGo]
+	// takes.
 	Tools map[string]any
 
 	// LoadTimeout bounds the top level of each script while a project is
@@ -92,6 +96,21 @@ func (c *Config) activity(name string) (a engine.Registered, ok bool) {
 		a = c.Activities[i]
 	}
 	return a, i >= 0
+}
+
+// checkActivity tells what is wrong with the activity in Go at a place.
+func (c *Config) checkActivity(i int) error {
+	a := c.Activities[i]
+	fn, isFunc := a.Activity.(engine.ActivityFunc)
+	switch first := slices.IndexFunc(c.Activities, func(b engine.Registered) bool { return b.Name == a.Name }); {
+	case a.Name == "":
+		return fmt.Errorf("activity %d of the program that embeds obelus has no name", i+1)
+	case first < i:
+		return fmt.Errorf("activity %s is registered twice by the program that embeds obelus", quote(a.Name))
+	case a.Activity == nil, isFunc && fn == nil:
+		return fmt.Errorf("activity %s of the program that embeds obelus has nothing to run: give it a function", quote(a.Name))
+	}
+	return nil
 }
 
 // emptyFolder is a folder with nothing in it.

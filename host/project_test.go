@@ -1,7 +1,9 @@
 package host
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -166,5 +168,63 @@ func TestInitRuns(t *testing.T) {
 	r, err := call(h.Generation(), "hello", engine.Invocation{Call: map[string]any{"name": "Ada"}})
 	if err != nil || r.Value != "Hello, Ada!" {
 		t.Errorf("got %v %v", r, err)
+	}
+}
+
+// TestActivitiesOfTheProgramAreChecked holds that what a program registers wrongly
+// fails the load, as what a script registers does.
+func TestActivitiesOfTheProgramAreChecked(t *testing.T) {
+	good := engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, nil })
+	for _, c := range []struct {
+		activities []engine.Registered
+		want       string
+	}{
+		{[]engine.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}}, "<nil>"},
+		{[]engine.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}, {Name: "a", Activity: good}}, `activity "a" is registered twice by the program that embeds obelus`},
+		{[]engine.Registered{{Name: "a", Activity: good}, {Activity: good}}, "activity 2 of the program that embeds obelus has no name"},
+		{[]engine.Registered{{Name: "a"}}, `activity "a" of the program that embeds obelus has nothing to run: give it a function`},
+		{[]engine.Registered{{Name: "a", Activity: engine.ActivityFunc(nil)}}, `activity "a" of the program that embeds obelus has nothing to run: give it a function`},
+	} {
+		if _, err := Open(Config{Activities: c.activities}); fmt.Sprint(err) != c.want {
+			t.Errorf("it says %v, not %s", err, c.want)
+		}
+	}
+	h, err := Open(Config{Activities: []engine.Registered{{Name: "a", Activity: good}}, FS: project(map[string]string{"p.lua": `Activity.register("a", function() end) return {}`})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Plan("p.lua"); fmt.Sprint(err) != `p.lua:1: activity "a" is registered twice: the program that embeds obelus registers it too` {
+		t.Error(err)
+	}
+}
+
+// TestScriptsReadWhatTheProgramGives holds that a script gets values in Go as it
+// gets those of the log, in a plan and in a test of an activity.
+func TestScriptsReadWhatTheProgramGives(t *testing.T) {
+	type bill struct {
+		Total int            `json:"total"`
+		Lines []string       `json:"lines"`
+		Days  map[string]int `json:"days"`
+	}
+	h, err := Open(Config{
+		Activities: []engine.Registered{{Name: "bill", Activity: engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{Value: bill{42, []string{"a", "b"}, map[string]int{"mon": 3}}}, nil
+		})}},
+		Tools: map[string]any{"bill": map[string]any{"required": []string{"_outputPath"}}},
+		FS: project(map[string]string{
+			"activities/sum.lua": `Activity.register("sum", function(call) return call.bill.total + #call.bill.lines + call.bill.days.mon end)`,
+			"plan.lua":           `return {calls = {{_tool = "bill", _outputPath = "†state.bill"}, {_tool = "sum", bill = "†state.bill", _outputPath = "†state.sum"}}, output = "†state.sum"}`,
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, registry, err := h.Plan("plan.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	if err != nil || fmt.Sprint(outcome.Output) != "47" {
+		t.Errorf("%+v, %v", outcome, err)
 	}
 }
