@@ -19,7 +19,6 @@ type line struct {
 	Price float64 `json:"price"`
 	Note  *string `json:"note,omitempty"`
 	Watch any     `json:"watch,omitempty"`
-	inner chan int
 }
 
 type order struct {
