@@ -78,7 +78,7 @@ func ParseMessage(v any) (Message, error) {
 	if !ok {
 		return Message{}, errors.New(`no "type" (one of ` + typeNames + `)`)
 	}
-	p := parser{given: given}
+	p := parser{given: given, taken: make(map[string]bool, len(given))}
 	m := Message{Type: Type(typ)}
 	switch typ {
 	case "data":
@@ -120,7 +120,7 @@ const typeNames = "data, state, input, tool, plan, system, text, meta"
 // keeps the first thing that is wrong.
 type parser struct {
 	given   map[string]any
-	taken   []string
+	taken   map[string]bool
 	unnamed bool // every plain field is data: there are no names of our own
 	err     error
 }
@@ -132,7 +132,7 @@ func (p *parser) fail(format string, args ...any) {
 }
 
 func (p *parser) take(field string) (any, bool) {
-	p.taken = append(p.taken, field)
+	p.taken[field] = true
 	v, ok := p.given[field]
 	return v, ok
 }
@@ -196,7 +196,7 @@ func (p *parser) inline(m *Message, kind string) {
 	for field, v := range p.given {
 		if !strings.HasPrefix(field, "_") && field != "type" && field != "schema" && field != "description" {
 			fields[field] = v
-			p.taken = append(p.taken, field)
+			p.taken[field] = true
 		}
 	}
 	switch whole, ok := fields[kind]; {
@@ -225,7 +225,7 @@ func (p *parser) envelope(m *Message) {
 	}
 	var unknown []string
 	for field := range p.given {
-		if !slices.Contains(p.taken, field) {
+		if !p.taken[field] {
 			unknown = append(unknown, fmt.Sprintf("%q", field))
 		}
 	}
