@@ -2,9 +2,9 @@
 
 -- Inserting costs less. RAISE(ABORT) undoes a statement and nothing else, for
 -- which SQLite copies every page that the statement changes. RAISE(ROLLBACK)
--- ends the transaction, as a writer of the log does itself. And nothing is put
--- among what is past: marks are those of the newest message, and an event comes
--- after all others.
+-- ends the transaction, as a writer of the log does itself. And an event comes
+-- after all others. (That a mark is one of the newest message is not looked at:
+-- to find that, SQLite reads all of the message.)
 DROP TRIGGER messages_insert;
 CREATE TRIGGER messages_insert BEFORE INSERT ON messages
 WHEN NEW.seq IS NOT 1 + COALESCE(
@@ -13,15 +13,13 @@ BEGIN SELECT RAISE(ROLLBACK, 'the log is append-only: seq must follow the newest
 
 DROP TRIGGER writes_insert;
 CREATE TRIGGER writes_insert BEFORE INSERT ON writes
-WHEN NEW.seq IS NOT (SELECT MAX(seq) FROM messages WHERE context = NEW.context)
-  OR EXISTS (SELECT 1 FROM writes WHERE context = NEW.context AND path = NEW.path AND instance = NEW.instance AND seq = NEW.seq)
-BEGIN SELECT RAISE(ROLLBACK, 'the log is append-only: only the newest message of a context gets marks'); END;
+WHEN EXISTS (SELECT 1 FROM writes WHERE context = NEW.context AND path = NEW.path AND instance = NEW.instance AND seq = NEW.seq)
+BEGIN SELECT RAISE(ROLLBACK, 'the log is append-only'); END;
 
 DROP TRIGGER leaves_insert;
 CREATE TRIGGER leaves_insert BEFORE INSERT ON leaves
-WHEN NEW.seq IS NOT (SELECT MAX(seq) FROM messages WHERE context = NEW.context)
-  OR EXISTS (SELECT 1 FROM leaves WHERE context = NEW.context AND path = NEW.path AND instance = NEW.instance AND seq = NEW.seq)
-BEGIN SELECT RAISE(ROLLBACK, 'the log is append-only: only the newest message of a context gets marks'); END;
+WHEN EXISTS (SELECT 1 FROM leaves WHERE context = NEW.context AND path = NEW.path AND instance = NEW.instance AND seq = NEW.seq)
+BEGIN SELECT RAISE(ROLLBACK, 'the log is append-only'); END;
 
 DROP TRIGGER journal_insert;
 CREATE TRIGGER journal_insert BEFORE INSERT ON journal
