@@ -114,10 +114,11 @@ func deep(v any, left int) bool {
 	return false
 }
 
-// json.encode(value, [{indent = "  "}]) → text, keys sorted. A value that JSON
-// does not have raises.
+// json.encode(value, [{indent = 2}]) → text, keys sorted; indent is how many
+// spaces, up to 10, or the spaces and tabs themselves. A value that JSON does
+// not have raises.
 func jsonEncode(e *Env, L *lua.LState) int {
-	indent := lua.LVAsString(e.options(L, 2, "indent").RawGetString("indent"))
+	indent := jsonIndent(L, e.options(L, 2, "indent").RawGetString("indent"))
 	v, err := e.Codec.FromLua(L.Get(1), "value")
 	if err != nil {
 		L.RaiseError("%s", err.Error())
@@ -136,6 +137,26 @@ func jsonEncode(e *Env, L *lua.LState) int {
 	e.limit(L, b.Len())
 	L.Push(lua.LString(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
 	return 1
+}
+
+// maxIndent is how wide an indent may be, as in JavaScript.
+const maxIndent = 10
+
+func jsonIndent(L *lua.LState, v lua.LValue) string {
+	switch v := v.(type) {
+	case *lua.LNilType:
+		return ""
+	case lua.LNumber:
+		if v >= 0 && v <= maxIndent && v == lua.LNumber(int(v)) {
+			return strings.Repeat(" ", int(v))
+		}
+	case lua.LString:
+		if len(v) <= maxIndent && strings.Trim(string(v), " \t") == "" {
+			return string(v)
+		}
+	}
+	L.ArgError(2, fmt.Sprintf("indent is a whole number from 0 to %d, or at most as many spaces and tabs", maxIndent))
+	return ""
 }
 
 // indents is how many indents stand before the lines of a value that begins at

@@ -23,7 +23,7 @@ function json.decode(text) end
 
 ---The keys come out sorted. A value that JSON does not have raises.
 ---@param value any
----@param options? { indent?: string }
+---@param options? { indent?: integer|string } indent: how many spaces, up to 10, or the spaces and tabs themselves
 ---@return string text
 function json.encode(value, options) end
 
