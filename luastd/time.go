@@ -1,9 +1,11 @@
 package luastd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +47,8 @@ func timeNow(e *Env, L *lua.LState) int {
 }
 
 // time.parse(text, [layout]) → seconds since 1970 | nil, err; layout as in
-// strftime, RFC 3339 without one
+// strptime, RFC 3339 without one. Of zones %z reads the offset, +0100, and %Z
+// the names UTC, GMT and Z alone; without a zone it is UTC.
 func timeParse(e *Env, L *lua.LState) int {
 	text, layout := L.CheckString(1), L.OptString(2, "")
 	if len(text) > maxLayout {
@@ -181,43 +184,125 @@ var verbs = map[byte]string{
 	'd': "02", 'e': "_2", 'h': "Jan", 'j': "002", 'm': "01", 'p': "PM", 'x': "01/02/06", 'y': "06", 'z': "-0700",
 }
 
-// parseTime reads a time by a layout of strftime; without a zone it is UTC.
+// parseTime reads a time by a layout of strptime; without a zone it is UTC.
 func parseTime(text, layout string) (time.Time, error) {
 	if len(layout) > maxLayout {
 		return time.Time{}, errLongLayout
 	}
-	var goLayout strings.Builder
+	if layout == "%s" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return time.Time{}, misfit(text, layout)
+		}
+		return time.Unix(n, 0), nil
+	}
+	items, err := layoutItems(layout)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var layouts, values []string // apart, or one layout's end and the next one's start would be a third
+	rest, ok := text, true
+	for _, item := range items {
+		value := ""
+		if value, rest, ok = takeItem(rest, item); !ok {
+			return time.Time{}, misfit(text, layout)
+		}
+		switch verb := item[len(item)-1]; {
+		case item == "%Z" && !slices.Contains(zones, value):
+			return time.Time{}, fmt.Errorf("the zone %q is not known: of names only UTC, GMT and Z are, and %%z reads an offset like +0100", value)
+		case len(item) == 2 && item != "%Z":
+			layouts, values = append(layouts, cmp.Or(readVerbs[verb], verbs[verb])), append(values, value)
+		}
+	}
+	t, err := time.ParseInLocation(strings.Join(layouts, "|"), strings.Join(values, "|"), time.UTC)
+	if err != nil || rest != "" {
+		return time.Time{}, misfit(text, layout)
+	}
+	return t, nil
+}
+
+func misfit(text, layout string) error {
+	return fmt.Errorf("%q does not fit the layout %q", text, layout)
+}
+
+// composed are the verbs that stand for several.
+var composed = map[byte]string{
+	'D': "%m/%d/%y", 'F': "%Y-%m-%d", 'R': "%H:%M", 'T': "%H:%M:%S", 'X': "%H:%M:%S", 'c': "%a %b %e %H:%M:%S %Y", 'x': "%m/%d/%y",
+}
+
+// readVerbs are the verbs whose numbers need not have all digits to be read.
+var readVerbs = map[byte]string{'I': "3", 'M': "4", 'S': "5", 'd': "2", 'e': "2", 'm': "1"}
+
+// verbDigits is how many digits at most a verb has.
+var verbDigits = map[byte]int{'H': 2, 'I': 2, 'M': 2, 'S': 2, 'Y': 4, 'd': 2, 'e': 2, 'j': 3, 'm': 2, 'y': 2}
+
+// zones are the names of zones that mean the same everywhere.
+var zones = []string{"UTC", "GMT", "Z"}
+
+// layoutItems are the parts of a layout: a verb with its %, or a character that
+// stands for itself.
+func layoutItems(layout string) (items []string, err error) {
 	for i := 0; i < len(layout); i++ {
-		if layout[i] != '%' {
-			if layout[i] >= '0' && layout[i] <= '9' || isLetter(layout[i]) && layout[i] != 'T' && layout[i] != 'Z' {
-				return time.Time{}, layoutError(fmt.Sprintf("%q in the layout is neither a %% verb nor punctuation", layout[i:i+1]))
+		if c := layout[i]; c != '%' {
+			if c >= '0' && c <= '9' || isLetter(c) && c != 'T' && c != 'Z' {
+				return nil, layoutError(fmt.Sprintf("%q in the layout is neither a %% verb nor punctuation", layout[i:i+1]))
 			}
-			goLayout.WriteByte(layout[i])
+			if c != ' ' || i == 0 || layout[i-1] != ' ' { // one stands for any number of them
+				items = append(items, layout[i:i+1])
+			}
 			continue
 		}
 		if i++; i == len(layout) {
-			return time.Time{}, layoutError("the layout ends with %")
+			return nil, layoutError("the layout ends with %")
 		}
-		switch verb, ok := verbs[layout[i]]; {
-		case ok:
-			goLayout.WriteString(verb)
-		case layout[i] == 's' && layout == "%s":
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				return time.Time{}, fmt.Errorf("%q does not fit the layout %q", text, layout)
-			}
-			return time.Unix(n, 0), nil
+		switch whole, several := composed[layout[i]]; {
+		case several:
+			parts, _ := layoutItems(whole)
+			items = append(items, parts...)
 		case layout[i] == '%':
-			goLayout.WriteByte('%')
+			items = append(items, "%")
+		case verbs[layout[i]] != "":
+			items = append(items, layout[i-1:i+1])
 		default:
-			return time.Time{}, layoutError(fmt.Sprintf("%%%c in the layout can't be read back", layout[i]))
+			return nil, layoutError(fmt.Sprintf("%%%c in the layout can't be read back", layout[i]))
 		}
 	}
-	t, err := time.ParseInLocation(goLayout.String(), text, time.UTC)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q does not fit the layout %q", text, layout)
+	return items, nil
+}
+
+// takeItem cuts off the text what an item of a layout may stand for.
+func takeItem(text, item string) (value, rest string, ok bool) {
+	if item == " " {
+		rest = strings.TrimLeft(text, " ")
+		return "", rest, len(rest) < len(text) || text == ""
 	}
-	return t, nil
+	if len(item) == 1 {
+		rest, ok = strings.CutPrefix(text, item)
+		return "", rest, ok
+	}
+	verb, n := item[1], 0
+	most, number := verbDigits[verb]
+	switch {
+	case number:
+		if verb == 'e' {
+			text = strings.TrimPrefix(text, " ")
+		}
+		n = countDigits(text[:min(most, len(text))])
+		if fraction := countDigits(text[min(n+1, len(text)):]); verb == 'S' && fraction > 0 && strings.ContainsRune(".,", rune(text[n])) {
+			n += 1 + fraction
+		}
+	case verb == 'z':
+		n = min(len("+0100"), len(text))
+	default:
+		for n < len(text) && isLetter(text[n]) {
+			n++
+		}
+	}
+	return text[:n], text[n:], true
+}
+
+func countDigits(text string) int {
+	return len(text) - len(strings.TrimLeft(text, "0123456789"))
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

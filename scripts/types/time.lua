@@ -15,6 +15,9 @@ function time.format(t, layout) end
 ---@return number seconds with fractions
 function time.now() end
 
+---Of zones, %z reads an offset like +0100, and %Z the names UTC, GMT and Z alone;
+---without a zone it is UTC. Days, months, hours, minutes and seconds may have one
+---digit.
 ---@param text string
 ---@param layout? string
 ---@return number? seconds
