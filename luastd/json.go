@@ -35,7 +35,7 @@ func jsonArray(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// json.decode(text) → value | nil, err
+// json.decode(text) → value | nil, err; null alone is json.null
 func jsonDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	var v any
@@ -58,6 +58,9 @@ const maxJSONDepth = 128
 func decodeJSON(text string) (any, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("not JSON: it is not valid UTF-8")
+	}
+	if strings.HasPrefix(text, byteOrderMark) {
+		return nil, errors.New("not JSON: it begins with a byte order mark: decode text:sub(4)")
 	}
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()

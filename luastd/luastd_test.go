@@ -87,6 +87,7 @@ func TestFunctions(t *testing.T) {
 		{`return select(2, json.decode("[1,\n]"))`, `"not JSON: invalid character ']' looking for beginning of value, at line 2 column 1"`},
 		{`return select(2, json.decode("\255"))`, `"not JSON: it is not valid UTF-8"`},
 		{`return select(2, json.decode(("["):rep(200) .. ("]"):rep(200)))`, `"not JSON that can be read: nested deeper than 128"`},
+		{`return select(2, json.decode("\239\187\191{}"))`, `"not JSON: it begins with a byte order mark: decode text:sub(4)"`},
 		{`return json.encode({a = {b = 0/0}})`, `activities/a.lua:2: value.a.b: NaN is not a JSON number`},
 		{`return json.encode({}, {pretty = true})`, `activities/a.lua:2: bad argument #2 to json.encode: unknown option pretty (one of indent)`},
 		{`return json.array{1, 2}`, `[1,2]`},

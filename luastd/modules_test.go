@@ -115,6 +115,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return {yaml.decode("") == json.null, yaml.decode("# only\n") == json.null, yaml.decode("null") == json.null, yaml.decode("--- x")}`, `[true,true,true,"x"]`},
 		{`return yaml.decode("text: |\n  one\n  two\nfolded: >-\n  one\n  two\nplain: one\n  two\n")`, `{"folded":"one two","plain":"one two","text":"one\ntwo\n"}`},
 		{`return yaml.decode("1: a\ntrue: b\n'x y': c\n2.50: d\n")`, `{"1":"a","2.50":"d","true":"b","x y":"c"}`},
+		{`return {yaml.decode("\239\187\191a: 1\n"), (select(2, yaml.decode("\239\187\191a: [1")))}`, `[{"a":1},"not YAML that can be read: sequence end token ']' not found, at line 1 column 4"]`},
 		{`return yaml.decode("%YAML 1.2\n---\na: 1\n")`, `{"a":1}`},
 		{`return yaml.decode("a: 1\n...\n")`, `{"a":1}`},
 		{`return yaml.decode("a: &x [1, {b: 2}]\nc: *x\nd: {<<: {e: 1, f: 2}, f: 3}\n")`, `{"a":[1,{"b":2}],"c":[1,{"b":2}],"d":{"e":1,"f":3}}`},

@@ -37,7 +37,7 @@ var yamlFuncs = []Func{
 	{"encode", yamlEncode},
 }
 
-// yaml.decode(text) → value | nil, err; null is json.null
+// yaml.decode(text) → value | nil, err; null alone is json.null
 func yamlDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	var v any

@@ -3,6 +3,7 @@ package luastd
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -24,7 +25,7 @@ func decodeYAML(text string) (v any, values int, err error) {
 	if !utf8.ValidString(text) {
 		return nil, 0, errors.New("it is not valid UTF-8")
 	}
-	file, err := parseYAML(text)
+	file, err := parseYAML(strings.TrimPrefix(text, byteOrderMark))
 	if err != nil {
 		return nil, 0, err
 	}

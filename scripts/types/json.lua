@@ -16,6 +16,8 @@ json.null = {}
 ---@return T
 function json.array(t) end
 
+---null alone is json.null, which is no failure; in a table it is nil, in an array
+---json.null.
 ---@param text string
 ---@return any value
 ---@return string? err

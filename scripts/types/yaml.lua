@@ -6,7 +6,8 @@
 ---@class obelus.yaml
 local yaml = {}
 
----null is json.null.
+---null alone is json.null, which is no failure; in a table it is nil, in an array
+---json.null.
 ---@param text string
 ---@return any value
 ---@return string? err
