@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -26,40 +27,43 @@ var csvFuncs = []Func{
 
 const byteOrderMark = "\ufeff"
 
-// csv.decode(text, [{header = true, comma = ";"}]) → rows | nil, err
+// csv.decode(text, [{header = true | {"a", "b"}, comma = ";"}]) → rows | nil, err
 //
-// Each row is an array of strings; with header = true the first line names the
-// fields and each row is a table by name.
+// Each row is an array of strings; with a header it is a table by name: true
+// takes the names from the first line, a list gives them for all lines.
 func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
-	r := csv.NewReader(strings.NewReader(text))
-	r.Comma = comma(L, opts)
-	r.FieldsPerRecord = -1
+	separator := comma(L, opts)
+	header, fromFirst := csvNames(e, L, opts.RawGetString("header"))
 	var records [][]string
 	var err error
-	e.aside(L, len(text)/8+1, func(ctx context.Context) { records, err = csvRecords(ctx, r, e.maxArray()) })
+	e.aside(L, len(text)/8+1, func(ctx context.Context) {
+		r := csv.NewReader(strings.NewReader(keptLineEnds(text)))
+		r.Comma = separator
+		r.FieldsPerRecord = -1
+		records, err = csvRecords(ctx, r, e.maxArray())
+	})
 	if err != nil {
 		return failed(L, csvError(err))
 	}
 	e.limitArray(L, len(records))
 	rows := L.CreateTable(len(records), 0)
 	e.Codec.MarkArray(rows)
-	if !lua.LVAsBool(opts.RawGetString("header")) {
+	if header == nil && !fromFirst {
 		for i, record := range records {
 			rows.RawSetInt(i+1, e.stringArray(L, record))
 		}
 		L.Push(rows)
 		return 1
 	}
-	if len(records) == 0 {
-		L.Push(rows)
-		return 1
+	first := 0
+	if fromFirst && len(records) > 0 {
+		header, first = records[0], 1
 	}
-	header := records[0]
-	for i, record := range records[1:] {
+	for i, record := range records[first:] {
 		if len(record) != len(header) {
-			return failed(L, fmt.Sprintf("not CSV: row %d has %d fields, the header names %d", i+2, len(record), len(header)))
+			return failed(L, fmt.Sprintf("not CSV: row %d has %d fields, the header names %d", first+i+1, len(record), len(header)))
 		}
 		e.charge(L, len(header)+1)
 		row := L.CreateTable(0, len(header))
@@ -70,6 +74,26 @@ func csvDecode(e *Env, L *lua.LState) int {
 	}
 	L.Push(rows)
 	return 1
+}
+
+// keptLineEnds doubles the \r of each \r\n in quotes, of which the reader takes
+// one away.
+func keptLineEnds(text string) string {
+	if !strings.Contains(text, "\r\n") {
+		return text
+	}
+	var b strings.Builder
+	for quoted := false; ; quoted = !quoted {
+		part, rest, more := strings.Cut(text, `"`)
+		if quoted {
+			part = strings.ReplaceAll(part, "\r\n", "\r\r\n")
+		}
+		if b.WriteString(part); !more {
+			return b.String()
+		}
+		b.WriteByte('"')
+		text = rest
+	}
 }
 
 // csvRecords reads rows, no more than one over most.
@@ -171,39 +195,35 @@ func csvWrite(b *strings.Builder, w *csv.Writer, rows []any, header []string, en
 }
 
 func csvHeader(e *Env, L *lua.LState, option lua.LValue, rows []any) []string {
-	if !lua.LVAsBool(option) {
-		return nil
-	}
-	if option == lua.LTrue {
-		if len(rows) == 0 {
-			return nil
-		}
-		first, ok := rows[0].(map[string]any)
-		if !ok {
-			L.ArgError(2, "header = true is for rows that are tables by name")
-		}
-		header := []string{}
-		for name := range first {
-			header = append(header, name)
-		}
-		slices.Sort(header)
+	header, fromFirst := csvNames(e, L, option)
+	if !fromFirst || len(rows) == 0 {
 		return header
 	}
-	v, err := e.Codec.FromLua(option, "header")
-	if err != nil {
-		L.RaiseError("%s", err.Error())
+	first, ok := rows[0].(map[string]any)
+	if !ok {
+		L.ArgError(2, "header = true is for rows that are tables by name")
 	}
-	list, ok := v.([]any)
-	header := []string{}
+	header = slices.AppendSeq([]string{}, maps.Keys(first))
+	slices.Sort(header)
+	return header
+}
+
+// csvNames reads the option header: a list of names, or that the first row has
+// them.
+func csvNames(e *Env, L *lua.LState, option lua.LValue) (names []string, fromFirst bool) {
+	if !lua.LVAsBool(option) || option == lua.LTrue {
+		return nil, option == lua.LTrue
+	}
+	list, ok := e.optionValue(L, option, "header").([]any)
 	for _, name := range list {
 		text, isText := name.(string)
 		ok = ok && isText
-		header = append(header, text)
+		names = append(names, text)
 	}
-	if !ok {
+	if !ok || len(names) == 0 {
 		L.ArgError(2, "header is true or an array of names")
 	}
-	return header
+	return names, false
 }
 
 func csvRecord(row any, header []string) ([]string, error) {

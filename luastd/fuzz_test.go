@@ -194,7 +194,7 @@ func FuzzYAML(f *testing.F) {
 }
 
 // FuzzCSV holds that what is written of rows that were read is read as the same
-// rows, but for the ends of lines in a field, which are read as \n.
+// rows.
 func FuzzCSV(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"a,b\n1,\"x,y\"\n", ","}, {"a;b\r\n\"1\r\n2\";", ";"}, {"\"\"\n", ","}, {"\"\",\n", ","}, {"a\n\n\nb", ","}, {"a,\"b\n", ","}, {"a\"b", ","}, {"\ufeffa", ","}, {"\xff,\x00", "\x00"}, {"a\tb", "\t"},
@@ -207,7 +207,7 @@ func FuzzCSV(f *testing.F) {
 			if #one ~= #two then return false end
 			for i, row in ipairs(one) do
 				if #row ~= #two[i] then return false end
-				for j, field in ipairs(row) do if field:gsub("\r\n", "\n") ~= two[i][j] then return false end end
+				for j, field in ipairs(row) do if field ~= two[i][j] then return false end end
 			end
 			return true
 		end

@@ -6,10 +6,10 @@
 ---@class obelus.csv
 local csv = {}
 
----Each row is an array of strings; with header = true the first line names the
----fields, and each row is a table by name.
+---Each row is an array of strings; with a header it is a table by name: true
+---takes the names from the first line, a list gives them for all lines.
 ---@param text string
----@param options? { header?: boolean, comma?: string }
+---@param options? { header?: boolean|string[], comma?: string }
 ---@return table[]? rows
 ---@return string? err
 function csv.decode(text, options) end
