@@ -33,7 +33,7 @@
 ---@field context? table[] messages
 ---@field mode? "eager"|"lazy"
 ---@field output? any
----@field schema? table a JSON Schema for the input
+---@field schema? table a JSON Schema for the final output
 ---@field scopes? string[] what a function gets of the context
 ---@field tools? table<string, table>
 
