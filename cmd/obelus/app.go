@@ -48,11 +48,10 @@ func (a *app) rootCommand() *cobra.Command {
 "†state.user.status", another reads it, and from that obelus knows what must
 wait, what runs side by side, and where every value came from. Activities are
 Lua; everything that happens is kept in a log in SQLite.`,
-		SilenceErrors:              true,
-		SuggestionsMinimumDistance: 2,
-		SilenceUsage:               true,
-		Args:                       unknownCommand,
-		RunE:                       func(c *cobra.Command, _ []string) error { return c.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			a.term.quiet = a.quiet
 			if c.Flags().Changed("context") && a.context == "" {

@@ -41,10 +41,30 @@ func unknownCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := "obelus help lists them"
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q?", near[0])
+	if near := nearestCommand(c, args[0]); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return &usageError{fmt.Sprintf("unknown command %q: %s", args[0], hint)}
+}
+
+// nearestCommand is what a word was meant to be: of several that are as near,
+// one that the word begins, or that begins the word.
+func nearestCommand(c *cobra.Command, word string) string {
+	var begun, others []string
+	for _, command := range c.Commands() {
+		switch name := command.Name(); {
+		case !command.IsAvailableCommand():
+		case strings.HasPrefix(name, word) || strings.HasPrefix(word, name):
+			begun = append(begun, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	near := engine.Nearest(word, append(begun, others...))
+	if near == "" && word != "" && len(begun) > 0 {
+		return begun[0]
+	}
+	return near
 }
 
 // flagError makes of the flag library's complaint one for people.
