@@ -107,13 +107,13 @@ func (e *Env) http(L *lua.LState, what string, r *httpCall) int {
 	e.Effect(L, what)
 	e.charge(L, 100+(len(r.URL)+len(r.Body))/16)
 	u, err := url.Parse(r.URL)
-	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "") {
+	if err == nil && !isWeb(u) {
 		err = errors.New("it does not begin with http:// or https:// and a host")
 	}
 	if err != nil {
 		return failed(L, urlError(err))
 	}
-	place := fmt.Sprintf("%s %s://%s%s: ", r.Method, u.Scheme, u.Host, u.EscapedPath()) // a query and a user may be secret
+	place := fmt.Sprintf("%s %s: ", r.Method, urlPlace(u))
 	answer, err := e.answer(L, r)
 	switch {
 	case err != nil && r.timeout > 0 && errors.Is(err, context.DeadlineExceeded):

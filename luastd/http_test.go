@@ -107,7 +107,11 @@ func TestHTTP(t *testing.T) {
 		{`return http.get(U .. "/to?/echo"):json().headers`, `{"User-Agent":["obelus"]}`},
 		{`return select(2, http.get(U .. "/to?http://169.254.169.254/latest"))`, `"GET U/to: connecting to 169.254.169.254:80 is not allowed: run with --allow-net=169.254.169.254:80 or set allow.net in obelus.lua"`},
 		{`return select(2, http.get(U .. "/to?http://localhost:1/"))`, `"GET U/to: connecting to localhost:1 is not allowed: run with --allow-net=localhost:1 or set allow.net in obelus.lua"`},
-		{`return select(2, http.get(U .. "/to?file:///etc/passwd"))`, `"GET U/to: connecting to `},
+		{`return select(2, http.get(U .. "/to?file:///etc/passwd"))`, `"GET U/to: the redirect to file:///etc/passwd is not followed: only those to http or https and a host are"`},
+		{`return select(2, http.get(U .. "/to?ftp://me:secret@example.com/x?key=secret"))`, `"GET U/to: the redirect to ftp://example.com/x is not followed: only those to http or https and a host are"`},
+		{`return select(2, http.get(U .. "/to?mailto:secret"))`, `"GET U/to: the redirect to mailto:… is not followed: only those to http or https and a host are"`},
+		{`return select(2, http.get(U .. "/to?http:///x"))`, `"GET U/to: the redirect to http:///x is not followed: only those to http or https and a host are"`},
+		{`return http.get(U .. "/to?file:///etc/passwd", {redirects = 0}).status`, `307`},
 
 		{`return #http.get(U .. "/long?" .. 10 * 1024 * 1024).body`, `10485760`},
 		{`return select(2, http.get(U .. "/long?" .. 10 * 1024 * 1024 + 1))`, `"GET U/long: the answer is longer than 10485760 bytes"`},

@@ -170,6 +170,8 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 			return http.ErrUseLastResponse
 		case len(via) > r.redirects:
 			return errTooManyRedirects
+		case !isWeb(next.URL):
+			return fmt.Errorf("the redirect to %s is not followed: only those to http or https and a host are", urlPlace(next.URL))
 		}
 		return nil
 	}}
@@ -190,6 +192,20 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 		headers[name] = strings.Join(values, ", ")
 	}
 	return HTTPResponse{Status: answer.StatusCode, Headers: headers, Body: string(text)}, nil
+}
+
+// isWeb tells whether a URL is one that requests are made to.
+func isWeb(u *url.URL) bool {
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+}
+
+// urlPlace is a URL for messages: a query, a user and what follows "data:" may
+// be secret.
+func urlPlace(u *url.URL) string {
+	if u.Opaque != "" {
+		return u.Scheme + ":…"
+	}
+	return fmt.Sprintf("%s://%s%s", u.Scheme, u.Host, u.EscapedPath())
 }
 
 // netError says in plain words why a request failed.
