@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	lua "github.com/yuin/gopher-lua"
@@ -42,7 +43,7 @@ func fsAppend(e *Env, L *lua.LState) int {
 func fsExists(e *Env, L *lua.LState) int {
 	return e.onFile(L, reading, L.CheckString(1), func(root *os.Root, name string) error {
 		_, err := root.Stat(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return err
 		}
 		L.Push(lua.LBool(err == nil))
@@ -120,6 +121,9 @@ func fsRemove(e *Env, L *lua.LState) int {
 	path := L.CheckString(1)
 	e.Effect(L, "fs.remove")
 	return e.onFile(L, writing, path, func(root *os.Root, name string) error {
+		if name == "." {
+			return errors.New("it is what --allow-write grants: only what lies in it can be removed")
+		}
 		L.Push(lua.LTrue)
 		return root.Remove(name)
 	})
@@ -257,7 +261,7 @@ func fileError(err error, a access) string {
 		return "it is a folder"
 	case errors.Is(err, syscall.ENOTDIR):
 		return "it is not a folder, or something above it is not"
-	case text == "path escapes from parent":
+	case strings.HasSuffix(text, "path escapes from parent"): // of several wrapped, mkdir's
 		return "it leads out of what --allow-" + a.flag + " grants, through a symbolic link"
 	}
 	return text

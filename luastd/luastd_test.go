@@ -200,7 +200,7 @@ func disk(t *testing.T) (config host.Config, dir string) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"data/up": "..", "data/out": "../../outside.txt", "data/abs": filepath.Join(outer, "outside.txt"), "data/fine": "a.txt", "out/leak": "../secret.txt"} {
+	for link, to := range map[string]string{"data/up": "..", "data/out": "../../outside.txt", "data/abs": filepath.Join(outer, "outside.txt"), "data/fine": "a.txt", "out/leak": "../secret.txt", "out/dangling": "../gone", "out/hanging": "gone"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skip(err)
 		}
@@ -246,6 +246,10 @@ func TestFiles(t *testing.T) {
 		{`return select(2, fs.list("data/a.txt"))`, `"reading \"data/a.txt\": it is not a folder, or something above it is not"`},
 		{`return select(2, fs.write("out/gone/x", ""))`, `"writing \"out/gone/x\": it does not exist"`},
 		{`fs.mkdir("out/full/x"); return select(2, fs.remove("out/full"))`, `"writing \"out/full\": the folder is not empty"`},
+		{`return {fs.exists("data/a.txt/x"), fs.exists("data/a.txt/x/y"), fs.exists("one.txt/x")}`, `[false,false,false]`},
+		{`return select(2, fs.mkdir("out/dangling"))`, `"writing \"out/dangling\": it leads out of what --allow-write grants, through a symbolic link"`},
+		{`return select(2, fs.mkdir("out/hanging"))`, `"writing \"out/hanging\": it exists already"`},
+		{`return select(2, fs.remove("out"))`, `"writing \"out\": it is what --allow-write grants: only what lies in it can be removed"`},
 		{`return select(2, fs.mkdir("new.txt/x"))`, `"writing \"new.txt/x\": it is not a folder, or something above it is not"`},
 		{`return fs.read()`, `activities/a.lua:2: bad argument #1 to fs.read: string expected, got nil`},
 	}
