@@ -32,7 +32,9 @@ func base64Decode(e *Env, L *lua.LState) int {
 	}
 	e.charge(L, len(text)/16+1)
 	decoded, err := encoding.DecodeString(text)
-	if at, ok := err.(base64.CorruptInputError); ok {
+	if at, ok := err.(base64.CorruptInputError); ok && int(at) >= len(text) {
+		return failed(L, "not base64: it ends too early")
+	} else if ok {
 		return failed(L, fmt.Sprintf("not base64: wrong at byte %d of %d", int(at)+1, len(text)))
 	}
 	L.Push(lua.LString(decoded))

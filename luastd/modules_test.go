@@ -15,6 +15,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return base64.encode("")`, `""`},
 		{`return {#base64.decode("//4="), #base64.decode("//4"), #base64.decode("__4", {url = true}), #base64.decode("__4=", {url = true}), #base64.decode("YWJj\nZGVm")}`, `[2,2,2,2,6]`},
 		{`return select(2, base64.decode("YQ=a"))`, `"not base64: wrong at byte 3 of 4"`},
+		{`return {select(2, base64.decode("YQ=")), (select(2, base64.decode("YQ=\n")))}`, `["not base64: it ends too early","not base64: it ends too early"]`},
 		{`return base64.decode({})`, `activities/a.lua:2: bad argument #1 to base64.decode: string expected, got table`},
 		{`return base64.encode("a", {URL = true})`, `activities/a.lua:2: bad argument #2 to base64.encode: unknown option URL (one of url)`},
 
