@@ -38,8 +38,9 @@ var urlParts = []string{"fragment", "host", "password", "path", "port", "query",
 // url.build(parts) → text; parts as parse gives them, any of which may be left
 // out. In the path % begins an escape that is written already, if all of them
 // are right; what can't stand in a path is escaped. The query is a table, of
-// which an array gives its name several times, or text that is taken as it is;
-// its names come out sorted.
+// which an array gives its name several times, and whose names come out sorted,
+// or text that is taken as it is, but for what can't stand in a query and is
+// escaped as in the path.
 func urlBuild(e *Env, L *lua.LState) int {
 	e.checkNames(L, 1, L.CheckTable(1), "part", urlParts)
 	v, err := e.Codec.FromLua(L.CheckTable(1), "parts")
@@ -71,7 +72,7 @@ func buildURL(parts map[string]any) (string, error) {
 		u.Host = u.Host[1 : len(u.Host)-1]
 	}
 	if port, given := texts["port"]; given {
-		if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		if !isPort(port) {
 			return "", errors.New("port is a number up to 65535")
 		}
 		u.Host = net.JoinHostPort(u.Host, port)
@@ -127,7 +128,7 @@ func setPath(u *url.URL, path string) {
 // that is one already.
 func queryText(query any) (string, error) {
 	if text, ok := query.(string); ok {
-		return strings.TrimPrefix(text, "?"), nil
+		return escapeQuery(strings.TrimPrefix(text, "?")), nil
 	}
 	table, ok := query.(map[string]any)
 	if !ok {
@@ -148,6 +149,20 @@ func queryText(query any) (string, error) {
 		}
 	}
 	return values.Encode(), nil
+}
+
+// escapeQuery escapes in a query that is written already what can't stand there.
+func escapeQuery(text string) string {
+	_, wrong := url.PathUnescape(text)
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"#<>`, c) >= 0 || c == '%' && wrong != nil {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // scalarText is a value that has a text of its own.
@@ -239,7 +254,15 @@ func parseURL(text string) (*url.URL, error) {
 	if err == nil {
 		_, err = url.PathUnescape(u.Opaque)
 	}
+	if err == nil && u.Port() != "" && !isPort(u.Port()) {
+		err = fmt.Errorf("the port %s is above 65535", u.Port())
+	}
 	return u, err
+}
+
+func isPort(text string) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= 0 && n <= 65535
 }
 
 func queryTable(values url.Values) map[string]any {
