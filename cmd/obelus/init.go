@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,12 +19,16 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "make a new project that runs at once",
 		Long: `Make a new project in DIR, or here: settings, one activity, one plan, one test,
-and settings for editors. Files that are there already are never written over.`,
+and settings for editors. Files that are there already are never written over;
+a .gitignore gets a line for what obelus keeps, unless it has one.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {
 				dir = args[0]
+			}
+			if dir == "" {
+				return &usageError{"the folder's name is empty: name one, or leave it out for this one"}
 			}
 			return a.init(dir)
 		},
@@ -36,15 +41,20 @@ func (a *app) init(dir string) error {
 		return err
 	}
 	for _, name := range files {
-		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && name != ignoreFile {
 			return &usageError{fmt.Sprintf("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))}
 		}
 	}
 	for _, name := range files {
-		if err := writeTemplate(dir, name); err != nil {
-			return fmt.Errorf("can't write %s: %w", filepath.Join(dir, name), plainError(err))
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		done, err := "wrote "+file, writeTemplate(dir, name)
+		if name == ignoreFile && errors.Is(err, fs.ErrExist) {
+			done, err = addIgnored(file)
 		}
-		a.term.say("wrote %s", filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			return fmt.Errorf("can't write %s: %w", file, plainError(err))
+		}
+		a.term.say("%s", done)
 	}
 	if err := a.initTypes(dir); err != nil {
 		return err
@@ -52,6 +62,35 @@ func (a *app) init(dir string) error {
 	plan := filepath.Join(dir, "plans", "hello.lua")
 	a.term.say("\nnow try:\n  obelus run %s", plan)
 	return nil
+}
+
+const ignoreFile = ".gitignore"
+
+// addIgnored adds to a .gitignore what keeps the log out, unless it is there, and
+// says which.
+func addIgnored(file string) (done string, err error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(content)) {
+		if strings.Trim(line, "/ \t\r\n") == ".obelus" {
+			return "kept " + file, nil
+		}
+	}
+	more, err := fs.ReadFile(scripts.Init(), ignoreFile)
+	if err != nil {
+		return "", err
+	}
+	if len(content) > 0 && !strings.HasSuffix(string(content), "\n") {
+		more = append([]byte("\n"), more...)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(more)
+	return "added /.obelus/ to " + file, errors.Join(err, f.Close())
 }
 
 // initTypes writes the annotations for editors. A folder that had scripts before
