@@ -45,9 +45,12 @@ func OpenTests(config Config) (*Tests, error) {
 }
 
 // Files lists the project's files of tests, sorted.
-func (t *Tests) Files() ([]string, error) {
+func (t *Tests) Files() ([]string, error) { return t.FilesIn("tests") }
+
+// FilesIn lists the files of tests below a folder of the project, sorted.
+func (t *Tests) FilesIn(folder string) ([]string, error) {
 	var files []string
-	err := fs.WalkDir(t.gen.config.FS, "tests", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(t.gen.config.FS, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
 			files = append(files, name)
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,11 +20,11 @@ import (
 func (a *app) testCommand() *cobra.Command {
 	pattern := ""
 	c := &cobra.Command{
-		Use:   "test [FILE…]",
+		Use:   "test [FILE|DIR…]",
 		Short: "run Lua tests",
-		Long: `Run the project's tests, tests/**/*_test.lua, or the files that are named. They
-are written in busted's vocabulary: describe, it, before_each, after_each,
-pending and assert. Each test runs in a state of its own. By require "test" it
+		Long: `Run the project's tests, tests/**/*_test.lua, or the files that are named, and
+those in folders that are. They are written in busted's vocabulary: describe, it,
+before_each, after_each, pending and assert. Each test runs in a state of its own. By require "test" it
 runs an activity or a plan, sets the clock, and answers requests:
 
   test.activity("pay", { amount = 3 }, { state = { … } })
@@ -49,7 +51,8 @@ func (a *app) test(ctx context.Context, files []string, pattern string) error {
 	if err != nil {
 		return err
 	}
-	if files, err = a.testFiles(tests, files); err != nil {
+	files, named, err := a.testFiles(tests, files)
+	if err != nil {
 		return err
 	}
 	tally := &tally{app: a}
@@ -58,6 +61,9 @@ func (a *app) test(ctx context.Context, files []string, pattern string) error {
 		if err != nil {
 			tally.broken(file, err)
 			continue
+		}
+		if len(found) == 0 && slices.Contains(named, file) {
+			tally.empty = append(tally.empty, file)
 		}
 		for _, t := range found {
 			if wanted.MatchString(t.Name) {
@@ -76,6 +82,9 @@ func (a *app) openTests(files []string) (*host.Tests, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
+		if info, err := os.Stat(first); err == nil && info.IsDir() { // it may be the project's own
+			first = filepath.Join(first, host.SettingsFile)
+		}
 	}
 	config, err := a.projectConfig(first)
 	if err != nil {
@@ -84,25 +93,37 @@ func (a *app) openTests(files []string) (*host.Tests, error) {
 	return host.OpenTests(config)
 }
 
-func (a *app) testFiles(tests *host.Tests, named []string) ([]string, error) {
-	if len(named) == 0 {
-		files, err := tests.Files()
+// testFiles are the files to run, and those of them that arguments name.
+func (a *app) testFiles(tests *host.Tests, args []string) (files, named []string, err error) {
+	if len(args) == 0 {
+		files, err = tests.Files()
 		if err == nil && len(files) == 0 {
 			err = &usageError{fmt.Sprintf("%s has no tests: they are files tests/NAME_test.lua", a.dir)}
 		}
-		return files, err
+		return files, nil, err
 	}
-	files := make([]string, len(named))
-	for i, file := range named {
+	for _, file := range args {
 		if _, err := os.Stat(file); err != nil && a.projectFlag == "" {
-			return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
+			return nil, nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
 		}
-		var err error
-		if files[i], err = a.inProject(file); err != nil {
-			return nil, err
+		name, err := a.inProject(file)
+		if err != nil {
+			return nil, nil, err
 		}
+		if info, err := os.Stat(filepath.Join(a.dir, filepath.FromSlash(name))); err != nil || !info.IsDir() {
+			files, named = append(files, name), append(named, name)
+			continue
+		}
+		below, err := tests.FilesIn(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(below) == 0 {
+			return nil, nil, &usageError{fmt.Sprintf("%s has no tests: they are files NAME_test.lua", file)}
+		}
+		files = append(files, below...)
 	}
-	return files, nil
+	return files, named, nil
 }
 
 // tally counts how tests end, and tells of each.
@@ -110,6 +131,7 @@ type tally struct {
 	app                     *app
 	file                    string // of which a test was told last
 	passed, failed, pending int
+	empty                   []string // files without tests
 }
 
 // testLine is a test as test --json prints it.
@@ -214,8 +236,14 @@ func (t *tally) end(pattern string) error {
 	if !t.app.json {
 		t.app.term.say("%s", text)
 	}
-	if t.failed > 0 {
+	if len(t.empty) > 0 {
+		t.app.term.fail(&usageError{fmt.Sprintf("%s: it holds no tests: describe and it define them", t.empty[0])})
+	}
+	switch {
+	case t.failed > 0:
 		return statusError(exitFailed)
+	case len(t.empty) > 0:
+		return statusError(exitUsage)
 	}
 	return nil
 }
