@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -54,10 +55,7 @@ func (s *state) assertTable() *lua.LTable {
 			L.Remove(1)
 			return s.assertion(L)
 		})},
-		{"__index", s.fn(func(s *state, L *lua.LState) int {
-			L.Push(s.assertWord(L.CheckString(2), nil))
-			return 1
-		})},
+		{"__index", s.assertIndex(nil)},
 	})
 	return t
 }
@@ -75,11 +73,26 @@ func (s *state) assertion(L *lua.LState) int {
 	return 0
 }
 
-// assertWord is what stands at assert.word after the words before: a function
-// where they name an assertion, else a table to go on from.
-func (s *state) assertWord(word string, before []string) lua.LValue {
-	words := append(slices.Clone(before), strings.Split(strings.ToLower(word), "_")...)
-	negated := false
+// assertIndex gives what stands at assert.word after the words before.
+func (s *state) assertIndex(before []string) *lua.LFunction {
+	return s.fn(func(s *state, L *lua.LState) int {
+		word := L.CheckString(2)
+		v := s.assertWord(word, before)
+		if v == lua.LNil {
+			name, _ := assertName(assertWords(word, before))
+			L.RaiseError("there is no assertion %s%s", quote(name), didYouMean(name, slices.Sorted(maps.Keys(checks))))
+		}
+		L.Push(v)
+		return 1
+	})
+}
+
+func assertWords(word string, before []string) []string {
+	return append(slices.Clone(before), strings.Split(strings.ToLower(word), "_")...)
+}
+
+// assertName is the assertion that words make, and whether it is turned round.
+func assertName(words []string) (name string, negated bool) {
 	var rest []string
 	for _, w := range words {
 		switch {
@@ -89,21 +102,27 @@ func (s *state) assertWord(word string, before []string) lua.LValue {
 			rest = append(rest, w)
 		}
 	}
-	name := strings.Join(rest, "_")
+	name = strings.Join(rest, "_")
 	if alias, ok := checkAliases[name]; ok {
 		name = alias
 	}
+	return name, negated
+}
+
+// assertWord is what stands at assert.word after the words before: a function
+// where they name an assertion, a table to go on from where they may yet, else
+// nil.
+func (s *state) assertWord(word string, before []string) lua.LValue {
+	words := assertWords(word, before)
+	name, negated := assertName(words)
 	if c, ok := checks[name]; ok {
 		return s.fn(func(s *state, L *lua.LState) int { return s.check(L, name, c, negated) })
 	}
-	if len(rest) > 0 {
+	if name != "" {
 		return lua.LNil
 	}
 	t := s.L.CreateTable(0, 0)
-	t.Metatable = s.table([]field{{"__index", s.fn(func(s *state, L *lua.LState) int {
-		L.Push(s.assertWord(L.CheckString(2), words))
-		return 1
-	})}})
+	t.Metatable = s.table([]field{{"__index", s.assertIndex(words)}})
 	return t
 }
 
@@ -125,6 +144,9 @@ func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
 		not = "not "
 	}
 	wanted := strings.NewReplacer("%1", s.shown(args[0]), "%3", s.shown(args[2])).Replace(c.wanted)
+	if name == "error" && args[1] != lua.LNil {
+		wanted += " " + s.shown(args[1])
+	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + s.shown(args[c.shows-1]) + detail}
 	if c.diff && !negated {
 		a.expected, a.actual = s.inspect(args[0]), s.inspect(args[1])
@@ -216,14 +238,18 @@ func (s *state) checkError(L *lua.LState, args []lua.LValue) (bool, string) {
 	if err == nil {
 		return false, " that raised nothing"
 	}
-	if args[1] == lua.LNil {
-		return true, ""
-	}
 	message := scriptError(err).Message
-	if want, ok := args[1].(lua.LString); ok {
-		return message == string(want), " that raised " + quote(message)
+	shown := " that raised " + quote(message)
+	if raised != nil && raised.value.Type() != lua.LTString {
+		shown = " that raised " + s.shown(raised.value)
 	}
-	return raised != nil && s.same(args[1], raised.value, 0), " that raised something else"
+	switch want := args[1].(type) {
+	case *lua.LNilType:
+		return true, shown
+	case lua.LString:
+		return message == string(want), shown
+	}
+	return raised != nil && s.same(args[1], raised.value, 0), shown
 }
 
 // shown is a value on one line, cut where it is long.

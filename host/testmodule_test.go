@@ -25,6 +25,14 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 		`test.activity("bug")`:                                     `activities/a.lua:3: attempt to index call.x (a nil value), key "y"`,
 		`local _, err = pcall(test.activity, "bug") error(err, 0)`: `activities/a.lua:3: attempt to index call.x (a nil value), key "y"`,
 		`coroutine.wrap(test.activity)("bug")`:                     `activities/a.lua:3: attempt to index call.x (a nil value), key "y"`,
+		`assert.has_error(function() error("x") end, "y")`:         `expected a function that raises "y", got function: tests/a_test.lua:3 that raised "x"`,
+		`assert.has_error(function() error({ a = 1 }) end, "y")`:   `expected a function that raises "y", got function: tests/a_test.lua:3 that raised { a = 1, }`,
+		`assert.has_no.errors(function() error("x") end)`:          `expected not a function that raises, got function: tests/a_test.lua:3 that raised "x"`,
+		`assert.has_error(function() end)`:                         `expected a function that raises, got function: tests/a_test.lua:3 that raised nothing`,
+		`assert.foo(1)`:                                            `there is no assertion "foo"`,
+		`assert.is_not.eqal(1, 2)`:                                 `there is no assertion "eqal" (did you mean "equal"?)`,
+		`describe("x", function() end)`:                            `a test can't define tests`,
+		`it("x", function() end)`:                                  `a test can't define tests`,
 		`local f = function() return 1 end
 			local run = test.plan("plans/p.lua", { input = {}, context = {}, tools = { add = f, brought = f, told = f, handed = f } })
 			assert.same({ 1, 1, 1, 1 }, run.output)`: "",

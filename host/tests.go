@@ -254,6 +254,7 @@ func (s *state) openTests() {
 
 // describe(name, fn)
 func (s *state) testDescribe(L *lua.LState) int {
+	s.checkDefining(L)
 	name, fn, run := L.CheckString(1), L.CheckFunction(2), s.run.test
 	run.within = append(run.within, &suite{name: name})
 	L.Push(fn)
@@ -271,9 +272,7 @@ func (s *state) testIt(L *lua.LState) int {
 func (s *state) testPending(L *lua.LState) int { return s.addCase(L, nil) }
 
 func (s *state) addCase(L *lua.LState, fn *lua.LFunction) int {
-	if s.run.top == 0 {
-		L.RaiseError("a test can't define tests")
-	}
+	s.checkDefining(L)
 	run := s.run.test
 	c := testCase{}
 	_, c.line = s.where(L, 1)
@@ -291,6 +290,13 @@ func (s *state) addCase(L *lua.LState, fn *lua.LFunction) int {
 	c.name = strings.Join(append(names, L.CheckString(1)), " ")
 	run.cases = append(run.cases, c)
 	return 0
+}
+
+// checkDefining refuses within a test what only its file can define.
+func (s *state) checkDefining(L *lua.LState) {
+	if s.run.top == 0 {
+		L.RaiseError("a test can't define tests")
+	}
 }
 
 // before_each(fn): before each test that follows in this describe
