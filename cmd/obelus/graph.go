@@ -231,7 +231,7 @@ func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 }
 
 func mermaidText(text string) string {
-	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(text)
+	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "&", "#amp;").Replace(text)
 }
 
 func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
