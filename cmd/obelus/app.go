@@ -75,8 +75,14 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.Name() == "help" {
+		switch c.Name() {
+		case "help":
 			c.Args = helpArgs
+		case "completion":
+			c.Args, c.RunE = shellArgs, root.RunE
+			for _, shell := range c.Commands() {
+				wrapArgs(shell)
+			}
 		}
 		c.Short = strings.ToLower(c.Short[:1]) + c.Short[1:]
 	}

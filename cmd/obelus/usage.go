@@ -36,6 +36,18 @@ func helpArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// shellArgs refuses a shell that completion is not for.
+func shellArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var shells []string
+	for _, shell := range c.Commands() {
+		shells = append(shells, shell.Name())
+	}
+	return &usageError{fmt.Sprintf("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))}
+}
+
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
