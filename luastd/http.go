@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -106,7 +105,7 @@ func httpRequest(e *Env, L *lua.LState) int {
 func (e *Env) http(L *lua.LState, what string, r *httpCall) int {
 	e.Effect(L, what)
 	e.charge(L, 100+(len(r.URL)+len(r.Body))/16)
-	u, err := url.Parse(r.URL)
+	u, err := parseURL(r.URL)
 	if err == nil && !isWeb(u) {
 		err = errors.New("it does not begin with http:// or https:// and a host")
 	}

@@ -125,6 +125,7 @@ func TestHTTP(t *testing.T) {
 
 		{`return select(2, http.get("https://me:secret@example.com:8443/p?key=secret"))`, `"GET https://example.com:8443/p: connecting to example.com:8443 is not allowed: run with --allow-net=example.com:8443 or set allow.net in obelus.lua"`},
 		{`return select(2, http.get("ftp://example.com/"))`, `"not a URL: it does not begin with http:// or https:// and a host"`},
+		{`return select(2, http.get("http://x:65536/"))`, `"not a URL: the port 65536 is above 65535"`},
 		{`return select(2, http.get("example.com"))`, `"not a URL: it does not begin with http:// or https:// and a host"`},
 		{`return select(2, http.get("http://x/\n"))`, `"not a URL: invalid control character in URL"`},
 		{`return http.get(U, {timeout = 0})`, `activities/a.lua:2: bad argument #2 to http.get: timeout is a number of seconds above 0, or text like "5s"`},
