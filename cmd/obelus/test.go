@@ -24,8 +24,9 @@ func (a *app) testCommand() *cobra.Command {
 		Short: "run Lua tests",
 		Long: `Run the project's tests, tests/**/*_test.lua, or the files that are named, and
 those in folders that are. They are written in busted's vocabulary: describe, it,
-before_each, after_each, pending and assert. Each test runs in a state of its own. By require "test" it
-runs an activity or a plan, sets the clock, and answers requests:
+before_each, after_each, pending and assert. Each test runs in a state of its
+own. By require "test" it runs an activity or a plan, sets the clock, and answers
+requests:
 
   test.activity("pay", { amount = 3 }, { state = { … } })
   test.plan("plans/pay.lua", { input = { … }, tools = { pay = function(call) … end } })
@@ -236,8 +237,8 @@ func (t *tally) end(pattern string) error {
 	if !t.app.json {
 		t.app.term.say("%s", text)
 	}
-	if len(t.empty) > 0 {
-		t.app.term.fail(&usageError{fmt.Sprintf("%s: it holds no tests: describe and it define them", t.empty[0])})
+	for _, file := range t.empty {
+		t.app.term.fail(&usageError{file + ": it holds no tests: describe and it define them"})
 	}
 	switch {
 	case t.failed > 0:
