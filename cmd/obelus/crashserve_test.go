@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -184,6 +185,20 @@ func killedWhileSaved(t *testing.T, at time.Duration) int {
 			}
 		})
 	}
+	noted := 0 // messages that were acknowledged
+	clients.Go(func() {
+		for {
+			status, v := post(url+"/v1/contexts/notes/messages", fmt.Sprintf(`{"type":"state","last":%d}`, noted+1))
+			if status == 0 {
+				return
+			}
+			if status != 200 {
+				t.Errorf("%d %v", status, v)
+				return
+			}
+			noted++
+		}
+	})
 	clients.Go(func() {
 		for n := 1; ; n++ {
 			select {
@@ -218,6 +233,12 @@ func killedWhileSaved(t *testing.T, at time.Duration) int {
 		t.Errorf("exit status %d\n%s", status, again.said.String())
 	}
 	s.checkAnswers(accepted)
+	if noted > 0 {
+		last, err := strconv.Atoi(strings.TrimSpace(obelusOutput(t, exitDone, "-C", s.dir, "get", "state.last", "-c", "notes")))
+		if err != nil || last < noted || last > noted+1 { // the one after that may be there
+			t.Errorf("%d messages were acknowledged, and the last that is there is %d, %v", noted, last, err)
+		}
+	}
 	return len(accepted)
 }
 

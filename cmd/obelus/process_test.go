@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -224,6 +225,12 @@ func TestLease(t *testing.T) {
 			t.Errorf("%s: exit status %d, not %d\n%s", args, second.ProcessState.ExitCode(), exitBusy, out)
 		}
 	}
+	// On another host, or while it stands still, it would have that long.
+	left := obelusOutput(t, exitDone, "-C", dir, "sql", "SELECT (until - unixepoch('subsec') * 1000) / 1000.0 AS s FROM leases WHERE context = 'c'", "--json")
+	var lease struct{ S float64 }
+	if err := json.Unmarshal([]byte(left), &lease); err != nil || lease.S <= 0 || lease.S > 30 {
+		t.Errorf("its lease has %s s left, %v", left, err)
+	}
 	c.Process.Kill()
 	c.Wait()
 	write(t, filepath.Join(dir, "activities/work.lua"), `Activity.register("work", function() return "done" end)`)
@@ -272,5 +279,19 @@ func TestKilledWhileHeld(t *testing.T) {
 		Activity.register("slow", function() return "slow" end)`)
 	if got := obelusOutput(t, exitDone, "-C", dir, "resume", "-c", "c", "-q"); got != "2\n" {
 		t.Errorf("resumed, it gives %s", got)
+	}
+}
+
+// TestSynchronousOfAProject: the log is written as the project's setting says, and
+// each commit is waited for if it says nothing.
+func TestSynchronousOfAProject(t *testing.T) {
+	for settings, want := range map[string]string{"return {}": "", "return { synchronous = 'normal' }": "normal", "return { synchronous = 'full' }": "full"} {
+		a := &app{projectFlag: project(t, map[string]string{"obelus.lua": settings})}
+		if err := a.openSettings(); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.logOptions().Synchronous; got != want {
+			t.Errorf("%s: %q", settings, got)
+		}
 	}
 }

@@ -47,6 +47,9 @@ func (a *app) serveCommand() *cobra.Command {
 on request, show what the log holds, stream what happens, take decisions. What a
 crash left is resumed. Scripts are loaded anew as they change.
 
+At most --runs go on at once; a request for one more is answered when it has begun,
+also without "wait", or with 429 if --queue others wait for that already.
+
 It listens on the loopback address. Another one needs a --token, or the
 environment's OBELUS_TOKEN, which every request must bring; names under which it
 is reached are given by --name. The settings are in obelus.lua, under serve.

@@ -31,9 +31,11 @@
 //	GET    /healthz, /metrics
 //
 // A run that is accepted (202, or 200 with wait) is in the log: if the process
-// dies, the next server resumes it. A run that has come to a halt goes on by
-// itself when what it waits for is appended, by this server or by another
-// process.
+// dies, the next server resumes it. Where as many run as may, the request waits
+// for its turn before that, and is refused (429) where too many wait already. A
+// run that has come to a halt goes on by itself when what it waits for is
+// appended, by this server or by another process; one that could not be recorded
+// (503) when the log can be written again.
 //
 // # Events
 //

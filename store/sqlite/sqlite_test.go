@@ -486,6 +486,37 @@ func TestCancelWhileQueued(t *testing.T) {
 	}
 }
 
+// TestOneTransaction: of a batch that can't be written whole there is nothing,
+// and those that were to be committed with it are there.
+func TestOneTransaction(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s.a", "1"))
+	c := plain(t, l.path)
+	if err := c.script("CREATE TRIGGER last BEFORE INSERT ON journal WHEN NEW.event = 'refused' BEGIN SELECT RAISE(ABORT, 'no'); END"); err != nil {
+		t.Fatal(err)
+	}
+	var group []*request
+	for _, events := range [][]string{{"kept"}, {"lost", "refused"}, {"kept"}} {
+		b := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{written("†s.a", events[0])}}
+		for _, event := range events {
+			b.Journal = append(b.Journal, store.Entry{Event: event})
+		}
+		group = append(group, newRequest(b))
+	}
+	l.writer.settle(group)
+	if group[0].err != nil || group[1].err == nil || group[2].err != nil {
+		t.Errorf("%v, %v, %v", group[0].err, group[1].err, group[2].err)
+	}
+	for table, want := range map[string]int64{"messages": 3, "writes": 3, "journal": 2} {
+		if row, err := c.one(t.Context(), "SELECT count(*) FROM "+table); err != nil || integer(row[0]) != want {
+			t.Errorf("%s: %v rows, not %d, %v", table, row, want, err)
+		}
+	}
+	if row, err := c.one(t.Context(), "SELECT count(*) FROM history WHERE value = '\"lost\"'"); err != nil || integer(row[0]) != 0 {
+		t.Errorf("%v, %v", row, err)
+	}
+}
+
 // TestSynchronous holds that an append waits for the disk, unless it is told not
 // to.
 func TestSynchronous(t *testing.T) {
