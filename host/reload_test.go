@@ -161,6 +161,38 @@ func TestWatch(t *testing.T) {
 	f.expect("10 +[] ~[plans/p.lua] -[] pending [db]")
 }
 
+// TestWatchLinked: a folder that is linked to is one of the project's, while it is
+// loaded and while it is watched; one that leads back to itself has an end.
+func TestWatchLinked(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "plans/p.lua": "return {}"})
+	outside := t.TempDir()
+	shared := filepath.Join(outside, "b.lua")
+	save := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(shared, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, f.path(name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	save(`Activity.register("b", function() end)`)
+	link(outside, "activities/shared")
+	f.expect("2 +[activities/shared/b.lua] ~[] -[]")
+	if _, ok := f.host.Generation().Registry().Activities["b"]; !ok {
+		t.Error("b is not there")
+	}
+	save(`Activity.register("c", function() end)`)
+	f.expect("3 +[] ~[activities/shared/b.lua] -[]")
+	link(".", "lib/again")
+	f.expect("4 +[lib/again/m.lua] ~[] -[]")
+	f.remove("activities/shared")
+	f.expect("5 +[] ~[] -[activities/shared/b.lua]")
+}
+
 // TestWatchBroken: what does not load changes nothing, until it is mended.
 func TestWatchBroken(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})

@@ -53,20 +53,40 @@ func takeSources(fsys fs.FS, further ...string) (all sources, settled bool) {
 var scriptFolders = []string{"lib", "activities"}
 
 // walkScripts visits the scripts below a folder, and what can't be read.
-// Hidden files are none, nor are the copies that editors make: they are hidden
-// or end with something else.
 func walkScripts(fsys fs.FS, folder string, visit func(name string, err error)) {
+	walkFiles(fsys, folder, false, func(name string, isFolder bool, err error) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // there is none, or no longer
+		case err != nil, !isFolder && isScript(name):
+			visit(name, err)
+		}
+	})
+}
+
+// walkFiles visits a folder and what is below it, with what can't be read. Hidden files
+// are none, nor are the copies that editors make: they are hidden or end with
+// something else. A link to a folder is one; within that no further is, so that
+// there is an end.
+func walkFiles(fsys fs.FS, folder string, linked bool, visit func(name string, isFolder bool, err error)) {
 	_ = fs.WalkDir(fsys, folder, func(name string, entry fs.DirEntry, err error) error {
 		switch {
-		case err != nil && errors.Is(err, fs.ErrNotExist): // there is none, or no longer
 		case err != nil:
-			visit(name, err)
+			visit(name, false, err)
 		case strings.HasPrefix(path.Base(name), "."):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
-		case !entry.IsDir() && isScript(name):
-			visit(name, nil)
+		case entry.Type()&fs.ModeSymlink != 0 && !linked:
+			switch info, err := fs.Stat(fsys, name); {
+			case err == nil && info.IsDir():
+				walkFiles(fsys, name, true, visit)
+			case errors.Is(err, fs.ErrNotExist): // who needs what it leads to says so
+				visit(name, false, nil)
+			default:
+				visit(name, false, err)
+			}
+		default:
+			visit(name, entry.IsDir(), nil)
 		}
 		return nil
 	})

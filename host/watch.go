@@ -128,15 +128,10 @@ func (w *watch) follow() error {
 		folders = append(folders, path.Dir(file))
 	}
 	for _, folder := range scriptFolders {
-		_ = fs.WalkDir(w.host.config.FS, folder, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.IsDir() {
-				return nil // it has gone, or the attempt says why it can't be read
+		walkFiles(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read
+			if isFolder {
+				folders = append(folders, name)
 			}
-			if strings.HasPrefix(path.Base(name), ".") {
-				return fs.SkipDir
-			}
-			folders = append(folders, name)
-			return nil
 		})
 	}
 	for _, folder := range folders {

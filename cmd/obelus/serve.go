@@ -45,7 +45,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "run plans on request, over HTTP",
 		Long: `Serve the project over HTTP (go doc obelus/host/web lists the paths): run plans
 on request, show what the log holds, stream what happens, take decisions. What a
-crash left is resumed. Scripts are loaded anew as they change.
+crash left is resumed. Scripts are loaded anew as they change. A script or a plan
+that is a link to what is outside the project is refused.
 
 At most --runs go on at once; a request for one more is answered when it has begun,
 also without "wait", or with 429 if --queue others wait for that already.
