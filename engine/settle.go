@@ -22,7 +22,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	}
 	t.free(i)
 	c.record.Attempts += res.attempts
-	c.record.Duration = float64(max(t.runner.now().Sub(c.began), 0).Microseconds()) / 1000 // the clock may have been set back
+	c.record.Duration = t.since(c)
 	if call.captured {
 		c.record.Given = capture(res)
 	}
@@ -44,6 +44,12 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	}
 	t.end(i, err)
 	return nil
+}
+
+// since is how long a call has been at work, in milliseconds. The clock may have
+// been set back.
+func (t *tick) since(c *callState) float64 {
+	return float64(max(t.runner.now().Sub(c.began), 0).Microseconds()) / 1000
 }
 
 // keepOut holds what a call without an output path gave back to what its tool

@@ -287,6 +287,7 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 func (t *tick) cutOff(i, attempts int) {
 	c := t.change(i)
 	c.record.Attempts += attempts
+	c.record.Duration = t.since(c)
 	t.free(i)
 	if c.record.Unstored {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})

@@ -37,7 +37,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 		request.Calls, request.OutputLine = jsonCalls(calls, lines.calls), lines.output
 		return request, nil
 	}
-	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", typeName(v))
+	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
 }
 
 var lineText = regexp.MustCompile(`at line (\d+)`)

@@ -101,8 +101,10 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	case errors.As(err, &message), errors.As(err, &correction):
 		wrong := engine.Problem{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}
 		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []engine.Problem{wrong}}
-	case errors.As(err, &expression), errors.As(err, &ref), errors.As(err, &policy):
+	case errors.As(err, &expression), errors.As(err, &ref):
 		return is(http.StatusUnprocessableEntity, "expression")
+	case errors.As(err, &policy):
+		return is(http.StatusUnprocessableEntity, "policy")
 	case errors.As(err, &missing):
 		return is(http.StatusNotFound, "missing")
 	case errors.Is(err, store.ErrNoContext):
