@@ -104,9 +104,57 @@ func TestReadOnlyLog(t *testing.T) {
 	s.drive(scenarios[0], s.undisturbed)
 }
 
+// TestFollowUnwritable: who may read a log and not write its folder follows what
+// its owner appends, and is told what it can't read.
+func TestFollowUnwritable(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("skipped, for it takes root: there is no other user who reads what this one writes")
+	}
+	s := newSite(t)
+	obelusOutput(t, exitWaiting, "-C", s.dir, "run", "-q", "plans/all.lua", "-c", "c", "-i", "n:=2", "--approve", "pay")
+	folder := filepath.Join(s.dir, ".obelus")
+	unprivileged := s.unprivileged(t)
+	p := &running{t: t, cmd: unprivileged([]string{"log", "--follow", "--json", "-c", "c"})}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stdout
+	if err := p.cmd.Start(); err != nil {
+		t.Skip("no other user's process can be started:", err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill(); p.cmd.Wait() })
+	p.prints(`"seq":1,`)
+	for _, note := range []string{"first", "second"} { // by one process each, with nothing beside the log between them
+		write(t, filepath.Join(s.dir, "note.json"), `{"type":"data","kind":"note","data":"`+note+`"}`)
+		obelusOutput(t, exitDone, "-C", s.dir, "append", "-q", "-c", "c", filepath.Join(s.dir, "note.json"))
+		p.prints(`"` + note + `"`)
+	}
+	for _, name := range []string{"log.db-shm", "log.db-wal"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.prints("log.db can't be read as it is")
+	if p.cmd.Wait(); p.cmd.ProcessState.ExitCode() != exitUsage {
+		t.Error(p.cmd.ProcessState)
+	}
+}
+
 // nobody gives what runs a command without the rights of root, for whom
 // permissions are void.
 func (s *site) nobody(t *testing.T) func(args []string) ended {
+	unprivileged := s.unprivileged(t)
+	return func(args []string) ended {
+		c := unprivileged(args)
+		var stdout, stderr strings.Builder
+		c.Stdout, c.Stderr = &stdout, &stderr
+		var exit *exec.ExitError
+		if err := c.Run(); err != nil && !errors.As(err, &exit) {
+			s.t.Skip(err)
+		}
+		return ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	}
+}
+
+// unprivileged gives what makes such a command.
+func (s *site) unprivileged(t *testing.T) func(args []string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -126,19 +174,13 @@ func (s *site) nobody(t *testing.T) func(args []string) ended {
 			}
 		}
 	}
-	return func(args []string) ended {
+	return func(args []string) *exec.Cmd {
 		c := program(s.t, s.dir, args...)
 		c.Path = self
 		if os.Getuid() == 0 {
 			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		}
-		var stdout, stderr strings.Builder
-		c.Stdout, c.Stderr = &stdout, &stderr
-		var exit *exec.ExitError
-		if err := c.Run(); err != nil && !errors.As(err, &exit) {
-			s.t.Skip(err)
-		}
-		return ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+		return c
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"obelus/engine"
 	"obelus/store"
+	"obelus/store/sqlite"
 )
 
 func (a *app) logCommand() *cobra.Command {
@@ -137,7 +139,7 @@ func following(ctx context.Context, show func() error) error {
 	for {
 		if err := show(); ctx.Err() != nil {
 			return statusError(exitInterrupted)
-		} else if err != nil {
+		} else if err != nil && !errors.Is(err, sqlite.ErrLocked) { // what is in the way now may not be next time
 			return err
 		}
 		select {

@@ -38,7 +38,7 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return explain(l.path, err)
 	}
-	err = from.copyTo(ctx, draft)
+	err = from.sight.sound(from.copyTo(ctx, draft))
 	release()
 	if err == nil {
 		err = giveBack(draft)

@@ -19,6 +19,7 @@ type conn struct {
 	raw        *sqlite3.SQLiteConn
 	statements map[statementKey]*sqlite3.SQLiteStmt
 	args       []driver.NamedValue
+	sight      *sight // of a file that is read as one that nobody changes
 }
 
 // statementKey names a prepared statement. A statement has one cursor at a

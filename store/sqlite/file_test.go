@@ -206,15 +206,132 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = open(t, path, Options{ReadOnly: true})
-	if n := seqs(t, l, "c"); n != 1 || !l.readers.frozen {
+	if n := seqs(t, l, "c"); n != 1 || l.readers.frozen == nil {
 		t.Errorf("%d messages, frozen: %v", n, l.readers.frozen)
 	}
 	if err := os.WriteFile(path+"-wal", []byte("something"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := Open(path, Options{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "permissions") {
-		l.Close()
-		t.Errorf("with a tail: %v", err)
+	unreadable := func(err error) {
+		t.Helper()
+		if !errors.Is(err, ErrReadOnly) || !strings.Contains(err.Error(), "copy log.db and log.db-wal") {
+			t.Errorf("with a tail: %v", err)
+		}
+	}
+	_, err := Open(path, Options{ReadOnly: true})
+	unreadable(err)
+	for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
+	}
+	unreadable(err)
+}
+
+// TestFrozenFollows: who reads a log whose folder it can't write sees what its
+// owner appends, while that has it open and after.
+func TestFrozenFollows(t *testing.T) {
+	path := newPath(t)
+	if err := open(t, path, Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The name is taken for whoever comes before the owner.
+	taken := func() {
+		if err := os.Symlink("/absent/folder/shm", path+"-shm"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taken()
+	reader := open(t, path, Options{ReadOnly: true})
+	sees := func(want int64, frozen bool) {
+		t.Helper()
+		n, err := answerTo(t.Context(), reader, "SELECT count(*) FROM messages")
+		if err != nil || n[1] != fmt.Sprintf("[%d]", want) {
+			t.Errorf("%v messages for SQL, not %d: %v", n, want, err)
+		}
+		if n := seqs(t, reader, "c"); n != want || (reader.readers.frozen != nil) != frozen {
+			t.Errorf("%d messages, not %d; frozen: %v", n, want, reader.readers.frozen)
+		}
+	}
+	sees(0, true)
+	for _, early := range []int64{1, 2} { // an owner that has ended before the reader looks
+		if err := os.Remove(path + "-shm"); err != nil {
+			t.Fatal(err)
+		}
+		owner := open(t, path, Options{})
+		add(t, owner, written("†s", "x"))
+		if err := owner.Close(); err != nil {
+			t.Fatal(err)
+		}
+		taken()
+		sees(early, true)
+	}
+	// A read that has begun goes on with the file as it was.
+	for m, err := range reader.Messages(t.Context(), store.Filter{Context: "c"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Seq > 1 {
+			continue
+		}
+		if err := os.Remove(path + "-shm"); err != nil {
+			t.Fatal(err)
+		}
+		owner := open(t, path, Options{})
+		add(t, owner, written("†s", "y"))
+		sees(3, false)
+		add(t, owner, written("†s", "z"))
+		sees(4, false)
+	}
+	sees(4, false)
+	if n := len(reader.readers.idle); n != 1 {
+		t.Errorf("%d connections are kept", n)
+	}
+}
+
+// TestWrittenWhileFrozen: a read without locks that may have seen half of a
+// change says so, and one that has given nothing yet begins again.
+func TestWrittenWhileFrozen(t *testing.T) {
+	path := newPath(t)
+	l := open(t, path, Options{})
+	add(t, l, written("†s", "x"), written("†s", "y"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/absent/folder/shm", path+"-shm"); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, path, Options{ReadOnly: true})
+	day := time.Now()
+	change := func() {
+		day = day.Add(-24 * time.Hour)
+		if err := os.Chtimes(path, day, day); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	given := 0
+	for _, err = range l.Messages(t.Context(), store.Filter{Context: "c"}) {
+		if err == nil {
+			given++
+		}
+		change()
+	}
+	if given != 1 || !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "log.db was written by another process while it was read") {
+		t.Errorf("%d messages, %v", given, err)
+	}
+	tries := 0
+	for n, err := range sequence(l, t.Context(), func(_ *conn, yield func(int) bool) error {
+		if tries++; tries < 3 {
+			change()
+			return errors.New("half a change")
+		}
+		yield(tries)
+		return nil
+	}) {
+		if n != 3 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if err := l.Query(t.Context(), "SELECT 1", func([]string) error { change(); return nil }, func([]any) error { return nil }); !errors.Is(err, ErrLocked) {
+		t.Errorf("a query: %v", err)
 	}
 }
 

@@ -5,9 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -28,7 +27,7 @@ type pool struct {
 	idle   []*conn
 	out    int
 	closed bool
-	frozen bool // read the file as one that nobody changes
+	frozen *sight // of the file, if it is read as one that nobody changes
 }
 
 func newPool(path string, o Options, release func()) *pool {
@@ -37,14 +36,7 @@ func newPool(path string, o Options, release func()) *pool {
 
 // probe opens the first connection and sees that it can read the log.
 func (p *pool) probe() error {
-	err := p.read(func(c *conn) error { return p.checkVersion(c) })
-	if p.options.ReadOnly && cantOpen(err) && !p.hasTail() {
-		// A folder that can't be written has no place for the files that
-		// SQLite keeps beside a log; but then nobody else writes it either.
-		p.frozen = true
-		err = p.read(func(c *conn) error { return p.checkVersion(c) })
-	}
-	return err
+	return p.read(func(c *conn) error { return p.checkVersion(c) })
 }
 
 func (p *pool) checkVersion(c *conn) error {
@@ -64,25 +56,82 @@ func cantOpen(err error) bool {
 	return errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrCantOpen || theirs.Code == sqlite3.ErrReadonly)
 }
 
-// hasTail tells whether the write-ahead log holds what the file does not.
-func (p *pool) hasTail() bool {
-	path, err := filepath.EvalSymlinks(p.path) // SQLite puts it beside the file itself
-	if err != nil {
-		return true
-	}
-	info, err := os.Stat(path + "-wal")
-	return err == nil && info.Size() > 0
+func (p *pool) connect(mode string) (*conn, error) {
+	return dial(p.path, mode, p.options, "PRAGMA query_only = 1")
 }
 
 func (p *pool) dial() (*conn, error) {
-	mode := "rw"
 	switch {
-	case p.frozen:
-		mode = "immutable"
+	case p.frozen != nil:
+		return p.dialFrozen()
 	case p.options.ReadOnly:
-		mode = "ro"
+		return p.dialReadOnly()
 	}
-	return dial(p.path, mode, p.options, "PRAGMA query_only = 1")
+	return p.connect("rw")
+}
+
+// closing is how long another process may take to remove, one after the other,
+// the files that it kept beside the log.
+const closing = 500 * time.Millisecond
+
+// dialReadOnly opens a file that this process never changes. A folder that can't
+// be written has no place for the files that SQLite keeps beside a log; without
+// those of somebody who writes it, the file is all that there is to read.
+func (p *pool) dialReadOnly() (*conn, error) {
+	for deadline := time.Now().Add(closing); ; time.Sleep(time.Millisecond) {
+		c, err := p.connect("ro")
+		if !cantOpen(err) {
+			return c, err
+		}
+		seen, err := look(p.path)
+		switch {
+		case err != nil:
+			return nil, err
+		case !seen.tail:
+			p.frozen = seen
+			return p.dialFrozen()
+		case time.Now().After(deadline):
+			return nil, unreadableTail(seen.path)
+		}
+	}
+}
+
+func (p *pool) dialFrozen() (*conn, error) {
+	c, err := p.connect("immutable")
+	if err == nil {
+		c.sight = p.frozen
+	}
+	return c, err
+}
+
+// thaw opens anew what was read as a file that nobody changes, if somebody has.
+func (p *pool) thaw() error {
+	if p.frozen == nil {
+		return nil
+	}
+	now, err := look(p.path)
+	if err != nil || !p.frozen.stale(now) {
+		return err
+	}
+	before := p.frozen
+	c, err := p.dialReadOnly()
+	if err == nil && p.frozen == before {
+		p.frozen = nil
+	}
+	if err == nil {
+		if err = p.checkVersion(c); err != nil {
+			_ = c.close() // it has nothing to lose
+		}
+	}
+	if err != nil {
+		p.frozen = before
+		return err
+	}
+	for _, old := range p.idle {
+		_ = old.close()
+	}
+	p.idle = []*conn{c}
+	return nil
 }
 
 // get lends a connection until it is put back.
@@ -91,6 +140,9 @@ func (p *pool) get() (*conn, error) {
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, store.ErrClosed
+	}
+	if err := p.thaw(); err != nil {
+		return nil, err
 	}
 	p.out++
 	if last := len(p.idle) - 1; last >= 0 {
@@ -105,11 +157,12 @@ func (p *pool) get() (*conn, error) {
 	return c, err
 }
 
-// put takes a connection back. One that gave an error is not used again.
+// put takes a connection back. One that gave an error is not used again, nor one
+// to a file as it was.
 func (p *pool) put(c *conn, failed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if failed || p.closed || len(p.idle) >= idleReaders {
+	if failed || p.closed || c.sight != p.frozen || len(p.idle) >= idleReaders {
 		_ = c.close()
 	} else {
 		p.idle = append(p.idle, c)
@@ -162,7 +215,7 @@ func (p *pool) read(use func(*conn) error) error {
 	}
 	failed := true
 	defer func() { p.put(c, failed) }()
-	err = use(c)
+	err = c.sight.sound(use(c))
 	failed = err != nil
 	return err
 }

@@ -50,7 +50,7 @@ func (l *Log) Query(ctx context.Context, sql string, columns func(names []string
 		}
 		return sqlite3.SQLITE_DENY
 	})
-	return l.queryError(ctx, c.stream(ctx, sql, columns, row), refused)
+	return l.queryError(ctx, c.sight.sound(c.stream(ctx, sql, columns, row)), refused)
 }
 
 func (c *conn) stream(ctx context.Context, sql string, columns func([]string) error, row func([]any) error) error {
@@ -184,22 +184,22 @@ func token(sql string) (size int, blank bool) {
 // others can.
 func (p *pool) alone() (c *conn, release func(), err error) {
 	p.mu.Lock()
-	closed, mode := p.closed, "ro"
-	if p.frozen {
-		mode = "immutable"
-	}
-	if !closed {
-		p.out++
-	}
-	p.mu.Unlock()
-	if closed {
+	defer p.mu.Unlock()
+	if p.closed {
 		return nil, nil, store.ErrClosed
 	}
-	c, err = dial(p.path, mode, p.options, "PRAGMA query_only = 1")
-	if err != nil {
-		p.drop()
+	if err := p.thaw(); err != nil {
 		return nil, nil, err
 	}
+	if p.options.ReadOnly {
+		c, err = p.dial()
+	} else {
+		c, err = p.connect("ro")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	p.out++
 	return c, func() {
 		_ = c.close() // it has nothing to lose
 		p.drop()

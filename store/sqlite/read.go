@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -17,12 +18,15 @@ import (
 // wants no more or something goes wrong.
 func sequence[T any](l *Log, ctx context.Context, walk func(c *conn, yield func(T) bool) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		stopped := false
+		began, stopped := false, false
 		err := ctx.Err()
-		if err == nil {
+		for again := err == nil; again; again = errors.Is(err, errWrittenMeanwhile) && !began {
 			err = l.readers.read(func(c *conn) error {
 				return walk(c, func(v T) bool {
-					stopped = !yield(v, nil)
+					if c.sight.sound(nil) != nil { // read tells that
+						return false
+					}
+					began, stopped = true, !yield(v, nil)
 					return !stopped
 				})
 			})
