@@ -87,6 +87,8 @@ func explain(path string, err error) error {
 	case errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrFull || slices.Contains(noRoom, error(theirs.SystemErrno))),
 		errors.As(err, &system) && slices.Contains(noRoom, system.Err):
 		return say(ErrFull, "can't grow: no room on the disk, or no more is allowed; nothing was appended; make room and try again")
+	case errors.Is(err, syscall.EROFS), theirs.SystemErrno == syscall.EROFS, unwritable(theirs.Code) && onReadOnlyDisk(path):
+		return say(ErrReadOnly, "can't be written: its folder is on a disk that is mounted read-only; mount it for writing, or use a file elsewhere")
 	case system != nil:
 		return fmt.Errorf("%s: %w", path, system.Err)
 	case !errors.As(err, &theirs):
@@ -103,6 +105,12 @@ func explain(path string, err error) error {
 		return fmt.Errorf("%s can't be opened (%s): check the permissions of the file and of its folder, which must hold files beside it", path, theirs.Error())
 	}
 	return fmt.Errorf("%s: %s", path, strings.TrimPrefix(theirs.Error(), "sqlite3: "))
+}
+
+// unwritable tells of what SQLite says, among others, where it can make no file
+// beside another.
+func unwritable(code sqlite3.ErrNo) bool {
+	return code == sqlite3.ErrCantOpen || code == sqlite3.ErrReadonly || code == sqlite3.ErrPerm
 }
 
 // isBusy tells that another connection is in the way.

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package sqlite
+
+// onReadOnlyDisk tells that nobody can write where a file is, where there is a
+// way to tell.
+func onReadOnlyDisk(string) bool { return false }
