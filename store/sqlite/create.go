@@ -91,6 +91,7 @@ func checkHeader(path string, info os.FileInfo, o Options) error {
 // nobody ever sees half of one; of several who do so at once, one wins.
 func create(path string) error {
 	folder := filepath.Dir(path)
+	parents := parentsOf(folder)
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
@@ -99,18 +100,35 @@ func create(path string) error {
 	if err := fill(draft); err != nil {
 		return err
 	}
-	switch err := os.Link(draft, path); {
-	case err == nil:
-		return syncFolder(folder)
-	case errors.Is(err, fs.ErrExist):
-		return nil
+	if err := os.Link(draft, path); err != nil && !errors.Is(err, fs.ErrExist) {
+		// A file system without hard links: let SQLite's locks decide who makes it.
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, fileMode)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			return err
+		}
 	}
-	// A file system without hard links: let SQLite's locks decide who makes it.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, fileMode)
-	if err != nil {
-		return err
+	err := syncFolder(folder)
+	for _, parent := range parents {
+		// Also where another has made the log, for that may not have come to this.
+		if err == nil {
+			err = syncFolder(parent)
+		}
 	}
-	return f.Close()
+	return err
+}
+
+// parentsOf are the folders in which something is made where a folder is, and the
+// one that holds it in any case: it may have been made just now.
+func parentsOf(folder string) (parents []string) {
+	for above := filepath.Dir(folder); ; above = filepath.Dir(above) {
+		parents = append(parents, above)
+		if _, err := os.Lstat(above); !errors.Is(err, fs.ErrNotExist) {
+			return parents
+		}
+	}
 }
 
 // fileMode is that of the files that SQLite makes.
@@ -126,14 +144,20 @@ func fill(path string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// flush puts on the disk what a folder holds. Tests look on.
+var flush = (*os.File).Sync
+
 // syncFolder makes a new name in a folder survive a power failure, where
 // folders can be synced at all.
 func syncFolder(folder string) error {
 	f, err := os.Open(folder)
+	if errors.Is(err, fs.ErrPermission) { // a name can be made where names can't be listed
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	_ = f.Sync()
+	_ = flush(f)
 	return f.Close()
 }
 

@@ -467,6 +467,37 @@ func TestMigrations(t *testing.T) {
 	}
 }
 
+// TestFoldersAreFlushed: a power failure takes none of the folders that were made
+// for a log.
+func TestFoldersAreFlushed(t *testing.T) {
+	above := t.TempDir()
+	var flushed []string
+	was := flush
+	t.Cleanup(func() { flush = was })
+	flush = func(f *os.File) error {
+		name, err := filepath.Rel(above, f.Name())
+		flushed = append(flushed, name)
+		return errors.Join(err, was(f))
+	}
+	for path, want := range map[string]string{"a/b/c/log.db": "a/b/c a/b a .", "log.db": ". ..", "made/log.db": "made ."} {
+		flushed = nil
+		if path == "made/log.db" {
+			if err := os.Mkdir(filepath.Join(above, "made"), 0o777); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open(t, filepath.Join(above, path), Options{})
+		if got := strings.Join(flushed, " "); got != want {
+			t.Errorf("%s: %s, not %s", path, got, want)
+		}
+		flushed = nil
+		open(t, filepath.Join(above, path), Options{})
+		if flushed != nil {
+			t.Errorf("%s that is there: %s", path, flushed)
+		}
+	}
+}
+
 // TestLongerWriteAheadLog: a log that is written a lot gets a longer write-ahead
 // log, so that it is carried over less often.
 func TestLongerWriteAheadLog(t *testing.T) {
