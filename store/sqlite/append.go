@@ -88,6 +88,7 @@ const (
 		` + selectHead + `, (SELECT max(n) FROM journal)`
 	// Changes whenever another connection has committed, and never for one's own.
 	selectVersion = `PRAGMA data_version`
+	selectSchema  = `PRAGMA user_version`
 	updateContext = `UPDATE contexts SET updated = max(updated, ?2) WHERE context = ?1`
 	// OR ROLLBACK, since a commit that fails is undone as a whole: SQLite keeps no
 	// copies of pages to undo one statement alone.
@@ -108,6 +109,7 @@ type writer struct {
 	last    time.Time // of the last append, so that the next is later, also if the clock was set back
 	values  []driver.Value
 	kept    map[string]bool // code that it knows to be in the file
+	schema  int             // the version that it writes
 
 	// What the file holds, as long as nobody else writes to it.
 	version  int64
@@ -152,8 +154,12 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 			return nil, errors.Join(err, c.close())
 		}
 	}
-	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, contexts: map[string]*ends{}, late: map[string]time.Time{}}
-	if err := w.readLast(); err != nil {
+	list, err := ownMigrations()
+	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, late: map[string]time.Time{}}
+	if err == nil {
+		err = w.readLast()
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return w, nil
@@ -253,15 +259,38 @@ func (w *writer) write(group []*request) error {
 	return nil
 }
 
-// refresh forgets what the writer knows if somebody else has written.
+// refresh forgets what the writer knows if somebody else has written, who may
+// have brought the file up to date too.
 func (w *writer) refresh() error {
 	row, err := w.one(context.Background(), selectVersion)
 	if err != nil {
 		return err
 	}
-	if version := integer(row[0]); version != w.version || len(w.contexts) > maxKnown {
+	version := integer(row[0])
+	if version != w.version {
+		if err := w.checkSchema(); err != nil {
+			return err
+		}
+	}
+	if version != w.version || len(w.contexts) > maxKnown {
 		w.version = version
 		w.forget()
+	}
+	return nil
+}
+
+// checkSchema refuses a file that is not of the version that the writer writes any
+// more: what it would write could be wrong in another.
+func (w *writer) checkSchema() error {
+	row, err := w.one(context.Background(), selectSchema)
+	if err != nil {
+		return err
+	}
+	switch have := int(integer(row[0])); {
+	case have > w.schema:
+		return &problem{ErrNewer, fmt.Sprintf("was brought up to date by a newer obelus (schema version %d, this obelus writes version %d): start this one anew with that", have, w.schema)}
+	case have < w.schema:
+		return &problem{ErrOlder, fmt.Sprintf("was replaced by the log of an older obelus (schema version %d, this obelus writes version %d): start this one anew, which brings it up to date", have, w.schema)}
 	}
 	return nil
 }

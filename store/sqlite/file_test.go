@@ -88,6 +88,34 @@ func TestNewer(t *testing.T) {
 	refused(t, path, ErrNewer, "99", "version 7")
 }
 
+// TestBroughtUpToDateMeanwhile: who has a log open that a newer obelus brings up to
+// date writes no more to it.
+func TestBroughtUpToDateMeanwhile(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s", "x"))
+	other := plain(t, l.path)
+	for version, want := range map[int]error{8: ErrNewer, 6: ErrOlder} {
+		if err := other.script(fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			err := appendOne(t.Context(), l)
+			if !errors.Is(err, want) || !strings.Contains(err.Error(), "start this one anew") {
+				t.Errorf("version %d: %v", version, err)
+			}
+		}
+	}
+	if n := seqs(t, l, "c"); n != 1 {
+		t.Errorf("%d messages", n)
+	}
+	if err := other.script("PRAGMA user_version = 7"); err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, written("†s", "x"))
+	l.writer.schema = 99 // nobody looks while nobody else writes
+	add(t, l, written("†s", "x"))
+}
+
 // TestEmptyFile: a file of no length is a log yet to be made.
 func TestEmptyFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log.db")
