@@ -19,7 +19,8 @@ func (a *app) backupCommand() *cobra.Command {
 		Long: `Copy the log, as it is at this moment, to a new file; runs may go on meanwhile. The
 copy is a log like any other: --db FILE reads it, and goes on from it.
 
-A file that is there already is never written over.`,
+A file that is there already is never written over. Until it is whole the copy is
+FILE.new-…; what is left of one that was cut off, the next to FILE removes.`,
 		Example: `  obelus backup log-2026-01-31.db
   obelus contexts --db log-2026-01-31.db`,
 		Args: cobra.ExactArgs(1),
@@ -28,6 +29,9 @@ A file that is there already is never written over.`,
 }
 
 func (a *app) backup(ctx context.Context, path string) error {
+	if path == "" {
+		return &usageError{"the file's name is empty: name a new file"}
+	}
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
 	}

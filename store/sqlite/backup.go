@@ -3,11 +3,14 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // backupPages is how many pages are copied before anybody may interrupt.
@@ -16,7 +19,8 @@ const backupPages = 1024
 // Backup copies the log, as it is at this moment, to a new file, while others go
 // on writing. The copy is a log like any other, but nobody holds a lease in it. A
 // file that is there already is left as it is ([fs.ErrExist]); if the copy can't
-// be finished there is none.
+// be finished there is none. What a process that was killed left of one is removed
+// by the next to the same name.
 func (l *Log) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -25,10 +29,11 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	removeDrafts(absolute)
 	if _, err := os.Lstat(absolute); err == nil {
 		return fmt.Errorf("%s: %w", path, fs.ErrExist)
 	}
-	draft := fmt.Sprintf("%s.new-%s", absolute, rand.Text())
+	draft := draftOf(absolute, self())
 	defer func() {
 		for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 			_ = os.Remove(draft + suffix)
@@ -47,6 +52,50 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 		err = place(draft, absolute)
 	}
 	return explain(path, err)
+}
+
+// draftOf is a name for a copy that is not finished. It says who writes that.
+func draftOf(path string, by process) string {
+	return fmt.Sprintf("%s.new-%s-%s-%s-%d-%s-%s", path, short(by.host), short(by.boot), short(by.namespace), by.pid, by.started, rand.Text()[:8])
+}
+
+// short is what stands for some text in a file's name.
+func short(text string) string { return fmt.Sprintf("%.3x", sha256.Sum256([]byte(text))) }
+
+// removeDrafts removes what processes that have died left of copies to a name.
+func removeDrafts(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil { // who makes the copy is told
+		return
+	}
+	for _, e := range entries {
+		name, of := strings.CutPrefix(e.Name(), filepath.Base(path))
+		if by, ok := drafter(name); of && ok && by.dead() {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+}
+
+// drafter finds who writes a draft in what its name, or that of a file beside it,
+// has behind the copy's.
+func drafter(name string) (by process, ok bool) {
+	fields := strings.Split(name, "-")
+	if len(fields) < 7 || fields[0] != ".new" {
+		return by, false
+	}
+	own := self()
+	long := func(field, own string) string {
+		switch field {
+		case short(own):
+			return own
+		case short(""): // it is not known
+			return ""
+		}
+		return field
+	}
+	pid, err := strconv.ParseInt(fields[4], 10, 64)
+	by = process{host: long(fields[1], own.host), boot: long(fields[2], own.boot), namespace: long(fields[3], own.namespace), pid: pid, started: fields[5]}
+	return by, err == nil && pid > 0
 }
 
 // copyTo copies all pages. The transaction keeps them as they are now, so that

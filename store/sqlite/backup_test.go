@@ -158,3 +158,72 @@ func TestBackupCutOff(t *testing.T) {
 	}
 	onlyFile(t, folder, "")
 }
+
+// TestBackupAfterKill: what processes that have died left of copies to a name is
+// removed by the next to it, and nothing else.
+func TestBackupAfterKill(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s.a", "1"))
+	living := holding(t, newPath(t))
+	alive := self()
+	alive.pid, alive.started = int64(living.Process.Pid), started(int64(living.Process.Pid))
+	killed := holding(t, newPath(t))
+	dead := self()
+	dead.pid, dead.started = int64(killed.Process.Pid), started(int64(killed.Process.Pid))
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	earlier, elsewhere, within := dead, dead, dead
+	earlier.boot, elsewhere.host, within.namespace = "another boot", "another host", "another container"
+	reused, unknown := alive, alive
+	reused.started, unknown.boot, unknown.started = "1", "", ""
+
+	folder := t.TempDir()
+	path, other := filepath.Join(folder, "x-1.db"), filepath.Join(folder, "y.db")
+	before := map[string]bool{}
+	leave := func(name string, stays bool) {
+		if err := os.WriteFile(name, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		before[filepath.Base(name)] = stays
+	}
+	gone := []process{dead}
+	if alive.started != "" {
+		gone = append(gone, reused)
+	}
+	if dead.boot != "" {
+		gone = append(gone, earlier)
+	}
+	for _, by := range gone {
+		leave(draftOf(path, by), false)
+		leave(draftOf(path, by)+"-journal", false)
+	}
+	for _, by := range []process{alive, unknown, elsewhere, within, self()} {
+		leave(draftOf(path, by), true)
+		leave(draftOf(path, by)+"-journal", true)
+	}
+	leave(draftOf(other, dead), true)
+	for _, end := range []string{".new-mine", ".new-a-b-c-d-e-f", "-journal", ".new"} {
+		leave(path+end, true)
+	}
+	if err := l.Backup(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	before["x-1.db"] = true
+	left := map[string]bool{}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if left[f.Name()] = true; !before[f.Name()] {
+			t.Errorf("left behind: %s", f.Name())
+		}
+	}
+	for name, stays := range before {
+		if stays && !left[name] {
+			t.Errorf("removed: %s", name)
+		}
+	}
+}
