@@ -58,35 +58,41 @@ func tell(news chan<- struct{}) {
 type noticed struct {
 	store.Log
 	tail *tail
+	kept sync.Map // epochs of leases that could not be given back, by context
 }
 
 // Append appends, and tells.
 func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	appended, err := n.Log.Append(ctx, b)
+	var later interface{ Temporary() bool }
 	switch {
-	case err != nil && !refused(err):
-		err = &unwritable{err}
 	case err == nil && len(b.Messages)+len(b.Journal) > 0:
 		n.tail.wake(b.Context)
+	case err != nil && errors.As(err, &later) && later.Temporary():
+		if b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For <= 0 {
+			n.kept.Store(b.Context, b.Lease.Epoch)
+		}
+		err = &unwritable{err}
 	}
 	return appended, err
 }
 
-// unwritable is a log to which nothing can be appended, as on a full disk.
+// giveBack gives back the lease of a context if its run could not.
+func (n *noticed) giveBack(ctx context.Context, name string) {
+	if epoch, ok := n.kept.LoadAndDelete(name); ok {
+		_, _ = n.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: epoch.(int64)}})
+	}
+}
+
+// unwritable is a log to which nothing can be appended for now, as on a full disk.
 type unwritable struct{ err error }
 
 func (e *unwritable) Error() string { return e.err.Error() }
 func (e *unwritable) Unwrap() error { return e.err }
 
-// refused tells of an append that is refused because of what is appended, or is
-// not wanted any more.
-func refused(err error) bool {
-	var conflict *store.ConflictError
-	var held *store.HeldError
-	var fork *store.ForkError
-	return errors.As(err, &conflict) || errors.As(err, &held) || errors.As(err, &fork) ||
-		errors.Is(err, store.ErrNoContext) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrClosed) ||
-		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+func isUnwritable(err error) bool {
+	var e *unwritable
+	return errors.As(err, &e)
 }
 
 // lookEvery is how often the log is looked at for what other processes append.
@@ -153,10 +159,14 @@ func (s *Server) goOn(name string) {
 
 // resumeAlone goes on with a run for which nobody waits, if it stands so.
 func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
-	if !s.stands(name, statuses) || !s.wakes(name) {
+	is, err := s.stands(name, statuses)
+	if err != nil {
+		s.logger.Error("how a run stands can't be told", "context", name, "error", err)
+	}
+	if !is || !s.wakes(name) {
 		return
 	}
-	_, err := s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
+	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
 	if err == nil {
 		return
 	}
@@ -176,9 +186,9 @@ func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 
 // stands tells whether a run stands in one of some ways; a cancelled one only
 // if it was not unwanted.
-func (s *Server) stands(name string, statuses []engine.RunStatus) bool {
+func (s *Server) stands(name string, statuses []engine.RunStatus) (bool, error) {
 	last, err := engine.LastRun(s.running, s.log, name)
-	return err == nil && last.Tick > 0 && slices.Contains(statuses, last.Status) && (last.Status != engine.RunCancelled || last.Stopped)
+	return last.Tick > 0 && slices.Contains(statuses, last.Status) && (last.Status != engine.RunCancelled || last.Stopped), err
 }
 
 // wakes tells whether a run is to wait for its turn to go on by itself: not if it
@@ -193,65 +203,105 @@ func (s *Server) wakes(name string) bool {
 	return true
 }
 
-// lookAgain is how often a server tries to go on with what was left.
-const lookAgain = time.Second
+// How often a server looks at what was left, and how seldom at most it tries what
+// it could not write.
+const (
+	lookAgain  = time.Second
+	leastOften = time.Minute
+)
+
+// leftover is a run that nobody is at, if it still stands in one of some ways.
+type leftover struct {
+	statuses []engine.RunStatus
+	unwanted bool          // it was told to end, which could not be recorded
+	pause    time.Duration // that it has had before it is tried again
+	after    time.Time     // when that is
+}
 
 // recover goes on with what a server or another process left when it ended, and
-// with what this one could not go on with as the log could not be written. One
-// that died where this server can't see it keeps its runs until their leases
-// have lapsed.
+// with what this one could not record. One that died where this server can't see
+// it keeps its runs until their leases have lapsed.
 func (s *Server) recover() {
-	var left []leftover
 	if !s.config.NoResume {
-		left = slices.DeleteFunc(s.left(), s.takesOver)
+		left := s.left()
+		s.mu.Lock()
+		for name, l := range left {
+			s.leftovers[name] = l
+		}
+		s.mu.Unlock()
 	}
-	ticker := time.NewTicker(lookAgain)
+	ticker := time.NewTicker(s.config.lookAgain)
 	defer ticker.Stop()
 	for {
-		look := ticker.C
-		if len(left) == 0 {
-			look = nil
+		for name, l := range s.due() {
+			if s.takesOver(name, l) {
+				s.mu.Lock()
+				delete(s.leftovers, name)
+				s.mu.Unlock()
+			}
 		}
 		select {
 		case <-s.running.Done():
 			return
-		case name := <-s.stuck:
-			left = append(left, leftover{name, []engine.RunStatus{engine.RunRunning, engine.RunWaiting}})
-		case <-look:
-			left = slices.DeleteFunc(left, s.takesOver)
+		case <-ticker.C:
 		}
 	}
 }
 
-// getStuck notes that a run could not go on as the log could not be written.
-func (s *Server) getStuck(name string) {
-	s.tasks.Go(func() {
-		select {
-		case s.stuck <- name:
-		case <-s.running.Done():
+// due are the leftovers whose time has come.
+func (s *Server) due() map[string]leftover {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := map[string]leftover{}
+	for name, l := range s.leftovers {
+		if s.active[name] == nil && !time.Now().Before(l.after) {
+			due[name] = *l
 		}
-	})
+	}
+	return due
 }
 
-// leftover is a run that nobody is at, if it still stands in one of some ways.
-type leftover struct {
-	context  string
-	statuses []engine.RunStatus
-}
-
-// takesOver goes on with a run that was left, unless somebody else has it.
-func (s *Server) takesOver(l leftover) bool {
-	if holder, err := s.log.Holder(s.running, l.context); err == nil && holder != "" {
+// settled lets go of a run that is over, as far as this server is concerned, or
+// keeps it if that could not be recorded: then it is tried again, ever more
+// seldom, since its calls may run again each time. It tells whether that is new.
+// The caller holds the lock.
+func (s *Server) settled(one *run) (stuck bool) {
+	if !isUnwritable(one.err) {
+		delete(s.leftovers, one.context)
 		return false
 	}
-	s.resumeAlone(l.context, l.statuses...)
-	return true
+	l := s.leftovers[one.context]
+	if stuck = l == nil || l.pause == 0; l == nil {
+		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
+		s.leftovers[one.context] = l
+	}
+	l.unwanted = l.unwanted || one.unwanted
+	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
+	l.after = time.Now().Add(l.pause)
+	return stuck
+}
+
+// takesOver goes on with a run that was left, unless somebody else has it. It tells
+// whether nothing is left to be done.
+func (s *Server) takesOver(name string, l leftover) bool {
+	s.log.giveBack(s.running, name)
+	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
+		return false
+	}
+	if l.unwanted {
+		return !isUnwritable(engine.Cancel(s.running, s.log, name))
+	}
+	is, err := s.stands(name, l.statuses)
+	if err == nil && is {
+		s.resumeAlone(name, l.statuses...)
+	}
+	return err == nil && (!is || l.pause == 0)
 }
 
 // left finds the runs that were under way, and those that wait for what has come
 // since. A fork in which nobody has gone on is none of them: what runs there is
 // for who made it to say.
-func (s *Server) left() (all []leftover) {
+func (s *Server) left() map[string]*leftover {
 	parents := map[string]string{}
 	var roots, names []string
 	for info, err := range s.log.Contexts(s.running, "") {
@@ -280,6 +330,7 @@ func (s *Server) left() (all []leftover) {
 			break
 		}
 	}
+	all := map[string]*leftover{}
 	for _, name := range roots {
 		if untouched[name] {
 			continue
@@ -288,8 +339,12 @@ func (s *Server) left() (all []leftover) {
 		if woken[name] {
 			statuses = append(statuses, engine.RunWaiting)
 		}
-		if s.stands(name, statuses) {
-			all = append(all, leftover{name, statuses})
+		is, err := s.stands(name, statuses)
+		if err != nil {
+			s.logger.Error("how a run stands can't be told", "context", name, "error", err)
+		}
+		if is {
+			all[name] = &leftover{statuses: statuses}
 		}
 	}
 	return all

@@ -25,6 +25,8 @@ type run struct {
 	outcome *engine.Outcome
 	err     error
 	again   bool // something came that it may halt for; under the server's lock
+
+	unwanted bool // it was told to end for good
 }
 
 // Why runs are cancelled, beside engine.ErrStopped.
@@ -43,6 +45,7 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 	if err := s.gate.enter(ctx, patient); err != nil {
 		return nil, err
 	}
+	s.log.giveBack(ctx, name)
 	limited, cancel := context.WithCancelCause(s.running)
 	one := &run{context: name, began: time.Now(), cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
@@ -57,6 +60,7 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 		defer stop()
 		one.outcome, one.err = carry(bounded, func() { close(one.begun) })
 		if cause := context.Cause(bounded); cause != nil {
+			one.unwanted = errors.Is(cause, errCancelled) || errors.Is(cause, errTime)
 			one.cut(cause)
 		}
 		s.end(one)
@@ -136,17 +140,23 @@ func (s *Server) outlast(ctx context.Context, before *run) error {
 func (s *Server) end(one *run) {
 	s.mu.Lock()
 	delete(s.active, one.context)
+	stuck := s.settled(one)
 	again := one.again // whatever comes from now on finds that the run has gone
 	s.mu.Unlock()
 	s.gate.leave()
 	close(one.ended)
 	took := time.Since(one.began)
+	switch {
+	case stuck:
+		s.logger.Warn("run stuck: it goes on when the log can be written", "context", one.context, "took", took, "error", one.err)
+	case isUnwritable(one.err): // as was told before
+		s.logger.Debug("run stuck", "context", one.context, "took", took, "error", one.err)
+		return
+	case one.err != nil:
+		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
+	}
 	if one.err != nil {
 		s.metrics.run("refused", took)
-		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
-		if unwritten := (*unwritable)(nil); errors.As(one.err, &unwritten) {
-			s.getStuck(one.context)
-		}
 		return
 	}
 	s.metrics.run(string(one.outcome.Status), took)
@@ -258,9 +268,27 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 	default:
 	}
 	if one.err != nil {
-		return one.err
+		return one.failed()
 	}
 	return write(w, http.StatusOK, outcomeBody(one.outcome))
+}
+
+// failed is why a run has no outcome. What of it was recorded before the log could
+// not be written any more is not to be asked for again.
+func (one *run) failed() error {
+	select {
+	case <-one.begun:
+	default:
+		return one.err
+	}
+	if !isUnwritable(one.err) {
+		return one.err
+	}
+	message := fmt.Sprintf("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
+	if one.unwanted {
+		message = fmt.Sprintf("context %s was told to end, which is recorded when the server can write its log", one.context)
+	}
+	return &problem{status: http.StatusServiceUnavailable, code: "log", message: message}
 }
 
 // outcomeBody is how a run stands, for who waited for it.

@@ -482,31 +482,44 @@ func TestRecoverDecided(t *testing.T) {
 	s.until("a", engine.RunDone)
 }
 
-// full is a log that can't grow for a while; leases take no room.
+// full is a log that can't grow for a while.
 type full struct {
 	store.Log
 	is atomic.Bool
 }
 
+// noRoom is an error as a log on a full disk gives it.
+type noRoom struct{}
+
+func (noRoom) Error() string   { return "/srv/log.db can't grow: no room on the disk" }
+func (noRoom) Temporary() bool { return true }
+
 func (f *full) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
-	if f.is.Load() && len(b.Messages)+len(b.Journal) > 0 {
-		return store.Appended{}, errors.New("/srv/log.db can't grow: no room on the disk")
+	if f.is.Load() {
+		return store.Appended{}, noRoom{}
 	}
 	return f.Log.Append(ctx, b)
+}
+
+// serveFull serves a project with a log that can be full, and with a run of
+// context a that is in its call then.
+func serveFull(t *testing.T) (s *site, log *full, p *pause) {
+	t.Helper()
+	p = newPause()
+	s = serve(t, work, map[string]any{"pause": p}, func(c *Config) {
+		log = &full{Log: c.Log}
+		c.Log, c.lookAgain = log, 10*time.Millisecond
+	})
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
+	<-p.reached
+	log.is.Store(true)
+	return s, log, p
 }
 
 // TestFull: a run that can't be recorded goes on when the log can be written again,
 // and clients are told to come again, without a word of the host's files.
 func TestFull(t *testing.T) {
-	p := newPause()
-	var log *full
-	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) {
-		log = &full{Log: c.Log}
-		c.Log = log
-	})
-	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
-	<-p.reached
-	log.is.Store(true)
+	s, log, p := serveFull(t)
 	p.resume <- struct{}{}
 	for path, body := range map[string]string{"/v1/runs": `{"plan":"plans/echo.json"}`, "/v1/contexts/a/messages": `{"type":"input","n":1}`} {
 		status, text := s.ask("POST", path, body)
@@ -515,8 +528,75 @@ func TestFull(t *testing.T) {
 		}
 	}
 	log.is.Store(false)
-	p.resume <- struct{}{} // the call runs again: nobody knew that it had ended
+	select {
+	case p.resume <- struct{}{}: // the call runs again: nobody knew that it had ended
+	case <-time.After(20 * time.Second):
+		t.Fatal("the run does not go on")
+	}
 	s.until("a", engine.RunDone)
+}
+
+// TestFullWait: who waits for a run that is stuck is told that it goes on.
+func TestFullWait(t *testing.T) {
+	s, log, p := serveFull(t)
+	log.is.Store(false)
+	answer := make(chan string)
+	go func() {
+		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b","wait":true}`)
+		answer <- text
+	}()
+	<-p.reached
+	log.is.Store(true)
+	close(p.resume)
+	if text := <-answer; !strings.Contains(text, `"message":"context b has been begun, and goes on by itself when the server can write its log`) {
+		t.Error(text)
+	}
+	log.is.Store(false)
+	s.until("b", engine.RunDone)
+	s.until("a", engine.RunDone)
+}
+
+// TestFullCancelled: a run that was cancelled while that could not be recorded is
+// cancelled, and does not begin again.
+func TestFullCancelled(t *testing.T) {
+	s, log, p := serveFull(t)
+	status, text := s.ask("DELETE", "/v1/runs/a", "")
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
+		t.Errorf("%d %s", status, text)
+	}
+	log.is.Store(false)
+	s.until("a", engine.RunCancelled)
+	close(p.resume)
+	if n := len(p.reached); n != 0 {
+		t.Errorf("the call has run %d times more", n)
+	}
+}
+
+// TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
+// run again each time, and anew once it could be.
+func TestStuckSeldom(t *testing.T) {
+	s := serve(t, work, nil, nil).server
+	one := &run{context: "x", err: &unwritable{noRoom{}}}
+	var pauses []time.Duration
+	for range 9 {
+		s.mu.Lock()
+		s.settled(one)
+		s.leftovers["x"].after = time.Now().Add(time.Hour) // not now
+		pauses = append(pauses, s.leftovers["x"].pause)
+		s.mu.Unlock()
+	}
+	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60}
+	for i := range want {
+		want[i] *= time.Second
+	}
+	if !slices.Equal(pauses, want) {
+		t.Errorf("%v", pauses)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one.err = nil; s.settled(one) || s.leftovers["x"] != nil {
+		t.Error("it is still stuck")
+	}
 }
 
 // TestRecoverLeased: what somebody left who can't be seen to be dead goes on when
@@ -555,7 +635,7 @@ func TestRecoverForks(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	if left := s.server.left(); slices.ContainsFunc(left, func(l leftover) bool { return l.context == "f" }) {
+	if left := s.server.left(); left["f"] != nil {
 		t.Errorf("it would go on with %v", left)
 	}
 	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {

@@ -39,6 +39,8 @@ type Config struct {
 
 	// Logger is told of requests and runs; nil for nobody.
 	Logger *slog.Logger
+
+	lookAgain time.Duration // how often it looks at what was left; 0 for lookAgain
 }
 
 // Defaults of [Config].
@@ -52,14 +54,13 @@ const (
 // Server serves a project. It is an [http.Handler].
 type Server struct {
 	config   Config
-	log      store.Log
+	log      *noticed
 	logger   *slog.Logger
 	handler  http.Handler
 	gate     *gate
 	tail     *tail
 	reading  chan struct{} // places for streams that read the log
 	news     chan struct{} // that something was appended here which a run may wait for
-	stuck    chan string   // contexts whose run could not go on as the log could not be written
 	metrics  *metrics
 	patience patience
 
@@ -72,6 +73,8 @@ type Server struct {
 	active   map[string]*run // by context
 	woken    map[string]bool // contexts whose run waits for its turn to go on by itself
 	draining bool
+
+	leftovers map[string]*leftover // runs that nobody is at, by context
 }
 
 var _ http.Handler = (*Server)(nil)
@@ -81,15 +84,17 @@ var _ http.Handler = (*Server)(nil)
 func New(config Config) *Server {
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
-		reading: make(chan struct{}, readers), news: make(chan struct{}, 1), stuck: make(chan string),
+		leftovers: map[string]*leftover{},
+		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1),
 		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
 	}
 	s.config.Body = cmp.Or(config.Body, DefaultBody)
 	s.config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
+	s.config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	s.log = &noticed{config.Log, s.tail}
+	s.log = &noticed{Log: config.Log, tail: s.tail}
 	s.metrics = newMetrics(s)
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	s.handler = s.guarded(s.routes())

@@ -82,7 +82,6 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	var fork *store.ForkError
 	var large *http.MaxBytesError
 	var slow net.Error
-	var unwritten *unwritable
 	problems, scripts := host.Problems(err)
 	is := func(status int, code string) *problem {
 		return &problem{status: status, code: code, message: err.Error()}
@@ -125,7 +124,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return is(http.StatusConflict, "planner")
 	}
 	s.logger.Error("a request failed", "path", r.URL.Path, "error", err)
-	if errors.As(err, &unwritten) {
+	if isUnwritable(err) {
 		return errUnwritable
 	}
 	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}

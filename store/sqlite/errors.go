@@ -46,6 +46,12 @@ func (e *fileError) Error() string { return e.text }
 
 func (e *fileError) Unwrap() []error { return []error{e.kind, e.cause} }
 
+// Temporary tells whether the same may succeed when somebody has made room,
+// finished or changed permissions.
+func (e *fileError) Temporary() bool {
+	return e.kind == ErrFull || e.kind == ErrLocked || e.kind == ErrReadOnly
+}
+
 // problem is something that is wrong with a file, found here and not by
 // SQLite; advice follows the file's name.
 type problem struct {
@@ -70,6 +76,7 @@ func explain(path string, err error) error {
 	var fork *store.ForkError
 	var needed *store.NeededError
 	var held *store.HeldError
+	var changed *store.ChangedError
 	var told *fileError
 	var ours *problem
 	var theirs sqlite3.Error
@@ -78,7 +85,7 @@ func explain(path string, err error) error {
 		return &fileError{path + " " + fmt.Sprintf(format, args...), kind, err}
 	}
 	switch {
-	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &fork), errors.As(err, &needed),
+	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &changed),
 		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNoCode), errors.Is(err, store.ErrClosed),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
