@@ -144,11 +144,14 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 	if !ok || err != nil || Wakes(entry) {
 		return ok && err == nil, err
 	}
-	if last, err := LastRun(ctx, log, name); err != nil || last.Status != RunWaiting {
+	last, err := LastRun(ctx, log, name)
+	if err != nil || last.Status != RunWaiting {
 		return false, err
 	}
 	records, err := Records(ctx, log, name)
-	return slices.ContainsFunc(records, func(r Record) bool { return r.Status == Ready }), err
+	untouched := func(r Record) bool { return r.Tick != last.Tick || r.Status == Blocked }
+	released := last.plan.Mode == modeLazy && !last.Held && !slices.ContainsFunc(records, func(r Record) bool { return !untouched(r) })
+	return released || slices.ContainsFunc(records, func(r Record) bool { return r.Status == Ready }), err
 }
 
 // Forked tells whether an entry is where a fork begins: as long as nothing comes

@@ -216,7 +216,7 @@ func (l *Memory) Prune(ctx context.Context, contexts ...ContextInfo) error {
 		if err != nil {
 			return err
 		}
-		if !c.info.Updated.Equal(info.Updated) {
+		if !c.info.Updated.Equal(info.Updated) || int64(len(c.messages)) != info.Messages {
 			return &ChangedError{Context: info.Context}
 		}
 		if holder := c.lease.holder(time.Now()); holder != "" {

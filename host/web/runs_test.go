@@ -454,32 +454,33 @@ func TestRecover(t *testing.T) {
 // by the server that begins after that.
 func TestRecoverDecided(t *testing.T) {
 	s := serve(t, work, nil, nil)
-	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","input":{"n":2},"approve":"always","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"held","input":{"n":2},"approve":"always","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"lazy","input":{"n":2},"mode":"lazy","wait":true}`)
 	if err := s.server.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
-	halted, err := runner.Log.Head(t.Context(), "a")
+	err := errors.Join(runner.Decide(t.Context(), engine.Decision{Context: "held", Call: "1.1"}), engine.Release(t.Context(), s.log, "lazy"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
-		t.Fatal(err)
-	}
-	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "a", Event: "run", Newest: true}) {
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range []string{"held", "lazy"} {
+		halt, ok := store.Entry{}, false
+		for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: name, Event: "run"}) {
+			if halt, ok = entry, err == nil; err != nil {
+				t.Fatal(err)
+			}
 		}
 		// As it is when the run's own append comes after the decision.
-		batch := store.Batch{Context: "a", ExpectSeq: halted, Journal: []store.Entry{{Event: entry.Event, Data: entry.Data}}}
-		if _, err := s.log.Append(t.Context(), batch); err != nil {
-			t.Fatal(err)
+		batch := store.Batch{Context: name, ExpectSeq: halt.Seq, Journal: []store.Entry{{Event: halt.Event, Data: halt.Data}}}
+		if _, err := s.log.Append(t.Context(), batch); err != nil || !ok {
+			t.Fatal(ok, err)
 		}
-		break
 	}
 	s.http.Close()
 	s.open(nil)
-	s.until("a", engine.RunDone)
+	s.until("held", engine.RunDone)
+	s.until("lazy", engine.RunDone)
 }
 
 // full is a log that can't grow for a while.

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -225,8 +226,9 @@ func (w *writer) settle(group []*request) {
 // commit writes a group in one transaction. Its error is that of the whole;
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
+	pending := w.pending()
 	if err := w.atomically(w.timeout, func() error { return w.write(group) }); err != nil {
-		w.forget()
+		w.undo(group, pending)
 		return err
 	}
 	if w.commits.Add(1) == manyCommits {
@@ -239,6 +241,24 @@ func (w *writer) commit(group []*request) error {
 		}
 	}
 	return nil
+}
+
+// pending is what the rows of contexts are to say, before a group adds to it.
+func (w *writer) pending() map[string]time.Time {
+	if len(w.late) == 0 {
+		return nil
+	}
+	return maps.Clone(w.late)
+}
+
+// undo makes the writer know nothing of a group that could not be committed.
+func (w *writer) undo(group []*request, pending map[string]time.Time) {
+	clear(w.late)
+	maps.Copy(w.late, pending)
+	for _, r := range group {
+		delete(w.contexts, r.batch.Context)
+	}
+	w.forget()
 }
 
 func (w *writer) write(group []*request) error {
@@ -301,6 +321,7 @@ type ends struct {
 	seq           int64
 	lease         *lease    // nil if it is not known
 	updated, told time.Time // when it was appended to, and when its row says or is about to say so
+	taken         bool      // its lease was taken, and nothing appended since
 }
 
 func (w *writer) ends(name string) (*ends, error) {
@@ -374,10 +395,10 @@ const tellEvery = time.Second
 // time for what was put off.
 func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
 	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
-	if !alone {
+	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0 && !c.taken
+	if c.taken = alone && (c.taken || b.Lease.Epoch == 0); !alone {
 		c.updated = now
 	}
-	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0
 	if c.updated != c.told && (!runs || now.Sub(c.told) >= tellEvery) {
 		w.late[b.Context], c.told = c.updated, c.updated
 	}

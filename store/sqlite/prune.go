@@ -72,20 +72,23 @@ func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 const insertPrune = `INSERT INTO journal (n, context, seq, date, event) SELECT COALESCE(max(n), 0) + 1, '', 0, ?1, 'prune' FROM journal`
 
 func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error {
+	if err := w.refresh(); err != nil {
+		return err
+	}
 	var names []string
 	for _, c := range contexts {
 		names = append(names, c.Context)
 	}
 	ancestors := map[string]int64{} // how many each has
 	for _, c := range contexts {
-		row, err := w.one(ctx, `SELECT (SELECT count(*) FROM lineage WHERE context = ?1), (SELECT updated FROM contexts WHERE context = ?1)`, c.Context)
+		row, err := w.one(ctx, `SELECT (SELECT count(*) FROM lineage WHERE context = ?1), (SELECT updated FROM contexts WHERE context = ?1), `+selectHead, c.Context)
 		if err != nil {
 			return err
 		}
 		switch updated := text(row[1]); {
 		case row[1] == nil:
 			return fmt.Errorf("%w: %s", store.ErrNoContext, c.Context)
-		case updated != c.Updated.UTC().Format(microseconds):
+		case updated != c.Updated.UTC().Format(microseconds), integer(row[2]) != c.Messages:
 			return &store.ChangedError{Context: c.Context}
 		}
 		ancestors[c.Context] = integer(row[0])
@@ -99,7 +102,7 @@ func (w *writer) prune(ctx context.Context, contexts []store.ContextInfo) error 
 	// Forks go before what they share, and have more ancestors than that.
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(ancestors[b], ancestors[a]), cmp.Compare(a, b)) })
 	for _, name := range slices.Compact(names) {
-		if err := w.exec(`INSERT INTO pruning (context) VALUES (?1)`, name); err != nil {
+		if err := w.exec(`INSERT OR IGNORE INTO pruning (context) VALUES (?1)`, name); err != nil {
 			return err
 		}
 		if err := w.exec(`DELETE FROM contexts WHERE context = ?1`, name); err != nil { // and all else with it

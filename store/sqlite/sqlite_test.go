@@ -486,6 +486,46 @@ func TestCancelWhileQueued(t *testing.T) {
 	}
 }
 
+// TestUpdatedIsOfWhatIsThere: an append that was refused leaves no trace in the row
+// of its context, also when others are appended later.
+func TestUpdatedIsOfWhatIsThere(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s.a", "1"))
+	updated := func() string {
+		row, err := l.writer.one(t.Context(), "SELECT updated FROM contexts WHERE context = 'c'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text(row[0])
+	}
+	before := updated()
+	if err := plain(t, l.path).script("CREATE TRIGGER no BEFORE INSERT ON journal WHEN NEW.event = 'refused' BEGIN SELECT RAISE(ABORT, 'no'); END"); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []store.Batch{
+		{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "refused"}}},
+		{Context: "d", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "e"}}, Create: &store.Origin{}},
+	} {
+		if _, err := l.Append(t.Context(), b); (err != nil) != (b.Context == "c") {
+			t.Fatal(err)
+		}
+	}
+	if after := updated(); after != before {
+		t.Errorf("it says %s, and said %s", after, before)
+	}
+}
+
+// TestBoundAgain: a statement that is used again forgets what was bound to it.
+func TestBoundAgain(t *testing.T) {
+	c := plain(t, filepath.Join(t.TempDir(), "plain.db"))
+	for _, want := range []any{"text", nil, int64(7), nil} {
+		row, err := c.one(t.Context(), "SELECT ?1, ?2", want, "x")
+		if err != nil || row[0] != want || row[1] != "x" {
+			t.Errorf("%v, %v, not %v", row, err, want)
+		}
+	}
+}
+
 // TestOneTransaction: of a batch that can't be written whole there is nothing,
 // and those that were to be committed with it are there.
 func TestOneTransaction(t *testing.T) {
@@ -565,6 +605,7 @@ func TestUpdatedIsExactInTheEnd(t *testing.T) {
 	}
 	put(other, store.Batch{Context: "c"})
 	put(one, store.Batch{Context: "a", Lease: &store.Lease{For: time.Hour}})
+	put(one, store.Batch{Context: "a", Lease: &store.Lease{Epoch: 1, For: time.Hour}, Journal: event}) // the first is told at once
 	put(one, store.Batch{Context: "b", Journal: event})
 	put(one, store.Batch{Context: "a", Lease: &store.Lease{Epoch: 1, For: time.Hour}, Journal: event})
 	if got := first(); got != "b" {

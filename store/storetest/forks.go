@@ -207,6 +207,26 @@ func testPruneChanged(t *testing.T, l store.Log) {
 	}
 }
 
+// testPruneTaken: a run that has begun and died since somebody looked is not removed
+// either, although it had only just been appended to.
+func testPruneTaken(t *testing.T, l store.Log) {
+	step(t, l, "c", 1)
+	before := collect(t, l.Contexts(t.Context(), ""))
+	epoch := mustLease(t, l, 0, time.Millisecond)
+	b := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "plan"}}, Lease: &store.Lease{Epoch: epoch, For: time.Millisecond}}
+	_, err := l.Append(t.Context(), b)
+	equal(t, "error", err, nil)
+	for { // until it has lapsed
+		if holder, err := l.Holder(t.Context(), "c"); err != nil {
+			t.Fatal(err)
+		} else if holder == "" {
+			break
+		}
+	}
+	var changed *store.ChangedError
+	equal(t, "changed", errors.As(l.Prune(t.Context(), before...), &changed), true)
+}
+
 // testPruneLease: who ran a context that is gone can record nothing in the next of
 // its name.
 func testPruneLease(t *testing.T, l store.Log) {

@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"forks/random", testForkRandom},
 		{"prune", testPrune},
 		{"prune/changed", testPruneChanged},
+		{"prune/taken", testPruneTaken},
 		{"prune/leases", testPruneLease},
 		{"concurrent/appenders", testAppenders},
 		{"concurrent/conflicts", testConcurrentConflicts},

@@ -34,6 +34,11 @@ CREATE TRIGGER contexts_insert BEFORE INSERT ON contexts
 WHEN EXISTS (SELECT 1 FROM contexts WHERE context = NEW.context) OR EXISTS (SELECT 1 FROM messages WHERE context = NEW.context)
 BEGIN SELECT RAISE(ABORT, 'the log is append-only: there is a context of that name'); END;
 
+DROP TRIGGER contexts_delete;
+CREATE TRIGGER contexts_delete BEFORE DELETE ON contexts
+WHEN NOT EXISTS (SELECT 1 FROM pruning WHERE context = OLD.context) OR EXISTS (SELECT 1 FROM lineage WHERE ancestor = OLD.context)
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
 CREATE TRIGGER contexts_pruned AFTER DELETE ON contexts
 BEGIN
   -- No lease that is given for a context of that name must be one that there was:
