@@ -67,7 +67,9 @@ type Result struct {
 
 // Failure is an outcome: the activity ran and says no. Fields become the value
 // that goes to the last of several alternatives; "message" is among them, and the
-// others may be what the value of a [Result] may be.
+// others may be what the value of a [Result] may be. Of text that is not valid
+// UTF-8 the bytes that are not become U+FFFD; what else JSON doesn't have fails
+// the call, whatever its alternatives. An error may wrap one.
 type Failure struct {
 	Fields map[string]any
 	Loose  bool // as of a [Result]
@@ -102,7 +104,7 @@ type Registered struct {
 	NotIdempotent bool          // in doubt after a crash, instead of run again
 	Concurrency   int           // how many calls of it run at once; 0 for no limit of its own
 
-	Script string      // the file that registered it, below the project; empty for Go: what one with a script gives is taken for JSON
+	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file
 	Code   *store.Code // what its calls run, that file among it; nil for Go
 

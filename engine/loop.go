@@ -417,7 +417,7 @@ func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err e
 // plannerError is a planner that broke down, and is not asked again.
 type plannerError struct{ err error }
 
-func (e *plannerError) Error() string { return e.err.Error() }
+func (e *plannerError) Error() string { return mendText(e.err.Error()) }
 func (e *plannerError) Unwrap() error { return e.err }
 
 func (l *loop) event(number int, start int64, plan *Plan, request *Request) planEvent {

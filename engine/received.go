@@ -1,10 +1,14 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"obelus/store"
 )
@@ -13,12 +17,9 @@ import (
 // From there on a value is the same whether it has been in the log or not: what
 // a run comes to must not depend on whether it was interrupted.
 
-// received is what an activity in Go gave back. What scripts give is JSON
-// already.
+// received is what an activity gave back. What scripts give is JSON already, but
+// an embedder may have put something in Go around one.
 func (r *Registered) received(res Result, err error) (Result, error) {
-	if r.Script != "" {
-		return res, err
-	}
 	var wrong error
 	switch {
 	case err != nil:
@@ -34,23 +35,66 @@ func (r *Registered) received(res Result, err error) (Result, error) {
 	return res, err
 }
 
-// receivedError is an error of a function in Go, whose fields become values if it
-// is a [*Failure]. Each may be as deep as a value may: see readable.
+// receivedError is an error of a function in Go. If a [*Failure] is part of it,
+// whose fields have to become values, they do in one that stands before it.
 func receivedError(given error) (err, wrong error) {
 	var failure *Failure
 	if !errors.As(given, &failure) {
 		return given, nil
 	}
-	out := &Failure{Fields: make(map[string]any, len(failure.Fields)), Loose: failure.Loose}
-	for _, name := range sortedKeys(failure.Fields) {
-		if _, wrong = store.FromGo(name, "error"); wrong != nil {
-			return nil, wrong
-		}
-		if out.Fields[name], wrong = store.FromGo(failure.Fields[name], "error."+name); wrong != nil {
-			return nil, wrong
-		}
+	fields, wrong := receivedFields(failure.Fields)
+	switch _, says := failure.Fields["message"].(string); {
+	case wrong != nil && says:
+		return nil, fmt.Errorf("%w; the failure says: %s", wrong, given)
+	case wrong != nil:
+		return nil, wrong
+	case reflect.DeepEqual(fields, failure.Fields):
+		return given, nil
 	}
-	return out, nil
+	return &receivedFailure{given, &Failure{Fields: fields, Loose: failure.Loose}}, nil
+}
+
+// receivedFailure is an error with a failure whose fields have become values.
+type receivedFailure struct {
+	given   error
+	failure *Failure
+}
+
+func (e *receivedFailure) Error() string   { return e.given.Error() }
+func (e *receivedFailure) Unwrap() []error { return []error{e.failure, e.given} }
+
+// receivedFields are the fields of a failure. Each may be as deep as a value may:
+// see readable. What others said to an activity may be in any encoding, and is
+// no reason to lose the failure.
+func receivedFields(given map[string]any) (map[string]any, error) {
+	fields := make(map[string]any, len(given))
+	for _, name := range sortedKeys(given) {
+		value, err := store.FromGo(given[name], "error."+name)
+		if err != nil {
+			var mended bool
+			if value, mended = mendTexts(given[name]); !mended {
+				return nil, err
+			}
+		}
+		fields[mendText(name)] = value
+	}
+	return fields, nil
+}
+
+func mendText(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+
+// mendTexts is the JSON value of one whose texts are not valid UTF-8, if nothing
+// else is wrong with it.
+func mendTexts(given any) (any, bool) {
+	if text, ok := given.(string); ok {
+		return mendText(text), true
+	}
+	text, err := json.Marshal(given) // mends those that it writes itself
+	if err != nil {
+		return nil, false
+	}
+	v, err := store.DecodeJSON(bytes.ToValidUTF8(text, []byte("\ufffd")))
+	return v, err == nil
 }
 
 func receivedObject(given map[string]any, name string) (map[string]any, error) {

@@ -117,11 +117,13 @@ func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
 			{engine.Result{Value: "caf\xe9"}, nil, "result: the text is not valid UTF-8"},
 			{engine.Result{Value: 1, To: "†state.x", Message: map[string]any{"type": "data", "data": price}}, nil, "result.data.items[3].price: NaN is not a JSON number"},
 			{engine.Result{}, &engine.Failure{Fields: price}, "error.items[3].price: NaN is not a JSON number"},
-			{engine.Result{}, fmt.Errorf("wrapped: %w", engine.NewFailure("caf\xe9")), "error.message: the text is not valid UTF-8"},
+			{engine.Result{}, fmt.Errorf("order 7: %w", &engine.Failure{Fields: map[string]any{"message": "no", "price": math.NaN()}}), "error.price: NaN is not a JSON number; the failure says: order 7: no"},
+			{engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "caf\xe9", "to": make(chan int)}}, "error.to: a channel is not a JSON value; the failure says: caf\ufffd"},
 		} {
 			in := fmt.Sprint(i)
 			r := newRunner(log, map[string]activity{"value": value, "broken": func(context.Context, engine.Invocation) (engine.Result, error) { return c.give, c.err }})
 			r.Registry.Activities["broken"].Retries = 2
+			r.Registry.Activities["broken"].Script = "broken.lua" // around which something in Go has been put
 			s := start(t, `[{"_tool": "broken", "_outputPath": "†state.x || †state.failed"}, {"_tool": "broken"}, {"_tool": "value", "value": 1, "_outputPath": "†state.y"}]`)
 			s.Context, r.Drain = in, time.Second
 			outcome, err := r.Run(t.Context(), s)
@@ -131,6 +133,29 @@ func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
 			if err != nil || last.Status != engine.RunFailed || outcome.Calls[0].Attempts != 1 {
 				t.Errorf("%s, %d: %+v, %v", name, i, last, err)
 			}
+		}
+	}
+}
+
+// TestGoFailureWithBadText holds that it stays the failure that it is.
+func TestGoFailureWithBadText(t *testing.T) {
+	typed := struct{ Name string }{"caf\xe9"}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{engine.NewFailure("server said: caf\xe9"), `{"message":"server said: caf�"}`},
+		{fmt.Errorf("wrapped: %w", engine.NewFailure("caf\xe9")), `{"message":"caf�"}`},
+		{&engine.Failure{Fields: map[string]any{"message": "no", "a\xff": 1, "said": []any{typed, "\xff"}, "raw": json.RawMessage("\"\xff\"")}}, `{"a�":1,"message":"no","raw":"�","said":[{"Name":"caf�"},"�"]}`},
+	} {
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"broken": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, c.err }})
+		r.Drain = time.Minute
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "broken"}]`))
+		message, _ := outcome.Calls[1].Error["message"].(string)
+		expect(t, outcome, err, engine.RunDone, "1.1 broken done → †state.failed", "1.2 broken failed ! "+message)
+		if got := get(t, log, "†state.failed"); got != c.want || string(store.EncodeJSON(map[string]any(outcome.Calls[1].Error))) != c.want {
+			t.Errorf("it wrote %s and failed of %v, not %s", got, outcome.Calls[1].Error, c.want)
 		}
 	}
 }
@@ -244,6 +269,9 @@ func TestGoPlannerThatGivesNoJSON(t *testing.T) {
 			"call":    {engine.Solution{Calls: []engine.Source{{Call: typedCall{"value", math.Inf(1), ""}}}}, nil, "call 1.value: infinity is not a JSON number"},
 			"failure": {engine.Solution{}, &engine.Failure{Fields: map[string]any{"price": math.NaN()}}, "error.price: NaN is not a JSON number"},
 			"typed":   {engine.Solution{}, &engine.Failure{Fields: map[string]any{"message": "no", "bill": aBill}}, "no"},
+			"wrapped": {engine.Solution{}, fmt.Errorf("asking the model about order 7: %w", engine.NewFailure("rate limited")), "asking the model about order 7: rate limited"},
+			"text":    {engine.Solution{}, fmt.Errorf("order 7: %w", engine.NewFailure("caf\xe9")), "order 7: caf\ufffd"},
+			"fault":   {engine.Solution{}, errors.New("caf\xe9"), "caf\ufffd"},
 		} {
 			r := newRunner(log, map[string]activity{"value": value})
 			planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) { return &c.solution, c.err })
@@ -295,5 +323,33 @@ func TestGoValuesOfTry(t *testing.T) {
 	}
 	if _, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bad"}, nil); fmt.Sprint(err) != "activity bad: result: NaN is not a JSON number" {
 		t.Error(err)
+	}
+}
+
+// reason is an error of an activity's own.
+type reason struct{ code int }
+
+func (e *reason) Error() string { return fmt.Sprint("reason ", e.code) }
+
+// TestErrorsOfTry holds that what an activity wrapped is found in what is given.
+func TestErrorsOfTry(t *testing.T) {
+	own, base := &reason{7}, errors.New("base")
+	for name, fields := range map[string]map[string]any{
+		"as it is": {"message": "no"},
+		"typed":    {"message": "no", "bill": aBill},
+		"text":     {"message": "no", "said": "caf\xe9"},
+	} {
+		given := fmt.Errorf("%w, %w: %w", own, base, &engine.Failure{Fields: fields})
+		registry := newRunner(nil, map[string]activity{"bad": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, given }}).Registry
+		_, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bad"}, nil)
+		var found *reason
+		var failure *engine.Failure
+		if !errors.Is(err, base) || !errors.As(err, &found) || found != own || !errors.As(err, &failure) || err.Error() != given.Error() {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if want, _ := store.DecodeJSON(store.EncodeJSON(fields)); !reflect.DeepEqual(want, any(failure.Fields)) {
+			t.Errorf("%s: %v", name, failure.Fields)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"obelus/store"
 )
@@ -142,7 +141,7 @@ func failureOf(err error) map[string]any {
 	if errors.As(err, &structural) {
 		code = structural.code
 	}
-	fields := map[string]any{"message": strings.ToValidUTF8(err.Error(), "\ufffd"), "code": code}
+	fields := map[string]any{"message": mendText(err.Error()), "code": code}
 	var traced interface{ Trace() string }
 	if errors.As(err, &traced) && traced.Trace() != "" {
 		fields["traceback"] = traced.Trace()
