@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"obelus/store"
 )
@@ -21,6 +22,20 @@ type Delegate struct {
 	// Registry is what its calls may name; nil for the registry of whoever
 	// calls it.
 	Registry *Registry
+
+	making sync.Mutex
+	made   *Request // nil until it has been received
+}
+
+// received is the delegate's request as it is run. Plans that name the delegate
+// are compiled again and again, and it stays what it is.
+func (d *Delegate) received() (_ *Request, err error) {
+	d.making.Lock()
+	defer d.making.Unlock()
+	if d.made == nil {
+		d.made, err = d.Request.received()
+	}
+	return d.made, err
 }
 
 // Anonymous as a call's _delegate runs the call itself in an empty room.

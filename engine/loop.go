@@ -34,6 +34,7 @@ type loop struct {
 	context string
 	origin  store.Origin
 	request *Request // nil if the run is resumed and the plan's file is not at hand
+	made    bool     // it has been received
 	opening []store.Message
 	input   bool // the last message of the opening is the run's input
 	view    *store.View
@@ -376,7 +377,7 @@ func (l *loop) solve(ctx context.Context, number int) (request *Request, problem
 	if l.request == nil {
 		return nil, nil, &NoPlannerError{l.context}
 	}
-	solved, err := l.request.received()
+	solved, err := l.received()
 	if err != nil || solved.Planner == nil {
 		return solved, nil, err
 	}
@@ -393,6 +394,20 @@ func (l *loop) solve(ctx context.Context, number int) (request *Request, problem
 	}
 	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
 	return solved, nil, nil
+}
+
+// received is the run's request for one tick. JSON is made of what it holds once,
+// not at every tick anew.
+func (l *loop) received() (*Request, error) {
+	if !l.made {
+		made, err := l.request.received()
+		if err != nil {
+			return nil, err
+		}
+		l.request, l.made = made, true
+	}
+	request := *l.request
+	return &request, nil
 }
 
 // consult asks a planner. A panic of one in Go is its own fault, and nobody

@@ -156,7 +156,7 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 	for _, call := range p.Calls {
 		if d := call.delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !c.checked[d.name] {
 			c.checked[d.name] = true
-			request, err := d.Request.received()
+			request, err := d.received()
 			if err == nil {
 				inner := &planCompiler{file: request.Name, checked: c.checked}
 				_, err = inner.compile(request, cmp.Or(d.Registry, registry.base, registry), everythingExists)

@@ -256,6 +256,37 @@ func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
 	}
 }
 
+// countedSchema is a schema that counts how often it is made JSON.
+type countedSchema struct{ made *int }
+
+func (c countedSchema) MarshalJSON() ([]byte, error) {
+	*c.made++
+	return []byte(`{}`), nil
+}
+
+// TestARequestIsMadeJSONOnce holds that a tick makes nothing anew of what does not
+// change with it: neither of the run's request nor of those of its delegates.
+func TestARequestIsMadeJSONOnce(t *testing.T) {
+	own, inner, log := 0, 0, store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
+	r.Registry.Delegates["inner"].Request.Schema = countedSchema{&inner}
+	planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		calls := []engine.Source{{Call: map[string]any{"_tool": "x", "_delegate": "inner", "_outputPath": "†state.a"}}}
+		if ask.Tick%4 > 0 {
+			return &engine.Solution{Calls: calls}, nil
+		}
+		return &engine.Solution{Output: "done"}, nil
+	})
+	request := &engine.Request{Planner: planner, Schema: countedSchema{&own}}
+	for n := 1; n <= 2; n++ {
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+		if err != nil || outcome.Status != engine.RunDone || own != n || inner != 3*n+1 {
+			t.Errorf("run %d: %+v, %v: made JSON %d times, and its delegate's, which ran %d times, %d times", n, outcome, err, own, 3*n, inner)
+		}
+	}
+}
+
 // TestGoPlannerThatGivesNoJSON holds that it ends its own run, as one in Lua
 // does.
 func TestGoPlannerThatGivesNoJSON(t *testing.T) {
