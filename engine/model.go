@@ -13,7 +13,10 @@ import (
 type Model interface {
 	// Answer gives a call's result, which is held to the question's schema and
 	// may be what the value of a [Result] may be. Its error is a [*Failure] where
-	// a plan may count on it.
+	// a plan may count on it. It has [DefaultTimeout], and is asked once: then ctx
+	// is done, and whatever it gives later is a timeout, which is a failure. A
+	// model that is to be given more time, or asked again, is an [Activity]; one
+	// that is asked again within that time does so itself.
 	Answer(ctx context.Context, q Question) (any, error)
 }
 

@@ -274,6 +274,7 @@ func TestTimeoutOfWhatDoesNotHeedIt(t *testing.T) {
 		"fault": func(context.Context, engine.Invocation) (engine.Result, error) {
 			return engine.Result{}, errors.New("interrupted")
 		},
+		"panic": func(context.Context, engine.Invocation) (engine.Result, error) { panic("interrupted") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			log, ran := store.NewMemory(), &counter{}

@@ -238,8 +238,12 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	deadline := time.Now().Add(timeout)
 	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	late := func() bool { return !time.Now().Before(deadline) }
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover(); {
+		case p != nil && late():
+			err = timedOut(timeout)
+		case p != nil:
 			err = fmt.Errorf("the activity %s broke down: %v", a.Name, p)
 		}
 	}()
@@ -247,10 +251,14 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	if err != nil && ctx.Err() != nil {
 		return Result{}, context.Canceled
 	}
-	if !time.Now().Before(deadline) {
-		return Result{}, &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
+	if late() {
+		return Result{}, timedOut(timeout)
 	}
 	return a.received(res, err)
+}
+
+func timedOut(after time.Duration) error {
+	return &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
 // grace is how long workers that were told to stop are waited for.
