@@ -179,7 +179,7 @@ func checkNumber(f float64) *notJSON {
 func marshalled(v any, depthOf int) (any, *notJSON) {
 	text, err := json.Marshal(v)
 	if err != nil || bytes.Contains(text, []byte(`\ufffd`)) {
-		if wrong := locate(reflect.ValueOf(v), 0); wrong != nil {
+		if wrong := (finder{taken: err == nil}).find(reflect.ValueOf(v), 0); wrong != nil {
 			return nil, wrong
 		}
 	}
@@ -214,31 +214,54 @@ var (
 	numberType     = reflect.TypeFor[json.Number]()
 )
 
-// locate finds what in a value JSON doesn't have; nil if there is nothing.
-func locate(v reflect.Value, steps int) *notJSON {
+// finder finds what in a value JSON doesn't have; nil if there is nothing. Where
+// encoding/json takes the value it is text alone: what else there is it leaves
+// out, for reasons of its own.
+type finder struct{ taken bool }
+
+func (f finder) find(v reflect.Value, steps int) *notJSON {
 	switch {
 	case !v.IsValid():
 		return nil
 	case steps > mostSteps:
-		return tooDeep()
-	case v.Type().Implements(marshalsItself) || v.Type().Implements(writesItself):
-		return locateOwn(v)
-	case v.Type() == numberType && v.String() != "" && !isNumber(v.String()):
+		return f.unlessTaken(tooDeep())
+	case writes(v.Type()):
+		return checkOwn(v)
+	case v.CanAddr() && v.Kind() != reflect.Pointer && writes(v.Addr().Type()):
+		return checkOwn(v.Addr())
+	case v.Kind() == reflect.String && v.Type() != numberType:
+		return checkText(v.String())
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return f.find(v.Elem(), steps+1)
+	case reflect.Array, reflect.Slice:
+		return f.element(v, steps)
+	case reflect.Map:
+		return f.entry(v, steps)
+	case reflect.Struct:
+		return f.field(v, steps)
+	}
+	return f.unlessTaken(checkScalar(v))
+}
+
+func (f finder) unlessTaken(wrong *notJSON) *notJSON {
+	if f.taken {
+		return nil
+	}
+	return wrong
+}
+
+// writes tells whether values of a type write themselves.
+func writes(t reflect.Type) bool { return t.Implements(marshalsItself) || t.Implements(writesItself) }
+
+func checkScalar(v reflect.Value) *notJSON {
+	if v.Type() == numberType && v.String() != "" && !isNumber(v.String()) {
 		return notJSONf("%q is not a JSON number", v.String())
 	}
 	switch v.Kind() {
 	case reflect.Float32, reflect.Float64:
 		return checkNumber(v.Float())
-	case reflect.String:
-		return checkText(v.String())
-	case reflect.Pointer, reflect.Interface:
-		return locate(v.Elem(), steps+1)
-	case reflect.Array, reflect.Slice:
-		return locateElement(v, steps)
-	case reflect.Map:
-		return locateEntry(v, steps)
-	case reflect.Struct:
-		return locateField(v, steps)
 	case reflect.Chan:
 		return notJSONf("a channel is not a JSON value")
 	case reflect.Func:
@@ -249,8 +272,8 @@ func locate(v reflect.Value, steps int) *notJSON {
 	return nil
 }
 
-// locateOwn asks a value that writes itself.
-func locateOwn(v reflect.Value) *notJSON {
+// checkOwn asks a value that writes itself.
+func checkOwn(v reflect.Value) *notJSON {
 	if !v.CanInterface() {
 		return nil
 	}
@@ -260,23 +283,23 @@ func locateOwn(v reflect.Value) *notJSON {
 	return nil
 }
 
-func locateElement(v reflect.Value, steps int) *notJSON {
+func (f finder) element(v reflect.Value, steps int) *notJSON {
 	if v.Type().Elem().Kind() == reflect.Uint8 { // written as base64
 		return nil
 	}
 	for i := range v.Len() {
-		if wrong := locate(v.Index(i), steps+1); wrong != nil {
+		if wrong := f.find(v.Index(i), steps+1); wrong != nil {
 			return wrong.inArray(i)
 		}
 	}
 	return nil
 }
 
-func locateEntry(v reflect.Value, steps int) *notJSON {
+func (f finder) entry(v reflect.Value, steps int) *notJSON {
 	entries := map[string]reflect.Value{}
 	for key, e := range v.Seq2() {
 		text, ok := keyText(key)
-		if !ok {
+		if !ok && !f.taken {
 			return notJSONf("the keys of an object are text")
 		}
 		entries[text] = e
@@ -285,7 +308,7 @@ func locateEntry(v reflect.Value, steps int) *notJSON {
 		if wrong := checkKey(key); wrong != nil {
 			return wrong
 		}
-		if wrong := locate(entries[key], steps+1); wrong != nil {
+		if wrong := f.find(entries[key], steps+1); wrong != nil {
 			return wrong.inObject(key)
 		}
 	}
@@ -304,7 +327,7 @@ func keyText(key reflect.Value) (string, bool) {
 	return fmt.Sprint(key), key.CanInt() || key.CanUint()
 }
 
-func locateField(v reflect.Value, steps int) *notJSON {
+func (f finder) field(v reflect.Value, steps int) *notJSON {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		tag := field.Tag.Get("json")
@@ -312,7 +335,7 @@ func locateField(v reflect.Value, steps int) *notJSON {
 		if tag == "-" || !field.IsExported() && !field.Anonymous {
 			continue
 		}
-		wrong := locate(v.Field(i), steps+1)
+		wrong := f.find(v.Field(i), steps+1)
 		switch {
 		case wrong == nil:
 			continue

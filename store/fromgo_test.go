@@ -41,6 +41,29 @@ func (o own) MarshalJSON() ([]byte, error) {
 
 type plainText string
 
+// weird writes itself where it has an address, whatever it holds.
+type weird struct{ F any }
+
+func (w *weird) MarshalJSON() ([]byte, error) {
+	if w.F == nil {
+		return nil, errors.New("it is empty")
+	}
+	return []byte(`"\ufffd"`), nil
+}
+
+// sparse has what encoding/json leaves out.
+type sparse struct {
+	one
+	other
+	Text string `json:"text"`
+}
+
+// one and other have a field of the same name: neither is written.
+type (
+	one   struct{ Same float64 }
+	other struct{ Same float64 }
+)
+
 // TestFromGoGivesWhatTheLogGives holds every value against what is read again
 // after it was written.
 func TestFromGoGivesWhatTheLogGives(t *testing.T) {
@@ -51,6 +74,7 @@ func TestFromGoGivesWhatTheLogGives(t *testing.T) {
 		map[string]int{"a": 1}, map[int]string{2: "b"}, map[plainText]any{"k": plainText("v")}, []map[string]any{{"a": 1}}, map[string][]float64{"a": {1, 2.5}},
 		order{line: line{Name: "top", Price: 1}, Items: []line{{Name: "a"}}, ByDay: map[int]string{1: "x"}}, &order{}, day, &day, time.Second,
 		json.RawMessage(`{"n": 12345678901234567890.10, "t": "\ufffd"}`), own("x"), "\ufffd", plainText("\ufffd"),
+		[]weird{{F: func() {}}}, &weird{"\xff"}, &[1]weird{{F: 1}}, &struct{ W weird }{weird{F: make(chan int)}}, []*weird{nil, {F: 1}}, sparse{one{math.NaN()}, other{}, "\ufffd"},
 		map[string]any{"same": "text", "deep": []any{map[string]any{"n": 5, "s": []string{"x"}}}},
 	} {
 		got, err := store.FromGo(v, "result")
@@ -110,6 +134,10 @@ func TestFromGoSaysWhatIsWrongAndWhere(t *testing.T) {
 		{map[string]own{"o": "broken"}, "result.o: it can't be written as JSON: it is broken"},
 		{json.RawMessage(`{"a"`), "result: it can't be written as JSON: unexpected end of JSON input"},
 		{json.RawMessage("\"\xff\""), "result: what it writes itself as is not valid UTF-8"},
+		{[]weird{{F: 1}, {}}, "result[1]: it can't be written as JSON: it is empty"},
+		{map[string]weird{"a": {F: func() {}}}, "result.a.F: a function is not a JSON value"},
+		{[]any{[]weird{{F: "\xff"}}, weird{"\xff"}}, "result[1].F: the text is not valid UTF-8"},
+		{sparse{one{nan}, other{}, "\xff"}, "result.text: the text is not valid UTF-8"},
 		{map[bool]int{true: 1}, "result: the keys of an object are text"},
 		{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "result: it can't be written as JSON: "},
 		{circle, "result.a[0].a[0].a[0]"},
