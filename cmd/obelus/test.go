@@ -124,7 +124,18 @@ func (a *app) testFiles(tests *host.Tests, args []string) (files, named []string
 		}
 		files = append(files, below...)
 	}
-	return files, named, nil
+	return once(files), named, nil
+}
+
+// once are names in their order without those that have come before: a file may
+// be named and be in a folder that is.
+func once(names []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 // tally counts how tests end, and tells of each.
