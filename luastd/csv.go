@@ -30,12 +30,16 @@ const byteOrderMark = "\ufeff"
 // csv.decode(text, [{header = true | {"a", "b"}, comma = ";"}]) → rows | nil, err
 //
 // Each row is an array of strings; with a header it is a table by name: true
-// takes the names from the first line, a list gives them for all lines.
+// takes the names from the first line, a list gives them for all lines, each
+// once.
 func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
 	separator := comma(L, opts)
 	header, fromFirst := csvNames(e, L, opts.RawGetString("header"))
+	if twice, ok := namedTwice(header); ok { // one column would be lost
+		L.ArgError(2, fmt.Sprintf("header names %q twice", twice))
+	}
 	var records [][]string
 	var err error
 	e.aside(L, len(text)/8+1, func(ctx context.Context) {
@@ -224,6 +228,17 @@ func csvNames(e *Env, L *lua.LState, option lua.LValue) (names []string, fromFir
 		L.ArgError(2, "header is true or an array of names")
 	}
 	return names, false
+}
+
+func namedTwice(names []string) (string, bool) {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return name, true
+		}
+		seen[name] = true
+	}
+	return "", false
 }
 
 func csvRecord(row any, header []string) ([]string, error) {
