@@ -47,8 +47,9 @@ func timeNow(e *Env, L *lua.LState) int {
 }
 
 // time.parse(text, [layout]) → seconds since 1970 | nil, err; layout as in
-// strptime, RFC 3339 without one. Of zones %z reads the offset, +0100, and %Z
-// the names UTC, GMT and Z alone; without a zone it is UTC.
+// strptime, RFC 3339 without one. Numbers need not have all their digits, but for
+// %Y. Of zones %z reads the offset, +0100, +01:00 or Z, and %Z the names UTC, GMT
+// and Z alone; without a zone it is UTC.
 func timeParse(e *Env, L *lua.LState) int {
 	text, layout := L.CheckString(1), L.OptString(2, "")
 	if len(text) > maxLayout {
@@ -211,7 +212,7 @@ func parseTime(text, layout string) (time.Time, error) {
 		case item == "%Z" && !slices.Contains(zones, value):
 			return time.Time{}, fmt.Errorf("the zone %q is not known: of names only UTC, GMT and Z are, and %%z reads an offset like +0100", value)
 		case len(item) == 2 && item != "%Z":
-			layouts, values = append(layouts, cmp.Or(readVerbs[verb], verbs[verb])), append(values, value)
+			layouts, values = append(layouts, cmp.Or(readVerbs[verb], verbs[verb])), append(values, whole(verb, value))
 		}
 	}
 	t, err := time.ParseInLocation(strings.Join(layouts, "|"), strings.Join(values, "|"), time.UTC)
@@ -219,6 +220,19 @@ func parseTime(text, layout string) (time.Time, error) {
 		return time.Time{}, misfit(text, layout)
 	}
 	return t, nil
+}
+
+// whole is what was read by a verb as its layout has it, where that is stricter.
+func whole(verb byte, value string) string {
+	switch {
+	case verb == 'z' && value == "Z":
+		return "+0000"
+	case verb == 'z' && len(value) == len("+01:00"):
+		return value[:3] + value[4:]
+	case (verb == 'j' || verb == 'y') && value != "":
+		return strings.Repeat("0", verbDigits[verb]-len(value)) + value
+	}
+	return value
 }
 
 func misfit(text, layout string) error {
@@ -292,13 +306,25 @@ func takeItem(text, item string) (value, rest string, ok bool) {
 			n += 1 + fraction
 		}
 	case verb == 'z':
-		n = min(len("+0100"), len(text))
+		n = offsetLength(text)
 	default:
 		for n < len(text) && isLetter(text[n]) {
 			n++
 		}
 	}
 	return text[:n], text[n:], true
+}
+
+// offsetLength is how much of a text %z reads.
+func offsetLength(text string) int {
+	switch n := len("+01:00"); {
+	case strings.HasPrefix(text, "Z"):
+		return 1
+	case len(text) >= n && text[3] == ':':
+		return n
+	default:
+		return min(n-1, len(text))
+	}
 }
 
 func countDigits(text string) int {
