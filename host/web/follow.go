@@ -235,9 +235,7 @@ func (s *Server) recover() {
 	for {
 		for name, l := range s.due() {
 			if s.takesOver(name, l) {
-				s.mu.Lock()
-				delete(s.leftovers, name)
-				s.mu.Unlock()
+				s.drop(name, l)
 			}
 		}
 		select {
@@ -245,6 +243,15 @@ func (s *Server) recover() {
 			return
 		case <-ticker.C:
 		}
+	}
+}
+
+// drop forgets a leftover, unless it has become another one.
+func (s *Server) drop(name string, l leftover) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.leftovers[name]; now != nil && now.after.Equal(l.after) {
+		delete(s.leftovers, name)
 	}
 }
 
@@ -263,26 +270,30 @@ func (s *Server) due() map[string]leftover {
 
 // settled lets go of a run that is over, as far as this server is concerned, or
 // keeps it if that could not be recorded: then it is tried again, ever more
-// seldom, since its calls may run again each time. It tells whether that is new.
-// The caller holds the lock.
-func (s *Server) settled(one *run) (stuck bool) {
-	if !isUnwritable(one.err) {
-		delete(s.leftovers, one.context)
-		return false
-	}
+// seldom, since its calls may run again each time. One of which nothing is in the
+// log is left to who asked for it. It gives how long it waits; 0 for one that is not
+// kept. The caller holds the lock.
+func (s *Server) settled(one *run) time.Duration {
 	l := s.leftovers[one.context]
-	if stuck = l == nil || l.pause == 0; l == nil {
+	switch {
+	case !isUnwritable(one.err):
+		delete(s.leftovers, one.context)
+		return 0
+	case l == nil && !one.alone && !one.hasBegun():
+		return 0
+	case l == nil:
 		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
 		s.leftovers[one.context] = l
 	}
 	l.unwanted = l.unwanted || one.unwanted
 	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
 	l.after = time.Now().Add(l.pause)
-	return stuck
+	return l.pause
 }
 
 // takesOver goes on with a run that was left, unless somebody else has it. It tells
-// whether nothing is left to be done.
+// whether nothing is left to be done; a run that goes on is left until it has
+// settled.
 func (s *Server) takesOver(name string, l leftover) bool {
 	s.log.giveBack(s.running, name)
 	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
@@ -295,7 +306,7 @@ func (s *Server) takesOver(name string, l leftover) bool {
 	if err == nil && is {
 		s.resumeAlone(name, l.statuses...)
 	}
-	return err == nil && (!is || l.pause == 0)
+	return err == nil && !is
 }
 
 // left finds the runs that were under way, and those that wait for what has come

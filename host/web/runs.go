@@ -26,7 +26,18 @@ type run struct {
 	err     error
 	again   bool // something came that it may halt for; under the server's lock
 
+	alone    bool // nobody asked for it
 	unwanted bool // it was told to end for good
+}
+
+// hasBegun tells whether something of a run is in the log.
+func (one *run) hasBegun() bool {
+	select {
+	case <-one.begun:
+		return true
+	default:
+		return false
+	}
 }
 
 // Why runs are cancelled, beside engine.ErrStopped.
@@ -47,7 +58,7 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 	}
 	s.log.giveBack(ctx, name)
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, began: time.Now(), cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	one := &run{context: name, began: time.Now(), alone: patient, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
 		cancel(nil)
 		s.gate.leave()
@@ -140,16 +151,16 @@ func (s *Server) outlast(ctx context.Context, before *run) error {
 func (s *Server) end(one *run) {
 	s.mu.Lock()
 	delete(s.active, one.context)
-	stuck := s.settled(one)
+	pause := s.settled(one)
 	again := one.again // whatever comes from now on finds that the run has gone
 	s.mu.Unlock()
 	s.gate.leave()
 	close(one.ended)
 	took := time.Since(one.began)
 	switch {
-	case stuck:
+	case pause == s.config.lookAgain: // for the first time
 		s.logger.Warn("run stuck: it goes on when the log can be written", "context", one.context, "took", took, "error", one.err)
-	case isUnwritable(one.err): // as was told before
+	case pause > 0:
 		s.logger.Debug("run stuck", "context", one.context, "took", took, "error", one.err)
 		return
 	case one.err != nil:
@@ -276,9 +287,7 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 // failed is why a run has no outcome. What of it was recorded before the log could
 // not be written any more is not to be asked for again.
 func (one *run) failed() error {
-	select {
-	case <-one.begun:
-	default:
+	if !one.hasBegun() {
 		return one.err
 	}
 	if !isUnwritable(one.err) {

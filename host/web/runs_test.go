@@ -577,25 +577,19 @@ func TestFullCancelled(t *testing.T) {
 // run again each time, and anew once it could be.
 func TestStuckSeldom(t *testing.T) {
 	s := serve(t, work, nil, nil).server
-	one := &run{context: "x", err: &unwritable{noRoom{}}}
-	var pauses []time.Duration
-	for range 9 {
-		s.mu.Lock()
-		s.settled(one)
-		s.leftovers["x"].after = time.Now().Add(time.Hour) // not now
-		pauses = append(pauses, s.leftovers["x"].pause)
-		s.mu.Unlock()
-	}
-	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60}
-	for i := range want {
-		want[i] *= time.Second
-	}
-	if !slices.Equal(pauses, want) {
-		t.Errorf("%v", pauses)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if one.err = nil; s.settled(one) || s.leftovers["x"] != nil {
+	one := &run{context: "x", err: &unwritable{noRoom{}}, begun: make(chan struct{})}
+	if pause := s.settled(one); pause != 0 || s.leftovers["x"] != nil {
+		t.Errorf("one of which nothing is in the log is tried again after %s", pause)
+	}
+	close(one.begun)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if pause := s.settled(one); pause != want*time.Second || !s.leftovers["x"].after.After(time.Now()) {
+			t.Errorf("it is tried again after %s, not %d s", pause, want)
+		}
+	}
+	if one.err = nil; s.settled(one) != 0 || s.leftovers["x"] != nil {
 		t.Error("it is still stuck")
 	}
 }
