@@ -77,13 +77,10 @@ func walkFiles(fsys fs.FS, folder string, linked bool, visit func(name string, i
 				return fs.SkipDir
 			}
 		case entry.Type()&fs.ModeSymlink != 0 && !linked:
-			switch info, err := fs.Stat(fsys, name); {
-			case err == nil && info.IsDir():
+			if info, err := fs.Stat(fsys, name); err == nil && info.IsDir() {
 				walkFiles(fsys, name, true, visit)
-			case errors.Is(err, fs.ErrNotExist): // who needs what it leads to says so
+			} else { // if it leads nowhere, who needs it says so
 				visit(name, false, nil)
-			default:
-				visit(name, false, err)
 			}
 		default:
 			visit(name, entry.IsDir(), nil)

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -117,7 +116,8 @@ type writer struct {
 	contexts map[string]*ends
 	n        int64 // the journal's newest position, if contexts are known
 
-	late map[string]time.Time // contexts whose rows are to say that they were appended to, and when
+	late    map[string]time.Time // contexts whose rows are to say that they were appended to, and when
+	touched []touched            // by the group
 }
 
 // writing is how the writer's connection differs from others. A write-ahead log
@@ -226,9 +226,9 @@ func (w *writer) settle(group []*request) {
 // commit writes a group in one transaction. Its error is that of the whole;
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
-	pending := w.pending()
+	w.touched = w.touched[:0]
 	if err := w.atomically(w.timeout, func() error { return w.write(group) }); err != nil {
-		w.undo(group, pending)
+		w.undo()
 		return err
 	}
 	if w.commits.Add(1) == manyCommits {
@@ -243,20 +243,21 @@ func (w *writer) commit(group []*request) error {
 	return nil
 }
 
-// pending is what the rows of contexts are to say, before a group adds to it.
-func (w *writer) pending() map[string]time.Time {
-	if len(w.late) == 0 {
-		return nil
-	}
-	return maps.Clone(w.late)
+// touched is what the writer knew of a context before an append touched it.
+type touched struct {
+	name    string
+	context *ends
+	before  ends
+	late    time.Time // what its row was to say; zero for nothing
 }
 
 // undo makes the writer know nothing of a group that could not be committed.
-func (w *writer) undo(group []*request, pending map[string]time.Time) {
-	clear(w.late)
-	maps.Copy(w.late, pending)
-	for _, r := range group {
-		delete(w.contexts, r.batch.Context)
+func (w *writer) undo() {
+	for _, t := range slices.Backward(w.touched) {
+		*t.context = t.before
+		if w.late[t.name] = t.late; t.late.IsZero() {
+			delete(w.late, t.name)
+		}
 	}
 	w.forget()
 }
@@ -394,6 +395,7 @@ const tellEvery = time.Second
 // touch notes that a context is appended to. A lease alone is nothing new, but
 // time for what was put off.
 func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
+	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})
 	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
 	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0 && !c.taken
 	if c.taken = alone && (c.taken || b.Lease.Epoch == 0); !alone {

@@ -26,10 +26,11 @@ var (
 	ErrReadOnly = errors.New("the log is read-only")
 	// ErrNotOurs: the file is something else than a log. It was not touched.
 	ErrNotOurs = errors.New("not a log of obelus")
-	// ErrNewer: a newer obelus made the file.
+	// ErrNewer: a newer obelus made the file, or has brought it up to date since it
+	// was opened.
 	ErrNewer = errors.New("the log is of a newer version")
 	// ErrOlder: an older obelus made the file, and it was opened for reading
-	// only; opening it for writing brings it up to date.
+	// only, or has replaced it since; opening it for writing brings it up to date.
 	ErrOlder = errors.New("the log is of an older version")
 	// ErrDamaged: the file is not a whole database any more.
 	ErrDamaged = errors.New("the log is damaged")

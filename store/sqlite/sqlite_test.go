@@ -515,6 +515,57 @@ func TestUpdatedIsOfWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestUpdatedAfterARefusal: what was put off before an append that was refused is
+// told in the end, though another connection has written meanwhile.
+func TestUpdatedAfterARefusal(t *testing.T) {
+	for _, refused := range []string{"c", "d"} {
+		l := open(t, newPath(t), Options{})
+		other := plain(t, l.path)
+		if err := other.script("CREATE TRIGGER no BEFORE INSERT ON journal WHEN NEW.event = 'refused' BEGIN SELECT RAISE(ABORT, 'no'); END"); err != nil {
+			t.Fatal(err)
+		}
+		put := func(b store.Batch) (n int64, err error) {
+			b.ExpectSeq, b.Create = store.AnySeq, &store.Origin{}
+			a, err := l.Append(t.Context(), b)
+			return a.Epoch, err
+		}
+		event := func(name string) []store.Entry { return []store.Entry{{Event: name}} }
+		lease := func(epoch int64, last bool) *store.Lease {
+			if last {
+				return &store.Lease{Epoch: epoch}
+			}
+			return &store.Lease{Epoch: epoch, For: time.Hour}
+		}
+		epoch, err := put(store.Batch{Context: "c", Journal: event("one"), Lease: lease(0, false)})
+		if err == nil {
+			_, err = put(store.Batch{Context: "c", Journal: event("told"), Lease: lease(epoch, false)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before []store.ContextInfo
+		for info := range l.Contexts(t.Context(), "") {
+			before = append(before, info)
+		}
+		if _, err := put(store.Batch{Context: "c", Journal: event("put off"), Lease: lease(epoch, false)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.script("INSERT INTO generations (generation, path, sha256) VALUES ('g', 'p', 's')"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := put(store.Batch{Context: refused, Journal: event("refused")}); err == nil {
+			t.Fatal("it was not refused")
+		}
+		if _, err := put(store.Batch{Context: "c", Lease: lease(epoch, true)}); err != nil {
+			t.Fatal(err)
+		}
+		var changed *store.ChangedError
+		if err := l.Prune(t.Context(), before...); !errors.As(err, &changed) {
+			t.Errorf("refused in %s: %v", refused, err)
+		}
+	}
+}
+
 // TestBoundAgain: a statement that is used again forgets what was bound to it.
 func TestBoundAgain(t *testing.T) {
 	c := plain(t, filepath.Join(t.TempDir(), "plain.db"))
