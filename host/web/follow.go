@@ -64,11 +64,10 @@ type noticed struct {
 // Append appends, and tells.
 func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	appended, err := n.Log.Append(ctx, b)
-	var later interface{ Temporary() bool }
 	switch {
 	case err == nil && len(b.Messages)+len(b.Journal) > 0:
 		n.tail.wake(b.Context)
-	case err != nil && errors.As(err, &later) && later.Temporary():
+	case isTemporary(err):
 		if b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For <= 0 {
 			n.kept.Store(b.Context, b.Lease.Epoch)
 		}
@@ -77,7 +76,8 @@ func (n *noticed) Append(ctx context.Context, b store.Batch) (store.Appended, er
 	return appended, err
 }
 
-// giveBack gives back the lease of a context if its run could not.
+// giveBack gives back the lease of a context if its run could not. If that fails
+// again, it is kept again.
 func (n *noticed) giveBack(ctx context.Context, name string) {
 	if epoch, ok := n.kept.LoadAndDelete(name); ok {
 		_, _ = n.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: epoch.(int64)}})
@@ -93,6 +93,12 @@ func (e *unwritable) Unwrap() error { return e.err }
 func isUnwritable(err error) bool {
 	var e *unwritable
 	return errors.As(err, &e)
+}
+
+// isTemporary tells of an error of a log that may pass.
+func isTemporary(err error) bool {
+	var e interface{ Temporary() bool }
+	return errors.As(err, &e) && e.Temporary()
 }
 
 // lookEvery is how often the log is looked at for what other processes append.
@@ -226,17 +232,17 @@ func (s *Server) recover() {
 		left := s.left()
 		s.mu.Lock()
 		for name, l := range left {
-			s.leftovers[name] = l
+			if s.leftovers[name] == nil { // it may have got stuck meanwhile
+				s.leftovers[name] = l
+			}
 		}
 		s.mu.Unlock()
 	}
 	ticker := time.NewTicker(s.config.lookAgain)
 	defer ticker.Stop()
 	for {
-		for name, l := range s.due() {
-			if s.takesOver(name, l) {
-				s.drop(name, l)
-			}
+		for _, name := range s.due() {
+			s.takeOver(name)
 		}
 		select {
 		case <-s.running.Done():
@@ -246,67 +252,90 @@ func (s *Server) recover() {
 	}
 }
 
-// drop forgets a leftover, unless it has become another one.
-func (s *Server) drop(name string, l leftover) {
+// due are the contexts of leftovers whose time has come.
+func (s *Server) due() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.leftovers[name]; now != nil && now.after.Equal(l.after) {
-		delete(s.leftovers, name)
-	}
-}
-
-// due are the leftovers whose time has come.
-func (s *Server) due() map[string]leftover {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	due := map[string]leftover{}
-	for name, l := range s.leftovers {
-		if s.active[name] == nil && !time.Now().Before(l.after) {
-			due[name] = *l
+	for name := range s.leftovers {
+		if s.leftover(name) != nil {
+			names = append(names, name)
 		}
 	}
-	return due
+	return names
 }
 
-// settled lets go of a run that is over, as far as this server is concerned, or
-// keeps it if that could not be recorded: then it is tried again, ever more
-// seldom, since its calls may run again each time. One of which nothing is in the
-// log is left to who asked for it. It gives how long it waits; 0 for one that is not
-// kept. The caller holds the lock.
-func (s *Server) settled(one *run) time.Duration {
-	l := s.leftovers[one.context]
-	switch {
-	case !isUnwritable(one.err):
-		delete(s.leftovers, one.context)
-		return 0
-	case l == nil && !one.alone && !one.hasBegun():
-		return 0
-	case l == nil:
-		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
-		s.leftovers[one.context] = l
+// leftover is that of a context, if its time has come. The caller holds the lock.
+func (s *Server) leftover(name string) *leftover {
+	if l := s.leftovers[name]; l != nil && s.active[name] == nil && !time.Now().Before(l.after) {
+		return l
 	}
-	l.unwanted = l.unwanted || one.unwanted
-	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
-	l.after = time.Now().Add(l.pause)
-	return l.pause
+	return nil
 }
 
-// takesOver goes on with a run that was left, unless somebody else has it. It tells
-// whether nothing is left to be done; a run that goes on is left until it has
+// takeOver goes on with a run that was left, unless somebody else has it, and
+// forgets it if nothing is left to be done. One that goes on is left until it has
 // settled.
-func (s *Server) takesOver(name string, l leftover) bool {
+func (s *Server) takeOver(name string) {
+	s.mu.Lock()
+	found := s.leftover(name)
+	if found == nil {
+		s.mu.Unlock()
+		return
+	}
+	l := *found
+	s.mu.Unlock()
+	over := s.tryTakeOver(name, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch now := s.leftovers[name]; {
+	case now != found || now.after != l.after: // it has become another one
+	case over:
+		delete(s.leftovers, name)
+	case now.pause > 0:
+		now.after = time.Now().Add(now.pause)
+	}
+}
+
+func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 	s.log.giveBack(s.running, name)
 	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
 		return false
 	}
 	if l.unwanted {
-		return !isUnwritable(engine.Cancel(s.running, s.log, name))
+		var busy *engine.BusyError
+		err := engine.Cancel(s.running, s.log, name)
+		return !isTemporary(err) && !errors.As(err, &busy)
 	}
 	is, err := s.stands(name, l.statuses)
 	if err == nil && is {
-		s.resumeAlone(name, l.statuses...)
+		s.tasks.Go(func() { s.resumeAlone(name, l.statuses...) }) // it may wait for its turn
 	}
 	return err == nil && !is
+}
+
+// settled lets go of a run that is over, as far as this server is concerned, or
+// keeps it if that could not be recorded: then it is tried again, ever more
+// seldom, since its calls may run again each time. One of which nothing is in the
+// log is left to who asked for it, and what is left stays if it is another request
+// for it that is refused. It gives how long the run waits; 0 for one that is not
+// kept. The caller holds the lock.
+func (s *Server) settled(one *run) time.Duration {
+	l := s.leftovers[one.context]
+	var busy *engine.BusyError
+	switch later := isTemporary(one.err); {
+	case one.err == nil, one.alone && !later && !errors.As(one.err, &busy):
+		delete(s.leftovers, one.context)
+		return 0
+	case !later, l == nil && !one.alone && !one.hasBegun():
+		return 0
+	case l == nil:
+		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
+		s.leftovers[one.context] = l
+	}
+	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
+	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
+	l.after = time.Now().Add(l.pause)
+	return l.pause
 }
 
 // left finds the runs that were under way, and those that wait for what has come

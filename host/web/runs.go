@@ -56,7 +56,7 @@ func (s *Server) begin(ctx context.Context, name string, patient bool, carry car
 	if err := s.gate.enter(ctx, patient); err != nil {
 		return nil, err
 	}
-	s.log.giveBack(ctx, name)
+	s.log.giveBack(s.running, name)
 	limited, cancel := context.WithCancelCause(s.running)
 	one := &run{context: name, began: time.Now(), alone: patient, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
@@ -293,11 +293,30 @@ func (one *run) failed() error {
 	if !isUnwritable(one.err) {
 		return one.err
 	}
-	message := fmt.Sprintf("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
 	if one.unwanted {
-		message = fmt.Sprintf("context %s was told to end, which is recorded when the server can write its log", one.context)
+		return untold(one.context)
 	}
-	return &problem{status: http.StatusServiceUnavailable, code: "log", message: message}
+	return stuck("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
+}
+
+func stuck(format string, args ...any) error {
+	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(format, args...)}
+}
+
+func untold(name string) error {
+	return stuck("context %s was told to end, which is recorded when the server can write its log", name)
+}
+
+// cancelLater notes that a run which is stuck is not wanted any more.
+func (s *Server) cancelLater(name string, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.leftovers[name]
+	if l == nil || !isUnwritable(err) {
+		return err
+	}
+	l.unwanted = true
+	return untold(name)
 }
 
 // outcomeBody is how a run stands, for who waited for it.
@@ -388,8 +407,9 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if _, err := s.log.Head(r.Context(), name); err != nil {
 		return err
 	}
+	s.log.giveBack(s.running, name)
 	if err := engine.Cancel(r.Context(), s.log, name); err != nil {
-		return err
+		return s.cancelLater(name, err)
 	}
 	return write(w, http.StatusOK, outcomeBody(&engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}))
 }

@@ -573,6 +573,68 @@ func TestFullCancelled(t *testing.T) {
 	}
 }
 
+// TestStuckAsked: a run that is stuck stays so whatever is asked of its context
+// meanwhile, but for its end, which comes when that can be recorded.
+func TestStuckAsked(t *testing.T) {
+	s, log, p := serveFull(t)
+	p.resume <- struct{}{}
+	left := func() *leftover {
+		s.server.mu.Lock()
+		defer s.server.mu.Unlock()
+		if s.server.active["a"] != nil {
+			return nil
+		}
+		return s.server.leftovers["a"]
+	}
+	for left() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	for _, body := range []string{`{"plan":"plans/stop.lua","context":"a"}`, `{"plan":"plans/none.lua","context":"a"}`} {
+		if status, text := s.ask("POST", "/v1/runs", body); status/100 == 2 {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	s.server.mu.Lock()
+	if s.server.leftovers["a"] == nil {
+		t.Error("nobody goes on with it any more")
+	}
+	s.server.mu.Unlock()
+	if status, text := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
+		t.Errorf("%d %s", status, text)
+	}
+	log.is.Store(false)
+	s.until("a", engine.RunCancelled)
+	close(p.resume)
+}
+
+// TestFullWhenBegun: a run that a server left when it was stopped goes on, though
+// the next one begins on a full disk.
+func TestFullWhenBegun(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
+	<-p.reached
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	close(p.resume)
+	var log *full
+	s.open(func(c *Config) {
+		log = &full{Log: c.Log}
+		log.is.Store(true)
+		c.Log, c.lookAgain = log, 10*time.Millisecond
+	})
+	for stuck := false; !stuck; {
+		time.Sleep(time.Millisecond)
+		s.server.mu.Lock()
+		stuck = s.server.leftovers["a"] != nil && s.server.leftovers["a"].pause > 0
+		s.server.mu.Unlock()
+	}
+	log.is.Store(false)
+	s.until("a", engine.RunDone)
+}
+
 // TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
 // run again each time, and anew once it could be.
 func TestStuckSeldom(t *testing.T) {

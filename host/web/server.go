@@ -17,7 +17,10 @@ import (
 // Config is what a program that serves a project decides.
 type Config struct {
 	Host *host.Host // the scripts; who wants them loaded anew calls its Watch
-	Log  store.Log  // the contexts
+
+	// Log has the contexts. An error of it whose Temporary() bool is true is one
+	// that may pass, as a full disk: what it concerns is tried again.
+	Log store.Log
 
 	// Token is what requests must bring, as "Authorization: Bearer TOKEN".
 	// Without one whoever reaches the server may do everything.
