@@ -96,7 +96,7 @@ func TestBombs(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua":         `return { timeout = 0.5, limits = { memory = "256MB" } }`,
 		"activities/b.lua":   script.String(),
-		"activities/one.lua": `Activity.register("honest", function(call) return call.n + 1 end)`,
+		"activities/one.lua": `Activity.register("honest", { timeout = 20 }, function(call) return call.n + 1 end)`,
 	})
 	run := func(name string) (any, error) {
 		result, err := g.Registry().Activities[name].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"n": 1}, Attempt: 1})
