@@ -149,9 +149,10 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 		return false, err
 	}
 	records, err := Records(ctx, log, name)
-	untouched := func(r Record) bool { return r.Tick != last.Tick || r.Status == Blocked }
-	released := last.plan.Mode == modeLazy && !last.Held && !slices.ContainsFunc(records, func(r Record) bool { return !untouched(r) })
-	return released || slices.ContainsFunc(records, func(r Record) bool { return r.Status == Ready }), err
+	decided := func(r Record) bool { return r.Status == Ready }
+	begun := func(r Record) bool { return r.Tick == last.Tick && r.Status != Blocked }
+	released := last.plan.Mode == modeLazy && !last.Held && !slices.ContainsFunc(records, begun)
+	return released || slices.ContainsFunc(records, decided), err
 }
 
 // Forked tells whether an entry is where a fork begins: as long as nothing comes

@@ -48,9 +48,13 @@ func OpenTests(config Config) (*Tests, error) {
 func (t *Tests) Files() ([]string, error) { return t.FilesIn("tests") }
 
 // FilesIn lists the files of tests below a folder of the project, sorted.
-func (t *Tests) FilesIn(folder string) ([]string, error) {
+func (t *Tests) FilesIn(folder string) ([]string, error) { return TestFiles(t.gen.config.FS, folder) }
+
+// TestFiles lists the files of tests below a folder of a project that need not
+// load, sorted.
+func TestFiles(project fs.FS, folder string) ([]string, error) {
 	var files []string
-	err := fs.WalkDir(t.gen.config.FS, folder, func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(project, folder, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
 			files = append(files, name)
 		}

@@ -224,6 +224,16 @@ func (f JournalFilter) picks(e Entry) bool {
 // belongs to, "" where it is global.
 type KindOf struct{ Instance, Kind string }
 
+// Later is a time for [ContextInfo.Updated]: now, to the microsecond, or just after
+// that of the append before if now is not later, as when the clock was set back.
+func Later(now, before time.Time) time.Time {
+	now = now.Truncate(time.Microsecond)
+	if !now.After(before) {
+		now = before.Add(time.Microsecond)
+	}
+	return now
+}
+
 // ContextInfo describes one context.
 type ContextInfo struct {
 	Context  string

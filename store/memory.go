@@ -94,7 +94,8 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	}
 	l.contexts[b.Context], c.lease = c, lease
 	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.info.Updated.IsZero() {
-		c.info.Updated = l.after(clock)
+		l.last = Later(clock, l.last)
+		c.info.Updated = l.last
 	}
 
 	messages := slices.Clone(b.Messages)
@@ -118,17 +119,6 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		a.Epoch = lease.epoch
 	}
 	return a, nil
-}
-
-// after is now, or, if that is not later than every append before, just after
-// those: the contexts have an order.
-func (l *Memory) after(now time.Time) time.Time {
-	now = now.Truncate(time.Microsecond)
-	if !now.After(l.last) {
-		now = l.last.Add(time.Microsecond)
-	}
-	l.last = now
-	return now
 }
 
 // target is the context that a batch goes to, and its lease after that; a new

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -202,19 +202,7 @@ func (a *app) contextQuietly(ctx context.Context) (name string, ok bool) {
 
 // openQuietly opens a log that is there for reading, and brings none up to date.
 func (a *app) openQuietly() bool {
-	path, err := a.dbPath()
-	if err != nil {
-		return false
-	}
-	if _, err := os.Stat(path); err != nil {
-		return false
-	}
-	log, err := sqlite.Open(path, sqlite.Options{ReadOnly: true})
-	if err != nil {
-		return false
-	}
-	a.log = opened(log)
-	return true
+	return a.openThere(sqlite.Options{ReadOnly: true}) == nil
 }
 
 // completeTests completes the project's files of tests, or else any file.
@@ -224,13 +212,11 @@ func (a *app) completeTests(_ *cobra.Command, args []string, begun string) (file
 	if err != nil || err2 != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	filepath.WalkDir(filepath.Join(dir, "tests"), func(file string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && strings.HasSuffix(file, "_test.lua") {
-			if below, err := filepath.Rel(here, file); err == nil {
-				files = append(files, below)
-			}
+	names, _ := host.TestFiles(os.DirFS(dir), "tests")
+	for _, name := range names {
+		if below, err := filepath.Rel(here, filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+			files = append(files, below)
 		}
-		return nil
-	})
+	}
 	return fitting(files, begun, args), cobra.ShellCompDirectiveDefault
 }

@@ -65,8 +65,17 @@ func (a *app) logOptions() sqlite.Options {
 	return sqlite.Options{Synchronous: a.host.Generation().Settings().Synchronous}
 }
 
-// openExisting opens a log that is there. It makes none.
+// openExisting opens a log that is there, and brings it up to date. It makes none.
 func (a *app) openExisting(options sqlite.Options) error {
+	err := a.openThere(options)
+	if errors.Is(err, sqlite.ErrOlder) { // this brings it up to date
+		err = a.openThere(sqlite.Options{})
+	}
+	return err
+}
+
+// openThere opens a log that is there, as it is if it is opened for reading.
+func (a *app) openThere(options sqlite.Options) error {
 	path, err := a.dbPath()
 	if err != nil {
 		return err
@@ -75,9 +84,6 @@ func (a *app) openExisting(options sqlite.Options) error {
 		return &usageError{fmt.Sprintf("there is no log at %s: run a plan first, or name the log by --db or the project by -C", path)}
 	}
 	log, err := sqlite.Open(path, options)
-	if errors.Is(err, sqlite.ErrOlder) { // this brings it up to date
-		log, err = sqlite.Open(path, sqlite.Options{})
-	}
 	if err != nil {
 		return err
 	}

@@ -166,18 +166,6 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	return w, nil
 }
 
-// readLast finds when a process before this one appended last.
-func (w *writer) readLast() error {
-	row, err := w.one(context.Background(), "SELECT updated FROM contexts WHERE context = (SELECT context FROM journal ORDER BY n DESC LIMIT 1)")
-	if err != nil || row[0] == nil {
-		return err
-	}
-	if w.last, err = date(row[0]); err != nil {
-		return &problem{ErrDamaged, fmt.Sprintf("is damaged: a context's date: %v", err)}
-	}
-	return nil
-}
-
 // run commits what is queued, as one group.
 func (w *writer) run(queue <-chan *request) {
 	var group []*request
@@ -241,25 +229,6 @@ func (w *writer) commit(group []*request) error {
 		}
 	}
 	return nil
-}
-
-// touched is what the writer knew of a context before an append touched it.
-type touched struct {
-	name    string
-	context *ends
-	before  ends
-	late    time.Time // what its row was to say; zero for nothing
-}
-
-// undo makes the writer know nothing of a group that could not be committed.
-func (w *writer) undo() {
-	for _, t := range slices.Backward(w.touched) {
-		*t.context = t.before
-		if w.late[t.name] = t.late; t.late.IsZero() {
-			delete(w.late, t.name)
-		}
-	}
-	w.forget()
 }
 
 func (w *writer) write(group []*request) error {
@@ -373,7 +342,8 @@ func (w *writer) append(r *request) error {
 		return err
 	}
 	clock := time.Now().UTC()
-	now, date := w.after(clock), clock.Truncate(time.Millisecond)
+	w.last = store.Later(clock, w.last)
+	now, date := w.last, clock.Truncate(time.Millisecond)
 	if !c.exists {
 		if err := w.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
 			return err
@@ -386,24 +356,6 @@ func (w *writer) append(r *request) error {
 	}
 	r.result = store.Appended{Seq: c.seq, N: w.n, Date: date, Epoch: l.epoch}
 	return w.putLease(b.Context, c, l)
-}
-
-// tellEvery is by how much the row of a context that is being run may lag behind
-// its log. When the lease is renewed or given back it is exact.
-const tellEvery = time.Second
-
-// touch notes that a context is appended to. A lease alone is nothing new, but
-// time for what was put off.
-func (w *writer) touch(b *store.Batch, c *ends, now time.Time) {
-	w.touched = append(w.touched, touched{b.Context, c, *c, w.late[b.Context]})
-	alone := b.Lease != nil && len(b.Messages)+len(b.Journal) == 0
-	runs := !alone && b.Lease != nil && b.Lease.Epoch != 0 && b.Lease.For > 0 && !c.taken
-	if c.taken = alone && (c.taken || b.Lease.Epoch == 0); !alone {
-		c.updated = now
-	}
-	if c.updated != c.told && (!runs || now.Sub(c.told) >= tellEvery) {
-		w.late[b.Context], c.told = c.updated, c.updated
-	}
 }
 
 // begins finds what a fork that the batch makes begins with.
@@ -433,19 +385,6 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 		return &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: c.seq}
 	}
 	return nil
-}
-
-const microseconds = "2006-01-02T15:04:05.000000Z"
-
-// after is now, or, if that is not later than every append before, just after
-// those: the contexts have an order.
-func (w *writer) after(now time.Time) time.Time {
-	now = now.Truncate(time.Microsecond)
-	if !now.After(w.last) {
-		now = w.last.Add(time.Microsecond)
-	}
-	w.last = now
-	return now
 }
 
 func (w *writer) insert(r *request, c *ends, date string) error {
