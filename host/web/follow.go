@@ -169,10 +169,17 @@ func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 	if err != nil {
 		s.logger.Error("how a run stands can't be told", "context", name, "error", err)
 	}
-	if !is || !s.wakes(name) {
+	if is {
+		s.resume(name)
+	}
+}
+
+// resume goes on with a run for which nobody waits, when it is its turn.
+func (s *Server) resume(name string) {
+	if !s.wakes(name) {
 		return
 	}
-	_, err = s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
+	_, err := s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
 	if err == nil {
 		return
 	}
@@ -207,185 +214,4 @@ func (s *Server) wakes(name string) bool {
 	}
 	s.woken[name] = true
 	return true
-}
-
-// How often a server looks at what was left, and how seldom at most it tries what
-// it could not write.
-const (
-	lookAgain  = time.Second
-	leastOften = time.Minute
-)
-
-// leftover is a run that nobody is at, if it still stands in one of some ways.
-type leftover struct {
-	statuses []engine.RunStatus
-	unwanted bool          // it was told to end, which could not be recorded
-	pause    time.Duration // that it has had before it is tried again
-	after    time.Time     // when that is
-}
-
-// recover goes on with what a server or another process left when it ended, and
-// with what this one could not record. One that died where this server can't see
-// it keeps its runs until their leases have lapsed.
-func (s *Server) recover() {
-	if !s.config.NoResume {
-		left := s.left()
-		s.mu.Lock()
-		for name, l := range left {
-			if s.leftovers[name] == nil { // it may have got stuck meanwhile
-				s.leftovers[name] = l
-			}
-		}
-		s.mu.Unlock()
-	}
-	ticker := time.NewTicker(s.config.lookAgain)
-	defer ticker.Stop()
-	for {
-		for _, name := range s.due() {
-			s.takeOver(name)
-		}
-		select {
-		case <-s.running.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// due are the contexts of leftovers whose time has come.
-func (s *Server) due() (names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.leftovers {
-		if s.leftover(name) != nil {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// leftover is that of a context, if its time has come. The caller holds the lock.
-func (s *Server) leftover(name string) *leftover {
-	if l := s.leftovers[name]; l != nil && s.active[name] == nil && !time.Now().Before(l.after) {
-		return l
-	}
-	return nil
-}
-
-// takeOver goes on with a run that was left, unless somebody else has it, and
-// forgets it if nothing is left to be done. One that goes on is left until it has
-// settled.
-func (s *Server) takeOver(name string) {
-	s.mu.Lock()
-	found := s.leftover(name)
-	if found == nil {
-		s.mu.Unlock()
-		return
-	}
-	l := *found
-	s.mu.Unlock()
-	over := s.tryTakeOver(name, l)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch now := s.leftovers[name]; {
-	case now != found || now.after != l.after: // it has become another one
-	case over:
-		delete(s.leftovers, name)
-	case now.pause > 0:
-		now.after = time.Now().Add(now.pause)
-	}
-}
-
-func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
-	s.log.giveBack(s.running, name)
-	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
-		return false
-	}
-	if l.unwanted {
-		var busy *engine.BusyError
-		err := engine.Cancel(s.running, s.log, name)
-		return !isTemporary(err) && !errors.As(err, &busy)
-	}
-	is, err := s.stands(name, l.statuses)
-	if err == nil && is {
-		s.tasks.Go(func() { s.resumeAlone(name, l.statuses...) }) // it may wait for its turn
-	}
-	return err == nil && !is
-}
-
-// settled lets go of a run that is over, as far as this server is concerned, or
-// keeps it if that could not be recorded: then it is tried again, ever more
-// seldom, since its calls may run again each time. One of which nothing is in the
-// log is left to who asked for it, and what is left stays if it is another request
-// for it that is refused. It gives how long the run waits; 0 for one that is not
-// kept. The caller holds the lock.
-func (s *Server) settled(one *run) time.Duration {
-	l := s.leftovers[one.context]
-	var busy *engine.BusyError
-	switch later := isTemporary(one.err); {
-	case one.err == nil, one.alone && !later && !errors.As(one.err, &busy):
-		delete(s.leftovers, one.context)
-		return 0
-	case !later, l == nil && !one.alone && !one.hasBegun():
-		return 0
-	case l == nil:
-		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
-		s.leftovers[one.context] = l
-	}
-	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
-	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
-	l.after = time.Now().Add(l.pause)
-	return l.pause
-}
-
-// left finds the runs that were under way, and those that wait for what has come
-// since. A fork in which nobody has gone on is none of them: what runs there is
-// for who made it to say.
-func (s *Server) left() map[string]*leftover {
-	parents := map[string]string{}
-	var roots, names []string
-	for info, err := range s.log.Contexts(s.running, "") {
-		if err != nil {
-			s.logger.Error("what was left can't be found", "error", err)
-			return nil
-		}
-		names = append(names, info.Context)
-		if parents[info.Context] = info.Origin.Parent; info.Origin.Parent == "" {
-			roots = append(roots, info.Context)
-		}
-	}
-	woken, untouched := map[string]bool{}, map[string]bool{}
-	for _, name := range names {
-		if is, err := engine.Woken(s.running, s.log, name); err != nil {
-			s.logger.Error("what a context waits for can't be found", "context", name, "error", err)
-		} else if is {
-			root := name
-			for parents[root] != "" {
-				root = parents[root]
-			}
-			woken[root] = true
-		}
-		for entry, err := range s.log.Journal(s.running, store.JournalFilter{Context: name, Newest: true}) {
-			untouched[name] = err == nil && engine.Forked(entry)
-			break
-		}
-	}
-	all := map[string]*leftover{}
-	for _, name := range roots {
-		if untouched[name] {
-			continue
-		}
-		statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
-		if woken[name] {
-			statuses = append(statuses, engine.RunWaiting)
-		}
-		is, err := s.stands(name, statuses)
-		if err != nil {
-			s.logger.Error("how a run stands can't be told", "context", name, "error", err)
-		}
-		if is {
-			all[name] = &leftover{statuses: statuses}
-		}
-	}
-	return all
 }

@@ -51,14 +51,15 @@ var errDraining = &problem{status: http.StatusServiceUnavailable, code: "stoppin
 // carrier begins or resumes a run; it calls begun once the run is safe.
 type carrier func(ctx context.Context, begun func()) (*engine.Outcome, error)
 
-// begin carries out a run once it is its turn.
-func (s *Server) begin(ctx context.Context, name string, patient bool, carry carrier) (*run, error) {
-	if err := s.gate.enter(ctx, patient); err != nil {
+// begin carries out a run once it is its turn. One that nobody asked for waits for
+// that however many others do.
+func (s *Server) begin(ctx context.Context, name string, alone bool, carry carrier) (*run, error) {
+	if err := s.gate.enter(ctx, alone); err != nil {
 		return nil, err
 	}
 	s.log.giveBack(s.running, name)
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, began: time.Now(), alone: patient, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	one := &run{context: name, began: time.Now(), alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
 		cancel(nil)
 		s.gate.leave()

@@ -1,0 +1,297 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// TestRecover: a server that begins goes on with what was decided while there
+// was none, and leaves alone what waits.
+func TestRecover(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	for _, name := range []string{"a", "b"} {
+		s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"`+name+`","wait":true}`)
+	}
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	s.open(nil)
+	s.until("a", engine.RunDone)
+	runs := 0
+	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "b", Event: "run"}) {
+		if err != nil || entry.Event != "run" {
+			t.Fatal(err)
+		}
+		runs++
+	}
+	if runs != 1 {
+		t.Errorf("the one that waits was looked at %d times", runs)
+	}
+}
+
+// TestRecoverDecided: a decision that came just as its run halted is not forgotten
+// by the server that begins after that.
+func TestRecoverDecided(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"held","input":{"n":2},"approve":"always","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"lazy","input":{"n":2},"mode":"lazy","wait":true}`)
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	err := errors.Join(runner.Decide(t.Context(), engine.Decision{Context: "held", Call: "1.1"}), engine.Release(t.Context(), s.log, "lazy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"held", "lazy"} {
+		halt, ok := store.Entry{}, false
+		for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: name, Event: "run"}) {
+			if halt, ok = entry, err == nil; err != nil {
+				t.Fatal(err)
+			}
+		}
+		// As it is when the run's own append comes after the decision.
+		batch := store.Batch{Context: name, ExpectSeq: halt.Seq, Journal: []store.Entry{{Event: halt.Event, Data: halt.Data}}}
+		if _, err := s.log.Append(t.Context(), batch); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+	}
+	s.http.Close()
+	s.open(nil)
+	s.until("held", engine.RunDone)
+	s.until("lazy", engine.RunDone)
+}
+
+// full is a log that can't grow for a while.
+type full struct {
+	store.Log
+	is atomic.Bool
+}
+
+// noRoom is an error as a log on a full disk gives it.
+type noRoom struct{}
+
+func (noRoom) Error() string   { return "/srv/log.db can't grow: no room on the disk" }
+func (noRoom) Temporary() bool { return true }
+
+func (f *full) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if f.is.Load() {
+		return store.Appended{}, noRoom{}
+	}
+	return f.Log.Append(ctx, b)
+}
+
+// serveFull serves a project with a log that can be full, and with a run of
+// context a that is in its call then.
+func serveFull(t *testing.T) (s *site, log *full, p *pause) {
+	t.Helper()
+	p = newPause()
+	s = serve(t, work, map[string]any{"pause": p}, func(c *Config) {
+		log = &full{Log: c.Log}
+		c.Log, c.lookAgain = log, 10*time.Millisecond
+	})
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
+	<-p.reached
+	log.is.Store(true)
+	return s, log, p
+}
+
+// stuck waits until a context's run could not be recorded, and nobody is at it.
+func (s *site) stuck(name string) {
+	s.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.server.mu.Lock()
+		l := s.server.leftovers[name]
+		is := l != nil && l.pause > 0 && s.server.active[name] == nil
+		s.server.mu.Unlock()
+		if is {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s is not stuck", name)
+		}
+	}
+}
+
+// TestFull: a run that can't be recorded goes on when the log can be written again,
+// and clients are told to come again, without a word of the host's files.
+func TestFull(t *testing.T) {
+	s, log, p := serveFull(t)
+	p.resume <- struct{}{}
+	s.stuck("a")
+	for path, body := range map[string]string{"/v1/runs": `{"plan":"plans/echo.json"}`, "/v1/contexts/a/messages": `{"type":"input","n":1}`} {
+		status, text := s.ask("POST", path, body)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"code":"log"`) || strings.Contains(text, "srv") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	log.is.Store(false)
+	select {
+	case p.resume <- struct{}{}: // the call runs again: nobody knew that it had ended
+	case <-time.After(20 * time.Second):
+		t.Fatal("the run does not go on")
+	}
+	s.until("a", engine.RunDone)
+}
+
+// TestFullWait: who waits for a run that is stuck is told that it goes on.
+func TestFullWait(t *testing.T) {
+	s, log, p := serveFull(t)
+	log.is.Store(false)
+	answer := make(chan string)
+	go func() {
+		_, text := s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b","wait":true}`)
+		answer <- text
+	}()
+	<-p.reached
+	log.is.Store(true)
+	close(p.resume)
+	if text := <-answer; !strings.Contains(text, `"message":"context b has been begun, and goes on by itself when the server can write its log`) {
+		t.Error(text)
+	}
+	log.is.Store(false)
+	s.until("b", engine.RunDone)
+	s.until("a", engine.RunDone)
+}
+
+// TestFullCancelled: a run that was cancelled while that could not be recorded is
+// cancelled, and does not begin again.
+func TestFullCancelled(t *testing.T) {
+	s, log, p := serveFull(t)
+	status, text := s.ask("DELETE", "/v1/runs/a", "")
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
+		t.Errorf("%d %s", status, text)
+	}
+	log.is.Store(false)
+	s.until("a", engine.RunCancelled)
+	close(p.resume)
+	if n := len(p.reached); n != 0 {
+		t.Errorf("the call has run %d times more", n)
+	}
+}
+
+// TestStuckAsked: a run that is stuck stays so whatever is asked of its context
+// meanwhile, but for its end, which comes when that can be recorded.
+func TestStuckAsked(t *testing.T) {
+	s, log, p := serveFull(t)
+	p.resume <- struct{}{}
+	s.stuck("a")
+	for _, body := range []string{`{"plan":"plans/stop.lua","context":"a"}`, `{"plan":"plans/none.lua","context":"a"}`} {
+		if status, text := s.ask("POST", "/v1/runs", body); status/100 == 2 {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	s.server.mu.Lock()
+	if s.server.leftovers["a"] == nil {
+		t.Error("nobody goes on with it any more")
+	}
+	s.server.mu.Unlock()
+	if status, text := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
+		t.Errorf("%d %s", status, text)
+	}
+	log.is.Store(false)
+	s.until("a", engine.RunCancelled)
+	close(p.resume)
+}
+
+// TestFullWhenBegun: a run that a server left when it was stopped goes on, though
+// the next one begins on a full disk.
+func TestFullWhenBegun(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
+	<-p.reached
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	close(p.resume)
+	var log *full
+	s.open(func(c *Config) {
+		log = &full{Log: c.Log}
+		log.is.Store(true)
+		c.Log, c.lookAgain = log, 10*time.Millisecond
+	})
+	s.stuck("a")
+	log.is.Store(false)
+	s.until("a", engine.RunDone)
+}
+
+// TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
+// run again each time, and anew once it could be.
+func TestStuckSeldom(t *testing.T) {
+	s := serve(t, work, nil, nil).server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := &run{context: "x", err: &unwritable{noRoom{}}, begun: make(chan struct{})}
+	if pause := s.settled(one); pause != 0 || s.leftovers["x"] != nil {
+		t.Errorf("one of which nothing is in the log is tried again after %s", pause)
+	}
+	close(one.begun)
+	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		if pause := s.settled(one); pause != want*time.Second || !s.leftovers["x"].after.After(time.Now()) {
+			t.Errorf("it is tried again after %s, not %d s", pause, want)
+		}
+	}
+	if one.err = nil; s.settled(one) != 0 || s.leftovers["x"] != nil {
+		t.Error("it is still stuck")
+	}
+}
+
+// TestRecoverLeased: what somebody left who can't be seen to be dead goes on when
+// the lease has lapsed.
+func TestRecoverLeased(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","wait":true}`)
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	lease := store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: 300 * time.Millisecond}}
+	if _, err := s.log.Append(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	s.http.Close()
+	s.open(nil)
+	s.until("a", engine.RunDone)
+}
+
+// TestRecoverForks: what ran where a fork was made does not go on in the fork by
+// itself.
+func TestRecoverForks(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","approve":"never","wait":true}`)
+	s.expect("POST", "/v1/contexts/a/fork", `{"context":"f","at":2}`, 200, `{"at":2,"context":"f","parent":"a"}`)
+	if err := s.server.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := engine.LastRun(t.Context(), s.log, "f")
+	if err != nil || before.Status != engine.RunRunning {
+		t.Fatal(before, err)
+	}
+	s.http.Close()
+	s.open(nil)
+	if left := s.server.left(); left["f"] != nil {
+		t.Errorf("it would go on with %v", left)
+	}
+	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {
+		t.Errorf("the fork is at %d, %v", head, err)
+	}
+	s.expect("POST", "/v1/contexts/f/resume", `{"wait":true}`, 200, `{"context":"f","error":null,"output":7,"status":"done"}`)
+}
