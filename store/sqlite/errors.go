@@ -21,6 +21,8 @@ var (
 	ErrLocked = errors.New("the log is locked by another process")
 	// ErrFull: there is no room on the disk.
 	ErrFull = errors.New("no room on the disk")
+	// ErrIO: the disk has not done what it was asked, and may another time.
+	ErrIO = errors.New("the disk failed")
 	// ErrReadOnly: the file, or the way in which it was opened, admits no
 	// writing.
 	ErrReadOnly = errors.New("the log is read-only")
@@ -32,7 +34,8 @@ var (
 	// ErrOlder: an older obelus made the file, and it was opened for reading
 	// only, or has replaced it since; opening it for writing brings it up to date.
 	ErrOlder = errors.New("the log is of an older version")
-	// ErrDamaged: the file is not a whole database any more.
+	// ErrDamaged: the file is not a whole database any more, or the disk can't read
+	// what it holds.
 	ErrDamaged = errors.New("the log is damaged")
 )
 
@@ -48,9 +51,9 @@ func (e *fileError) Error() string { return e.text }
 func (e *fileError) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // Temporary tells whether the same may succeed when somebody has made room,
-// finished or changed permissions.
+// finished, changed permissions or seen to the disk.
 func (e *fileError) Temporary() bool {
-	return e.kind == ErrFull || e.kind == ErrLocked || e.kind == ErrReadOnly
+	return e.kind == ErrFull || e.kind == ErrLocked || e.kind == ErrReadOnly || e.kind == ErrIO
 }
 
 // problem is something that is wrong with a file, found here and not by
@@ -97,6 +100,8 @@ func explain(path string, err error) error {
 		return say(ErrFull, "can't grow: no room on the disk, or no more is allowed; nothing was appended; make room and try again")
 	case errors.Is(err, syscall.EROFS), theirs.SystemErrno == syscall.EROFS, unwritable(theirs.Code) && onReadOnlyDisk(path):
 		return say(ErrReadOnly, "can't be written: its folder is on a disk that is mounted read-only; mount it for writing, or use a file elsewhere")
+	case theirs.Code == sqlite3.ErrIoErr, theirs.SystemErrno == syscall.EIO, errors.Is(err, syscall.EIO):
+		return say(ErrIO, "can't be read or written (%s): see to its disk, and try again", strings.TrimPrefix(err.Error(), "sqlite3: "))
 	case system != nil:
 		return fmt.Errorf("%s: %w", path, system.Err)
 	case !errors.As(err, &theirs):
@@ -108,7 +113,7 @@ func explain(path string, err error) error {
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
 		return say(ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file")
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
-		return say(ErrDamaged, "is damaged (%s): restore a copy, or save what can be read with sqlite3's .recover", theirs.Error())
+		return say(ErrDamaged, "is damaged, or its disk is (%s): see to the disk; restore a copy, or save what can be read with sqlite3's .recover", theirs.Error())
 	case sqlite3.ErrCantOpen:
 		return fmt.Errorf("%s can't be opened (%s): check the permissions of the file and of its folder, which must hold files beside it", path, theirs.Error())
 	}

@@ -162,8 +162,9 @@ func (l *Log) stopWriter() error {
 
 // Append implements [store.Log]. A batch whose context ends while it still
 // waits in the queue is not appended. Besides the errors of [store.Log] it
-// gives [ErrLocked], [ErrFull], [ErrReadOnly] and [ErrDamaged]; nothing of the
-// batch is in the log then.
+// gives [ErrLocked], [ErrFull], [ErrReadOnly], [ErrIO] and [ErrDamaged]; nothing
+// of the batch is in the log then, unless the disk failed and the process ends
+// before it appends anything else: then all of it may be found there.
 func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Appended{}, err
