@@ -57,6 +57,8 @@ func (a *app) completions(root *cobra.Command) {
 		"log --path":     flagged(a.offerPaths),
 		"log --tool":     flagged(a.offerTools),
 		"prune --status": listed(only(append(engine.RunStatuses(), "none")...)),
+		"resume --retry": flagged(a.offerUndone),
+		"resume --skip":  flagged(a.offerUndone),
 		"run --approve":  listed(a.offerPolicies),
 		"run --mode":     flagged(only("eager", "lazy")),
 		"serve --log":    flagged(only("text", "json")),
@@ -167,6 +169,26 @@ func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
 	if name, ok := a.contextQuietly(ctx); ok {
 		held, _ := engine.Holds(ctx, a.log, name)
 		for _, r := range held {
+			calls = append(calls, r.Call)
+		}
+	}
+	return calls
+}
+
+// offerUndone are the calls of the context's newest tick that failed or are in
+// doubt.
+func (a *app) offerUndone(ctx context.Context, _ string) (calls []string) {
+	name, ok := a.contextQuietly(ctx)
+	if !ok {
+		return nil
+	}
+	run, err := engine.LastRun(ctx, a.log, name)
+	if err != nil {
+		return nil
+	}
+	records, _ := engine.Records(ctx, a.log, name)
+	for _, r := range records {
+		if r.Tick == run.Tick && (r.Status == engine.Failed || r.Status == engine.InDoubt) {
 			calls = append(calls, r.Call)
 		}
 	}
