@@ -151,7 +151,9 @@ func place(draft, path string) error {
 	var link *os.LinkError
 	switch {
 	case err == nil:
-		return syncFolder(filepath.Dir(path))
+		if err = syncFolder(filepath.Dir(path)); err != nil {
+			_ = os.Remove(path)
+		}
 	case errors.As(err, &link):
 		return link.Err
 	}

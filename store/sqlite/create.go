@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // opened lists the files that this process has open as logs. Looking at a
@@ -157,8 +158,11 @@ func syncFolder(folder string) error {
 	if err != nil {
 		return err
 	}
-	_ = flush(f)
-	return f.Close()
+	err = flush(f)
+	if !errors.Is(err, syscall.EIO) && !isFull(err) { // there are file systems whose folders can't be
+		err = nil
+	}
+	return errors.Join(err, f.Close())
 }
 
 // openForWriting connects to a file, brings it up to date and turns its

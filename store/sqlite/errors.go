@@ -88,6 +88,9 @@ func explain(path string, err error) error {
 	say := func(kind error, format string, args ...any) error {
 		return &fileError{path + " " + fmt.Sprintf(format, args...), kind, err}
 	}
+	if errors.As(err, &theirs) { // the backup's errors say more
+		theirs.Code &= sqlite3.ErrNo(sqlite3.ErrNoMask)
+	}
 	switch {
 	case err == nil, errors.As(err, &told), errors.As(err, &conflict), errors.As(err, &held), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &changed),
 		errors.Is(err, store.ErrNoContext), errors.Is(err, store.ErrExists), errors.Is(err, store.ErrNoCode), errors.Is(err, store.ErrClosed),
@@ -95,16 +98,19 @@ func explain(path string, err error) error {
 		return err
 	case errors.As(err, &ours):
 		return say(ours.kind, "%s", ours.advice)
-	case errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrFull || slices.Contains(noRoom, error(theirs.SystemErrno))),
-		errors.As(err, &system) && slices.Contains(noRoom, system.Err):
+	case theirs.Code == sqlite3.ErrFull, slices.Contains(noRoom, error(theirs.SystemErrno)), isFull(err):
 		return say(ErrFull, "can't grow: no room on the disk, or no more is allowed; nothing was appended; make room and try again")
 	case errors.Is(err, syscall.EROFS), theirs.SystemErrno == syscall.EROFS, unwritable(theirs.Code) && onReadOnlyDisk(path):
 		return say(ErrReadOnly, "can't be written: its folder is on a disk that is mounted read-only; mount it for writing, or use a file elsewhere")
 	case theirs.Code == sqlite3.ErrIoErr, theirs.SystemErrno == syscall.EIO, errors.Is(err, syscall.EIO):
-		return say(ErrIO, "can't be read or written (%s): see to its disk, and try again", strings.TrimPrefix(err.Error(), "sqlite3: "))
-	case system != nil:
+		what := syscall.EIO.Error()
+		if theirs.Code != 0 {
+			what = theirs.Error()
+		}
+		return say(ErrIO, "can't be read or written (%s): see to its disk, and try again", what)
+	case errors.As(err, &system):
 		return fmt.Errorf("%s: %w", path, system.Err)
-	case !errors.As(err, &theirs):
+	case theirs.Code == 0:
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	switch theirs.Code {
@@ -118,6 +124,11 @@ func explain(path string, err error) error {
 		return fmt.Errorf("%s can't be opened (%s): check the permissions of the file and of its folder, which must hold files beside it", path, theirs.Error())
 	}
 	return fmt.Errorf("%s: %s", path, strings.TrimPrefix(theirs.Error(), "sqlite3: "))
+}
+
+// isFull tells of an error of the system that there is no room.
+func isFull(err error) bool {
+	return slices.ContainsFunc(noRoom, func(full error) bool { return errors.Is(err, full) })
 }
 
 // unwritable tells of what SQLite says, among others, where it can make no file

@@ -5,9 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -522,6 +524,32 @@ func TestFoldersAreFlushed(t *testing.T) {
 		open(t, filepath.Join(above, path), Options{})
 		if flushed != nil {
 			t.Errorf("%s that is there: %s", path, flushed)
+		}
+	}
+}
+
+// TestFolderCantBeFlushed: where the disk fails at it, whoever makes a log or a
+// copy is told, and the copy is none; where folders can't be flushed at all, it
+// is left.
+func TestFolderCantBeFlushed(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	was := flush
+	t.Cleanup(func() { flush = was })
+	for cause, want := range map[error]error{syscall.EIO: ErrIO, syscall.ENOSPC: ErrFull, syscall.EINVAL: nil} {
+		flush = func(f *os.File) error { return &fs.PathError{Op: "sync", Path: f.Name(), Err: cause} }
+		made, err := Open(newPath(t), Options{})
+		if err == nil {
+			err = made.Close()
+		}
+		if !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("%v: made: %v", cause, err)
+		}
+		copied := filepath.Join(t.TempDir(), "copy.db")
+		if err := l.Backup(t.Context(), copied); !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("%v: copied: %v", cause, err)
+		}
+		if _, err := os.Lstat(copied); (err == nil) != (want == nil) {
+			t.Errorf("%v: the copy: %v", cause, err)
 		}
 	}
 }
