@@ -132,13 +132,31 @@ func (u *programUnit) eval(ev *evaluation) (any, *Missing, error) {
 	var unread *lookupError
 	switch {
 	case errors.As(err, &m):
-		return nil, m, nil
+		return u.dead(ev, m)
 	case errors.As(err, &own):
 		return nil, nil, own
 	case errors.As(err, &unread):
 		return nil, nil, unread
 	}
 	return nil, nil, ev.expr.source.wrap(err)
+}
+
+// dead looks, where a program has stopped at what may still come, whether it needs
+// something else that does not.
+func (u *programUnit) dead(ev *evaluation, m *Missing) (any, *Missing, error) {
+	for _, needed := range u.always {
+		if !m.Open {
+			break
+		}
+		_, other, err := needed.eval(ev)
+		if err != nil {
+			return nil, nil, err
+		}
+		if other != nil && !other.Open {
+			m = m.and(other)
+		}
+	}
+	return nil, m, nil
 }
 
 // lookupError is a lookup that failed, as opposed to a thing that the

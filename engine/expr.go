@@ -151,7 +151,7 @@ func (c *exprCompiler) program(node ast.Node, inPredicate bool) (unit, error) {
 	}
 	_, literal := tree.Node.(*ast.BoolNode)
 	boolean := !literal && typ != nil && typ.Kind() == reflect.Bool
-	return &programUnit{program: program, boolean: boolean, refs: w.refs, units: w.units}, nil
+	return &programUnit{program: program, boolean: boolean, refs: w.refs, units: w.units, always: w.always}, nil
 }
 
 // add keeps a unit for programs to call, and gives its number.
@@ -185,6 +185,7 @@ type (
 		boolean bool         // its value can only be true or false
 		refs    []store.Path // the references that it makes itself
 		units   []unit       // what it calls
+		always  []unit       // what of both it evaluates whatever the values are
 	}
 )
 

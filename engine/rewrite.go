@@ -18,6 +18,8 @@ type rewriter struct {
 	inPredicate bool
 	refs        []store.Path // the references in the program
 	units       []unit       // what it calls
+	always      []unit       // of both, what is evaluated in any case
+	perhaps     bool         // what is rewritten is evaluated or not
 	err         error
 }
 
@@ -52,6 +54,9 @@ var binaryOperators = []string{
 	"!=", "%", "*", "**", "+", "-", "/", "<", "<=", "==", ">", ">=", "??", "^", "and", "contains", "endsWith", "in", "matches",
 	"or", "startsWith",
 }
+
+// lazyOperators may do without what stands on their right.
+var lazyOperators = []string{"??", "and", "or"}
 
 func (w *rewriter) refuse(node ast.Node, format string, args ...any) ast.Node {
 	if w.err == nil {
@@ -139,6 +144,7 @@ func (w *rewriter) identifier(n *ast.IdentifierNode) ast.Node {
 		return w.refuse(n, "unknown name %s (a reference begins with †)", n.Value)
 	}
 	w.refs = append(w.refs, w.c.source.paths[i])
+	w.evaluates(refUnit{i, w.c.source.paths[i]})
 	return w.call(n, refName, &ast.IntegerNode{Value: i})
 }
 
@@ -151,7 +157,11 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 	case !slices.Contains(binaryOperators, n.Operator):
 		return w.refuse(n, "the operator %s is not allowed", n.Operator)
 	}
-	n.Left, n.Right = w.rewrite(n.Left), w.rewrite(n.Right)
+	n.Left = w.rewrite(n.Left)
+	before := w.perhaps
+	w.perhaps = before || slices.Contains(lazyOperators, n.Operator)
+	n.Right = w.rewrite(n.Right)
+	w.perhaps = before
 	switch n.Operator {
 	case "+":
 		return w.call(n, addName, n.Left, n.Right)
@@ -174,7 +184,15 @@ func (w *rewriter) nested(n ast.Node) ast.Node {
 		w.err = err
 		return n
 	}
+	w.evaluates(u)
 	return w.call(n, unitName, w.number(u))
+}
+
+// evaluates keeps a unit that the program evaluates in any case.
+func (w *rewriter) evaluates(u unit) {
+	if !w.perhaps {
+		w.always = append(w.always, u)
+	}
 }
 
 // number keeps a unit for the program to call by its number.
