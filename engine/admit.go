@@ -254,12 +254,20 @@ func declaredAt(declared any, path store.Path) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, segment := range path.Segments() {
+	for n, segment := range path.Segments() {
+		i, err := strconv.Atoi(segment)
+		containers := []string{"object", "array"}
+		if err != nil {
+			containers = containers[:1]
+		}
+		if want, ok := schema.holds(containers...); !ok {
+			return nil, fmt.Errorf("%s: the schema declared for %s wants %s at %s, which holds no %q", path, path.Kind(), want, path.Prefixes()[n], segment)
+		}
 		property, allowed := schema.property(segment)
 		if !allowed {
 			return nil, fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), segment)
 		}
-		if i, err := strconv.Atoi(segment); property == nil && err == nil {
+		if property == nil && err == nil {
 			property = schema.item(i)
 		}
 		if schema = property; schema == nil {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -65,43 +66,89 @@ func (s *Schema) Validate(v any, name string) error {
 // property is the schema of one property of an object, nil if it has none.
 // allowed is false if the schema refuses a property of that name.
 func (s *Schema) property(name string) (property *Schema, allowed bool) {
-	for at := s.compiled; at != nil; at = at.Ref {
+	var all []*jsonschema.Schema
+	allowed = true
+	for at := range s.parts() {
+		given := len(all)
 		if p, ok := at.Properties[name]; ok {
-			return &Schema{p}, true
+			all = append(all, p)
 		}
 		for pattern, p := range at.PatternProperties {
-			if !pattern.MatchString(name) {
-				continue
+			if pattern.MatchString(name) {
+				all = append(all, p)
 			}
-			if property != nil { // each of them counts
-				return nil, true
-			}
-			property = &Schema{p}
 		}
-		if property != nil {
-			return property, true
+		if len(all) > given {
+			continue
 		}
 		switch more := at.AdditionalProperties.(type) {
 		case *jsonschema.Schema:
-			return &Schema{more}, true
+			all = append(all, more)
 		case bool:
-			return nil, more
+			allowed = allowed && more
 		}
 	}
-	return nil, true
+	return joined(all), allowed
 }
 
 // item is the schema of an array's element, nil if it has none.
 func (s *Schema) item(i int) *Schema {
-	for at := s.compiled; at != nil; at = at.Ref {
+	var all []*jsonschema.Schema
+	for at := range s.parts() {
 		switch {
 		case i < len(at.PrefixItems):
-			return &Schema{at.PrefixItems[i]}
+			all = append(all, at.PrefixItems[i])
 		case at.Items2020 != nil:
-			return &Schema{at.Items2020}
+			all = append(all, at.Items2020)
 		}
 	}
-	return nil
+	return joined(all)
+}
+
+// parts are the schema itself and all that it includes by $ref and allOf: each of
+// them counts.
+func (s *Schema) parts() iter.Seq[*jsonschema.Schema] {
+	return func(yield func(*jsonschema.Schema) bool) {
+		if s.compiled.Ref == nil && s.compiled.AllOf == nil { // as nearly always
+			yield(s.compiled)
+			return
+		}
+		seen := map[*jsonschema.Schema]bool{}
+		var walk func(at *jsonschema.Schema) bool
+		walk = func(at *jsonschema.Schema) bool {
+			if at == nil || seen[at] {
+				return true
+			}
+			seen[at] = true
+			if !yield(at) || !walk(at.Ref) {
+				return false
+			}
+			return !slices.ContainsFunc(at.AllOf, func(part *jsonschema.Schema) bool { return !walk(part) })
+		}
+		walk(s.compiled)
+	}
+}
+
+// joined is a schema to which each of several counts, nil for none.
+func joined(all []*jsonschema.Schema) *Schema {
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return &Schema{all[0]}
+	}
+	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}}
+}
+
+// holds tells whether a value that the schema takes may be of a type, such as
+// object, and if not, of which types it is.
+func (s *Schema) holds(types ...string) (want string, ok bool) {
+	for at := range s.parts() {
+		if at.Types != nil && !slices.ContainsFunc(types, func(typ string) bool { return slices.Contains(at.Types.ToStrings(), typ) }) {
+			return strings.Join(at.Types.ToStrings(), " or "), false
+		}
+	}
+	return "", true
 }
 
 // Lists gives a value in which each empty object is an empty array where the schema
@@ -159,10 +206,10 @@ func holdsEmpty(v any) bool {
 // an object the keys.
 func (s *Schema) outline(v any, name string) error {
 	typ := store.TypeName(v)
-	for at := s.compiled; at != nil; at = at.Ref {
-		if at.Types != nil && !slices.Contains(at.Types.ToStrings(), typ) {
-			return fmt.Errorf("%s: got %s, want %s", name, typ, strings.Join(at.Types.ToStrings(), " or "))
-		}
+	if want, ok := s.holds(typ); !ok {
+		return fmt.Errorf("%s: got %s, want %s", name, typ, want)
+	}
+	for at := range s.parts() {
 		object, ok := v.(map[string]any)
 		missing := slices.DeleteFunc(slices.Clone(at.Required), func(key string) bool { _, has := object[key]; return has })
 		if ok && len(missing) > 0 {
