@@ -68,6 +68,10 @@ func (t *tick) unpark(a *Registered) {
 
 // consider looks at a call of which all that it depends on has settled.
 func (t *tick) consider(ctx context.Context, i int) error {
+	if t.runner.replay.skipped(t.context, t.calls[i].record.Call) {
+		t.skip(i, skippedByPerson)
+		return nil
+	}
 	if h := t.calls[i].record.Hold; h != nil && h.Decision != "" {
 		return t.decided(ctx, i, h)
 	}
@@ -89,22 +93,32 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range call.Output.Writes() {
-		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
-		var misfit *store.FitError
-		if errors.As(err, &misfit) {
-			t.refuse(i, &fault{"method", err})
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	if fits, err := t.fits(ctx, i); !fits || err != nil {
+		return err
 	}
 	if t.event.Approve.holds(call) && t.calls[i].record.At == 0 {
 		t.hold(i, resolved, granted, reads)
 		return nil
 	}
 	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, reads)
+}
+
+// fits tells whether what is there now takes a call's method, and refuses the call
+// if it does not.
+func (t *tick) fits(ctx context.Context, i int) (bool, error) {
+	call := t.plan.Calls[i]
+	for _, path := range call.Output.Writes() {
+		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
+		var misfit *store.FitError
+		if errors.As(err, &misfit) {
+			t.refuse(i, &fault{"method", err})
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // resolver reads paths for call i: as of now, as of when it started first, or, if
@@ -224,7 +238,13 @@ func (t *tick) lack(i int, lacking *Missing) {
 			}
 		}
 	}
-	c.record.Status, c.record.Reason, c.record.At = Skipped, t.behind(i, lacking.Paths), t.view.Seq()
+	t.skip(i, t.behind(i, lacking.Paths))
+}
+
+// skip ends a call that is not to run.
+func (t *tick) skip(i int, reason string) {
+	c := t.change(i)
+	c.record.Status, c.record.Reason, c.record.At = Skipped, reason, t.view.Seq()
 	t.note(i)
 	t.release(i, true)
 }
@@ -277,7 +297,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	}
 	in.Key = t.context + "/" + c.record.Call
 	activity := call.activity.latest(call.tool)
-	c.record.Script, c.record.SHA256, c.record.Generation = activity.Script, activity.SHA256, ""
+	c.record.Script, c.record.SHA256, c.record.Generation, c.record.Once = activity.Script, activity.SHA256, "", activity.NotIdempotent
 	if activity.Code != nil {
 		c.record.Generation = activity.Code.Digest
 		t.keep(activity.Code)

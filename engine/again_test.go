@@ -157,3 +157,36 @@ func TestAForksDelegateBeginsAnew(t *testing.T) {
 		}
 	}
 }
+
+// TestAForksDelegateIsInDoubt: where the delegate has begun what must not run twice,
+// the fork's call does not begin it anew unless a person says so.
+func TestAForksDelegateIsInDoubt(t *testing.T) {
+	log, ran := store.NewMemory(), &counter{}
+	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value)})
+	r.Registry.Activities["pay"].NotIdempotent = true
+	r.Registry.Delegates["paying"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "pay", "value": "†input.n", "_outputPath": "†paid"},
+		{"_tool": "value", "value": "†data.late", "_outputPath": "†out"}
+	], "output": ["†paid", "†out"]}`)}
+	r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "hand", "_delegate": "paying", "n": "†input.n", "_outputPath": "†out"}], "output": "†out"}`)}
+	outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "hand", "_delegate": "outer", "n": 1, "_outputPath": "†state.done"}], "output": "†state"}`))
+	expect(t, outcome, err, engine.RunWaiting, "1.1 hand waiting … its delegate waits, in context c.1.1 … †data.late")
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f"})
+		expect(t, outcome, err, engine.RunWaiting, "1.1 hand in-doubt … its delegate, in context c.1.1, has begun what must not run twice")
+	}
+	if got, want := ran.String(), "c.1.1.1.1/1.1×1"; got != want {
+		t.Errorf("ran %s, not %s", got, want)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
+	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Child == "c.1.1" {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if len(ran.runs) != 2 {
+		t.Errorf("ran %s", ran)
+	}
+}

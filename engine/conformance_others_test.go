@@ -203,6 +203,8 @@ func (c *conformanceCase) resume(ctx context.Context, request *engine.Request) *
 //	1.2 approve
 //	1.2 approve {"amount": 3}     all arguments, as corrected
 //	1.2 reject the reason
+//	1.2 retry                     resumes the context with this decision
+//	1.2 skip
 //	release
 //
 // and may begin with a context: "c.1.1: 1.2 approve".
@@ -234,7 +236,14 @@ func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
 	call, line, _ := strings.Cut(line, " ")
 	verb, rest, _ := strings.Cut(line, " ")
 	d.Call = call
+	again := engine.Resume{Context: d.Context}
 	switch {
+	case verb == "retry" || verb == "skip":
+		if again.Retry = []string{call}; verb == "skip" {
+			again.Retry, again.Skip = nil, again.Retry
+		}
+		_, err := c.runner.Resume(ctx, again)
+		return err
 	case verb == "reject" && rest != "":
 		d.Reject, d.Reason = true, rest
 	case verb == "approve" && rest != "":

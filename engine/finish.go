@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (t *tick) report(data map[string]any) {
 
 // given is the output of an anonymous delegate: what its one call gave back.
 func (t *tick) given() any {
-	if t.event.Plan != Anonymous || len(t.calls) != 1 {
+	if t.event.Plan != Anonymous || len(t.calls) != 1 || t.calls[0].record.Status != Done {
 		return nil
 	}
 	res := uncapture(t.calls[0].record.Given)
@@ -161,6 +162,10 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 		return t.given(), nil, nil
 	}
 	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
+		writers := t.plan.graph.writers[""].above(path)
+		if len(writers) > 0 && !slices.ContainsFunc(writers, func(i int) bool { return t.wroteAbove(i, path) }) {
+			return nil, false, false, nil // what is there is of before, as for a call (protocol §7)
+		}
 		resolved, err := t.view.Resolver().Resolve(ctx, path, "")
 		return resolved.Value, resolved.Exists, false, err
 	})

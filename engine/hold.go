@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"obelus/store"
@@ -40,6 +41,9 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 		return t.settle(ctx, &result{index: i, err: failure})
 	}
 	call := t.plan.Calls[i]
+	if fits, err := t.fits(ctx, i); !fits || err != nil {
+		return err
+	}
 	resolved := make(map[string]any, len(call.Issued))
 	maps.Copy(resolved, h.Arguments)
 	call.withMeta(resolved)
@@ -47,7 +51,28 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	if granted == nil {
 		granted = map[string]any{}
 	}
-	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, t.calls[i].record.Reads)
+	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, call.without(h.Corrected, t.calls[i].record.Reads))
+}
+
+// without leaves out of what the call has read what only parameters have that a
+// person has put something else in the place of.
+func (c *Call) without(corrected []string, reads map[string]int64) map[string]int64 {
+	if len(corrected) == 0 {
+		return reads
+	}
+	looked := slices.Clone(c.scopes)
+	for _, p := range c.params {
+		if !slices.Contains(corrected, p.name) {
+			looked = append(looked, p.reads()...)
+		}
+	}
+	kept := map[string]int64{}
+	for _, path := range looked {
+		if seq, ok := reads[path.String()]; ok {
+			kept[path.String()] = seq
+		}
+	}
+	return kept
 }
 
 // issued is call i as issued, with the corrections that a person made.

@@ -64,6 +64,7 @@ type Record struct {
 	Thought    Values           `json:"thought,omitempty"` // what a latent call without a path thought: call and output
 	Given      Values           `json:"given,omitempty"`   // of an anonymous delegate's call: what its activity gave back
 	Retry      bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
+	Once       bool             `json:"once,omitempty"`    // it has begun, and its activity must not run twice
 	Before     int64            `json:"before,omitempty"`  // of a call that runs again: the seq as of which it reads what does not
 	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
@@ -126,6 +127,9 @@ func (r *Record) append(b []byte) []byte {
 	b = appendValues(b, `,"given":`, r.Given)
 	if r.Retry {
 		b = append(b, `,"retry":true`...)
+	}
+	if r.Once {
+		b = append(b, `,"once":true`...)
 	}
 	if r.Before != 0 {
 		b = appendNumber(b, `,"before":`, r.Before)

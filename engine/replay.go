@@ -311,6 +311,15 @@ func (p *replay) record(ctx context.Context, name, call string) (Record, bool, e
 	return r, ok, nil
 }
 
+// skipped tells whether a person went on without a call.
+func (p *replay) skipped(name, call string) bool {
+	if p == nil {
+		return false
+	}
+	record, _, err := p.record(context.Background(), name, call)
+	return err == nil && record.Status == Skipped && record.Reason == skippedByPerson
+}
+
 // hold is what a person decided about a call, nil for nothing.
 func (p *replay) hold(name, call string) *Hold {
 	if p == nil {

@@ -174,12 +174,13 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 		return nil, err
 	}
 	for _, record := range records {
-		if err := l.disown(ctx, &record); err != nil {
+		twice, err := l.disown(ctx, &record)
+		if err != nil {
 			return nil, err
 		}
 		switch {
 		case record.Tick == last.Tick:
-			t.restore(record)
+			t.restore(record, twice)
 		case record.Status == Running && record.Unstored: // an earlier tick left it behind
 			record.Context = ""
 			t.cutOffLoose(&record)
@@ -189,16 +190,46 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 }
 
 // disown lets a fork's call go on without the context that its delegate runs in,
-// which is that of the call that it was forked from.
-func (l *loop) disown(ctx context.Context, r *Record) error {
+// which is that of the call that it was forked from. It tells whether the delegate,
+// which begins anew, would run again what must not run twice.
+func (l *loop) disown(ctx context.Context, r *Record) (twice bool, err error) {
 	if r.Child == "" || r.Status.Settled() {
-		return nil
+		return false, nil
 	}
 	child, err := ownChild(ctx, l.runner.Log, l.context, r)
-	if r.Child = child; child == "" && r.Status == Waiting {
-		r.Status, r.At = Blocked, 0 // it begins anew, and reads anew
+	if child != "" || err != nil {
+		return false, err
 	}
-	return err
+	twice, err = ranOnce(ctx, l.runner.Log, r.Child)
+	if r.Status == Waiting || twice {
+		r.Status, r.At, r.Reads, r.WaitingOn, r.Reason = Blocked, 0, nil, nil, "" // it begins anew, and reads anew
+	}
+	if twice {
+		r.Reason = fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", r.Child)
+	}
+	r.Child = ""
+	return twice, err
+}
+
+// ranOnce tells whether something has run in the context of a delegate, or in those
+// of its own delegates, that must not run twice.
+func ranOnce(ctx context.Context, log store.Log, name string) (bool, error) {
+	records, err := Records(ctx, log, name)
+	if errors.Is(err, store.ErrNoContext) {
+		return false, nil
+	}
+	for _, r := range records {
+		if r.Once {
+			return true, nil
+		}
+		if r.Child == "" {
+			continue
+		}
+		if inside, err := ranOnce(ctx, log, r.Child); inside || err != nil {
+			return inside, err
+		}
+	}
+	return false, err
 }
 
 // ownChild is the context that the delegate of a context's call goes on in, empty
@@ -207,11 +238,18 @@ func ownChild(ctx context.Context, log store.Log, name string, r *Record) (strin
 	if r.Child == "" || r.Status.Settled() {
 		return "", nil
 	}
-	origin, ok, err := originOf(ctx, log, r.Child)
-	if ok && origin.Parent != name {
+	foreign, err := isForeign(ctx, log, name, r.Child)
+	if foreign {
 		return "", err
 	}
 	return r.Child, err
+}
+
+// isForeign tells whether the context of a delegate is one of another context's
+// call, from which the call that names it was forked.
+func isForeign(ctx context.Context, log store.Log, name, child string) (bool, error) {
+	origin, ok, err := originOf(ctx, log, child)
+	return ok && origin.Parent != name, err
 }
 
 // Recorded gives the newest plan of a context as it was compiled when its tick
@@ -265,8 +303,9 @@ func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
 	return Compile(request, registry, there)
 }
 
-// restore takes over what the journal has of a call.
-func (t *tick) restore(record Record) {
+// restore takes over what the journal has of a call. What would run twice, and must
+// not, is in doubt.
+func (t *tick) restore(record Record, twice bool) {
 	i := record.Position - 1
 	if i < 0 || i >= len(t.calls) {
 		return
@@ -291,7 +330,7 @@ func (t *tick) restore(record Record) {
 	case record.Status == Running && record.Unstored:
 		t.cutOffLoose(&record)
 		c.record = record
-	case cut && call.activity != nil && call.activity.NotIdempotent:
+	case twice, cut && call.activity != nil && call.activity.NotIdempotent:
 		c.record = record
 		c.record.Status = InDoubt
 		t.note(i)
@@ -345,6 +384,15 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		if err != nil {
 			return err
 		}
+		if r := &t.calls[i].record; r.Child != "" {
+			foreign, err := isForeign(ctx, t.runner.Log, t.context, r.Child)
+			if err != nil {
+				return err
+			}
+			if foreign { // its delegate begins anew
+				r.Child = ""
+			}
+		}
 		t.revive(i)
 	}
 	for _, name := range s.Skip {
@@ -353,7 +401,7 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			return err
 		}
 		c := &t.calls[i]
-		c.record.Status, c.record.Reason = Skipped, "skipped by a person"
+		c.record.Status, c.record.Reason = Skipped, skippedByPerson
 		t.note(i)
 	}
 	return nil
@@ -381,20 +429,23 @@ func (t *tick) span() string {
 	return fmt.Sprintf(": its calls are %s to %s", callID(t.event.Tick, 1), callID(t.event.Tick, len(t.calls)))
 }
 
+// skippedByPerson is the reason of a call that a person goes on without.
+const skippedByPerson = "skipped by a person"
+
 // revive makes a call run again, and what was skipped behind it be looked at
-// again. One that was in doubt goes on with what it began with: what it read, and
-// what a person approved.
+// again. One that was in doubt, or whose delegate goes on, does so with what it
+// began with: what it read, and what a person approved.
 func (t *tick) revive(i int) {
 	c := &t.calls[i]
 	was := c.record
 	c.record, c.reported = t.fresh(i), false
 	c.record.Attempts, c.record.Child, c.record.Retry, c.record.Before = was.Attempts, was.Child, was.Child != "", was.Before
-	if was.Status == InDoubt {
+	if was.Status == InDoubt || was.Child != "" {
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
 	}
 	t.note(i)
 	for _, e := range t.plan.graph.outOf[i] {
-		if e.kind == dataEdge && t.calls[e.to].record.Status == Skipped {
+		if behind := &t.calls[e.to].record; e.kind == dataEdge && behind.Status == Skipped && behind.Reason != skippedByPerson {
 			t.revive(e.to)
 		}
 	}

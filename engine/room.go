@@ -134,7 +134,7 @@ func (r *room) bring(ctx context.Context, outcome *Outcome) result {
 		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
 	case outcome.Status == RunFailed:
 		return result{err: &Failure{Fields: fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
-	case name == Anonymous && len(outcome.Calls) == 1:
+	case name == Anonymous && len(outcome.Calls) == 1 && outcome.Calls[0].Status == Done:
 		return uncapture(outcome.Calls[0].Given)
 	case outcome.Output == nil && r.wanted:
 		return result{err: &Failure{Fields: fail("ended without output")}}

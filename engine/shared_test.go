@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -152,7 +153,7 @@ func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 }
 
 // TestRetryGoesOnInsideADelegate holds that retrying a delegate's call runs again
-// what failed in it, and not what was done.
+// what failed in it, and not what was done; in a fork it begins anew.
 func TestRetryGoesOnInsideADelegate(t *testing.T) {
 	log, ran, broken := store.NewMemory(), &counter{}, true
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
@@ -168,9 +169,48 @@ func TestRetryGoesOnInsideADelegate(t *testing.T) {
 	expect(t, outcome, err, engine.RunFailed,
 		"1.1 x failed ! delegate: delegate outer (context c.1.1) failed: call 1.2 (flaky) in context c.1.1.1.1: not now")
 	broken = false
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
 	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
 	if got, want := ran.String(), ".1.1.1.1/1.1×1 .1.1.1.1/1.2×2"; strings.ReplaceAll(got, "c.1", ".1") != want {
 		t.Errorf("ran %s, not %s", got, want)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
+	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
+	if child := outcome.Calls[0].Child; !strings.HasPrefix(child, "f.1.1") {
+		t.Errorf("the fork's delegate runs in %s", child)
+	}
+}
+
+// TestRetriedDelegateReadsWhatItBeganWith: what goes on inside has been given what
+// there was when its call began, and so the record says.
+func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
+	log, broken := store.NewMemory(), true
+	r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if broken {
+			return engine.Result{}, engine.NewFailure("not now")
+		}
+		return value(ctx, in)
+	}})
+	r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "flaky", "value": ["†state.x", "†input.y"], "_outputPath": "†o"}], "output": "†o"}`)}
+	s := start(t, `[
+		{"_tool": "x", "_delegate": "inner", "y": "†state.y", "_scopes": ["state.x"], "_outputPath": "†r"},
+		{"_tool": "value", "value": 7, "_outputPath": "†state.x"},
+		{"_tool": "value", "value": 8, "_outputPath": "†state.y"}]`)
+	s.Request.Context = messages(t, `{"type": "state", "x": 1, "y": 2}`)
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+		t.Fatal(outcome, err)
+	}
+	broken = false
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
+	expect(t, outcome, err, engine.RunDone, "1.1 x done → †r", "1.2 value done → †state.x", "1.3 value done → †state.y")
+	if got, want := get(t, log, "†r"), "[1,2]"; got != want {
+		t.Errorf("it gives %s, not %s", got, want)
+	}
+	if got, want := fmt.Sprint(outcome.Calls[0].Reads), "map[†state.x:1 †state.y:1]"; got != want {
+		t.Errorf("it has read %s, not %s", got, want)
 	}
 }

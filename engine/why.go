@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"obelus/store"
 )
@@ -28,9 +29,10 @@ type Origin struct {
 	Data   any          `json:"data"`           // what it wrote there
 	Call   string       `json:"call,omitempty"` // that wrote it; none for what came from outside
 	Tool   string       `json:"tool,omitempty"`
-	Kind   string       `json:"kind,omitempty"`  // of what came from outside: input, state …
-	Again  bool         `json:"again,omitempty"` // what the call read was told before
-	Reads  []Why        `json:"reads,omitempty"` // what the call read
+	Kind   string       `json:"kind,omitempty"`   // of what came from outside: input, state …
+	Misfit bool         `json:"misfit,omitempty"` // it does not fit what it joins, and was read as onto a missing value
+	Again  bool         `json:"again,omitempty"`  // what the call read was told before
+	Reads  []Why        `json:"reads,omitempty"`  // what the call read
 }
 
 // Explain tells where the value of an expression comes from, in a context, as an
@@ -81,6 +83,7 @@ func (x *explainer) read(name string, path store.Path, at int64, instance string
 		if err != nil {
 			return Why{}, err
 		}
+		origin.Misfit = slices.Contains(resolved.Misfits, seq)
 		why.From = append(why.From, origin)
 	}
 	return why, nil

@@ -95,3 +95,65 @@ func TestWhyOfWhatIsMissingThere(t *testing.T) {
 		t.Errorf("%s = %s", o.Path, store.EncodeJSON(o.Data))
 	}
 }
+
+// TestWhyTellsWhatDoesNotFit: a row that is read as onto a missing value is marked
+// (protocol §3).
+func TestWhyTellsWhatDoesNotFit(t *testing.T) {
+	log := store.NewMemory()
+	for _, text := range []string{
+		`{"type": "state", "l": [1]}`,
+		`{"type": "state", "l": 2, "_instance": "i", "_call": {"_tool": "t", "_outputPath": "†state.l"}, "_outputMethod": "push"}`,
+		`{"type": "state", "l": "text"}`,
+	} {
+		if _, err := engine.Append(t.Context(), log, "c", messages(t, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := engine.ParseRef("†state.l")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[int64]string{2: "2 1", 3: "2 misfit 3"} {
+		why, err := engine.Explain(t.Context(), log, "c", e, at, "i")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var parts []string
+		for _, o := range why.From {
+			parts = append(parts, fmt.Sprint(o.Seq))
+			if o.Misfit {
+				parts = append(parts, "misfit")
+			}
+		}
+		if got := strings.Join(parts, " "); got != want {
+			t.Errorf("at %d: %s, not %s", at, got, want)
+		}
+	}
+}
+
+// TestWhyOfACorrection: what a person has put something else in the place of was
+// not read by the call.
+func TestWhyOfACorrection(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	s := start(t, `[{"_tool": "value", "value": "†state.x", "other": "†state.y", "both": ["†state.x", "†state.z"], "_outputPath": "†out.a"},
+		{"_tool": "value", "value": "†state.x", "other": "†state.y", "_scopes": ["state.x"], "_outputPath": "†out.b"}]`)
+	s.Request.Context, s.Approve = messages(t, `{"type": "state", "x": 1, "y": 2, "z": 3}`), engine.Policy{Always: true}
+	r.Parallel = 1
+	if _, err := r.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	for i, arguments := range []map[string]any{{"value": 5, "other": 2, "both": 3}, {"value": 5, "other": 2}} {
+		if err := r.Decide(t.Context(), engine.Decision{Context: "c", Call: fmt.Sprint("1.", i+1), Arguments: arguments}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[string]string{"†out.a": "3[†state.y=2: 1]", "†out.b": "4[†state.x=1: 1][†state.y=2: 1]"} {
+		if got := because(t, log, "c", ref, ""); got != want {
+			t.Errorf("%s: %s, not %s", ref, got, want)
+		}
+	}
+}

@@ -80,6 +80,9 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	if o.Method != "" {
 		text += " by " + string(o.Method)
 	}
+	if o.Misfit {
+		text += ", which does not fit: as if nothing were there"
+	}
 	if o.Again {
 		text += " (see above)"
 	}
