@@ -254,7 +254,7 @@ func TestMigrateLeases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), "older obelus (schema version 1, not 7)") {
+	if l, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), "older obelus (schema version 1, not 8)") {
 		l.Close()
 		t.Errorf("for reading only: %v", err)
 	}
