@@ -146,12 +146,12 @@ func (t *tick) readsAt(i int, path store.Path) int64 {
 // run with.
 func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	call, reads := t.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.resolve(t.lookup(ctx, i, reads))
+	resolved, lacking, err := call.evaluate(t.lookup(ctx, i, reads), set)
 	if err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	if lacking != nil {
-		return &NoSuchCallError{fmt.Sprintf("call %s can't run again as it stands: %s", t.calls[i].record.Call, lacking)}
+		return &NoSuchCallError{fmt.Sprintf("call %s can't run again as it stands: nothing is at %s; correct the parameter that reads it", t.calls[i].record.Call, lacking.names(" or "))}
 	}
 	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
 	if err != nil {

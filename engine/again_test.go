@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"obelus/engine"
@@ -188,5 +189,23 @@ func TestAForksDelegateIsInDoubt(t *testing.T) {
 	}
 	if len(ran.runs) != 2 {
 		t.Errorf("ran %s", ran)
+	}
+}
+
+// TestAgainWithWhatIsMissing: a correction takes the place of what the call could
+// not read, and what it still lacks is named.
+func TestAgainWithWhatIsMissing(t *testing.T) {
+	r, _, _ := forked(t, store.NewMemory(), `[
+		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
+		{"_tool": "value", "value": "†state.b", "other": "†(†state.b + 1)", "_outputPath": "†state.c"}]`)
+	var refused *engine.NoSuchCallError
+	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "x"}})
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "nothing is at †state.b; correct the parameter that reads it") {
+		t.Error(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "x", "other": 2}})
+	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
+	if got := string(store.EncodeJSON(outcome.Calls[1].Hold.Arguments["value"])); got != `"x"` {
+		t.Errorf("it ran with %s", got)
 	}
 }

@@ -295,22 +295,9 @@ func (c *Call) checkFixed() error {
 // resolve gives the call with every parameter resolved, checked against its
 // tool. A fault is a structural error of the call.
 func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
-	params := make(map[string]any, len(c.Issued))
-	var lacking *Missing
-	for _, p := range c.params {
-		v, m, err := p.eval(lookup)
-		if err != nil {
-			var bad *ExprError
-			if errors.As(err, &bad) {
-				return nil, nil, &fault{CodeExpression, &placedError{p.name, err}}
-			}
-			return nil, nil, err
-		}
-		lacking = lacking.and(m)
-		params[p.name] = v
-	}
-	if lacking != nil {
-		return nil, lacking, nil
+	params, lacking, err := c.evaluate(lookup, nil)
+	if err != nil || lacking != nil {
+		return nil, lacking, err
 	}
 	if len(c.reads) > 0 {
 		if err := c.tool.takes(params); err != nil {
@@ -318,6 +305,29 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 		}
 	}
 	return c.withMeta(params), nil, nil
+}
+
+// evaluate gives the call's parameters, but those that have no value and that
+// something else is put in the place of.
+func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {
+	params := make(map[string]any, len(c.Issued))
+	var lacking *Missing
+	for _, p := range c.params {
+		v, m, err := p.eval(lookup)
+		bad := errors.As(err, new(*ExprError))
+		if _, replaced := instead[p.name]; replaced && (bad || m != nil) {
+			continue
+		}
+		switch {
+		case bad:
+			return nil, nil, &fault{CodeExpression, &placedError{p.name, err}}
+		case err != nil:
+			return nil, nil, err
+		}
+		lacking = lacking.and(m)
+		params[p.name] = v
+	}
+	return params, lacking, nil
 }
 
 // withMeta adds to the parameters of the call its meta-properties.

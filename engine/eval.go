@@ -26,6 +26,15 @@ type Missing struct {
 
 func (m *Missing) Error() string { return "a reference is missing" }
 
+// names are the references that it lacks, for people.
+func (m *Missing) names(between string) string {
+	names := make([]string, len(m.Paths))
+	for i, path := range m.Paths {
+		names[i] = path.String()
+	}
+	return strings.Join(names, between)
+}
+
 // Eval gives the expression's value. It is missing if a reference that it
 // reached is missing and no || caught it. An error is about the expression or
 // the types in it, an [*ExprError], or it is the lookup's own.

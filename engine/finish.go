@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"obelus/store"
@@ -176,11 +175,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	case err != nil:
 		return nil, nil, err
 	case lacking != nil:
-		var names []string
-		for _, path := range lacking.Paths {
-			names = append(names, path.String())
-		}
-		return nil, faultf(CodeUnresolved, "the output is missing: nothing wrote %s", strings.Join(names, " or ")), nil
+		return nil, faultf(CodeUnresolved, "the output is missing: nothing wrote %s", lacking.names(" or ")), nil
 	}
 	if err := store.CheckDepth(v); err != nil {
 		return nil, faultf(CodeSchema, "the final output is %w", err), nil

@@ -234,11 +234,7 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	var names []string
-	for _, path := range e.Missing.Paths {
-		names = append(names, path.String())
-	}
-	what := strings.Join(names, ", ")
+	what := e.Missing.names(", ")
 	if what == "" {
 		what = "a member that the expression asks for"
 	}

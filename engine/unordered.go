@@ -13,8 +13,8 @@ type unorderedPair struct {
 }
 
 // unordered finds calls whose writes overlap and that nothing puts in order,
-// unless all of them push, or only one of the two can come to run. Of each
-// group that writes to one path it names the first such pair of neighbours.
+// unless all of them push, or only one of the two can come to run. Of the calls
+// that write to one path each is named with one that it stands in no order to.
 func (g *graph) unordered(exists Exists) []unorderedPair {
 	var pairs []unorderedPair
 	var o *orderings
@@ -29,10 +29,7 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 			if o == nil {
 				o = g.orderings(exists)
 			}
-			if pair, ok := o.firstUnordered(group); ok {
-				pair.path = path
-				pairs = append(pairs, pair)
-			}
+			pairs = append(pairs, o.unorderedAt(path, group, index.byPath[path])...)
 		}
 	}
 	for i := range g.calls {
@@ -45,6 +42,7 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 			pairs = append(pairs, beside[at])
 		}
 	}
+	slices.SortStableFunc(pairs, func(a, b unorderedPair) int { return a.second - b.second })
 	return pairs
 }
 
@@ -119,22 +117,26 @@ func (x *writerIndex) above(path store.Path) []int {
 	return all
 }
 
-func (o *orderings) firstUnordered(group []int) (unorderedPair, bool) {
+// unorderedAt pairs each call of a group, in the order in which they run, with the
+// nearest before it that it stands in no order to. Of the two, one at least is among
+// those that write to the path itself: others have been told apart above it.
+func (o *orderings) unorderedAt(path store.Path, group, itself []int) (pairs []unorderedPair) {
 	place := make(map[int]int, len(group))
 	for at, i := range o.order {
 		place[i] = at
 	}
 	group = slices.Clone(group)
 	slices.SortFunc(group, func(a, b int) int { return place[a] - place[b] })
-	for n := 1; n < len(group); n++ {
-		for m := n - 1; m >= 0; m-- {
-			a, b := group[m], group[n]
-			if o.unordered(a, b) {
-				return unorderedPair{first: min(a, b), second: max(a, b)}, true
+	for n, b := range group {
+		here := slices.Contains(itself, b)
+		for _, a := range slices.Backward(group[:n]) {
+			if (here || slices.Contains(itself, a)) && o.unordered(a, b) {
+				pairs = append(pairs, unorderedPair{min(a, b), max(a, b), path})
+				break
 			}
 		}
 	}
-	return unorderedPair{}, false
+	return pairs
 }
 
 func exclusive(a, b map[int]uint64) bool {

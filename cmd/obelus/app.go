@@ -41,6 +41,7 @@ func (a *app) close() {
 }
 
 func (a *app) rootCommand() *cobra.Command {
+	versionFlag := false
 	root := &cobra.Command{
 		Use:   "obelus",
 		Short: "run plans of Lua activities over a log in SQLite",
@@ -51,7 +52,12 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if versionFlag {
+				return a.version()
+			}
+			return c.Help()
+		},
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			a.term.quiet = a.quiet
 			if c.Flags().Changed("context") && a.context == "" {
@@ -68,6 +74,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	flags.BoolVar(&a.json, "json", false, "print JSON, one object a line")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, only errors")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more")
+	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
 	for _, command := range a.commands() {
 		wrapArgs(command)
 		root.AddCommand(command)

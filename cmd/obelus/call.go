@@ -91,7 +91,14 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 	if err != nil {
 		return nil, err
 	}
-	return &engine.Request{Calls: []engine.Source{{Call: call}}, Output: output, HasOutput: true}, nil
+	if call["_instance"] == "*" {
+		return nil, &usageError{"_instance=*: one call is run, so name one instance"}
+	}
+	request := &engine.Request{Calls: []engine.Source{{Call: call}}}
+	if call["_instance"] == nil { // an output sees none
+		request.Output, request.HasOutput = output, true
+	}
+	return request, nil
 }
 
 // callOutput gives the call an output path, one that its tool names or else one of

@@ -120,12 +120,15 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (
 		return nil, err
 	}
 	runner := &engine.Runner{Log: log, Registry: registry}
-	checked, err := runner.Check(ctx, engine.Start{Context: name, Request: request})
+	checked, err := runner.Check(ctx, engine.Start{Context: name, Request: request, Approve: a.host.Generation().Settings().Approve})
+	var policy *engine.PolicyError
 	var refused *engine.PlanError
 	var message *engine.MessageError
 	switch {
 	case errors.As(err, &refused):
 		return refused.Problems, nil
+	case errors.As(err, &policy):
+		return []engine.Problem{{File: host.SettingsFile, Severity: engine.SeverityError, Code: engine.CodeUnknownTool, Message: err.Error()}}, nil
 	case errors.As(err, &message):
 		return []engine.Problem{{File: file, Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}, nil
 	case err != nil:

@@ -70,7 +70,7 @@ second one ends it at once. SIGHUP loads the scripts anew.`,
 	flags.Int64Var(&o.body, "body", 0, "`BYTES` that a request may have (default 8388608)")
 	flags.IntVar(&o.runs, "runs", 0, "at most `N` runs at once (default 64)")
 	flags.IntVar(&o.queue, "queue", 0, "at most `N` runs that wait for their turn; more are refused (default 256)")
-	flags.DurationVar(&o.timeout, "timeout", 0, "cancel a run after `TIME` (default 1h)")
+	flags.Var((*span)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
 	flags.StringVar(&o.log, "log", "text", "`FORMAT` of what it logs: text or json")
 	flags.BoolVar(&o.noResume, "no-resume", false, "leave alone what a crash left")
 	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -122,4 +125,21 @@ func article(flagType string) string {
 		return "a whole number"
 	}
 	return "a " + flagType
+}
+
+// span is a flag for a time, in seconds or as "1m30s".
+type span time.Duration
+
+func (d *span) String() string { return time.Duration(*d).String() }
+func (d *span) Type() string   { return "duration" }
+
+// Set reads it.
+func (d *span) Set(text string) error {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
+		*d = span(seconds * float64(time.Second))
+		return nil
+	}
+	v, err := time.ParseDuration(text)
+	*d = span(v)
+	return err
 }

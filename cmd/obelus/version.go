@@ -17,22 +17,24 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "print the version",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			commit := ""
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						commit = s.Value[:min(12, len(s.Value))]
-					}
-				}
-			}
-			if a.json {
-				return a.term.ndjson(map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
-			}
-			if commit != "" {
-				commit = " (" + commit + ")"
-			}
-			return a.term.line(fmt.Sprintf("obelus %s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH))
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.version() },
 	}
+}
+
+func (a *app) version() error {
+	commit := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				commit = s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+	}
+	if commit != "" {
+		commit = " (" + commit + ")"
+	}
+	return a.term.line(fmt.Sprintf("obelus %s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }

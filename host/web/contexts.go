@@ -4,13 +4,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"obelus/engine"
 	"obelus/store"
 )
 
 func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r, "prefix", "limit")
+	q := queryOf(r)
 	limit := q.seq("limit")
 	if q.err != nil {
 		return q.err
@@ -58,7 +59,7 @@ func (s *Server) there(r *http.Request) (string, error) {
 }
 
 func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r, "kind", "path", "since", "after", "at")
+	q := queryOf(r)
 	f := store.Filter{Kind: q.text("kind"), Path: q.path("path"), Since: q.time("since"), After: q.seq("after"), At: q.seq("at")}
 	if q.err != nil {
 		return q.err
@@ -93,14 +94,23 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r)
+	at, status := q.seq("at"), engine.Status(q.text("status"))
+	if q.err == nil && status != "" && !slices.Contains(engine.Statuses(), status) {
+		q.err = wrong("status=%s: there is no such status", status)
+	}
+	if q.err != nil {
+		return q.err
+	}
 	name, err := s.there(r)
 	if err != nil {
 		return err
 	}
-	records, err := engine.Records(r.Context(), s.log, name)
+	records, err := engine.RecordsAt(r.Context(), s.log, name, at)
 	if err != nil {
 		return err
 	}
+	records = slices.DeleteFunc(records, func(r engine.Record) bool { return status != "" && r.Status != status })
 	return writeList(w, records, func(r engine.Record) (any, error) { return r, nil })
 }
 
@@ -118,7 +128,7 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 
 // asked is what get and why are asked for.
 func asked(r *http.Request) (expr *engine.Expr, at int64, instance string, err error) {
-	q := queryOf(r, "ref", "at", "instance")
+	q := queryOf(r)
 	at = q.seq("at")
 	if q.err == nil && q.text("ref") == "" {
 		q.err = wrong("say what to get: ?ref=state.user")
@@ -157,7 +167,7 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	var asked struct {
 		Context string `json:"context"`
-		At      int64  `json:"at"`
+		At      *int64 `json:"at"`
 	}
 	if err := read(r, &asked); err != nil {
 		return err
@@ -172,10 +182,13 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	if err := store.CheckContext(asked.Context); err != nil {
 		return wrong("context %s", err)
 	}
-	if asked.At < 0 {
-		return wrong("at %d: it must be a whole number above 0", asked.At)
+	at := int64(0) // as it is now
+	if asked.At != nil {
+		if at = *asked.At; at < 1 {
+			return wrong("at %d: it must be a whole number above 0", at)
+		}
 	}
-	at, err := engine.Fork(r.Context(), s.log, from, asked.At, asked.Context)
+	at, err = engine.Fork(r.Context(), s.log, from, at, asked.Context)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type stream struct {
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r, "after")
+	q := queryOf(r)
 	after := q.seq("after")
 	if q.err != nil {
 		return q.err

@@ -108,29 +108,39 @@ func fieldName(field string) string {
 	return field
 }
 
-// query reads parameters, of which there are no others than these.
+// anyQuery is of a path whose parameters nobody reads.
+const anyQuery = "*"
+
+// checkQuery refuses parameters other than those that are named.
+func checkQuery(r *http.Request, names string) error {
+	if names == anyQuery {
+		return nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return wrong("the query %s can't be read: %v", quoted(r.URL.RawQuery), err)
+	}
+	known := strings.Fields(names)
+	for name := range values {
+		if slices.Contains(known, name) {
+			continue
+		}
+		message := "there is no parameter " + quoted(name)
+		if near := engine.Nearest(name, known); near != "" {
+			message += " (did you mean " + quoted(near) + "?)"
+		}
+		return wrong("%s", message)
+	}
+	return nil
+}
+
+// query reads parameters.
 type query struct {
 	values url.Values
 	err    error
 }
 
-func queryOf(r *http.Request, names ...string) *query {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	q := &query{values: values}
-	if err != nil {
-		q.err = wrong("the query %s can't be read: %v", quoted(r.URL.RawQuery), err)
-	}
-	for name := range q.values {
-		if !slices.Contains(names, name) {
-			message := "there is no parameter " + quoted(name)
-			if near := engine.Nearest(name, names); near != "" {
-				message += " (did you mean " + quoted(near) + "?)"
-			}
-			q.err = wrong("%s", message)
-		}
-	}
-	return q
-}
+func queryOf(r *http.Request) *query { return &query{values: r.URL.Query()} }
 
 func (q *query) text(name string) string { return q.values.Get(name) }
 

@@ -323,15 +323,15 @@ func (s *Server) cancelLater(name string, err error) error {
 // outcomeBody is how a run stands, for who waited for it.
 func outcomeBody(o *engine.Outcome) map[string]any {
 	body := map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": nil}
-	if message := why(o); message != "" {
-		body["error"] = map[string]any{"code": o.Status, "message": message}
+	if message, code := why(o); message != "" {
+		body["error"] = map[string]any{"code": code, "message": message}
 	}
 	return body
 }
 
 // why tells what a run failed of: the first of its calls that did, of which the
-// rest may only follow.
-func why(o *engine.Outcome) string {
+// rest may only follow. One that waits may hold such a call too.
+func why(o *engine.Outcome) (message string, code engine.RunStatus) {
 	for _, r := range o.Calls {
 		if r.Status != engine.Failed || r.Unstored || o.Error != "" && o.Status != engine.RunFailed {
 			continue
@@ -340,9 +340,9 @@ func why(o *engine.Outcome) string {
 		if !ok {
 			text = string(store.EncodeJSON(r.Error))
 		}
-		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text)
+		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), engine.RunFailed
 	}
-	return o.Error
+	return o.Error, o.Status
 }
 
 // resumeRequest is the body of POST …/resume.

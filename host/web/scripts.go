@@ -17,9 +17,6 @@ type scriptFile struct {
 // getScripts tells what is loaded, and, as long as the files hold something
 // else that does not load, why.
 func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
-	if q := queryOf(r); q.err != nil {
-		return q.err
-	}
 	last := s.config.Host.LastReload()
 	g := last.Generation
 	body := map[string]any{

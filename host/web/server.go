@@ -139,28 +139,34 @@ func (s *Server) routes() http.Handler {
 	for _, route := range []struct {
 		pattern string
 		handle  func(http.ResponseWriter, *http.Request) error
+		query   string // the parameters that it takes
 	}{
-		{"GET /healthz", s.health},
-		{"GET /metrics", s.metrics.serve},
-		{"POST /v1/runs", s.postRun},
-		{"DELETE /v1/runs/{context}", s.deleteRun},
-		{"GET /v1/contexts", s.listContexts},
-		{"GET /v1/contexts/{context}", s.getContext},
-		{"GET /v1/contexts/{context}/log", s.getLog},
-		{"GET /v1/contexts/{context}/calls", s.getCalls},
-		{"GET /v1/contexts/{context}/approvals", s.getApprovals},
-		{"GET /v1/contexts/{context}/get", s.getValue},
-		{"GET /v1/contexts/{context}/why", s.getWhy},
-		{"GET /v1/contexts/{context}/events", s.getEvents},
-		{"POST /v1/contexts/{context}/messages", s.postMessages},
-		{"POST /v1/contexts/{context}/approve", s.postRelease},
-		{"POST /v1/contexts/{context}/calls/{call}/approve", s.postApprove},
-		{"POST /v1/contexts/{context}/calls/{call}/reject", s.postReject},
-		{"POST /v1/contexts/{context}/resume", s.postResume},
-		{"POST /v1/contexts/{context}/fork", s.postFork},
-		{"GET /v1/scripts", s.getScripts},
+		{"GET /healthz", s.health, anyQuery},
+		{"GET /metrics", s.metrics.serve, anyQuery},
+		{"POST /v1/runs", s.postRun, ""},
+		{"DELETE /v1/runs/{context}", s.deleteRun, ""},
+		{"GET /v1/contexts", s.listContexts, "prefix limit"},
+		{"GET /v1/contexts/{context}", s.getContext, ""},
+		{"GET /v1/contexts/{context}/log", s.getLog, "kind path since after at"},
+		{"GET /v1/contexts/{context}/calls", s.getCalls, "at status"},
+		{"GET /v1/contexts/{context}/approvals", s.getApprovals, ""},
+		{"GET /v1/contexts/{context}/get", s.getValue, "ref at instance"},
+		{"GET /v1/contexts/{context}/why", s.getWhy, "ref at instance"},
+		{"GET /v1/contexts/{context}/events", s.getEvents, "after"},
+		{"POST /v1/contexts/{context}/messages", s.postMessages, ""},
+		{"POST /v1/contexts/{context}/approve", s.postRelease, ""},
+		{"POST /v1/contexts/{context}/calls/{call}/approve", s.postApprove, ""},
+		{"POST /v1/contexts/{context}/calls/{call}/reject", s.postReject, ""},
+		{"POST /v1/contexts/{context}/resume", s.postResume, ""},
+		{"POST /v1/contexts/{context}/fork", s.postFork, ""},
+		{"GET /v1/scripts", s.getScripts, ""},
 	} {
-		mux.HandleFunc(route.pattern, s.answer(route.pattern, route.handle))
+		mux.HandleFunc(route.pattern, s.answer(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
+			if err := checkQuery(r, route.query); err != nil {
+				return err
+			}
+			return route.handle(w, r)
+		}))
 		method, path, _ := strings.Cut(route.pattern, " ")
 		methods[path] = append(methods[path], method)
 	}
