@@ -67,5 +67,8 @@ func (a *app) get(ctx context.Context, of asked) error {
 	if err != nil {
 		return err
 	}
+	if a.json {
+		return a.term.ndjson(v)
+	}
 	return a.term.value(v)
 }

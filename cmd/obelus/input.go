@@ -46,14 +46,20 @@ func (a *app) readInput(text string) (any, error) {
 		}
 		return decodeObject(content)
 	}
-	return readPair(text)
+	v, err := readPair(text)
+	if errors.Is(err, errNoPair) {
+		err = fmt.Errorf("%w, {…}, @file or -", err)
+	}
+	return v, err
 }
+
+var errNoPair = errors.New("expected key=text, key:=json")
 
 // readPair reads key=text or key:=json; dots in the key nest.
 func readPair(text string) (v any, err error) {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" || key == ":" {
-		return nil, fmt.Errorf("expected key=text, key:=json, {…}, @file or -")
+		return nil, errNoPair
 	}
 	if !utf8.ValidString(text) { // what is not text would be stored as something else
 		return nil, fmt.Errorf("it is not valid UTF-8")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,7 +92,7 @@ func read(r *http.Request, into any) error {
 	case errors.As(err, &large), errors.As(err, &slow):
 		return err
 	case errors.As(err, &kind):
-		return wrong("%s can't be a JSON %s", fieldName(kind.Field), kind.Value)
+		return wrong("%s must be %s, not %s", fieldName(kind.Field), jsonType(kind.Type), store.DescribeType(kind.Value))
 	case err != nil:
 		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -99,6 +100,23 @@ func read(r *http.Request, into any) error {
 		return wrong("the body must be one JSON object: something follows it")
 	}
 	return nil
+}
+
+// jsonType is what a field of a Go type wants, in JSON's words.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "an array of " + strings.TrimPrefix(strings.TrimPrefix(jsonType(t.Elem()), "a "), "an ") + "s"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int64:
+		return "a whole number"
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	}
+	return "an object"
 }
 
 func fieldName(field string) string {
