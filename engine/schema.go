@@ -69,6 +69,9 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 	var all []*jsonschema.Schema
 	allowed = true
 	for at := range s.parts() {
+		if at.Bool != nil {
+			allowed = allowed && *at.Bool
+		}
 		given := len(all)
 		if p, ok := at.Properties[name]; ok {
 			all = append(all, p)

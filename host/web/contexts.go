@@ -95,10 +95,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	at, status := q.seq("at"), engine.Status(q.text("status"))
-	if q.err == nil && status != "" && !slices.Contains(engine.Statuses(), status) {
-		q.err = wrong("status=%s: there is no such status", status)
-	}
+	at, statuses := q.seq("at"), q.statuses("status")
 	if q.err != nil {
 		return q.err
 	}
@@ -110,7 +107,9 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	records = slices.DeleteFunc(records, func(r engine.Record) bool { return status != "" && r.Status != status })
+	if len(statuses) > 0 {
+		records = slices.DeleteFunc(records, func(r engine.Record) bool { return !slices.Contains(statuses, r.Status) })
+	}
 	return writeList(w, records, func(r engine.Record) (any, error) { return r, nil })
 }
 

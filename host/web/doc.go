@@ -16,11 +16,11 @@
 //	GET    /v1/contexts                            ?prefix= &limit=
 //	GET    /v1/contexts/{context}
 //	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at=
-//	GET    /v1/contexts/{context}/calls
+//	GET    /v1/contexts/{context}/calls            ?at= &status=
 //	GET    /v1/contexts/{context}/approvals
 //	GET    /v1/contexts/{context}/get              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
-//	GET    /v1/contexts/{context}/events           server-sent events
+//	GET    /v1/contexts/{context}/events           ?after= server-sent events
 //	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
 //	POST   /v1/contexts/{context}/approve          release a lazy plan
 //	POST   /v1/contexts/{context}/calls/{call}/approve   {"set"}

@@ -187,6 +187,20 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
+// statuses are those of calls, with commas between them.
+func (q *query) statuses(name string) (all []engine.Status) {
+	for _, word := range strings.Split(q.text(name), ",") {
+		status := engine.Status(word)
+		switch {
+		case slices.Contains(engine.Statuses(), status):
+			all = append(all, status)
+		case q.text(name) != "":
+			q.err = wrong("%s=%s: there is no such status", name, word)
+		}
+	}
+	return all
+}
+
 func (q *query) path(name string) store.Path {
 	text := q.text(name)
 	if text == "" {
