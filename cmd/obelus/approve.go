@@ -195,11 +195,20 @@ func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (
 	if err := a.decided(ctx, d); err != nil {
 		return err
 	}
-	return a.goOn(ctx, "recorded", d.Context)
+	told := map[string]any{"context": d.Context, "call": d.Call, "decision": engine.Approved}
+	if d.Reject {
+		told["decision"] = engine.Rejected
+	}
+	return a.goOn(ctx, "recorded", d.Context, told)
 }
 
-// goOn tells how a run goes on after a decision: from its root.
-func (a *app) goOn(ctx context.Context, what, name string) error {
+// goOn tells of a decision, and how a run goes on after it: from its root.
+func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) error {
+	if a.json {
+		if err := a.term.ndjson(told); err != nil {
+			return err
+		}
+	}
 	name, err := engine.Root(ctx, a.log, name)
 	if err != nil {
 		return err
@@ -266,5 +275,5 @@ func (a *app) release(ctx context.Context) error {
 	if err := engine.Release(ctx, a.log, name); err != nil {
 		return err
 	}
-	return a.goOn(ctx, "released", name)
+	return a.goOn(ctx, "released", name, map[string]any{"context": name, "decision": engine.Approved})
 }
