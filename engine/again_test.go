@@ -192,6 +192,31 @@ func TestAForksDelegateIsInDoubt(t *testing.T) {
 	}
 }
 
+// TestAForksFailedDelegateIsInDoubt: to try it again would run again what was done
+// inside, so a person is asked first.
+func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
+	log, ran := store.NewMemory(), &counter{}
+	r := newRunner(log, map[string]activity{"pay": ran.of(value), "fail": func(context.Context, engine.Invocation) (engine.Result, error) {
+		return engine.Result{}, engine.NewFailure("not now")
+	}})
+	r.Registry.Activities["pay"].NotIdempotent = true
+	r.Registry.Delegates["paying"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "pay", "value": 1, "_outputPath": "†paid"}, {"_tool": "fail", "after": "†paid", "_outputPath": "†out"}], "output": "†out"}`)}
+	if _, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "hand", "_delegate": "paying", "_outputPath": "†state.done"}], "output": "†state"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
+	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Status != engine.InDoubt || len(ran.runs) != 1 {
+		t.Fatalf("%+v, %v; ran %s", outcome, err, ran)
+	}
+	if outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}}); err != nil || outcome.Status != engine.RunFailed || len(ran.runs) != 2 {
+		t.Errorf("%+v, %v; ran %s", outcome, err, ran)
+	}
+}
+
 // TestAgainWithWhatIsMissing: a correction takes the place of what the call could
 // not read, and what it still lacks is named.
 func TestAgainWithWhatIsMissing(t *testing.T) {
@@ -207,5 +232,18 @@ func TestAgainWithWhatIsMissing(t *testing.T) {
 	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
 	if got := string(store.EncodeJSON(outcome.Calls[1].Hold.Arguments["value"])); got != `"x"` {
 		t.Errorf("it ran with %s", got)
+	}
+}
+
+// TestAgainKeepsWhatIsNotCorrected: of a parameter that is corrected in part, and
+// of which the rest can't be known, nothing is thrown away.
+func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
+	r, _, _ := forked(t, store.NewMemory(), `[
+		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
+		{"_tool": "value", "value": {"b": "†state.b", "c": 7}, "_outputPath": "†state.c"}]`)
+	var refused *engine.NoSuchCallError
+	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": map[string]any{"b": 1}}})
+	if !errors.As(err, &refused) {
+		t.Error(err)
 	}
 }

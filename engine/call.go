@@ -307,15 +307,15 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 	return c.withMeta(params), nil, nil
 }
 
-// evaluate gives the call's parameters, but those that have no value and that
-// something else is put in the place of.
+// evaluate gives the call's parameters, but those that have no value and in the
+// place of which something else is put as a whole.
 func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {
 	params := make(map[string]any, len(c.Issued))
 	var lacking *Missing
 	for _, p := range c.params {
 		v, m, err := p.eval(lookup)
 		bad := errors.As(err, new(*ExprError))
-		if _, replaced := instead[p.name]; replaced && (bad || m != nil) {
+		if v, ok := instead[p.name]; ok && (bad || m != nil) && p.replacedBy(v) {
 			continue
 		}
 		switch {
@@ -328,6 +328,13 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 		params[p.name] = v
 	}
 	return params, lacking, nil
+}
+
+// replacedBy tells whether nothing is left of a parameter over which a correction is
+// laid: what both hold as objects is joined.
+func (t *template) replacedBy(correction any) bool {
+	_, joins := correction.(map[string]any)
+	return !joins || t.object == nil
 }
 
 // withMeta adds to the parameters of the call its meta-properties.

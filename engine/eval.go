@@ -45,8 +45,18 @@ func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
 	if errors.As(err, &unread) {
 		return nil, nil, unread.err
 	}
-	if err != nil || m != nil {
-		return nil, m, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if m != nil {
+		if m.Open { // it stopped there, and what it needs beyond may never come
+			hopeless, err := e.root.hopeless(lookup)
+			if err != nil {
+				return nil, nil, err
+			}
+			m = m.and(hopeless)
+		}
+		return nil, m, nil
 	}
 	if plain, ok := v.(foreign); ok {
 		if v, err = fromExpr(plain.value, &ev.budget); err != nil {
@@ -83,6 +93,54 @@ func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
 		return nil, &Missing{[]store.Path{u.path}, open}, nil
 	}
 	return v, nil, nil
+}
+
+func (u refUnit) hopeless(lookup Lookup) (*Missing, error) {
+	_, exists, open, err := lookup(u.path)
+	if err != nil || exists || open {
+		return nil, err
+	}
+	return &Missing{Paths: []store.Path{u.path}}, nil
+}
+
+func (u orUnit) hopeless(lookup Lookup) (*Missing, error) {
+	return bothHopeless(lookup, u.left, u.right)
+}
+
+func (u andUnit) hopeless(lookup Lookup) (*Missing, error) {
+	return oneHopeless(lookup, u.left, u.right)
+}
+
+func (u condUnit) hopeless(lookup Lookup) (*Missing, error) {
+	if m, err := u.cond.hopeless(lookup); m != nil || err != nil {
+		return m, err
+	}
+	return bothHopeless(lookup, u.then, u.otherwise)
+}
+
+func (u *programUnit) hopeless(lookup Lookup) (*Missing, error) {
+	return oneHopeless(lookup, u.always...)
+}
+
+func bothHopeless(lookup Lookup, one, other unit) (*Missing, error) {
+	left, err := one.hopeless(lookup)
+	if left == nil || err != nil {
+		return nil, err
+	}
+	right, err := other.hopeless(lookup)
+	if right == nil || err != nil {
+		return nil, err
+	}
+	return left.and(right), nil
+}
+
+func oneHopeless(lookup Lookup, units ...unit) (*Missing, error) {
+	for _, u := range units {
+		if m, err := u.hopeless(lookup); m != nil || err != nil {
+			return m, err
+		}
+	}
+	return nil, nil
 }
 
 func (u orUnit) eval(ev *evaluation) (any, *Missing, error) {
@@ -141,31 +199,13 @@ func (u *programUnit) eval(ev *evaluation) (any, *Missing, error) {
 	var unread *lookupError
 	switch {
 	case errors.As(err, &m):
-		return u.dead(ev, m)
+		return nil, m, nil
 	case errors.As(err, &own):
 		return nil, nil, own
 	case errors.As(err, &unread):
 		return nil, nil, unread
 	}
 	return nil, nil, ev.expr.source.wrap(err)
-}
-
-// dead looks, where a program has stopped at what may still come, whether it needs
-// something else that does not.
-func (u *programUnit) dead(ev *evaluation, m *Missing) (any, *Missing, error) {
-	for _, needed := range u.always {
-		if !m.Open {
-			break
-		}
-		_, other, err := needed.eval(ev)
-		if err != nil {
-			return nil, nil, err
-		}
-		if other != nil && !other.Open {
-			m = m.and(other)
-		}
-	}
-	return nil, m, nil
 }
 
 // lookupError is a lookup that failed, as opposed to a thing that the

@@ -170,6 +170,10 @@ type unit interface {
 
 	// needs lists the paths without which it has no value.
 	needs() []store.Path
+
+	// hopeless tells of what it lacks that can't come any more, so that it never
+	// has a value, whatever else comes; nil where it may. Nothing is evaluated.
+	hopeless(lookup Lookup) (*Missing, error)
 }
 
 type (

@@ -359,3 +359,24 @@ func TestOutputPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsMissingIsLookedForOnce: what an expression can't do without is looked
+// for at a cost like that of its length, however deep it nests (protocol §4).
+func TestWhatIsMissingIsLookedForOnce(t *testing.T) {
+	text := "†input.later"
+	for range 40 {
+		text = "((" + text + ") + 1 && 1)"
+	}
+	e, err := engine.ParseExpr("†" + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := 0
+	_, m, err := e.Eval(func(store.Path) (any, bool, bool, error) {
+		looked++
+		return nil, false, true, nil
+	})
+	if err != nil || m == nil || !m.Open || looked > 100 {
+		t.Errorf("%+v, %v: it was looked for %d times", m, err, looked)
+	}
+}

@@ -160,13 +160,15 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	if t.plan.output == nil {
 		return t.given(), nil, nil
 	}
+	before := false // what is there of something that is missing
 	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
-		writers := t.plan.graph.writers[""].above(path)
-		if len(writers) > 0 && !slices.ContainsFunc(writers, func(i int) bool { return t.wroteAbove(i, path) }) {
-			return nil, false, false, nil // what is there is of before, as for a call (protocol §7)
-		}
 		resolved, err := t.view.Resolver().Resolve(ctx, path, "")
-		return resolved.Value, resolved.Exists, false, err
+		if err != nil || !resolved.Exists {
+			return nil, false, false, err
+		}
+		stale, err := t.stale(ctx, path, resolved.From)
+		before = before || stale
+		return resolved.Value, !stale, false, err
 	})
 	var bad *ExprError
 	switch {
@@ -175,7 +177,11 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	case err != nil:
 		return nil, nil, err
 	case lacking != nil:
-		return nil, faultf(CodeUnresolved, "the output is missing: nothing wrote %s", lacking.names(" or ")), nil
+		what := "the output is missing: nothing wrote " + lacking.names(" or ")
+		if before {
+			what += " in this run; what is there is of before"
+		}
+		return nil, faultf(CodeUnresolved, "%s", what), nil
 	}
 	if err := store.CheckDepth(v); err != nil {
 		return nil, faultf(CodeSchema, "the final output is %w", err), nil
@@ -186,4 +192,25 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 		}
 	}
 	return v, nil, nil
+}
+
+// stale tells whether a value is of before, and does not count for the output: a
+// call of the tick may write there, as for another call (protocol §7), and none has,
+// nor has anybody appended there since the tick began.
+func (t *tick) stale(ctx context.Context, path store.Path, from []int64) (bool, error) {
+	writers := t.plan.graph.writers[""].above(path)
+	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.wroteAbove(i, path) }) {
+		return false, nil
+	}
+	start := t.runner.replay.since(t.context, t.event.Start)
+	for _, seq := range from {
+		if seq <= start {
+			continue
+		}
+		m, err := messageAt(ctx, t.runner.Log, t.context, seq)
+		if err != nil || m != nil && m.Call == "" {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -51,18 +51,21 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	if granted == nil {
 		granted = map[string]any{}
 	}
-	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, call.without(h.Corrected, t.calls[i].record.Reads))
+	c := t.change(i)
+	c.record.Reads = call.without(h, c.record.Reads)
+	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, c.record.Reads)
 }
 
-// without leaves out of what the call has read what only parameters have that a
-// person has put something else in the place of.
-func (c *Call) without(corrected []string, reads map[string]int64) map[string]int64 {
-	if len(corrected) == 0 {
+// without leaves out of what the call has read what only parameters have in the
+// place of which a person has put something else as a whole.
+func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
+	if len(h.Corrected) == 0 {
 		return reads
 	}
 	looked := slices.Clone(c.scopes)
 	for _, p := range c.params {
-		if !slices.Contains(corrected, p.name) {
+		v, there := h.Arguments[p.name]
+		if !slices.Contains(h.Corrected, p.name) || there && !p.replacedBy(v) {
 			looked = append(looked, p.reads()...)
 		}
 	}

@@ -83,6 +83,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 type planCompiler struct {
 	file     string
 	checked  map[string]bool // delegates that have been checked, or are being
+	warned   map[Problem]bool
 	problems []Problem
 }
 
@@ -177,7 +178,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 	}
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
-		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.Position, other.Tool, pair.path)
+		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
 		all = c.warn(all, call, err)
 	}
 	return all, nil
@@ -186,9 +187,13 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 // warn adds a warning, unless a call for another instance has it too.
 func (c *planCompiler) warn(all []Problem, call *Call, err error) []Problem {
 	p := c.problem(call, SeverityWarning, err)
-	if n := len(all); call.written != call.Position && n > 0 && slices.Contains(all[max(0, n-8):], p) {
+	if c.warned[p] {
 		return all
 	}
+	if c.warned == nil {
+		c.warned = map[Problem]bool{}
+	}
+	c.warned[p] = true
 	return append(all, p)
 }
 

@@ -70,8 +70,10 @@ type replay struct {
 	log  store.Log
 	twin *store.Memory // where the run runs again
 
-	recorded bool // planners are not asked again: what they gave is in the log
-	errors   bool // the log has errors that do not come out: of a plan that was refused, or of a call that was tried again
+	context  string // of the run
+	start    int64  // the seq at which it began; what others appended since comes after it
+	recorded bool   // planners are not asked again: what they gave is in the log
+	errors   bool   // the log has errors that do not come out: of a plan that was refused, or of a call that was tried again
 
 	records map[string]map[string]Record // by context and call
 	order   map[string]map[string]stretch
@@ -89,6 +91,7 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 		return start, err
 	}
 	first := plans[0]
+	p.context, p.start = name, first.Start
 	batch := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}}
 	if before := first.Tick - 1; before > 0 { // so that the ticks have their numbers
 		batch.Journal = []store.Entry{
@@ -310,6 +313,15 @@ func (p *replay) record(ctx context.Context, name, call string) (Record, bool, e
 	}
 	r, ok := known[call]
 	return r, ok, nil
+}
+
+// since is the seq after which what others appended came while a tick ran that
+// began at start.
+func (p *replay) since(name string, start int64) int64 {
+	if p == nil || p.context != name {
+		return start
+	}
+	return p.start
 }
 
 // skipped tells whether a person went on without a call.

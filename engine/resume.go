@@ -200,15 +200,17 @@ func (l *loop) disown(ctx context.Context, r *Record) (twice bool, err error) {
 	if child != "" || err != nil {
 		return false, err
 	}
-	twice, err = ranOnce(ctx, l.runner.Log, r.Child)
-	if r.Status == Waiting || twice {
-		r.Status, r.At, r.Reads, r.WaitingOn, r.Reason = Blocked, 0, nil, nil, "" // it begins anew, and reads anew
+	if twice, err = ranOnce(ctx, l.runner.Log, r.Child); err != nil {
+		return false, err
+	}
+	if r.Status == Waiting {
+		r.Status, r.At = Blocked, 0 // it begins anew, and reads anew
 	}
 	if twice {
-		r.Reason = fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", r.Child)
+		r.WaitingOn, r.Reason = nil, begunOnce(r.Child)
 	}
 	r.Child = ""
-	return twice, err
+	return twice, nil
 }
 
 // ranOnce tells whether something has run in the context of a delegate, or in those
@@ -238,18 +240,35 @@ func ownChild(ctx context.Context, log store.Log, name string, r *Record) (strin
 	if r.Child == "" || r.Status.Settled() {
 		return "", nil
 	}
-	foreign, err := isForeign(ctx, log, name, r.Child)
-	if foreign {
+	origin, ok, err := originOf(ctx, log, r.Child)
+	if ok && origin.Parent != name {
 		return "", err
 	}
 	return r.Child, err
 }
 
-// isForeign tells whether the context of a delegate is one of another context's
-// call, from which the call that names it was forked.
-func isForeign(ctx context.Context, log store.Log, name, child string) (bool, error) {
-	origin, ok, err := originOf(ctx, log, child)
-	return ok && origin.Parent != name, err
+// restart lets the delegate of a call that runs again begin anew, where it has not
+// begun or is that of the call that this one was forked from. If that would run
+// again what must not run twice, the call is in doubt.
+func (t *tick) restart(ctx context.Context, r *Record) (twice bool, err error) {
+	if r.Child == "" {
+		return false, nil
+	}
+	origin, ok, err := originOf(ctx, t.runner.Log, r.Child)
+	if err != nil || ok && origin.Parent == t.context {
+		return false, err
+	}
+	twice, err = ranOnce(ctx, t.runner.Log, r.Child)
+	if twice {
+		r.Status, r.Reason = InDoubt, begunOnce(r.Child)
+	}
+	r.Child = ""
+	return twice, err
+}
+
+// begunOnce is the reason of a call that is in doubt for what its delegate has begun.
+func begunOnce(child string) string {
+	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
 }
 
 // Recorded gives the newest plan of a context as it was compiled when its tick
@@ -384,16 +403,15 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		if err != nil {
 			return err
 		}
-		if r := &t.calls[i].record; r.Child != "" {
-			foreign, err := isForeign(ctx, t.runner.Log, t.context, r.Child)
-			if err != nil {
-				return err
-			}
-			if foreign { // its delegate begins anew
-				r.Child = ""
-			}
+		twice, err := t.restart(ctx, &t.calls[i].record)
+		switch {
+		case err != nil:
+			return err
+		case twice:
+			t.note(i)
+		default:
+			t.revive(i)
 		}
-		t.revive(i)
 	}
 	for _, name := range s.Skip {
 		i, err := t.decidable(name)

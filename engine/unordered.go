@@ -80,14 +80,18 @@ func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 
 // orderings is what is known of the order in which calls run.
 type orderings struct {
-	order   []int
+	place   []int // of each call in an order in which they can run
 	reach   []bits
 	choices []map[int]uint64
 }
 
 func (g *graph) orderings(exists Exists) *orderings {
 	order := g.order()
-	return &orderings{order, g.closure(order), g.choices(exists)}
+	place := make([]int, len(g.calls))
+	for at, i := range order {
+		place[i] = at
+	}
+	return &orderings{place, g.closure(order), g.choices(exists)}
 }
 
 // unordered tells whether both of two calls may run, in either order.
@@ -121,16 +125,19 @@ func (x *writerIndex) above(path store.Path) []int {
 // nearest before it that it stands in no order to. Of the two, one at least is among
 // those that write to the path itself: others have been told apart above it.
 func (o *orderings) unorderedAt(path store.Path, group, itself []int) (pairs []unorderedPair) {
-	place := make(map[int]int, len(group))
-	for at, i := range o.order {
-		place[i] = at
+	inOrder := func(calls []int) []int {
+		return slices.SortedFunc(slices.Values(calls), func(a, b int) int { return o.place[a] - o.place[b] })
 	}
-	group = slices.Clone(group)
-	slices.SortFunc(group, func(a, b int) int { return place[a] - place[b] })
+	group, itself = inOrder(group), inOrder(itself)
+	here := 0 // how many of itself come before
 	for n, b := range group {
-		here := slices.Contains(itself, b)
-		for _, a := range slices.Backward(group[:n]) {
-			if (here || slices.Contains(itself, a)) && o.unordered(a, b) {
+		before := itself[:here]
+		if here < len(itself) && itself[here] == b {
+			before = group[:n]
+			here++
+		}
+		for _, a := range slices.Backward(before) {
+			if o.unordered(a, b) {
 				pairs = append(pairs, unorderedPair{min(a, b), max(a, b), path})
 				break
 			}

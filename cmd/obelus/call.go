@@ -94,8 +94,12 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 	if call["_instance"] == "*" {
 		return nil, &usageError{"_instance=*: one call is run, so name one instance"}
 	}
+	instance := call["_instance"]
+	if known, ok := registry.Tool(tool); ok && instance == nil {
+		instance = known.Suggested("_instance")
+	}
 	request := &engine.Request{Calls: []engine.Source{{Call: call}}}
-	if call["_instance"] == nil { // an output sees none
+	if instance == nil { // an output sees none
 		request.Output, request.HasOutput = output, true
 	}
 	return request, nil

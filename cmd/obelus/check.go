@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,7 +67,11 @@ func (a *app) check(ctx context.Context, plans []string) error {
 		if len(found) == 0 {
 			a.term.say("%s: ok", a.shown(plan))
 		}
-		problems = append(problems, found...)
+		for _, p := range found {
+			if p.File != host.SettingsFile || !slices.Contains(problems, p) { // what is wrong there is so for every plan
+				problems = append(problems, p)
+			}
+		}
 	}
 	return a.printProblems(problems)
 }

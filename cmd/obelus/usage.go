@@ -130,13 +130,21 @@ func article(flagType string) string {
 // span is a flag for a time, in seconds or as "1m30s".
 type span time.Duration
 
-func (d *span) String() string { return time.Duration(*d).String() }
-func (d *span) Type() string   { return "duration" }
+func (d *span) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *span) Type() string { return "duration" }
 
 // Set reads it.
 func (d *span) Set(text string) error {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
-		*d = span(seconds * float64(time.Second))
+		if *d = span(seconds * float64(time.Second)); *d == 0 && seconds != 0 {
+			return errors.New("too short")
+		}
 		return nil
 	}
 	v, err := time.ParseDuration(text)

@@ -38,7 +38,7 @@ func readSet(text json.RawMessage) (map[string]any, error) {
 	}
 	set, ok := v.(map[string]any)
 	if !ok {
-		return nil, wrong("set must be an object of arguments by name, not %s", store.TypeName(v))
+		return nil, wrong("set must be an object of arguments by name, not %s", store.Describe(v))
 	}
 	return set, nil
 }

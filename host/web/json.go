@@ -92,7 +92,7 @@ func read(r *http.Request, into any) error {
 	case errors.As(err, &large), errors.As(err, &slow):
 		return err
 	case errors.As(err, &kind):
-		return wrong("%s must be %s, not %s", fieldName(kind.Field), jsonType(kind.Type), store.DescribeType(kind.Value))
+		return wrong("%s", kindWanted(into, kind))
 	case err != nil:
 		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -100,6 +100,23 @@ func read(r *http.Request, into any) error {
 		return wrong("the body must be one JSON object: something follows it")
 	}
 	return nil
+}
+
+// kindWanted says what a field of a body must be.
+func kindWanted(into any, e *json.UnmarshalTypeError) string {
+	body, got := reflect.TypeOf(into).Elem(), store.DescribeType(e.Value)
+	for i := range body.NumField() {
+		field := body.Field(i)
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != e.Field {
+			continue
+		}
+		if want := jsonType(field.Type); field.Type != e.Type || strings.Contains(e.Value, " ") { // it is within, or out of range
+			return e.Field + " must be " + want
+		} else {
+			return e.Field + " must be " + want + ", not " + got
+		}
+	}
+	return fieldName(e.Field) + " must be " + jsonType(e.Type) + ", not " + got
 }
 
 // jsonType is what a field of a Go type wants, in JSON's words.

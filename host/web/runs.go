@@ -254,7 +254,7 @@ func (q *runRequest) start(policy engine.Policy) (start engine.Start, err error)
 		return start, wrong("input: %s", err)
 	}
 	if _, ok := start.Input.(map[string]any); !ok {
-		return start, wrong("input must be an object, not %s", store.TypeName(start.Input))
+		return start, wrong("input must be an object, not %s", store.Describe(start.Input))
 	}
 	start.HasInput = true
 	return start, nil

@@ -62,7 +62,7 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 // errUnwritable says nothing of the file, which is the host's.
 var errUnwritable = &problem{
 	status: http.StatusServiceUnavailable, code: "log", retry: 5,
-	message: "the server can't write its log at present, as when its disk is full: nothing was recorded; try again later",
+	message: "the server can't write its log at present, as when its disk is full: try again later",
 }
 
 // problem is the one place where errors become answers.

@@ -266,9 +266,16 @@ func BenchmarkCurrentValues(b *testing.B) {
 	for _, size := range []int{1e4, 1e6} {
 		l := benchmarkLog(b, "log.db")
 		fillLog(b, l, size)
+		for i := range size / 10 { // keys that could be an array's indexes
+			batch := store.Batch{Context: "n", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{written(fmt.Sprint("†s.l.", i, ".a"), "x")}}
+			if _, err := l.Append(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+		}
 		for name, sql := range map[string]string{
-			"path": "SELECT value FROM current_values WHERE context = 'c' AND path = '†state.item7.value'",
-			"all":  "SELECT count(value) FROM current_values WHERE context = 'c'",
+			"path":    "SELECT value FROM current_values WHERE context = 'c' AND path = '†state.item7.value'",
+			"all":     "SELECT count(value) FROM current_values WHERE context = 'c'",
+			"numbers": "SELECT count(value) FROM current_values WHERE context = 'n'",
 		} {
 			b.Run(fmt.Sprintf("%s/%.0e", name, float64(size)), func(b *testing.B) {
 				for b.Loop() {

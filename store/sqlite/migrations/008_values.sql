@@ -13,7 +13,9 @@ DROP VIEW IF EXISTS current_values;
 -- Left out: what was written inside an array has no rows, and the array's value
 -- is NULL then, for all of it (obelus get knows both). Inside is what was written
 -- from below the array: an object that was written at it or above took its place,
--- whatever its keys; but {} that was merged onto such an array has no row. A key with a " in it has a value only in
+-- whatever its keys. Where that was merged onto the array, what was written below it
+-- since may have no rows either, as {} has none that was merged onto such an array,
+-- and what an instance wrote where a global message made an array. A key with a " in it has a value only in
 -- SQLites that find such keys (3.40 does not).
 --
 -- In the parts below, src is where a context's messages are; seen is whose
@@ -119,16 +121,12 @@ FROM (
             SELECT a.seq FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
             AND first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) ORDER BY a.seq DESC LIMIT 1))
           FROM src CROSS JOIN seen)
-        FROM up WHERE n > 0 AND n < length(c.path) AND n <= COALESCE(length(iif(m.kind = 'error', NULL, m.path)), length(m.kind) + 1) AND substr(c.path, n + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(c.path, n + 1), '0123456789') || '.', 1, 1) IN ('.', '['))
-    SELECT 1 FROM newest CROSS JOIN src CROSS JOIN seen WHERE EXISTS (
-      SELECT 1 FROM marks AS a WHERE a.context = source AND a.path = newest.path AND a.instance = inst AND a.seq = newest.r - first
-      AND a.seq <= upto AND a.form IN (2, 7, 8)) AND NOT EXISTS ( -- nor replaced above it before
-        SELECT 1 FROM up CROSS JOIN src AS s CROSS JOIN seen AS i WHERE n > 0 AND n <= length(newest.path) AND EXISTS (
-          SELECT 1 FROM marks AS a WHERE a.context = s.source AND a.path = substr(c.path, 1, n - 1) AND a.instance = i.inst AND a.seq <= s.upto
-          AND i.first + a.seq > newest.r AND i.first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) AND a.form NOT IN (5, 6)))
-      AND NOT EXISTS ( -- nor made an object before by what was written at it or above
-        SELECT 1 FROM src AS s CROSS JOIN seen AS i CROSS JOIN marks AS b ON b.context = s.source AND b.path > newest.path || '.' AND b.path < newest.path || '\'
-          AND b.instance = i.inst AND b.seq <= s.upto AND i.first + b.seq > newest.r AND i.first + b.seq < c.seq + iif(c.instance = '', 0, 1125899906842624)
-        WHERE substr(b.path, length(newest.path) + 1, 1) IN ('.', '[')
-        AND (SELECT COALESCE(length(iif(kind = 'error', NULL, path)), length(kind) + 1) FROM messages AS o WHERE o.context = b.context AND o.seq = b.seq) <= length(newest.path))))
+        FROM up WHERE n > 0 AND n < length(c.path) AND n <= COALESCE(length(iif(m.kind = 'error', NULL, m.path)), length(m.kind) + 1) AND substr(c.path, n + 1, 1) BETWEEN '0' AND '9' AND substr(ltrim(substr(c.path, n + 1), '0123456789') || '.', 1, 1) IN ('.', '[')),
+      arrays (path, r) AS MATERIALIZED (SELECT newest.path, newest.r FROM newest CROSS JOIN src CROSS JOIN seen WHERE EXISTS (
+          SELECT 1 FROM marks AS a WHERE a.context = source AND a.path = newest.path AND a.instance = inst AND a.seq = newest.r - first
+          AND a.seq <= upto AND a.form IN (2, 7, 8)))
+    SELECT 1 FROM arrays WHERE NOT EXISTS ( -- replaced above it before
+      SELECT 1 FROM up CROSS JOIN src CROSS JOIN seen WHERE n > 0 AND n <= length(arrays.path) AND EXISTS (
+        SELECT 1 FROM marks AS a WHERE a.context = source AND a.path = substr(c.path, 1, n - 1) AND a.instance = inst AND a.seq <= upto
+        AND first + a.seq > arrays.r AND first + a.seq < c.seq + iif(c.instance = '', 0, 1125899906842624) AND a.form NOT IN (5, 6)))))
 ) AS v;
