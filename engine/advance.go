@@ -217,7 +217,7 @@ func (t *tick) lack(i int, lacking *Missing) {
 	if lacking.Open {
 		c.record.Status, c.record.WaitingOn = Waiting, nil
 		for _, path := range lacking.Paths {
-			if before, after := t.plan.graph.split(i, path); len(before)+len(after) == 0 {
+			if before, after := t.plan.graph.split(i, path); len(before)+len(after) == 0 && !slices.Contains(c.record.WaitingOn, path.String()) {
 				c.record.WaitingOn = append(c.record.WaitingOn, path.String())
 			}
 		}

@@ -201,8 +201,10 @@ func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
 	}})
 	r.Registry.Activities["pay"].NotIdempotent = true
 	r.Registry.Delegates["paying"] = &engine.Delegate{Request: plan(t, `{"calls": [
-		{"_tool": "pay", "value": 1, "_outputPath": "†paid"}, {"_tool": "fail", "after": "†paid", "_outputPath": "†out"}], "output": "†out"}`)}
-	if _, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "hand", "_delegate": "paying", "_outputPath": "†state.done"}], "output": "†state"}`)); err != nil {
+		{"_tool": "pay", "value": "†input.n", "_outputPath": "†paid"}, {"_tool": "fail", "after": "†paid", "_outputPath": "†out"}], "output": "†out"}`)}
+	s := start(t, `{"calls": [{"_tool": "hand", "_delegate": "paying", "n": "†state.n", "_outputPath": "†state.done"}], "output": "†state"}`)
+	s.Request.Context = messages(t, `{"type": "state", "n": 1}`)
+	if _, err := r.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
@@ -212,8 +214,16 @@ func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
 	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Status != engine.InDoubt || len(ran.runs) != 1 {
 		t.Fatalf("%+v, %v; ran %s", outcome, err, ran)
 	}
-	if outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}}); err != nil || outcome.Status != engine.RunFailed || len(ran.runs) != 2 {
+	if _, err := engine.Append(t.Context(), log, "f", messages(t, `{"type": "state", "n": 2}`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
+	if err != nil || outcome.Status != engine.RunFailed || len(ran.runs) != 2 {
 		t.Errorf("%+v, %v; ran %s", outcome, err, ran)
+	}
+	paid, err := store.Resolver{Log: log, Context: outcome.Calls[0].Child}.Resolve(t.Context(), store.MustParsePath("†paid"), "")
+	if got := string(store.EncodeJSON(paid.Value)); err != nil || got != "2" {
+		t.Errorf("it paid %s, %v", got, err)
 	}
 }
 

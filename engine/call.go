@@ -315,7 +315,7 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 	for _, p := range c.params {
 		v, m, err := p.eval(lookup)
 		bad := errors.As(err, new(*ExprError))
-		if v, ok := instead[p.name]; ok && (bad || m != nil) && p.replacedBy(v) {
+		if v, ok := instead[p.name]; ok && (bad || m != nil) && (p.object == nil || !isObject(v)) {
 			continue
 		}
 		switch {
@@ -330,11 +330,11 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 	return params, lacking, nil
 }
 
-// replacedBy tells whether nothing is left of a parameter over which a correction is
-// laid: what both hold as objects is joined.
-func (t *template) replacedBy(correction any) bool {
-	_, joins := correction.(map[string]any)
-	return !joins || t.object == nil
+// isObject tells whether a correction joins an object over which it is laid, and so
+// leaves something of it.
+func isObject(v any) bool {
+	_, ok := v.(map[string]any)
+	return ok
 }
 
 // withMeta adds to the parameters of the call its meta-properties.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,7 @@ type Delegate struct {
 	Request *Request
 
 	// Registry is what its calls may name; nil for the registry of whoever
-	// calls it.
+	// calls it, whose model answers its latent calls too if it has none.
 	Registry *Registry
 
 	making sync.Mutex
@@ -36,6 +37,18 @@ func (d *Delegate) received() (_ *Request, err error) {
 		d.made, err = d.Request.received()
 	}
 	return d.made, err
+}
+
+// registry is what the delegate's calls may name, called by one whose registry is
+// given. Who answers latent calls there does so here, if nobody else does.
+func (d *Delegate) registry(caller *Registry) *Registry {
+	own := cmp.Or(d.Registry, caller.base, caller)
+	if own.Model != nil || caller.Model == nil {
+		return own
+	}
+	with := *own
+	with.Model = caller.Model
+	return &with
 }
 
 // Anonymous as a call's _delegate runs the call itself in an empty room.
@@ -151,9 +164,7 @@ func (t *tick) room(i int, in Invocation) *room {
 		wanted: call.Output != nil, retry: t.calls[i].record.Retry,
 	}
 	r.runner.depth++
-	if call.delegate.Registry != nil {
-		r.runner.Registry = call.delegate.Registry
-	}
+	r.runner.Registry = call.delegate.registry(t.runner.Registry)
 	request := call.request(in)
 	request.Context = slices.Concat(request.Context, scoped(call, in.Context))
 	request = t.runner.replay.delegate(t.calls[i].record.Child, request)

@@ -50,7 +50,7 @@ func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
 	}
 	if m != nil {
 		if m.Open { // it stopped there, and what it needs beyond may never come
-			hopeless, err := e.root.hopeless(lookup)
+			hopeless, err := e.root.hopeless(&evaluation{expr: e, lookup: lookup, budget: maxProduced})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -84,6 +84,14 @@ type evaluation struct {
 // by itself never becomes one, and so keeps the text of its numbers.
 type foreign struct{ value any }
 
+// plainValue is a value that may be foreign.
+func plainValue(v any) any {
+	if f, ok := v.(foreign); ok {
+		return f.value
+	}
+	return v
+}
+
 func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
 	v, exists, open, err := ev.lookup(u.path)
 	if err != nil {
@@ -95,48 +103,56 @@ func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
 	return v, nil, nil
 }
 
-func (u refUnit) hopeless(lookup Lookup) (*Missing, error) {
-	_, exists, open, err := lookup(u.path)
+func (u refUnit) hopeless(ev *evaluation) (*Missing, error) {
+	_, exists, open, err := ev.lookup(u.path)
 	if err != nil || exists || open {
 		return nil, err
 	}
 	return &Missing{Paths: []store.Path{u.path}}, nil
 }
 
-func (u orUnit) hopeless(lookup Lookup) (*Missing, error) {
-	return bothHopeless(lookup, u.left, u.right)
+func (u orUnit) hopeless(ev *evaluation) (*Missing, error) {
+	return bothHopeless(ev, u.left, u.right)
 }
 
-func (u andUnit) hopeless(lookup Lookup) (*Missing, error) {
-	return oneHopeless(lookup, u.left, u.right)
+func (u andUnit) hopeless(ev *evaluation) (*Missing, error) {
+	return oneHopeless(ev, u.left, u.right)
 }
 
-func (u condUnit) hopeless(lookup Lookup) (*Missing, error) {
-	if m, err := u.cond.hopeless(lookup); m != nil || err != nil {
+func (u condUnit) hopeless(ev *evaluation) (*Missing, error) {
+	if m, err := u.cond.hopeless(ev); m != nil || err != nil {
 		return m, err
 	}
-	return bothHopeless(lookup, u.then, u.otherwise)
+	if v, m, err := u.cond.eval(ev); m == nil && err == nil {
+		switch plainValue(v) {
+		case true:
+			return u.then.hopeless(ev)
+		case false:
+			return u.otherwise.hopeless(ev)
+		}
+	}
+	return bothHopeless(ev, u.then, u.otherwise)
 }
 
-func (u *programUnit) hopeless(lookup Lookup) (*Missing, error) {
-	return oneHopeless(lookup, u.always...)
+func (u *programUnit) hopeless(ev *evaluation) (*Missing, error) {
+	return oneHopeless(ev, u.always...)
 }
 
-func bothHopeless(lookup Lookup, one, other unit) (*Missing, error) {
-	left, err := one.hopeless(lookup)
+func bothHopeless(ev *evaluation, one, other unit) (*Missing, error) {
+	left, err := one.hopeless(ev)
 	if left == nil || err != nil {
 		return nil, err
 	}
-	right, err := other.hopeless(lookup)
+	right, err := other.hopeless(ev)
 	if right == nil || err != nil {
 		return nil, err
 	}
 	return left.and(right), nil
 }
 
-func oneHopeless(lookup Lookup, units ...unit) (*Missing, error) {
+func oneHopeless(ev *evaluation, units ...unit) (*Missing, error) {
 	for _, u := range units {
-		if m, err := u.hopeless(lookup); m != nil || err != nil {
+		if m, err := u.hopeless(ev); m != nil || err != nil {
 			return m, err
 		}
 	}
@@ -152,7 +168,13 @@ func (u orUnit) eval(ev *evaluation) (any, *Missing, error) {
 	if err != nil || right == nil {
 		return v, nil, err
 	}
-	return nil, &Missing{append(left.Paths, right.Paths...), left.Open || right.Open}, nil
+	switch { // only what may still come helps
+	case left.Open && !right.Open:
+		return nil, left, nil
+	case right.Open && !left.Open:
+		return nil, right, nil
+	}
+	return nil, &Missing{append(left.Paths, right.Paths...), left.Open}, nil
 }
 
 func (u andUnit) eval(ev *evaluation) (any, *Missing, error) {
@@ -175,9 +197,7 @@ func (u condUnit) eval(ev *evaluation) (any, *Missing, error) {
 	if err != nil || m != nil {
 		return nil, m, err
 	}
-	if f, ok := v.(foreign); ok {
-		v = f.value
-	}
+	v = plainValue(v)
 	yes, ok := v.(bool)
 	if !ok {
 		return nil, nil, ev.expr.source.errorAt(0, "the condition before ? must be true or false, not %s", store.Describe(v))

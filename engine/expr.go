@@ -172,8 +172,9 @@ type unit interface {
 	needs() []store.Path
 
 	// hopeless tells of what it lacks that can't come any more, so that it never
-	// has a value, whatever else comes; nil where it may. Nothing is evaluated.
-	hopeless(lookup Lookup) (*Missing, error)
+	// has a value, whatever else comes; nil where it may. Of what there is only
+	// conditions are evaluated.
+	hopeless(ev *evaluation) (*Missing, error)
 }
 
 type (

@@ -64,8 +64,7 @@ func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
 	}
 	looked := slices.Clone(c.scopes)
 	for _, p := range c.params {
-		v, there := h.Arguments[p.name]
-		if !slices.Contains(h.Corrected, p.name) || there && !p.replacedBy(v) {
+		if !slices.Contains(h.Corrected, p.name) || isObject(h.Arguments[p.name]) {
 			looked = append(looked, p.reads()...)
 		}
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -160,7 +159,7 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 			request, err := d.received()
 			if err == nil {
 				inner := &planCompiler{file: request.Name, checked: c.checked}
-				_, err = inner.compile(request, cmp.Or(d.Registry, registry.base, registry), everythingExists)
+				_, err = inner.compile(request, d.registry(registry), everythingExists)
 			}
 			var refused *PlanError
 			if errors.As(err, &refused) {

@@ -150,7 +150,7 @@ func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan,
 	registry := l.runner.Registry
 	if l.view.Committed() > 0 {
 		var err error
-		if registry, err = contextTools(ctx, l.runner.Log, l.context, registry); err != nil {
+		if registry, err = contextTools(ctx, l.runner.Log, l.context, 0, registry); err != nil {
 			return nil, err
 		}
 	}

@@ -259,8 +259,8 @@ func (t *tick) restart(ctx context.Context, r *Record) (twice bool, err error) {
 		return false, err
 	}
 	twice, err = ranOnce(ctx, t.runner.Log, r.Child)
-	if twice {
-		r.Status, r.Reason = InDoubt, begunOnce(r.Child)
+	if twice { // and what there is by then is read
+		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = InDoubt, begunOnce(r.Child), 0, nil, nil, nil
 	}
 	r.Child = ""
 	return twice, err
@@ -295,9 +295,12 @@ func (r *Runner) Recorded(ctx context.Context, name string) (*Plan, []Record, er
 // recorded compiles a plan that is in the log, as it was when its tick began.
 func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
 	log := l.runner.Log
-	registry, err := contextTools(ctx, log, l.context, l.runner.Registry)
-	if err != nil {
-		return nil, err
+	registry := l.runner.Registry
+	if last.plan.Start > 0 {
+		var err error
+		if registry, err = contextTools(ctx, log, l.context, last.plan.Start, registry); err != nil {
+			return nil, err
+		}
 	}
 	calls, err := planMessage(ctx, log, l.context, last.plan.Seq)
 	if err != nil {

@@ -184,10 +184,11 @@ func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
 	return l.compile(ctx, request, true)
 }
 
-// contextTools adds the tools that a context's messages define.
-func contextTools(ctx context.Context, log store.Log, name string, registry *Registry) (*Registry, error) {
+// contextTools adds the tools that a context's messages define, up to a seq or, with
+// 0, by now.
+func contextTools(ctx context.Context, log store.Log, name string, at int64, registry *Registry) (*Registry, error) {
 	tools := map[string]*Tool{}
-	for m, err := range log.Messages(ctx, store.Filter{Context: name, Type: store.TypeTool}) {
+	for m, err := range log.Messages(ctx, store.Filter{Context: name, Type: store.TypeTool, At: at}) {
 		if err != nil {
 			return nil, err
 		}

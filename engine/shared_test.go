@@ -214,3 +214,21 @@ func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
 		t.Errorf("it has read %s, not %s", got, want)
 	}
 }
+
+// TestAModelAnswersInDelegatesToo: also in one that brings a registry of its own.
+func TestAModelAnswersInDelegatesToo(t *testing.T) {
+	r := newRunner(store.NewMemory(), nil)
+	r.Registry.Model = engine.ModelFunc(func(context.Context, engine.Question) (any, error) { return "thought", nil })
+	own := engine.NewRegistry()
+	tool, err := engine.NewTool("ask", map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Tools["ask"] = tool
+	r.Registry.Delegates["inner"] = &engine.Delegate{Registry: own, Request: plan(t, `{"calls": [{"_tool": "ask", "_outputPath": "†o"}], "output": "†o"}`)}
+	outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†c"}], "output": "†c"}`))
+	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
+	if outcome.Output != "thought" {
+		t.Error(outcome.Output)
+	}
+}

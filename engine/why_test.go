@@ -139,13 +139,14 @@ func TestWhyOfACorrection(t *testing.T) {
 	s := start(t, `[{"_tool": "value", "value": "†state.x", "other": "†state.y", "both": ["†state.x", "†state.z"], "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "†state.x", "other": "†state.y", "_scopes": ["state.x"], "_outputPath": "†out.b"},
 		{"_tool": "value", "value": "†state.x", "_outputPath": "†out.c"},
-		{"_tool": "value", "value": {"x": "†state.x", "y": "†state.y"}, "_outputPath": "†out.d"}]`)
-	s.Request.Context, s.Approve = messages(t, `{"type": "state", "x": 1, "y": 2, "z": 3}`), engine.Policy{Always: true}
+		{"_tool": "value", "value": {"x": "†state.x", "y": "†state.y"}, "_outputPath": "†out.d"},
+		{"_tool": "value", "value": "†state.o", "_outputPath": "†out.e"}]`)
+	s.Request.Context, s.Approve = messages(t, `{"type": "state", "x": 1, "y": 2, "z": 3, "o": {"a": 4, "b": 7}}`), engine.Policy{Always: true}
 	r.Parallel = 1
 	if _, err := r.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	for i, arguments := range []map[string]any{{"value": 5, "other": 2, "both": 3}, {"value": 5, "other": 2}, {"value": 5}, {"value": map[string]any{"x": 5, "y": 2}}} {
+	for i, arguments := range []map[string]any{{"value": 5, "other": 2, "both": 3}, {"value": 5, "other": 2}, {"value": 5}, {"value": map[string]any{"x": 5, "y": 2}}, {"value": map[string]any{"a": 5, "b": 7}}} {
 		if err := r.Decide(t.Context(), engine.Decision{Context: "c", Call: fmt.Sprint("1.", i+1), Arguments: arguments}); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ func TestWhyOfACorrection(t *testing.T) {
 	if _, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil {
 		t.Fatal(err)
 	}
-	for ref, want := range map[string]string{"†out.a": "3[†state.y=2: 1]", "†out.b": "4[†state.x=1: 1][†state.y=2: 1]", "†out.c": "5", "†out.d": "6[†state.x=1: 1][†state.y=2: 1]"} {
+	for ref, want := range map[string]string{"†out.a": "3[†state.y=2: 1]", "†out.b": "4[†state.x=1: 1][†state.y=2: 1]", "†out.c": "5", "†out.d": "6[†state.x=1: 1][†state.y=2: 1]", "†out.e": `7[†state.o={"a":4,"b":7}: 1]`} {
 		if got := because(t, log, "c", ref, ""); got != want {
 			t.Errorf("%s: %s, not %s", ref, got, want)
 		}

@@ -170,8 +170,7 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 		L.ArgError(2, "tools must be a table of functions, not a "+luaType(tools))
 	}
 	s.fill(t)
-	out := *registry
-	out.Tools, out.Activities = maps.Clone(registry.Tools), maps.Clone(registry.Activities)
+	standIns := map[string]*engine.Registered{}
 	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
@@ -181,18 +180,44 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
 		}
-		if tool, ok := out.Tools[name]; ok {
-			own, err := engine.NewTool(name, withoutActivity(tool.Schema))
-			if err != nil {
-				L.RaiseError("%s", err.Error())
-			}
-			out.Tools[name] = own
-		}
-		out.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		standIns[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 			return s.standIn(ctx, L, fn, in)
 		})}
 	}
-	return &out
+	out, err := withStandIns(registry, standIns)
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	return out
+}
+
+// withStandIns is a registry in which other activities run some tools, in delegates
+// from files too.
+func withStandIns(registry *engine.Registry, standIns map[string]*engine.Registered) (*engine.Registry, error) {
+	out := *registry
+	out.Tools, out.Activities = maps.Clone(registry.Tools), maps.Clone(registry.Activities)
+	for name, standIn := range standIns {
+		if tool, ok := out.Tools[name]; ok {
+			own, err := engine.NewTool(name, withoutActivity(tool.Schema))
+			if err != nil {
+				return nil, err
+			}
+			out.Tools[name] = own
+		}
+		out.Activities[name] = standIn
+	}
+	if registry.File == nil {
+		return &out, nil
+	}
+	out.File = func(name string) (*engine.Delegate, error) {
+		d, err := registry.File(name)
+		if err != nil || d.Registry == nil {
+			return d, err
+		}
+		own, err := withStandIns(d.Registry, standIns)
+		return &engine.Delegate{Request: d.Request, Registry: own}, err
+	}
+	return &out, nil
 }
 
 // callable names the tools of a plan: those of its registry, and those that it or

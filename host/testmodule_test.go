@@ -35,7 +35,7 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 		`it("x", function() end)`:                                  `a test can't define tests`,
 		`local f = function() return 1 end
 			local run = test.plan("plans/p.lua", { input = {}, context = {}, tools = { add = f, brought = f, told = f, handed = f } })
-			assert.same({ 1, 1, 1, 1 }, run.output)`: "",
+			assert.same({ 1, 1, 1, 1, 1 }, run.output)`: "",
 	} {
 		tests, err := OpenTests(Config{FS: project(map[string]string{
 			"activities/a.lua": `
@@ -47,10 +47,13 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 				context = { { type = "tool", tool = { told = {} } } },
 				calls = {
 					{ _tool = "add", _outputPath = "†a" }, { _tool = "brought", _outputPath = "†b" }, { _tool = "told", _outputPath = "†c" },
-					{ _tool = "any", _delegate = "d", _outputPath = "†d" },
+					{ _tool = "any", _delegate = "d", _outputPath = "†d" }, { _tool = "any", _delegate = "plans/inner.lua", _outputPath = "†e" },
 				},
-				output = { "†a", "†b", "†c", "†d" },
+				output = { "†a", "†b", "†c", "†d", "†e" },
 			}`,
+			"plans/inner.lua": `
+				Tool.register("own", {})
+				return { calls = { { _tool = "add", _outputPath = "†r" } }, output = "†r" }`,
 			"tests/a_test.lua": "local test = require 'test'\nit('is', function()\n" + body + "\nend)",
 		})})
 		if err != nil {
