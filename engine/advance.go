@@ -68,6 +68,9 @@ func (t *tick) unpark(a *Registered) {
 
 // consider looks at a call of which all that it depends on has settled.
 func (t *tick) consider(ctx context.Context, i int) error {
+	if err := t.arrive(ctx, i); err != nil {
+		return err
+	}
 	if t.runner.replay.skipped(t.context, t.calls[i].record.Call) {
 		t.skip(i, skippedByPerson)
 		return nil

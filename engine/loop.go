@@ -286,6 +286,11 @@ func stopped(run context.Context) bool { return errors.Is(context.Cause(run), Er
 // begin stages what the next tick appends: what the run begins with, and the
 // plan.
 func (l *loop) begin(ctx context.Context) (*tick, error) {
+	if l.begun {
+		if err := l.runner.replay.arriveBefore(ctx, l.context, l.tick+1); err != nil {
+			return nil, err
+		}
+	}
 	if !l.fresh {
 		if _, err := l.view.Refresh(ctx); err != nil {
 			return nil, err

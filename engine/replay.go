@@ -32,7 +32,8 @@ type Difference struct {
 // Replay runs the newest run of a context again, in memory, with every activity
 // answered from the record, and compares: what the log says must come out. A
 // planner of the request is asked again; without a request the recorded plans
-// are run. Nothing outside is touched, and nothing is written. Its error is an
+// are run. What others appended meanwhile is there from when it was. Nothing outside
+// is touched, and nothing is written. Its error is an
 // [*UnfinishedError] for a run that has not ended.
 func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Replayed, error) {
 	last, err := LastRun(ctx, r.Log, name)
@@ -44,7 +45,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	case !last.Status.Finished():
 		return nil, &UnfinishedError{name, last.Status}
 	}
-	p := &replay{log: r.Log, twin: store.NewMemory(), records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
+	p := &replay{log: r.Log, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
@@ -70,28 +71,28 @@ type replay struct {
 	log  store.Log
 	twin *store.Memory // where the run runs again
 
-	context  string // of the run
-	start    int64  // the seq at which it began; what others appended since comes after it
-	recorded bool   // planners are not asked again: what they gave is in the log
-	errors   bool   // the log has errors that do not come out: of a plan that was refused, or of a call that was tried again
+	recorded bool // planners are not asked again: what they gave is in the log
+	errors   bool // the log may have errors that come out twice: of a plan that was refused
+
+	arrivals map[string]*arrivals // by context
 
 	records map[string]map[string]Record // by context and call
 	order   map[string]map[string]stretch
 }
 
-// stretch is the positions in the journal at which a call began and settled. One
-// that was refused or skipped began when it settled; 0 is for one that did not.
-type stretch struct{ began, settled int64 }
+// stretch is the positions in the journal at which a call began and settled, and the
+// seq at which it began. One that was refused or skipped began when it settled; 0 is
+// for one that did not.
+type stretch struct{ began, settled, seq int64 }
 
 // seed brings the twin to where the run began, and gives the run as it is
-// recorded. What others appended while it ran is there from the beginning.
+// recorded.
 func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, err error) {
 	plans, err := p.plans(ctx, name, last.plan.First)
 	if err != nil {
 		return start, err
 	}
 	first := plans[0]
-	p.context, p.start = name, first.Start
 	batch := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}}
 	if before := first.Tick - 1; before > 0 { // so that the ticks have their numbers
 		batch.Journal = []store.Entry{
@@ -107,11 +108,6 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 			batch.Messages = append(batch.Messages, *m)
 		}
 	}
-	foreign, err := p.foreign(ctx, name, plans, first.Start)
-	if err != nil {
-		return start, err
-	}
-	batch.Messages = append(batch.Messages, foreign...)
 	if _, err := p.twin.Append(ctx, batch); err != nil {
 		return start, err
 	}
@@ -232,9 +228,8 @@ func (p *replay) written(ctx context.Context, name string, record Record) (res r
 	return res
 }
 
-// delegate is what a call's delegate runs. What others appended to its context
-// while it ran is there from the beginning, and nobody has to release it. Without
-// a replay it is left as it is.
+// delegate is what a call's delegate runs. Nobody has to release it. Without a
+// replay it is left as it is.
 func (p *replay) delegate(name string, request *Request) *Request {
 	if p == nil {
 		return request
@@ -253,15 +248,111 @@ func (p *replay) delegate(name string, request *Request) *Request {
 	if recorded, err := p.request(ctx, name, last, plans); err == nil && p.recorded && run.Planner != nil {
 		run.Planner = recorded.Planner
 	}
-	if messages, err := p.foreign(ctx, name, plans, plans[0].Start); err == nil {
-		run.Context = append(slices.Clip(run.Context), messages...)
-	}
 	return &run
 }
 
+// arrivals are what others appended to a context while its run went on, and is not
+// in the twin yet.
+type arrivals struct {
+	messages []store.Message
+	ends     map[int]int64 // the seq at which each tick ended
+	starts   map[int]int64 // and at which it began
+}
+
+// arriving finds what others appended to a context.
+func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
+	if a, ok := p.arrivals[name]; ok {
+		return a, nil
+	}
+	a := &arrivals{ends: map[int]int64{}, starts: map[int]int64{}}
+	p.arrivals[name] = a
+	last, err := LastRun(ctx, p.log, name)
+	if err != nil || last.Tick == 0 {
+		return a, err
+	}
+	plans, err := p.plans(ctx, name, last.plan.First)
+	if err != nil {
+		return a, err
+	}
+	for _, plan := range plans {
+		a.starts[plan.Tick] = plan.Start
+	}
+	for entry, err := range p.log.Journal(ctx, store.JournalFilter{Context: name, Event: eventRun}) {
+		if err != nil {
+			return a, err
+		}
+		end, _, err := readRunEvent(entry)
+		if err != nil {
+			return a, err
+		}
+		a.ends[end.Tick] = entry.Seq
+	}
+	a.messages, err = p.foreign(ctx, name, plans, plans[0].Start)
+	return a, err
+}
+
+// until takes out what had arrived by a seq.
+func (a *arrivals) until(seq int64) []store.Message {
+	n := slices.IndexFunc(a.messages, func(m store.Message) bool { return m.Seq > seq })
+	if n < 0 {
+		n = len(a.messages)
+	}
+	arrived := a.messages[:n:n]
+	a.messages = a.messages[n:]
+	return arrived
+}
+
+// arrive stages what others had appended to the tick's context when a call that is
+// replayed began.
+func (t *tick) arrive(ctx context.Context, i int) error {
+	p := t.runner.replay
+	if p == nil {
+		return nil
+	}
+	a, err := p.arriving(ctx, t.context)
+	if err == nil {
+		t.view.Stage(a.until(t.replayed(i).seq)...)
+	}
+	return err
+}
+
+// arriveAll stages what they had when the tick ended.
+func (t *tick) arriveAll(ctx context.Context) error {
+	p := t.runner.replay
+	if p == nil {
+		return nil
+	}
+	a, err := p.arriving(ctx, t.context)
+	if err == nil {
+		t.view.Stage(a.until(a.ends[t.event.Tick])...)
+	}
+	return err
+}
+
+// arriveBefore appends what they had when a tick began; those who read it then do so
+// in the log.
+func (p *replay) arriveBefore(ctx context.Context, name string, tick int) error {
+	if p == nil {
+		return nil
+	}
+	a, err := p.arriving(ctx, name)
+	if err != nil {
+		return err
+	}
+	return p.append(ctx, name, a.until(a.starts[tick]))
+}
+
+func (p *replay) append(ctx context.Context, name string, messages []store.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	_, err := p.twin.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, Messages: messages})
+	return err
+}
+
 // foreign are the messages of a run, after a seq, that no replay brings forth:
-// those that others appended, and what was wrong with plans that were refused,
-// which the log does not have.
+// those that others appended, what was wrong with plans that were refused, which the
+// log does not have, and what calls wrote or failed of that ran again since.
 func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, after int64) (messages []store.Message, err error) {
 	refused := func(seq int64) bool {
 		for i, plan := range plans {
@@ -271,22 +362,35 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, af
 		}
 		return false
 	}
+	newest := map[[2]string]int64{} // by call and path
 	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, After: after}) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Kind == store.KindError {
+		if m.Type == store.TypePlan {
+			continue
+		}
+		if m.Call == "" && m.Kind == store.KindError && !refused(m.Seq) {
 			overcome, err := p.overcome(ctx, name, m)
 			if err != nil {
 				return nil, err
 			}
-			p.errors = p.errors || overcome
+			if !overcome {
+				continue
+			}
 		}
-		if m.Call == "" && m.Type != store.TypePlan && (m.Kind != store.KindError || refused(m.Seq)) {
-			messages = append(messages, *m)
-		}
+		newest[[2]string{m.Call, m.Path.String()}] = m.Seq
+		messages = append(messages, *m)
 	}
-	return messages, nil
+	return slices.DeleteFunc(messages, func(m store.Message) bool {
+		if m.Call == "" {
+			return false
+		}
+		record, _, wrong := p.record(ctx, name, m.Call)
+		err = cmp.Or(err, wrong)
+		path := m.Path.String()
+		return m.Seq == newest[[2]string{m.Call, path}] && slices.Contains(record.Writes, path)
+	}), err
 }
 
 // overcome tells whether an error is one of a call that was tried again since, or
@@ -313,15 +417,6 @@ func (p *replay) record(ctx context.Context, name, call string) (Record, bool, e
 	}
 	r, ok := known[call]
 	return r, ok, nil
-}
-
-// since is the seq after which what others appended came while a tick ran that
-// began at start.
-func (p *replay) since(name string, start int64) int64 {
-	if p == nil || p.context != name {
-		return start
-	}
-	return p.start
 }
 
 // skipped tells whether a person went on without a call.
@@ -357,9 +452,9 @@ func (p *replay) stretch(name, call string) stretch {
 			s, status := known[entry.Call], Status(entry.Event)
 			switch {
 			case status.Settled():
-				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N}
+				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N, seq: cmp.Or(s.seq, entry.Seq)}
 			case status == Running && (s.began == 0 || s.settled != 0): // the first time, or once more
-				s = stretch{began: entry.N}
+				s = stretch{began: entry.N, seq: entry.Seq}
 			}
 			known[entry.Call] = s
 		}
@@ -370,6 +465,13 @@ func (p *replay) stretch(name, call string) stretch {
 
 // compare tells what came out otherwise.
 func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Outcome) (*Replayed, error) {
+	a, err := p.arriving(ctx, name)
+	if err == nil {
+		err = p.append(ctx, name, a.messages) // since it ended
+	}
+	if err != nil {
+		return nil, err
+	}
 	done := &Replayed{Context: name}
 	differ := func(d Difference) { done.Differences = append(done.Differences, d) }
 	if outcome.Status != last.Status {
