@@ -68,7 +68,7 @@ func (t *tick) unpark(a *Registered) {
 
 // consider looks at a call of which all that it depends on has settled.
 func (t *tick) consider(ctx context.Context, i int) error {
-	if err := t.arrive(ctx, i); err != nil {
+	if err := t.arrive(ctx, func(*arrivals) int64 { return t.replayed(i).beganAt }); err != nil {
 		return err
 	}
 	if t.runner.replay.skipped(t.context, t.calls[i].record.Call) {

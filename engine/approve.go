@@ -98,7 +98,7 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	if err != nil {
 		return err
 	}
-	registry, err := contextTools(ctx, r.Log, record.Context, 0, r.Registry)
+	registry, err := last.plan.contextTools(ctx, r.Log, record.Context, r.Registry)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,13 @@ func (u condUnit) hopeless(ev *evaluation) (*Missing, error) {
 	if m, err := u.cond.hopeless(ev); m != nil || err != nil {
 		return m, err
 	}
-	if v, m, err := u.cond.eval(ev); m == nil && err == nil {
+	decided, now := true, *ev // unless something that may still come changes it
+	now.lookup = func(path store.Path) (any, bool, bool, error) {
+		v, exists, open, err := ev.lookup(path)
+		decided = decided && (exists || !open)
+		return v, exists, open, err
+	}
+	if v, m, err := u.cond.eval(&now); m == nil && err == nil && decided {
 		switch plainValue(v) {
 		case true:
 			return u.then.hopeless(ev)

@@ -72,7 +72,7 @@ func (t *tick) conclude(ctx context.Context) error {
 // verdict stages the error messages of the tick, and tells how it ends.
 func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 	end := runEvent{Tick: t.event.Tick, Status: RunDone}
-	if err := t.arriveAll(ctx); err != nil {
+	if err := t.arrive(ctx, func(a *arrivals) int64 { return a.ends[t.event.Tick] }); err != nil {
 		return end, err
 	}
 	for i := range t.calls {

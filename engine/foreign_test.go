@@ -248,3 +248,25 @@ func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`))
 	expect(t, outcome, err, engine.RunDone, "2.1 value done → †state.a")
 }
+
+// TestForeignAppendsAreReplayedWhenTheyCame: what came while a call was at work
+// stands before what that wrote, and an error of a person's is there too.
+func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	r.Registry.Activities["slow"] = &engine.Registered{Name: "slow", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		_, err := engine.Append(ctx, log, "c", messages(t, `[{"type": "state", "x": 5}, {"type": "data", "kind": "error", "data": {"message": "by hand"}}]`))
+		if err != nil {
+			t.Error(err)
+		}
+		return value(ctx, in)
+	})}
+	outcome, err := r.Run(t.Context(), start(t, `{"calls": [
+		{"_tool": "slow", "value": 1, "_outputPath": "†state.x"},
+		{"_tool": "value", "value": "†state.x", "_outputPath": "†state.y"}], "output": "†state"}`))
+	expect(t, outcome, err, engine.RunDone, "1.1 slow done → †state.x", "1.2 value done → †state.y")
+	replayed, err := r.Replay(t.Context(), "c", nil)
+	if err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("%+v, %v", replayed, err)
+	}
+}

@@ -57,7 +57,8 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 }
 
 // without leaves out of what the call has read what only parameters have in the
-// place of which a person has put something else as a whole.
+// place of which a person has put something else: what is an object may be joined of
+// both.
 func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
 	if len(h.Corrected) == 0 {
 		return reads

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -81,9 +82,9 @@ type replay struct {
 }
 
 // stretch is the positions in the journal at which a call began and settled, and the
-// seq at which it began. One that was refused or skipped began when it settled; 0 is
+// seqs at which it did. One that was refused or skipped began when it settled; 0 is
 // for one that did not.
-type stretch struct{ began, settled, seq int64 }
+type stretch struct{ began, settled, beganAt, settledAt int64 }
 
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded.
@@ -302,29 +303,16 @@ func (a *arrivals) until(seq int64) []store.Message {
 	return arrived
 }
 
-// arrive stages what others had appended to the tick's context when a call that is
-// replayed began.
-func (t *tick) arrive(ctx context.Context, i int) error {
+// arrive stages what others had appended to the context of a tick that is replayed at
+// a seq, which may depend on what there is.
+func (t *tick) arrive(ctx context.Context, at func(*arrivals) int64) error {
 	p := t.runner.replay
 	if p == nil {
 		return nil
 	}
 	a, err := p.arriving(ctx, t.context)
 	if err == nil {
-		t.view.Stage(a.until(t.replayed(i).seq)...)
-	}
-	return err
-}
-
-// arriveAll stages what they had when the tick ended.
-func (t *tick) arriveAll(ctx context.Context) error {
-	p := t.runner.replay
-	if p == nil {
-		return nil
-	}
-	a, err := p.arriving(ctx, t.context)
-	if err == nil {
-		t.view.Stage(a.until(a.ends[t.event.Tick])...)
+		t.view.Stage(a.until(at(a))...)
 	}
 	return err
 }
@@ -362,6 +350,10 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, af
 		}
 		return false
 	}
+	events, err := p.comings(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	newest := map[[2]string]int64{} // by call and path
 	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, After: after}) {
 		if err != nil {
@@ -371,7 +363,7 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, af
 			continue
 		}
 		if m.Call == "" && m.Kind == store.KindError && !refused(m.Seq) {
-			overcome, err := p.overcome(ctx, name, m)
+			overcome, err := p.overcome(ctx, name, m, events)
 			if err != nil {
 				return nil, err
 			}
@@ -393,13 +385,59 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, af
 	}), err
 }
 
-// overcome tells whether an error is one of a call that was tried again since, or
-// that a person went on without.
-func (p *replay) overcome(ctx context.Context, name string, m *store.Message) (bool, error) {
+// overcome tells whether an error is one that does not come out: of a call that was
+// tried again since, or that a person went on without, or of a tick that went on; or
+// whether somebody appended it.
+func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []store.Entry) (bool, error) {
 	data, _ := m.Data.(map[string]any)
-	call, _ := data["call"].(string)
+	call, ofCall := data["call"].(string)
+	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e store.Entry, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	tick := 0
+	for _, entry := range events[first:] {
+		if entry.Event == eventAppend {
+			if m.Seq > entry.Seq-appended(entry) {
+				return true, nil
+			}
+			continue
+		}
+		end, _, err := readRunEvent(entry)
+		if err != nil {
+			return false, err
+		}
+		if ofCall || tick != 0 && tick != end.Tick {
+			break
+		}
+		if tick == end.Tick {
+			return true, nil
+		}
+		tick = end.Tick
+	}
 	r, ok, err := p.record(ctx, name, call)
 	return ok && (r.Status != Failed || !sameJSON(data["error"], map[string]any(r.Error))), err
+}
+
+// comings are the events of a context at which messages came or ticks ended.
+func (p *replay) comings(ctx context.Context, name string) (events []store.Entry, err error) {
+	for entry, err := range p.log.Journal(ctx, store.JournalFilter{Context: name}) {
+		if err != nil {
+			return nil, err
+		}
+		if entry.Event == eventAppend || entry.Event == eventRun {
+			events = append(events, entry)
+		}
+	}
+	return events, nil
+}
+
+// appended is how many messages came with an event of an append.
+func appended(entry store.Entry) int64 {
+	var data struct {
+		Messages int64 `json:"messages"`
+	}
+	if json.Unmarshal([]byte(entry.Data), &data) != nil {
+		return 0
+	}
+	return data.Messages
 }
 
 func (p *replay) record(ctx context.Context, name, call string) (Record, bool, error) {
@@ -452,9 +490,9 @@ func (p *replay) stretch(name, call string) stretch {
 			s, status := known[entry.Call], Status(entry.Event)
 			switch {
 			case status.Settled():
-				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N, seq: cmp.Or(s.seq, entry.Seq)}
+				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N, beganAt: cmp.Or(s.beganAt, entry.Seq), settledAt: entry.Seq}
 			case status == Running && (s.began == 0 || s.settled != 0): // the first time, or once more
-				s = stretch{began: entry.N, seq: entry.Seq}
+				s = stretch{began: entry.N, beganAt: entry.Seq}
 			}
 			known[entry.Call] = s
 		}

@@ -295,12 +295,9 @@ func (r *Runner) Recorded(ctx context.Context, name string) (*Plan, []Record, er
 // recorded compiles a plan that is in the log, as it was when its tick began.
 func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
 	log := l.runner.Log
-	registry := l.runner.Registry
-	if last.plan.Start > 0 {
-		var err error
-		if registry, err = contextTools(ctx, log, l.context, last.plan.Start, registry); err != nil {
-			return nil, err
-		}
+	registry, err := last.plan.contextTools(ctx, log, l.context, l.runner.Registry)
+	if err != nil {
+		return nil, err
 	}
 	calls, err := planMessage(ctx, log, l.context, last.plan.Seq)
 	if err != nil {

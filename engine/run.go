@@ -184,6 +184,15 @@ func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
 	return l.compile(ctx, request, true)
 }
 
+// contextTools adds the tools that a context's messages had defined when the tick
+// began.
+func (e *planEvent) contextTools(ctx context.Context, log store.Log, name string, registry *Registry) (*Registry, error) {
+	if e.Start == 0 {
+		return registry, nil
+	}
+	return contextTools(ctx, log, name, e.Start, registry)
+}
+
 // contextTools adds the tools that a context's messages define, up to a seq or, with
 // 0, by now.
 func contextTools(ctx context.Context, log store.Log, name string, at int64, registry *Registry) (*Registry, error) {

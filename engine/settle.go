@@ -19,6 +19,11 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	if errors.As(res.err, &log) {
 		return log.err
 	}
+	if res.waits == nil {
+		if err := t.arrive(ctx, func(*arrivals) int64 { return t.replayed(i).settledAt }); err != nil {
+			return err
+		}
+	}
 	t.free(i)
 	c.record.Attempts += res.attempts
 	c.record.Duration = t.since(c)

@@ -192,7 +192,7 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 }
 
 // withStandIns is a registry in which other activities run some tools, in delegates
-// from files too.
+// from files too, of those that the plan knows.
 func withStandIns(registry *engine.Registry, standIns map[string]*engine.Registered) (*engine.Registry, error) {
 	out := *registry
 	out.Tools, out.Activities = maps.Clone(registry.Tools), maps.Clone(registry.Activities)
