@@ -37,6 +37,14 @@ type Decision struct {
 	Arguments map[string]any // of an approval: all of them, as corrected; nil as they were shown
 }
 
+// Word is what is decided: [Approved] or [Rejected].
+func (d *Decision) Word() string {
+	if d.Reject {
+		return Rejected
+	}
+	return Approved
+}
+
 // Decide records a decision about a call that is held. Corrected arguments must
 // fit the call's tool. Whoever runs the context, or resumes it, goes on from
 // there. Its error is a [*NoSuchCallError] where the call is not held.
@@ -54,9 +62,9 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 		return &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", d.Call, record.Status)}
 	}
 	hold := *record.Hold
-	hold.Decision = Approved
+	hold.Decision = d.Word()
 	if d.Reject {
-		hold.Decision, hold.Reason = Rejected, cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
+		hold.Reason = cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 	} else if d.Arguments != nil {
 		if err := r.correct(ctx, record, &hold, d.Arguments); err != nil {
 			return err

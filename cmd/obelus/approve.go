@@ -195,11 +195,7 @@ func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (
 	if err := a.decided(ctx, d); err != nil {
 		return err
 	}
-	told := map[string]any{"context": d.Context, "call": d.Call, "decision": engine.Approved}
-	if d.Reject {
-		told["decision"] = engine.Rejected
-	}
-	return a.goOn(ctx, "recorded", d.Context, told)
+	return a.goOn(ctx, "recorded", d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
 // goOn tells of a decision, and how a run goes on after it: from its root.

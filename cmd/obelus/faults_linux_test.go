@@ -74,10 +74,7 @@ func (s *site) injected(calls, when string, args []string) ended {
 	c := program(s.t, s.dir, args...)
 	c.Args = append(append([]string{"strace", "-qqq"}, s.fail(calls, when)...), append([]string{c.Path}, args...)...)
 	c.Path, _ = exec.LookPath("strace")
-	var stdout, stderr strings.Builder
-	c.Stdout, c.Stderr = &stdout, &stderr
-	_ = c.Run()
-	e := ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	e, _ := ran(c, args)
 	if strings.Contains(e.stderr, "PTRACE_TRACEME") {
 		s.t.Skip("skipped, for system calls can't be made to fail:", e.stderr)
 	}

@@ -55,10 +55,7 @@ func (s *site) confined(kilobytes int, args []string) ended {
 	if c.Path, err = exec.LookPath("sh"); err != nil {
 		s.t.Skip(err)
 	}
-	var stdout, stderr strings.Builder
-	c.Stdout, c.Stderr = &stdout, &stderr
-	_ = c.Run()
-	e := ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	e, _ := ran(c, args)
 	if e.status < 0 || strings.Contains(e.stderr, "panic") {
 		s.t.Fatalf("with %d KB %s broke down\n%s", kilobytes, args, e.stderr)
 	}
@@ -142,15 +139,20 @@ func TestFollowUnwritable(t *testing.T) {
 func (s *site) nobody(t *testing.T) func(args []string) ended {
 	unprivileged := s.unprivileged(t)
 	return func(args []string) ended {
-		c := unprivileged(args)
-		var stdout, stderr strings.Builder
-		c.Stdout, c.Stderr = &stdout, &stderr
-		var exit *exec.ExitError
-		if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		e, err := ran(unprivileged(args), args)
+		if err != nil && !errors.As(err, new(*exec.ExitError)) {
 			s.t.Skip(err)
 		}
-		return ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+		return e
 	}
+}
+
+// ran runs a command to its end.
+func ran(c *exec.Cmd, args []string) (ended, error) {
+	var stdout, stderr strings.Builder
+	c.Stdout, c.Stderr = &stdout, &stderr
+	err := c.Run()
+	return ended{args: args, status: c.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}, err
 }
 
 // unprivileged gives what makes such a command.

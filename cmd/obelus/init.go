@@ -19,18 +19,19 @@ func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "make a new project that runs at once",
-		Long: `Make a new project in DIR, or here, or where -C says: settings, one activity, one plan, one test,
-and settings for editors. Files that are there already are never written over;
-a .gitignore gets a line for what obelus keeps, unless it has one.`,
+		Long: `Make a new project in DIR, or here, or where -C says: settings, one activity, one
+plan, one test, and settings for editors. Files that are there already are never
+written over; a .gitignore gets a line for what obelus keeps, unless it has one.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			dir := cmp.Or(a.projectFlag, ".")
-			if len(args) > 0 && args[0] == "" {
+			switch {
+			case len(args) == 0:
+			case args[0] == "":
 				return &usageError{"the folder's name is empty: name one, or leave it out for this one"}
-			}
-			if len(args) > 0 && filepath.IsAbs(args[0]) {
+			case filepath.IsAbs(args[0]):
 				dir = args[0]
-			} else if len(args) > 0 {
+			default:
 				dir = filepath.Join(dir, args[0])
 			}
 			return a.init(dir)

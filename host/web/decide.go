@@ -86,11 +86,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 		return err
 	}
 	tell(s.news)
-	decision := engine.Approved
-	if d.Reject {
-		decision = engine.Rejected
-	}
-	return write(w, http.StatusOK, map[string]any{"context": name, "call": d.Call, "decision": decision})
+	return write(w, http.StatusOK, map[string]any{"context": name, "call": d.Call, "decision": d.Word()})
 }
 
 func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {

@@ -110,11 +110,11 @@ func kindWanted(into any, e *json.UnmarshalTypeError) string {
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != e.Field {
 			continue
 		}
-		if want := jsonType(field.Type); field.Type != e.Type || strings.Contains(e.Value, " ") { // it is within, or out of range
-			return e.Field + " must be " + want
-		} else {
-			return e.Field + " must be " + want + ", not " + got
+		want := e.Field + " must be " + jsonType(field.Type)
+		if field.Type != e.Type || strings.Contains(e.Value, " ") { // it is within, or out of range
+			return want
 		}
+		return want + ", not " + got
 	}
 	return fieldName(e.Field) + " must be " + jsonType(e.Type) + ", not " + got
 }
@@ -123,7 +123,7 @@ func kindWanted(into any, e *json.UnmarshalTypeError) string {
 func jsonType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Slice:
-		return "an array of " + strings.TrimPrefix(strings.TrimPrefix(jsonType(t.Elem()), "a "), "an ") + "s"
+		return "an array of strings" // of all else there is none
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:
@@ -206,14 +206,15 @@ func (q *query) time(name string) time.Time {
 
 // statuses are those of calls, with commas between them.
 func (q *query) statuses(name string) (all []engine.Status) {
+	if q.text(name) == "" {
+		return nil
+	}
 	for _, word := range strings.Split(q.text(name), ",") {
 		status := engine.Status(word)
-		switch {
-		case slices.Contains(engine.Statuses(), status):
-			all = append(all, status)
-		case q.text(name) != "":
+		if !slices.Contains(engine.Statuses(), status) {
 			q.err = wrong("%s=%s: there is no such status", name, word)
 		}
+		all = append(all, status)
 	}
 	return all
 }

@@ -288,10 +288,7 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 // failed is why a run has no outcome. What of it was recorded before the log could
 // not be written any more is not to be asked for again.
 func (one *run) failed() error {
-	if !one.hasBegun() {
-		return one.err
-	}
-	if !isUnwritable(one.err) {
+	if !one.hasBegun() || !isUnwritable(one.err) {
 		return one.err
 	}
 	if one.unwanted {

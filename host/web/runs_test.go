@@ -261,16 +261,21 @@ func TestAppended(t *testing.T) {
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
 	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
 	time.Sleep(3 * lookEvery)
-	waits := 0
-	for entry, err := range s.log.Journal(t.Context(), store.JournalFilter{Context: "c", Event: "run"}) {
-		if err != nil || entry.Event != "run" {
-			t.Fatal(err)
-		}
-		waits++
-	}
-	if waits != 2 {
+	if waits := s.halts("c"); waits != 2 {
 		t.Errorf("the run has come to a halt %d times, not 2", waits)
 	}
+}
+
+// halts is how often the runs of a context have come to a halt or an end.
+func (s *site) halts(name string) (n int) {
+	s.t.Helper()
+	for entry, err := range s.log.Journal(s.t.Context(), store.JournalFilter{Context: name, Event: "run"}) {
+		if err != nil || entry.Event != "run" {
+			s.t.Fatal(err)
+		}
+		n++
+	}
+	return n
 }
 
 // TestElsewhere: of a run in another process it is told that there is one, and

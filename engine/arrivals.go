@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"obelus/store"
+)
+
+// arrivals are what others appended to a context while its run went on, and is not
+// in the twin yet.
+type arrivals struct {
+	messages []store.Message
+	ends     map[int]int64 // the seq at which each tick ended
+	starts   map[int]int64 // and at which it began
+}
+
+// arriving finds what others appended to a context.
+func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
+	if a, ok := p.arrivals[name]; ok {
+		return a, nil
+	}
+	a := &arrivals{ends: map[int]int64{}, starts: map[int]int64{}}
+	p.arrivals[name] = a
+	last, err := LastRun(ctx, p.log, name)
+	if err != nil || last.Tick == 0 {
+		return a, err
+	}
+	plans, err := p.plans(ctx, name, last.plan.First)
+	if err != nil {
+		return a, err
+	}
+	for _, plan := range plans {
+		a.starts[plan.Tick] = plan.Start
+	}
+	events, err := p.comings(ctx, name)
+	if err != nil {
+		return a, err
+	}
+	for _, e := range events {
+		if e.tick != 0 {
+			a.ends[e.tick] = e.seq
+		}
+	}
+	a.messages, err = p.foreign(ctx, name, plans, events)
+	return a, err
+}
+
+// until takes out what had arrived by a seq.
+func (a *arrivals) until(seq int64) []store.Message {
+	n := slices.IndexFunc(a.messages, func(m store.Message) bool { return m.Seq > seq })
+	if n < 0 {
+		n = len(a.messages)
+	}
+	arrived := a.messages[:n:n]
+	a.messages = a.messages[n:]
+	return arrived
+}
+
+// arrive stages what others had appended to the context of a tick that is replayed at
+// a seq, which may depend on what there is.
+func (t *tick) arrive(ctx context.Context, at func(*arrivals) int64) error {
+	p := t.runner.replay
+	if p == nil {
+		return nil
+	}
+	a, err := p.arriving(ctx, t.context)
+	if err == nil {
+		t.view.Stage(a.until(at(a))...)
+	}
+	return err
+}
+
+// arriveBefore appends what they had when a tick began; those who read it then do so
+// in the log.
+func (p *replay) arriveBefore(ctx context.Context, name string, tick int) error {
+	if p == nil {
+		return nil
+	}
+	a, err := p.arriving(ctx, name)
+	if err != nil {
+		return err
+	}
+	return p.append(ctx, name, a.until(a.starts[tick]))
+}
+
+func (p *replay) append(ctx context.Context, name string, messages []store.Message) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	_, err := p.twin.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, Messages: messages})
+	return err
+}
+
+// foreign are the messages of a run that no replay brings forth: those that others
+// appended, what was wrong with plans that were refused, which the log does not have,
+// and what calls wrote or failed of that ran again since.
+func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, events []coming) (messages []store.Message, err error) {
+	refused := func(seq int64) bool {
+		for i, plan := range plans {
+			if plan.Seq == 0 && seq > plan.Start && (i == len(plans)-1 || seq <= plans[i+1].Start) {
+				return true
+			}
+		}
+		return false
+	}
+	newest := map[[2]string]int64{} // by call and path
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, After: plans[0].Start}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Type == store.TypePlan {
+			continue
+		}
+		if m.Call == "" && m.Kind == store.KindError && !refused(m.Seq) {
+			overcome, err := p.overcome(ctx, name, m, events)
+			if err != nil {
+				return nil, err
+			}
+			if !overcome {
+				continue
+			}
+		}
+		newest[[2]string{m.Call, m.Path.String()}] = m.Seq
+		messages = append(messages, *m)
+	}
+	return slices.DeleteFunc(messages, func(m store.Message) bool {
+		if m.Call == "" {
+			return false
+		}
+		record, _, wrong := p.record(ctx, name, m.Call)
+		err = cmp.Or(err, wrong)
+		path := m.Path.String()
+		return m.Seq == newest[[2]string{m.Call, path}] && slices.Contains(record.Writes, path)
+	}), err
+}
+
+// overcome tells whether an error is one that does not come out: of a call that was
+// tried again since, or that a person went on without, or of a tick that went on; or
+// whether somebody appended it.
+func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []coming) (bool, error) {
+	data, _ := m.Data.(map[string]any)
+	call, ofCall := data["call"].(string)
+	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e coming, seq int64) int { return cmp.Compare(e.seq, seq) })
+	tick := 0
+	for _, e := range events[first:] {
+		if e.tick == 0 {
+			if m.Seq > e.seq-e.messages {
+				return true, nil
+			}
+			continue
+		}
+		if ofCall || tick != 0 && tick != e.tick {
+			break
+		}
+		if tick == e.tick {
+			return true, nil
+		}
+		tick = e.tick
+	}
+	r, ok, err := p.record(ctx, name, call)
+	return ok && (r.Status != Failed || !sameJSON(data["error"], map[string]any(r.Error))), err
+}
+
+// coming is where a context stood when a tick ended, or when somebody had appended
+// messages to it.
+type coming struct {
+	seq      int64
+	tick     int   // that ended, 0 for an append
+	messages int64 // that were appended
+}
+
+// comings lists them, in their order.
+func (p *replay) comings(ctx context.Context, name string) (events []coming, err error) {
+	for entry, err := range p.log.Journal(ctx, store.JournalFilter{Context: name}) {
+		if err != nil {
+			return nil, err
+		}
+		switch entry.Event {
+		case eventAppend:
+			var data struct {
+				Messages int64 `json:"messages"`
+			}
+			_ = json.Unmarshal([]byte(entry.Data), &data) // what can't be read tells of none
+			events = append(events, coming{seq: entry.Seq, messages: data.Messages})
+		case eventRun:
+			end, _, err := readRunEvent(entry)
+			if err != nil {
+				return nil, err
+			}
+			events = append(events, coming{seq: entry.Seq, tick: end.Tick})
+		}
+	}
+	return events, nil
+}
