@@ -72,12 +72,15 @@ type exprCompiler struct {
 	indexed bool // the predicate that is being compiled knows #index
 }
 
+// builtins are expr's own functions by their names. To gather them takes longer
+// than to compile most expressions.
+var builtins = conf.CreateNew().Builtins
+
 // newConfig is what expr may know: one variable, through which programs reach
 // the evaluation, and the functions that do.
 func newConfig() *conf.Config {
-	c := conf.New(map[string]any{evalName: (*evaluation)(nil)})
-	c.Optimize = false
-	c.Functions = programFunctions
+	c := &conf.Config{ShortCircuit: true, MaxNodes: conf.DefaultMaxNodes, Functions: programFunctions, Builtins: builtins}
+	c.WithEnv(map[string]any{evalName: (*evaluation)(nil)})
 	return c
 }
 
