@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Types are annotations of the project's own tools, in LuaCATS, as editors read
@@ -50,12 +51,13 @@ type typeWriter struct {
 
 func (w *typeWriter) line(text string) { w.text.WriteString(text + "\n") }
 
-// noClassName is what the name of a class can't have.
-var noClassName = regexp.MustCompile(`[^\pL\pN_.-]+`)
+// noClassName is what the name of a class can't have. No start of the program
+// should wait for a pattern with all letters.
+var noClassName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^\pL\pN_.-]+`) })
 
 // class finds a name that is not taken.
 func (w *typeWriter) class(name string) string {
-	name = noClassName.ReplaceAllString(name, "_")
+	name = noClassName().ReplaceAllString(name, "_")
 	free := name
 	for i := 2; w.classes[free]; i++ {
 		free = fmt.Sprintf("%s_%d", name, i)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -159,16 +160,19 @@ func (w *yamlWriter) below(v any, depth int, listed bool) {
 }
 
 // yamlPlain is text that is nothing but itself to every reader of YAML, and
-// yamlWords what looks like it and is not.
+// yamlWords what looks like it and is not. A pattern with all letters takes so long
+// to compile that no start of the program should wait for it.
 var (
-	yamlPlain = regexp.MustCompile(`^[\pL_/][\pL\pN_./@%+,-]*( [\pL\pN_./@%+(-][\pL\pN_./@%+,()-]*)*$`)
+	yamlPlain = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[\pL_/][\pL\pN_./@%+,-]*( [\pL\pN_./@%+(-][\pL\pN_./@%+,()-]*)*$`)
+	})
 	yamlWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 )
 
 // yamlText is text on one line: as it is where that is safe, else in quotes, as
 // JSON writes it.
 func yamlText(text string) string {
-	if len(text) < 200 && yamlPlain.MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
+	if len(text) < 200 && yamlPlain().MatchString(text) && !slices.Contains(yamlWords, strings.ToLower(text)) {
 		return text
 	}
 	return quotedYAML(text)

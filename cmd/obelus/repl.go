@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -139,13 +140,16 @@ func (p *prompt) tell(err error) {
 }
 
 // commandLine is a line that is no Lua: a command and its arguments. A call or a
-// comparison of a variable of that name looks otherwise.
-var commandLine = regexp.MustCompile(`^(run|call)\s+((?:\.{0,2}/)?[\p{L}\p{N}_].*)$`)
+// comparison of a variable of that name looks otherwise. No start of the program
+// should wait for a pattern with all letters.
+var commandLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(run|call)\s+((?:\.{0,2}/)?[\p{L}\p{N}_].*)$`)
+})
 
 // evaluate does what an input says. What is no Lua stands in a line of its own.
 func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 	if line := strings.TrimSpace(input); first {
-		m := commandLine.FindStringSubmatch(line)
+		m := commandLine().FindStringSubmatch(line)
 		switch {
 		case line == "":
 			p.lua.Skip(1)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 )
 
 // applicationID marks a file as a log of obelus: "Obel".
@@ -53,13 +54,14 @@ func migrations(folder fs.FS) ([]migration, error) {
 	return list, nil
 }
 
-func ownMigrations() ([]migration, error) {
+// ownMigrations are those of the logs of obelus, which nobody may change.
+var ownMigrations = sync.OnceValues(func() ([]migration, error) {
 	folder, err := fs.Sub(embedded, "migrations")
 	if err != nil {
 		return nil, err
 	}
 	return migrations(folder)
-}
+})
 
 // version reads the version of a file's schema, and refuses what is newer than
 // the migrations lead to.
