@@ -120,17 +120,23 @@ type writer struct {
 	touched []touched            // by the group
 }
 
-// writing is how the writer's connection differs from others. A write-ahead log
-// that grows costs more for each commit than one that is written over, so it is
-// kept short at first; and pages that are written again and again stay in memory.
-var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA wal_autocheckpoint = 256", "PRAGMA cache_size = -8000"}
+// writing is how the writer's connection differs from others: pages that are
+// written again and again stay in memory.
+var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA cache_size = -8000"}
 
-// After so many commits a longer write-ahead log is worth its growth: it has to
-// be carried over less often.
+// A write-ahead log that grows takes longer to flush than one that is written
+// over, so where every commit flushes it, it is kept short at first. After so many
+// commits the length that SQLite gives it is worth its growth: it has to be carried
+// over less often.
 const (
 	manyCommits   = 300
+	writingShort  = "PRAGMA wal_autocheckpoint = 128"
 	writingLonger = "PRAGMA wal_autocheckpoint = 1000"
 )
+
+// always are the statements that every append needs. They are prepared before
+// the first comes.
+var always = []string{begin, commit, selectVersion, selectEnds, selectLease, replaceLease, insertMessage, insertWrite, insertJournal}
 
 // maxKnown is of how many contexts a writer knows where their logs end.
 const maxKnown = 1024
@@ -150,20 +156,34 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, pragma := range slices.Concat(writing, o.pragmas) {
-		if err := c.script(pragma); err != nil {
-			return nil, errors.Join(err, c.close())
-		}
-	}
 	list, err := ownMigrations()
 	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, late: map[string]time.Time{}}
 	if err == nil {
-		err = w.readLast()
+		err = w.ready(o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return w, nil
+}
+
+// ready does what can be done before the first append.
+func (w *writer) ready(o Options) error {
+	pragmas := slices.Clone(writing)
+	if o.Synchronous == "full" {
+		pragmas = append(pragmas, writingShort)
+	}
+	for _, pragma := range append(pragmas, o.pragmas...) {
+		if err := w.script(pragma); err != nil {
+			return err
+		}
+	}
+	for _, sql := range always {
+		if _, err := w.prepare(statementKey{sql: sql}); err != nil {
+			return err
+		}
+	}
+	return w.readLast()
 }
 
 // run commits what is queued, as one group.

@@ -102,15 +102,20 @@ func (c *conn) exec(sql string, values ...driver.Value) error {
 	return err
 }
 
+const (
+	begin  = "BEGIN IMMEDIATE"
+	commit = "COMMIT"
+)
+
 // atomically does something in one transaction, which it waits for as long as
 // the timeout.
 func (c *conn) atomically(timeout time.Duration, do func() error) error {
-	if err := patiently(timeout, func() error { return c.exec("BEGIN IMMEDIATE") }); err != nil {
+	if err := patiently(timeout, func() error { return c.exec(begin) }); err != nil {
 		return err
 	}
 	err := do()
 	if err == nil {
-		err = c.exec("COMMIT")
+		err = c.exec(commit)
 	}
 	if err != nil {
 		return errors.Join(err, c.rollback())

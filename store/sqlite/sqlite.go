@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,6 +192,9 @@ func (l *Log) await(ctx context.Context, r *request) error {
 		case <-r.done:
 			return nil
 		case l.turn <- struct{}{}:
+			if runtime.GOMAXPROCS(0) == 1 {
+				runtime.Gosched() // nobody else can join the group meanwhile
+			}
 			l.writer.run(l.queue)
 			<-l.turn
 		case <-ctx.Done():

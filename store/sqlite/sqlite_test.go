@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"obelus/store"
@@ -432,6 +434,37 @@ func TestGroupCommit(t *testing.T) {
 		t.Errorf("%d commits for %d appends", n, appends)
 	}
 	if n := seqs(t, l, "c"); n != appends {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// TestGroupCommitOnOneProcessor: who writes lets the others come to its group first,
+// also where only one of them can run at a time.
+func TestGroupCommitOnOneProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	before := l.commits.Load()
+	const producers, each = 32, 20
+	var group errgroup.Group
+	for range producers {
+		group.Go(func() error {
+			for range each {
+				b := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{written("†s", "x")}}
+				if _, err := l.Append(t.Context(), b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := l.commits.Load() - before; n > producers*each/16 {
+		t.Errorf("%d commits for %d appends", n, producers*each)
+	}
+	if n := seqs(t, l, "c"); n != producers*each {
 		t.Errorf("%d messages", n)
 	}
 }
