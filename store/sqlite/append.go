@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -116,6 +117,7 @@ type writer struct {
 	contexts map[string]*ends
 	n        int64 // the journal's newest position, if contexts are known
 
+	alone   string               // the context of the last append, if that was a group by itself
 	late    map[string]time.Time // contexts whose rows are to say that they were appended to, and when
 	touched []touched            // by the group
 }
@@ -203,6 +205,13 @@ func (w *writer) run(queue <-chan *request) {
 	}
 }
 
+// company tells that others append as well who could not come to the group while it
+// is written, for there is one processor alone. Where nobody does, to let others go
+// first could mean to wait for what computes.
+func (w *writer) company(r *request) bool {
+	return w.alone != r.batch.Context && runtime.GOMAXPROCS(0) == 1
+}
+
 // take adds the request to a group, unless nobody wants it any more.
 func (r *request) take(group []*request) []*request {
 	if r.state.CompareAndSwap(waiting, taken) {
@@ -222,6 +231,9 @@ func (w *writer) settle(group []*request) {
 			}
 		}
 		err = nil
+	}
+	if w.alone = ""; len(group) == 1 {
+		w.alone = group[0].batch.Context
 	}
 	for _, r := range group {
 		if err != nil {

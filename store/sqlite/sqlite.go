@@ -192,8 +192,8 @@ func (l *Log) await(ctx context.Context, r *request) error {
 		case <-r.done:
 			return nil
 		case l.turn <- struct{}{}:
-			if runtime.GOMAXPROCS(0) == 1 {
-				runtime.Gosched() // nobody else can join the group meanwhile
+			if l.writer.company(r) {
+				runtime.Gosched()
 			}
 			l.writer.run(l.queue)
 			<-l.turn
