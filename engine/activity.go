@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -94,15 +95,15 @@ type Registered struct {
 
 	// Timeout is how long one attempt may take; 0 for DefaultTimeout. Then its
 	// context is done, and the attempt has failed of it, whatever it gives back
-	// later. A goroutine can't be ended from outside: an activity in Go that does
-	// not heed its context is waited for, keeps its place among those that run at
+	// later. A goroutine can't be ended from outside: unless its run is stopped, an
+	// activity in Go that does not heed its context is waited for, keeps its place among those that run at
 	// once, and is tried again, or fails, only once it has returned.
 	Timeout time.Duration
 
 	Retries       int           // further attempts after a failure
 	Backoff       time.Duration // before the second attempt, doubled for each one after; 0 for DefaultBackoff
 	NotIdempotent bool          // in doubt after a crash, instead of run again
-	Concurrency   int           // how many calls of it run at once; 0 for no limit of its own
+	Concurrency   int           // how many calls of it one run, with its delegates, makes at once; 0 for no limit of its own
 
 	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file
@@ -157,6 +158,23 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 		}
 	}
 	return &joined
+}
+
+// Check tells what is wrong with how an activity is registered, as whoever runs a
+// plan with a call of it is told.
+func (r *Registered) Check() error {
+	fn, isFunc := r.Activity.(ActivityFunc)
+	switch {
+	case r.Activity == nil, isFunc && fn == nil:
+		return errors.New("it has nothing to run: give it a function")
+	case r.Timeout < 0:
+		return fmt.Errorf("its timeout must not be negative: %s", r.Timeout)
+	case r.Backoff < 0:
+		return fmt.Errorf("its backoff must not be negative: %s", r.Backoff)
+	case r.Retries < 0, r.Concurrency < 0:
+		return errors.New("neither its retries nor its concurrency may be negative")
+	}
+	return nil
 }
 
 // latest is the activity as a call to it begins now.

@@ -13,8 +13,9 @@ import (
 // in the twin yet.
 type arrivals struct {
 	messages []store.Message
-	ends     map[int]int64 // the seq at which each tick ended
-	starts   map[int]int64 // and at which it began
+	errors   map[string]int64 // by call, the seq of its error that comes out
+	ends     map[int]int64    // the seq at which each tick ended
+	starts   map[int]int64    // and at which it began
 }
 
 // arriving finds what others appended to a context.
@@ -22,7 +23,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if a, ok := p.arrivals[name]; ok {
 		return a, nil
 	}
-	a := &arrivals{ends: map[int]int64{}, starts: map[int]int64{}}
+	a := &arrivals{errors: map[string]int64{}, ends: map[int]int64{}, starts: map[int]int64{}}
 	p.arrivals[name] = a
 	last, err := LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
@@ -44,8 +45,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 			a.ends[e.tick] = e.seq
 		}
 	}
-	a.messages, err = p.foreign(ctx, name, plans, events)
-	return a, err
+	return a, a.find(ctx, p, name, plans, events)
 }
 
 // until takes out what had arrived by a seq.
@@ -94,10 +94,10 @@ func (p *replay) append(ctx context.Context, name string, messages []store.Messa
 	return err
 }
 
-// foreign are the messages of a run that no replay brings forth: those that others
+// find finds the messages of a run that no replay brings forth: those that others
 // appended, what was wrong with plans that were refused, which the log does not have,
 // and what calls wrote or failed of that ran again since.
-func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, events []coming) (messages []store.Message, err error) {
+func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []planEvent, events []coming) error {
 	refused := func(seq int64) bool {
 		for i, plan := range plans {
 			if plan.Seq == 0 && seq > plan.Start && (i == len(plans)-1 || seq <= plans[i+1].Start) {
@@ -109,7 +109,7 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, ev
 	newest := map[[2]string]int64{} // by call and path
 	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, After: plans[0].Start}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if m.Type == store.TypePlan {
 			continue
@@ -117,32 +117,44 @@ func (p *replay) foreign(ctx context.Context, name string, plans []planEvent, ev
 		if m.Call == "" && m.Kind == store.KindError && !refused(m.Seq) {
 			overcome, err := p.overcome(ctx, name, m, events)
 			if err != nil {
-				return nil, err
+				return err
+			}
+			call := failedCall(m)
+			if !overcome && call == "" {
+				continue
 			}
 			if !overcome {
-				continue
+				a.errors[call] = m.Seq
 			}
 		}
 		newest[[2]string{m.Call, m.Path.String()}] = m.Seq
-		messages = append(messages, *m)
+		a.messages = append(a.messages, *m)
 	}
-	return slices.DeleteFunc(messages, func(m store.Message) bool {
+	var err error
+	a.messages = slices.DeleteFunc(a.messages, func(m store.Message) bool {
 		if m.Call == "" {
-			return false
+			return m.Kind == store.KindError && a.errors[failedCall(&m)] == m.Seq
 		}
 		record, _, wrong := p.record(ctx, name, m.Call)
 		err = cmp.Or(err, wrong)
 		path := m.Path.String()
 		return m.Seq == newest[[2]string{m.Call, path}] && slices.Contains(record.Writes, path)
-	}), err
+	})
+	return err
+}
+
+// failedCall is the call that an error is of.
+func failedCall(m *store.Message) string {
+	data, _ := m.Data.(map[string]any)
+	call, _ := data["call"].(string)
+	return call
 }
 
 // overcome tells whether an error is one that does not come out: of a call that was
-// tried again since, or that a person went on without, or of a tick that went on; or
-// whether somebody appended it.
+// tried again since and did not fail of the same, or that a person went on without,
+// or of a tick that went on; or whether somebody appended it.
 func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []coming) (bool, error) {
-	data, _ := m.Data.(map[string]any)
-	call, ofCall := data["call"].(string)
+	call := failedCall(m)
 	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e coming, seq int64) int { return cmp.Compare(e.seq, seq) })
 	tick := 0
 	for _, e := range events[first:] {
@@ -152,7 +164,7 @@ func (p *replay) overcome(ctx context.Context, name string, m *store.Message, ev
 			}
 			continue
 		}
-		if ofCall || tick != 0 && tick != e.tick {
+		if call != "" || tick != 0 && tick != e.tick {
 			break
 		}
 		if tick == e.tick {
@@ -161,6 +173,7 @@ func (p *replay) overcome(ctx context.Context, name string, m *store.Message, ev
 		tick = e.tick
 	}
 	r, ok, err := p.record(ctx, name, call)
+	data, _ := m.Data.(map[string]any)
 	return ok && (r.Status != Failed || !sameJSON(data["error"], map[string]any(r.Error))), err
 }
 

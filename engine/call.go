@@ -215,6 +215,9 @@ func (c *Call) parseActivity(registry *Registry) error {
 		name = c.Tool
 	}
 	if c.activity = registry.Activities[name]; c.activity != nil {
+		if err := c.activity.Check(); err != nil {
+			return faultf(CodeUnknownTool, "its activity %q can't be run: %w", name, err)
+		}
 		return nil
 	}
 	if c.tool.activity != "" {

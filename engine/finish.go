@@ -84,10 +84,12 @@ func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 			return end, nil
 		}
 	}
-	for i := range t.calls {
-		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
-			t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
-		}
+	failures, err := t.failures(ctx)
+	if err != nil {
+		return end, err
+	}
+	for _, r := range failures {
+		t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 	}
 	problem := t.problem
 	if problem == nil {
@@ -100,12 +102,30 @@ func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 	return t.after(end, problem), nil
 }
 
+// failures are the calls whose errors are to be reported: as the plan lists them, or,
+// where they are replayed, as they were.
+func (t *tick) failures(ctx context.Context) (failed []*Record, err error) {
+	for i := range t.calls {
+		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
+			failed = append(failed, r)
+		}
+	}
+	if t.runner.replay == nil || len(failed) == 0 {
+		return failed, nil
+	}
+	a, err := t.runner.replay.arriving(ctx, t.context)
+	if err == nil {
+		slices.SortStableFunc(failed, func(x, y *Record) int { return cmp.Compare(a.errors[x.Call], a.errors[y.Call]) })
+	}
+	return failed, err
+}
+
 // after decides whether the planner is asked again: not if there is an output,
 // nor if it broke down.
 func (t *tick) after(end runEvent, problem error) runEvent {
 	var broken *plannerError
 	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
-	limit := cmp.Or(t.runner.Ticks, DefaultTicks)
+	limit := positive(t.runner.Ticks, DefaultTicks)
 	switch {
 	case again && t.event.Tick-t.event.First+1 < limit:
 		end.Status = runContinued

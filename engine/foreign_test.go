@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -267,6 +269,53 @@ func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
 	expect(t, outcome, err, engine.RunDone, "1.1 slow done → †state.x", "1.2 value done → †state.y")
 	replayed, err := r.Replay(t.Context(), "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("%+v, %v", replayed, err)
+	}
+}
+
+// TestARetryThatFailsAgainIsReplayed: of the errors of one call the last comes out
+// where it came; those before it stand where they stood.
+func TestARetryThatFailsAgainIsReplayed(t *testing.T) {
+	for _, retry := range [][]string{{"1.1"}, {"1.2"}, {"1.2", "1.1"}} {
+		r := newRunner(store.NewMemory(), map[string]activity{"refuse": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, engine.NewFailure("no")
+		}})
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "refuse", "_outputPath": "†state.x"}, {"_tool": "refuse", "_outputPath": "†state.y"}]`))
+		for range 3 {
+			expect(t, outcome, err, engine.RunFailed, "1.1 refuse failed ! no", "1.2 refuse failed ! no")
+			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+				t.Errorf("retried %v: %+v, %v", retry, replayed, err)
+			}
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: retry})
+		}
+	}
+}
+
+// firstLog is a log as the first version wrote it: its plans don't say which tick
+// their run began with.
+type firstLog struct{ store.Log }
+
+func (l firstLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
+		for entry, err := range l.Log.Journal(ctx, f) {
+			if entry.Event == "plan" {
+				entry.Data = regexp.MustCompile(`"first":\d+,`).ReplaceAllString(entry.Data, "")
+			}
+			if !yield(entry, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestARunOfTheFirstLogsIsReplayed: the newest alone, whatever ran in its context before.
+func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
+	r := newRunner(firstLog{store.NewMemory()}, map[string]activity{"value": value})
+	for i := range 3 {
+		outcome, err := r.Run(t.Context(), start(t, fmt.Sprintf(`{"calls": [{"_tool": "value", "value": %d, "_outputPath": "†state.a"}], "output": "†state.a"}`, i)))
+		expect(t, outcome, err, engine.RunDone, fmt.Sprintf("%d.1 value done → †state.a", i+1))
+	}
+	if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 }

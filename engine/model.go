@@ -26,7 +26,9 @@ type ModelFunc func(ctx context.Context, q Question) (any, error)
 // Answer calls f.
 func (f ModelFunc) Answer(ctx context.Context, q Question) (any, error) { return f(ctx, q) }
 
-// Question is a latent call as a model is asked it (protocol §5).
+// Question is a latent call as a model is asked it (protocol §5). Its values are
+// those of an [Invocation], shared, and must not be changed: a model that is not to
+// send all of them sends copies.
 type Question struct {
 	// Messages is the model's view of the log as the tick began, and of what
 	// the calls that this one depends on wrote since; see [ModelView].

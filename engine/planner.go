@@ -14,7 +14,9 @@ import (
 type Planner interface {
 	// Plan is asked when a tick begins. An error ends the run as failed, as does a
 	// solution with what JSON doesn't have. A solution that is refused otherwise
-	// becomes error messages in the context, and the planner is asked again.
+	// becomes error messages in the context, and the planner is asked again. It
+	// has all the time that it takes until ctx is done, which it must heed: the
+	// run waits for it.
 	Plan(ctx context.Context, ask Ask) (*Solution, error)
 }
 

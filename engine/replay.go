@@ -182,7 +182,7 @@ func (p *replay) answer(ctx context.Context, key string) result {
 	record, ok, err := p.record(ctx, name, call)
 	switch {
 	case err != nil:
-		return result{err: &logError{err}}
+		return result{err: unreadLog(ctx, err)}
 	case !ok:
 		return result{err: fmt.Errorf("the log knows of no such call")}
 	case record.Given != nil:
@@ -213,7 +213,7 @@ func (p *replay) written(ctx context.Context, name string, record Record) (res r
 		res.paths = append(res.paths, path)
 		for m, err := range p.log.Messages(ctx, store.Filter{Context: name, Path: path, Newest: true}) {
 			if err != nil {
-				return result{err: &logError{err}}
+				return result{err: unreadLog(ctx, err)}
 			}
 			if m.Call == record.Call && m.Path == path {
 				values[path], _ = store.Dig(m.Data, path)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +18,12 @@ func (r *room) enter(ctx context.Context) result {
 	}
 	last, err := LastRun(ctx, r.runner.Log, r.start.Context)
 	if err != nil {
-		return result{err: &logError{err}}
+		return result{err: unreadLog(ctx, err)}
 	}
-	if taken, err := r.taken(ctx); taken || err != nil {
-		return result{err: cmp.Or[error](wrapLog(err), fmt.Errorf("the context %s of its delegate belongs to something else", r.start.Context))}
+	if taken, err := r.taken(ctx); err != nil {
+		return result{err: unreadLog(ctx, err)}
+	} else if taken {
+		return result{err: fmt.Errorf("the context %s of its delegate belongs to something else", r.start.Context)}
 	}
 	var outcome *Outcome
 	if last.Tick > 0 {
@@ -31,7 +32,7 @@ func (r *room) enter(ctx context.Context) result {
 		outcome, err = r.runner.run(ctx, r.start, r.origin)
 	}
 	if ctx.Err() != nil && (err != nil || outcome.Status == RunCancelled) {
-		return result{err: context.Canceled}
+		return result{err: errCut}
 	}
 	var busy *BusyError
 	var plan *PlanError
@@ -44,7 +45,7 @@ func (r *room) enter(ctx context.Context) result {
 	case errors.As(err, &plan), errors.As(err, &message):
 		return result{err: &fault{CodeSchema, fmt.Errorf("its delegate %s can't run: %w", r.start.Request.Name, err)}}
 	}
-	return result{err: &logError{err}}
+	return result{err: unreadLog(ctx, err)}
 }
 
 // resume goes on with the delegate. If it is to be retried, so are the calls
@@ -69,7 +70,7 @@ func (r *room) resume(ctx context.Context, last Run) (*Outcome, error) {
 func (r *room) wait(ctx context.Context, waits []string) result {
 	entry, _, err := newest(ctx, r.runner.Log, store.JournalFilter{})
 	if err != nil {
-		return result{err: &logError{err}}
+		return result{err: unreadLog(ctx, err)}
 	}
 	return result{waits: waits, seen: entry.N}
 }

@@ -10,12 +10,13 @@ import (
 )
 
 // Runner runs plans over a log. Its fields are set before it is used; one
-// Runner may run many contexts at once.
+// Runner may run many contexts at once. A panic of one of its functions, or of a
+// log, comes out of whatever the Runner was asked to do.
 type Runner struct {
 	Log      store.Log
-	Registry *Registry
+	Registry *Registry // nil for an empty one
 
-	Parallel int           // how many calls run at once; 0 for DefaultParallel
+	Parallel int           // how many calls of one run, and of its delegates, run at once; 0 for DefaultParallel
 	Result   int           // how many bytes of JSON a value may have that a call writes; 0 for DefaultResult
 	Ticks    int           // how often the planner of one run is asked; 0 for DefaultTicks
 	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
@@ -50,11 +51,14 @@ const (
 	DefaultDrain    = 5 * time.Second
 )
 
-func (r *Runner) parallel() int {
-	if r.Parallel > 0 {
-		return r.Parallel
+func (r *Runner) parallel() int { return positive(r.Parallel, DefaultParallel) }
+
+// positive is a number that is set, or what stands where it is not.
+func positive(n, otherwise int) int {
+	if n > 0 {
+		return n
 	}
-	return DefaultParallel
+	return otherwise
 }
 
 // Start is a run to begin.
@@ -65,6 +69,8 @@ type Start struct {
 	// Input is appended as one input message, if HasInput is set. It may be
 	// anything that [store.FromGo] takes, a struct or a map of any type; what
 	// reads it gets JSON's values. What JSON doesn't have is a [*MessageError].
+	// What is JSON already is not copied, and must not be changed any more; so
+	// it is with all values of the request.
 	Input    any
 	HasInput bool
 
@@ -82,7 +88,8 @@ type Start struct {
 // ([Run.Stopped]).
 var ErrStopped = errors.New("the host was stopped")
 
-// Outcome is how a run ended, or where it stands.
+// Outcome is how a run ended, or where it stands. Its values are shared, as those of
+// an [Invocation] are, and must not be changed.
 type Outcome struct {
 	Context string
 	Status  RunStatus
@@ -126,9 +133,16 @@ func (e *NoSuchCallError) Error() string { return e.Message }
 // Run appends a request's messages, its input and its plan to a context, and
 // runs the plan; a planner is asked for one plan after another, until it gives
 // an output. A plan that is refused gives a [*PlanError], a message that is
-// refused a [*MessageError], and either leaves no trace. When ctx is done
-// nothing more starts, what runs has the time that Drain allows, and the run
-// can be resumed.
+// refused a [*MessageError], and either leaves no trace. So does a context that
+// somebody else runs, a [*BusyError], and one whose last run has not come to its
+// end, an [*UnfinishedError].
+//
+// When ctx is done nothing more starts, what runs has the time that Drain allows,
+// and the run can be resumed. An activity that does not heed its context is left
+// behind two seconds later, and may still be at work when its call runs again; a
+// planner is waited for. Where the log gives an error the run ends at once with
+// that, and what is in the log can be resumed; where it can't be told that it has
+// ended, its context is held for half a minute.
 func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
 	if err := store.CheckContext(s.Context); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +92,15 @@ func (t *tick) waitInside(i int, res *result) {
 type logError struct{ err error }
 
 func (e *logError) Error() string { return e.err.Error() }
+
+// unreadLog is what becomes of a call for which the log could not be read: it is cut off
+// where nobody waits for it any more.
+func unreadLog(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errCut
+	}
+	return &logError{err}
+}
 
 func wrapLog(err error) error {
 	if err == nil {
@@ -284,7 +292,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 				return err
 			}
 		}
-		if size, most := store.SizeOf(v), cmp.Or(t.runner.Result, DefaultResult); size > most {
+		if size, most := store.SizeOf(v), positive(t.runner.Result, DefaultResult); size > most {
 			return faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
 		}
 		messages[n] = store.Message{

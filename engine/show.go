@@ -106,6 +106,7 @@ func readPlanEvent(entry store.Entry) (plan planEvent, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &plan); err != nil {
 		return plan, unread(entry, err)
 	}
+	plan.First = cmp.Or(plan.First, plan.Tick) // the first logs don't say: they have no run of several ticks
 	return plan, nil
 }
 

@@ -40,7 +40,17 @@ func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) 
 	if err != nil {
 		return nil, err
 	}
-	return t.starting(run), nil
+	jobs := t.starting(run)
+	if run.Err() == nil || len(jobs) == 0 {
+		return jobs, nil
+	}
+	// The run was stopped while their starts were recorded.
+	return nil, t.record(ctx, func() error {
+		for _, j := range jobs {
+			t.cutOff(j.index, 0)
+		}
+		return nil
+	})
 }
 
 // starting takes the calls whose starts have been committed, to be launched;

@@ -197,14 +197,12 @@ func TestFireAndForgetIsDrained(t *testing.T) {
 func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
 	inner, ran, g := store.NewMemory(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1}
-	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(value)})
-	r.Parallel = 1
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
+	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 		<-g.begun
-		cancel()
-	}()
-	if _, err := r.Run(ctx, start(t, `[{"_tool": "gate"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)); !errors.Is(err, errCrash) {
+		return value(ctx, in)
+	})})
+	r.Parallel = 1
+	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "gate"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)); !errors.Is(err, errCrash) {
 		t.Fatal(err)
 	}
 	r.Log = inner

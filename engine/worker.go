@@ -186,16 +186,24 @@ func (t *tick) work(run context.Context, s start) result {
 	}
 	if q := s.invocation.question; q != nil {
 		if err := t.readMessages(working, s.index, q); err != nil {
-			return result{index: s.index, err: &logError{err}}
+			return result{index: s.index, err: unreadLog(working, err)}
 		}
 	}
 	leave, ok := t.runner.pool.enter(working, t.plan.Calls[s.index].activity, t.plan.Calls[s.index].fireAndForget())
 	if !ok {
-		return result{index: s.index, err: context.Canceled}
+		return result{index: s.index, err: errCut}
 	}
 	defer leave()
+	if run.Err() != nil { // it came to a place while the run drained
+		return result{index: s.index, err: errCut}
+	}
 	return t.runner.attempt(working, s)
 }
+
+// errCut is what becomes of a call that was stopped with its run. It is of this
+// package alone: that an activity gave up something of its own, for which it may
+// have the error of a context too, is a failure like any other.
+var errCut = errors.New("it was cut off")
 
 // attempt runs a call, and runs it again after a failure as often as its
 // activity allows.
@@ -209,6 +217,9 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 		jitter = rand.N[time.Duration]
 	}
 	for {
+		if ctx.Err() != nil {
+			return result{index: s.index, err: errCut, attempts: res.attempts}
+		}
 		res.attempts++
 		s.invocation.Attempt = res.attempts
 		res.value, res.err = once(ctx, a, s.invocation)
@@ -221,7 +232,6 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return result{index: s.index, err: context.Canceled, attempts: res.attempts}
 		}
 		backoff *= 2
 	}
@@ -229,7 +239,8 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 
 // once runs a call under its deadline. What comes after that counts for nothing,
 // whatever it is: an activity that gives up then seldom says that it is for that.
-// A panic of a Go activity is its own fault, and nobody else's.
+// A panic of a Go activity is its own fault, and nobody else's. One that is told to
+// stop may end however it likes: unless it comes to a result it is cut off.
 func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err error) {
 	timeout := a.Timeout
 	if timeout == 0 {
@@ -241,6 +252,8 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	late := func() bool { return !time.Now().Before(deadline) }
 	defer func() {
 		switch p := recover(); {
+		case p != nil && ctx.Err() != nil:
+			err = errCut
 		case p != nil && late():
 			err = timedOut(timeout)
 		case p != nil:
@@ -249,7 +262,7 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	}()
 	res, err := a.Activity.Run(limited, in)
 	if err != nil && ctx.Err() != nil {
-		return Result{}, context.Canceled
+		return Result{}, errCut
 	}
 	if late() {
 		return Result{}, timedOut(timeout)
@@ -282,7 +295,7 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 // receive settles calls that have ended, or records that they were cut off.
 func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
-		if errors.Is(res.err, context.Canceled) {
+		if res.err == errCut {
 			t.cutOff(res.index, res.attempts)
 		} else if err := t.settle(ctx, res); err != nil {
 			return err

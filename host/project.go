@@ -101,14 +101,14 @@ func (c *Config) activity(name string) (a engine.Registered, ok bool) {
 // checkActivity tells what is wrong with the activity in Go at a place.
 func (c *Config) checkActivity(i int) error {
 	a := c.Activities[i]
-	fn, isFunc := a.Activity.(engine.ActivityFunc)
 	switch first := slices.IndexFunc(c.Activities, func(b engine.Registered) bool { return b.Name == a.Name }); {
 	case a.Name == "":
 		return fmt.Errorf("activity %d of the program that embeds obelus has no name", i+1)
 	case first < i:
 		return fmt.Errorf("activity %s is registered twice by the program that embeds obelus", quote(a.Name))
-	case a.Activity == nil, isFunc && fn == nil:
-		return fmt.Errorf("activity %s of the program that embeds obelus has nothing to run: give it a function", quote(a.Name))
+	}
+	if err := a.Check(); err != nil {
+		return fmt.Errorf("activity %s of the program that embeds obelus: %w", quote(a.Name), err)
 	}
 	return nil
 }

@@ -182,8 +182,9 @@ func TestActivitiesOfTheProgramAreChecked(t *testing.T) {
 		{[]engine.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}}, "<nil>"},
 		{[]engine.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}, {Name: "a", Activity: good}}, `activity "a" is registered twice by the program that embeds obelus`},
 		{[]engine.Registered{{Name: "a", Activity: good}, {Activity: good}}, "activity 2 of the program that embeds obelus has no name"},
-		{[]engine.Registered{{Name: "a"}}, `activity "a" of the program that embeds obelus has nothing to run: give it a function`},
-		{[]engine.Registered{{Name: "a", Activity: engine.ActivityFunc(nil)}}, `activity "a" of the program that embeds obelus has nothing to run: give it a function`},
+		{[]engine.Registered{{Name: "a"}}, `activity "a" of the program that embeds obelus: it has nothing to run: give it a function`},
+		{[]engine.Registered{{Name: "a", Activity: engine.ActivityFunc(nil)}}, `activity "a" of the program that embeds obelus: it has nothing to run: give it a function`},
+		{[]engine.Registered{{Name: "a", Activity: engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, nil }), Backoff: -1}}, `activity "a" of the program that embeds obelus: its backoff must not be negative: -1ns`},
 	} {
 		if _, err := Open(Config{Activities: c.activities}); fmt.Sprint(err) != c.want {
 			t.Errorf("it says %v, not %s", err, c.want)

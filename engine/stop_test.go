@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// TestAnErrorOfAContextIsTheActivitysOwn: where nobody stops the run, an activity
+// that comes back with the error of a context has given up something of its own.
+func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
+	for _, given := range []error{
+		context.Canceled,
+		fmt.Errorf("asking upstream: %w", context.Canceled),
+		errors.Join(engine.NewFailure("no"), context.Canceled),
+		context.DeadlineExceeded,
+	} {
+		r := newRunner(store.NewMemory(), map[string]activity{"ask": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, given
+		}})
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "ask", "_outputPath": "†state.a"}, {"_tool": "ask"}]`))
+		if err != nil || outcome.Status != engine.RunFailed || len(outcome.Calls) != 2 {
+			t.Errorf("%v: %+v, %v", given, outcome, err)
+			continue
+		}
+		for _, call := range outcome.Calls {
+			if call.Status != engine.Failed || call.Error["code"] == "cut-off" {
+				t.Errorf("%v: call %s is %s: %v", given, call.Call, call.Status, call.Error)
+			}
+		}
+	}
+}
+
+// crowd is a plan whose two delegates have two calls each, for which the run has
+// but two places.
+func crowd(t *testing.T, f activity) (*engine.Runner, engine.Start) {
+	r := newRunner(store.NewMemory(), map[string]activity{"work": f})
+	r.Parallel = 2
+	r.Registry.Delegates["pair"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "work", "seconds": 3, "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "work", "seconds": 3, "value": 1, "_outputPath": "†state.b"}], "output": "†state.a + †state.b"}`)}
+	return r, start(t, `{"calls": [{"_tool": "pair", "_delegate": "pair", "_outputPath": "†state.x"}, {"_tool": "pair", "_delegate": "pair", "_outputPath": "†state.y"}],
+		"output": "†state.x + †state.y"}`)
+}
+
+// TestNothingStartsOnceARunIsStopped: neither where what was under way is told to
+// stop, nor where it may end in its time; and all of it is done when the run is
+// resumed.
+func TestNothingStartsOnceARunIsStopped(t *testing.T) {
+	for _, drain := range []time.Duration{-1, 5 * time.Second} {
+		for range 50 { // chance has a say in who comes to a place that is free
+			synctest.Test(t, func(t *testing.T) {
+				ran, stopped, late := &counter{}, context.Background(), atomic.Int32{}
+				r, s := crowd(t, ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+					if stopped.Err() != nil {
+						late.Add(1)
+					}
+					return sleep(ctx, in)
+				}))
+				r.Drain = drain
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				stopped = ctx
+				outcome, err := r.Run(ctx, s)
+				if err != nil || outcome.Status != engine.RunCancelled || late.Load() != 0 {
+					t.Fatalf("drain %s: %+v, %v: %d calls began after it was stopped", drain, outcome, err, late.Load())
+				}
+				stopped = context.Background()
+				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+				if err != nil || outcome.Status != engine.RunDone || fmt.Sprint(outcome.Output) != "4" {
+					t.Fatalf("drain %s: resumed, %+v, %v", drain, outcome, err)
+				}
+				if want := "c.1.1/1.1×1 c.1.1/1.2×1 c.1.2/1.1×1 c.1.2/1.2×1"; drain > 0 && ran.String() != want {
+					t.Fatalf("ran %s, not %s", ran, want)
+				}
+			})
+		}
+	}
+}
+
+// TestAPanicWhenStoppedIsAnEnd: an activity that is told to stop may do so in any way.
+func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
+	var ran atomic.Int32
+	g := newGate()
+	r := newRunner(store.NewMemory(), map[string]activity{"gate": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if ran.Add(1) == 1 {
+			close(g.begun)
+			<-ctx.Done()
+			panic(ctx.Err())
+		}
+		return value(ctx, in)
+	}})
+	r.Drain = -1
+	s := start(t, `[{"_tool": "gate", "value": 1, "_outputPath": "†state.a"}]`)
+	outcome, err := interrupt(t, r, g, s)
+	expect(t, outcome, err, engine.RunCancelled, "1.1 gate cancelled")
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, engine.RunDone, "1.1 gate done → †state.a")
+}
+
+// TestWhatCannotRunIsTold: what an embedder has forgotten or mistaken is an error of
+// the plan, or of the run, and no panic.
+func TestWhatCannotRunIsTold(t *testing.T) {
+	one := func(set func(*engine.Runner, *engine.Registered)) error {
+		r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+		r.Registry.Delegates["empty"] = &engine.Delegate{}
+		set(r, r.Registry.Activities["value"])
+		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "_delegate": "empty", "_outputPath": "†state.b"}]`))
+		if err == nil {
+			t.Error("it runs")
+		}
+		return err
+	}
+	for _, c := range []struct {
+		set  func(*engine.Runner, *engine.Registered)
+		want string
+	}{
+		{func(*engine.Runner, *engine.Registered) {}, `_delegate: "empty" has nothing to run: give it a request`},
+		{func(_ *engine.Runner, a *engine.Registered) { a.Activity = nil }, `its activity "value" can't be run: it has nothing to run: give it a function`},
+		{func(_ *engine.Runner, a *engine.Registered) { a.Backoff = -1 }, "its backoff must not be negative: -1ns"},
+		{func(_ *engine.Runner, a *engine.Registered) { a.Timeout = -time.Second }, "its timeout must not be negative: -1s"},
+		{func(_ *engine.Runner, a *engine.Registered) { a.Retries = -1 }, "neither its retries nor its concurrency may be negative"},
+		{func(_ *engine.Runner, a *engine.Registered) { a.Concurrency = -1 }, "neither its retries nor its concurrency may be negative"},
+		{func(r *engine.Runner, _ *engine.Registered) { r.Log = nil }, "there is nowhere to record a run: the runner needs a log"},
+		{func(r *engine.Runner, _ *engine.Registered) { r.Registry = nil }, `unknown tool "value"`},
+	} {
+		if err := one(c.set); err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, not %q", err, c.want)
+		}
+	}
+}
