@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -95,6 +96,9 @@ func admit(ctx context.Context, view *store.View, messages []store.Message) erro
 func stage(ctx context.Context, view *store.View, messages []store.Message) (number int, err error) {
 	entered := &entered{view: view, first: view.Seq()}
 	for i, m := range messages {
+		if err := ctx.Err(); err != nil {
+			return 0, &logError{err}
+		}
 		if err := receiveMessage(&m); err != nil {
 			return i + 1, err
 		}
@@ -149,6 +153,25 @@ func (e *entered) add(op store.Op, message int) { e.came = append(e.came, arriva
 // check holds what has entered a kind to the schema in force, before another
 // one is.
 func (e *entered) check(ctx context.Context, kind string) (number int, err error) {
+	declared, err := e.view.Schema(ctx, kind)
+	if err != nil {
+		return 0, &logError{err}
+	}
+	if declared != nil {
+		schema, err := NewSchema(declared)
+		if err != nil {
+			return 0, err
+		}
+		if number, err := e.hold(ctx, kind, schema); err != nil {
+			return number, err
+		}
+	}
+	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
+	return 0, nil
+}
+
+// hold holds what has entered a kind to a schema.
+func (e *entered) hold(ctx context.Context, kind string, schema *Schema) (number int, err error) {
 	type value struct {
 		path     store.Path
 		instance string
@@ -160,11 +183,10 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 			continue
 		}
 		checked[v] = true
-		if err := e.joined(ctx, a.op, 0); err != nil {
-			return e.blame(ctx, a.op), err
+		if err := e.joined(ctx, schema, a.op, 0); err != nil {
+			return e.blame(ctx, schema, a.op), err
 		}
 	}
-	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
 	return 0, nil
 }
 
@@ -178,12 +200,8 @@ func (e *entered) checkAll(ctx context.Context) (number int, err error) {
 }
 
 // joined holds what operations at a path have made, as of a seq, against the
-// schema that is declared for it.
-func (e *entered) joined(ctx context.Context, op store.Op, at int64) error {
-	declared, err := e.view.Schema(ctx, op.Path.Kind())
-	if err != nil || declared == nil {
-		return wrapLog(err)
-	}
+// schema that is declared for its kind.
+func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at int64) error {
 	resolver := e.view.Resolver()
 	resolver.At = at
 	value, err := resolver.Resolve(ctx, op.Path, op.Instance)
@@ -193,19 +211,19 @@ func (e *entered) joined(ctx context.Context, op store.Op, at int64) error {
 	if !value.Exists { // as of a seq before it came
 		return nil
 	}
-	return checkDeclared(declared, op.Path, value.Value)
+	return checkDeclared(schema, op.Path, value.Value)
 }
 
 // blame finds the number of the message from which on the value of an operation
 // breaks the schema, among those that bear on it and came under the schema.
-func (e *entered) blame(ctx context.Context, op store.Op) int {
+func (e *entered) blame(ctx context.Context, schema *Schema, op store.Op) int {
 	blamed := 0
 	for _, a := range slices.Backward(e.came) {
 		if !a.op.Path.Overlaps(op.Path) || a.op.Instance != "" && a.op.Instance != op.Instance {
 			continue
 		}
 		blamed = a.message + 1
-		if before := e.first + int64(a.message); before == 0 || e.joined(ctx, op, before) == nil {
+		if before := e.first + int64(a.message); before == 0 || e.joined(ctx, schema, op, before) == nil {
 			break
 		}
 	}
@@ -236,7 +254,7 @@ func checkContent(m *store.Message) error {
 
 // checkDeclared holds the value that a path is to have against the schema that
 // is declared for its kind, as far as that says something of the path.
-func checkDeclared(declared any, path store.Path, value any) error {
+func checkDeclared(declared *Schema, path store.Path, value any) error {
 	schema, err := declaredAt(declared, path)
 	if err != nil || schema == nil {
 		return err
@@ -247,13 +265,43 @@ func checkDeclared(declared any, path store.Path, value any) error {
 	return nil
 }
 
+// declaration is a schema that is declared for a kind. A run keeps the last of each,
+// for to compile one takes longer than a step.
+type declaration struct {
+	schema   any
+	compiled *Schema
+}
+
+// declared is the schema that is declared for a kind now, nil for none.
+func (t *tick) declared(ctx context.Context, kind string) (*Schema, error) {
+	schema, err := t.view.Schema(ctx, kind)
+	if err != nil {
+		return nil, &logError{err}
+	}
+	if schema == nil {
+		return nil, nil
+	}
+	last := t.loop.declared[kind]
+	if !sameObject(last.schema, schema) {
+		if last.compiled, err = NewSchema(schema); err != nil {
+			return nil, &fault{CodeSchema, err}
+		}
+		last.schema = schema
+		t.loop.declared[kind] = last
+	}
+	return last.compiled, nil
+}
+
+// sameObject tells whether two values are one and the same object.
+func sameObject(a, b any) bool {
+	x, isObject := a.(map[string]any)
+	y, too := b.(map[string]any)
+	return isObject && too && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
+}
+
 // declaredAt is what the schema that is declared for a path's kind says of the
 // path, nil for nothing.
-func declaredAt(declared any, path store.Path) (*Schema, error) {
-	schema, err := NewSchema(declared)
-	if err != nil {
-		return nil, err
-	}
+func declaredAt(schema *Schema, path store.Path) (*Schema, error) {
 	for n, segment := range path.Segments() {
 		i, err := strconv.Atoi(segment)
 		containers := []string{"object", "array"}

@@ -57,9 +57,14 @@ func BenchmarkRun(b *testing.B) {
 		{"one-call", `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`},
 		{"chain-1000", chain(1000)},
 		{"layers-1000", layers(1000)},
+		{"concat-1000", repeated(1000, `{"_tool": "value", "value": [#], "_outputPath": "†state.all", "_outputMethod": "concat"}`)},
+		{"schema-1000", chain(1000)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := start(b, c.text)
+			if strings.HasPrefix(c.name, "schema") {
+				s.Request.Context = messages(b, `[{"type": "data", "kind": "state", "schema": {"properties": {"c1": {"type": "number"}, "c2": {"minimum": 0}}}}]`)
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				outcome, err := newRunner(store.NewMemory(), map[string]activity{"value": value}).Run(b.Context(), s)
@@ -69,6 +74,30 @@ func BenchmarkRun(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(s.Request.Calls)), "µs/call")
 		})
+	}
+}
+
+// BenchmarkAppend appends as many messages as an export may have, by each method.
+func BenchmarkAppend(b *testing.B) {
+	var batch []store.Message
+	for i := range 4000 {
+		path, method, value := fmt.Sprintf("†state.k%d", i), store.Set, any(i)
+		switch i % 4 {
+		case 0:
+			path, method, value = "†state.list", store.Concat, []any{i}
+		case 1:
+			path, method, value = "†state.object", store.Assign, map[string]any{path: i}
+		case 2:
+			path, method = "†state.items", store.Push
+		}
+		batch = append(batch, store.Message{Type: store.TypeData, Kind: "state", Path: store.MustParsePath(path), Method: method, Data: store.Wrap(store.MustParsePath(path), value), HasData: true,
+			Producer: map[string]any{"_tool": "value"}})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := engine.Append(b.Context(), store.NewMemory(), "c", batch); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -102,13 +102,6 @@ func unreadLog(ctx context.Context, err error) error {
 	return &logError{err}
 }
 
-func wrapLog(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &logError{err}
-}
-
 // free gives back the place that a worker took.
 func (t *tick) free(i int) {
 	c := t.change(i)
@@ -318,12 +311,9 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 // declaredLists is [Schema.Lists] by the schema that is declared for a path to which
 // a call writes. What is pushed or appended stands behind what is there.
 func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v any) (any, error) {
-	declared, err := t.view.Schema(ctx, path.Kind())
-	if err != nil {
-		return nil, &logError{err}
-	}
-	if declared == nil {
-		return v, nil
+	declared, err := t.declared(ctx, path.Kind())
+	if declared == nil || err != nil {
+		return v, err
 	}
 	schema, err := declaredAt(declared, path)
 	if err != nil {
@@ -360,12 +350,9 @@ func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
 	} else if err != nil {
 		return &logError{err}
 	}
-	declared, err := t.view.Schema(ctx, op.Path.Kind())
-	if err != nil {
-		return &logError{err}
-	}
-	if declared == nil {
-		return nil
+	declared, err := t.declared(ctx, op.Path.Kind())
+	if declared == nil || err != nil {
+		return err
 	}
 	value, err := resolver.After(ctx, op)
 	if err != nil {

@@ -46,14 +46,18 @@ func (r Resolver) CheckMethod(ctx context.Context, path Path, instance string, m
 func (r Resolver) CheckOp(ctx context.Context, op Op) error { return r.check(ctx, op, true) }
 
 func (r Resolver) check(ctx context.Context, op Op, known bool) error {
-	if fits, err := r.fitsNewest(ctx, op); fits || err != nil {
+	var typ string // of the new value, where it is known
+	if known {
+		typ = TypeName(op.Value)
+	}
+	if fits, err := r.fitsNewest(ctx, op, typ); fits || err != nil {
 		return err
 	}
 	current, err := r.Resolve(ctx, op.Path, op.Instance)
 	if err != nil {
 		return err
 	}
-	e := &FitError{Path: op.Path, Method: op.Method, Blocked: current.blocked, Current: "missing value"}
+	e := &FitError{Path: op.Path, Method: op.Method, Blocked: current.blocked, Current: "missing value", New: typ}
 	if current.Exists {
 		e.Current = TypeName(current.Value)
 	}
@@ -66,23 +70,16 @@ func (r Resolver) check(ctx context.Context, op Op, known bool) error {
 			e.Blocked = Path{}
 		}
 	}
-	if known {
-		e.New = TypeName(op.Value)
-	}
-	if !e.Blocked.IsZero() || !e.fits(current.Value == nil) {
+	if !e.Blocked.IsZero() || !fits(op.Method, TypeName(current.Value), typ) {
 		return e
 	}
 	return nil
 }
 
 // fitsNewest tells whether the newest operation that bears on the path shows by
-// itself that a write fits: what was pushed to can be pushed to again, what was
-// set or merged can be so again, and where there is none, each of the three fits.
-// So a list that grows by pushes need not be read at every push.
-func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
-	if op.Method == Assign || op.Method == Concat {
-		return false, nil
-	}
+// itself that a write fits, since it shows of which type the value is, or whether
+// there is none and it fits. So what grows by many writes need not be read at each.
+func (r Resolver) fitsNewest(ctx context.Context, op Op, typ string) (bool, error) {
 	if anchor, err := r.anchor(ctx, op.Path, op.Instance); err != nil || anchor != op.Path {
 		return false, err
 	}
@@ -95,23 +92,34 @@ func (r Resolver) fitsNewest(ctx context.Context, op Op) (bool, error) {
 			if kind == passes {
 				continue
 			}
-			there := len(s.below) == 0 && s.method != clear // so what is above has room for it
-			return there && (op.Method != Push || s.method == Push), nil
+			if s.method == clear { // what is above may have no room for it
+				return false, nil
+			}
+			if len(s.below) > 0 { // there is something, of whatever type
+				return needs[op.Method] == "", nil
+			}
+			there := TypeName(s.value)
+			if s.method == Push {
+				there = "array"
+			}
+			return fits(op.Method, there, typ), nil
 		}
 	}
-	return true, nil
+	return fits(op.Method, "null", typ), nil
 }
 
-func (e *FitError) fits(empty bool) bool {
-	known := e.New != ""
-	switch e.Method {
+// fits tells whether a value of one type joins one of another by a method. Null is
+// as good as nothing; typ is empty where it is not known yet.
+func fits(method Method, there, typ string) bool {
+	empty, known := there == "null", typ != ""
+	switch method {
 	case Assign:
-		return (empty || e.Current == "object") && (!known || e.New == "object")
+		return (empty || there == "object") && (!known || typ == "object")
 	case Push:
-		return empty || e.Current == "array"
+		return empty || there == "array"
 	case Concat:
 		joins := func(t string) bool { return t == "array" || t == "string" }
-		return (empty || joins(e.Current)) && (!known || joins(e.New)) && (empty || !known || e.Current == e.New)
+		return (empty || joins(there)) && (!known || joins(typ)) && (empty || !known || there == typ)
 	}
 	return true
 }
