@@ -200,3 +200,42 @@ func edit(t *testing.T, path, statement string) {
 		t.Fatalf("%d rows, %v", n, err)
 	}
 }
+
+// TestAnOlderLogIsBroughtUpToDate: also by who would only read it, and it says so.
+func TestAnOlderLogIsBroughtUpToDate(t *testing.T) {
+	dir := t.TempDir()
+	const said = "the log is of an older obelus: bringing it up to date\n"
+	run := func(args ...string) (stdout, stderr string) {
+		var out, told strings.Builder
+		c := program(t, dir, args...)
+		c.Stdin, c.Stdout, c.Stderr = strings.NewReader(`{"type": "state", "a": 1}`), &out, &told
+		if err := c.Run(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, told.String())
+		}
+		return out.String(), told.String()
+	}
+	older := func() {
+		db, err := sql.Open("sqlite3", filepath.Join(dir, ".obelus/log.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec("PRAGMA user_version = 7"); err != nil { // what makes it 8 can be done again
+			t.Fatal(err)
+		}
+	}
+	run("append", "-c", "c", "-")
+	for _, quiet := range []bool{false, true} {
+		older()
+		args, want := []string{"get", "state.a", "-c", "c"}, said
+		if quiet {
+			args, want = append(args, "-q"), ""
+		}
+		if out, told := run(args...); out != "1\n" || told != want {
+			t.Errorf("it gives %q and says %q", out, told)
+		}
+		if out, told := run(args...); out != "1\n" || told != "" {
+			t.Errorf("once more it gives %q and says %q", out, told)
+		}
+	}
+}

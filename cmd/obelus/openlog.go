@@ -68,8 +68,12 @@ func (a *app) logOptions() sqlite.Options {
 // openExisting opens a log that is there, and brings it up to date. It makes none.
 func (a *app) openExisting(options sqlite.Options) error {
 	err := a.openThere(options)
-	if errors.Is(err, sqlite.ErrOlder) { // this brings it up to date
-		err = a.openThere(sqlite.Options{})
+	if !errors.Is(err, sqlite.ErrOlder) {
+		return err
+	}
+	a.term.say("the log is of an older obelus: bringing it up to date")
+	if err = a.openThere(sqlite.Options{}); errors.Is(err, sqlite.ErrReadOnly) {
+		err = fmt.Errorf("%w (a log of an older obelus is brought up to date before it is read; a copy of it will do)", err)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -456,6 +457,31 @@ func TestGroupWithOneTooBig(t *testing.T) {
 	}
 	if n := seqs(t, l, "c"); n != 3 {
 		t.Errorf("%d messages", n)
+	}
+}
+
+// TestMigrationsStay: what has made files is not changed any more, or there would be
+// two kinds of one version; what was wrong with it is mended by another migration.
+func TestMigrationsStay(t *testing.T) {
+	list, err := ownMigrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, m := range list[:8] {
+		fmt.Fprintf(&all, "%s %x\n", m.name, sha256.Sum256([]byte(m.sql)))
+	}
+	const want = `001_log.sql 8695945dda35c017da894911787772d8c8f7140cf1a06a4126b4a27014a68c03
+002_leases.sql d6d069019c1ff0ed6f0a91c4b64c7a18fae441e8ea7fb8d096432d159c7fff59
+003_scripts.sql a18357adeb119f6ef53b8871f8f95db95ee61dd4097f52b13bbfc33ae4a84fe4
+004_forks.sql 54bd4e99e29e480f713ebbf8d980f348d3f801966ae5e872267873ca7d8b052b
+005_values.sql 168e2421e99bc74f698bce6125689f6a23740194133d29c36a22e19d044f47c6
+006_calls.sql 6ad90d862eadfdd22a17141283c4874e1c3592738e2be6ebbcd5afbce58e2ace
+007_guards.sql 26f533d3c89eb5beaea48de6c8a6ce3e711697b9089aa827ff9ddf158e48ff7d
+008_values.sql 4a0ebed23addf9fdbc996de5bd368c72938d4c3fc0bfb684bf7dc5f0609b5ae8
+`
+	if all.String() != want {
+		t.Errorf("they are now\n%s", all.String())
 	}
 }
 

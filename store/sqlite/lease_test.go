@@ -267,6 +267,44 @@ func TestMigrateLeases(t *testing.T) {
 	}
 }
 
+// TestMigrationWaits: an older obelus that runs a context is not left with a file that
+// it does not know.
+func TestMigrationWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	list, err := ownMigrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := plain(t, path)
+	const version = 2
+	parent, own := int64(os.Getppid()), self()
+	hold := func(until time.Time) error {
+		return old.exec(replaceLease, "c", int64(1), own.host, own.boot, own.namespace, parent, started(parent), until.UnixMilli())
+	}
+	err = errors.Join(
+		old.migrate(Options{BusyTimeout: time.Second}, list[:version]),
+		old.script("INSERT INTO contexts (context, created, updated) VALUES ('c', '2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678900Z')"),
+		hold(time.Now().Add(time.Minute)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("by which process %d on host %s runs context c in it", parent, own.host)
+	if l, err := Open(path, Options{}); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), want) {
+		l.Close()
+		t.Errorf("%v, not %q", err, want)
+	}
+	if now, err := old.version(list); now != version || err != nil {
+		t.Errorf("the file is of version %d: %v", now, err)
+	}
+	if err := hold(time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path, Options{})
+	if now, err := old.version(list); now != len(list) || err != nil {
+		t.Errorf("the file is of version %d: %v", now, err)
+	}
+}
+
 // TestVacuumWaits: nobody who runs a context is kept from appending.
 func TestVacuumWaits(t *testing.T) {
 	l := open(t, newPath(t), Options{})

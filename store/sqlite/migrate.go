@@ -4,10 +4,13 @@ import (
 	"context"
 	"database/sql/driver"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
 	"sync"
+
+	"obelus/store"
 )
 
 // applicationID marks a file as a log of obelus: "Obel".
@@ -95,6 +98,9 @@ func (c *conn) migrateLocked(list []migration) error {
 	if err != nil {
 		return err
 	}
+	if err := c.unused(have, len(list)); err != nil {
+		return err
+	}
 	for _, m := range list[have:] {
 		if err := c.script(m.sql); err != nil {
 			return fmt.Errorf("bringing it up to date (%s): %w", m.name, err)
@@ -107,6 +113,21 @@ func (c *conn) migrateLocked(list []migration) error {
 		}
 	}
 	return c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, len(list)))
+}
+
+// unused refuses to bring up to date what an older obelus is at work in, as far as
+// the file says so: that would fail then, or go on to write as it did.
+func (c *conn) unused(have, want int) error {
+	row, err := c.one(context.Background(), "SELECT count(*) FROM sqlite_schema WHERE name = 'leases'")
+	if err != nil || integer(row[0]) == 0 {
+		return err
+	}
+	var held *store.HeldError
+	if err := c.anyHeld(context.Background()); !errors.As(err, &held) {
+		return err
+	}
+	return &problem{ErrLocked, fmt.Sprintf("was made by an older obelus (schema version %d, not %d), by which %s runs context %s in it: wait until that has finished, or stop it",
+		have, want, held.Holder, held.Context)}
 }
 
 // markAll writes what the messages that are there already leave at their paths.

@@ -31,14 +31,14 @@ func (l *Log) Vacuum(ctx context.Context) error {
 }
 
 // anyHeld tells of a context that is being run.
-func (w *writer) anyHeld(ctx context.Context) error {
+func (c *conn) anyHeld(ctx context.Context) error {
 	var names []string
-	err := w.each(ctx, `SELECT context FROM leases WHERE until > ?1`, []driver.Value{time.Now().UnixMilli()}, func(row []driver.Value) (bool, error) {
+	err := c.each(ctx, `SELECT context FROM leases WHERE until > ?1`, []driver.Value{time.Now().UnixMilli()}, func(row []driver.Value) (bool, error) {
 		names = append(names, text(row[0]))
 		return true, nil
 	})
 	for _, name := range names {
-		if held, err := w.lease(ctx, name); err != nil {
+		if held, err := c.lease(ctx, name); err != nil {
 			return err
 		} else if holder := held.holds(time.Now()); holder != "" {
 			return &store.HeldError{Context: name, Holder: holder}
