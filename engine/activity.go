@@ -95,9 +95,10 @@ type Registered struct {
 
 	// Timeout is how long one attempt may take; 0 for DefaultTimeout. Then its
 	// context is done, and the attempt has failed of it, whatever it gives back
-	// later. A goroutine can't be ended from outside: unless its run is stopped, an
-	// activity in Go that does not heed its context is waited for, keeps its place among those that run at
-	// once, and is tried again, or fails, only once it has returned.
+	// later. A goroutine can't be ended from outside: an activity in Go that does
+	// not heed its context is waited for, keeps its place among those that run at
+	// once, and is tried again, or fails, only once it has returned. Where its run
+	// is stopped it is left behind; see [Runner.Run].
 	Timeout time.Duration
 
 	Retries       int           // further attempts after a failure

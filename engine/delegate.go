@@ -59,7 +59,7 @@ const MaxDepth = 16
 
 // delegate finds a delegate by what a call names.
 func (r *Registry) delegate(name string) (*Delegate, error) {
-	if d, ok := r.Delegates[name]; ok && d.Request == nil {
+	if d, ok := r.Delegates[name]; ok && (d == nil || d.Request == nil) {
 		return nil, fmt.Errorf("_delegate: %q has nothing to run: give it a request", name)
 	} else if ok {
 		return d, nil

@@ -66,15 +66,11 @@ type loop struct {
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
-	if r.Log == nil {
-		return nil, errors.New("there is nowhere to record a run: the runner needs a log")
-	}
 	view, err := store.OpenView(ctx, r.Log, name)
 	if err != nil {
 		return nil, err
 	}
 	runner := *r
-	runner.Registry = cmp.Or(r.Registry, NewRegistry())
 	if runner.pool == nil {
 		runner.pool = newPool(r.parallel())
 	}

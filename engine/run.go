@@ -10,11 +10,11 @@ import (
 )
 
 // Runner runs plans over a log. Its fields are set before it is used; one
-// Runner may run many contexts at once. A panic of one of its functions, or of a
-// log, comes out of whatever the Runner was asked to do.
+// Runner may run many contexts at once. It needs a Log and a Registry. A panic of
+// one of its functions comes out of whatever the Runner was asked to do.
 type Runner struct {
 	Log      store.Log
-	Registry *Registry // nil for an empty one
+	Registry *Registry
 
 	Parallel int           // how many calls of one run, and of its delegates, run at once; 0 for DefaultParallel
 	Result   int           // how many bytes of JSON a value may have that a call writes; 0 for DefaultResult
@@ -138,7 +138,8 @@ func (e *NoSuchCallError) Error() string { return e.Message }
 // end, an [*UnfinishedError].
 //
 // When ctx is done nothing more starts, what runs has the time that Drain allows,
-// and the run can be resumed. An activity that does not heed its context is left
+// and the run can be resumed: what had not begun runs then, and what was cut off
+// runs again, but for fire-and-forget calls. An activity that does not heed its context is left
 // behind two seconds later, and may still be at work when its call runs again; a
 // planner is waited for. Where the log gives an error the run ends at once with
 // that, and what is in the log can be resumed; where it can't be told that it has

@@ -47,7 +47,7 @@ func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) 
 	// The run was stopped while their starts were recorded.
 	return nil, t.record(ctx, func() error {
 		for _, j := range jobs {
-			t.cutOff(j.index, 0)
+			t.putBack(j.index)
 		}
 		return nil
 	})

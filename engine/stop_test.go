@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,6 +87,90 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 	}
 }
 
+// stopping is a log that stops a run as it records its first start.
+type stopping struct {
+	store.Log
+	stop context.CancelFunc
+}
+
+func (l *stopping) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	appended, err := l.Log.Append(ctx, b)
+	if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == string(engine.Running) }) {
+		l.stop()
+	}
+	return appended, err
+}
+
+// TestWhatHadNotBegunRunsLater: it is neither lost, as what is cut off may be where no
+// output waits for it, nor in doubt where it must not run twice.
+func TestWhatHadNotBegunRunsLater(t *testing.T) {
+	for _, plan := range []string{
+		`{"calls": [{"_tool": "value", "value": 1}]}`,
+		`{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]}`,
+		`{"calls": [{"_tool": "value", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`,
+		`{"calls": [{"_tool": "value", "_delegate": "inner"}]}`,
+	} {
+		for _, drain := range []time.Duration{-1, 0} {
+			ctx, cancel := context.WithCancel(t.Context())
+			ran, log := &counter{}, &stopping{store.NewMemory(), cancel}
+			r := newRunner(log, map[string]activity{"value": ran.of(value)})
+			r.Registry.Activities["value"].NotIdempotent = true
+			r.Registry.Delegates["inner"] = &engine.Delegate{Request: plainPlan(t)}
+			r.Drain = drain
+			outcome, err := r.Run(ctx, start(t, plan))
+			if err != nil || outcome.Status != engine.RunCancelled || ran.String() != "" {
+				t.Errorf("%s: %+v, %v, ran %s", plan, outcome, err, ran)
+				continue
+			}
+			r.Drain = 0 // or the end would cut off what no output waits for
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+			if err != nil || outcome.Status != engine.RunDone {
+				t.Errorf("%s: resumed, %+v, %v", plan, outcome, err)
+				continue
+			}
+			for _, call := range outcome.Calls {
+				if call.Status != engine.Done || call.Attempts != 1 {
+					t.Errorf("%s: call %s is %s after %d attempts: %v", plan, call.Call, call.Status, call.Attempts, call.Error)
+				}
+			}
+		}
+	}
+}
+
+func plainPlan(t *testing.T) *engine.Request {
+	return plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
+}
+
+// TestASchemaDeclaredMeanwhileHolds: a run keeps the schema that it has compiled, until
+// there is another.
+func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
+	log := store.NewMemory()
+	declare := func(name string) string {
+		return fmt.Sprintf(`[{"type": "state", "schema": {"properties": {"a": {"type": %[1]q}, "b": {"type": %[1]q}}}}]`, name)
+	}
+	r := newRunner(log, map[string]activity{"value": value, "declare": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if _, err := engine.Append(ctx, log, "c", messages(t, declare(in.Call["type"].(string)))); err != nil {
+			return engine.Result{}, err
+		}
+		return value(ctx, in)
+	}})
+	s := start(t, `[
+		{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+		{"_tool": "declare", "type": "string", "value": 2, "_outputPath": "†state.b", "after": "†state.a"},
+		{"_tool": "declare", "type": "number", "value": 3, "_outputPath": "†state.c", "after": "†state.a"},
+		{"_tool": "value", "value": 1, "_outputPath": "†state.a", "after": "†state.c"},
+		{"_tool": "value", "value": "x", "_outputPath": "†state.b", "_instance": "①", "after": "†state.c"}]`)
+	s.Request.Context = messages(t, declare("number"))
+	r.Parallel = 1
+	outcome, err := r.Run(t.Context(), s)
+	expect(t, outcome, err, engine.RunFailed,
+		"1.1 value done → †state.a",
+		"1.2 declare failed ! schema: it breaks the schema declared for state: †state.b: got number, want string",
+		"1.3 declare done → †state.c",
+		"1.4 value done → †state.a",
+		"1.5 value failed ! schema: it breaks the schema declared for state: †state.b: got string, want number")
+}
+
 // TestAPanicWhenStoppedIsAnEnd: an activity that is told to stop may do so in any way.
 func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 	var ran atomic.Int32
@@ -129,8 +214,7 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 		{func(_ *engine.Runner, a *engine.Registered) { a.Timeout = -time.Second }, "its timeout must not be negative: -1s"},
 		{func(_ *engine.Runner, a *engine.Registered) { a.Retries = -1 }, "neither its retries nor its concurrency may be negative"},
 		{func(_ *engine.Runner, a *engine.Registered) { a.Concurrency = -1 }, "neither its retries nor its concurrency may be negative"},
-		{func(r *engine.Runner, _ *engine.Registered) { r.Log = nil }, "there is nowhere to record a run: the runner needs a log"},
-		{func(r *engine.Runner, _ *engine.Registered) { r.Registry = nil }, `unknown tool "value"`},
+		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Delegates["empty"] = nil }, `_delegate: "empty" has nothing to run: give it a request`},
 	} {
 		if err := one(c.set); err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, not %q", err, c.want)

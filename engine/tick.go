@@ -3,7 +3,6 @@ package engine
 import (
 	"container/heap"
 	"context"
-	"slices"
 	"time"
 
 	"obelus/store"
@@ -179,10 +178,10 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 				return nil, err
 			}
 		}
-		if ctx.Err() != nil && (t.pending() || t.cut()) {
-			return t.interrupted(ctx)
-		}
 		if t.pending() {
+			if ctx.Err() != nil {
+				return t.interrupted(ctx)
+			}
 			continue
 		}
 		if err := t.finish(kept); err != nil {
@@ -306,11 +305,6 @@ func (t *tick) pending() bool {
 		}
 	}
 	return len(t.runnable)+len(t.loose) > 0
-}
-
-// cut tells whether calls were cut off.
-func (t *tick) cut() bool {
-	return slices.ContainsFunc(t.calls, func(c callState) bool { return c.record.Status == Cancelled })
 }
 
 // release lets go of the calls that wait for call i: those that wait until it

@@ -190,20 +190,25 @@ func (t *tick) work(run context.Context, s start) result {
 		}
 	}
 	leave, ok := t.runner.pool.enter(working, t.plan.Calls[s.index].activity, t.plan.Calls[s.index].fireAndForget())
-	if !ok {
-		return result{index: s.index, err: errCut}
+	if ok {
+		defer leave()
 	}
-	defer leave()
-	if run.Err() != nil { // it came to a place while the run drained
+	switch {
+	case run.Err() != nil: // maybe it came to a place while the run drained
+		return result{index: s.index, err: errUnbegun}
+	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
 	return t.runner.attempt(working, s)
 }
 
-// errCut is what becomes of a call that was stopped with its run. It is of this
-// package alone: that an activity gave up something of its own, for which it may
-// have the error of a context too, is a failure like any other.
-var errCut = errors.New("it was cut off")
+// What becomes of a call that is stopped with its run. They are of this package
+// alone: that an activity gave up something of its own, for which it may have the
+// error of a context too, is a failure like any other.
+var (
+	errCut     = errors.New("it was cut off")
+	errUnbegun = errors.New("it had not begun when the run was stopped")
+)
 
 // attempt runs a call, and runs it again after a failure as often as its
 // activity allows.
@@ -217,9 +222,6 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 		jitter = rand.N[time.Duration]
 	}
 	for {
-		if ctx.Err() != nil {
-			return result{index: s.index, err: errCut, attempts: res.attempts}
-		}
 		res.attempts++
 		s.invocation.Attempt = res.attempts
 		res.value, res.err = once(ctx, a, s.invocation)
@@ -232,6 +234,7 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
+			return result{index: s.index, err: errCut, attempts: res.attempts}
 		}
 		backoff *= 2
 	}
@@ -295,13 +298,27 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 // receive settles calls that have ended, or records that they were cut off.
 func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
-		if res.err == errCut {
+		switch {
+		case res.err == errUnbegun && t.ending == nil:
+			t.putBack(res.index)
+		case res.err == errUnbegun, res.err == errCut:
 			t.cutOff(res.index, res.attempts)
-		} else if err := t.settle(ctx, res); err != nil {
-			return err
+		default:
+			if err := t.settle(ctx, res); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// putBack records that a call that was to start has not begun: it has its turn when
+// the run is resumed, and nobody need ask whether it may run.
+func (t *tick) putBack(i int) {
+	t.free(i)
+	t.change(i).record.Status = Blocked
+	t.note(i)
+	t.queue(i)
 }
 
 // cutOff records that a call was stopped.

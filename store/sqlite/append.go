@@ -205,8 +205,8 @@ func (w *writer) run(queue <-chan *request) {
 	}
 }
 
-// company tells that others append as well who could not come to the group while it
-// is written, for there is one processor alone. Where nobody does, to let others go
+// company tells whether others append too, and could not queue while a group is
+// written, as there is but one processor. Where nobody else does, to let others run
 // first could mean to wait for what computes.
 func (w *writer) company(r *request) bool {
 	return w.alone != r.batch.Context && runtime.GOMAXPROCS(0) == 1

@@ -438,35 +438,43 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// TestGroupCommitOnOneProcessor: who writes lets the others come to its group first,
-// also where only one of them can run at a time.
+// TestGroupCommitOnOneProcessor: who writes lets another come to its group first, who
+// can't run meanwhile; not where it has appended alone before.
 func TestGroupCommitOnOneProcessor(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	l := open(t, newPath(t), Options{})
-	before := l.commits.Load()
-	const producers, each = 32, 20
-	var group errgroup.Group
-	for i := range producers {
-		group.Go(func() error {
-			for range each {
-				b := store.Batch{Context: fmt.Sprint("c", i), ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{written("†s", "x")}}
-				if _, err := l.Append(t.Context(), b); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	one := func(name string) error {
+		_, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: []store.Message{written("†s", "x")}})
+		return err
 	}
-	if err := group.Wait(); err != nil {
+	together := false
+	for range 20 { // chance may let the other one run before, and alone
+		before := l.commits.Load()
+		var other errgroup.Group
+		other.Go(func() error { return one("b") })
+		if err := errors.Join(one("a"), other.Wait()); err != nil {
+			t.Fatal(err)
+		}
+		if together = l.commits.Load()-before == 1; together {
+			break
+		}
+	}
+	if !together {
+		t.Error("two who append at once are never written together")
+	}
+	company := func(name string) bool { return l.writer.company(&request{batch: store.Batch{Context: name}}) }
+	if !company("a") || !company("b") {
+		t.Error("after a group nobody is waited for")
+	}
+	if err := one("a"); err != nil {
 		t.Fatal(err)
 	}
-	if n := l.commits.Load() - before; n > producers*each/16 {
-		t.Errorf("%d commits for %d appends", n, producers*each)
+	if company("a") || !company("b") {
+		t.Error("who is alone waits for others, or who comes after another one does not")
 	}
-	for i := range producers {
-		if n := seqs(t, l, fmt.Sprint("c", i)); n != each {
-			t.Errorf("%d messages of producer %d", n, i)
-		}
+	runtime.GOMAXPROCS(2)
+	if company("b") {
+		t.Error("others are waited for who can run meanwhile")
 	}
 }
 
