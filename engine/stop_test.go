@@ -27,6 +27,7 @@ func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
 		r := newRunner(store.NewMemory(), map[string]activity{"ask": func(context.Context, engine.Invocation) (engine.Result, error) {
 			return engine.Result{}, given
 		}})
+		r.Drain = 0 // what no output waits for has its time
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "ask", "_outputPath": "†state.a"}, {"_tool": "ask"}]`))
 		if err != nil || outcome.Status != engine.RunFailed || len(outcome.Calls) != 2 {
 			t.Errorf("%v: %+v, %v", given, outcome, err)

@@ -49,8 +49,8 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// stopped runs a plan whose second call takes long, and sends the signal when
-// that call is running. It gives the project and how the process ended.
+// stopped runs a plan whose second call takes long, and sends the signal once
+// that call has begun. It gives the project and how the process ended.
 func stopped(t *testing.T, signal os.Signal) (dir string, status int) {
 	t.Helper()
 	return stoppedWith(t, signal, "return { drain = 0 }", `require("time").sleep(200)`)
@@ -62,7 +62,7 @@ func stoppedWith(t *testing.T, signal os.Signal, settings, slow string) (dir str
 		"obelus.lua": settings,
 		"activities/work.lua": `
 			Activity.register("quick", function() return "quick" end)
-			Activity.register("slow", { timeout = 300 }, function() ` + slow + ` end)`,
+			Activity.register("slow", { timeout = 300 }, function() print("slow has begun") ` + slow + ` end)`,
 		"plans/p.lua": `return {
 			calls = {
 				{ _tool = "quick", _outputPath = "†state.a" },
@@ -84,7 +84,7 @@ func stoppedWith(t *testing.T, signal os.Signal, settings, slow string) (dir str
 	var said bytes.Buffer
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		fmt.Fprintln(&said, lines.Text())
-		if strings.Contains(lines.Text(), "1.2 slow running") {
+		if strings.Contains(lines.Text(), "slow has begun") {
 			if err := c.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
