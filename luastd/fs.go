@@ -120,7 +120,7 @@ func fsRead(e *Env, L *lua.LState) int {
 func fsRemove(e *Env, L *lua.LState) int {
 	path := L.CheckString(1)
 	e.Effect(L, "fs.remove")
-	return e.onFile(L, writing, path, func(root *os.Root, name string) error {
+	return e.onFile(L, removing, path, func(root *os.Root, name string) error {
 		if name == "." {
 			return errors.New("it is what --allow-write grants: only what lies in it can be removed")
 		}
@@ -178,15 +178,17 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 	})
 }
 
-// access is one of the two permissions that concern files.
+// access is what one of the two permissions that concern files is needed for.
 type access struct {
 	verb, flag string
 	of         func(Grants) Grant
+	link       bool // of a symbolic link it is the link that is meant, not where it leads
 }
 
 var (
-	reading = access{"reading", "read", func(g Grants) Grant { return g.Read }}
-	writing = access{"writing", "write", func(g Grants) Grant { return g.Write }}
+	reading  = access{"reading", "read", func(g Grants) Grant { return g.Read }, false}
+	writing  = access{"writing", "write", func(g Grants) Grant { return g.Write }, false}
+	removing = access{"writing", "write", func(g Grants) Grant { return g.Write }, true}
 )
 
 // maxPath is how long a path may be, which messages repeat: as on Linux.
@@ -225,6 +227,7 @@ func (e *Env) open(a access, path string) (root *os.Root, name string, err error
 	if in, at, ok := e.Grants.systemOwn(grant, abs); ok {
 		return nil, "", fmt.Errorf("%s %q is not allowed: it lies in %s, the system's own: run with --allow-%s=%s or set allow.%s in obelus.lua", a.verb, path, in, a.flag, at, a.flag)
 	}
+	abs, entry = e.Grants.follow(grant, abs, entry, a.link)
 	dir := entry
 	if info, err := os.Stat(entry); err != nil || !info.IsDir() {
 		dir = filepath.Dir(entry) // a single file is granted, or what will become one

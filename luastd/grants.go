@@ -57,6 +57,31 @@ func (g Grants) covering(grant Grant, path string) (entry string, ok bool) {
 	return entry, ok
 }
 
+// follow gives where a path that lies in an entry of the grant leads, without symbolic
+// links, and the entry that it lies in then. Where it leads out of all that is granted
+// it stays as it is, to be refused when it is opened.
+func (g Grants) follow(grant Grant, path, entry string, link bool) (real, in string) {
+	if real = realPath(path); link {
+		real = filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+	}
+	if grant.All {
+		return real, entry
+	}
+	for _, e := range grant.List {
+		abs, known := g.resolve(e)
+		if !known {
+			continue
+		}
+		if granted := realPath(abs); within(granted, real) && len(granted) > len(in) {
+			in = granted
+		}
+	}
+	if in == "" {
+		return path, entry
+	}
+	return real, in
+}
+
 // systemFolders hold what is no file but looks like one: secrets of processes,
 // devices, and what waits for ever.
 var systemFolders = []string{"/dev", "/proc", "/sys"}

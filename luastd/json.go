@@ -129,17 +129,23 @@ func jsonEncode(e *Env, L *lua.LState) int {
 	if indent != "" {
 		e.limit(L, len(indent)*indents(v, 0)) // the encoder makes all of it at once
 	}
+	var text []byte
+	e.aside(L, weight(v), func(context.Context) { text, err = encodeJSON(v, indent) })
+	if err != nil {
+		L.RaiseError("the value can't be written as JSON")
+	}
+	e.limit(L, len(text))
+	L.Push(lua.LString(text))
+	return 1
+}
+
+func encodeJSON(v any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", indent)
-	e.aside(L, weight(v), func(context.Context) { err = encoder.Encode(v) })
-	if err != nil {
-		L.RaiseError("the value can't be written as JSON")
-	}
-	e.limit(L, b.Len())
-	L.Push(lua.LString(bytes.TrimSuffix(b.Bytes(), []byte("\n"))))
-	return 1
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // maxIndent is how wide an indent may be, as in JavaScript.

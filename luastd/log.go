@@ -1,13 +1,12 @@
 package luastd
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"context"
 )
 
 // log: what the program's own log gets. In Lua:
@@ -37,7 +36,7 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 				L.ArgError(2, "fields have names")
 			}
 			for _, name := range slices.Sorted(maps.Keys(fields)) {
-				attrs = append(attrs, slog.Any(name, fields[name]))
+				attrs = append(attrs, slog.Any(name, logged(fields[name])))
 			}
 			units = weight(v)
 		}
@@ -46,4 +45,27 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 		})
 		return 0
 	}
+}
+
+// logged is a field as a log shows it: JSON, where it is more than text or a number.
+func logged(v any) any {
+	switch v.(type) {
+	case nil, map[string]any, []any:
+		return inJSON{v}
+	}
+	return v
+}
+
+type inJSON struct{ v any }
+
+// MarshalJSON is for logs in JSON.
+func (j inJSON) MarshalJSON() ([]byte, error) { return encodeJSON(j.v, "") }
+
+// MarshalText is for logs of text.
+func (j inJSON) MarshalText() ([]byte, error) { return j.MarshalJSON() }
+
+// String is for a program's own.
+func (j inJSON) String() string {
+	text, _ := j.MarshalJSON()
+	return string(text)
 }

@@ -181,8 +181,8 @@ func TestFunctions(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	var out bytes.Buffer
-	run(t, host.Config{Stderr: &out}, `log.debug("d"); log.info("i", {n = 1, o = {a = 1}}); log.warn("w"); log.error("e")`)
-	for i, want := range []string{`level=DEBUG msg=d`, `level=INFO msg=i n=1 o=map[a:1]`, `level=WARN msg=w`, `level=ERROR msg=e`} {
+	run(t, host.Config{Stderr: &out}, `log.debug("d"); log.info("i", {n = 1, o = {a = {1}}}); log.warn("w"); log.error("e")`)
+	for i, want := range []string{`level=DEBUG msg=d`, `level=INFO msg=i n=1 o="{\"a\":[1]}"`, `level=WARN msg=w`, `level=ERROR msg=e`} {
 		lines := strings.Split(out.String(), "\n")
 		if i >= len(lines) || !strings.HasSuffix(lines[i], want) {
 			t.Errorf("got %s, want %s", out.String(), want)
@@ -206,7 +206,7 @@ func disk(t *testing.T) (config host.Config, dir string) {
 			t.Fatal(err)
 		}
 	}
-	for link, to := range map[string]string{"data/up": "..", "data/out": "../../outside.txt", "data/abs": filepath.Join(outer, "outside.txt"), "data/fine": "a.txt", "out/leak": "../secret.txt", "out/dangling": "../gone", "out/hanging": "gone"} {
+	for link, to := range map[string]string{"data/up": "..", "data/out": "../../outside.txt", "data/abs": filepath.Join(outer, "outside.txt"), "data/fine": "a.txt", "data/in": filepath.Join(dir, "data/a.txt"), "data/one": filepath.Join(dir, "one.txt"), "out/in": filepath.Join(dir, "data/a.txt"), "out/leak": "../secret.txt", "out/dangling": "../gone", "out/hanging": "gone"} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skip(err)
 		}
@@ -223,8 +223,11 @@ func TestFiles(t *testing.T) {
 		{`return fs.read("data/a.txt")`, `"hello"`},
 		{`return fs.read("./data/../data/a.txt")`, `"hello"`},
 		{`return fs.read("data/fine")`, `"hello"`},
+		{`return fs.read("data/in")`, `"hello"`},
+		{`return {fs.read("data/one"), fs.stat("data/one").size}`, `["one",3]`},
+		{`return {fs.remove("out/in"), fs.exists("data/a.txt")}`, `[true,true]`},
 		{`return fs.read("one.txt")`, `"one"`},
-		{`return fs.list("data")`, `["a.txt","abs","fine","out","sub","up"]`},
+		{`return fs.list("data")`, `["a.txt","abs","fine","in","one","out","sub","up"]`},
 		{`return fs.list("data/sub")`, `["c.txt"]`},
 		{`return {fs.exists("data/a.txt"), fs.exists("data/zz"), fs.exists("gone/x")}`, `[true,false,false]`},
 		{`local s = fs.stat("data/a.txt"); return {s.type, s.size, s.modified > 1e9}`, `["file",5,true]`},
@@ -269,9 +272,15 @@ func TestFiles(t *testing.T) {
 func TestAllFilesGranted(t *testing.T) {
 	config, dir := disk(t)
 	config.Grants = &luastd.Grants{Read: luastd.Grant{All: true}}
-	for _, path := range []string{"secret.txt", "../outside.txt", "data/up/secret.txt", filepath.Join(dir, "secret.txt")} {
+	for _, path := range []string{"secret.txt", "../outside.txt", "data/up/secret.txt", "data/abs", filepath.Join(dir, "secret.txt")} {
 		if got := run(t, config, `return fs.read("`+path+`")`); got != `"secret"` {
 			t.Errorf("%s: got %s", path, got)
+		}
+	}
+	for _, list := range [][]string{{"data", "data/sub"}, {"data/sub", "data"}} { // what is granted stays, in whatever order
+		config.Grants = &luastd.Grants{Write: luastd.Grant{List: list}}
+		if got := run(t, config, `fs.remove("data/sub/c.txt"); return select(2, fs.remove("data/sub"))`); !strings.Contains(got, "it is what --allow-write grants") {
+			t.Errorf("%v: got %s", list, got)
 		}
 	}
 	config.Grants = &luastd.Grants{Read: luastd.Grant{List: []string{"/dev"}}}
