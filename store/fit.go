@@ -38,18 +38,17 @@ func (r Resolver) CheckMethod(ctx context.Context, path Path, instance string, m
 	if path.Kind() == KindError { // each of its messages replaces the one before
 		return nil
 	}
-	return r.check(ctx, Op{Path: path, Instance: instance, Method: method}, false)
+	return r.check(ctx, Op{Path: path, Instance: instance, Method: method}, "")
 }
 
 // CheckOp tells whether an operation fits the value that it would join. The
 // error is a [*FitError].
-func (r Resolver) CheckOp(ctx context.Context, op Op) error { return r.check(ctx, op, true) }
+func (r Resolver) CheckOp(ctx context.Context, op Op) error {
+	return r.check(ctx, op, TypeName(op.Value))
+}
 
-func (r Resolver) check(ctx context.Context, op Op, known bool) error {
-	var typ string // of the new value, where it is known
-	if known {
-		typ = TypeName(op.Value)
-	}
+// check is of a new value whose type is typ; empty where it is not known yet.
+func (r Resolver) check(ctx context.Context, op Op, typ string) error {
 	if fits, err := r.fitsNewest(ctx, op, typ); fits || err != nil {
 		return err
 	}

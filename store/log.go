@@ -89,9 +89,10 @@ type Batch struct {
 	// where they have no date.
 	Messages []Message
 
-	// Journal entries get their context, n and seq from the log (the seq that
-	// the context has after the batch), and the present time where they have
-	// no date.
+	// Journal entries get their context, n and seq from the log, and the present
+	// time where they have no date. They come after the messages, but for those
+	// that they say they are ahead of; the last is ahead of none, and none of more
+	// than the one before it.
 	Journal []Entry
 
 	// Code is what the calls ran that the journal entries tell of. Each is
@@ -158,7 +159,7 @@ type Appended struct {
 }
 
 // Positions is how many positions in the journal a batch takes: one for each
-// entry, and before them one for each message that they come with.
+// entry, and one for each message that they come with.
 func Positions(b *Batch) int64 {
 	if len(b.Journal) == 0 {
 		return 0
@@ -166,19 +167,27 @@ func Positions(b *Batch) int64 {
 	return int64(len(b.Messages) + len(b.Journal))
 }
 
+// Place gives entry i of a batch that comes after a seq and a position of the
+// journal its own.
+func (b *Batch) Place(i int, seq, n int64) (Seq, N int64) {
+	before := int64(len(b.Messages) - b.Journal[i].Ahead)
+	return seq + before, n + before + int64(i) + 1
+}
+
 // Entry is one event of the journal. The store keeps entries beside the
 // messages and in the same transactions, and knows nothing of what they mean.
 type Entry struct {
 	// N is its position in the journal of all contexts, growing. The messages
-	// of its batch have positions too, one each before those of the entries,
-	// so that all that happened can be told in one order.
+	// of its batch have positions too, so that all that happened can be told in
+	// one order.
 	N       int64
 	Context string // empty for one that prune left, which is about none
-	Seq     int64  // the context's newest message when it was written
+	Seq     int64  // the context's message that it comes after, 0 for none
 	Date    time.Time
 	Call    string // the call that it is about, "1.2", or empty
 	Event   string // what happened, a word
 	Data    string // JSON: more about it; empty for none
+	Ahead   int    // of how many of its batch's messages it comes ahead; 0 once it is in the log
 }
 
 // Query asks for what bears on a path.
@@ -269,7 +278,8 @@ func (e *ConflictError) Error() string {
 }
 
 // ForkError is a fork at a seq where there can be none: beyond what the context
-// holds, or in the midst of what was appended at once.
+// holds, or in the midst of what was appended at once, where that has a plan, an
+// error or what a call wrote and the entry that tells of it comes later.
 type ForkError struct {
 	Context       string
 	At, Head      int64 // Head is 0 in the second case

@@ -98,6 +98,7 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		c.info.Updated = l.last
 	}
 
+	before, n := int64(len(c.messages)), l.n
 	messages := slices.Clone(b.Messages)
 	for i := range messages {
 		m := &messages[i]
@@ -107,7 +108,8 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	seq := int64(len(c.messages))
 	l.n += Positions(&b)
 	for i, e := range b.Journal {
-		e.N, e.Context, e.Seq, e.Date = l.n-int64(len(b.Journal)-1-i), b.Context, seq, dateOr(e.Date, now)
+		e.Seq, e.N = b.Place(i, before, n)
+		e.Context, e.Date, e.Ahead = b.Context, dateOr(e.Date, now), 0
 		c.journal = append(c.journal, len(l.journal))
 		l.journal = append(l.journal, e)
 	}
@@ -181,10 +183,22 @@ func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, err
 		case seq <= o.At:
 			c.journal, before = append(c.journal, i), seq
 		case before < o.At:
-			return nil, &ForkError{Context: o.Fork, At: o.At, Before: before, After: seq}
+			if whole := wholeUpTo(from.messages[before:o.At]); before+whole < o.At {
+				return nil, &ForkError{Context: o.Fork, At: o.At, Before: before + whole, After: seq}
+			}
 		}
 	}
 	return c, nil
+}
+
+// wholeUpTo is how many of the messages ahead of an entry may be parted from it: those
+// before what a call wrote, a plan or an error, of which the entry tells.
+func wholeUpTo(messages []*Message) int64 {
+	n := slices.IndexFunc(messages, func(m *Message) bool { return m.Call != "" || m.Type == TypePlan || m.Kind == KindError })
+	if n < 0 {
+		n = len(messages)
+	}
+	return int64(n)
 }
 
 // Prune implements [Log].

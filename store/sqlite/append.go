@@ -421,6 +421,7 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 
 func (w *writer) insert(r *request, c *ends, date string) error {
 	b := &r.batch
+	before, n := c.seq, w.n
 	for i := range r.messages {
 		m, row := &b.Messages[i], &r.messages[i]
 		c.seq++
@@ -439,11 +440,11 @@ func (w *writer) insert(r *request, c *ends, date string) error {
 	if err := w.keep(b.Code); err != nil {
 		return err
 	}
-	w.n += store.Positions(b) - int64(len(b.Journal))
+	w.n += store.Positions(b)
 	for i := range b.Journal {
 		e := &b.Journal[i]
-		w.n++
-		if err := w.exec(insertJournal, w.n, b.Context, c.seq, dateOr(e.Date, date), optional(e.Call), e.Event, optional(e.Data)); err != nil {
+		at, place := b.Place(i, before, n)
+		if err := w.exec(insertJournal, place, b.Context, at, dateOr(e.Date, date), optional(e.Call), e.Event, optional(e.Data)); err != nil {
 			return err
 		}
 	}

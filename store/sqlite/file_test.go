@@ -154,6 +154,20 @@ func TestHeader(t *testing.T) {
 	}
 }
 
+// TestMemoryIsNoFile: who wants a log in memory gets no file of a strange name.
+func TestMemoryIsNoFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, err := Open(":memory:", Options{}); !errors.Is(err, ErrNotOurs) {
+		t.Error(err)
+	}
+	if l, err := Open("./:memory:", Options{}); err != nil || l.Close() != nil {
+		t.Error(err)
+	}
+	if files, err := filepath.Glob("*"); err != nil || len(files) != 1 {
+		t.Error(files, err)
+	}
+}
+
 func TestDamaged(t *testing.T) {
 	// The schema is near the beginning, the messages are near the end.
 	t.Run("schema", func(t *testing.T) {

@@ -98,8 +98,12 @@ func (w *writer) forked(o *store.Origin) (shared []span, refused, err error) {
 	return shared, nil, err
 }
 
+// selectPart finds the first message after a seq, and up to one, that must not be
+// parted from the event that comes after it and tells of it.
+const selectPart = `SELECT min(seq) FROM messages WHERE context = ?1 AND seq > ?2 AND seq <= ?3 AND (call IS NOT NULL OR type = 'plan' OR kind = 'error')`
+
 // boundary is the position of the last event of a span that belongs to a seq,
-// which must not be in the midst of what was appended at once.
+// which must not be in the midst of what a call wrote.
 func (w *writer) boundary(ctx context.Context, s span, at, older int64) (n int64, refused *store.ForkError, err error) {
 	first, seq, err := w.entryFrom(ctx, s.context, at)
 	if err != nil {
@@ -107,7 +111,16 @@ func (w *writer) boundary(ctx context.Context, s span, at, older int64) (n int64
 	}
 	if first > 0 && first <= s.n && seq > at && at > older {
 		_, before, err := w.entryUpTo(ctx, s.context, first-1)
-		return 0, &store.ForkError{At: at, Before: max(before, older), After: seq}, err
+		if err != nil {
+			return 0, nil, err
+		}
+		part, err := w.one(ctx, selectPart, s.context, max(before, older), at)
+		if err != nil {
+			return 0, nil, err
+		}
+		if inside := integer(part[0]); inside > 0 {
+			return 0, &store.ForkError{At: at, Before: inside - 1, After: seq}, nil
+		}
 	}
 	most := s.n
 	next, _, err := w.entryFrom(ctx, s.context, at+1)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -108,6 +109,23 @@ func (c *conn) lease(ctx context.Context, name string) (*lease, error) {
 	}
 	holder := process{host: text(row[1]), boot: text(row[2]), namespace: text(row[3]), pid: integer(row[4]), started: text(row[5])}
 	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[6])}, nil
+}
+
+// anyHeld tells of a context that is being run.
+func (c *conn) anyHeld(ctx context.Context) error {
+	var names []string
+	err := c.each(ctx, `SELECT context FROM leases WHERE until > ?1`, []driver.Value{time.Now().UnixMilli()}, func(row []driver.Value) (bool, error) {
+		names = append(names, text(row[0]))
+		return true, nil
+	})
+	for _, name := range names {
+		if held, err := c.lease(ctx, name); err != nil {
+			return err
+		} else if holder := held.holds(time.Now()); holder != "" {
+			return &store.HeldError{Context: name, Holder: holder}
+		}
+	}
+	return err
 }
 
 // holds tells who has the lease now, in words; "" if it is free.

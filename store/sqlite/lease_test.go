@@ -238,20 +238,32 @@ func TestLeaseInGroup(t *testing.T) {
 	}
 }
 
-// TestMigrateLeases: a log of version 1 is kept, and gets its leases.
-func TestMigrateLeases(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log.db")
+// older makes a file of an older version, and runs SQL in it.
+func older(t *testing.T, path string, version int, scripts ...string) *conn {
+	t.Helper()
 	list, err := ownMigrations()
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := plain(t, path)
-	err = errors.Join(
-		old.migrate(Options{BusyTimeout: time.Second}, list[:1]),
-		old.script("INSERT INTO contexts (context, created, updated) VALUES ('c', '2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678900Z')"),
-		old.script("INSERT INTO messages (context, seq, date, type, data) VALUES ('c', 1, '2026-01-02T03:04:05.678Z', 'text', '\"x\"')"),
-		old.close())
+	c := plain(t, path)
+	err = c.migrate(Options{BusyTimeout: time.Second}, list[:version])
+	for _, sql := range scripts {
+		err = errors.Join(err, c.script(sql))
+	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const insertOldContext = "INSERT INTO contexts (context, created, updated) VALUES ('c', '2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678900Z')"
+
+// TestMigrateLeases: a log of version 1 is kept, and gets its leases.
+func TestMigrateLeases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	old := older(t, path, 1, insertOldContext,
+		"INSERT INTO messages (context, seq, date, type, data) VALUES ('c', 1, '2026-01-02T03:04:05.678Z', 'text', '\"x\"')")
+	if err := old.close(); err != nil {
 		t.Fatal(err)
 	}
 	if l, err := Open(path, Options{ReadOnly: true}); !errors.Is(err, ErrOlder) || !strings.Contains(err.Error(), "older obelus (schema version 1, not 8)") {
@@ -275,17 +287,13 @@ func TestMigrationWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := plain(t, path)
 	const version = 2
+	old := older(t, path, version, insertOldContext)
 	parent, own := int64(os.Getppid()), self()
 	hold := func(until time.Time) error {
 		return old.exec(replaceLease, "c", int64(1), own.host, own.boot, own.namespace, parent, started(parent), until.UnixMilli())
 	}
-	err = errors.Join(
-		old.migrate(Options{BusyTimeout: time.Second}, list[:version]),
-		old.script("INSERT INTO contexts (context, created, updated) VALUES ('c', '2026-01-02T03:04:05.678Z', '2026-01-02T03:04:05.678900Z')"),
-		hold(time.Now().Add(time.Minute)))
-	if err != nil {
+	if err := hold(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf("by which process %d on host %s runs context c in it", parent, own.host)

@@ -30,23 +30,6 @@ func (l *Log) Vacuum(ctx context.Context) error {
 	})
 }
 
-// anyHeld tells of a context that is being run.
-func (c *conn) anyHeld(ctx context.Context) error {
-	var names []string
-	err := c.each(ctx, `SELECT context FROM leases WHERE until > ?1`, []driver.Value{time.Now().UnixMilli()}, func(row []driver.Value) (bool, error) {
-		names = append(names, text(row[0]))
-		return true, nil
-	})
-	for _, name := range names {
-		if held, err := c.lease(ctx, name); err != nil {
-			return err
-		} else if holder := held.holds(time.Now()); holder != "" {
-			return &store.HeldError{Context: name, Holder: holder}
-		}
-	}
-	return err
-}
-
 // alone does something with the writer while nobody else in the process writes.
 func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 	l.mu.RLock()

@@ -90,7 +90,12 @@ var _ store.Log = (*Log)(nil)
 // in where they are absent. A file that is not a log of obelus is refused and
 // left as it is ([ErrNotOurs]); so is one that a newer obelus made
 // ([ErrNewer]). One that an older obelus made is brought up to date.
+//
+// SQLite's :memory: is refused too: a log in memory is a [store.Memory].
 func Open(path string, o Options) (*Log, error) {
+	if path == ":memory:" {
+		return nil, explain(path, &problem{ErrNotOurs, "is no file, and a log of obelus is one (./:memory: is a file of that name)"})
+	}
 	o, err := o.complete()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"database/sql/driver"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -346,18 +344,10 @@ func TestMigrateValues(t *testing.T) {
 	for i := range 20 {
 		grow(t, l, r, valueKeys, fmt.Sprint("c", i), &store.Origin{})
 	}
-	list, err := ownMigrations()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "old.db")
-	old := plain(t, path)
-	err = errors.Join(
-		old.migrate(Options{BusyTimeout: time.Second}, list[:4]),
-		old.script("ATTACH '"+l.path+"' AS new; INSERT INTO contexts SELECT * FROM new.contexts; INSERT INTO messages SELECT * FROM new.messages; "+
-			"INSERT INTO writes SELECT context, path, instance, seq FROM new.writes; DETACH new"),
-		old.close())
-	if err != nil {
+	old := older(t, path, 4, "ATTACH '"+l.path+"' AS new; INSERT INTO contexts SELECT * FROM new.contexts; INSERT INTO messages SELECT * FROM new.messages; "+
+		"INSERT INTO writes SELECT context, path, instance, seq FROM new.writes; DETACH new")
+	if err := old.close(); err != nil {
 		t.Fatal(err)
 	}
 	migrated := open(t, path, Options{})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,48 @@ func testFork(t *testing.T, l store.Log) {
 	equal(t, "all entries", len(all), 7)
 }
 
+// testForkWithin: a batch can be parted after each of its entries, and ahead of what a
+// call wrote or a plan.
+func testForkWithin(t *testing.T, l store.Log) {
+	given := parse(t, `[{"type":"data","kind":"s","data":{"b":1}},{"type":"data","kind":"s","data":{"b":2}}]`)
+	one, two, three := written(store.MustParsePath("†s.a"), "", 1), written(store.MustParsePath("†s.a"), "", 2), written(store.MustParsePath("†s.a"), "", 3)
+	b := store.Batch{
+		Context: "p", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: append(given, one, two, three),
+		Journal: []store.Entry{{Event: "begin", Ahead: 5}, {Event: "one", Ahead: 2}, {Event: "last"}},
+	}
+	appended, err := l.Append(t.Context(), b)
+	equal(t, "error", err, nil)
+	entries := collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "p"}))
+	equal(t, "seqs", seqsOf(entries, func(e store.Entry) int64 { return e.Seq }), []int64{0, 3, 5})
+	equal(t, "positions", seqsOf(entries, func(e store.Entry) int64 { return e.N }), []int64{appended.N - 7, appended.N - 3, appended.N})
+	equal(t, "ahead of none", entries[0].Ahead, 0)
+	for at, want := range map[int64]string{
+		1: "begin fork", 2: "begin fork", 3: "begin one fork", 5: "begin one last fork",
+	} {
+		_, err := fork(l, "p", at, "f")
+		equal(t, "error", err, nil)
+		events := ""
+		for _, e := range collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "f"})) {
+			events += e.Event + " "
+		}
+		equal(t, fmt.Sprintf("fork at %d", at), strings.TrimSpace(events), want)
+		equal(t, "pruned", prune(t, l, "f"), nil)
+	}
+	_, err = fork(l, "p", 4, "f")
+	var refused *store.ForkError
+	equal(t, "refused", errors.As(err, &refused), true)
+	equal(t, "refused at 4", refused, &store.ForkError{Context: "p", At: 4, Before: 3, After: 5})
+
+	plan := store.Message{Type: store.TypePlan, Data: []any{}, HasData: true}
+	_, err = l.Append(t.Context(), store.Batch{Context: "p", ExpectSeq: store.AnySeq, Messages: append(given, plan, two), Journal: []store.Entry{{Event: "plan"}}})
+	equal(t, "error", err, nil)
+	_, err = fork(l, "p", 7, "f")
+	equal(t, "error", err, nil)
+	_, err = fork(l, "p", 8, "g")
+	equal(t, "refused", errors.As(err, &refused), true)
+	equal(t, "refused at 8", refused, &store.ForkError{Context: "p", At: 8, Before: 7, After: 9})
+}
+
 func testForkRefused(t *testing.T, l store.Log) {
 	step(t, l, "p", 1)
 	step(t, l, "p", 2, 3, 4)
@@ -140,8 +183,15 @@ func testForkRandom(t *testing.T, l store.Log) {
 		p := paths[r.IntN(len(paths))]
 		method := []store.Method{"", store.Push, store.Merge}[r.IntN(3)]
 		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "e"}}}
-		for n := range 1 + r.IntN(2) {
-			b.Messages = append(b.Messages, written(p, method, map[string]any{"i": i, "n": n}))
+		for n := range 1 + r.IntN(3) {
+			m := written(p, method, map[string]any{"i": i, "n": n})
+			if r.IntN(3) == 0 {
+				m.Call = ""
+			}
+			b.Messages = append(b.Messages, m)
+		}
+		if r.IntN(2) == 0 {
+			b.Journal = []store.Entry{{Event: "early", Ahead: r.IntN(len(b.Messages) + 1)}, {Event: "e"}}
 		}
 		for _, log := range []store.Log{l, twin} {
 			if _, err := log.Append(t.Context(), b); err != nil {
@@ -162,6 +212,13 @@ func testForkRandom(t *testing.T, l store.Log) {
 			f := store.Filter{Context: name, Path: p, Newest: true}
 			equal(t, "messages", seqsOf(collect(t, l.Messages(t.Context(), f)), messageSeq), seqsOf(collect(t, twin.Messages(t.Context(), f)), messageSeq))
 		}
+		placed := func(l store.Log) (all [][2]int64) {
+			for _, e := range collect(t, l.Journal(t.Context(), store.JournalFilter{Context: name})) {
+				all = append(all, [2]int64{e.N, e.Seq})
+			}
+			return all
+		}
+		equal(t, "entries", placed(l), placed(twin))
 		got, err := l.Kinds(t.Context(), name)
 		equal(t, "error", err, nil)
 		want, err := twin.Kinds(t.Context(), name)

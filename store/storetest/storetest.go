@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"kinds", testKinds},
 		{"code", testCode},
 		{"forks", testFork},
+		{"forks/within", testForkWithin},
 		{"forks/refused", testForkRefused},
 		{"forks/random", testForkRandom},
 		{"prune", testPrune},
