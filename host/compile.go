@@ -31,7 +31,7 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	w := &rewriter{file: name}
 	w.stmts(chunk, 0)
 	if w.err != nil {
-		return nil, w.err
+		return nil, w.err.quoting(plainSource(string(source)))
 	}
 	proto, err = lua.Compile(chunk, name)
 	if err != nil {
@@ -98,7 +98,12 @@ func syntaxError(name, text string, err error) *ScriptError {
 			e.Message += ": " + detail
 		}
 	}
-	if e.Line >= 1 && e.Line <= len(lines) {
+	return e.quoting(text)
+}
+
+// quoting adds the line of the source.
+func (e *ScriptError) quoting(text string) *ScriptError {
+	if lines := strings.Split(text, "\n"); e.Line >= 1 && e.Line <= len(lines) {
 		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
 	}
 	return e
@@ -212,10 +217,7 @@ func compileError(name string, source []byte, err error) *ScriptError {
 	} else if aboutLabel.MatchString(e.Message) {
 		e.Line--
 	}
-	if lines := strings.Split(plainSource(string(source)), "\n"); e.Line >= 1 && e.Line <= len(lines) {
-		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
-	}
-	return e
+	return e.quoting(plainSource(string(source)))
 }
 
 // hostFunctions are what rewritten code calls. They find their state by the

@@ -109,7 +109,7 @@ func (p *programmer) fresh() string {
 }
 
 func (p *programmer) literal() string {
-	return p.pick("nil", "true", "false", "0", "010", `"010"`, "0x1F", "1e2", "1", "2", "3", "7", "-1", "0.5", "10", `""`, `"a"`, `"bc"`, `"10"`, `"x y"`, `"%d+"`, "{}", "{1, 2, 3}", "{a = 1, b = 'two'}", "{5, nil, 6}", "{{1}, {2}}")
+	return p.pick("nil", "true", "false", "0", "010", `"010"`, "0x1F", "1e2", "5.", "1", "2", "3", "7", "-1", "0.5", "10", `""`, `"a"`, `"bc"`, `"10"`, `"x y"`, `"%d+"`, "{}", "{1, 2, 3}", "{a = 1, b = 'two'}", "{5, nil, 6}", "{{1}, {2}}")
 }
 
 // expr is an expression of at most some depth.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -25,6 +26,8 @@ const (
 //   - a .. b can make gigabytes between two looks at the clock, so it is
 //     called; so is #t, since it must see a table that fills itself.
 //   - { _tool = … } is called with its line.
+//   - 010 is ten, 1e400 is infinite and 3e is no number: the compiler would make
+//     eight and NaN of them.
 //   - a, b = b, a swaps by way of locals, {[k] = f()} takes one result, and no
 //     loop begins with a jump: each is miscompiled otherwise.
 type rewriter struct {
@@ -150,9 +153,11 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		w.expr(&e.Object, depth)
 		w.expr(&e.Key, depth)
 	case *ast.NumberExpr:
-		if digits := strings.TrimLeft(e.Value, "0"); digits != "" && digits[0] >= '0' && digits[0] <= '9' {
-			e.Value = digits // the compiler would take 010 for eight
+		n, ok := parseNumber(e.Value, 10)
+		if !ok && w.err == nil {
+			w.err = &ScriptError{File: w.file, Line: e.Line(), Message: fmt.Sprintf("malformed number %q", strings.TrimSpace(e.Value))}
 		}
+		e.Value = strconv.FormatFloat(float64(n), 'g', -1, 64)
 	case *ast.TableExpr:
 		for _, field := range e.Fields {
 			w.expr(&field.Key, depth)
