@@ -31,7 +31,7 @@ func (a *app) completions(root *cobra.Command) {
 		"call":    arguments(1, a.offerTools),
 		"check":   plans,
 		"diff":    arguments(2, a.offerContexts),
-		"get":     arguments(1, a.offerPaths),
+		"get":     unended(arguments(1, a.offerPaths)),
 		"graph":   plans,
 		"init":    filter(cobra.ShellCompDirectiveFilterDirs),
 		"prune":   arguments(maxOffers, a.offerContexts),
@@ -39,7 +39,7 @@ func (a *app) completions(root *cobra.Command) {
 		"replay":  arguments(1, a.offerContexts),
 		"run":     plans,
 		"test":    a.completeTests,
-		"why":     arguments(1, a.offerPaths),
+		"why":     unended(arguments(1, a.offerPaths)),
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction != nil { // cobra's own
@@ -54,12 +54,13 @@ func (a *app) completions(root *cobra.Command) {
 		"calls --tool":   listed(a.offerTools),
 		"graph --format": flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
 		"log --kind":     flagged(a.offerKinds),
-		"log --path":     flagged(a.offerPaths),
+		"log --path":     unended(flagged(a.offerPaths)),
 		"log --tool":     flagged(a.offerTools),
 		"prune --status": listed(only(append(engine.RunStatuses(), "none")...)),
-		"resume --retry": flagged(a.offerUndone),
-		"resume --skip":  flagged(a.offerUndone),
+		"resume --retry": flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
+		"resume --skip":  flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
 		"run --approve":  listed(a.offerPolicies),
+		"run --from":     flagged(a.offerCalls(engine.Done, engine.Failed, engine.Skipped)),
 		"run --mode":     flagged(only("eager", "lazy")),
 		"serve --log":    flagged(only("text", "json")),
 		" --context":     flagged(a.offerContexts),
@@ -110,6 +111,14 @@ func listed(words offer) cobra.CompletionFunc {
 			found[i] = before + found[i]
 		}
 		return found, offered
+	}
+}
+
+// unended completes what may go on: no space is put behind it.
+func unended(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		found, how := complete(c, args, begun)
+		return found, how | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
@@ -175,24 +184,26 @@ func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
 	return calls
 }
 
-// offerUndone are the calls of the context's newest tick that failed or are in
-// doubt.
-func (a *app) offerUndone(ctx context.Context, _ string) (calls []string) {
-	name, ok := a.contextQuietly(ctx)
-	if !ok {
-		return nil
-	}
-	run, err := engine.LastRun(ctx, a.log, name)
-	if err != nil {
-		return nil
-	}
-	records, _ := engine.Records(ctx, a.log, name)
-	for _, r := range records {
-		if r.Tick == run.Tick && (r.Status == engine.Failed || r.Status == engine.InDoubt) {
-			calls = append(calls, r.Call)
+// offerCalls are the calls of the context's newest tick that stand in one of some
+// ways.
+func (a *app) offerCalls(statuses ...engine.Status) offer {
+	return func(ctx context.Context, _ string) (calls []string) {
+		name, ok := a.contextQuietly(ctx)
+		if !ok {
+			return nil
 		}
+		run, err := engine.LastRun(ctx, a.log, name)
+		if err != nil {
+			return nil
+		}
+		records, _ := engine.Records(ctx, a.log, name)
+		for _, r := range records {
+			if r.Tick == run.Tick && slices.Contains(statuses, r.Status) {
+				calls = append(calls, r.Call)
+			}
+		}
+		return calls
 	}
-	return calls
 }
 
 // offerKinds are the kinds of data in the context.

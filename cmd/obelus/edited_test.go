@@ -203,19 +203,17 @@ func edit(t *testing.T, path, statement string) {
 
 // TestAnOlderLogIsBroughtUpToDate: also by who would only read it, and it says so.
 func TestAnOlderLogIsBroughtUpToDate(t *testing.T) {
-	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "log.db")
 	const said = "the log is of an older obelus: bringing it up to date\n"
 	run := func(args ...string) (stdout, stderr string) {
 		var out, told strings.Builder
-		c := program(t, dir, args...)
-		c.Stdin, c.Stdout, c.Stderr = strings.NewReader(`{"type": "state", "a": 1}`), &out, &told
-		if err := c.Run(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, told.String())
+		if status := obelus(append([]string{"--db", file}, args...), strings.NewReader(`{"type": "state", "a": 1}`), &out, &told); status != exitDone {
+			t.Fatalf("%v: exit status %d\n%s", args, status, told.String())
 		}
 		return out.String(), told.String()
 	}
 	older := func() {
-		db, err := sql.Open("sqlite3", filepath.Join(dir, ".obelus/log.db"))
+		db, err := sql.Open("sqlite3", file)
 		if err != nil {
 			t.Fatal(err)
 		}

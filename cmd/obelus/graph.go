@@ -98,6 +98,9 @@ func (a *app) graphJSON(plan *engine.Plan, ran map[int]engine.Record) error {
 		if c.Output != nil {
 			line["writes"] = c.Output.Source
 		}
+		if c.Instance != "" {
+			line["instance"] = c.Instance
+		}
 		if r, ok := ran[c.Position]; ok {
 			line["status"], line["duration_ms"], line["wrote"] = r.Status, r.Duration, append([]string{}, r.Writes...)
 		}
@@ -140,10 +143,7 @@ func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
 	}
 	var b strings.Builder
 	for _, c := range plan.Calls {
-		fmt.Fprintf(&b, "%d %s", c.Position, c.Tool)
-		if c.Instance != "" {
-			fmt.Fprintf(&b, " %s", c.Instance)
-		}
+		fmt.Fprintf(&b, "%d %s", c.Position, titled(c))
 		if how := outcome(ran, c.Position); how != "" {
 			b.WriteString("  " + how)
 		}
@@ -207,6 +207,9 @@ func writes(c *engine.Call) string {
 	return text
 }
 
+// titled is a call's tool, and the instance that it is for.
+func titled(c *engine.Call) string { return strings.TrimSpace(c.Tool + " " + c.Instance) }
+
 func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
@@ -215,7 +218,7 @@ func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 		if how != "" {
 			how = "<br/>" + mermaidText(how)
 		}
-		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s%s\"]\n", c.Position, c.Position, mermaidText(c.Tool), mermaidText(writes(c)), how)
+		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s%s\"]\n", c.Position, c.Position, mermaidText(titled(c)), mermaidText(writes(c)), how)
 		if colour, ok := statusColours[ran[c.Position].Status]; ok {
 			fmt.Fprintf(&b, "  style c%d stroke:%s,stroke-width:2px\n", c.Position, colour)
 		}
@@ -245,7 +248,7 @@ func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
 		if colour, ok := statusColours[ran[c.Position].Status]; ok {
 			style = fmt.Sprintf(", color=\"%s\"", colour)
 		}
-		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s%s\"%s];\n", c.Position, c.Position, dotText(c.Tool), dotText(writes(c)), how, style)
+		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s%s\"%s];\n", c.Position, c.Position, dotText(titled(c)), dotText(writes(c)), how, style)
 	}
 	for _, w := range plan.Wires() {
 		style := ""

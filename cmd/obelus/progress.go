@@ -63,7 +63,7 @@ func (l *liveLines) draw(w io.Writer) {
 
 func newProgress(t *terminal, json bool, context string) *progress {
 	p := &progress{term: t, json: json, context: context}
-	if t.errTTY && !t.quiet && !json {
+	if t.moves && !t.quiet && !json {
 		t.live = &liveLines{paint: t.paint}
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
 		go p.spin()

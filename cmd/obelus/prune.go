@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -254,7 +255,7 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 			return nil, &usageError{fmt.Sprintf("context %s is a delegate's: it goes with %s", name, f.infos[name].Origin.Parent)}
 		}
 	}
-	return a.free(f, chosen, len(names) > 0), nil
+	return a.free(f, chosen, len(names) > 0)
 }
 
 // untouched tells of a fork in which nobody has gone on with what ran where it was
@@ -266,25 +267,31 @@ func (a *app) untouched(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// free leaves out what forks need that stay. For those that are named the log
-// says so itself.
-func (a *app) free(f *families, chosen []string, named bool) []string {
-	if named {
-		return chosen
-	}
+// free leaves out what forks need that stay; of those that are named none may be.
+func (a *app) free(f *families, chosen []string, named bool) ([]string, error) {
 	for {
-		needed := map[string]bool{}
-		for _, info := range f.infos {
-			if slices.Contains(chosen, f.root(info.Context)) {
+		needed := map[string]error{}
+		for _, fork := range slices.Sorted(maps.Keys(f.infos)) {
+			info := f.infos[fork]
+			if slices.Contains(chosen, f.root(fork)) {
 				continue
 			}
 			for _, shared := range info.Shares {
-				needed[f.root(shared)] = true
+				if root := f.root(shared); needed[root] == nil {
+					needed[root] = &store.NeededError{Context: shared, Fork: fork}
+				}
 			}
 		}
-		rest := slices.DeleteFunc(slices.Clone(chosen), func(name string) bool { return needed[name] })
+		var rest []string
+		for _, name := range chosen {
+			if err := needed[name]; err != nil && named {
+				return nil, err
+			} else if err == nil {
+				rest = append(rest, name)
+			}
+		}
 		if len(rest) == len(chosen) {
-			return chosen
+			return chosen, nil
 		}
 		chosen = rest
 	}

@@ -165,7 +165,11 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	if !addr.IP.IsLoopback() && o.token == "" {
 		return nil, &usageError{fmt.Sprintf("%s can be reached from elsewhere: give a --token, or OBELUS_TOKEN, that requests must bring", o.addr)}
 	}
-	l, err := net.Listen("tcp", addr.String())
+	network := "tcp"
+	if addr.IP.To4() != nil {
+		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
+	}
+	l, err := net.Listen(network, addr.String())
 	if err != nil {
 		return nil, &usageError{fmt.Sprintf("can't listen at %s: %s", o.addr, plainError(err))}
 	}

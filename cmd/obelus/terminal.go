@@ -33,6 +33,7 @@ type terminal struct {
 	quiet      bool
 	outTTY     bool
 	errTTY     bool
+	moves      bool // lines of stderr can be taken back
 	colour     bool
 	live       *liveLines    // what moves at the bottom of stderr; nil without
 	paused     *bytes.Buffer // what is to be told once a question has its answer; nil without one
@@ -41,7 +42,8 @@ type terminal struct {
 
 func newTerminal(out, err io.Writer) *terminal {
 	t := &terminal{out: out, err: err, outTTY: isTerminal(out), errTTY: isTerminal(err)}
-	t.colour = t.errTTY && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	t.moves = t.errTTY && os.Getenv("TERM") != "dumb"
+	t.colour = t.moves && os.Getenv("NO_COLOR") == ""
 	return t
 }
 
