@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -263,40 +262,6 @@ func checkDeclared(declared *Schema, path store.Path, value any) error {
 		return fmt.Errorf("it breaks the schema declared for %s: %w", path.Kind(), err)
 	}
 	return nil
-}
-
-// declaration is a schema that is declared for a kind. A run keeps the last of each,
-// for to compile one takes longer than a step.
-type declaration struct {
-	schema   any
-	compiled *Schema
-}
-
-// declared is the schema that is declared for a kind now, nil for none.
-func (t *tick) declared(ctx context.Context, kind string) (*Schema, error) {
-	schema, err := t.view.Schema(ctx, kind)
-	if err != nil {
-		return nil, &logError{err}
-	}
-	if schema == nil {
-		return nil, nil
-	}
-	last := t.loop.declared[kind]
-	if !sameObject(last.schema, schema) {
-		if last.compiled, err = NewSchema(schema); err != nil {
-			return nil, &fault{CodeSchema, err}
-		}
-		last.schema = schema
-		t.loop.declared[kind] = last
-	}
-	return last.compiled, nil
-}
-
-// sameObject tells whether two values are one and the same object.
-func sameObject(a, b any) bool {
-	x, isObject := a.(map[string]any)
-	y, too := b.(map[string]any)
-	return isObject && too && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
 }
 
 // declaredAt is what the schema that is declared for a path's kind says of the

@@ -14,21 +14,29 @@ import (
 // advance starts what can start, and settles at once what needs no worker:
 // what was skipped or failed before it ran, and what brings its own result.
 func (t *tick) advance(ctx context.Context) error {
-	parallel := t.runner.parallel()
 	for {
-		queue := &t.runnable
-		if len(t.runnable) == 0 || t.running >= parallel {
-			if queue = &t.loose; len(t.loose) == 0 || t.detached >= parallel {
-				return nil
-			}
-		}
-		if t.early((*queue)[0]) {
+		queue := t.first()
+		if queue == nil || t.early((*queue)[0]) {
 			return nil
 		}
 		if err := t.turn(ctx, heap.Pop(queue).(turn).index); err != nil {
 			return err
 		}
 	}
+}
+
+// first is the queue whose first call has its turn, nil if none may run. What nothing
+// waits for comes last, but for calls that are replayed: they come as they came.
+func (t *tick) first() *positions {
+	parallel := t.runner.parallel()
+	run, loose := len(t.runnable) > 0 && t.running < parallel, len(t.loose) > 0 && t.detached < parallel
+	switch {
+	case loose && (!run || t.loose[0].rank < t.runnable[0].rank):
+		return &t.loose
+	case run:
+		return &t.runnable
+	}
+	return nil
 }
 
 // early tells of a call that is replayed whether another one settled before it
@@ -233,8 +241,7 @@ func (t *tick) lack(i int, lacking *Missing) {
 		return
 	}
 	for _, path := range lacking.Paths {
-		before, after := t.plan.graph.split(i, path)
-		for _, w := range slices.Concat(before, after) {
+		for _, w := range t.plan.graph.sourcesOf(i, path) { // a later writer may have written before
 			if t.wroteAbove(w, path) {
 				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w)))
 				return

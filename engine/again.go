@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,13 +54,17 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 			return i, nil
 		}
 	}
-	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, Event: eventPlan}) {
+	ended := int64(0)
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, Event: eventRun}) {
 		if err != nil {
 			return 0, err
 		}
-		if plan, err := readPlanEvent(entry); err == nil && strings.HasPrefix(name, fmt.Sprintf("%d.", plan.Tick-1)) {
-			return 0, &NoSuchCallError{fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, plan.Start)}
+		if end, _, err := readRunEvent(entry); err == nil && end.Tick != t.event.Tick && strings.HasPrefix(name, fmt.Sprintf("%d.", end.Tick)) {
+			ended = entry.Seq
 		}
+	}
+	if ended > 0 {
+		return 0, &NoSuchCallError{fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, ended)}
 	}
 	return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
 }
@@ -115,17 +120,14 @@ func (t *tick) looked(ctx context.Context, i int) ([]store.Path, error) {
 // redo forgets what a call has come to. Its delegate begins anew.
 func (t *tick) redo(i int) {
 	c := &t.calls[i]
-	attempts, before := c.record.Attempts, c.record.At
-	if before == 0 {
-		before = t.view.Seq()
-	}
+	attempts, before := c.record.Attempts, cmp.Or(c.record.Before, c.record.At, t.view.Seq())
 	c.record, c.reported, c.wrote = t.fresh(i), false, nil
 	c.record.Attempts, c.record.Before = attempts, before
 	t.note(i)
 }
 
 // readsAt is the seq as of which a call reads a path: 0 for now, unless it runs
-// again and nothing does that writes there.
+// again and nothing that does so too has written there.
 func (t *tick) readsAt(i int, path store.Path) int64 {
 	r := t.calls[i].record
 	if r.Before == 0 {
@@ -135,7 +137,7 @@ func (t *tick) readsAt(i int, path store.Path) int64 {
 		if e.kind == readEdge || t.calls[e.from].record.Before == 0 {
 			continue
 		}
-		if slices.ContainsFunc(t.plan.Calls[e.from].Output.Writes(), path.Overlaps) {
+		if slices.ContainsFunc(t.calls[e.from].wrote, path.Overlaps) {
 			return r.At
 		}
 	}

@@ -3,8 +3,12 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"obelus/engine"
 	"obelus/store"
@@ -109,6 +113,130 @@ func TestAgainReadsAsBefore(t *testing.T) {
 			t.Errorf("crash %d: %s, not %s", n, got, want)
 		}
 	}
+}
+
+// TestAgainReadsPastItsOwn: what a call wrote itself, and what was written over what
+// it read, is not what it reads when it runs again, nor when that is replayed; nor
+// where a call that runs again before it might have written there, and did not.
+func TestAgainReadsPastItsOwn(t *testing.T) {
+	for from, text := range map[string]string{
+		"1.1": `[{"_tool": "value", "value": {"y": "†state.a.x"}, "_outputPath": "†state.a"}]`,
+		"1.3": `[{"_tool": "value", "value": 2, "_outputPath": "†state.b"},
+			{"_tool": "value", "value": {"x": 1}, "_outputPath": "†state.a"},
+			{"_tool": "value", "value": "†state.a.x", "_outputPath": "†out.ok || †state.a.x"},
+			{"_tool": "value", "value": {"y": "†state.a.x"}, "_outputPath": "†state.a"}]`,
+	} {
+		log := store.NewMemory()
+		if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "a": {"x": 1}}]`)); err != nil {
+			t.Fatal(err)
+		}
+		r, _, _ := forked(t, log, `{"calls": `+text+`, "output": "†state.a"}`)
+		for range 2 { // the second time it reads as it did at first
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: from})
+			if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"y":1}` {
+				t.Errorf("from %s: %+v, %v", from, outcome, err)
+			}
+			if replayed, err := r.Replay(t.Context(), "f", nil); err != nil || len(replayed.Differences) > 0 {
+				t.Errorf("from %s: replayed, %+v, %v", from, replayed, err)
+			}
+		}
+	}
+}
+
+// TestAgainIsSkippedAsBefore: what was skipped is so again, also where a later call has
+// written there by now; and in a replay.
+func TestAgainIsSkippedAsBefore(t *testing.T) {
+	log := store.NewMemory()
+	r, _, _ := forked(t, log, `[{"_tool": "flaky", "_outputPath": "†data.q"}, {"_tool": "value", "value": "†data.q", "_outputPath": "†k.a"},
+		{"_tool": "value", "value": 5, "_outputPath": "†data.q"}]`)
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2"})
+	if err != nil || outcome.Calls[1].Status != engine.Skipped {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	if replayed, err := r.Replay(t.Context(), "f", nil); err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("replayed, %+v, %v", replayed, err)
+	}
+}
+
+// TestForkBeforeARefusedPlan: where a tick has ended, the next is not there, nor what was
+// wrong with it; that stays together.
+func TestForkBeforeARefusedPlan(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		switch ask.Tick {
+		case 1:
+			return &engine.Solution{Calls: plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
+		case 2:
+			return &engine.Solution{Calls: plan(t, `[{"_tool": "none"}, {"_tool": "neither"}]`).Calls}, nil
+		}
+		return &engine.Solution{Output: ask.Tick}, nil
+	})}
+	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	for at, refused := range map[int64]bool{2: false, 3: true, 4: false} {
+		name := fmt.Sprint("f", at)
+		if _, err := engine.Fork(t.Context(), log, "c", at, name); (err != nil) != refused {
+			t.Errorf("at %d: %v", at, err)
+		}
+		if refused {
+			continue
+		}
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: name, Request: request})
+		if err != nil || fmt.Sprint(outcome.Output) != "3" {
+			t.Errorf("at %d: %+v, %v", at, outcome, err)
+		}
+		if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+			t.Errorf("at %d: replayed, %+v, %v", at, replayed, err)
+		}
+	}
+}
+
+// TestForkAnywhere: also what was recorded together can be parted, call by call, and a
+// fork of what a run begins with is as if it had not begun.
+func TestForkAnywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		log := &onAppend{Log: store.NewMemory()}
+		log.do = func(b store.Batch) {
+			if slices.ContainsFunc(b.Messages, func(m store.Message) bool { return m.Call == "1.1" }) {
+				open()
+				synctest.Wait() // until the others have ended, to be recorded together
+			}
+			if b.Context == "c" && slices.ContainsFunc(b.Messages, func(m store.Message) bool { return m.Call == "1.2" }) && len(b.Messages) != 2 {
+				t.Errorf("%d messages are recorded at once", len(b.Messages))
+			}
+		}
+		r := newRunner(log, map[string]activity{"value": value, "late": gated(map[string]chan struct{}{"late": gate})})
+		s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
+			{"_tool": "late", "gate": "late", "value": 2, "_outputPath": "†state.b"}, {"_tool": "late", "gate": "late", "value": 3, "_outputPath": "†state.c"}], "output": "†state"}`)
+		s.Request.Context = messages(t, `[{"type": "state", "x": 0}]`)
+		s.Input, s.HasInput = "in", true
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		for at := int64(1); at <= 6; at++ {
+			name := fmt.Sprint("f", at)
+			if _, err := engine.Fork(t.Context(), log, "c", at, name); err != nil {
+				t.Errorf("at %d: %v", at, err)
+				continue
+			}
+			again := func() (*engine.Outcome, error) { return r.Resume(t.Context(), engine.Resume{Context: name}) }
+			if at < 3 { // the plan is not there
+				again = func() (*engine.Outcome, error) {
+					s := s
+					s.Context = name
+					return r.Run(t.Context(), s)
+				}
+			}
+			outcome, err := again()
+			if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"a":1,"b":2,"c":3,"x":0}` {
+				t.Errorf("at %d: %+v, %v", at, outcome, err)
+			}
+		}
+	})
 }
 
 // TestRetryGoesOnAfterACrash: a run that had failed, and of which a call is tried

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,11 +71,8 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 			return err
 		}
 	}
-	record.Context, record.Status, record.Hold = "", Ready, &hold
-	appended, err := r.Log.Append(ctx, store.Batch{
-		Context: d.Context, ExpectSeq: store.AnySeq,
-		Journal: []store.Entry{{Call: d.Call, Event: string(Ready), Data: record.text()}},
-	})
+	record.Status, record.Hold = Ready, &hold
+	appended, err := r.Log.Append(ctx, store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{record.entry()}})
 	if err != nil {
 		return err
 	}
@@ -210,7 +208,8 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]string, error) {
 	return all, nil
 }
 
-// Release lets a lazy plan run, once its context is resumed.
+// Release lets a lazy plan run, once its context is resumed. Its error is a
+// [*NoSuchCallError] where no plan waits for that, or somebody else was first.
 func Release(ctx context.Context, log store.Log, name string) error {
 	last, err := LastRun(ctx, log, name)
 	if err != nil {
@@ -219,6 +218,42 @@ func Release(ctx context.Context, log store.Log, name string) error {
 	if !last.Held {
 		return &NoSuchCallError{fmt.Sprintf("context %s has no plan that waits to be approved", name)}
 	}
-	_, err = log.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRelease}}})
+	appended, err := log.Append(ctx, store.Batch{
+		Context: name, ExpectSeq: store.AnySeq,
+		Journal: []store.Entry{{Event: eventRelease, Data: text(releaseEvent{last.Tick})}},
+	})
+	if err != nil {
+		return err
+	}
+	earlier, err := last.released(ctx, log, name, appended.N-1)
+	if earlier {
+		err = &NoSuchCallError{fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
+	}
 	return err
+}
+
+// releaseEvent is a release of a plan. The first logs don't say of which.
+type releaseEvent struct {
+	Tick int `json:"tick,omitempty"`
+}
+
+// released tells whether the run's newest plan was released, up to a position in the
+// journal; 0 is all of it. A release of the plan before may come after the plan, from
+// somebody who was shown that one.
+func (r *Run) released(ctx context.Context, log store.Log, name string, at int64) (bool, error) {
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: eventRelease, After: r.after, At: at}) {
+		if err != nil {
+			return false, err
+		}
+		var of releaseEvent
+		if entry.Data != "" {
+			if err := json.Unmarshal([]byte(entry.Data), &of); err != nil {
+				return false, unread(entry, err)
+			}
+		}
+		if of.Tick == 0 || of.Tick == r.Tick {
+			return true, nil
+		}
+	}
+	return false, nil
 }

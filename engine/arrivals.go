@@ -119,11 +119,11 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 			if err != nil {
 				return err
 			}
-			call := failedCall(m)
-			if !overcome && call == "" {
-				continue
-			}
 			if !overcome {
+				call, _ := reportedFailure(m)
+				if call == "" {
+					continue
+				}
 				a.errors[call] = m.Seq
 			}
 		}
@@ -133,7 +133,8 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 	var err error
 	a.messages = slices.DeleteFunc(a.messages, func(m store.Message) bool {
 		if m.Call == "" {
-			return m.Kind == store.KindError && a.errors[failedCall(&m)] == m.Seq
+			call, _ := reportedFailure(&m)
+			return m.Kind == store.KindError && a.errors[call] == m.Seq
 		}
 		record, _, wrong := p.record(ctx, name, m.Call)
 		err = cmp.Or(err, wrong)
@@ -143,18 +144,11 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 	return err
 }
 
-// failedCall is the call that an error is of.
-func failedCall(m *store.Message) string {
-	data, _ := m.Data.(map[string]any)
-	call, _ := data["call"].(string)
-	return call
-}
-
 // overcome tells whether an error is one that does not come out: of a call that was
 // tried again since and did not fail of the same, or that a person went on without,
 // or of a tick that went on; or whether somebody appended it.
 func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []coming) (bool, error) {
-	call := failedCall(m)
+	call, failure := reportedFailure(m)
 	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e coming, seq int64) int { return cmp.Compare(e.seq, seq) })
 	tick := 0
 	for _, e := range events[first:] {
@@ -173,8 +167,7 @@ func (p *replay) overcome(ctx context.Context, name string, m *store.Message, ev
 		tick = e.tick
 	}
 	r, ok, err := p.record(ctx, name, call)
-	data, _ := m.Data.(map[string]any)
-	return ok && (r.Status != Failed || !sameJSON(data["error"], map[string]any(r.Error))), err
+	return ok && (r.Status != Failed || !sameJSON(failure, map[string]any(r.Error))), err
 }
 
 // coming is where a context stood when a tick ended, or when somebody had appended

@@ -53,18 +53,16 @@ func BenchmarkCompile(b *testing.B) {
 
 // BenchmarkRun runs whole plans in memory, from the request to its outcome.
 func BenchmarkRun(b *testing.B) {
-	for _, c := range []struct{ name, text string }{
-		{"one-call", `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`},
-		{"chain-1000", chain(1000)},
-		{"layers-1000", layers(1000)},
-		{"concat-1000", repeated(1000, `{"_tool": "value", "value": [#], "_outputPath": "†state.all", "_outputMethod": "concat"}`)},
-		{"schema-1000", chain(1000)},
+	for _, c := range []struct{ name, context, text string }{
+		{"one-call", "[]", `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`},
+		{"chain-1000", "[]", chain(1000)},
+		{"layers-1000", "[]", layers(1000)},
+		{"concat-1000", "[]", repeated(1000, `{"_tool": "value", "value": [#], "_outputPath": "†state.all", "_outputMethod": "concat"}`)},
+		{"schema-1000", `[{"type": "data", "kind": "state", "schema": {"properties": {"c1": {"type": "number"}, "c2": {"minimum": 0}}}}]`, chain(1000)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := start(b, c.text)
-			if strings.HasPrefix(c.name, "schema") {
-				s.Request.Context = messages(b, `[{"type": "data", "kind": "state", "schema": {"properties": {"c1": {"type": "number"}, "c2": {"minimum": 0}}}}]`)
-			}
+			s.Request.Context = messages(b, c.context)
 			b.ReportAllocs()
 			for b.Loop() {
 				outcome, err := newRunner(store.NewMemory(), map[string]activity{"value": value}).Run(b.Context(), s)
@@ -81,17 +79,18 @@ func BenchmarkRun(b *testing.B) {
 func BenchmarkAppend(b *testing.B) {
 	var batch []store.Message
 	for i := range 4000 {
-		path, method, value := fmt.Sprintf("†state.k%d", i), store.Set, any(i)
+		text, method, value := fmt.Sprintf("†state.k%d", i), store.Set, any(i)
 		switch i % 4 {
 		case 0:
-			path, method, value = "†state.list", store.Concat, []any{i}
+			text, method, value = "†state.list", store.Concat, []any{i}
 		case 1:
-			path, method, value = "†state.object", store.Assign, map[string]any{path: i}
+			text, method, value = "†state.object", store.Assign, map[string]any{text: i}
 		case 2:
-			path, method = "†state.items", store.Push
+			text, method = "†state.items", store.Push
 		}
-		batch = append(batch, store.Message{Type: store.TypeData, Kind: "state", Path: store.MustParsePath(path), Method: method, Data: store.Wrap(store.MustParsePath(path), value), HasData: true,
-			Producer: map[string]any{"_tool": "value"}})
+		path := store.MustParsePath(text)
+		batch = append(batch, store.Message{Type: store.TypeData, Kind: "state", Path: path, Method: method,
+			Data: store.Wrap(path, value), HasData: true, Producer: map[string]any{"_tool": "value"}})
 	}
 	b.ReportAllocs()
 	for b.Loop() {

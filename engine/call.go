@@ -358,5 +358,6 @@ func (c *Call) latent() bool { return c.activity == nil || c.asks }
 func (c *Call) thought() bool { return c.latent() && c.Output == nil }
 
 // fireAndForget tells whether the call leaves nothing in the context, and
-// settles when it starts.
-func (c *Call) fireAndForget() bool { return !c.latent() && c.Output == nil }
+// settles when it starts. That of an anonymous delegate is waited for: whether
+// anybody waits for the delegate, its own call tells.
+func (c *Call) fireAndForget() bool { return !c.latent() && c.Output == nil && !c.captured }

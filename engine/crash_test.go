@@ -145,6 +145,102 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 	}
 }
 
+// TestWhatWasLeftBehindIsCutOff ends the process at each append of a run, of one
+// tick or two, that leaves a fire-and-forget call behind: what has not ended with an
+// outcome is recorded as cut off, by who resumes the run or runs another one in its
+// context, and replayed so.
+func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
+	late := `{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}`
+	for _, request := range []*engine.Request{
+		plan(t, `{"calls": [`+late+`], "output": "†state.a"}`),
+		{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+			if ask.Tick == 1 {
+				return &engine.Solution{Calls: plan(t, `[`+late+`]`).Calls}, nil
+			}
+			return &engine.Solution{Output: ask.Tick}, nil
+		})},
+	} {
+		cut := 0
+		for n, crashed := 1, true; crashed; n++ {
+			for _, goOn := range []func(r *engine.Runner) (*engine.Outcome, error){
+				func(r *engine.Runner) (*engine.Outcome, error) {
+					return r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+				},
+				func(r *engine.Runner) (*engine.Outcome, error) {
+					return r.Run(t.Context(), start(t, `[]`))
+				},
+			} {
+				inner := store.NewMemory()
+				r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+					<-ctx.Done()
+					return engine.Result{}, ctx.Err()
+				}})
+				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+				crashed = errors.Is(err, errCrash)
+				r.Log = inner
+				if outcome, err := goOn(r); errors.As(err, new(*engine.UnfinishedError)) {
+					continue
+				} else if err != nil || outcome.Status != engine.RunDone {
+					t.Fatalf("%d: %+v, %v", n, outcome, err)
+				}
+				records, err := engine.Records(t.Context(), inner, "c")
+				if err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" || records[0].Attempts != 1 {
+					t.Fatalf("%d: %+v, %v", n, records[0], err)
+				}
+				if records[0].Error["message"] == "it was cut off when the process ended" {
+					cut++
+				}
+				if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
+					t.Fatalf("%d: replayed, %+v, %v", n, replayed, err)
+				}
+			}
+		}
+		if cut < 3 {
+			t.Errorf("it was cut off %d times", cut)
+		}
+	}
+}
+
+// TestATickThatWasOverGoesOn ends the process at each append of a run in which calls of
+// a tick that was over run again: they come to their end before the planner is asked.
+func TestATickThatWasOverGoesOn(t *testing.T) {
+	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		if ask.Tick == 1 {
+			return &engine.Solution{Calls: plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.b"}]`).Calls}, nil
+		}
+		return &engine.Solution{Output: "†state.b"}, nil
+	})}
+	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
+		inner := store.NewMemory()
+		r := newRunner(inner, map[string]activity{"value": value})
+		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.Fork(t.Context(), inner, "c", 3, "f"); err != nil { // where the first tick had ended
+			t.Fatal(err)
+		}
+		r.Log = &crashing{Log: inner, left: n}
+		_, err := r.Resume(t.Context(), engine.Resume{Context: "f", Request: request, From: "1.1"})
+		if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		r.Log = inner
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", Request: request})
+		if err != nil || outcome.Status != engine.RunDone || fmt.Sprint(outcome.Output) != "1" {
+			t.Fatalf("%d: %+v, %v", n, outcome, err)
+		}
+		records, err := engine.Records(t.Context(), inner, "f")
+		for _, record := range records {
+			if record.Status != engine.Done {
+				t.Errorf("%d: call %s is %s", n, record.Call, record.Status)
+			}
+		}
+		if replayed, wrong := r.Replay(t.Context(), "f", request); err != nil || wrong != nil || len(replayed.Differences) > 0 {
+			t.Errorf("%d: replayed, %+v, %v, %v", n, replayed, err, wrong)
+		}
+	}
+}
+
 // TestInDoubtGoesOnWithWhatItBeganWith holds that a call that was approved and cut
 // off runs again with what was shown, and is not shown again, whatever was written
 // since it began.

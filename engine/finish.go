@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"obelus/store"
 )
@@ -37,14 +36,6 @@ func (t *tick) last() bool {
 	return t.ending != nil && t.ending.Status != runContinued && t.detached+len(t.loop.behind) == 0
 }
 
-// leased is for how long the next append keeps the lease.
-func (t *tick) leased() time.Duration {
-	if t.last() {
-		return 0
-	}
-	return leaseFor
-}
-
 // outcome is how the run ended with the tick; nil if the planner is asked again.
 func (t *tick) outcome(ctx context.Context) (*Outcome, error) {
 	end := t.ending
@@ -54,20 +45,42 @@ func (t *tick) outcome(ctx context.Context) (*Outcome, error) {
 	}
 	var err error
 	if !t.last() {
-		err = t.loop.drain(ctx, t, func(t *tick) int { return t.detached })
+		err = t.loop.drain(ctx, t, (*tick).loosely)
 	}
-	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: end.Error, Calls: t.all()}, err
+	calls := t.all()
+	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: unblamed(end.Error, t.event, calls), Calls: calls}, err
 }
+
+// unblamed is why a run failed, unless that but follows from a call that did. With a
+// planner it never does: that is asked again, whatever has failed.
+func unblamed(why string, event planEvent, calls []Record) string {
+	if !event.Planner && slices.ContainsFunc(calls, Record.blamed) {
+		return ""
+	}
+	return why
+}
+
+// blamed tells of a call that makes its run fail.
+func (r Record) blamed() bool { return r.Status == Failed && !r.Unstored }
 
 // conclude stages how the tick ends.
 func (t *tick) conclude(ctx context.Context) error {
 	end, err := t.verdict(ctx)
 	if err == nil {
+		end.Behind = t.leavesBehind()
 		t.ending = &end
 		t.journal(store.Entry{Event: eventRun, Data: text(end)})
 	}
 	return err
 }
+
+// leavesBehind tells whether fire-and-forget calls of the run are at work.
+func (t *tick) leavesBehind() bool {
+	return t.detached > 0 || slices.ContainsFunc(t.loop.behind, func(t *tick) bool { return t.detached > 0 })
+}
+
+// loosely is how many fire-and-forget calls of the tick are at work.
+func (t *tick) loosely() int { return t.detached }
 
 // verdict stages the error messages of the tick, and tells how it ends.
 func (t *tick) verdict(ctx context.Context) (runEvent, error) {
@@ -77,7 +90,7 @@ func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 	}
 	for i := range t.calls {
 		switch r := &t.calls[i].record; {
-		case r.Status == Failed && !r.Unstored:
+		case r.blamed():
 			end.Status = RunFailed
 		case !r.Status.Settled() && !(r.Unstored && r.Status == Running):
 			end.Status = RunWaiting
@@ -106,7 +119,7 @@ func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 // where they are replayed, as they were.
 func (t *tick) failures(ctx context.Context) (failed []*Record, err error) {
 	for i := range t.calls {
-		if r := &t.calls[i].record; r.Status == Failed && !r.Unstored && !t.calls[i].reported {
+		if r := &t.calls[i].record; r.blamed() && !t.calls[i].reported {
 			failed = append(failed, r)
 		}
 	}
@@ -131,6 +144,9 @@ func (t *tick) after(end runEvent, problem error) runEvent {
 		end.Status = runContinued
 	case again:
 		bound := fmt.Errorf("the planner has been asked %d times without giving an output: the setting ticks allows no more", limit)
+		if problem != nil {
+			bound = fmt.Errorf("%w; the last time: %s", bound, problem)
+		}
 		t.report(map[string]any{"error": map[string]any{"message": bound.Error(), "code": "ticks"}})
 		end.Status, end.Error = RunFailed, bound.Error()
 	case problem != nil:
@@ -145,7 +161,7 @@ func (t *tick) reportProblem(problem error) {
 	switch {
 	case errors.As(problem, &refused):
 		for _, p := range refused.Problems {
-			data := map[string]any{"error": map[string]any{"message": p.Error(), "code": p.Code}}
+			data := map[string]any{"error": map[string]any{"message": mendText(p.Error()), "code": cmp.Or(p.Code, CodeSchema)}}
 			if p.Call > 0 {
 				data["call"], data["tool"] = callID(t.event.Tick, p.Call), p.Tool
 			}
@@ -159,6 +175,14 @@ func (t *tick) reportProblem(problem error) {
 // report stages an error message.
 func (t *tick) report(data map[string]any) {
 	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()})
+}
+
+// reportedFailure is the call whose failure an error message reports, and that;
+// empty where it is about no call.
+func reportedFailure(m *store.Message) (call string, failure any) {
+	data, _ := m.Data.(map[string]any)
+	call, _ = data["call"].(string)
+	return call, data["error"]
 }
 
 // given is the output of an anonymous delegate: what its one call gave back.

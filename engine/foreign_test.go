@@ -7,6 +7,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"obelus/engine"
@@ -197,6 +198,40 @@ func waits(t *testing.T) (store.Log, *engine.Runner) {
 		t.Fatal(err)
 	}
 	return log, r
+}
+
+// TestReleasedOnce: of two who approve a plan at once the second is told so; the plan
+// that comes after it, which nobody was shown, is not approved with it.
+func TestReleasedOnce(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	calls := plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls
+	request := &engine.Request{Mode: "lazy", Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		return &engine.Solution{Calls: calls}, nil
+	})}
+	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+	expect(t, outcome, err, engine.RunWaiting, "1.1 value blocked")
+	for _, goesOn := range []bool{false, true} {
+		err := engine.Release(t.Context(), &before{log, func() {
+			if err := engine.Release(t.Context(), log, "c"); err != nil {
+				t.Fatal(err)
+			}
+			if goesOn {
+				outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+				expect(t, outcome, err, engine.RunWaiting, "3.1 value blocked")
+			}
+		}}, "c")
+		if !errors.As(err, new(*engine.NoSuchCallError)) || !strings.Contains(err.Error(), "somebody else has just approved the plan") {
+			t.Errorf("approved: %v", err)
+		}
+		if last, err := engine.LastRun(t.Context(), log, "c"); err != nil || last.Held != goesOn {
+			t.Errorf("the run is %+v, %v", last, err)
+		}
+		if !goesOn {
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+			expect(t, outcome, err, engine.RunWaiting, "2.1 value blocked")
+		}
+	}
 }
 
 // TestCancelLosesToTheEnd: a run that comes to its end while somebody is about to

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"obelus/store"
 )
@@ -35,4 +37,86 @@ func Fork(ctx context.Context, log store.Log, from string, at int64, name string
 		Journal: []store.Entry{{Event: eventFork, Data: text(forkEvent{from, at})}},
 	})
 	return at, err
+}
+
+// disown lets a fork's call go on without the context that its delegate runs in,
+// which is that of the call that it was forked from. It tells whether the delegate,
+// which begins anew, would run again what must not run twice.
+func (l *loop) disown(ctx context.Context, r *Record) (twice bool, err error) {
+	if r.Child == "" || r.Status.Settled() {
+		return false, nil
+	}
+	child, err := ownChild(ctx, l.runner.Log, l.context, r)
+	if child != "" || err != nil {
+		return false, err
+	}
+	if twice, err = ranOnce(ctx, l.runner.Log, r.Child); err != nil {
+		return false, err
+	}
+	if r.Status == Waiting {
+		r.Status, r.At = Blocked, 0 // it begins anew, and reads anew
+	}
+	if twice {
+		r.WaitingOn, r.Reason = nil, begunOnce(r.Child)
+	}
+	r.Child = ""
+	return twice, nil
+}
+
+// ranOnce tells whether something has run in the context of a delegate, or in those
+// of its own delegates, that must not run twice.
+func ranOnce(ctx context.Context, log store.Log, name string) (bool, error) {
+	records, err := Records(ctx, log, name)
+	if errors.Is(err, store.ErrNoContext) {
+		return false, nil
+	}
+	for _, r := range records {
+		if r.Once {
+			return true, nil
+		}
+		if r.Child == "" {
+			continue
+		}
+		if inside, err := ranOnce(ctx, log, r.Child); inside || err != nil {
+			return inside, err
+		}
+	}
+	return false, err
+}
+
+// ownChild is the context that the delegate of a context's call goes on in, empty
+// if there is none.
+func ownChild(ctx context.Context, log store.Log, name string, r *Record) (string, error) {
+	if r.Child == "" || r.Status.Settled() {
+		return "", nil
+	}
+	origin, ok, err := originOf(ctx, log, r.Child)
+	if ok && origin.Parent != name {
+		return "", err
+	}
+	return r.Child, err
+}
+
+// restart lets the delegate of a call that runs again begin anew, where it has not
+// begun or is that of the call that this one was forked from. If that would run
+// again what must not run twice, the call is in doubt.
+func (t *tick) restart(ctx context.Context, r *Record) (twice bool, err error) {
+	if r.Child == "" {
+		return false, nil
+	}
+	origin, ok, err := originOf(ctx, t.runner.Log, r.Child)
+	if err != nil || ok && origin.Parent == t.context {
+		return false, err
+	}
+	twice, err = ranOnce(ctx, t.runner.Log, r.Child)
+	if twice { // and what there is by then is read
+		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = InDoubt, begunOnce(r.Child), 0, nil, nil, nil
+	}
+	r.Child = ""
+	return twice, err
+}
+
+// begunOnce is the reason of a call that is in doubt for what its delegate has begun.
+func begunOnce(child string) string {
+	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
 }

@@ -140,8 +140,10 @@ func (t *tick) takeDecisions(ctx context.Context) error {
 		}
 		if i := r.Position - 1; r.Tick == t.event.Tick && t.holding[i] {
 			delete(t.holding, i)
-			t.calls[i].record.Status, t.calls[i].record.Hold = Ready, r.Hold
-			t.queue(i)
+			c := &t.calls[i]
+			if c.record.Status, c.record.Hold = Ready, r.Hold; c.due() {
+				t.queue(i)
+			}
 		}
 	}
 	return nil

@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,13 +14,6 @@ import (
 const (
 	modeEager = "eager"
 	modeLazy  = "lazy"
-)
-
-// leaseFor is how long a run that has died on another machine keeps others out
-// of its context. One that is alive renews its lease long before.
-const (
-	leaseFor   = 30 * time.Second
-	leaseRenew = leaseFor / 3
 )
 
 // loop is a run: one tick after another, from where it begins or is resumed to
@@ -72,7 +63,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	}
 	runner := *r
 	if runner.pool == nil {
-		runner.pool = newPool(r.parallel())
+		runner.pool = newPool(ctx, r.parallel())
 	}
 	l := &loop{
 		runner: &runner, context: name, view: view, declared: map[string]declaration{}, forget: func() {},
@@ -97,66 +88,6 @@ func (l *loop) close() {
 		// A lease that can't be given back lapses by itself, now that nobody
 		// renews it.
 		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
-	}
-}
-
-// append adds a batch as the one that runs the context, and keeps its lease for
-// a while; for none gives it back.
-func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
-	b.Context = l.context
-	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
-	appended, err := l.runner.Log.Append(ctx, b)
-	var held *store.HeldError
-	if errors.As(err, &held) {
-		if l.epoch != 0 {
-			l.forget()
-		}
-		l.epoch = 0
-		return &BusyError{l.context, held.Holder}
-	}
-	if err != nil {
-		return err
-	}
-	l.n = appended.N
-	switch {
-	case hold == 0:
-		l.forget()
-		l.epoch = 0
-	case l.epoch == 0:
-		l.epoch = appended.Epoch
-		l.keep()
-	}
-	return nil
-}
-
-// take takes the lease before anything is appended.
-func (l *loop) take(ctx context.Context) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
-}
-
-// keep renews the lease from now on, whatever the run is at: its planner may
-// think for long, and its calls may drain. A lease that can't be renewed is
-// noticed by the next append.
-func (l *loop) keep() {
-	ctx, cancel := context.WithCancel(context.Background())
-	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(leaseRenew)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				_, _ = l.runner.Log.Append(ctx, batch)
-			}
-		}
-	}()
-	l.forget = func() {
-		cancel()
-		<-ended
 	}
 }
 
@@ -267,24 +198,6 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*Outcome, error) {
 	return nil, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", l.context, maxConflicts)
 }
 
-// cut ends a run that was interrupted while its planner was asked. Nothing of
-// the new tick is recorded; if it is the first, nothing at all.
-func (l *loop) cut(run context.Context) (*Outcome, error) {
-	if !l.begun {
-		return &Outcome{Status: RunCancelled}, nil
-	}
-	ctx := context.Background()
-	err := l.drain(ctx, nil, func(t *tick) int { return t.detached })
-	if err == nil {
-		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true, Stopped: stopped(run)}
-		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
-	}
-	return &Outcome{Context: l.context, Status: RunCancelled}, err
-}
-
-// stopped tells whether a run that is interrupted is to be resumed.
-func stopped(run context.Context) bool { return errors.Is(context.Cause(run), ErrStopped) }
-
 // begin stages what the next tick appends: what the run begins with, and the
 // plan.
 func (l *loop) begin(ctx context.Context) (*tick, error) {
@@ -343,6 +256,14 @@ func (l *loop) enter(ctx context.Context) error {
 		}
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
+	if last.behind {
+		if err := l.take(ctx); err != nil {
+			return err
+		}
+		if _, err := l.records(ctx); err != nil {
+			return err
+		}
+	}
 	return l.open(ctx)
 }
 
@@ -378,70 +299,6 @@ func (l *loop) open(ctx context.Context) error {
 	return err
 }
 
-// solve gives the request with the calls and the output of the next tick. A
-// problem is one of the planner's that the run ends with.
-func (l *loop) solve(ctx context.Context, number int) (request *Request, problem, err error) {
-	if l.request == nil {
-		return nil, nil, &NoPlannerError{l.context}
-	}
-	solved, err := l.received()
-	if err != nil || solved.Planner == nil {
-		return solved, nil, err
-	}
-	ask, err := l.ask(ctx, number)
-	if err != nil {
-		return nil, nil, err
-	}
-	solution, err := consult(ctx, solved.Planner, ask)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, nil, err
-	case err != nil:
-		return solved, &plannerError{err}, nil
-	}
-	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
-	return solved, nil, nil
-}
-
-// received is the run's request for one tick. JSON is made of what it holds once,
-// not at every tick anew.
-func (l *loop) received() (*Request, error) {
-	if !l.made {
-		made, err := l.request.received()
-		if err != nil {
-			return nil, err
-		}
-		l.request, l.made = made, true
-	}
-	request := *l.request
-	return &request, nil
-}
-
-// consult asks a planner. A panic of one in Go is its own fault, and nobody
-// else's, as is a solution that is not JSON.
-func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("the planner broke down: %v", panicked)
-		}
-	}()
-	solution, err = p.Plan(ctx, ask)
-	switch {
-	case err != nil:
-		err, wrong := receivedError(err)
-		return nil, cmp.Or(wrong, err)
-	case solution == nil:
-		return nil, errors.New("the planner gave no solution")
-	}
-	return solution.received()
-}
-
-// plannerError is a planner that broke down, and is not asked again.
-type plannerError struct{ err error }
-
-func (e *plannerError) Error() string { return mendText(e.err.Error()) }
-func (e *plannerError) Unwrap() error { return e.err }
-
 func (l *loop) event(number int, start int64, plan *Plan, request *Request) planEvent {
 	event := planEvent{
 		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls),
@@ -465,71 +322,4 @@ func planOf(request *Request) store.Message {
 		calls[i] = src.Call
 	}
 	return store.Message{Type: store.TypePlan, Data: calls, HasData: true, Mode: request.Mode}
-}
-
-// drain waits until nothing is left of a tick and of those behind it that left
-// counts, for as long as the runner allows, and then cuts it off. Until then each
-// outcome is recorded as it comes.
-func (l *loop) drain(ctx context.Context, last *tick, left func(*tick) int) error {
-	ticks := l.behind
-	if last != nil {
-		ticks = append(slices.Clone(ticks), last)
-	}
-	limit := l.runner.Drain
-	if limit == 0 {
-		limit = DefaultDrain
-	}
-	deadline := time.Now().Add(limit)
-	for _, t := range ticks {
-		if err := t.collect(ctx, left, time.Until(deadline)); err != nil {
-			return err
-		}
-	}
-	return l.stopAll(ctx, ticks, left)
-}
-
-// stopAll tells what is left to stop, and records together what ends within the
-// grace: it ends at once, and chance is not to decide in which order.
-func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int) error {
-	l.stop()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	n, ended := 0, map[*tick][]*result{}
-	for _, t := range ticks {
-		n += left(t)
-	}
-	for ; n > 0; n-- {
-		res := l.next(ctx, timer.C)
-		if res == nil {
-			break
-		}
-		ended[res.tick] = append(ended[res.tick], res)
-	}
-	for _, t := range ticks {
-		results := ended[t]
-		slices.SortFunc(results, func(a, b *result) int { return a.index - b.index })
-		if err := t.record(ctx, func() error { return t.receive(ctx, results) }); err != nil {
-			return err
-		}
-		if err := t.cutOffAll(ctx, left); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// abandon waits for workers that were told to stop, so that none outlives the
-// run.
-func (l *loop) abandon() {
-	ended := make(chan struct{})
-	go func() {
-		l.workers.Wait()
-		close(ended)
-	}()
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -13,10 +15,10 @@ import (
 // is one that answers once, and needs no Planner.
 type Planner interface {
 	// Plan is asked when a tick begins. An error ends the run as failed, as does a
-	// solution with what JSON doesn't have. A solution that is refused otherwise
-	// becomes error messages in the context, and the planner is asked again. It
-	// has all the time that it takes until ctx is done, which it must heed: the
-	// run waits for it.
+	// solution with what JSON doesn't have. A solution that is refused otherwise, or
+	// a [*PlanError] in its place, becomes error messages in the context, and the
+	// planner is asked again. It has all the time that it takes until ctx is done,
+	// which it must heed: the run waits for it.
 	Plan(ctx context.Context, ask Ask) (*Solution, error)
 }
 
@@ -88,90 +90,69 @@ func (l *loop) ask(ctx context.Context, tick int) (Ask, error) {
 	return ask, nil
 }
 
-// kindsOf sorts the kinds by the instances that hold them.
-func kindsOf(held []store.KindOf) map[string][]store.Path {
-	kinds := map[string][]store.Path{}
-	for _, h := range held {
-		kinds[h.Instance] = append(kinds[h.Instance], store.KindPath(h.Kind))
+// solve gives the request with the calls and the output of the next tick. A
+// problem is one of the planner's that the run ends with.
+func (l *loop) solve(ctx context.Context, number int) (request *Request, problem, err error) {
+	if l.request == nil {
+		return nil, nil, &NoPlannerError{l.context}
 	}
-	return kinds
+	solved, err := l.received()
+	if err != nil || solved.Planner == nil {
+		return solved, nil, err
+	}
+	ask, err := l.ask(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	solution, err := consult(ctx, solved.Planner, ask)
+	var refused *PlanError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil, err
+	case errors.As(err, &refused) && len(refused.Problems) > 0:
+		return solved, refused, nil
+	case err != nil:
+		return solved, &plannerError{err}, nil
+	}
+	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
+	return solved, nil, nil
 }
 
-// instancesOf lists the instances that a context holds, "" for none first.
-func instancesOf(held []store.KindOf) []string {
-	instances := []string{""}
-	for _, h := range held {
-		if h.Instance != instances[len(instances)-1] {
-			instances = append(instances, h.Instance)
-		}
-	}
-	return instances
-}
-
-// everyInstance as a call's _instance makes one call of it for each instance
-// that the context holds when its plan starts.
-const everyInstance = "*"
-
-// expand makes one call for each instance of those that are for every one.
-func expand(calls []Source, instances []string) []Source {
-	var all []Source
-	for i, src := range calls {
-		src.position = i + 1
-		call, _ := src.Call.(map[string]any)
-		if call == nil || call["_instance"] != everyInstance {
-			all = append(all, src)
-			continue
-		}
-		for _, instance := range instances {
-			if instance == "" {
-				continue
-			}
-			one := make(map[string]any, len(call))
-			for key, v := range call {
-				one[key] = v
-			}
-			one["_instance"] = instance
-			all = append(all, Source{Call: one, Line: src.Line, position: src.position})
-		}
-	}
-	return all
-}
-
-func forEveryInstance(calls []Source) bool {
-	return slices.ContainsFunc(calls, func(src Source) bool {
-		call, _ := src.Call.(map[string]any)
-		return call["_instance"] == everyInstance
-	})
-}
-
-// compile makes a plan of a request's calls on what the view holds. Calls for
-// every instance are checked as they are written first, so that what is wrong
-// with one is told once. They become as many calls as there are instances,
-// unless keep is set and there are none.
-func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan, error) {
-	registry := l.runner.Registry
-	if l.view.Committed() > 0 {
-		var err error
-		if registry, err = contextTools(ctx, l.runner.Log, l.context, 0, registry); err != nil {
-			return nil, err
-		}
-	}
-	there := exists(ctx, l.view.Resolver())
-	if forEveryInstance(request.Calls) {
-		held, err := l.view.Kinds(ctx)
+// received is the run's request for one tick. JSON is made of what it holds once,
+// not at every tick anew.
+func (l *loop) received() (*Request, error) {
+	if !l.made {
+		made, err := l.request.received()
 		if err != nil {
 			return nil, err
 		}
-		if instances := instancesOf(held); !keep || len(instances) > 1 {
-			if _, err := compile(request, registry, everythingExists); err != nil {
-				return nil, err
-			}
-			request.Calls = expand(request.Calls, instances)
-		}
+		l.request, l.made = made, true
 	}
-	plan, err := compile(request, registry, there)
-	if err != nil {
-		return nil, err
-	}
-	return plan, l.policy.check(plan, registry, l.runner.depth)
+	request := *l.request
+	return &request, nil
 }
+
+// consult asks a planner. A panic of one in Go is its own fault, and nobody
+// else's, as is a solution that is not JSON.
+func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("the planner broke down: %v", panicked)
+		}
+	}()
+	solution, err = p.Plan(ctx, ask)
+	switch {
+	case err != nil:
+		err, wrong := receivedError(err)
+		return nil, cmp.Or(wrong, err)
+	case solution == nil:
+		return nil, errors.New("the planner gave no solution")
+	}
+	return solution.received()
+}
+
+// plannerError is a planner that broke down, and is not asked again.
+type plannerError struct{ err error }
+
+func (e *plannerError) Error() string { return mendText(e.err.Error()) }
+func (e *plannerError) Unwrap() error { return e.err }

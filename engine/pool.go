@@ -9,15 +9,16 @@ import (
 // Within one tick there is always room, for its turns keep to the same numbers;
 // here the ticks of delegates meet, and calls that an earlier tick left behind.
 type pool struct {
-	slots chan struct{} // of calls that a run waits for
-	loose chan struct{} // of fire-and-forget calls
+	run   context.Context // of the run that all of it is part of
+	slots chan struct{}   // of calls that a run waits for
+	loose chan struct{}   // of fire-and-forget calls
 
 	mu   sync.Mutex
 	each map[*Registered]chan struct{} // of activities that do not run as often as they like
 }
 
-func newPool(parallel int) *pool {
-	return &pool{slots: make(chan struct{}, parallel), loose: make(chan struct{}, parallel), each: map[*Registered]chan struct{}{}}
+func newPool(run context.Context, parallel int) *pool {
+	return &pool{run: run, slots: make(chan struct{}, parallel), loose: make(chan struct{}, parallel), each: map[*Registered]chan struct{}{}}
 }
 
 // enter waits for a place to run an activity. It gives false if ctx is done

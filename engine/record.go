@@ -86,7 +86,13 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// text is the record as the journal has it, as encoding/json writes it.
+// entry is the record as the journal has it, which knows the context.
+func (r Record) entry() store.Entry {
+	r.Context = ""
+	return store.Entry{Call: r.Call, Event: string(r.Status), Data: r.text()}
+}
+
+// text is the record as encoding/json writes it.
 func (r *Record) text() string { return string(r.append(nil)) }
 
 // append appends the record to b. Two are written for each call, so it is done by
@@ -217,6 +223,7 @@ type runEvent struct {
 	Error   string    `json:"error,omitempty"`
 	Over    bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
 	Stopped bool      `json:"stopped,omitempty"` // it was cancelled since its host was stopped
+	Behind  bool      `json:"behind,omitempty"`  // fire-and-forget calls went on
 }
 
 // RunStatus is how a run stands.
@@ -262,9 +269,10 @@ type Run struct {
 	// Held tells that its plan is lazy, and has not been released by [Release].
 	Held bool
 
-	plan  planEvent
-	after int64 // the journal's position of the plan event
-	over  bool  // its newest tick has ended, and the planner is to be asked again
+	plan   planEvent
+	after  int64 // the journal's position of the plan event
+	over   bool  // its newest tick has ended, and the planner is to be asked again
+	behind bool  // fire-and-forget calls went on when its newest tick ended
 }
 
 // unwanted tells whether somebody has cancelled it.
@@ -283,11 +291,11 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	}
 	run.Status, run.Tick, run.Plan, run.after = RunRunning, run.plan.Tick, run.plan.Plan, entry.N
 	if run.plan.Mode == modeLazy {
-		release, ok, err := newest(ctx, log, store.JournalFilter{Context: name, Event: eventRelease})
+		released, err := run.released(ctx, log, name, 0)
 		if err != nil {
 			return run, err
 		}
-		run.Held = !ok || release.N < run.after
+		run.Held = !released
 	}
 	entry, ok, err = newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
 	if err != nil || !ok || entry.N < run.after {
@@ -297,7 +305,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	if err != nil {
 		return run, err
 	}
-	run.Status, run.Error, run.Stopped = end.Status, end.Error, end.Stopped
+	run.Status, run.Error, run.Stopped, run.behind = end.Status, end.Error, end.Stopped, end.Behind
 	run.Held = run.Held && !run.Status.Finished()
 	if run.over = end.Over || end.Status == runContinued; end.Status == runContinued {
 		run.Status = RunRunning

@@ -33,8 +33,8 @@ type Difference struct {
 // answered from the record, and compares: what the log says must come out. A
 // planner of the request is asked again; without a request the recorded plans
 // are run. What others appended meanwhile is there from when it was. Nothing outside
-// is touched, and nothing is written. Its error is an
-// [*UnfinishedError] for a run that has not ended.
+// is touched, and nothing is written. Its error is an [*UnfinishedError] for a run
+// that has not ended.
 func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Replayed, error) {
 	last, err := LastRun(ctx, r.Log, name)
 	switch {
@@ -58,7 +58,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
 	runner := *r
 	runner.Log, runner.Observe, runner.Attend, runner.replay = p.twin, nil, nil, p
-	runner.Parallel, runner.pool = math.MaxInt32, newPool(1) // calls settle one by one, in the recorded order
+	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: &run})
 	if err != nil {
 		return nil, err
@@ -277,16 +277,20 @@ func (p *replay) skipped(name, call string) bool {
 	return err == nil && record.Status == Skipped && record.Reason == skippedByPerson
 }
 
-// hold is what a person decided about a call, nil for nothing.
-func (p *replay) hold(name, call string) *Hold {
+// decided is what a person decided about a call: its hold, nil for none, and as of
+// when it read where it ran again, 0 where it did not.
+func (p *replay) decided(name, call string) (h *Hold, before int64) {
 	if p == nil {
-		return nil
+		return nil, 0
 	}
 	record, _, err := p.record(context.Background(), name, call)
-	if err != nil || record.Hold == nil || record.Hold.Decision == "" {
-		return nil
+	if err != nil {
+		return nil, 0
 	}
-	return record.Hold
+	if h = record.Hold; h != nil && h.Decision == "" {
+		h = nil
+	}
+	return h, record.Before
 }
 
 // stretch is when a call began and settled.

@@ -42,7 +42,8 @@ func (s *Resume) stays(last Run) bool {
 
 // Resume goes on with the newest run of a context: what has a recorded outcome
 // keeps it, all else runs. A run that is finished, with nothing to retry,
-// gives its outcome again.
+// gives its outcome again; fire-and-forget calls that it left behind are recorded as
+// cut off if their process has died.
 func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	last, err := LastRun(ctx, r.Log, s.Context)
 	if err != nil {
@@ -77,7 +78,8 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if last.over && !s.decides() {
+	runs := func(c callState) bool { return !c.record.Status.Settled() } // again, in a tick that was over
+	if last.over && !s.decides() && !slices.ContainsFunc(t.calls, runs) {
 		t = nil
 	}
 	if s.Begun != nil {
@@ -126,11 +128,21 @@ func halted(ctx context.Context, log store.Log, name string) (Run, error) {
 // again gives the outcome of a run that is finished.
 func (l *loop) again(ctx context.Context, s Resume, last Run) (*Outcome, error) {
 	l.resumes(s, last)
-	t, err := l.reopen(ctx, last)
+	records, err := Records(ctx, l.runner.Log, l.context)
+	if err == nil && slices.ContainsFunc(records, Record.leftBehind) {
+		var busy *BusyError
+		switch err = l.take(ctx); {
+		case errors.As(err, &busy):
+			err = nil // they are still at work
+		case err == nil:
+			records, err = l.records(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: last.Error, Calls: t.all()}, nil
+	calls := slices.DeleteFunc(records, func(r Record) bool { return r.Tick != last.Tick })
+	return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: unblamed(last.Error, last.plan, calls), Calls: calls}, nil
 }
 
 // resumes takes over what goes for the whole run.
@@ -169,7 +181,7 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	t := newTick(l, plan, last.plan)
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records
-	records, err := Records(ctx, l.runner.Log, l.context)
+	records, err := l.records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -178,97 +190,45 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case record.Tick == last.Tick:
+		if record.Tick == last.Tick {
 			t.restore(record, twice)
-		case record.Status == Running && record.Unstored: // an earlier tick left it behind
-			record.Context = ""
-			t.cutOffLoose(&record)
 		}
 	}
 	return t, t.readReported(ctx)
 }
 
-// disown lets a fork's call go on without the context that its delegate runs in,
-// which is that of the call that it was forked from. It tells whether the delegate,
-// which begins anew, would run again what must not run twice.
-func (l *loop) disown(ctx context.Context, r *Record) (twice bool, err error) {
-	if r.Child == "" || r.Status.Settled() {
-		return false, nil
+// records are the context's calls, once the lease is taken: what was left behind by
+// whoever had it before is at work no more, and is recorded as cut off.
+func (l *loop) records(ctx context.Context) ([]Record, error) {
+	records, err := Records(ctx, l.runner.Log, l.context)
+	if err != nil {
+		return nil, err
 	}
-	child, err := ownChild(ctx, l.runner.Log, l.context, r)
-	if child != "" || err != nil {
-		return false, err
-	}
-	if twice, err = ranOnce(ctx, l.runner.Log, r.Child); err != nil {
-		return false, err
-	}
-	if r.Status == Waiting {
-		r.Status, r.At = Blocked, 0 // it begins anew, and reads anew
-	}
-	if twice {
-		r.WaitingOn, r.Reason = nil, begunOnce(r.Child)
-	}
-	r.Child = ""
-	return twice, nil
-}
-
-// ranOnce tells whether something has run in the context of a delegate, or in those
-// of its own delegates, that must not run twice.
-func ranOnce(ctx context.Context, log store.Log, name string) (bool, error) {
-	records, err := Records(ctx, log, name)
-	if errors.Is(err, store.ErrNoContext) {
-		return false, nil
-	}
-	for _, r := range records {
-		if r.Once {
-			return true, nil
-		}
-		if r.Child == "" {
+	var cut []Record
+	var entries []store.Entry
+	for i := range records {
+		r := &records[i]
+		if !r.leftBehind() {
 			continue
 		}
-		if inside, err := ranOnce(ctx, log, r.Child); inside || err != nil {
-			return inside, err
+		if r.Child == "" {
+			r.Attempts++ // a delegate's was counted when it began
+		}
+		r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
+		cut, entries = append(cut, *r), append(entries, r.entry())
+	}
+	if len(cut) == 0 {
+		return records, nil
+	}
+	if err := l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: entries}, leaseFor); err != nil {
+		return nil, err
+	}
+	for _, r := range cut {
+		if l.runner.Observe != nil {
+			l.runner.Observe(r)
 		}
 	}
-	return false, err
-}
-
-// ownChild is the context that the delegate of a context's call goes on in, empty
-// if there is none.
-func ownChild(ctx context.Context, log store.Log, name string, r *Record) (string, error) {
-	if r.Child == "" || r.Status.Settled() {
-		return "", nil
-	}
-	origin, ok, err := originOf(ctx, log, r.Child)
-	if ok && origin.Parent != name {
-		return "", err
-	}
-	return r.Child, err
-}
-
-// restart lets the delegate of a call that runs again begin anew, where it has not
-// begun or is that of the call that this one was forked from. If that would run
-// again what must not run twice, the call is in doubt.
-func (t *tick) restart(ctx context.Context, r *Record) (twice bool, err error) {
-	if r.Child == "" {
-		return false, nil
-	}
-	origin, ok, err := originOf(ctx, t.runner.Log, r.Child)
-	if err != nil || ok && origin.Parent == t.context {
-		return false, err
-	}
-	twice, err = ranOnce(ctx, t.runner.Log, r.Child)
-	if twice { // and what there is by then is read
-		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = InDoubt, begunOnce(r.Child), 0, nil, nil, nil
-	}
-	r.Child = ""
-	return twice, err
-}
-
-// begunOnce is the reason of a call that is in doubt for what its delegate has begun.
-func begunOnce(child string) string {
-	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
+	return records, nil
 }
 
 // Recorded gives the newest plan of a context as it was compiled when its tick
@@ -346,9 +306,6 @@ func (t *tick) restore(record Record, twice bool) {
 		if record.Status == Held {
 			t.noted = append(t.noted, record)
 		}
-	case record.Status == Running && record.Unstored:
-		t.cutOffLoose(&record)
-		c.record = record
 	case twice, cut && call.activity != nil && call.activity.NotIdempotent:
 		c.record = record
 		c.record.Status = InDoubt
@@ -366,11 +323,9 @@ func (t *tick) restore(record Record, twice bool) {
 	}
 }
 
-// cutOffLoose records that a fire-and-forget call is not resumed.
-func (t *tick) cutOffLoose(r *Record) {
-	r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
-	t.tell(r)
-}
+// leftBehind tells of a fire-and-forget call that was at work when its process ended,
+// if that has.
+func (r Record) leftBehind() bool { return r.Status == Running && r.Unstored }
 
 // readReported finds whose failures became error messages already.
 func (t *tick) readReported(ctx context.Context) error {
@@ -379,9 +334,8 @@ func (t *tick) readReported(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		data, _ := m.Data.(map[string]any)
-		if call, ok := data["call"].(string); ok {
-			reported[call] = string(store.EncodeJSON(data["error"]))
+		if call, failure := reportedFailure(m); call != "" {
+			reported[call] = string(store.EncodeJSON(failure))
 		}
 	}
 	for i := range t.calls {

@@ -58,7 +58,7 @@ func (r *room) resume(ctx context.Context, last Run) (*Outcome, error) {
 			return nil, err
 		}
 		for _, record := range records {
-			if record.Tick == last.Tick && record.Status == Failed && !record.Unstored {
+			if record.Tick == last.Tick && record.blamed() {
 				again.Retry = append(again.Retry, record.Call)
 			}
 		}
@@ -132,9 +132,9 @@ func (r *room) bring(ctx context.Context, outcome *Outcome) result {
 	case outcome.Status == RunWaiting:
 		return r.wait(ctx, waitsFor(outcome))
 	case outcome.Status == RunFailed && name == Anonymous:
-		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
+		return result{err: &insideError{fail("failed: " + r.why(ctx, outcome))}}
 	case outcome.Status == RunFailed:
-		return result{err: &Failure{Fields: fail("failed: " + r.why(ctx, outcome.Calls, outcome.Error))}}
+		return result{err: &Failure{Fields: fail("failed: " + r.why(ctx, outcome))}}
 	case name == Anonymous && len(outcome.Calls) == 1 && outcome.Calls[0].Status == Done:
 		return uncapture(outcome.Calls[0].Given)
 	case outcome.Output == nil && r.wanted:
@@ -158,10 +158,13 @@ func waitsFor(outcome *Outcome) []string {
 
 // why says what a run failed of. A failure of a delegate is told where it began,
 // however deep that is.
-func (r *room) why(ctx context.Context, calls []Record, otherwise string) string {
-	where := ""
+func (r *room) why(ctx context.Context, outcome *Outcome) string {
+	if outcome.Error != "" {
+		return outcome.Error
+	}
+	calls, where, otherwise := outcome.Calls, "", ""
 	for {
-		i := slices.IndexFunc(calls, func(r Record) bool { return r.Status == Failed && !r.Unstored })
+		i := slices.IndexFunc(calls, Record.blamed)
 		if i < 0 {
 			return otherwise
 		}

@@ -139,11 +139,11 @@ func (e *NoSuchCallError) Error() string { return e.Message }
 //
 // When ctx is done nothing more starts, what runs has the time that Drain allows,
 // and the run can be resumed: what had not begun runs then, and what was cut off
-// runs again, but for fire-and-forget calls. An activity that does not heed its context is left
-// behind two seconds later, and may still be at work when its call runs again; a
-// planner is waited for. Where the log gives an error the run ends at once with
-// that, and what is in the log can be resumed; where it can't be told that it has
-// ended, its context is held for half a minute.
+// runs again, but for fire-and-forget calls. An activity that does not heed its
+// context is left behind two seconds later, and may still be at work when its call
+// runs again; a planner is waited for. Where the log gives an error the run ends at
+// once with that, and what is in the log can be resumed; where it can't be told that
+// it has ended, its context is held for half a minute.
 func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
 	if err := store.CheckContext(s.Context); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"obelus/store"
@@ -93,8 +94,8 @@ type logError struct{ err error }
 
 func (e *logError) Error() string { return e.err.Error() }
 
-// unreadLog is what becomes of a call for which the log could not be read: it is cut off
-// where nobody waits for it any more.
+// unreadLog is what becomes of a call for which the log could not be read: it is
+// cut off where nobody waits for it any more.
 func unreadLog(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errCut
@@ -306,6 +307,40 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 		c.record.Writes[n] = path.String()
 	}
 	return nil
+}
+
+// declaration is a schema that is declared for a kind. A run keeps the last of each,
+// for to compile one takes longer than a step.
+type declaration struct {
+	schema   any
+	compiled *Schema
+}
+
+// declared is the schema that is declared for a kind now, nil for none.
+func (t *tick) declared(ctx context.Context, kind string) (*Schema, error) {
+	schema, err := t.view.Schema(ctx, kind)
+	if err != nil {
+		return nil, &logError{err}
+	}
+	if schema == nil {
+		return nil, nil
+	}
+	last := t.loop.declared[kind]
+	if !sameObject(last.schema, schema) {
+		if last.compiled, err = NewSchema(schema); err != nil {
+			return nil, &fault{CodeSchema, err}
+		}
+		last.schema = schema
+		t.loop.declared[kind] = last
+	}
+	return last.compiled, nil
+}
+
+// sameObject tells whether two values are one and the same object.
+func sameObject(a, b any) bool {
+	x, one := a.(map[string]any)
+	y, other := b.(map[string]any)
+	return one && other && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
 }
 
 // declaredLists is [Schema.Lists] by the schema that is declared for a path to which

@@ -152,6 +152,48 @@ func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 	})
 }
 
+// TestAnApprovedCallWaitsForItsTurn approves a call that writes what another one,
+// which runs again, reads first: before the run goes on, and while it does.
+func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			log, broken := store.NewMemory(), true
+			r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				if broken {
+					return engine.Result{}, engine.NewFailure("not now")
+				}
+				return sleep(ctx, in)
+			}})
+			r.Registry.Activities["flaky"].Concurrency = 1
+			s := start(t, `{"calls": [{"_tool": "flaky", "seconds": 5, "value": 1, "_outputPath": "†out.a"},
+				{"_tool": "flaky", "seconds": 5, "value": "†state.x", "_outputPath": "†out.b"}, {"_tool": "value", "value": "new", "_outputPath": "†state.x"}], "output": "†out.b"}`)
+			s.Request.Context = messages(t, `[{"type": "state", "x": "old"}]`)
+			s.Approve = engine.Policy{Tools: []string{"value"}}
+			outcome, err := r.Run(t.Context(), s)
+			expect(t, outcome, err, engine.RunWaiting, "1.1 flaky failed ! not now", "1.2 flaky failed ! not now", "1.3 value held")
+			broken = false
+			approve := func() {
+				if err := r.Decide(context.Background(), engine.Decision{Context: "c", Call: "1.3"}); err != nil {
+					t.Error(err)
+				}
+			}
+			if after == 0 {
+				approve()
+			} else {
+				go func() {
+					time.Sleep(after)
+					approve()
+				}()
+			}
+			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1", "1.2"}})
+			expect(t, outcome, err, engine.RunDone, "1.1 flaky done → †out.a", "1.2 flaky done → †out.b", "1.3 value done → †state.x")
+			if outcome.Output != "old" {
+				t.Errorf("it read %v", outcome.Output)
+			}
+		})
+	}
+}
+
 // TestRetryGoesOnInsideADelegate holds that retrying a delegate's call runs again
 // what failed in it, and not what was done; in a fork it begins anew.
 func TestRetryGoesOnInsideADelegate(t *testing.T) {

@@ -156,6 +156,17 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 	return released || slices.ContainsFunc(records, decided), err
 }
 
+// LeftBehind tells whether the run of a context that has come to its end or to a halt
+// has fire-and-forget calls which are still at work, or were when its process died:
+// resuming it records that.
+func (r *Run) LeftBehind(ctx context.Context, log store.Log, name string) (bool, error) {
+	if !r.behind {
+		return false, nil
+	}
+	records, err := Records(ctx, log, name)
+	return slices.ContainsFunc(records, Record.leftBehind), err
+}
+
 // Forked tells whether an entry is where a fork begins: as long as nothing comes
 // after it, nobody has gone on with what ran where it was forked.
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }

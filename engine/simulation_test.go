@@ -156,27 +156,46 @@ func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Reque
 			call["_tool"], call["_delegate"] = "hand", "twice"
 		}
 	}
+	defer r.loosen(request.Calls) // last, so that seeds keep the plans that they had
 	if r.IntN(3) > 0 {
 		return request, []*engine.Request{request}
 	}
-	calls, later := request.Calls[:len(request.Calls)/2], request.Calls[len(request.Calls)/2:]
-	second := &engine.Request{Calls: later}
+	half := len(request.Calls) / 2
+	ticks = []*engine.Request{{Context: request.Context, Calls: request.Calls[:half]}, {Calls: request.Calls[half:]}}
+	for later := ticks[1].Calls; len(later) > 1 && r.IntN(2) == 0; later = later[1:] { // one call a tick
+		ticks[len(ticks)-1].Calls = later[:1]
+		ticks = append(ticks, &engine.Request{Calls: later[1:]})
+	}
 	request.Planner = engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
-		if ask.Tick == 1 {
-			return &engine.Solution{Calls: calls}, nil
-		}
-		if second.Context == nil { // what the first tick left
+		tick := ticks[ask.Tick-1]
+		if ask.Tick > 1 && tick.Context == nil { // what those before left
 			for _, kind := range []string{"state", "out"} {
 				if data, ok := ask.Kinds[kind]; ok {
-					second.Context = append(second.Context, store.Message{Type: store.TypeData, Kind: kind, Data: data, HasData: true})
+					tick.Context = append(tick.Context, store.Message{Type: store.TypeData, Kind: kind, Data: data, HasData: true})
 				}
 			}
 		}
-		return &engine.Solution{Calls: later, Output: "†state || †out || 0"}, nil
+		solution := &engine.Solution{Calls: tick.Calls}
+		if ask.Tick == len(ticks) {
+			solution.Output = "†state || †out || 0"
+		}
+		return solution, nil
 	})
-	first := &engine.Request{Context: request.Context, Calls: calls}
 	request.Calls, request.Output, request.HasOutput = nil, nil, false
-	return request, []*engine.Request{first, second}
+	return request, ticks
+}
+
+// loosen makes fire-and-forget calls of some.
+func (r randomPlans) loosen(calls []engine.Source) {
+	if r.IntN(3) > 0 {
+		return
+	}
+	for _, src := range calls {
+		if call := src.Call.(map[string]any); r.IntN(4) == 0 && call["_tool"] != "to" {
+			delete(call, "_outputPath")
+			delete(call, "_outputMethod")
+		}
+	}
 }
 
 // world is what a run happens in. Without chance nothing disturbs it.
@@ -324,6 +343,9 @@ func (w *world) intrude() {
 	holder, err := w.log.Holder(context.Background(), "c")
 	if err != nil || holder == "" {
 		return
+	}
+	if last, err := engine.LastRun(context.Background(), w.log, "c"); err != nil || last.Status.Finished() {
+		return // what it left behind is at work, and its outcome is for all to see
 	}
 	w.tell("intrude")
 	_, err = (&engine.Runner{Log: w.log, Registry: w.registry()}).Resume(context.Background(), engine.Resume{Context: "c"})
@@ -554,13 +576,18 @@ func (w *world) hold() {
 		}
 	}
 	for _, name := range w.contexts() {
-		outcomes, written := map[string]int{}, map[string]int{}
+		outcomes, written, tick := map[string]int{}, map[string]int{}, 0
 		for entry, err := range w.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
 			if err != nil {
 				w.t.Error(err)
 			}
 			if entry.Call != "" && engine.Status(entry.Event).Settled() {
 				outcomes[entry.Call]++
+			}
+			if entry.Event == "plan" {
+				if tick++; !strings.HasPrefix(entry.Data, fmt.Sprintf(`{"tick":%d,`, tick)) {
+					w.t.Errorf("plan %d of %s is %s", tick, name, entry.Data)
+				}
 			}
 		}
 		next := int64(1)
@@ -589,6 +616,11 @@ func (w *world) hold() {
 	if w.outcome == nil || !w.outcome.Status.Finished() {
 		return
 	}
+	for _, r := range w.records("c") {
+		if !r.Status.Settled() {
+			w.t.Errorf("call %s is %s once the run is %s", r.Call, r.Status, w.outcome.Status)
+		}
+	}
 	replayed, err := (&engine.Runner{Log: w.log, Registry: w.registry()}).Replay(context.Background(), "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		w.t.Errorf("replayed: %v, %+v", err, replayed)
@@ -599,7 +631,9 @@ func (w *world) hold() {
 func (w *world) result() string {
 	var b strings.Builder
 	for _, record := range w.records("c") {
-		fmt.Fprintln(&b, describeRecord(record))
+		if !record.Unstored { // whether that comes to its end is for the disturbances to say
+			fmt.Fprintln(&b, describeRecord(record))
+		}
 	}
 	if w.outcome != nil {
 		fmt.Fprintln(&b, w.outcome.Status, w.outcome.Error, string(store.EncodeJSON(w.outcome.Output)))

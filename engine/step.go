@@ -108,7 +108,8 @@ func (t *tick) undo() {
 	for _, c := range t.saved.calls {
 		t.calls[c.index] = c.was
 	}
-	t.entries, t.noted, t.starts = t.entries[:t.saved.entries], t.noted[:t.saved.noted], nil
+	t.entries, t.places = t.entries[:t.saved.entries], t.places[:t.saved.entries]
+	t.noted, t.starts = t.noted[:t.saved.noted], nil
 	t.view.Drop()
 	t.recount()
 	t.rebuild()
@@ -145,7 +146,11 @@ func (t *tick) change(i int) *callState {
 	return c
 }
 
-func (t *tick) journal(e store.Entry) { t.entries = append(t.entries, e) }
+// journal has an entry come after the messages so far: a fork may part what a step
+// records of one call from what it records of another.
+func (t *tick) journal(e store.Entry) {
+	t.entries, t.places = append(t.entries, e), append(t.places, len(t.view.Staged()))
+}
 
 // note writes a call's record to the journal.
 func (t *tick) note(i int) { t.tell(&t.calls[i].record) }
@@ -180,12 +185,17 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 			t.runner.Observe(r)
 		}
 	}
-	t.entries, t.noted, t.code = t.entries[:0], t.noted[:0], nil
+	t.entries, t.places, t.noted, t.code = t.entries[:0], t.places[:0], t.noted[:0], nil
 	return nil
 }
 
 func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries, Code: t.code}
+	if t.problem == nil { // what was wrong with a plan that was refused stays with its event
+		for i, place := range t.places {
+			b.Journal[i].Ahead = len(b.Messages) - place
+		}
+	}
 	if t.over { // only outcomes of fire-and-forget calls are left
 		b.ExpectSeq = store.AnySeq
 	}
@@ -195,7 +205,10 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	if err := t.loop.append(ctx, b, hold); err != nil {
 		return err
 	}
-	t.begun, t.loop.begun, t.loop.tick, t.loop.halted = true, true, t.event.Tick, false
+	if !t.begun { // not by what is left of an earlier tick
+		t.loop.tick = t.event.Tick
+	}
+	t.begun, t.loop.begun, t.loop.halted = true, true, false
 	t.view.Commit()
 	if t.loop.started != nil {
 		t.loop.started()

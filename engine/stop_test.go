@@ -88,23 +88,10 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 	}
 }
 
-// stopping is a log that stops a run as it records its first start.
-type stopping struct {
-	store.Log
-	stop context.CancelFunc
-}
-
-func (l *stopping) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
-	appended, err := l.Log.Append(ctx, b)
-	if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == string(engine.Running) }) {
-		l.stop()
-	}
-	return appended, err
-}
-
 // TestWhatHadNotBegunRunsLater: it is neither lost, as what is cut off may be where no
 // output waits for it, nor in doubt where it must not run twice.
 func TestWhatHadNotBegunRunsLater(t *testing.T) {
+	inner := plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
 	for _, plan := range []string{
 		`{"calls": [{"_tool": "value", "value": 1}]}`,
 		`{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]}`,
@@ -113,10 +100,14 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 	} {
 		for _, drain := range []time.Duration{-1, 0} {
 			ctx, cancel := context.WithCancel(t.Context())
-			ran, log := &counter{}, &stopping{store.NewMemory(), cancel}
+			ran, log := &counter{}, &onAppend{store.NewMemory(), func(b store.Batch) {
+				if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == string(engine.Running) }) {
+					cancel()
+				}
+			}}
 			r := newRunner(log, map[string]activity{"value": ran.of(value)})
 			r.Registry.Activities["value"].NotIdempotent = true
-			r.Registry.Delegates["inner"] = &engine.Delegate{Request: plainPlan(t)}
+			r.Registry.Delegates["inner"] = &engine.Delegate{Request: inner}
 			r.Drain = drain
 			outcome, err := r.Run(ctx, start(t, plan))
 			if err != nil || outcome.Status != engine.RunCancelled || ran.String() != "" {
@@ -136,10 +127,6 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 			}
 		}
 	}
-}
-
-func plainPlan(t *testing.T) *engine.Request {
-	return plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
 }
 
 // TestASchemaDeclaredMeanwhileHolds: a run keeps the schema that it has compiled, until

@@ -45,6 +45,7 @@ type tick struct {
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
 	entries []store.Entry // of the step
+	places  []int         // how many of its messages each of them comes after
 	noted   []Record      // of the step: what the entries say of calls, if somebody is to know
 	starts  []start       // of the step
 	code    []*store.Code // of the step: what the starts run
@@ -65,6 +66,12 @@ type callState struct {
 	was      Status // before the run was resumed
 	seen     int64  // the journal's position when its delegate began to wait
 	saved    int    // the number of the step that has saved it
+}
+
+// due tells whether a call has its turn: it has not begun, a person has decided
+// where that was to be waited for, and no other call holds it back.
+func (c *callState) due() bool {
+	return c.waits == 0 && (c.record.Status == Blocked || c.record.Status == Ready)
 }
 
 // start is a call that is about to run.
@@ -126,7 +133,7 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 	}
 	for i := range t.calls {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
-		t.calls[i].record.Hold = l.runner.replay.hold(l.context, t.calls[i].record.Call)
+		t.calls[i].record.Hold, t.calls[i].record.Before = l.runner.replay.decided(l.context, t.calls[i].record.Call)
 	}
 	return t
 }
@@ -236,9 +243,12 @@ func (t *tick) heldWhole(ctx context.Context) (bool, error) {
 func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
 	if err == nil {
 		err = t.record(ctx, func() error {
-			t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunWaiting})})
+			t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunWaiting, Behind: t.leavesBehind()})})
 			return nil
 		})
+	}
+	if err == nil && t.leavesBehind() {
+		err = t.loop.drain(ctx, nil, (*tick).loosely)
 	}
 	return &Outcome{Context: t.context, Status: RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
@@ -274,7 +284,7 @@ func (t *tick) rebuild() {
 			t.waiting.add(i, c.record.WaitingOn)
 		case c.record.Status == Held:
 			t.holding[i] = true
-		case c.waits == 0 && (c.record.Status == Blocked || c.record.Status == Ready):
+		case c.due():
 			t.queue(i)
 		}
 	}
@@ -317,7 +327,7 @@ func (t *tick) release(i int, settled bool) {
 			continue
 		}
 		next := t.change(e.to)
-		if next.waits--; next.waits == 0 && next.record.Status == Blocked {
+		if next.waits--; next.due() {
 			t.queue(e.to)
 		}
 	}

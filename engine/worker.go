@@ -189,12 +189,15 @@ func (t *tick) work(run context.Context, s start) result {
 			return result{index: s.index, err: unreadLog(working, err)}
 		}
 	}
-	leave, ok := t.runner.pool.enter(working, t.plan.Calls[s.index].activity, t.plan.Calls[s.index].fireAndForget())
+	pool := t.runner.pool
+	leave, ok := pool.enter(working, t.plan.Calls[s.index].activity, t.plan.Calls[s.index].fireAndForget())
 	if ok {
 		defer leave()
 	}
 	switch {
-	case run.Err() != nil: // maybe it came to a place while the run drained
+	case run.Err() != nil, pool.run.Err() != nil:
+		// It came to a place while the run drained, or to one that another delegate
+		// gave up before this call's was told: a run is over before those in it are.
 		return result{index: s.index, err: errUnbegun}
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
@@ -277,24 +280,6 @@ func timedOut(after time.Duration) error {
 	return &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
-// grace is how long workers that were told to stop are waited for.
-const grace = time.Second
-
-// interrupted ends the run early: nothing more starts, what runs may end within
-// the time that draining has, and what does not is cut off, to run again when
-// the run is resumed.
-func (t *tick) interrupted(run context.Context) (*Outcome, error) {
-	ctx := context.Background()
-	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
-		return nil, err
-	}
-	err := t.record(ctx, func() error {
-		t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunCancelled, Stopped: stopped(run)})})
-		return nil
-	})
-	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.all()}, err
-}
-
 // receive settles calls that have ended, or records that they were cut off.
 func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
@@ -307,62 +292,6 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 			if err := t.settle(ctx, res); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-// putBack records that a call that was to start has not begun: it has its turn when
-// the run is resumed, and nobody need ask whether it may run.
-func (t *tick) putBack(i int) {
-	t.free(i)
-	t.change(i).record.Status = Blocked
-	t.note(i)
-	t.queue(i)
-}
-
-// cutOff records that a call was stopped.
-func (t *tick) cutOff(i, attempts int) {
-	c := t.change(i)
-	c.record.Attempts += attempts
-	c.record.Duration = t.since(c)
-	t.free(i)
-	if c.record.Unstored {
-		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
-		return
-	}
-	c.record.Status = Cancelled
-	t.note(i)
-}
-
-// cutOffAll records that what is left was stopped.
-func (t *tick) cutOffAll(ctx context.Context, left func(*tick) int) error {
-	return t.record(ctx, func() error {
-		for i := range t.calls {
-			if left(t) > 0 && t.calls[i].record.Status == Running {
-				attempts := 1
-				if t.plan.Calls[i].delegate != nil {
-					attempts = 0 // counted when it began
-				}
-				t.cutOff(i, attempts)
-			}
-		}
-		return nil
-	})
-}
-
-// collect settles calls until none of the tick is left, or the limit has passed.
-func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Duration) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	for left(t) > 0 {
-		t.answer(ctx)
-		res := t.loop.next(ctx, timer.C)
-		if res == nil {
-			return nil
-		}
-		if _, err := t.loop.come(ctx, nil, res); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -233,13 +233,7 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 
 func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 	at, known := schemaAt(schema, e.root)
-	n := t.Len()
-	var key lua.LValue
-	if n > 0 {
-		key, _ = t.Next(lua.LNumber(n))
-	} else {
-		key, _ = t.Next(lua.LNil)
-	}
+	n, key := beyondArray(t)
 	marked := t.Metatable == e.s.arrayMark
 	switch k := key.(type) {
 	case *lua.LNilType:
@@ -256,6 +250,17 @@ func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 		return nil, e.fail("the table has the key %s: the keys of an array are 1, 2, 3 …, those of an object are strings", numberText(k))
 	}
 	return nil, e.fail("the table has a %s for a key: keys are strings", key.Type())
+}
+
+// beyondArray is how many elements a table has, and its first key that is none of
+// theirs; nil without one.
+func beyondArray(t *lua.LTable) (n int, key lua.LValue) {
+	last := lua.LValue(lua.LNil)
+	if n = t.Len(); n > 0 {
+		last = lua.LNumber(n)
+	}
+	key, _ = t.Next(last)
+	return n, key
 }
 
 func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {

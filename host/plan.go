@@ -220,8 +220,11 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 // luaCalls reads the calls, each by the schema of its tool.
 func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) {
 	s.fill(t)
-	n := t.Len()
-	if key, _ := t.Next(lua.LNumber(n)); key != lua.LNil {
+	if t.RawGetString("_tool") != lua.LNil {
+		return nil, p.fail(s.run.lines[t], "calls is a list of calls: put braces around this one")
+	}
+	n, key := beyondArray(t)
+	if key != lua.LNil {
 		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", s.keyText(key))
 	}
 	calls := make([]engine.Source, n)

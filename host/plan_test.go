@@ -86,6 +86,8 @@ func TestPlanErrors(t *testing.T) {
 		{"no calls", "p.lua", "return {mode = 'lazy'}", `p.lua: it has no "calls"`},
 		{"both", "p.lua", "return {calls = {}, plan = {}}", `p.lua: "plan" is another word for "calls": give one of them`},
 		{"calls", "p.lua", "return {calls = 3}", `p.lua: calls must be a list of calls or a function, not a number`},
+		{"one call as calls", "p.lua", "return {calls =\n { _tool = 'x' }}", `p.lua:2: calls is a list of calls: put braces around this one`},
+		{"a name in calls", "p.lua", "return {calls = { a = {} }}", `p.lua: the list of calls has the key "a": calls stand one after the other`},
 		{"hole", "p.lua", "return {{_tool = 'x'}, nil, {_tool = 'y'}}", `p.lua: call 2 is nil: the list of calls has a hole`},
 		{"mixed", "p.lua", "return {{_tool = 'x'}, calls = {}}", `p.lua: the list of calls has the key "calls": calls stand one after the other`},
 		{"mode", "p.lua", "return {calls = {}, mode = 'slow'}", `p.lua: mode must be "eager" or "lazy", not "slow"`},

@@ -86,12 +86,21 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 	return fn
 }
 
-// solution reads what a planner gives back.
+// solution reads what a planner gives back. A table that can't be read is refused, as
+// one is that can't be run: the planner may do better.
 func (p *planReader) solution(s *state, v lua.LValue) (*engine.Solution, error) {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
 	}
+	solution, err := p.solved(s, t)
+	if problems, ok := Problems(err); ok {
+		err = &engine.PlanError{Problems: problems}
+	}
+	return solution, err
+}
+
+func (p *planReader) solved(s *state, t *lua.LTable) (*engine.Solution, error) {
 	fields, calls, err := p.fields(s, t)
 	if err != nil {
 		return nil, err

@@ -59,7 +59,11 @@ func TestPlanners(t *testing.T) {
 		{"gives up", "return function(context) return nil, 'no idea' end", "failed null: no idea"},
 		{"breaks down", "return function(context)\nreturn context.state.n end", "failed null: p.lua:2: attempt to index context.state (a nil value), key \"n\""},
 		{"returns nothing", "return function(context) end", "failed null: p.lua: the plan's function must return a table with calls, output or both, not a nil"},
-		{"returns something else", "return function(context) return { call = {} } end", `failed null: p.lua: the plan's function returned the unknown field "call" (did you mean "calls"?)`},
+		{"returns something else", "return function(context) return { call = {} } end", `failed null: the planner has been asked 100 times without giving an output: the setting ticks allows no more; the last time: p.lua: the plan's function returned the unknown field "call" (did you mean "calls"?)`},
+		{"is told what it returned", `return function(context)
+			local told = context.error and context.error.error.message
+			return told and { output = told } or { calls = { _tool = "fill" } }
+		end`, `done "p.lua:3: calls is a list of calls: put braces around this one"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -257,11 +257,10 @@ func (a *app) report(outcome *engine.Outcome) error {
 // explain tells a person what failed, what waits, and what to do.
 func (a *app) explain(outcome *engine.Outcome) {
 	var waiting []string
-	failed, decides := false, false
+	decides := false
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case engine.Failed:
-			failed = failed || !r.Unstored
 			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, r.Tool, a.failure(r)))
 		case engine.Waiting:
 			if r.Child != "" {
@@ -279,7 +278,7 @@ func (a *app) explain(outcome *engine.Outcome) {
 				r.Call, r.Tool, outcome.Context, r.Call, r.Call)
 		}
 	}
-	if outcome.Error != "" && !failed { // else it is but what follows from the failure
+	if outcome.Error != "" {
 		a.term.fail(errors.New(outcome.Error))
 	}
 	switch {

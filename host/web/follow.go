@@ -201,7 +201,11 @@ func (s *Server) resume(name string) {
 // if it was not unwanted.
 func (s *Server) stands(name string, statuses []engine.RunStatus) (bool, error) {
 	last, err := engine.LastRun(s.running, s.log, name)
-	return last.Tick > 0 && slices.Contains(statuses, last.Status) && (last.Status != engine.RunCancelled || last.Stopped), err
+	return isOf(last, statuses), err
+}
+
+func isOf(last engine.Run, statuses []engine.RunStatus) bool {
+	return last.Tick > 0 && slices.Contains(statuses, last.Status) && (last.Status != engine.RunCancelled || last.Stopped)
 }
 
 // wakes tells whether a run is to wait for its turn to go on by itself: not if it

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -137,9 +138,9 @@ func (s *Server) settled(one *run) time.Duration {
 	return l.pause
 }
 
-// left finds the runs that were under way, and those that wait for what has come
-// since. A fork in which nobody has gone on is none of them: what runs there is
-// for who made it to say.
+// left finds the runs that were under way, if only with what they left behind, and
+// those that wait for what has come since. A fork in which nobody has gone on is none
+// of them: what runs there is for who made it to say.
 func (s *Server) left() map[string]*leftover {
 	parents := map[string]string{}
 	var roots, names []string
@@ -178,11 +179,15 @@ func (s *Server) left() map[string]*leftover {
 		if woken[name] {
 			statuses = append(statuses, engine.RunWaiting)
 		}
-		is, err := s.stands(name, statuses)
-		if err != nil {
+		last, err := engine.LastRun(s.running, s.log, name)
+		behind, wrong := last.LeftBehind(s.running, s.log, name)
+		if err = cmp.Or(err, wrong); err != nil {
 			s.logger.Error("how a run stands can't be told", "context", name, "error", err)
 		}
-		if is {
+		if behind {
+			statuses = append(statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting)
+		}
+		if isOf(last, statuses) {
 			all[name] = &leftover{statuses: statuses}
 		}
 	}

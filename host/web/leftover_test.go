@@ -68,6 +68,63 @@ func TestRecoverDecided(t *testing.T) {
 	s.until("lazy", engine.RunDone)
 }
 
+// dying is a log of a process that dies once a run has come to its end.
+type dying struct {
+	store.Log
+	dead bool
+}
+
+func (d *dying) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if d.dead {
+		return store.Appended{}, errors.New("the process has ended")
+	}
+	for _, e := range b.Journal {
+		d.dead = d.dead || e.Event == "run"
+	}
+	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
+		b.Lease = &store.Lease{Epoch: b.Lease.Epoch, For: time.Millisecond}
+	}
+	return d.Log.Append(ctx, b)
+}
+
+// TestRecoverLeftBehind: what a run that had come to its end left behind, and what
+// ended with its process, is recorded by the server that begins after that.
+func TestRecoverLeftBehind(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runner := &engine.Runner{Log: &dying{Log: s.log}, Registry: s.host.Generation().Registry(), Drain: -1}
+	if _, err := runner.Run(t.Context(), engine.Start{Context: "a", Request: &engine.Request{
+		Calls: []engine.Source{{Call: map[string]any{"_tool": "sleep"}}}, Output: "x", HasOutput: true,
+	}}); err == nil {
+		t.Fatal("it has not died")
+	}
+	leftBehind := func() (bool, error) {
+		last, err := engine.LastRun(t.Context(), s.log, "a")
+		if err != nil {
+			return false, err
+		}
+		return last.LeftBehind(t.Context(), s.log, "a")
+	}
+	if behind, err := leftBehind(); !behind || err != nil {
+		t.Fatal(behind, err)
+	}
+	s.http.Close()
+	s.open(nil)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if behind, err := leftBehind(); !behind || err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is still there")
+		}
+	}
+	if records, err := engine.Records(t.Context(), s.log, "a"); err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" {
+		t.Errorf("%+v, %v", records, err)
+	}
+}
+
 // full is a log that can't grow for a while.
 type full struct {
 	store.Log

@@ -326,11 +326,14 @@ func outcomeBody(o *engine.Outcome) map[string]any {
 	return body
 }
 
-// why tells what a run failed of: the first of its calls that did, of which the
-// rest may only follow. One that waits may hold such a call too.
+// why tells what a run failed of: itself, or the first of its calls that did. One
+// that waits may hold such a call too.
 func why(o *engine.Outcome) (message string, code engine.RunStatus) {
+	if o.Error != "" {
+		return o.Error, o.Status
+	}
 	for _, r := range o.Calls {
-		if r.Status != engine.Failed || r.Unstored || o.Error != "" && o.Status != engine.RunFailed {
+		if r.Status != engine.Failed || r.Unstored {
 			continue
 		}
 		text, ok := r.Error["message"].(string)
@@ -339,7 +342,7 @@ func why(o *engine.Outcome) (message string, code engine.RunStatus) {
 		}
 		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), engine.RunFailed
 	}
-	return o.Error, o.Status
+	return "", o.Status
 }
 
 // resumeRequest is the body of POST …/resume.

@@ -59,6 +59,7 @@ var work = map[string]string{
 	"plans/stop.lua":   `return { calls = { { _tool = "stop", _outputPath = "†state.said" } }, output = "†state.said" }`,
 	"plans/sleep.lua":  `return { { _tool = "sleep", _outputPath = "†state" } }`,
 	"plans/think.lua":  `return function() require("time").sleep(20); return { calls = {} } end`,
+	"plans/never.lua":  `return function() return { calls = { { _tool = "fail", _outputPath = "†state" } } } end`,
 	"plans/echo.json":  `{"calls":[],"output":"†input"}`,
 	"plans/bad.lua":    `return { { _tool = "duble" } }`,
 	"plans/broken.lua": "\nreturn {",
@@ -232,6 +233,8 @@ func TestRuns(t *testing.T) {
 		`{"context":"a","error":null,"output":{"n":90071992547409931},"status":"done"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/fail.lua","context":"b","wait":true}`, 200,
 		`{"context":"b","error":{"code":"failed","message":"call 1.1 (fail): no luck"},"output":null,"status":"failed"}`)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/never.lua","context":"n","wait":true}`, 200, // which no call is to blame for
+		`{"context":"n","error":{"code":"failed","message":"the planner has been asked 100 times without giving an output: the setting ticks allows no more"},"output":null,"status":"failed"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/lack.lua","context":"l","wait":true}`, 200, // and not what follows from it
 		`{"context":"l","error":{"code":"failed","message":"call 1.1 (fail): no luck"},"output":null,"status":"failed"}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`, 200,

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"obelus/store"
+)
+
+// everyInstance as a call's _instance makes one call of it for each instance
+// that the context holds when its plan starts.
+const everyInstance = "*"
+
+// expand makes one call for each instance of those that are for every one.
+func expand(calls []Source, instances []string) []Source {
+	var all []Source
+	for i, src := range calls {
+		src.position = i + 1
+		call, _ := src.Call.(map[string]any)
+		if call == nil || call["_instance"] != everyInstance {
+			all = append(all, src)
+			continue
+		}
+		for _, instance := range instances {
+			if instance == "" {
+				continue
+			}
+			one := make(map[string]any, len(call))
+			for key, v := range call {
+				one[key] = v
+			}
+			one["_instance"] = instance
+			all = append(all, Source{Call: one, Line: src.Line, position: src.position})
+		}
+	}
+	return all
+}
+
+func forEveryInstance(calls []Source) bool {
+	return slices.ContainsFunc(calls, func(src Source) bool {
+		call, _ := src.Call.(map[string]any)
+		return call["_instance"] == everyInstance
+	})
+}
+
+// kindsOf sorts the kinds by the instances that hold them.
+func kindsOf(held []store.KindOf) map[string][]store.Path {
+	kinds := map[string][]store.Path{}
+	for _, h := range held {
+		kinds[h.Instance] = append(kinds[h.Instance], store.KindPath(h.Kind))
+	}
+	return kinds
+}
+
+// instancesOf lists the instances that a context holds, "" for none first.
+func instancesOf(held []store.KindOf) []string {
+	instances := []string{""}
+	for _, h := range held {
+		if h.Instance != instances[len(instances)-1] {
+			instances = append(instances, h.Instance)
+		}
+	}
+	return instances
+}
+
+// compile makes a plan of a request's calls on what the view holds. Calls for
+// every instance are checked as they are written first, so that what is wrong
+// with one is told once. They become as many calls as there are instances,
+// unless keep is set and there are none.
+func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan, error) {
+	registry := l.runner.Registry
+	if l.view.Committed() > 0 {
+		var err error
+		if registry, err = contextTools(ctx, l.runner.Log, l.context, 0, registry); err != nil {
+			return nil, err
+		}
+	}
+	there := exists(ctx, l.view.Resolver())
+	if forEveryInstance(request.Calls) {
+		held, err := l.view.Kinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if instances := instancesOf(held); !keep || len(instances) > 1 {
+			if _, err := compile(request, registry, everythingExists); err != nil {
+				return nil, err
+			}
+			request.Calls = expand(request.Calls, instances)
+		}
+	}
+	plan, err := compile(request, registry, there)
+	if err != nil {
+		return nil, err
+	}
+	return plan, l.policy.check(plan, registry, l.runner.depth)
+}

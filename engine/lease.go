@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"obelus/store"
+)
+
+// leaseFor is how long a run that has died on another machine keeps others out
+// of its context. One that is alive renews its lease long before.
+const (
+	leaseFor   = 30 * time.Second
+	leaseRenew = leaseFor / 3
+)
+
+// leased is for how long the next append keeps the lease.
+func (t *tick) leased() time.Duration {
+	if t.last() {
+		return 0
+	}
+	return leaseFor
+}
+
+// append adds a batch as the one that runs the context, and keeps its lease for
+// a while; for none gives it back.
+func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
+	b.Context = l.context
+	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
+	appended, err := l.runner.Log.Append(ctx, b)
+	var held *store.HeldError
+	if errors.As(err, &held) {
+		if l.epoch != 0 {
+			l.forget()
+		}
+		l.epoch = 0
+		return &BusyError{l.context, held.Holder}
+	}
+	if err != nil {
+		return err
+	}
+	l.n = appended.N
+	switch {
+	case hold == 0:
+		l.forget()
+		l.epoch = 0
+	case l.epoch == 0:
+		l.epoch = appended.Epoch
+		l.keep()
+	}
+	return nil
+}
+
+// take takes the lease before anything is appended.
+func (l *loop) take(ctx context.Context) error {
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq}, leaseFor)
+}
+
+// keep renews the lease from now on, whatever the run is at: its planner may
+// think for long, and its calls may drain. A lease that can't be renewed is
+// noticed by the next append.
+func (l *loop) keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	batch := store.Batch{Context: l.context, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: l.epoch, For: leaseFor}}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(leaseRenew)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				_, _ = l.runner.Log.Append(ctx, batch)
+			}
+		}
+	}()
+	l.forget = func() {
+		cancel()
+		<-ended
+	}
+}

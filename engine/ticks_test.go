@@ -1,0 +1,169 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// onAppend is a log that does something once it has appended.
+type onAppend struct {
+	store.Log
+	do func(b store.Batch)
+}
+
+func (l *onAppend) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	appended, err := l.Log.Append(ctx, b)
+	l.do(b)
+	return appended, err
+}
+
+// ticksOf gives the ticks of which a log has plans, and how each has ended.
+func ticksOf(t *testing.T, log store.Log) (ticks []int, ended map[int]string) {
+	t.Helper()
+	ended = map[int]string{}
+	for e, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		var data struct {
+			Tick   int    `json:"tick"`
+			Status string `json:"status"`
+		}
+		if e.Call != "" || json.Unmarshal([]byte(e.Data), &data) != nil {
+			continue
+		}
+		if e.Event == "plan" {
+			ticks = append(ticks, data.Tick)
+		} else {
+			ended[data.Tick] = data.Status
+		}
+	}
+	return ticks, ended
+}
+
+// threeTicks is a run whose first tick leaves a call behind that ends when gate is
+// closed. It asks before the third.
+func threeTicks(t *testing.T, log store.Log, gate chan struct{}, ask func(ctx context.Context) error) (*engine.Runner, engine.Start) {
+	r := newRunner(log, map[string]activity{"value": value, "late": gated(map[string]chan struct{}{"late": gate})})
+	r.Drain = 0
+	calls := plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "late", "gate": "late", "value": 1}]`).Calls
+	planner := func(ctx context.Context, in engine.Ask) (*engine.Solution, error) {
+		switch in.Tick {
+		case 1:
+			return &engine.Solution{Calls: calls}, nil
+		case 2:
+			return &engine.Solution{Calls: calls[:1]}, nil
+		}
+		return &engine.Solution{Output: in.Tick}, ask(ctx)
+	}
+	return r, engine.Start{Context: "c", Request: &engine.Request{Planner: engine.PlannerFunc(planner)}}
+}
+
+// TestTicksCountOnPastWhatIsLeft: also where what an earlier tick left behind ends between two.
+func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		end := sync.OnceFunc(func() { close(gate) })
+		log := &onAppend{Log: store.NewMemory()}
+		log.do = func(b store.Batch) {
+			if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == "run" && strings.Contains(e.Data, `"tick":2,`) }) {
+				end()
+				synctest.Wait() // until the call has ended, and its end is to be recorded next
+			}
+		}
+		r, s := threeTicks(t, log, gate, func(context.Context) error { return nil })
+		outcome, err := r.Run(t.Context(), s)
+		if err != nil || outcome.Status != engine.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		if ticks, _ := ticksOf(t, log); !slices.Equal(ticks, []int{1, 2, 3}) {
+			t.Errorf("ticks %v", ticks)
+		}
+	})
+}
+
+// TestStoppedWhileThePlannerIsAsked: it is the newest tick after which the run was
+// stopped, whichever the calls are of that it left behind.
+func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
+	gate, log := make(chan struct{}), store.NewMemory()
+	ctx, stop := context.WithCancel(t.Context())
+	r, s := threeTicks(t, log, gate, func(ctx context.Context) error {
+		close(gate)
+		stop()
+		return ctx.Err()
+	})
+	outcome, err := r.Run(ctx, s)
+	if err != nil || outcome.Status != engine.RunCancelled {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if _, ended := ticksOf(t, log); ended[1] != "continued" || ended[2] != "cancelled" {
+		t.Errorf("ended %v", ended)
+	}
+}
+
+// TestWhatIsLeftBehindIsNobodyElses: what a run left behind, and is still at work, keeps
+// another run out of its context; that does not take it for cut off.
+func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, gate := store.NewMemory(), make(chan struct{})
+		r := newRunner(log, map[string]activity{"late": gated(map[string]chan struct{}{"late": gate})})
+		r.Drain = time.Hour
+		ended := make(chan error)
+		go func() {
+			_, err := r.Run(context.Background(), start(t, `{"calls": [{"_tool": "late", "gate": "late", "value": 1}], "output": "x"}`))
+			ended <- err
+		}()
+		synctest.Wait() // until nothing is left to do but for what is left behind
+		asked := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+			t.Error("the planner is asked")
+			return &engine.Solution{Output: 2}, nil
+		})
+		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Planner: asked}}); !errors.As(err, new(*engine.BusyError)) {
+			t.Errorf("another run: %v", err)
+		}
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Calls[0].Status != engine.Running {
+			t.Errorf("resumed: %+v, %v", outcome, err)
+		}
+		close(gate)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if records, err := engine.Records(t.Context(), log, "c"); err != nil || records[0].Status != engine.Done {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
+
+// TestALazyPlanDrainsWhatIsLeft: while the next plan waits to be approved, what the one
+// before left behind comes to its end.
+func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewMemory()
+		r := newRunner(log, map[string]activity{"sleep": sleep})
+		r.Drain = 0
+		calls := plan(t, `[{"_tool": "sleep", "seconds": 3, "value": 1}]`).Calls
+		request := &engine.Request{Mode: "lazy", Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+			return &engine.Solution{Calls: calls}, nil
+		})}
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+		expect(t, outcome, err, engine.RunWaiting, "1.1 sleep blocked")
+		if err := engine.Release(t.Context(), log, "c"); err != nil {
+			t.Fatal(err)
+		}
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+		expect(t, outcome, err, engine.RunWaiting, "2.1 sleep blocked")
+		if records, err := engine.Records(t.Context(), log, "c"); err != nil || records[0].Status != engine.Done {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}
