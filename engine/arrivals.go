@@ -119,11 +119,13 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 			if err != nil {
 				return err
 			}
-			if !overcome {
-				call, _ := reportedFailure(m)
-				if call == "" {
-					continue
-				}
+			call, _ := reportedFailure(m)
+			switch {
+			case overcome:
+				clear(a.errors) // those before come as they came, for they would come out behind it
+			case call == "":
+				continue
+			default:
 				a.errors[call] = m.Seq
 			}
 		}

@@ -85,9 +85,6 @@ func (t *tick) loosely() int { return t.detached }
 // verdict stages the error messages of the tick, and tells how it ends.
 func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 	end := runEvent{Tick: t.event.Tick, Status: RunDone}
-	if err := t.arrive(ctx, func(a *arrivals) int64 { return a.ends[t.event.Tick] }); err != nil {
-		return end, err
-	}
 	for i := range t.calls {
 		switch r := &t.calls[i].record; {
 		case r.blamed():
@@ -97,12 +94,8 @@ func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 			return end, nil
 		}
 	}
-	failures, err := t.failures(ctx)
-	if err != nil {
+	if err := t.reportFailures(ctx); err != nil {
 		return end, err
-	}
-	for _, r := range failures {
-		t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 	}
 	problem := t.problem
 	if problem == nil {
@@ -115,22 +108,30 @@ func (t *tick) verdict(ctx context.Context) (runEvent, error) {
 	return t.after(end, problem), nil
 }
 
-// failures are the calls whose errors are to be reported: as the plan lists them, or,
-// where they are replayed, as they were.
-func (t *tick) failures(ctx context.Context) (failed []*Record, err error) {
+// reportFailures stages the error messages of calls: as the plan lists them, or, where
+// they are replayed, as they came among what others appended.
+func (t *tick) reportFailures(ctx context.Context) error {
+	var failed []*Record
 	for i := range t.calls {
 		if r := &t.calls[i].record; r.blamed() && !t.calls[i].reported {
 			failed = append(failed, r)
 		}
 	}
-	if t.runner.replay == nil || len(failed) == 0 {
-		return failed, nil
+	if p := t.runner.replay; p != nil {
+		a, err := p.arriving(ctx, t.context)
+		if err != nil {
+			return err
+		}
+		failed = slices.DeleteFunc(failed, func(r *Record) bool { return a.errors[r.Call] == 0 })
+		slices.SortFunc(failed, func(x, y *Record) int { return cmp.Compare(a.errors[x.Call], a.errors[y.Call]) })
 	}
-	a, err := t.runner.replay.arriving(ctx, t.context)
-	if err == nil {
-		slices.SortStableFunc(failed, func(x, y *Record) int { return cmp.Compare(a.errors[x.Call], a.errors[y.Call]) })
+	for _, r := range failed {
+		if err := t.arrive(ctx, func(a *arrivals) int64 { return a.errors[r.Call] }); err != nil {
+			return err
+		}
+		t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 	}
-	return failed, err
+	return t.arrive(ctx, func(a *arrivals) int64 { return a.ends[t.event.Tick] })
 }
 
 // after decides whether the planner is asked again: not if there is an output,

@@ -136,6 +136,14 @@ func outcomeOf(t *testing.T, request *engine.Request, parallel int, seed uint64)
 	return b.String()
 }
 
+func callsOf(request *engine.Request) string {
+	calls := make([]any, len(request.Calls))
+	for i, src := range request.Calls {
+		calls[i] = src.Call
+	}
+	return string(store.EncodeJSON(calls))
+}
+
 // TestTimingDecidesNothing holds protocol §7: "in a plan that checks without the
 // warning on unordered writers, what a call reads never depends on timing."
 func TestTimingDecidesNothing(t *testing.T) {
@@ -162,11 +170,7 @@ func TestTimingDecidesNothing(t *testing.T) {
 		}
 		for _, parallel := range []int{2, 16} {
 			if got := outcomeOf(t, request, parallel, r.Uint64()); got != want {
-				calls := make([]any, len(request.Calls))
-				for i, src := range request.Calls {
-					calls[i] = src.Call
-				}
-				t.Fatalf("seed %d: at parallel %d\n%s\nbut at 1\n%s\n%s", seed, parallel, got, want, store.EncodeJSON(calls))
+				t.Fatalf("seed %d: at parallel %d\n%s\nbut at 1\n%s\n%s", seed, parallel, got, want, callsOf(request))
 			}
 		}
 	}
@@ -195,4 +199,86 @@ func hasUnordered(p *engine.Plan) bool {
 		}
 	}
 	return false
+}
+
+// TestWhatRanAgainIsReplayed forks random plans anywhere, and runs calls of theirs
+// again, tries them again, goes on without them, and appends: replay brings out what the
+// log says.
+func TestWhatRanAgainIsReplayed(t *testing.T) {
+	seed := rand.Uint64()
+	r := randomPlans{rand.New(rand.NewPCG(seed, 0))}
+	replays := 0
+	for range *plans {
+		request, log := r.request(), store.NewMemory()
+		for _, src := range request.Calls {
+			switch call := src.Call.(map[string]any); {
+			case r.IntN(8) == 0:
+				call["_delegate"] = engine.Anonymous
+			case r.IntN(8) == 0 && call["_tool"] != "to":
+				delete(call, "_outputPath")
+				delete(call, "_outputMethod")
+			}
+		}
+		runner := &engine.Runner{Log: log, Registry: yielding(r.Uint64()), Parallel: 4}
+		if _, err := runner.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
+			continue
+		}
+		head, err := log.Head(t.Context(), "c")
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := head - r.Int64N(head)*r.Int64N(2)
+		if _, err := engine.Fork(t.Context(), log, "c", at, "f"); errors.As(err, new(*store.ForkError)) {
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		said := []any{"fork", at}
+		for range 1 + r.IntN(3) {
+			if r.IntN(4) == 0 {
+				m := store.MustParsePath(r.path())
+				said = append(said, "append", m)
+				if _, err := engine.Append(t.Context(), log, "f", []store.Message{{Type: store.TypeData, Kind: m.Kind(), HasData: true, Data: store.Wrap(m, "new")}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := r.again(t, log)
+			said = append(said, again)
+			if outcome, err := runner.Resume(t.Context(), again); err != nil || !outcome.Status.Finished() {
+				continue
+			}
+			replays++
+			replayed, err := runner.Replay(t.Context(), "f", nil)
+			if err != nil || len(replayed.Differences) > 0 {
+				t.Fatalf("seed %d: %v, %+v\n%s\n%+v", seed, err, replayed, callsOf(request), said)
+			}
+		}
+	}
+	if replays < *plans/10 {
+		t.Errorf("replayed %d times", replays)
+	}
+}
+
+// again is something that a person may ask for in context f.
+func (r randomPlans) again(t *testing.T, log store.Log) engine.Resume {
+	records, err := engine.Records(t.Context(), log, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := engine.Resume{Context: "f"}
+	if len(records) == 0 {
+		return again
+	}
+	switch call := records[r.IntN(len(records))]; {
+	case call.Status == engine.Failed && r.IntN(3) == 0:
+		again.Retry = []string{call.Call}
+	case call.Status == engine.Failed && r.IntN(3) == 0:
+		again.Skip = []string{call.Call}
+	default:
+		again.From = call.Call
+		if r.IntN(3) == 0 {
+			again.Set = map[string]any{"value": "other"}
+		}
+	}
+	return again
 }

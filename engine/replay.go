@@ -308,6 +308,10 @@ func (p *replay) stretch(name, call string) stretch {
 				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N, beganAt: cmp.Or(s.beganAt, entry.Seq), settledAt: entry.Seq}
 			case status == Running && (s.began == 0 || s.settled != 0): // the first time, or once more
 				s = stretch{began: entry.N, beganAt: entry.Seq}
+			case status == Blocked:
+				if r, err := readRecord(entry); err == nil && r.At == 0 { // it is to read anew
+					s = stretch{}
+				}
 			}
 			known[entry.Call] = s
 		}

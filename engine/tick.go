@@ -135,6 +135,13 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
 		t.calls[i].record.Hold, t.calls[i].record.Before = l.runner.replay.decided(l.context, t.calls[i].record.Call)
 	}
+	for i := range t.calls {
+		for _, e := range plan.graph.into[i] {
+			if t.overtook(e) {
+				t.calls[i].waits--
+			}
+		}
+	}
 	return t
 }
 
@@ -299,6 +306,16 @@ func (t *tick) queue(i int) {
 	heap.Push(queue, turn{t.replayed(i).began, i})
 }
 
+// overtook tells of a call that is replayed whether it did not wait for another: that
+// one ran again when it had long begun.
+func (t *tick) overtook(e edge) bool {
+	if t.runner.replay == nil {
+		return false
+	}
+	began := t.replayed(e.to).began
+	return began != 0 && began < t.replayed(e.from).began
+}
+
 // replayed is when a call that is replayed began and settled; zero for all else.
 func (t *tick) replayed(i int) stretch {
 	if t.runner.replay == nil {
@@ -323,7 +340,7 @@ func (t *tick) release(i int, settled bool) {
 	c := t.change(i)
 	for _, e := range t.plan.graph.outOf[i] {
 		free := e.kind == readEdge && !c.started || e.kind != readEdge && settled && !c.settled
-		if !free {
+		if !free || t.overtook(e) {
 			continue
 		}
 		next := t.change(e.to)
