@@ -28,10 +28,11 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &rewriter{file: name}
+	text := plainSource(string(source))
+	w := newRewriter(name, text)
 	w.stmts(chunk, 0)
 	if w.err != nil {
-		return nil, w.err.quoting(plainSource(string(source)))
+		return nil, w.err.quoting(text)
 	}
 	proto, err = lua.Compile(chunk, name)
 	if err != nil {

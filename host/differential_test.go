@@ -272,7 +272,19 @@ func (p *programmer) block(d int, end string) {
 // assign changes something that is there already: where the stock compiler of
 // the interpreter went wrong.
 func (p *programmer) assign(d int) {
-	switch p.IntN(5) {
+	switch p.IntN(8) {
+	case 5:
+		if p.vararg {
+			p.set(p.name(), p.pick("(...)", "...", "(...), "+p.name(), p.name()+", ..."))
+			return
+		}
+		p.set(p.name(), p.pick("nil", strings.ReplaceAll("-(N ~= 0 and N or 1)", "N", p.name()), "#str("+p.name()+")", p.name()+"("+p.name()+")", "{"+p.name()+"}", p.name()+" == "+p.name()))
+	case 6: // what is linked is the table that was there
+		n := p.name()
+		p.line("if type(%s) == 'table' then %s%s end", n, strings.ReplaceAll(p.pick("N.a, N = ", "N, N.a = ", "N.b, N.a = ", "N = N.a or "), "N", n), p.exprs(1))
+	case 7:
+		n := p.name()
+		p.line("local %s = %s", n, p.pick(n, p.expr(d)))
 	case 0:
 		a, b := p.name(), p.name()
 		if a == b { // which of the two wins, nobody says
@@ -313,7 +325,13 @@ func (p *programmer) statement(d int) {
 		p.assign(1)
 		return
 	}
-	switch p.IntN(17) {
+	switch p.IntN(19) {
+	case 18:
+		n := p.name()
+		p.line("if type(%s) == 'table' then function %s:m(x, ...) return %s end end", n, n, p.pick("self.a, x", "x, ...", n+"["+p.expr(1)+"]"))
+		p.try("return %s:m(%s)", n, p.exprs(1))
+	case 17:
+		p.closures()
 	case 16:
 		p.coroutine(d)
 	case 0, 1:
@@ -348,12 +366,17 @@ func (p *programmer) statement(d int) {
 		p.line("do")
 		p.block(d, "end")
 	default:
-		if p.vararg {
-			p.line("try(function(...) out(%s) end, ...)", p.exprs(d))
-			return
-		}
-		p.line("try(function() out(%s) end)", p.exprs(d))
+		p.try("out(%s)", p.exprs(d))
 	}
+}
+
+// try writes a statement that may fail.
+func (p *programmer) try(format string, args ...any) {
+	params, given := "", ""
+	if p.vararg {
+		params, given = "...", ", ..."
+	}
+	p.line("try(function(%s) %s end%s)", params, fmt.Sprintf(format, args...), given)
 }
 
 // coroutine yields from the coroutine's own function alone: from within pcall and
@@ -379,6 +402,35 @@ func (p *programmer) coroutine(d int) {
 	for range 2 + p.IntN(3) {
 		p.line("resume(%s, %s)", co, p.exprs(1))
 	}
+}
+
+// closures are made in a loop, each with variables of its own.
+func (p *programmer) closures() {
+	all, i, j := p.fresh(), p.fresh(), p.fresh()
+	end := "end"
+	p.line("local %s = {}", all)
+	switch p.IntN(4) {
+	case 0:
+		p.line("for %s = 1, 3 do", i)
+	case 1:
+		p.line("for %s in ipairs({4, 5, 6}) do", i)
+	case 2:
+		p.line("local %s = 0", i)
+		p.line("while %s < 3 do", i)
+		p.line(" %s = %s + 1", i, i)
+	default:
+		p.line("local %s = 0", i)
+		p.line("repeat")
+		p.line(" %s = %s + 1", i, i)
+		end = "until " + i + " >= 3 or " + j
+	}
+	p.line(" local %s = %s", j, p.expr(1))
+	p.line(" %s[%s] = function(x) %s = x or %s; return %s, %s, %s end", all, i, j, j, i, j, p.name())
+	if p.IntN(2) == 0 {
+		p.line(" if %s == 2 then break end", i)
+	}
+	p.line("%s", end)
+	p.line("for _, f in ipairs(%s) do out(f()) out(f(%s)) out(f()) end", all, p.expr(1))
 }
 
 func (p *programmer) loop(d int) {
@@ -427,6 +479,8 @@ func (p *programmer) metatable(d int) {
 			entries = append(entries, p.pick("__index = {a = 'inherited'}", "__index = function(t, k) return k end"))
 		case "__newindex":
 			entries = append(entries, "__newindex = function(t, k, v) rawset(t, k, "+p.pick("v", "{v}", "k")+") end")
+		case "__unm": // that its operand comes twice is for nobody to rely on
+			entries = append(entries, "__unm = function(a) return "+p.pick("1", "nil", "type(a)", "a")+" end")
 		case "__tostring":
 			entries = append(entries, "__tostring = function() return 'object' end")
 		default:

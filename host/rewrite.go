@@ -2,11 +2,13 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
 )
 
 // Names of functions that rewritten code calls. No script can name them, and
@@ -28,11 +30,43 @@ const (
 //   - { _tool = … } is called with its line.
 //   - 010 is ten, 1e400 is infinite and 3e is no number: the compiler would make
 //     eight and NaN of them.
-//   - a, b = b, a swaps by way of locals, {[k] = f()} takes one result, and no
-//     loop begins with a jump: each is miscompiled otherwise.
+//   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
+//     {[k] = f()} takes one result, and no loop begins with a jump: each is
+//     miscompiled otherwise.
+//   - local f = function() … end is no local function f() … end, which alone sees
+//     itself: the parser makes the same of both.
 type rewriter struct {
-	file string
-	err  *ScriptError
+	file   string
+	locals []bool // of each local statement that is still to come, in the order of the source: whether it is a local function
+	err    *ScriptError
+}
+
+func newRewriter(file, text string) *rewriter {
+	w := &rewriter{file: file}
+	scanner, last := parse.NewScanner(strings.NewReader(text), file), 0
+	for last != parse.EOF {
+		token, err := scanner.Scan(&parse.Lexer{})
+		if err != nil {
+			break // what can be parsed can be scanned
+		}
+		if last == parse.TLocal {
+			w.locals = append(w.locals, token.Type == parse.TFunction)
+		}
+		last = token.Type
+	}
+	return w
+}
+
+// notItself keeps the compiler from taking a statement for a local function.
+func notItself(s *ast.LocalAssignStmt) {
+	if len(s.Names) != 1 || len(s.Exprs) != 1 {
+		return
+	}
+	if _, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
+		none := &ast.NilExpr{}
+		none.SetLine(s.Line())
+		s.Exprs = append(s.Exprs, none)
+	}
 }
 
 func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
@@ -58,7 +92,12 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.exprs(s.Rhs, depth)
 		*at = viaLocals(s)
 	case *ast.LocalAssignStmt:
+		function := w.locals[0]
+		w.locals = w.locals[1:]
 		w.exprs(s.Exprs, depth)
+		if !function {
+			notItself(s)
+		}
 	case *ast.FuncCallStmt:
 		w.expr(&s.Expr, depth)
 	case *ast.DoBlockStmt:
@@ -67,8 +106,8 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.condition(&s.Condition, depth)
 		w.body(&s.Stmts, depth)
 	case *ast.RepeatStmt:
-		w.condition(&s.Condition, depth)
 		w.body(&s.Stmts, depth)
+		w.condition(&s.Condition, depth)
 	case *ast.IfStmt:
 		w.ifs(s, depth)
 	case *ast.NumberForStmt:
@@ -254,40 +293,68 @@ func hasField(e *ast.TableExpr, name string) bool {
 
 // viaLocals evaluates the right side into fresh locals first, wherever it would
 // be compiled into the register of a variable that is still to be read: of a
-// logical expression, of a call that is not the last of several expressions, and
-// of several variables at once, so that a, b = b, a swaps.
+// logical expression, of a call or ... that is not the last of several expressions,
+// and of several variables at once, so that a, b = b, a swaps. Of those that are
+// fields, tables and keys are evaluated first too, so that t.next, t = a, a links the
+// table that was there; and each is assigned by itself, the last first, for together
+// they would get each other's values.
 func viaLocals(s *ast.AssignStmt) ast.Stmt {
-	needed := len(s.Lhs) > 1
+	needed, alone := len(s.Lhs) > 1, len(s.Lhs) == 1 && len(s.Rhs) == 1
 	for _, e := range s.Rhs {
 		switch e := e.(type) {
 		case *ast.LogicalOpExpr:
 			needed = true
 		case *ast.FuncCallExpr:
-			if len(s.Lhs) == 1 && len(s.Rhs) == 1 {
-				e.AdjustRet = false // the function would be loaded over the last parameter, if that is assigned
-			} else {
-				needed = true
-			}
+			e.AdjustRet = e.AdjustRet && !alone // else the function would be loaded over the last parameter, if that is assigned
+			needed = needed || !alone
+		case *ast.Comma3Expr:
+			e.AdjustRet = e.AdjustRet && !alone // else the locals after the assigned one would be cleared
+			needed = needed || !alone
 		}
 	}
 	if !needed {
 		return s
 	}
-	local := &ast.LocalAssignStmt{Exprs: s.Rhs}
-	assign := &ast.AssignStmt{Lhs: s.Lhs}
-	for i := range s.Lhs {
-		name := fmt.Sprintf("%s%d", nameTemp, i)
-		local.Names = append(local.Names, name)
-		temp := &ast.IdentExpr{Value: name}
+	local := &ast.LocalAssignStmt{}
+	keep := func(e ...ast.Expr) ast.Expr {
+		temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, len(local.Names))}
 		temp.SetLine(s.Line())
-		assign.Rhs = append(assign.Rhs, temp)
+		local.Names, local.Exprs = append(local.Names, temp.Value), append(local.Exprs, e...)
+		return temp
 	}
-	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, assign}}
-	for _, stmt := range []ast.Stmt{local, assign, block} {
+	for _, e := range s.Lhs {
+		if field, ok := e.(*ast.AttrGetExpr); ok && len(s.Lhs) > 1 {
+			for _, part := range []*ast.Expr{&field.Object, &field.Key} {
+				if !stays(*part, s) {
+					*part = keep(*part)
+				}
+			}
+		}
+	}
+	assigns := make([]ast.Stmt, len(s.Lhs))
+	for i, e := range s.Lhs {
+		assigns[len(s.Lhs)-1-i] = &ast.AssignStmt{Lhs: []ast.Expr{e}, Rhs: []ast.Expr{keep()}}
+	}
+	local.Exprs = append(local.Exprs, s.Rhs...)
+	block := &ast.DoBlockStmt{Stmts: append([]ast.Stmt{local}, assigns...)}
+	for _, stmt := range append(block.Stmts, block) {
 		stmt.SetLine(s.Line())
 		stmt.SetLastLine(s.Line())
 	}
 	return block
+}
+
+// stays tells whether an expression is the same whatever a statement assigns.
+func stays(e ast.Expr, s *ast.AssignStmt) bool {
+	variable, ok := e.(*ast.IdentExpr)
+	if !ok {
+		known, _ := literal(e)
+		return known
+	}
+	return !slices.ContainsFunc(s.Lhs, func(e ast.Expr) bool {
+		other, ok := e.(*ast.IdentExpr)
+		return ok && other.Value == variable.Value
+	})
 }
 
 // fold computes what the literals in a condition decide, all through it.
