@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -136,8 +137,14 @@ func (t *tick) fits(ctx context.Context, i int) (bool, error) {
 // it runs again, as it did before.
 func (t *tick) resolver(i int) func(store.Path) store.Resolver {
 	return func(path store.Path) store.Resolver {
+		before, record := t.before(i, path), &t.calls[i].record
+		if p := t.runner.replay; p != nil {
+			if before = cmp.Or(before, p.before(t.context, record.Call)); before != 0 { // a seq of the log, and not of the twin
+				return store.Resolver{Log: p.log, Context: t.context, At: before}
+			}
+		}
 		r := t.view.Resolver()
-		r.At = t.readsAt(i, path)
+		r.At = cmp.Or(before, record.At)
 		return r
 	}
 }

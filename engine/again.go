@@ -126,19 +126,19 @@ func (t *tick) redo(i int) {
 	t.note(i)
 }
 
-// readsAt is the seq as of which a call reads a path: 0 for now, unless it runs
-// again and nothing that does so too has written there.
-func (t *tick) readsAt(i int, path store.Path) int64 {
+// before is the seq as of which a call that runs again reads a path, as it did before; 0
+// where something that runs again too has written there.
+func (t *tick) before(i int, path store.Path) int64 {
 	r := t.calls[i].record
 	if r.Before == 0 {
-		return r.At
+		return 0
 	}
 	for _, e := range t.plan.graph.into[i] {
 		if e.kind == readEdge || t.calls[e.from].record.Before == 0 {
 			continue
 		}
 		if slices.ContainsFunc(t.calls[e.from].wrote, path.Overlaps) {
-			return r.At
+			return 0
 		}
 	}
 	return r.Before

@@ -145,6 +145,48 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 	}
 }
 
+// TestNothingRunsOnOnceItsProcessIsGone ends the process at each append of a run that
+// leaves a delegate behind, or a call while it waits: where it is resumed, or cancelled,
+// nothing stays as if it were at work.
+func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
+	for name, request := range map[string]*engine.Request{
+		"delegate": plan(t, `{"calls": [{"_tool": "late", "_delegate": "outer"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`),
+		"waiting":  plan(t, `[{"_tool": "late"}, {"_tool": "value", "value": "†input.z", "_outputPath": "†state.a"}]`),
+	} {
+		for n, crashed := 1, true; crashed; n++ {
+			inner := store.NewMemory()
+			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": func(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
+				<-ctx.Done()
+				return engine.Result{}, ctx.Err()
+			}})
+			r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
+			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+			crashed = errors.Is(err, errCrash)
+			r.Log = inner
+			if name == "waiting" {
+				err = engine.Cancel(t.Context(), inner, "c")
+			} else {
+				_, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+			}
+			if err != nil && !errors.As(err, new(*engine.NoSuchCallError)) {
+				t.Fatalf("%s, %d: %v", name, n, err)
+			}
+			for info, err := range inner.Contexts(t.Context(), "") {
+				if err != nil {
+					t.Fatal(err)
+				}
+				last, err := engine.LastRun(t.Context(), inner, info.Context)
+				if err != nil || last.Status == engine.RunRunning {
+					t.Errorf("%s, %d: context %s: %+v, %v", name, n, info.Context, last, err)
+				}
+				if behind, err := last.LeftBehind(t.Context(), inner, info.Context); behind || err != nil {
+					t.Errorf("%s, %d: context %s has left something behind, %v", name, n, info.Context, err)
+				}
+			}
+		}
+	}
+}
+
 // TestWhatWasLeftBehindIsCutOff ends the process at each append of a run, of one
 // tick or two, that leaves a fire-and-forget call behind: what has not ended with an
 // outcome is recorded as cut off, by who resumes the run or runs another one in its

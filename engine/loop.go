@@ -135,16 +135,12 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 // come gives the results of a tick that have come, so that one append commits
 // them together, the first among them. Those of other ticks are recorded.
 func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
-	var mine []*result
-	var others map[*tick][]*result
+	var mine, others []*result
 	for res, more := first, true; more; {
 		if res.tick == t {
 			mine = append(mine, res)
 		} else {
-			if others == nil {
-				others = map[*tick][]*result{}
-			}
-			others[res.tick] = append(others[res.tick], res)
+			others = append(others, res)
 		}
 		select {
 		case res = <-l.results:
@@ -152,10 +148,20 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 			more = false
 		}
 	}
-	for of, results := range others {
-		if err := of.record(ctx, func() error { return of.receive(ctx, results) }); err != nil {
+	for len(others) > 0 {
+		of := others[0].tick
+		var its, rest []*result
+		for _, res := range others {
+			if res.tick == of {
+				its = append(its, res)
+			} else {
+				rest = append(rest, res)
+			}
+		}
+		if err := of.record(ctx, func() error { return of.receive(ctx, its) }); err != nil {
 			return nil, err
 		}
+		others = rest
 	}
 	return mine, nil
 }

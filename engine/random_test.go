@@ -209,17 +209,27 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 	r := randomPlans{rand.New(rand.NewPCG(seed, 0))}
 	replays := 0
 	for range *plans {
-		request, log := r.request(), store.NewMemory()
-		for _, src := range request.Calls {
+		request, log, registry := r.request(), store.NewMemory(), yielding(r.Uint64())
+		registry.Delegates["twice"] = &engine.Delegate{Request: &engine.Request{HasOutput: true, Output: "†b", Calls: []engine.Source{
+			{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
+			{Call: map[string]any{"_tool": "value", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
+		}}}
+		calls := request.Calls
+		for _, src := range calls {
 			switch call := src.Call.(map[string]any); {
 			case r.IntN(8) == 0:
 				call["_delegate"] = engine.Anonymous
+			case r.IntN(8) == 0 && call["_tool"] == "value":
+				call["_delegate"] = "twice"
 			case r.IntN(8) == 0 && call["_tool"] != "to":
 				delete(call, "_outputPath")
 				delete(call, "_outputMethod")
 			}
 		}
-		runner := &engine.Runner{Log: log, Registry: yielding(r.Uint64()), Parallel: 4}
+		if r.IntN(3) == 0 {
+			request = r.planned(request)
+		}
+		runner := &engine.Runner{Log: log, Registry: registry, Parallel: 4}
 		if _, err := runner.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
 			continue
 		}
@@ -243,20 +253,39 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 				}
 			}
 			again := r.again(t, log)
-			said = append(said, again)
+			said = append(said, again.From, again.Set, again.Retry, again.Skip)
+			again.Request = request
 			if outcome, err := runner.Resume(t.Context(), again); err != nil || !outcome.Status.Finished() {
 				continue
 			}
-			replays++
-			replayed, err := runner.Replay(t.Context(), "f", nil)
-			if err != nil || len(replayed.Differences) > 0 {
-				t.Fatalf("seed %d: %v, %+v\n%s\n%+v", seed, err, replayed, callsOf(request), said)
+			for _, planner := range []*engine.Request{nil, request} {
+				replays++
+				replayed, err := runner.Replay(t.Context(), "f", planner)
+				if err != nil || len(replayed.Differences) > 0 {
+					t.Fatalf("seed %d: with its planner %t: %v, %+v\n%s\n%+v", seed, planner != nil, err, replayed, callsOf(&engine.Request{Calls: calls}), said)
+				}
 			}
 		}
 	}
 	if replays < *plans/10 {
 		t.Errorf("replayed %d times", replays)
 	}
+}
+
+// planned gives the calls in two plans, after one that is refused now and then.
+func (r randomPlans) planned(request *engine.Request) *engine.Request {
+	half := r.IntN(len(request.Calls) + 1)
+	ticks := [][]engine.Source{request.Calls[:half], request.Calls[half:]}
+	if r.IntN(3) == 0 {
+		ticks = append([][]engine.Source{{{Call: map[string]any{"_tool": "none"}}}}, ticks...)
+	}
+	return &engine.Request{Context: request.Context, Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		last := ask.Tick >= len(ticks)
+		if last {
+			return &engine.Solution{Calls: ticks[len(ticks)-1], Output: request.Output}, nil
+		}
+		return &engine.Solution{Calls: ticks[ask.Tick-1]}, nil
+	})}
 }
 
 // again is something that a person may ask for in context f.

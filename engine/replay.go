@@ -56,6 +56,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	p.recorded = request == start.Request
 	run := *request
 	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
+	run.Context = nil // it is there already
 	runner := *r
 	runner.Log, runner.Observe, runner.Attend, runner.replay = p.twin, nil, nil, p
 	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
@@ -291,6 +292,16 @@ func (p *replay) decided(name, call string) (h *Hold, before int64) {
 		h = nil
 	}
 	return h, record.Before
+}
+
+// before is the seq as of which a call read that was tried again: when it began first; 0
+// for one that was not.
+func (p *replay) before(name, call string) int64 {
+	record, _, err := p.record(context.Background(), name, call)
+	if err != nil || record.At >= p.stretch(name, call).beganAt {
+		return 0
+	}
+	return record.At
 }
 
 // stretch is when a call began and settled.

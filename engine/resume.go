@@ -107,8 +107,37 @@ func Cancel(ctx context.Context, log store.Log, name string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := l.records(ctx); err != nil {
+		return err
+	}
 	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, 0)
+}
+
+// cancelInside cancels what the delegate of a context's call runs, and the delegates in
+// it: the call has ended.
+func cancelInside(ctx context.Context, log store.Log, name string, r *Record) error {
+	child, err := ownChild(ctx, log, name, r)
+	if child == "" || err != nil {
+		return err
+	}
+	records, err := Records(ctx, log, child)
+	if errors.Is(err, store.ErrNoContext) {
+		return nil // it had not begun
+	}
+	for i := range records {
+		if err == nil {
+			err = cancelInside(ctx, log, child, &records[i])
+		}
+	}
+	if err == nil {
+		err = Cancel(ctx, log, child)
+	}
+	var none *NoSuchCallError
+	if errors.As(err, &none) {
+		return nil // it has ended
+	}
+	return err
 }
 
 // halted gives a run that can be cancelled.
@@ -213,6 +242,8 @@ func (l *loop) records(ctx context.Context) ([]Record, error) {
 		}
 		if r.Child == "" {
 			r.Attempts++ // a delegate's was counted when it began
+		} else if err := cancelInside(ctx, l.runner.Log, l.context, r); err != nil {
+			return nil, err
 		}
 		r.Status, r.Error = Failed, map[string]any{"message": "it was cut off when the process ended", "code": "cut-off"}
 		cut, entries = append(cut, *r), append(entries, r.entry())

@@ -209,3 +209,33 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatADelegateRunsIsCutOffWithIt: its run is cancelled, and never ends as if it
+// waited for something.
+func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
+	for range 100 { // chance has a say in what is told first
+		log, begun := store.NewMemory(), make(chan struct{})
+		r := newRunner(log, map[string]activity{
+			"late": func(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
+				close(begun)
+				<-ctx.Done()
+				return engine.Result{}, ctx.Err()
+			},
+			"value": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				<-begun
+				return value(ctx, in)
+			},
+		})
+		outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
+		if err != nil || outcome.Status != engine.RunDone {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		records, err := engine.Records(t.Context(), log, "c")
+		if err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" {
+			t.Fatalf("%+v, %v", records, err)
+		}
+		if last, err := engine.LastRun(t.Context(), log, "c.1.1"); err != nil || last.Status != engine.RunCancelled {
+			t.Fatalf("%+v, %v", last, err)
+		}
+	}
+}

@@ -173,8 +173,10 @@ func (t *tick) work(run context.Context, s start) result {
 	if s.room != nil && (replay == nil || replay.inside(working, t.context, t.calls[s.index].record.Call)) {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
-		defer context.AfterFunc(working, cancel)()
-		s.room.runner.cut = working
+		cut, stop := context.WithCancel(context.WithoutCancel(working))
+		defer stop()
+		defer context.AfterFunc(working, func() { cancel(); stop() })() // its run is over before what runs in it
+		s.room.runner.cut = cut
 		res := s.room.enter(inside)
 		res.index = s.index
 		return res
