@@ -132,6 +132,9 @@ func (c *Call) parseMeta() error {
 		}
 	}
 	instance, err := c.text("_instance")
+	if strings.HasPrefix(instance, store.Dagger) {
+		return faultf(CodeSchema, "_instance: %q looks like a reference, and an instance is given by its name", instance)
+	}
 	if c.Instance = instance; err == nil && c.tool.consts["_instance"] == everyInstance {
 		return faultf(CodeSchema, `_instance: its tool prescribes "*", but only a call can be for every instance`)
 	}

@@ -309,6 +309,12 @@ func fromExpr(v any, budget *int) (any, error) {
 		return fromFloat(v)
 	case foreign:
 		return fromExpr(v.value, budget)
+	case map[any][]any:
+		object, err := grouped(v)
+		if err != nil {
+			return nil, err
+		}
+		return fromExpr(object, budget)
 	}
 	r := reflect.ValueOf(v)
 	switch r.Kind() {

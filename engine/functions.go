@@ -315,9 +315,9 @@ func replace(ev *evaluation, args []any) (any, error) {
 }
 
 func keys(_ *evaluation, args []any) (any, error) {
-	object, ok := soleObject(args)
-	if !ok {
-		return fail("keys takes an object, not %s", describeAll(args))
+	object, err := soleObject("keys", args)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
@@ -327,9 +327,9 @@ func keys(_ *evaluation, args []any) (any, error) {
 }
 
 func values(_ *evaluation, args []any) (any, error) {
-	object, ok := soleObject(args)
-	if !ok {
-		return fail("values takes an object, not %s", describeAll(args))
+	object, err := soleObject("values", args)
+	if err != nil {
+		return nil, err
 	}
 	all := make([]any, 0, len(object))
 	for _, key := range sortedKeys(object) {
@@ -338,19 +338,32 @@ func values(_ *evaluation, args []any) (any, error) {
 	return all, nil
 }
 
-func soleObject(args []any) (map[string]any, bool) {
-	if len(args) != 1 {
-		return nil, false
-	}
-	if groups, ok := args[0].(map[any][]any); ok { // of groupBy
-		object := make(map[string]any, len(groups))
-		for key, group := range groups {
-			object[fmt.Sprint(key)] = group
+func soleObject(function string, args []any) (map[string]any, error) {
+	if len(args) == 1 {
+		switch object := args[0].(type) {
+		case map[string]any:
+			return object, nil
+		case map[any][]any:
+			return grouped(object)
 		}
-		return object, true
 	}
-	object, ok := args[0].(map[string]any)
-	return object, ok
+	return nil, fmt.Errorf("%s takes an object, not %s", function, describeAll(args))
+}
+
+// grouped is what groupBy gives as an object.
+func grouped(groups map[any][]any) (map[string]any, error) {
+	object := make(map[string]any, len(groups))
+	for key, group := range groups {
+		text := "null"
+		if key != nil {
+			text = fmt.Sprint(key)
+		}
+		if _, ok := object[text]; ok {
+			return nil, fmt.Errorf("groupBy: the keys of an object are strings, and there are two keys %s of different types", text)
+		}
+		object[text] = group
+	}
+	return object, nil
 }
 
 func describeAll(args []any) string {
