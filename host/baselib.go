@@ -101,7 +101,7 @@ func (s *state) getmetatable(L *lua.LState) int {
 // get to see.
 func (s *state) private(meta lua.LValue) bool {
 	t, ok := meta.(*lua.LTable)
-	return ok && (t == s.arrayMark || t == s.messages || t == s.envMeta || isLazy(t))
+	return ok && (t == s.arrayMark || t == s.messages || t == s.envMeta || isOurs(t))
 }
 
 func (s *state) setmetatable(L *lua.LState) int {

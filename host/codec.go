@@ -92,8 +92,12 @@ func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
 		if long {
 			s.budget.charge(s.L, 1)
 		}
-		if v := object[key]; v != nil {
+		v := object[key]
+		if v != nil {
 			t.RawSetString(key, s.value(v, left))
+		}
+		if !holds(v) {
+			s.keep(t, lua.LString(key), v)
 		}
 	}
 }
@@ -111,10 +115,106 @@ func (s *state) fillArray(t *lua.LTable, array []any, left *int) {
 		}
 		if v == nil {
 			t.RawSetInt(i+1, luastd.Null)
-		} else {
-			t.RawSetInt(i+1, s.value(v, left))
+			continue
+		}
+		t.RawSetInt(i+1, s.value(v, left))
+		if !holds(v) {
+			s.keep(t, lua.LNumber(i+1), v)
 		}
 	}
+}
+
+// holds tells whether a table has a value as it is: no null field, nor a number that
+// would come back with another text.
+func holds(v any) bool {
+	n, ok := v.(json.Number)
+	if !ok {
+		return v != nil
+	}
+	if isPlain(string(n)) {
+		return true
+	}
+	f, ok := numberToLua(n).(lua.LNumber)
+	return ok && jsonNumber(float64(f)) == n
+}
+
+// isPlain tells of the text of a number that it is surely the one that the number is
+// written as; most are.
+func isPlain(n string) bool {
+	whole, fraction, decimal := strings.Cut(strings.TrimPrefix(n, "-"), ".")
+	if len(whole)+len(fraction) > 15 || !isDigits(whole) || !isDigits(fraction) || whole[0] == '0' && whole != "0" {
+		return false
+	}
+	if !decimal {
+		return n != "-0"
+	}
+	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000") // which has an exponent
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// kept is what a table can't hold as it was. Where its entry is still what was made of
+// it when the table goes back to JSON, it comes back as it was, so that to look at a
+// value changes nothing. It hides where a [lazyValue] does.
+type kept struct {
+	entries []keptEntry
+	array   bool
+}
+
+type keptEntry struct {
+	key   lua.LValue
+	value any
+}
+
+func (*kept) String() string       { return "" }
+func (*kept) Type() lua.LValueType { return lua.LTUserData }
+
+func (s *state) keep(t *lua.LTable, key lua.LValue, v any) {
+	k := keptOf(t)
+	if k == nil {
+		made := &struct {
+			meta lua.LTable
+			kept kept
+		}{kept: kept{array: t.Metatable == s.arrayMark}}
+		made.meta.Metatable = &made.kept
+		t.Metatable, k = &made.meta, &made.kept
+	}
+	k.entries = append(k.entries, keptEntry{key, v})
+}
+
+// keptOf gives what is kept of a table, nil if nothing is.
+func keptOf(t *lua.LTable) *kept {
+	meta, ok := t.Metatable.(*lua.LTable)
+	if !ok {
+		return nil
+	}
+	k, _ := meta.Metatable.(*kept)
+	return k
+}
+
+// unchanged gives those entries that are still what was made of them.
+func (s *state) unchanged(t *lua.LTable) (entries []keptEntry) {
+	if k := keptOf(t); k != nil {
+		for _, e := range k.entries {
+			if left := 0; t.RawGet(e.key) == s.value(e.value, &left) {
+				entries = append(entries, e)
+			}
+		}
+	}
+	return entries
+}
+
+// isArray tells of a table that it is an array even if it is empty.
+func (s *state) isArray(t *lua.LTable) bool {
+	k := keptOf(t)
+	return t.Metatable == s.arrayMark || k != nil && k.array
 }
 
 // numberToLua keeps an integer that a Lua number can't hold as its digits.
@@ -164,9 +264,14 @@ func (s *state) lazy(v any) *lua.LTable {
 	return &made.table
 }
 
-func isLazy(meta *lua.LTable) bool {
-	_, ok := meta.Metatable.(*lazyValue)
-	return ok
+// isOurs tells of a metatable that it is of a lazy table, or of one with entries that
+// are kept.
+func isOurs(meta *lua.LTable) bool {
+	switch meta.Metatable.(type) {
+	case *lazyValue, *kept:
+		return true
+	}
+	return false
 }
 
 // waiting gives what a table is to be filled from, nil if there is nothing.

@@ -183,12 +183,7 @@ func isBigInteger(v string) bool {
 	if v[0] == '-' {
 		digits = v[1:]
 	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return false
-		}
-	}
-	if digits == "" || digits[0] == '0' {
+	if digits == "" || digits[0] == '0' || !isDigits(digits) {
 		return false
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
@@ -234,15 +229,15 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 	at, known := schemaAt(schema, e.root)
 	n, key := beyondArray(t)
-	marked := t.Metatable == e.s.arrayMark
+	marked := e.s.isArray(t)
 	switch k := key.(type) {
 	case *lua.LNilType:
-		if n > 0 || marked || known && at.wants("array") && !at.wants("object") {
+		if n > 0 || marked || known && at.wants("array") && !at.wants("object") && keptOf(t) == nil {
 			return e.array(t, n, at)
 		}
-		return map[string]any{}, nil
+		return e.object(t, at)
 	case lua.LString:
-		if n > 0 || marked {
+		if n > 0 {
 			return nil, e.fail("the table has the keys 1 to %d and also %q: it is neither an array nor an object", n, string(k))
 		}
 		return e.object(t, at)
@@ -278,6 +273,11 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 		}
 	}
 	e.path = e.path[:len(e.path)-1]
+	for _, was := range e.s.unchanged(t) {
+		if n, ok := was.key.(lua.LNumber); ok {
+			array[int(n)-1] = was.value
+		}
+	}
 	return array, nil
 }
 
@@ -304,6 +304,16 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 		}
 	}
 	e.path = e.path[:len(e.path)-1]
+	for _, was := range e.s.unchanged(t) {
+		name, ok := was.key.(lua.LString)
+		if !ok {
+			continue
+		}
+		if e.values, e.bytes = e.values+1, e.bytes+len(name); e.bytes > e.most {
+			return nil, e.tooLong()
+		}
+		object[string(name)] = was.value
+	}
 	return object, nil
 }
 

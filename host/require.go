@@ -170,7 +170,9 @@ func (c codec) Fill(t *lua.LTable) { c.s.fill(t) }
 
 func (c codec) MarkArray(t *lua.LTable) {
 	c.s.fill(t)
-	if t.Metatable == lua.LNil {
+	if k := keptOf(t); k != nil {
+		k.array = true
+	} else if t.Metatable == lua.LNil {
 		t.Metatable = c.s.arrayMark
 	}
 }

@@ -322,10 +322,10 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 		local.Names, local.Exprs = append(local.Names, temp.Value), append(local.Exprs, e...)
 		return temp
 	}
-	for _, e := range s.Lhs {
+	for i, e := range s.Lhs {
 		if field, ok := e.(*ast.AttrGetExpr); ok && len(s.Lhs) > 1 {
 			for _, part := range []*ast.Expr{&field.Object, &field.Key} {
-				if !stays(*part, s) {
+				if !stays(*part, s.Lhs[i+1:]) {
 					*part = keep(*part)
 				}
 			}
@@ -344,14 +344,14 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 	return block
 }
 
-// stays tells whether an expression is the same whatever a statement assigns.
-func stays(e ast.Expr, s *ast.AssignStmt) bool {
+// stays tells whether an expression is the same whatever is assigned.
+func stays(e ast.Expr, assigned []ast.Expr) bool {
 	variable, ok := e.(*ast.IdentExpr)
 	if !ok {
 		known, _ := literal(e)
 		return known
 	}
-	return !slices.ContainsFunc(s.Lhs, func(e ast.Expr) bool {
+	return !slices.ContainsFunc(assigned, func(e ast.Expr) bool {
 		other, ok := e.(*ast.IdentExpr)
 		return ok && other.Value == variable.Value
 	})

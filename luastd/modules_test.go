@@ -113,7 +113,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return #re.split(("x,"):rep(1.1e6), ",")`, `activities/a.lua:2: an array would be longer than 1048574 elements`},
 
 		{`return yaml.decode("a: 1\nb: [x, 'y', \"z\"]\nc:\n  - true\n  - ~\n  - {d: 1.50}\n")`, `{"a":1,"b":["x","y","z"],"c":[true,null,{"d":1.5}]}`},
-		{`return yaml.decode("- 9007199254740993\n- 9007199254740992\n- -12345678901234567890123\n- 0x1F\n- 0o17\n- 010\n- +5\n- 1e3\n- .5\n- 1_000\n- 12e400x\n")`, `["9007199254740993",9007199254740992,"-12345678901234567890123",31,15,10,5,1000,0.5,"1_000","12e400x"]`},
+		{`return yaml.decode("- 9007199254740993\n- 9007199254740992\n- -12345678901234567890123\n- 0x1F\n- 0o17\n- 010\n- +5\n- 1e3\n- .5\n- 1_000\n- 12e400x\n")`, `[9007199254740993,9007199254740992,-12345678901234567890123,31,15,10,5,1000,0.5,"1_000","12e400x"]`},
 		{`return yaml.decode("[2024-01-01, 2024-01-01T00:00:00Z, 12:30:45, yes, no, 'null', \"1\", NULL]")`, `["2024-01-01","2024-01-01T00:00:00Z","12:30:45","yes","no","null","1",null]`},
 		{`return {yaml.decode("") == json.null, yaml.decode("# only\n") == json.null, yaml.decode("null") == json.null, yaml.decode("--- x")}`, `[true,true,true,"x"]`},
 		{`return yaml.decode("text: |\n  one\n  two\nfolded: >-\n  one\n  two\nplain: one\n  two\n")`, `{"folded":"one two","plain":"one two","text":"one\ntwo\n"}`},

@@ -175,13 +175,6 @@ Activity.register("boolean key", function(call)
   return { [true] = 1 }
 end)
 
--- named array: activities/faults.lua: activity named array: result: the table has the keys 1 to 0 and also "x": it is neither an array nor an object
-Activity.register("named array", function(call)
-  local t = json.array()
-  t.x = 1
-  return t
-end)
-
 -- output inside: activities/faults.lua: activity output inside: result.x: Output.to(…) must be returned by itself
 Activity.register("output inside", function(call)
   return { x = Output.to("†a", 1) }
@@ -197,7 +190,7 @@ Activity.register("bad failure", function(call)
   return nil, { f = print }
 end)
 
--- bad raise: activities/faults.lua:202: error.f: a function is not a JSON value
+-- bad raise: activities/faults.lua:195: error.f: a function is not a JSON value
 Activity.register("bad raise", function(call)
   error({ f = print })
 end)
