@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,9 +29,11 @@ func (m *Missing) Error() string { return "a reference is missing" }
 
 // names are the references that it lacks, for people.
 func (m *Missing) names(between string) string {
-	names := make([]string, len(m.Paths))
-	for i, path := range m.Paths {
-		names[i] = path.String()
+	var names []string
+	for _, path := range m.Paths {
+		if name := path.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	return strings.Join(names, between)
 }

@@ -246,9 +246,14 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	what := e.Missing.names(", ")
-	if what == "" {
-		what = "a member that the expression asks for"
+	what := e.Missing.names(" and ")
+	switch {
+	case what == "":
+		what = "a member that the expression asks for is"
+	case strings.Contains(what, " and "+store.Dagger):
+		what += " are"
+	default:
+		what += " is"
 	}
-	return what + " is missing in context " + e.Context
+	return what + " missing in context " + e.Context
 }
