@@ -67,13 +67,16 @@
 //
 // JSON arrays and objects become tables, null becomes nil and inside arrays
 // json.null. Large values are copied level by level, when a script looks at
-// them; of a level of which only a few fields are read, only these. On the way back a table with the keys 1…n is an array; an empty one is
-// an object, unless it came from an array, was made by json.array, or the
-// schema at that place says array. Numbers are float64, so an integer beyond
-// ±2^53 reaches a script as a string of digits; such a string becomes the
-// integer again where the schema wants one. Null fields of objects are absent
-// in Lua. What the embedding program's own activities may give back is told at
-// [engine.Result]: scripts read it as they read what the log holds.
+// them; of a level of which only a few fields are read, only these. On the way
+// back a table with the keys 1…n is an array; an empty one is an object, unless
+// it came from an array, was made by json.array, or the schema at that place
+// says array. Numbers are float64, so an integer beyond ±2^53 reaches a script
+// as a string of digits, and null fields of objects are absent. What a script
+// has not changed comes back as it was all the same: null fields, integers of
+// any size, 1.50 as 1.50. A string of digits that it copies elsewhere becomes
+// the integer again where the schema wants one. What the embedding program's
+// own activities may give back is told at [engine.Result]: scripts read it as
+// they read what the log holds.
 //
 // tostring and .. write integers up to 2^53 in full, where Lua 5.1 changes to
 // an exponent at 1e14: an order number must survive. A string made by a script
