@@ -187,6 +187,39 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 	}
 }
 
+// TestWhoGoesOnWithADelegateIsLeftAlone: what a call left behind that somebody has
+// resumed by itself goes on, and is in nobody's way.
+func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
+	inner := store.NewMemory()
+	late := func(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
+		<-ctx.Done()
+		return engine.Result{}, ctx.Err()
+	}
+	crashed := &crashing{Log: inner, left: 4}
+	r := newRunner(crashed, map[string]activity{"value": value, "late": late})
+	_, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
+	if last, wrong := engine.LastRun(t.Context(), inner, "c.1.1"); !errors.Is(err, errCrash) || wrong != nil || last.Status != engine.RunRunning {
+		t.Fatal(err, wrong, last)
+	}
+	r.Log = inner
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		other := newRunner(inner, map[string]activity{"value": value, "late": late})
+		if _, err := other.Resume(ctx, engine.Resume{Context: "c.1.1", Begun: func() { close(begun) }}); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-begun
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	cancel()
+	<-ended
+}
+
 // TestWhatWasLeftBehindIsCutOff ends the process at each append of a run, of one
 // tick or two, that leaves a fire-and-forget call behind: what has not ended with an
 // outcome is recorded as cut off, by who resumes the run or runs another one in its

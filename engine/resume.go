@@ -133,9 +133,8 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *Record) er
 	if err == nil {
 		err = Cancel(ctx, log, child)
 	}
-	var none *NoSuchCallError
-	if errors.As(err, &none) {
-		return nil // it has ended
+	if errors.As(err, new(*NoSuchCallError)) || errors.As(err, new(*BusyError)) {
+		return nil // it has ended, or somebody goes on with it by itself
 	}
 	return err
 }

@@ -88,17 +88,28 @@ func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
 			return strings.Compare(a, b)
 		})
 	}
+	var nulls []string
 	for _, key := range keys {
 		if long {
 			s.budget.charge(s.L, 1)
 		}
 		v := object[key]
-		if v != nil {
-			t.RawSetString(key, s.value(v, left))
+		if v == nil {
+			nulls = append(nulls, key)
+			continue
 		}
-		if !holds(v) {
-			s.keep(t, lua.LString(key), v)
+		made := s.value(v, left)
+		t.RawSetString(key, made)
+		if n, ok := v.(json.Number); ok && !holds(n) {
+			k := s.keeping(t)
+			k.numbers = append(k.numbers, keptNumber{lua.LString(key), made, n})
 		}
+	}
+	if len(nulls) > 0 {
+		s.keeping(t).nulls = nulls
+	}
+	if k := keptOf(t); k != nil {
+		k.size = len(object) - len(nulls)
 	}
 }
 
@@ -117,20 +128,17 @@ func (s *state) fillArray(t *lua.LTable, array []any, left *int) {
 			t.RawSetInt(i+1, luastd.Null)
 			continue
 		}
-		t.RawSetInt(i+1, s.value(v, left))
-		if !holds(v) {
-			s.keep(t, lua.LNumber(i+1), v)
+		made := s.value(v, left)
+		t.RawSetInt(i+1, made)
+		if n, ok := v.(json.Number); ok && !holds(n) {
+			k := s.keeping(t)
+			k.size, k.numbers = len(array), append(k.numbers, keptNumber{lua.LNumber(i + 1), made, n})
 		}
 	}
 }
 
-// holds tells whether a table has a value as it is: no null field, nor a number that
-// would come back with another text.
-func holds(v any) bool {
-	n, ok := v.(json.Number)
-	if !ok {
-		return v != nil
-	}
+// holds tells whether a number of Lua comes back with the same text.
+func holds(n json.Number) bool {
 	if isPlain(string(n)) {
 		return true
 	}
@@ -160,23 +168,28 @@ func isDigits(s string) bool {
 	return true
 }
 
-// kept is what a table can't hold as it was. Where its entry is still what was made of
-// it when the table goes back to JSON, it comes back as it was, so that to look at a
-// value changes nothing. It hides where a [lazyValue] does.
+// kept is what a table can't hold as it was: null fields, and numbers of which Lua has
+// another text or none. They come back as they were, so that to look at a value changes
+// nothing: a number while its entry is what was made of it, null fields as long as the
+// table has as many others as it had, and of an array all or none. It hides where a
+// [lazyValue] does.
 type kept struct {
-	entries []keptEntry
+	nulls   []string
+	numbers []keptNumber
+	size    int // how many entries the table had
 	array   bool
 }
 
-type keptEntry struct {
-	key   lua.LValue
-	value any
+type keptNumber struct {
+	key, made lua.LValue
+	was       json.Number
 }
 
 func (*kept) String() string       { return "" }
 func (*kept) Type() lua.LValueType { return lua.LTUserData }
 
-func (s *state) keep(t *lua.LTable, key lua.LValue, v any) {
+// keeping gives what is kept of a table that is being filled.
+func (s *state) keeping(t *lua.LTable) *kept {
 	k := keptOf(t)
 	if k == nil {
 		made := &struct {
@@ -186,7 +199,7 @@ func (s *state) keep(t *lua.LTable, key lua.LValue, v any) {
 		made.meta.Metatable = &made.kept
 		t.Metatable, k = &made.meta, &made.kept
 	}
-	k.entries = append(k.entries, keptEntry{key, v})
+	return k
 }
 
 // keptOf gives what is kept of a table, nil if nothing is.
@@ -199,16 +212,15 @@ func keptOf(t *lua.LTable) *kept {
 	return k
 }
 
-// unchanged gives those entries that are still what was made of them.
-func (s *state) unchanged(t *lua.LTable) (entries []keptEntry) {
-	if k := keptOf(t); k != nil {
-		for _, e := range k.entries {
-			if left := 0; t.RawGet(e.key) == s.value(e.value, &left) {
-				entries = append(entries, e)
-			}
+// unchanged gives the numbers that are kept whose entries are still what was made of
+// them.
+func (k *kept) unchanged(t *lua.LTable) (numbers []keptNumber) {
+	for _, n := range k.numbers {
+		if t.RawGet(n.key) == n.made {
+			numbers = append(numbers, n)
 		}
 	}
-	return entries
+	return numbers
 }
 
 // isArray tells of a table that it is an array even if it is empty.

@@ -72,11 +72,11 @@
 // it came from an array, was made by json.array, or the schema at that place
 // says array. Numbers are float64, so an integer beyond ±2^53 reaches a script
 // as a string of digits, and null fields of objects are absent. What a script
-// has not changed comes back as it was all the same: null fields, integers of
-// any size, 1.50 as 1.50. A string of digits that it copies elsewhere becomes
-// the integer again where the schema wants one. What the embedding program's
-// own activities may give back is told at [engine.Result]: scripts read it as
-// they read what the log holds.
+// has not changed comes back as it was all the same: integers of any size, 1.50
+// as 1.50, and null fields as long as the table has as many others as it had. A
+// string of digits that it copies elsewhere becomes the integer again where the
+// schema wants one. What the embedding program's own activities may give back is
+// told at [engine.Result]: scripts read it as they read what the log holds.
 //
 // tostring and .. write integers up to 2^53 in full, where Lua 5.1 changes to
 // an exponent at 1e14: an order number must survive. A string made by a script

@@ -273,9 +273,14 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 		}
 	}
 	e.path = e.path[:len(e.path)-1]
-	for _, was := range e.s.unchanged(t) {
-		if n, ok := was.key.(lua.LNumber); ok {
-			array[int(n)-1] = was.value
+	if k := keptOf(t); k != nil && k.array && k.size == n {
+		if numbers := k.unchanged(t); len(numbers) == len(k.numbers) { // else some would be numbers, and others text
+			for _, was := range numbers {
+				i := int(was.key.(lua.LNumber)) - 1
+				if err := e.restore(&array[i], was.was, at.item(i)); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	return array, nil
@@ -304,17 +309,41 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 		}
 	}
 	e.path = e.path[:len(e.path)-1]
-	for _, was := range e.s.unchanged(t) {
-		name, ok := was.key.(lua.LString)
-		if !ok {
-			continue
+	if k := keptOf(t); k != nil && !k.array {
+		nulls := k.nulls
+		if len(object) != k.size {
+			nulls = nil
 		}
-		if e.values, e.bytes = e.values+1, e.bytes+len(name); e.bytes > e.most {
-			return nil, e.tooLong()
+		for _, was := range k.unchanged(t) {
+			name := string(was.key.(lua.LString))
+			v := object[name]
+			if err := e.restore(&v, was.was, at.property(name)); err != nil {
+				return nil, err
+			}
+			object[name] = v
 		}
-		object[string(name)] = was.value
+		for _, name := range nulls {
+			if e.values, e.bytes = e.values+1, e.bytes+len(name); e.bytes > e.most {
+				return nil, e.tooLong()
+			}
+			object[name] = nil
+		}
 	}
 	return object, nil
+}
+
+// restore makes a number what it was, unless text is wanted.
+func (e *encoder) restore(v *any, was json.Number, schema any) error {
+	if _, text := (*v).(string); text {
+		if s, ok := schemaAt(schema, e.root); ok && s.wants("string") && !s.wants("integer", "number") {
+			return nil
+		}
+	}
+	if e.bytes += textOf(was); e.bytes > e.most {
+		return e.tooLong()
+	}
+	*v = was
+	return nil
 }
 
 func (s *state) keyText(key lua.LValue) string {
@@ -330,12 +359,22 @@ func (s *state) keyText(key lua.LValue) string {
 	return "that is a " + key.Type().String()
 }
 
+// textOf is how much a number counts for: nothing, unless it is written at length.
+func textOf(n json.Number) int {
+	if len(n) <= 32 {
+		return 0
+	}
+	return len(n)
+}
+
 // measure counts the values in v and the bytes of its text.
 func measure(v any) (values, bytes int) {
 	values = 1
 	switch v := v.(type) {
 	case string:
 		bytes = len(v)
+	case json.Number:
+		bytes = textOf(v)
 	case map[string]any:
 		for key, e := range v {
 			n, b := measure(e)

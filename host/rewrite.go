@@ -323,7 +323,7 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 		return temp
 	}
 	for i, e := range s.Lhs {
-		if field, ok := e.(*ast.AttrGetExpr); ok && len(s.Lhs) > 1 {
+		if field, ok := e.(*ast.AttrGetExpr); ok {
 			for _, part := range []*ast.Expr{&field.Object, &field.Key} {
 				if !stays(*part, s.Lhs[i+1:]) {
 					*part = keep(*part)

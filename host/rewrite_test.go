@@ -116,17 +116,18 @@ func TestNumerals(t *testing.T) {
 // TestWhatTheCompilerMistakes: what these come to in any Lua 5.1.
 func TestWhatTheCompilerMistakes(t *testing.T) {
 	for source, want := range map[string]string{
-		`local function f(a, ...) local x, y = 1, 2; a = (...); return show(a, x, y) end return f(1) .. f(1, 5)`: "nil 1 2;5 1 2;",
-		`local function f(a, ...) local x, y = 1, 2; a, x = (...), ...; return show(a, x, y) end return f(1, 5)`: "5 5 2;",
-		`local t = {}; local old = t; t.next, t = "a", {}; return show(old.next, t.next)`:                        "a nil;",
-		`local t = {}; local old = t; t, t.next = {}, "a"; return show(old.next, t.next)`:                        "a nil;",
-		`local i, t = 1, {}; i, t[i] = i + 1, 20; t[i], i = 7, 9; return show(i, t[1], t[2])`:                    "9 20 7;",
-		`local n, t = 1, {}; (function() n, t.n = 2, 3 end)(); return show(n, t.n)`:                              "2 3;",
-		`local t = {u = {}}; local u = t.u; t.u.a, t.u, t.v = 1, 2, 3; return show(u.a, t.u, t.v)`:               "1 2 3;",
-		`local type = function(x) return "a " .. type(x) end; return show(type(1))`:                              "a number;",
-		`local f = function() return f end; return show(f())`:                                                    "nil;",
-		`local f = ("x" or y) and function() return f end; return show(f())`:                                     "nil;",
-		`local function f(n) return n == 0 and "end" or f(n - 1) end; return show(f(3))`:                         "end;",
+		`local function f(a, ...) local x, y = 1, 2; a = (...); return show(a, x, y) end return f(1) .. f(1, 5)`:       "nil 1 2;5 1 2;",
+		`local function f(a, ...) local x, y = 1, 2; a, x = (...), ...; return show(a, x, y) end return f(1, 5)`:       "5 5 2;",
+		`local t = {}; local old = t; t.next, t = "a", {}; return show(old.next, t.next)`:                              "a nil;",
+		`local t = {}; local old = t; t, t.next = {}, "a"; return show(old.next, t.next)`:                              "a nil;",
+		`local i, t = 1, {}; i, t[i] = i + 1, 20; t[i], i = 7, 9; return show(i, t[1], t[2])`:                          "9 20 7;",
+		`local n, t = 1, {}; (function() n, t.n = 2, 3 end)(); return show(n, t.n)`:                                    "2 3;",
+		`local t = {u = {}}; local u = t.u; t.u.a, t.u, t.v = 1, 2, 3; return show(u.a, t.u, t.v)`:                     "1 2 3;",
+		`local t = {}; local function f() t[#t + 1] = "inner" end; t[#t + 1] = f() or "outer"; return show(unpack(t))`: "outer;",
+		`local type = function(x) return "a " .. type(x) end; return show(type(1))`:                                    "a number;",
+		`local f = function() return f end; return show(f())`:                                                          "nil;",
+		`local f = ("x" or y) and function() return f end; return show(f())`:                                           "nil;",
+		`local function f(n) return n == 0 and "end" or f(n - 1) end; return show(f(3))`:                               "end;",
 		`local s; repeat local function f(n) return n == 0 or f(n - 1) end; local done = f(3); local g = function() return g end; s = show(g())
 			until (function() local function f(n) return n == 0 or f(n - 1) end; return done and f(2) end)(); return s`: "nil;",
 	} {

@@ -81,6 +81,9 @@ func (e *Env) requestHeaders(L *lua.LState, n int, v lua.LValue) map[string]stri
 		L.ArgError(n, "headers is a table by name")
 	}
 	for name, v := range table {
+		if v == nil {
+			continue // as nil would be
+		}
 		list, ok := v.([]any)
 		if !ok {
 			list = []any{v}

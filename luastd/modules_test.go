@@ -50,6 +50,8 @@ func TestMoreFunctions(t *testing.T) {
 		{`return select(2, url.parse("http://x:port/"))`, `"not a URL: invalid port \":port\" after host"`},
 		{`local t = {} for _, s in ipairs{"https://me:s%20x@example.com:8443/a%2Fb/c?q=1&q=2#frag%20ment", "mailto:ada@example.com", "http://[::1]:80/", "/p?x=1", "//host/p", "file:///etc/x", "http://x/?a=%26", "redis://:secret@h"} do t[#t + 1] = url.build(url.parse(s)) == s end return t`, `[true,true,true,true,true,true,true,true]`},
 		{`return url.build{scheme = "http", host = "x", path = "a b/100%", query = {n = 1, b = true, l = {1, "ä"}}}`, `"http://x/a%20b/100%25?b=true&l=1&l=%C3%A4&n=1"`},
+		{`local q = json.decode('{"n":1,"page":null}'); q.n = 2; return url.build{scheme = "http", host = "x", query = q}`, `"http://x?n=2"`},
+		{`return url.build(json.decode('{"scheme":"http","host":"x","path":null,"query":null}'))`, `"http://x"`},
 		{`return url.build{path = "/x", query = "?raw&%20"}`, `"/x?raw&%20"`},
 		{`return {url.build{query = "a=b c&d=\"ü#\""}, url.build{query = "a=100%&b=%20"}, url.build{query = "a[]=1&b='x'|y"}}`, `["?a=b%20c&d=%22%C3%BC%23%22","?a=100%25&b=%2520","?a[]=1&b='x'|y"]`},
 		{`return {(select(2, url.parse("http://x:65536/"))), (select(2, url.join("http://x/", "//x:99999999999999999999/"))), url.parse("http://x:65535/").port}`, `["not a URL: the port 65536 is above 65535","not a URL: the port 99999999999999999999 is above 65535",65535]`},

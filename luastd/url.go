@@ -63,7 +63,7 @@ func buildURL(parts map[string]any) (string, error) {
 	for name, v := range parts {
 		if text, ok := scalarText(v); ok {
 			texts[name] = text
-		} else if name != "query" {
+		} else if name != "query" && v != nil { // null is nil to who writes it
 			return "", fmt.Errorf("%s is text", name)
 		}
 	}
@@ -88,7 +88,7 @@ func buildURL(parts map[string]any) (string, error) {
 	if likeHost(u) {
 		return "", errors.New("a path that begins with // would be taken for a host: give the host too")
 	}
-	if query, ok := parts["query"]; ok {
+	if query := parts["query"]; query != nil {
 		text, err := queryText(query)
 		if err != nil {
 			return "", err
@@ -137,7 +137,10 @@ func queryText(query any) (string, error) {
 	values := url.Values{}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		list, ok := table[name].([]any)
-		if !ok {
+		switch {
+		case table[name] == nil:
+			continue
+		case !ok:
 			list = []any{table[name]}
 		}
 		for _, v := range list {
