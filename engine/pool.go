@@ -2,75 +2,93 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
-// pool holds the places for activities that a run and its delegates share.
-// Within one tick there is always room, for its turns keep to the same numbers;
-// here the ticks of delegates meet, and calls that an earlier tick left behind.
+// pool holds the slots for activities that a run and its delegates share, and
+// gives them in the order in which they are asked for. Within one tick there is
+// always one, for its turns keep to the same numbers; here the ticks of delegates
+// meet, and calls that an earlier tick left behind.
 type pool struct {
-	run   context.Context // of the run that all of it is part of
-	slots chan struct{}   // of calls that a run waits for
-	loose chan struct{}   // of fire-and-forget calls
+	run      context.Context // of the run that all of it is part of
+	parallel int
 
-	mu   sync.Mutex
-	each map[*Registered]chan struct{} // of activities that do not run as often as they like
+	mu    sync.Mutex
+	taken [2]int              // of waited-for calls and of fire-and-forget calls, each of which has as many as parallel
+	each  map[*Registered]int // taken, of activities that do not run as often as they like
+	queue []slot              // asked for, and not there yet
+}
+
+// slot is what a call needs to run its activity.
+type slot struct {
+	activity *Registered
+	shared   int           // of which of taken
+	given    chan struct{} // closed once it is; nil if it was there at once
 }
 
 func newPool(run context.Context, parallel int) *pool {
-	return &pool{run: run, slots: make(chan struct{}, parallel), loose: make(chan struct{}, parallel), each: map[*Registered]chan struct{}{}}
+	return &pool{run: run, parallel: parallel, each: map[*Registered]int{}}
 }
 
-// enter waits for a place to run an activity. It gives false if ctx is done
-// before there is one; else leave gives the place back.
-func (p *pool) enter(ctx context.Context, a *Registered, loose bool) (leave func(), ok bool) {
-	own := p.own(a)
-	if !take(ctx, own) {
-		return nil, false
-	}
-	shared := p.slots
-	if loose {
-		shared = p.loose
-	}
-	if !take(ctx, shared) {
-		give(own)
-		return nil, false
-	}
-	return func() { give(shared); give(own) }, true
-}
-
-func (p *pool) own(a *Registered) chan struct{} {
-	if a.Concurrency <= 0 {
-		return nil
+// ask gives a slot, which may have to be waited for, and is to be left.
+func (p *pool) ask(a *Registered, fireAndForget bool) slot {
+	one := slot{activity: a}
+	if fireAndForget {
+		one.shared = 1
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.each[a] == nil {
-		p.each[a] = make(chan struct{}, a.Concurrency)
+	if !p.take(one) {
+		one.given = make(chan struct{})
+		p.queue = append(p.queue, one)
 	}
-	return p.each[a]
+	return one
 }
 
-// take takes a place, at once if there is one; nil has no end of them.
-func take(ctx context.Context, places chan struct{}) bool {
-	if places == nil {
+// wait waits until the slot is given, or for the end of ctx: then it tells false.
+func (one slot) wait(ctx context.Context) bool {
+	if one.given == nil {
 		return true
 	}
 	select {
-	case places <- struct{}{}:
-		return true
-	default:
-	}
-	select {
-	case places <- struct{}{}:
+	case <-one.given:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func give(places chan struct{}) {
-	if places != nil {
-		<-places
+// leave gives a slot back, to whoever waits for one, or waits for it no longer.
+func (p *pool) leave(one slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.queue, one); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+		return
 	}
+	p.taken[one.shared]--
+	if one.activity.Concurrency > 0 {
+		p.each[one.activity]--
+	}
+	p.queue = slices.DeleteFunc(p.queue, func(next slot) bool {
+		taken := p.take(next)
+		if taken {
+			close(next.given)
+		}
+		return taken
+	})
+}
+
+// take takes a slot if there is one.
+func (p *pool) take(one slot) bool {
+	limit := one.activity.Concurrency
+	if p.taken[one.shared] == p.parallel || limit > 0 && p.each[one.activity] == limit {
+		return false
+	}
+	p.taken[one.shared]++
+	if limit > 0 {
+		p.each[one.activity]++
+	}
+	return true
 }

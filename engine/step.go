@@ -42,6 +42,7 @@ func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) 
 	}
 	jobs := t.starting(run)
 	if run.Err() == nil || len(jobs) == 0 {
+		t.askSlots(jobs)
 		return jobs, nil
 	}
 	// The run was stopped while their starts were recorded.
@@ -67,6 +68,17 @@ func (t *tick) starting(run context.Context) []job {
 		jobs[i] = job{t, run, s}
 	}
 	return jobs
+}
+
+// askSlots asks for slots in the order in which calls start, for which worker is
+// the first to run is chance.
+func (t *tick) askSlots(jobs []job) {
+	for i := range jobs {
+		if j := &jobs[i]; j.room == nil {
+			call := t.plan.Calls[j.index]
+			j.slot = t.runner.pool.ask(call.activity, call.fireAndForget())
+		}
+	}
 }
 
 // record does something and commits what it makes. If somebody else has

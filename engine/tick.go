@@ -80,6 +80,7 @@ type start struct {
 	activity   *Registered // as it is now
 	invocation Invocation
 	room       *room // of a delegate
+	slot       slot  // of any other
 }
 
 // undo is what a step began from.

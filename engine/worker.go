@@ -186,19 +186,17 @@ func (t *tick) work(run context.Context, s start) result {
 		res.index, res.attempts = s.index, 1
 		return res
 	}
+	pool := t.runner.pool
+	defer pool.leave(s.slot)
 	if q := s.invocation.question; q != nil {
 		if err := t.readMessages(working, s.index, q); err != nil {
 			return result{index: s.index, err: unreadLog(working, err)}
 		}
 	}
-	pool := t.runner.pool
-	leave, ok := pool.enter(working, t.plan.Calls[s.index].activity, t.plan.Calls[s.index].fireAndForget())
-	if ok {
-		defer leave()
-	}
+	ok := s.slot.wait(working)
 	switch {
 	case run.Err() != nil, pool.run.Err() != nil:
-		// It came to a place while the run drained, or to one that another delegate
+		// It came to a slot while the run drained, or to one that another delegate
 		// gave up before this call's was told: a run is over before those in it are.
 		return result{index: s.index, err: errUnbegun}
 	case !ok || working.Err() != nil:
