@@ -147,8 +147,7 @@ func callsOf(request *engine.Request) string {
 // TestTimingDecidesNothing holds protocol §7: "in a plan that checks without the
 // warning on unordered writers, what a call reads never depends on timing."
 func TestTimingDecidesNothing(t *testing.T) {
-	seed := rand.Uint64()
-	r := randomPlans{rand.New(rand.NewPCG(seed, 0))}
+	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
 	ran, statuses := 0, map[engine.Status]int{}
 	for ran < *plans {
 		request := r.request()
@@ -170,7 +169,7 @@ func TestTimingDecidesNothing(t *testing.T) {
 		}
 		for _, parallel := range []int{2, 16} {
 			if got := outcomeOf(t, request, parallel, r.Uint64()); got != want {
-				t.Fatalf("seed %d: at parallel %d\n%s\nbut at 1\n%s\n%s", seed, parallel, got, want, callsOf(request))
+				t.Fatalf("seed %d: at parallel %d\n%s\nbut at 1\n%s\n%s", *firstSeed, parallel, got, want, callsOf(request))
 			}
 		}
 	}
@@ -205,8 +204,7 @@ func hasUnordered(p *engine.Plan) bool {
 // again, tries them again, goes on without them, and appends: replay brings out what the
 // log says.
 func TestWhatRanAgainIsReplayed(t *testing.T) {
-	seed := rand.Uint64()
-	r := randomPlans{rand.New(rand.NewPCG(seed, 0))}
+	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
 	replays := 0
 	for range *plans {
 		request, log, registry := r.request(), store.NewMemory(), yielding(r.Uint64())
@@ -262,7 +260,7 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 				replays++
 				replayed, err := runner.Replay(t.Context(), "f", planner)
 				if err != nil || len(replayed.Differences) > 0 {
-					t.Fatalf("seed %d: with its planner %t: %v, %+v\n%s\n%+v", seed, planner != nil, err, replayed, callsOf(&engine.Request{Calls: calls}), said)
+					t.Fatalf("seed %d: with its planner %t: %v, %+v\n%s\n%+v", *firstSeed, planner != nil, err, replayed, callsOf(&engine.Request{Calls: calls}), said)
 				}
 			}
 		}

@@ -22,7 +22,7 @@ import (
 
 var (
 	seeds     = flag.Int("seeds", 500, "how many seeds are simulated")
-	firstSeed = flag.Uint64("seed", rand.Uint64N(1<<40), "the first seed that is simulated")
+	firstSeed = flag.Uint64("seed", 1, "from which chance begins; one that stays, so that a commit always passes or never")
 )
 
 // TestSimulation runs random plans in a world made from a seed: a clock that
@@ -33,7 +33,7 @@ var (
 // it comes to undisturbed, records every outcome once, and runs nothing again
 // that has one.
 //
-//	go test ./engine -run TestSimulation -seeds 100000
+//	go test ./engine -run TestSimulation -seeds 100000 -seed 7000000
 //
 // A seed that fails prints itself, and is to be kept in testdata/simulation.txt.
 func TestSimulation(t *testing.T) {
