@@ -155,10 +155,7 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 	} {
 		for n, crashed := 1, true; crashed; n++ {
 			inner := store.NewMemory()
-			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": func(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
-				<-ctx.Done()
-				return engine.Result{}, ctx.Err()
-			}})
+			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
 			r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
 			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 			crashed = errors.Is(err, errCrash)
@@ -191,12 +188,8 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 // resumed by itself goes on, and is in nobody's way.
 func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 	inner := store.NewMemory()
-	late := func(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
-		<-ctx.Done()
-		return engine.Result{}, ctx.Err()
-	}
 	crashed := &crashing{Log: inner, left: 4}
-	r := newRunner(crashed, map[string]activity{"value": value, "late": late})
+	r := newRunner(crashed, map[string]activity{"value": value, "late": untilStopped})
 	_, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
 	if last, wrong := engine.LastRun(t.Context(), inner, "c.1.1"); !errors.Is(err, errCrash) || wrong != nil || last.Status != engine.RunRunning {
 		t.Fatal(err, wrong, last)
@@ -206,7 +199,7 @@ func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		other := newRunner(inner, map[string]activity{"value": value, "late": late})
+		other := newRunner(inner, map[string]activity{"value": value, "late": untilStopped})
 		if _, err := other.Resume(ctx, engine.Resume{Context: "c.1.1", Begun: func() { close(begun) }}); err != nil {
 			t.Error(err)
 		}
@@ -246,10 +239,7 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 				},
 			} {
 				inner := store.NewMemory()
-				r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-					<-ctx.Done()
-					return engine.Result{}, ctx.Err()
-				}})
+				r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
 				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 				crashed = errors.Is(err, errCrash)
 				r.Log = inner
@@ -330,10 +320,7 @@ func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value), "gate": g.run})
 	r.Registry.Activities["pay"].NotIdempotent = true
-	r.Registry.Activities["pay"].Activity = engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-		<-ctx.Done()
-		return engine.Result{}, ctx.Err()
-	})
+	r.Registry.Activities["pay"].Activity = engine.ActivityFunc(untilStopped)
 	s := start(t, `[{"_tool": "pay", "value": "†state.n", "_outputPath": "†state.paid"},
 		{"_tool": "value", "value": "new", "_outputPath": "†state.n"},
 		{"_tool": "gate", "value": "†state.n", "_outputPath": "†state.seen"}]`)

@@ -26,6 +26,12 @@ func value(_ context.Context, in engine.Invocation) (engine.Result, error) {
 	return engine.Result{Value: in.Call["value"]}, nil
 }
 
+// untilStopped has no result before its run is over.
+func untilStopped(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
+	<-ctx.Done()
+	return engine.Result{}, ctx.Err()
+}
+
 func newRunner(log store.Log, activities map[string]activity) *engine.Runner {
 	registry := engine.NewRegistry()
 	for name, f := range activities {
