@@ -28,14 +28,13 @@ type Missing struct {
 func (m *Missing) Error() string { return "a reference is missing" }
 
 // names are the references that it lacks, for people.
-func (m *Missing) names(between string) string {
-	var names []string
+func (m *Missing) names() (names []string) {
 	for _, path := range m.Paths {
 		if name := path.String(); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	return strings.Join(names, between)
+	return names
 }
 
 // Eval gives the expression's value. It is missing if a reference that it

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"obelus/store"
 )
@@ -225,7 +226,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	case err != nil:
 		return nil, nil, err
 	case lacking != nil:
-		what := "the output is missing: nothing wrote " + lacking.names(" or ")
+		what := "the output is missing: nothing wrote " + strings.Join(lacking.names(), " or ")
 		if before {
 			what += " in this run; what is there is of before"
 		}

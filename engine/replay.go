@@ -281,9 +281,6 @@ func (p *replay) skipped(name, call string) bool {
 // decided is what a person decided about a call: its hold, nil for none, and as of
 // when it read where it ran again, 0 where it did not.
 func (p *replay) decided(name, call string) (h *Hold, before int64) {
-	if p == nil {
-		return nil, 0
-	}
 	record, _, err := p.record(context.Background(), name, call)
 	if err != nil {
 		return nil, 0

@@ -246,14 +246,13 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	what := e.Missing.names(" and ")
-	switch {
-	case what == "":
-		what = "a member that the expression asks for is"
-	case strings.Contains(what, " and "+store.Dagger):
-		what += " are"
+	names, what := e.Missing.names(), "a member that the expression asks for is"
+	switch len(names) {
+	case 0:
+	case 1:
+		what = names[0] + " is"
 	default:
-		what += " is"
+		what = strings.Join(names, " and ") + " are"
 	}
 	return what + " missing in context " + e.Context
 }

@@ -134,16 +134,25 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 	}
 	for i := range t.calls {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
-		t.calls[i].record.Hold, t.calls[i].record.Before = l.runner.replay.decided(l.context, t.calls[i].record.Call)
 	}
+	if p := l.runner.replay; p != nil {
+		t.replays(p)
+	}
+	return t
+}
+
+// replays takes from the log what was decided about calls, and which waited for none
+// of those that the plan has them wait for.
+func (t *tick) replays(p *replay) {
 	for i := range t.calls {
-		for _, e := range plan.graph.into[i] {
+		c := &t.calls[i]
+		c.record.Hold, c.record.Before = p.decided(t.context, c.record.Call)
+		for _, e := range t.plan.graph.into[i] {
 			if t.overtook(e) {
-				t.calls[i].waits--
+				c.waits--
 			}
 		}
 	}
-	return t
 }
 
 func (t *tick) fresh(i int) Record {

@@ -36,7 +36,7 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	}
 	proto, err = lua.Compile(chunk, name)
 	if err != nil {
-		return nil, compileError(name, source, err)
+		return nil, compileError(name, text, err)
 	}
 	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
 	callsOnly(proto)
@@ -206,7 +206,7 @@ var (
 	aboutLabel = regexp.MustCompile(`^label '.*' already defined on line \d+$`)
 )
 
-func compileError(name string, source []byte, err error) *ScriptError {
+func compileError(name, text string, err error) *ScriptError {
 	e := &ScriptError{File: name, Line: 1, Message: err.Error()}
 	var at *lua.CompileError
 	if errors.As(err, &at) {
@@ -218,7 +218,7 @@ func compileError(name string, source []byte, err error) *ScriptError {
 	} else if aboutLabel.MatchString(e.Message) {
 		e.Line--
 	}
-	return e.quoting(plainSource(string(source)))
+	return e.quoting(text)
 }
 
 // hostFunctions are what rewritten code calls. They find their state by the

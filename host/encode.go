@@ -277,7 +277,8 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 		if numbers := k.unchanged(t); len(numbers) == len(k.numbers) { // else some would be numbers, and others text
 			for _, was := range numbers {
 				i := int(was.key.(lua.LNumber)) - 1
-				if err := e.restore(&array[i], was.was, at.item(i)); err != nil {
+				var err error
+				if array[i], err = e.restored(array[i], was.was, at.item(i)); err != nil {
 					return nil, err
 				}
 			}
@@ -316,11 +317,10 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 		}
 		for _, was := range k.unchanged(t) {
 			name := string(was.key.(lua.LString))
-			v := object[name]
-			if err := e.restore(&v, was.was, at.property(name)); err != nil {
+			var err error
+			if object[name], err = e.restored(object[name], was.was, at.property(name)); err != nil {
 				return nil, err
 			}
-			object[name] = v
 		}
 		for _, name := range nulls {
 			if e.values, e.bytes = e.values+1, e.bytes+len(name); e.bytes > e.most {
@@ -332,18 +332,17 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	return object, nil
 }
 
-// restore makes a number what it was, unless text is wanted.
-func (e *encoder) restore(v *any, was json.Number, schema any) error {
-	if _, text := (*v).(string); text {
+// restored is a value as the number that it was, unless it is text and that is wanted.
+func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
+	if _, text := v.(string); text {
 		if s, ok := schemaAt(schema, e.root); ok && s.wants("string") && !s.wants("integer", "number") {
-			return nil
+			return v, nil
 		}
 	}
 	if e.bytes += textOf(was); e.bytes > e.most {
-		return e.tooLong()
+		return nil, e.tooLong()
 	}
-	*v = was
-	return nil
+	return was, nil
 }
 
 func (s *state) keyText(key lua.LValue) string {

@@ -43,9 +43,10 @@ type rewriter struct {
 
 func newRewriter(file, text string) *rewriter {
 	w := &rewriter{file: file}
-	scanner, last := parse.NewScanner(strings.NewReader(text), file), 0
+	// The parser's own scanner, for none of them may be missed.
+	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), file), &parse.Lexer{}, 0
 	for last != parse.EOF {
-		token, err := scanner.Scan(&parse.Lexer{})
+		token, err := scanner.Scan(lexer)
 		if err != nil {
 			break // what can be parsed can be scanned
 		}
