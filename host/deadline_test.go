@@ -1,11 +1,8 @@
-//go:build unix
-
 package host
 
 import (
 	"context"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,26 +31,33 @@ func TestDeadlineWithinTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := 200 * time.Millisecond
-	if raceEnabled { // everything takes several times as long
-		room = time.Second
-	}
 	for name, want := range map[string]time.Duration{"waits": 50 * time.Millisecond, "fills": 50 * time.Millisecond, "returns": 1500 * time.Millisecond} {
 		in := engine.Invocation{Call: map[string]any{"names": names}, Attempt: 1}
-		began, worked := time.Now(), cpuTime(t)
-		_, err := h.Generation().Registry().Activities[name].Activity.Run(context.Background(), in)
-		took := min(time.Since(began), cpuTime(t)-worked) // the machine may have been busy with something else
-		if err == nil || err.Error() != "timed out after "+want.String() || took > want+room {
-			t.Errorf("%s: after %s %v", name, took, err)
-		}
+		endsAfter(t, name, want, func() error {
+			_, err := h.Generation().Registry().Activities[name].Activity.Run(context.Background(), in)
+			return err
+		})
 	}
 }
 
-// cpuTime is the processor's time that this process has taken.
-func cpuTime(t *testing.T) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
+// endsAfter holds f to its time-out, and to end soon after it in one of three tries: a
+// busy machine is late now and then, and what does not end with its call is so always.
+func endsAfter(t *testing.T, what string, timeout time.Duration, f func() error) {
+	t.Helper()
+	most := timeout + 500*time.Millisecond
+	if raceEnabled { // everything takes several times as long
+		most = timeout + time.Second
 	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	var took []time.Duration
+	for range 3 {
+		began := time.Now()
+		if err := f(); err == nil || err.Error() != "timed out after "+timeout.String() {
+			t.Errorf("%s: %v", what, err)
+			return
+		}
+		if took = append(took, time.Since(began)); took[len(took)-1] <= most {
+			return
+		}
+	}
+	t.Errorf("%s takes %v", what, took)
 }
