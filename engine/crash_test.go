@@ -187,16 +187,28 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 // TestWhoGoesOnWithADelegateIsLeftAlone: what a call left behind that somebody has
 // resumed by itself goes on, and is in nobody's way.
 func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
-	inner := store.NewMemory()
-	crashed := &crashing{Log: inner, left: 4}
-	r := newRunner(crashed, map[string]activity{"value": value, "late": untilStopped})
+	inner, at := store.NewMemory(), make(chan struct{})
+	crashed := &crashing{Log: inner, left: 1000}
+	r := newRunner(crashed, map[string]activity{
+		"late": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			crashed.mu.Lock()
+			crashed.left = 0
+			crashed.mu.Unlock()
+			close(at)
+			return untilStopped(ctx, in)
+		},
+		"value": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			<-at
+			return value(ctx, in)
+		},
+	})
 	_, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
 	if last, wrong := engine.LastRun(t.Context(), inner, "c.1.1"); !errors.Is(err, errCrash) || wrong != nil || last.Status != engine.RunRunning {
 		t.Fatal(err, wrong, last)
 	}
-	r.Log = inner
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, ended := make(chan struct{}), make(chan struct{})
+	r = newRunner(inner, map[string]activity{"value": value, "late": untilStopped})
 	go func() {
 		defer close(ended)
 		other := newRunner(inner, map[string]activity{"value": value, "late": untilStopped})
