@@ -60,6 +60,24 @@ func faultf(code, format string, args ...any) error {
 	return &fault{code, fmt.Errorf(format, args...)}
 }
 
+// metaProperties are what a call may say of itself, whatever its tool.
+var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_scopes", "_tool"}
+
+// misspelled are its meta-properties that mean nothing to us nor to its tool, and
+// look like one that does, each with that.
+func (c *Call) misspelled() (warnings []error) {
+	for name := range c.Issued {
+		if !strings.HasPrefix(name, "_") || slices.Contains(metaProperties, name) || c.tool.meta[name] != nil {
+			continue
+		}
+		if near := Nearest(name, metaProperties); near != "" {
+			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", name, near))
+		}
+	}
+	slices.SortFunc(warnings, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return warnings
+}
+
 // parseCall reads a call and checks all that can be known of it alone. Its
 // errors are faults.
 func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
@@ -70,7 +88,11 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	}
 	name, ok := given["_tool"].(string)
 	if !ok || name == "" {
-		return c, []error{faultf(CodeUnknownTool, "the call has no _tool")}
+		hint := ""
+		if near := Nearest("_tool", sortedKeys(given)); near != "" && near != "_tool" {
+			hint = fmt.Sprintf(" (did you mean _tool by %q?)", near)
+		}
+		return c, []error{faultf(CodeUnknownTool, "the call has no _tool%s", hint)}
 	}
 	c.Tool = name
 	var errs []error

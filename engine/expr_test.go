@@ -109,7 +109,7 @@ func TestExpressions(t *testing.T) {
 		{`†(filter(†state.items, #?.price == null))`, `[{"n":"c"}]`},
 		{`†(map(†state.list, # > 1 ? # : null))`, `[3,null,2]`},
 		{`†state.i > 0 ? null : 1`, `null`},
-		{`†state.user.note - 1`, "error: invalid operation: null - int\n    †state.user.note - 1\n                     ^"},
+		{`†state.user.note - 1`, "error: - takes two numbers, not null and a number\n    †state.user.note - 1\n                     ^"},
 		{`†(1 + null)`, "error: can't add a number and null\n    †(1 + null)\n        ^"},
 		{`†(abs(null))`, "error: abs does not take null\n    †(abs(null))\n      ^"},
 		{`†(take(null, 1))`, "error: cannot take from null\n    †(take(null, 1))\n      ^"},
@@ -140,7 +140,7 @@ func TestExpressions(t *testing.T) {
 		{`†([[1] == [1.0], {"a": [1, {"b": 2}]} == {"a": [1.0, {"b": 2.0}]}, {"a": 1} == {"b": 1}, {"a": 1} == {}, max([1, [3]], 2), min(2.5, [2])])`, `[true,true,false,false,3,2]`},
 		{`†("abc"[:"x"])`, "error: non-integer slice index string\n    †(\"abc\"[:\"x\"])\n             ^"},
 		{`†(†input.text[:†input.name])`, "error: a slice begins and ends at a number, not a string\n    †(†input.text[:†input.name])\n                 ^"},
-		{`†(indexOf(†state.i, "a"))`, "error: a value here has not the type that is needed\n    †(indexOf(†state.i, \"a\"))\n      ^"},
+		{`†(indexOf(†state.i, "a"))`, "error: a string is needed here, not a number\n    †(indexOf(†state.i, \"a\"))\n      ^"},
 		{`†(†state.user[1:])`, "error: arrays and strings have slices, not an object\n    †(†state.user[1:])\n                 ^"},
 		// a missing reference is caught wherever it stands
 		{`†state.nope * 2 || 5`, `5`},
@@ -148,9 +148,9 @@ func TestExpressions(t *testing.T) {
 		{`†state.nope * 2`, `missing: [†state.nope]`},
 		{`†(map(†state.items, .price))`, `missing: []`},
 		// a type error is an error of the call
-		{`†input.name * 2`, "error: invalid operation: string * int\n    †input.name * 2\n                ^"},
-		{`†(not †state.i)`, "error: a value here has not the type that is needed\n    †(not †state.i)\n      ^"},
-		{`†(filter(†state.i, true))`, "error: a value here has not the type that is needed\n    †(filter(†state.i, true))\n      ^"},
+		{`†input.name * 2`, "error: * takes two numbers, not a string and a number\n    †input.name * 2\n                ^"},
+		{`†(not †state.i)`, "error: true or false is needed here, not a number\n    †(not †state.i)\n      ^"},
+		{`†(filter(†state.i, true))`, "error: an array is needed here, not a number\n    †(filter(†state.i, true))\n      ^"},
 		{`†state.i in 5`, "error: in looks into an array or an object, not into a number\n    †state.i in 5\n             ^"},
 		{`†state.i % 0`, "error: a division by zero\n    †state.i % 0\n             ^"},
 		{`†state.big + 1`, "error: can't add an integer too large to calculate with and a number\n    †state.big + 1\n               ^"},
@@ -254,17 +254,47 @@ func TestExpressionIntegers(t *testing.T) {
 		{`†([max(†state.float, †state.odd), min(†state.odd, †state.float), †state.huge == 1e20, †state.huge != 1e20, †state.big == 1e20, †state.huge == †state.huge])`,
 			`[9007199254740993,9007199254740992,true,false,false,true]`},
 		// and types that do not fit are told as ever, those of literals before anything runs
-		{`†("a" * 2)`, "error: invalid operation: * (string and number don't go together)\n    †(\"a\" * 2)\n          ^"},
-		{`†(5 - null)`, "error: invalid operation: - (number and null don't go together)\n    †(5 - null)\n        ^"},
-		{`†input.name - 2`, "error: invalid operation: string - int\n    †input.name - 2\n                ^"},
-		{`†input.name < †state.i`, "error: invalid operation: string < int\n    †input.name < †state.i\n                ^"},
-		{`†(-†input.name)`, "error: invalid operation: - string\n    †(-†input.name)\n      ^"},
+		{`†("a" * 2)`, "error: * takes two numbers, not a string and a number\n    †(\"a\" * 2)\n          ^"},
+		{`†(5 - null)`, "error: - takes two numbers, not a number and null\n    †(5 - null)\n        ^"},
+		{`†input.name - 2`, "error: - takes two numbers, not a string and a number\n    †input.name - 2\n                ^"},
+		{`†input.name < †state.i`, "error: < compares two numbers or two strings, not a string and a number\n    †input.name < †state.i\n                ^"},
+		{`†(-†input.name)`, "error: - takes a number, not a string\n    †(-†input.name)\n      ^"},
 		{`†(mean(†input.name))`, "error: mean does not take a string\n    †(mean(†input.name))\n      ^"},
 		{`†(sum(†state.user))`, "error: sum takes an array, not an object\n    †(sum(†state.user))\n      ^"},
 		{`†([†input.name < "C", †input.name == "Bob", †input.name != †state.i, †state.list == [3, 1, 2]])`, `[true,true,true,true]`},
 	} {
 		if got := evaluate(t, c.text); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+// TestExpressionErrorsAreForTheirReader holds that what expr says of types is told in the
+// words of JSON.
+func TestExpressionErrorsAreForTheirReader(t *testing.T) {
+	for text, want := range map[string]string{
+		`†state.float > "x"`:       "> compares two numbers or two strings, not a number and a string",
+		`†state.user > 5`:          "> compares two numbers or two strings, not an object and a number",
+		`†(nil < 1)`:               "< compares two numbers or two strings, not null and a number",
+		`†([1] - [2])`:             "- takes two numbers, not an array and an array",
+		`†(-†state.user)`:          "- takes a number, not an object",
+		`†(not 5)`:                 "not takes true or false, not a number",
+		`†(5 and true)`:            "and takes true or false, not a number and a boolean",
+		`†(†state.i and true)`:     "true or false is needed here, not a number",
+		`†("a" contains 1)`:        "contains does not take a string and a number",
+		`†(†state.i matches "a")`:  "a string is needed here, not a number",
+		`†(†input.name ** 2)`:      "a number is needed here, not a string",
+		`†(1 == "a")`:              "== does not take a number and a string",
+		`†(count(†state.i, true))`: "an array is needed here, not a number",
+		`†(sortBy(†state.items))`:  "there are too few arguments",
+		`†(upper(5))`:              "upper takes a string, not a number",
+		`†(int(†state.user))`:      "a number is needed here, not an object",
+		`†(float("x"))`:            `float finds no number in "x"`,
+		`†(abs(†state.list))`:      "abs does not take an array",
+		`†(1 +)`:                   `unexpected ")"`,
+	} {
+		if got, _, _ := strings.Cut(evaluate(t, text), "\n"); got != "error: "+want {
+			t.Errorf("%s\n got %s\nwant error: %s", text, got, want)
 		}
 	}
 }

@@ -175,6 +175,11 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 	if err != nil {
 		return nil, err
 	}
+	for _, call := range p.Calls {
+		for _, err := range call.misspelled() {
+			all = c.warn(all, call, err)
+		}
+	}
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
 		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)

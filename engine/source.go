@@ -31,32 +31,6 @@ const firstName = 0x4E00
 // names finds the names that stand for paths, padding and all.
 var names = regexp.MustCompile(standIn + `[\x{4E00}-\x{9FFF}]_*`)
 
-// ofGo tells messages of expr that speak of how it is built.
-var ofGo = regexp.MustCompile(`interface|reflect|runtime error|map\[|\[\]|json\.|strconv|cannot (fetch|use|get)|float64|argument for`)
-
-// argument is what expr says of an argument of a wrong type.
-var argument = regexp.MustCompile(`^invalid argument for (\w+) \(type (.+)\)$`)
-
-// mismatched is what expr says of two literals that don't go together.
-var mismatched = regexp.MustCompile(`^(invalid operation: \S+) \(mismatched types (\w+) and (\w+)\)$`)
-
-// jsonType is what JSON calls a type of Go's.
-func jsonType(name string) string {
-	switch {
-	case name == "string":
-		return name
-	case name == "nil", name == "null", name == "unknown":
-		return "null"
-	case name == "bool":
-		return "boolean"
-	case strings.HasPrefix(name, "map"):
-		return "object"
-	case strings.HasPrefix(name, "["):
-		return "array"
-	}
-	return "number"
-}
-
 // ExprError is an expression that can't be used, with the place that is wrong.
 type ExprError struct {
 	Source  string // as written, dagger and all
@@ -100,38 +74,7 @@ func (s *source) wrap(err error) error {
 	if !errors.As(err, &at) {
 		return s.errorAt(0, "%s", err)
 	}
-	message := strings.NewReplacer("%!s(<nil>)", "null", "<nil>", "null").Replace(at.Message)
-	switch {
-	case strings.HasPrefix(message, "unexpected token EOF"), message == "unexpected end of expression":
-		message = "the expression ends too early"
-	case strings.HasPrefix(message, "invalid integer literal"):
-		message = "the integer is too large to calculate with"
-	case strings.Contains(message, "json.Number"): // a number that can only be handed on
-		message = "an integer here is too large to calculate with"
-	case strings.HasPrefix(message, "unexpected token"):
-		message = "unexpected " + tokenText(message)
-	case strings.Contains(message, "divide by zero"):
-		message = "a division by zero"
-	case argument.MatchString(message) && !strings.Contains(message, "interface"):
-		m := argument.FindStringSubmatch(message)
-		message = m[1] + " does not take " + store.DescribeType(jsonType(m[2]))
-	case mismatched.MatchString(message):
-		m := mismatched.FindStringSubmatch(message)
-		message = fmt.Sprintf("%s (%s and %s don't go together)", m[1], jsonType(m[2]), jsonType(m[3]))
-	case ofGo.MatchString(message):
-		message = "a value here has not the type that is needed"
-	}
-	return s.errorAt(at.From+1, "%s", message)
-}
-
-// tokenText takes the token out of expr's `unexpected token Operator("||")`.
-func tokenText(message string) string {
-	_, token, _ := strings.Cut(message, `("`)
-	token, _, ok := strings.Cut(token, `")`)
-	if !ok {
-		return strings.TrimPrefix(message, "unexpected ")
-	}
-	return fmt.Sprintf("%q", token)
+	return s.errorAt(at.From+1, "%s", reworded(at.Message))
 }
 
 func (s *source) name(i int) string {

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"obelus/store"
+)
+
+// rewording is what we say for a message of expr's, which speaks of how it is built.
+type rewording struct {
+	of  *regexp.Regexp
+	say func(parts []string) string
+}
+
+// rewordings are tried in order. Few expressions are wrong, so they are made when one is.
+var rewordings = sync.OnceValue(func() (all []rewording) {
+	add := func(pattern string, say func(parts []string) string) {
+		all = append(all, rewording{regexp.MustCompile(pattern), say})
+	}
+	as := func(text string) func([]string) string { return func([]string) string { return text } }
+	add(`^unexpected token EOF|^unexpected end of expression$`, as("the expression ends too early"))
+	add(`^unexpected token \w+\("(.*)"\)`, func(m []string) string { return fmt.Sprintf("unexpected %q", m[1]) })
+	add(`^unexpected token (.*)`, func(m []string) string { return "unexpected " + m[1] })
+	add(`^invalid integer literal`, as("the integer is too large to calculate with"))
+	add(`json\.Number`, as("an integer here is too large to calculate with")) // which can only be handed on
+	add(`divide by zero`, as("a division by zero"))
+	add(`^expected at least \d+ arguments$`, as("there are too few arguments")) // it counts those that need not be there
+	add(`^invalid argument for (\w+) \(type (.+)\)$`, func(m []string) string { return m[1] + " does not take " + typed(m[2]) })
+	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, func(m []string) string {
+		return m[3] + " takes " + typed(m[2]) + ", not " + typed(m[1])
+	})
+	add(`^invalid operation: (\S+) \(mismatched types? (.+?)(?: and (.+))?\)$`, func(m []string) string { return takes(m[1], m[2], m[3]) })
+	add(`^invalid operation: (?:(.+) )?([<>]=?|[-+*/%]) (.+)$`, func(m []string) string { return takes(m[2], m[1], m[3]) })
+	add(`^invalid operation: (?:int|float)\((string|bool|nil|map.*|\[.*)\)$`, func(m []string) string { return "a number is needed here, not " + typed(m[1]) })
+	add(`^invalid operation: (int|float)\((.*)\)$`, func(m []string) string { return fmt.Sprintf("%s finds no number in %q", m[1], m[2]) })
+	add(`interface conversion: interface {} is (.+), not bool$`, func(m []string) string { return "true or false is needed here, not " + typed(m[1]) })
+	add(`interface conversion: interface {} is (.+), not (.+)$`, func(m []string) string { return typed(m[2]) + " is needed here, not " + typed(m[1]) })
+	add(`reflect: call of \S+ on (\w+) Value$`, func(m []string) string { return "an array is needed here, not " + typed(m[1]) })
+	add(`interface|reflect|runtime error|map\[|\[\]|strconv|cannot (fetch|use|get)|float64|argument for`, as("a value here has not the type that is needed"))
+	return all
+})
+
+// reworded is a message of expr's in words that its readers know.
+func reworded(message string) string {
+	message = strings.NewReplacer("%!s(<nil>)", "null", "<nil>", "null").Replace(message)
+	for _, r := range rewordings() {
+		if parts := r.of.FindStringSubmatch(message); parts != nil {
+			return r.say(parts)
+		}
+	}
+	return message
+}
+
+// takes says what an operator takes, where it got values of other types. Of one
+// with one operand one type is empty.
+func takes(op, left, right string) string {
+	var got []string
+	for _, name := range []string{left, right} {
+		if name != "" {
+			got = append(got, typed(name))
+		}
+	}
+	needs := ""
+	switch {
+	case len(got) == 1 && op == "-":
+		needs = " takes a number, not "
+	case op == "and", op == "or", len(got) == 1:
+		needs = " takes true or false, not "
+	case strings.ContainsAny(op, "<>"):
+		needs = " compares two numbers or two strings, not "
+	case strings.Contains("- * / % ** ^", op):
+		needs = " takes two numbers, not "
+	default:
+		needs = " does not take "
+	}
+	return op + needs + strings.Join(got, " and ")
+}
+
+// typed is a value of a type of Go's, as JSON calls it: "a number".
+func typed(name string) string {
+	switch {
+	case name == "string", name == "[]uint8":
+		name = "string"
+	case name == "nil", name == "null", name == "unknown", name == "zero":
+		name = "null"
+	case name == "bool":
+		name = "boolean"
+	case strings.HasPrefix(name, "map"):
+		name = "object"
+	case strings.HasPrefix(name, "["), name == "slice":
+		name = "array"
+	default:
+		name = "number"
+	}
+	return store.DescribeType(name)
+}
