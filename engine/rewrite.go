@@ -246,6 +246,9 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 			n.Arguments[i] = w.rewrite(arg)
 			continue
 		}
+		if name, ok := predicate.Node.(*ast.StringNode); ok && strings.HasSuffix(n.Name, "By") {
+			return w.refuse(name, "%s goes by what each element has, and %q is the same for all (a field is written with a dot: .name)", n.Name, name.Value)
+		}
 		w.c.indexed = n.Name == "map" // expr counts in no other
 		u, err := w.c.unit(predicate.Node, true)
 		if err != nil {
