@@ -66,6 +66,7 @@ var callbacks = []*builtin.Function{
 	callback("join"+ownSuffix, join),
 	callback("keys"+ownSuffix, keys),
 	callback("replace"+ownSuffix, replace),
+	callback("sort"+ownSuffix, sorted),
 	callback("split"+ownSuffix, split),
 	callback("sum"+ownSuffix, sum),
 	callback("type"+ownSuffix, func(_ *evaluation, args []any) (any, error) {
@@ -189,12 +190,31 @@ func member(v, property any) (any, bool) {
 	return nil, false
 }
 
+// sorted is expr's sort of an array; of all else that makes an empty one.
+func sorted(ev *evaluation, args []any) (any, error) {
+	if len(args) > 0 {
+		array, ok := args[0].([]any)
+		if !ok {
+			return fail("sort takes an array, not %s", describe(args[0]))
+		}
+		if err := ev.spend(len(array)); err != nil {
+			return nil, err
+		}
+	}
+	v, _, err := builtin.Builtins[builtin.Index["sort"]].Safe(args...)
+	return v, err
+}
+
 func split(ev *evaluation, args []any) (any, error) {
 	limit := -1
-	if len(args) == 3 {
-		limit, _ = args[2].(int)
-	} else if len(args) != 2 {
+	if len(args) < 2 || len(args) > 3 {
 		return fail("split takes a string, what stands between its parts, and perhaps how many there may be")
+	}
+	if len(args) == 3 {
+		var ok bool
+		if limit, ok = args[2].(int); !ok {
+			return fail("split takes an integer for how many parts there may be, not %s", describe(args[2]))
+		}
 	}
 	text, ok := args[0].(string)
 	separator, ok2 := args[1].(string)
@@ -275,12 +295,17 @@ func concatArrays(ev *evaluation, args []any) (any, error) {
 
 func join(ev *evaluation, args []any) (any, error) {
 	separator := ""
-	if len(args) > 1 {
-		separator, _ = args[1].(string)
+	if len(args) < 1 || len(args) > 2 {
+		return fail("join takes an array of strings, and perhaps what to put between them")
 	}
 	array, ok := args[0].([]any)
 	if !ok {
 		return fail("join takes an array of strings, not %s", describe(args[0]))
+	}
+	if len(args) == 2 {
+		if separator, ok = args[1].(string); !ok {
+			return fail("join puts a string between strings, not %s", describe(args[1]))
+		}
 	}
 	texts := make([]string, len(array))
 	for i, e := range array {
@@ -403,7 +428,7 @@ func slice(args ...any) (any, error) {
 		switch arg.(type) {
 		case int, float64:
 		default:
-			return fail("a slice begins and ends at a number, not %s", describe(arg))
+			return fail("a slice begins and ends at an integer, not %s", describe(arg))
 		}
 		v, err := toInteger(arg)
 		if err != nil {

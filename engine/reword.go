@@ -28,13 +28,25 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	add(`json\.Number`, as("an integer here is too large to calculate with")) // which can only be handed on
 	add(`divide by zero`, as("a division by zero"))
 	add(`^expected at least \d+ arguments$`, as("there are too few arguments")) // it counts those that need not be there
+	add(`^a map key must be `, as("a key of an object is a name, a string, a number or an expression in parentheses"))
+	add(`^builtin (\w+) takes only array \(got (.+)\)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
+	add(`^cannot reverse (.+)$`, func(m []string) string { return "reverse takes an array, not " + typed(m[1]) })
+	add(`^cannot take from (.+)$`, func(m []string) string { return "take takes an array, not " + typed(m[1]) })
+	add(`^cannot take (.+) elements$`, func(m []string) string { return "take takes a number of elements, not " + typed(m[1]) })
+	add(`^cannot slice (.+)$`, func(m []string) string { return "arrays and strings have slices, not " + typed(m[1]) })
+	add(`^non-integer slice index (.+)$`, func(m []string) string { return "a slice begins and ends at an integer, not " + typed(m[1]) })
+	add(`^(sort|sortBy) order argument must be a string \(got (.+)\)$`, func(m []string) string {
+		return m[1] + ` takes "asc" or "desc" for its order, not ` + typed(m[2])
+	})
+	add(`^cannot get (first|last) element from (.+)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
+	add(`^hash of unhashable type: (.+)$`, func(m []string) string { return "a group goes by a scalar, not by " + typed(m[1]) })
 	add(`^invalid argument for (\w+) \(type (.+)\)$`, func(m []string) string { return m[1] + " does not take " + typed(m[2]) })
 	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, func(m []string) string {
 		return m[3] + " takes " + typed(m[2]) + ", not " + typed(m[1])
 	})
 	add(`^invalid operation: (\S+) \(mismatched types? (.+?)(?: and (.+))?\)$`, func(m []string) string { return takes(m[1], m[2], m[3]) })
 	add(`^invalid operation: (?:(.+) )?([<>]=?|[-+*/%]) (.+)$`, func(m []string) string { return takes(m[2], m[1], m[3]) })
-	add(`^invalid operation: (?:int|float)\((string|bool|nil|map.*|\[.*)\)$`, func(m []string) string { return "a number is needed here, not " + typed(m[1]) })
+	add(`^invalid operation: (?:int|float)\((string|bool|null|map.*|\[.*)\)$`, func(m []string) string { return "a number is needed here, not " + typed(m[1]) })
 	add(`^invalid operation: (int|float)\((.*)\)$`, func(m []string) string { return fmt.Sprintf("%s finds no number in %q", m[1], m[2]) })
 	add(`interface conversion: interface {} is (.+), not bool$`, func(m []string) string { return "true or false is needed here, not " + typed(m[1]) })
 	add(`interface conversion: interface {} is (.+), not (.+)$`, func(m []string) string { return typed(m[2]) + " is needed here, not " + typed(m[1]) })
@@ -69,10 +81,14 @@ func takes(op, left, right string) string {
 		needs = " takes a number, not "
 	case op == "and", op == "or", len(got) == 1:
 		needs = " takes true or false, not "
+	case op == "==", op == "!=":
+		needs = " compares values of one type, not "
 	case strings.ContainsAny(op, "<>"):
 		needs = " compares two numbers or two strings, not "
 	case strings.Contains("- * / % ** ^", op):
 		needs = " takes two numbers, not "
+	case op == "contains", op == "matches", strings.HasSuffix(op, "sWith"):
+		needs = " takes two strings, not "
 	default:
 		needs = " does not take "
 	}
@@ -84,7 +100,7 @@ func typed(name string) string {
 	switch {
 	case name == "string", name == "[]uint8":
 		name = "string"
-	case name == "nil", name == "null", name == "unknown", name == "zero":
+	case name == "nil", name == "null", name == "unknown", name == "zero", name == "invalid":
 		name = "null"
 	case name == "bool":
 		name = "boolean"

@@ -28,14 +28,14 @@ type rewriter struct {
 // the clock (now) and reduce, whose sums of strings nothing bounds.
 var plainBuiltins = []string{
 	"abs", "ceil", "first", "float", "floor", "hasPrefix", "hasSuffix", "indexOf", "int", "last", "lastIndexOf",
-	"len", "lower", "max", "mean", "median", "min", "reverse", "round", "sort", "string", "take", "trim",
+	"len", "lower", "max", "mean", "median", "min", "reverse", "round", "string", "take", "trim",
 	"trimPrefix", "trimSuffix", "upper",
 }
 
 // ownBuiltins are replaced by functions of ours: they count what they make,
 // give what is in an object in the order of its keys, where expr's order is
 // another at every evaluation, or speak of types as JSON does.
-var ownBuiltins = []string{"concat", "join", "keys", "replace", "split", "type", "values"}
+var ownBuiltins = []string{"concat", "join", "keys", "replace", "sort", "split", "type", "values"}
 
 // predicateBuiltins take a condition, mappingBuiltins a value for each element.
 var (
