@@ -242,9 +242,12 @@ func checkContent(m *store.Message) error {
 	case store.TypePlan:
 		calls, _ := m.Data.([]any)
 		for i, call := range calls {
-			object, _ := call.(map[string]any)
-			if tool, _ := object["_tool"].(string); tool == "" {
+			object, ok := call.(map[string]any)
+			if !ok {
 				return fmt.Errorf("plan[%d]: a call is an object with _tool, not %s", i, store.Describe(call))
+			}
+			if tool, _ := object["_tool"].(string); tool == "" {
+				return fmt.Errorf("plan[%d]: %s", i, noTool(object))
 			}
 		}
 	}

@@ -60,22 +60,47 @@ func faultf(code, format string, args ...any) error {
 	return &fault{code, fmt.Errorf(format, args...)}
 }
 
-// metaProperties are what a call may say of itself, whatever its tool.
-var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_scopes", "_tool"}
+// metaProperties are what a call may say of itself beside its tool.
+var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_scopes"}
 
-// misspelled are its meta-properties that mean nothing to us nor to its tool, and
-// look like one that does, each with that.
+// misspelled warns of what begins like a meta-property, means nothing to us nor to
+// the tool, and all but is one that does. Undeclared ones are free, and a tool may
+// declare one that looks like ours, so that it is no error.
 func (c *Call) misspelled() (warnings []error) {
 	for name := range c.Issued {
-		if !strings.HasPrefix(name, "_") || slices.Contains(metaProperties, name) || c.tool.meta[name] != nil {
+		if name == "_tool" || !strings.HasPrefix(name, "_") || c.tool.meta[name] != nil || slices.Contains(c.tool.required, name) {
 			continue
 		}
-		if near := Nearest(name, metaProperties); near != "" {
-			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", name, near))
+		i := slices.IndexFunc(metaProperties, func(ours string) bool { return slipOf(name, ours) })
+		if i >= 0 && !slices.Contains(metaProperties, name) {
+			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", name, metaProperties[i]))
 		}
 	}
 	slices.SortFunc(warnings, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return warnings
+}
+
+// slipOf tells whether a name can only be a slip of another, and not a word of its own.
+func slipOf(name, other string) bool {
+	plain := func(name string) string {
+		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "s")
+	}
+	a, b := plain(name), plain(other)
+	if a == b || len(a) > maxSpelled {
+		return a == b
+	}
+	return distance([]rune(a), []rune(b)) <= len(b)/7
+}
+
+// noTool tells what is wrong with a call that names none.
+func noTool(call map[string]any) string {
+	if v, ok := call["_tool"]; ok && v != "" {
+		return "_tool is the name of a tool, not " + store.Describe(v)
+	}
+	if _, ok := call["tool"]; ok {
+		return `the call has no _tool (did you mean _tool instead of "tool"?)`
+	}
+	return "the call has no _tool"
 }
 
 // parseCall reads a call and checks all that can be known of it alone. Its
@@ -88,11 +113,7 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	}
 	name, ok := given["_tool"].(string)
 	if !ok || name == "" {
-		hint := ""
-		if near := Nearest("_tool", sortedKeys(given)); near != "" && near != "_tool" {
-			hint = fmt.Sprintf(" (did you mean _tool by %q?)", near)
-		}
-		return c, []error{faultf(CodeUnknownTool, "the call has no _tool%s", hint)}
+		return c, []error{faultf(CodeUnknownTool, "%s", noTool(given))}
 	}
 	c.Tool = name
 	var errs []error

@@ -242,8 +242,13 @@ type lookupError struct{ err error }
 
 func (e *lookupError) Error() string { return e.err.Error() }
 
+// ownError is what functions of ours say, for people as it stands.
+type ownError string
+
+func (e ownError) Error() string { return string(e) }
+
 func fail(format string, args ...any) (any, error) {
-	return nil, fmt.Errorf(format, args...)
+	return nil, ownError(fmt.Sprintf(format, args...))
 }
 
 // describe names a value's type as JSON does, for errors.

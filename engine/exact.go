@@ -18,7 +18,7 @@ import (
 
 // errTooLarge is the result that no int holds. Integers are refused before
 // they are rounded or wrap around.
-var errTooLarge = errors.New("the result is an integer too large to calculate with")
+const errTooLarge ownError = "the result is an integer too large to calculate with"
 
 // exactly puts functions of ours where expr would let an integer wrap around
 // or make a float of it, or count the bytes of a string and not its characters.
@@ -90,8 +90,8 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"-":  onIntegers(minus, func(a, b any) any { return runtime.Subtract(a, b) }),
 	"*":  onIntegers(times, func(a, b any) any { return runtime.Multiply(a, b) }),
 	"/":  onIntegers(quotient, func(a, b any) any { return runtime.Divide(a, b) }),
-	"**": onIntegers(power, func(a, b any) any { return runtime.Exponent(a, b) }),
-	"^":  onIntegers(power, func(a, b any) any { return runtime.Exponent(a, b) }),
+	"**": onIntegers(power, exponent),
+	"^":  onIntegers(power, exponent),
 	"==": comparison(equal),
 	"!=": comparison(func(a, b any) bool { return !equal(a, b) }),
 	"<":  comparison(less),
@@ -106,6 +106,7 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	},
 	"ceil":        whole(builtin.Ceil),
 	"first":       endOf("first", 0),
+	"float":       toFloat,
 	"floor":       whole(builtin.Floor),
 	"indexOf":     indexBy(strings.Index),
 	"int":         toInteger,
@@ -128,6 +129,22 @@ func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) fu
 		}
 		return others(args[0], args[1]), nil
 	}
+}
+
+// exponent is expr's, which tells of an operand as of an argument of float.
+func exponent(a, b any) any {
+	if !isNumber(a) || !isNumber(b) {
+		panic(fmt.Sprintf("invalid operation: %T ** %T", a, b))
+	}
+	return runtime.Exponent(a, b)
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int, float64:
+		return true
+	}
+	return false
 }
 
 func comparison(holds func(a, b any) bool) func(args ...any) (any, error) {
@@ -261,11 +278,30 @@ func toInteger(args ...any) (any, error) {
 			return nil, errTooLarge
 		}
 	case string:
-		if _, err := strconv.Atoi(v); errors.Is(err, strconv.ErrRange) {
+		switch _, err := strconv.Atoi(v); {
+		case errors.Is(err, strconv.ErrRange):
 			return nil, errTooLarge
+		case err != nil:
+			return fail("int finds no integer in %q", v)
 		}
+	case int:
+	default:
+		return fail("int takes a number or a string, not %s", describe(v))
 	}
 	return builtin.Int(args[0]), nil
+}
+
+func toFloat(args ...any) (any, error) {
+	switch v := args[0].(type) {
+	case string:
+		if _, err := strconv.ParseFloat(v, 64); err != nil {
+			return fail("float finds no number in %q", v)
+		}
+	case int, float64:
+	default:
+		return fail("float takes a number or a string, not %s", describe(v))
+	}
+	return builtin.Float(args[0]), nil
 }
 
 // sum adds up an array, or what a unit makes of each element.

@@ -372,7 +372,7 @@ func soleObject(function string, args []any) (map[string]any, error) {
 			return grouped(object)
 		}
 	}
-	return nil, fmt.Errorf("%s takes an object, not %s", function, describeAll(args))
+	return nil, ownError(fmt.Sprintf("%s takes an object, not %s", function, describeAll(args)))
 }
 
 // grouped is what groupBy gives as an object.
@@ -384,7 +384,7 @@ func grouped(groups map[any][]any) (map[string]any, error) {
 			text = fmt.Sprint(key)
 		}
 		if _, ok := object[text]; ok {
-			return nil, fmt.Errorf("groupBy: the keys of an object are strings, and there are two keys %s of different types", text)
+			return nil, ownError(fmt.Sprintf("groupBy: the keys of an object are strings, and there are two keys %s of different types", text))
 		}
 		object[text] = group
 	}

@@ -7,9 +7,10 @@ import (
 )
 
 // pool holds the slots for activities that a run and its delegates share, and
-// gives them in the order in which they are asked for. Within one tick there is
-// always one, for its turns keep to the same numbers; here the ticks of delegates
-// meet, and calls that an earlier tick left behind.
+// gives them in the order in which they are asked for; who waits for an activity
+// of which enough run holds up nobody behind it. Within one tick there is always
+// one, for its turns keep to the same numbers; here the ticks of delegates meet,
+// and calls that an earlier tick left behind.
 type pool struct {
 	run      context.Context // of the run that all of it is part of
 	parallel int
@@ -23,7 +24,7 @@ type pool struct {
 // slot is what a call needs to run its activity.
 type slot struct {
 	activity *Registered
-	shared   int           // of which of taken
+	shared   int           // index into taken
 	given    chan struct{} // closed once it is; nil if it was there at once
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -22,11 +23,19 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	}
 	as := func(text string) func([]string) string { return func([]string) string { return text } }
 	add(`^unexpected token EOF|^unexpected end of expression$`, as("the expression ends too early"))
-	add(`^unexpected token \w+\("(.*)"\)`, func(m []string) string { return fmt.Sprintf("unexpected %q", m[1]) })
+	add(`^unexpected token \w+\((".*")\)`, func(m []string) string {
+		if token, err := strconv.Unquote(m[1]); err == nil {
+			return fmt.Sprintf("unexpected %q", token)
+		}
+		return "unexpected " + m[1]
+	})
+	add(`^unexpected token String`, as(`unexpected ""`))
 	add(`^unexpected token (.*)`, func(m []string) string { return "unexpected " + m[1] })
 	add(`^invalid integer literal`, as("the integer is too large to calculate with"))
-	add(`json\.Number`, as("an integer here is too large to calculate with")) // which can only be handed on
-	add(`divide by zero`, as("a division by zero"))
+	add(`^invalid \w+ literal`, as("this is no number, or one that is too large"))
+	add(`^error parsing regexp: (.*)`, func(m []string) string { return "not a regular expression: " + m[1] })
+	add(`^(?:interface|invalid|reflect|cannot) .*json\.Number`, as("an integer here is too large to calculate with")) // which can only be handed on
+	add(`^(?:runtime error: )?integer divide by zero$`, as("a division by zero"))
 	add(`^expected at least \d+ arguments$`, as("there are too few arguments")) // it counts those that need not be there
 	add(`^a map key must be `, as("a key of an object is a name, a string, a number or an expression in parentheses"))
 	add(`^builtin (\w+) takes only array \(got (.+)\)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
@@ -34,23 +43,22 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	add(`^cannot take from (.+)$`, func(m []string) string { return "take takes an array, not " + typed(m[1]) })
 	add(`^cannot take (.+) elements$`, func(m []string) string { return "take takes a number of elements, not " + typed(m[1]) })
 	add(`^cannot slice (.+)$`, func(m []string) string { return "arrays and strings have slices, not " + typed(m[1]) })
+	add(`^cannot get (first|last) element from (.+)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
+	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, func(m []string) string {
+		return m[3] + " takes " + typed(m[2]) + ", not " + typed(m[1])
+	})
 	add(`^non-integer slice index (.+)$`, func(m []string) string { return "a slice begins and ends at an integer, not " + typed(m[1]) })
 	add(`^(sort|sortBy) order argument must be a string \(got (.+)\)$`, func(m []string) string {
 		return m[1] + ` takes "asc" or "desc" for its order, not ` + typed(m[2])
 	})
-	add(`^cannot get (first|last) element from (.+)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
 	add(`^hash of unhashable type: (.+)$`, func(m []string) string { return "a group goes by a scalar, not by " + typed(m[1]) })
 	add(`^invalid argument for (\w+) \(type (.+)\)$`, func(m []string) string { return m[1] + " does not take " + typed(m[2]) })
-	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, func(m []string) string {
-		return m[3] + " takes " + typed(m[2]) + ", not " + typed(m[1])
-	})
-	add(`^invalid operation: (\S+) \(mismatched types? (.+?)(?: and (.+))?\)$`, func(m []string) string { return takes(m[1], m[2], m[3]) })
-	add(`^invalid operation: (?:(.+) )?([<>]=?|[-+*/%]) (.+)$`, func(m []string) string { return takes(m[2], m[1], m[3]) })
-	add(`^invalid operation: (?:int|float)\((string|bool|null|map.*|\[.*)\)$`, func(m []string) string { return "a number is needed here, not " + typed(m[1]) })
-	add(`^invalid operation: (int|float)\((.*)\)$`, func(m []string) string { return fmt.Sprintf("%s finds no number in %q", m[1], m[2]) })
-	add(`interface conversion: interface {} is (.+), not bool$`, func(m []string) string { return "true or false is needed here, not " + typed(m[1]) })
-	add(`interface conversion: interface {} is (.+), not (.+)$`, func(m []string) string { return typed(m[2]) + " is needed here, not " + typed(m[1]) })
-	add(`reflect: call of \S+ on (\w+) Value$`, func(m []string) string { return "an array is needed here, not " + typed(m[1]) })
+	add(`^invalid operation: (\S+) \(mismatched types? (.+?)(?: and (.+))?\)$`, func(m []string) string { return takes(m[1], m[2:]) })
+	add(`^invalid operation: (.+) ([<>]=?|\*\*|[-+*/%]) (.+)$`, func(m []string) string { return takes(m[2], []string{m[1], m[3]}) })
+	add(`^invalid operation: (-) (.+)$`, func(m []string) string { return takes(m[1], []string{m[2], ""}) })
+	add(`^interface conversion: interface {} is (.+), not bool$`, func(m []string) string { return "true or false is needed here, not " + typed(m[1]) })
+	add(`^interface conversion: interface {} is (.+), not (.+)$`, func(m []string) string { return typed(m[2]) + " is needed here, not " + typed(m[1]) })
+	add(`^reflect: call of \S+ on (\w+) Value$`, func(m []string) string { return "an array is needed here, not " + typed(m[1]) })
 	add(`interface|reflect|runtime error|map\[|\[\]|strconv|cannot (fetch|use|get)|float64|argument for`, as("a value here has not the type that is needed"))
 	return all
 })
@@ -66,26 +74,31 @@ func reworded(message string) string {
 	return message
 }
 
-// takes says what an operator takes, where it got values of other types. Of one
-// with one operand one type is empty.
-func takes(op, left, right string) string {
-	var got []string
-	for _, name := range []string{left, right} {
-		if name != "" {
+// takes says what an operator takes, where it got values of other types: of one
+// operand the second is empty. What a reference gives has none before it is read.
+func takes(op string, types []string) string {
+	unary, got := types[1] == "", []string(nil)
+	for _, name := range types {
+		switch {
+		case name == "float64" && op == "%":
+			got = append(got, "a number with a fraction")
+		case name != "" && name != "interface {}":
 			got = append(got, typed(name))
 		}
 	}
 	needs := ""
 	switch {
-	case len(got) == 1 && op == "-":
+	case unary && (op == "-" || op == "+"):
 		needs = " takes a number, not "
-	case op == "and", op == "or", len(got) == 1:
+	case unary, op == "and", op == "or":
 		needs = " takes true or false, not "
 	case op == "==", op == "!=":
 		needs = " compares values of one type, not "
 	case strings.ContainsAny(op, "<>"):
 		needs = " compares two numbers or two strings, not "
-	case strings.Contains("- * / % ** ^", op):
+	case op == "%":
+		needs = " takes two integers, not "
+	case strings.Contains("- * / ** ^", op):
 		needs = " takes two numbers, not "
 	case op == "contains", op == "matches", strings.HasSuffix(op, "sWith"):
 		needs = " takes two strings, not "
@@ -108,6 +121,8 @@ func typed(name string) string {
 		name = "object"
 	case strings.HasPrefix(name, "["), name == "slice":
 		name = "array"
+	case strings.HasPrefix(name, "interface"):
+		return "what it got"
 	default:
 		name = "number"
 	}

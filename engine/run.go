@@ -40,7 +40,7 @@ type Runner struct {
 	replay *replay                           // answers the calls; nil where activities do
 	depth  int                               // how many delegates it runs within
 	cut    context.Context                   // ends when the calls around it are cut off; nil at the top
-	pool   *pool                             // the run's places for activities, in whatever depth
+	pool   *pool                             // the run's slots for activities, in whatever depth
 }
 
 // Defaults of [Runner].

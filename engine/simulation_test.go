@@ -33,7 +33,7 @@ var (
 // it comes to undisturbed, records every outcome once, and runs nothing again
 // that has one.
 //
-//	go test ./engine -run TestSimulation -seeds 100000 -seed 7000000
+//	go test ./engine -run TestSimulation -seeds 100000 -seed $(date +%s)
 //
 // A seed that fails prints itself, and is to be kept in testdata/simulation.txt.
 func TestSimulation(t *testing.T) {

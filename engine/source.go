@@ -74,6 +74,9 @@ func (s *source) wrap(err error) error {
 	if !errors.As(err, &at) {
 		return s.errorAt(0, "%s", err)
 	}
+	if ours := ownError(""); errors.As(err, &ours) {
+		return s.errorAt(at.From+1, "%s", ours)
+	}
 	return s.errorAt(at.From+1, "%s", reworded(at.Message))
 }
 

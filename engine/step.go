@@ -70,8 +70,8 @@ func (t *tick) starting(run context.Context) []job {
 	return jobs
 }
 
-// askSlots asks for slots in the order in which calls start, for which worker is
-// the first to run is chance.
+// askSlots asks for slots in the order in which calls start: which worker runs first
+// is left to chance.
 func (t *tick) askSlots(jobs []job) {
 	for i := range jobs {
 		if j := &jobs[i]; j.room == nil {

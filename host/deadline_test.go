@@ -44,7 +44,7 @@ func TestDeadlineWithinTheHost(t *testing.T) {
 // busy machine is late now and then, and what does not end with its call is so always.
 func endsAfter(t *testing.T, what string, timeout time.Duration, f func() error) {
 	t.Helper()
-	most := timeout + 500*time.Millisecond
+	most := timeout + 200*time.Millisecond
 	if raceEnabled { // everything takes several times as long
 		most = timeout + time.Second
 	}

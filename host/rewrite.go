@@ -43,7 +43,7 @@ type rewriter struct {
 
 func newRewriter(file, text string) *rewriter {
 	w := &rewriter{file: file}
-	// The parser's own scanner, for none of them may be missed.
+	// The parser's own scanner, so that no token is missed.
 	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), file), &parse.Lexer{}, 0
 	for last != parse.EOF {
 		token, err := scanner.Scan(lexer)

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"testing"
+)
+
+// TestSlotsComeInOrder: slots are given in the order in which they are asked for, but
+// to none beyond what its activity may have, and none stays with who is gone.
+func TestSlotsComeInOrder(t *testing.T) {
+	p := newPool(t.Context(), 2)
+	often, once := &Registered{}, &Registered{Concurrency: 1}
+	there := func(s slot) bool {
+		select {
+		case <-s.given:
+			return true
+		default:
+			return s.given == nil
+		}
+	}
+	hold := func(what string, s slot, want bool) {
+		t.Helper()
+		if there(s) != want {
+			t.Errorf("%s: given is %t", what, !want)
+		}
+	}
+	a, b := p.ask(once, false), p.ask(often, false)
+	c, d, e, gone, f := p.ask(once, false), p.ask(often, false), p.ask(once, false), p.ask(often, false), p.ask(often, false)
+	loose := p.ask(often, true)
+	hold("a", a, true)
+	hold("b", b, true)
+	hold("loose", loose, true)
+	hold("c", c, false)
+	p.leave(b) // c's activity is busy: d gets it
+	hold("c behind its activity", c, false)
+	hold("d, which that does not hold up", d, true)
+	hold("f", f, false)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if gone.wait(over) {
+		t.Error("it was given to whom it was not")
+	}
+	p.leave(gone)
+	p.leave(a)
+	hold("c, the first", c, true)
+	hold("e", e, false)
+	p.leave(d)
+	hold("e, whose activity is busy", e, false)
+	hold("f, and not who is gone", f, true)
+	for _, s := range []slot{c, f, loose, e} {
+		p.leave(s)
+	}
+	if p.taken != [2]int{} || p.each[once] != 0 || len(p.queue) != 0 {
+		t.Errorf("left: %v", p)
+	}
+}
