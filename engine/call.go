@@ -68,11 +68,13 @@ var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMetho
 // declare one that looks like ours, so that it is no error.
 func (c *Call) misspelled() (warnings []error) {
 	for name := range c.Issued {
-		if name == "_tool" || !strings.HasPrefix(name, "_") || c.tool.meta[name] != nil || slices.Contains(c.tool.required, name) {
+		if !strings.HasPrefix(name, "_") || name == "_tool" || slices.Contains(metaProperties, name) {
 			continue
 		}
-		i := slices.IndexFunc(metaProperties, func(ours string) bool { return slipOf(name, ours) })
-		if i >= 0 && !slices.Contains(metaProperties, name) {
+		if c.tool.meta[name] != nil || slices.Contains(c.tool.required, name) {
+			continue
+		}
+		if i := slices.IndexFunc(metaProperties, func(ours string) bool { return slipOf(name, ours) }); i >= 0 {
 			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", name, metaProperties[i]))
 		}
 	}
