@@ -16,50 +16,60 @@ type rewording struct {
 	say func(parts []string) string
 }
 
+// inWords fill in words the parts of a message: $1 as it stands, @1 as a type.
+func inWords(words string) func(parts []string) string {
+	return func(parts []string) string {
+		var pairs []string
+		for i, part := range parts {
+			pairs = append(pairs, fmt.Sprintf("$%d", i), part, fmt.Sprintf("@%d", i), typed(part))
+		}
+		return strings.NewReplacer(pairs...).Replace(words)
+	}
+}
+
 // rewordings are tried in order. Few expressions are wrong, so they are made when one is.
 var rewordings = sync.OnceValue(func() (all []rewording) {
-	add := func(pattern string, say func(parts []string) string) {
+	say := func(pattern string, say func(parts []string) string) {
 		all = append(all, rewording{regexp.MustCompile(pattern), say})
 	}
-	as := func(text string) func([]string) string { return func([]string) string { return text } }
-	add(`^unexpected token EOF|^unexpected end of expression$`, as("the expression ends too early"))
-	add(`^unexpected token \w+\((".*")\)`, func(m []string) string {
+	add := func(pattern, words string) { say(pattern, inWords(words)) }
+
+	add(`^unexpected token EOF|^unexpected end of expression$`, "the expression ends too early")
+	say(`^unexpected token \w+\((".*")\)`, func(m []string) string {
 		if token, err := strconv.Unquote(m[1]); err == nil {
 			return fmt.Sprintf("unexpected %q", token)
 		}
 		return "unexpected " + m[1]
 	})
-	add(`^unexpected token String`, as(`unexpected ""`))
-	add(`^unexpected token (.*)`, func(m []string) string { return "unexpected " + m[1] })
-	add(`^invalid integer literal`, as("the integer is too large to calculate with"))
-	add(`^invalid \w+ literal`, as("this is no number, or one that is too large"))
-	add(`^error parsing regexp: (.*)`, func(m []string) string { return "not a regular expression: " + m[1] })
-	add(`^(?:interface|invalid|reflect|cannot) .*json\.Number`, as("an integer here is too large to calculate with")) // which can only be handed on
-	add(`^(?:runtime error: )?integer divide by zero$`, as("a division by zero"))
-	add(`^expected at least \d+ arguments$`, as("there are too few arguments")) // it counts those that need not be there
-	add(`^a map key must be `, as("a key of an object is a name, a string, a number or an expression in parentheses"))
-	add(`^builtin (\w+) takes only array \(got (.+)\)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
-	add(`^cannot reverse (.+)$`, func(m []string) string { return "reverse takes an array, not " + typed(m[1]) })
-	add(`^cannot take from (.+)$`, func(m []string) string { return "take takes an array, not " + typed(m[1]) })
-	add(`^cannot take (.+) elements$`, func(m []string) string { return "take takes a number of elements, not " + typed(m[1]) })
-	add(`^cannot slice (.+)$`, func(m []string) string { return "arrays and strings have slices, not " + typed(m[1]) })
-	add(`^cannot get (first|last) element from (.+)$`, func(m []string) string { return m[1] + " takes an array, not " + typed(m[2]) })
-	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, func(m []string) string {
-		return m[3] + " takes " + typed(m[2]) + ", not " + typed(m[1])
-	})
-	add(`^non-integer slice index (.+)$`, func(m []string) string { return "a slice begins and ends at an integer, not " + typed(m[1]) })
-	add(`^(sort|sortBy) order argument must be a string \(got (.+)\)$`, func(m []string) string {
-		return m[1] + ` takes "asc" or "desc" for its order, not ` + typed(m[2])
-	})
-	add(`^hash of unhashable type: (.+)$`, func(m []string) string { return "a group goes by a scalar, not by " + typed(m[1]) })
-	add(`^invalid argument for (\w+) \(type (.+)\)$`, func(m []string) string { return m[1] + " does not take " + typed(m[2]) })
-	add(`^invalid operation: (\S+) \(mismatched types? (.+?)(?: and (.+))?\)$`, func(m []string) string { return takes(m[1], m[2:]) })
-	add(`^invalid operation: (.+) ([<>]=?|\*\*|[-+*/%]) (.+)$`, func(m []string) string { return takes(m[2], []string{m[1], m[3]}) })
-	add(`^invalid operation: (-) (.+)$`, func(m []string) string { return takes(m[1], []string{m[2], ""}) })
-	add(`^interface conversion: interface {} is (.+), not bool$`, func(m []string) string { return "true or false is needed here, not " + typed(m[1]) })
-	add(`^interface conversion: interface {} is (.+), not (.+)$`, func(m []string) string { return typed(m[2]) + " is needed here, not " + typed(m[1]) })
-	add(`^reflect: call of \S+ on (\w+) Value$`, func(m []string) string { return "an array is needed here, not " + typed(m[1]) })
-	add(`interface|reflect|runtime error|map\[|\[\]|strconv|cannot (fetch|use|get)|float64|argument for`, as("a value here has not the type that is needed"))
+	add(`^unexpected token String`, `unexpected ""`)
+	add(`^unexpected token (.*)`, "unexpected $1")
+	add(`^invalid integer literal`, "the integer is too large to calculate with")
+	add(`^invalid \w+ literal`, "this is no number, or one that is too large")
+	add(`^error parsing regexp: (.*)`, "not a regular expression: $1")
+	add(`^(?:interface|invalid|reflect|cannot) .*json\.Number`, "an integer here is too large to calculate with") // which can only be handed on
+	add(`^(?:runtime error: )?integer divide by zero$`, "a division by zero")
+	add(`^expected at least \d+ arguments$`, "there are too few arguments") // it counts those that need not be there
+	add(`^a map key must be `, "a key of an object is a name, a string, a number or an expression in parentheses")
+
+	add(`^builtin (\w+) takes only array \(got (.+)\)$`, "$1 takes an array, not @2")
+	add(`^cannot reverse (.+)$`, "reverse takes an array, not @1")
+	add(`^cannot take from (.+)$`, "take takes an array, not @1")
+	add(`^cannot take (.+) elements$`, "take takes a number of elements, not @1")
+	add(`^cannot slice (.+)$`, "arrays and strings have slices, not @1")
+	add(`^cannot get (first|last) element from (.+)$`, "$1 takes an array, not @2")
+	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, "$3 takes @2, not @1")
+	add(`^non-integer slice index (.+)$`, "a slice begins and ends at an integer, not @1")
+	add(`^(sort|sortBy) order argument must be a string \(got (.+)\)$`, `$1 takes "asc" or "desc" for its order, not @2`)
+	add(`^hash of unhashable type: (.+)$`, "a group goes by a scalar, not by @1")
+	add(`^invalid argument for (\w+) \(type (.+)\)$`, "$1 does not take @2")
+
+	say(`^invalid operation: (\S+) \(mismatched types? (.+?)(?: and (.+))?\)$`, func(m []string) string { return takes(m[1], m[2], m[3]) })
+	say(`^invalid operation: (.+) ([<>]=?|\*\*|[-+*/%]) (.+)$`, func(m []string) string { return takes(m[2], m[1], m[3]) })
+	say(`^invalid operation: - (.+)$`, func(m []string) string { return takes("-", m[1], "") })
+	add(`^interface conversion: interface {} is (.+), not bool$`, "true or false is needed here, not @1")
+	add(`^interface conversion: interface {} is (.+), not (.+)$`, "@2 is needed here, not @1")
+	add(`^reflect: call of \S+ on (\w+) Value$`, "an array is needed here, not @1")
+	add(`interface|reflect|runtime error|map\[|\[\]|strconv|cannot (fetch|use|get)|float64|argument for`, "a value here has not the type that is needed")
 	return all
 })
 
@@ -76,9 +86,9 @@ func reworded(message string) string {
 
 // takes says what an operator takes, where it got values of other types: of one
 // operand the second is empty. What a reference gives has none before it is read.
-func takes(op string, types []string) string {
-	unary, got := types[1] == "", []string(nil)
-	for _, name := range types {
+func takes(op, left, right string) string {
+	unary, got := right == "", []string(nil)
+	for _, name := range []string{left, right} {
 		switch {
 		case name == "float64" && op == "%":
 			got = append(got, "a number with a fraction")
