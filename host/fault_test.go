@@ -61,6 +61,8 @@ func TestSyntaxErrors(t *testing.T) {
 		{"brace", "return {\n  a = 1,\n", "a.lua:2: the file ends too early: the \"{\" of line 1 is not closed\n    a = 1,\n          ^"},
 		{"string", "x = \"abc\nreturn x", "a.lua:1: unterminated string: its end is missing\n  x = \"abc\n         ^"},
 		{"character", "local a = 1\nx = a ! 2", "a.lua:2: syntax error at \"!\": invalid token\n  x = a ! 2\n        ^"},
+		{"two commas", "local a = {\n  1,\n  , 3,\n}", "a.lua:3: syntax error at \",\"\n    , 3,\n    ^"},
+		{"a semicolon too many", "local a = {1,; 3}", "a.lua:1: syntax error at \";\"\n  local a = {1,; 3}\n               ^"},
 		{"number", "local a = 1\nx = 3e\ny = 4", "a.lua:2: malformed number \"3e\"\n  x = 3e"},
 		{"keyword", "local end = 1", "a.lua:1: syntax error at \"end\"\n  local end = 1\n        ^"},
 		{"break", "break", "a.lua:1: no loop to break\n  break"},

@@ -50,8 +50,13 @@ func newRewriter(file, text string) *rewriter {
 		if err != nil {
 			break // what can be parsed can be scanned
 		}
-		if last == parse.TLocal {
+		switch {
+		case last == parse.TLocal:
 			w.locals = append(w.locals, token.Type == parse.TFunction)
+		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';': // the parser takes several for one
+			if w.err == nil {
+				w.err = &ScriptError{File: file, Line: token.Pos.Line, Column: token.Pos.Column, Message: fmt.Sprintf("syntax error at %q", token.Str)}
+			}
 		}
 		last = token.Type
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -17,8 +19,8 @@ import (
 // MaxDepth bounds the nesting of a message's data.
 const MaxDepth = 256
 
-// DecodeJSON reads exactly one JSON value. Invalid UTF-8 and nesting beyond
-// [MaxDepth] are refused.
+// DecodeJSON reads exactly one JSON value. Invalid UTF-8, half a character and
+// nesting beyond [MaxDepth] are refused.
 func DecodeJSON(text []byte) (any, error) { return DecodeWithin(text, MaxDepth) }
 
 // DecodeWithin is [DecodeJSON] with another bound of nesting: for what holds values
@@ -36,10 +38,40 @@ func DecodeWithin(text []byte, most int) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more text after the JSON value, at %s", position(text, d.InputOffset()))
 	}
+	if i := halfCharacter(text); i >= 0 {
+		return nil, fmt.Errorf("%s is half a character: the other half is not there, at %s", text[i:i+6], position(text, int64(i)))
+	}
 	if err := checkDepth(v, most); err != nil {
 		return nil, err
 	}
 	return v, nil
+}
+
+// halfCharacter finds an escape in JSON that stands for one half of a character
+// alone, which encoding/json replaces, or gives -1.
+func halfCharacter(text []byte) int {
+	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
+		return -1
+	}
+	unit := func(i int) rune { // that an escape at i stands for, or 0
+		if i+6 > len(text) || text[i] != '\\' || text[i+1] != 'u' {
+			return 0
+		}
+		n, _ := strconv.ParseUint(string(text[i+2:i+6]), 16, 16) // of JSON that has been read
+		return rune(n)
+	}
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] != '\\':
+		case !utf16.IsSurrogate(unit(i)):
+			i++ // what is escaped
+		case utf16.DecodeRune(unit(i), unit(i+6)) == utf8.RuneError:
+			return i
+		default:
+			i += 11
+		}
+	}
+	return -1
 }
 
 // CheckDepth refuses a value that is nested deeper than [MaxDepth], and so

@@ -137,10 +137,10 @@ func (f *allowFlags) register(c *cobra.Command) {
 		name string
 		what string
 	}{
-		{&f.env, "allow-env", "let scripts read variables of the environment, or only `NAME,…`"},
-		{&f.net, "allow-net", "let scripts use the network, or only `HOST[:PORT],…`"},
-		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,…`"},
-		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,…`"},
+		{&f.env, "allow-env", "let scripts read variables of the environment, or only `NAME,...`"},
+		{&f.net, "allow-net", "let scripts use the network, or only `HOST[:PORT],...`"},
+		{&f.read, "allow-read", "let scripts read files, or only those below `DIR,...`"},
+		{&f.write, "allow-write", "let scripts write files, or only those below `DIR,...`"},
 	} {
 		c.Flags().StringSliceVar(flag.list, flag.name, nil, flag.what)
 		c.Flags().Lookup(flag.name).NoOptDefVal = everything

@@ -45,7 +45,7 @@ afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.prune(c.Context(), args, o) },
 	}
 	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date")
-	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done, failed …`, or none for those without one")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done,failed,...`, or none for those without one")
 	c.Flags().BoolVar(&o.dry, "dry-run", false, "tell what would go, and remove nothing")
 	c.Flags().BoolVar(&o.noVacuum, "no-vacuum", false, "leave the file as large as it is")
 	return c

@@ -61,7 +61,12 @@ second one ends it at once. SIGHUP loads the scripts anew.`,
 		Example: `  obelus serve
   curl -d '{"plan":"plans/refund.lua","wait":true}' http://127.0.0.1:7331/v1/runs`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(c.Flags().Changed); err != nil {
+				return err
+			}
+			return a.serve(c.Context(), o)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&o.addr, "addr", "", "listen at `HOST:PORT` (default "+defaultAddr+")")
@@ -79,9 +84,6 @@ second one ends it at once. SIGHUP loads the scripts anew.`,
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
-	if err := o.check(); err != nil {
-		return err
-	}
 	logger := a.serveLogger(o.log)
 	if err := a.openServed(logger); err != nil {
 		return err
@@ -136,12 +138,17 @@ func (a *app) openServed(logger *slog.Logger) error {
 	return err
 }
 
-func (o *serveOptions) check() error {
+func (o *serveOptions) check(given func(flag string) bool) error {
 	if o.log != "text" && o.log != "json" {
 		return &usageError{fmt.Sprintf("--log %s: it is text or json", o.log)}
 	}
-	if o.body < 0 || o.runs < 0 || o.queue < 0 || o.timeout < 0 {
-		return &usageError{"--body, --runs, --queue and --timeout must not be negative"}
+	for _, bound := range []struct {
+		flag  string
+		value int64
+	}{{"body", o.body}, {"runs", int64(o.runs)}, {"queue", int64(o.queue)}, {"timeout", int64(o.timeout)}} {
+		if given(bound.flag) && bound.value <= 0 {
+			return &usageError{fmt.Sprintf("--%s must be above 0", bound.flag)}
+		}
 	}
 	return nil
 }
