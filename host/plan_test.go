@@ -101,6 +101,8 @@ func TestPlanErrors(t *testing.T) {
 		{"label", "p.lua", "::x::\n\n::x::", `p.lua:3: label 'x' already defined on line 1`},
 		{"goto over a local", "p.lua", "\ngoto x\nlocal a\n::x::\nreturn a", `p.lua:2: <goto x> jumps into the scope of local 'a'`},
 		{"json syntax", "p.json", "[\n{]", `p.json:2: not JSON: invalid character ']' looking for beginning of object key string, at line 2 column 2`},
+		{"json key twice", "p.json", "[{\"_tool\": \"x\", \"n\": [1, {\"a\": {\"b\": 1},\n \"c\": 2, \"a\": null}]}]", `p.json:2: "a" stands twice in one object: only one of them would count`},
+		{"json calls twice", "p.json", "{\"calls\": [],\n\n\"calls\": [{}]}", `p.json:3: "calls" stands twice in one object: only one of them would count`},
 		{"json value", "p.json", "3", `p.json:1: a plan is a list of calls, or an object with calls, not a number`},
 		{"json field", "p.json", `{"calls": [], "moode": 1}`, `p.json: unknown field "moode" (did you mean "mode"?)`},
 		{"json calls", "p.json", `{"calls": {}}`, `p.json: calls must be a list of calls, not a table`},
