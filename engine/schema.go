@@ -257,6 +257,16 @@ func describeKind(e *jsonschema.ValidationError) string {
 		return "value must be " + string(store.EncodeJSON(k.Want))
 	case *kind.AdditionalProperties:
 		return "unknown " + quoteAll(k.Properties)
+	case *kind.Enum:
+		text := e.ErrorKind.LocalizedString(english)
+		if text != "'enum' failed" { // as it is told where arrays or objects are among them
+			return text
+		}
+		values := make([]string, len(k.Want))
+		for i, v := range k.Want {
+			values[i] = string(store.EncodeJSON(v))
+		}
+		return "value must be one of " + strings.Join(values, ", ")
 	}
 	return e.ErrorKind.LocalizedString(english)
 }
