@@ -285,6 +285,8 @@ func toInteger(args ...any) (any, error) {
 			return fail("int finds no integer in %q", v)
 		}
 	case int:
+	case json.Number:
+		return nil, errTooLarge
 	default:
 		return fail("int takes a number or a string, not %s", describe(v))
 	}
@@ -298,6 +300,8 @@ func toFloat(args ...any) (any, error) {
 			return fail("float finds no number in %q", v)
 		}
 	case int, float64:
+	case json.Number:
+		return nil, errTooLarge
 	default:
 		return fail("float takes a number or a string, not %s", describe(v))
 	}

@@ -307,7 +307,7 @@ func TestExpressionErrorsAreForTheirReader(t *testing.T) {
 		`†(sort(5))`:                            "sort takes an array, not a number",
 		`†(sort())`:                             "invalid number of arguments (expected 1 or 2, got 0)",
 		`†(sort([1, 2], "up"))`:                 "invalid order up, expected asc or desc",
-		`†(split("a,b", ",", "1"))`:             "split takes an integer for how many parts there may be, not a string",
+		`†(split("a,b", ",", "1"))`:             "how many parts split may make is an integer, and not a string",
 		`†(sort([1, "a"]))`:                     "< compares two numbers or two strings, not a string and a number",
 		`†(†input.name contains 5)`:             "contains takes two strings, not a number",
 		`†(†state.list contains 3)`:             "contains takes two strings, not a number",

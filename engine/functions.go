@@ -213,7 +213,7 @@ func split(ev *evaluation, args []any) (any, error) {
 	if len(args) == 3 {
 		var ok bool
 		if limit, ok = args[2].(int); !ok {
-			return fail("split takes an integer for how many parts there may be, not %s", describe(args[2]))
+			return fail("how many parts split may make is an integer, and not %s", strings.Replace(describe(args[2]), "a number", "a number with a fraction", 1))
 		}
 	}
 	text, ok := args[0].(string)

@@ -93,7 +93,13 @@ func mendTexts(given any) (any, bool) {
 	if err != nil {
 		return nil, false
 	}
-	v, err := store.DecodeJSON(bytes.ToValidUTF8(text, []byte("\ufffd")))
+	var read any
+	d := json.NewDecoder(bytes.NewReader(bytes.ToValidUTF8(text, []byte("\ufffd"))))
+	d.UseNumber()
+	if err := d.Decode(&read); err != nil { // mends half characters
+		return nil, false
+	}
+	v, err := store.FromGo(read, "")
 	return v, err == nil
 }
 

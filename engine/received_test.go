@@ -146,7 +146,7 @@ func TestGoFailureWithBadText(t *testing.T) {
 	}{
 		{engine.NewFailure("server said: caf\xe9"), `{"message":"server said: caf�"}`},
 		{fmt.Errorf("wrapped: %w", engine.NewFailure("caf\xe9")), `{"message":"caf�"}`},
-		{&engine.Failure{Fields: map[string]any{"message": "no", "a\xff": 1, "said": []any{typed, "\xff"}, "raw": json.RawMessage("\"\xff\"")}}, `{"a�":1,"message":"no","raw":"�","said":[{"Name":"caf�"},"�"]}`},
+		{&engine.Failure{Fields: map[string]any{"message": "no", "a\xff": 1, "said": []any{typed, "\xff"}, "raw": json.RawMessage("\"\xff\""), "half": json.RawMessage(`{"a":"\ud83d","n":1.50}`)}}, `{"a�":1,"half":{"a":"�","n":1.50},"message":"no","raw":"�","said":[{"Name":"caf�"},"�"]}`},
 	} {
 		log := store.NewMemory()
 		r := newRunner(log, map[string]activity{"broken": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, c.err }})
