@@ -179,7 +179,7 @@ func (l *loader) settings() {
 	}
 	settings, wrong := readSettings(value)
 	for _, e := range wrong {
-		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.key), Message: e.message})
+		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
 	g.settings, g.limits = settings, settings.Limits.withDefaults()
 }

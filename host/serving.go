@@ -34,7 +34,7 @@ var servingFields = []struct {
 		return nil
 	}},
 	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = asPositive(v); return err }},
-	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = asDuration(v); return err }},
+	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = asTime(v); return err }},
 }
 
 func readServe(s *Settings, v any) error {
@@ -57,10 +57,10 @@ func readTable(v any, table string, names []string, unknown func(name string) st
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return &settingError{name, "unknown " + unknown(name) + didYouMean(name, names)}
+			return &settingError{[]string{name}, "unknown " + unknown(name) + didYouMean(name, names)}
 		}
 		if err := read(i, given[name]); err != nil {
-			return &settingError{name, table + "." + name + " " + err.Error()}
+			return &settingError{[]string{name}, table + "." + name + " " + err.Error()}
 		}
 	}
 	return nil

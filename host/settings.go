@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -54,12 +55,14 @@ var settingFuncs = []struct {
 	{"serve", readServe},
 	{"synchronous", readSynchronous},
 	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = asPositive(v); return err }},
-	{"timeout", readTimeout},
+	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = asTime(v); return err }},
 }
 
-// settingError is a setting that is wrong; key is the word to look for in the
-// file.
-type settingError struct{ key, message string }
+// settingError is a setting that is wrong. The keys lead to it in the file.
+type settingError struct {
+	keys    []string
+	message string
+}
 
 func (e *settingError) Error() string { return e.message }
 
@@ -67,7 +70,7 @@ func (e *settingError) Error() string { return e.message }
 func readSettings(v any) (s Settings, errs []*settingError) {
 	given, ok := v.(map[string]any)
 	if !ok && v != nil { // an empty file marks a project too
-		return s, []*settingError{{"return", "obelus.lua must return a table of settings by name, not " + typeName(v)}}
+		return s, []*settingError{{nil, "obelus.lua must return a table of settings by name, not " + typeName(v)}}
 	}
 	var names []string
 	for _, f := range settingFuncs {
@@ -76,15 +79,15 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			errs = append(errs, &settingError{name, "unknown setting " + quote(name) + didYouMean(name, names)})
+			errs = append(errs, &settingError{[]string{name}, "unknown setting " + quote(name) + didYouMean(name, names)})
 			continue
 		}
 		if err := settingFuncs[i].read(&s, given[name]); err != nil {
-			key, message := name, name+" "+err.Error()
-			if inner, ok := err.(*settingError); ok {
-				key, message = inner.key, inner.message
+			inner, ok := err.(*settingError)
+			if !ok {
+				inner = &settingError{nil, name + " " + err.Error()}
 			}
-			errs = append(errs, &settingError{key, message})
+			errs = append(errs, &settingError{slices.Concat([]string{name}, inner.keys), inner.message})
 		}
 	}
 	return s, errs
@@ -105,7 +108,7 @@ func readAllow(s *Settings, v any) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(kinds, name)
 		if i < 0 {
-			return &settingError{name, "unknown permission " + quote(name) + didYouMean(name, kinds)}
+			return &settingError{[]string{name}, "unknown permission " + quote(name) + didYouMean(name, kinds)}
 		}
 		if all, ok := given[name].(bool); ok {
 			grants[i].All = all
@@ -113,7 +116,7 @@ func readAllow(s *Settings, v any) error {
 		}
 		list, err := asTexts(given[name])
 		if err != nil {
-			return &settingError{name, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
+			return &settingError{[]string{name}, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
 		}
 		grants[i].List = list
 		if name != "net" {
@@ -121,7 +124,7 @@ func readAllow(s *Settings, v any) error {
 		}
 		for _, entry := range list {
 			if err := luastd.CheckNet(entry); err != nil {
-				return &settingError{entry, "allow.net: " + err.Error()}
+				return &settingError{[]string{name}, "allow.net: " + err.Error()}
 			}
 		}
 	}
@@ -165,7 +168,7 @@ func readDrain(s *Settings, v any) (err error) {
 func notYet(name string, only any) func(*Settings, any) error {
 	return func(_ *Settings, v any) error {
 		if !reflect.DeepEqual(v, only) {
-			return &settingError{name, name + " is not supported yet: leave it out"}
+			return &settingError{nil, name + " is not supported yet: leave it out"}
 		}
 		return nil
 	}
@@ -177,13 +180,6 @@ func readSynchronous(s *Settings, v any) error {
 		return wrongType(`"full" or "normal"`, v)
 	}
 	return nil
-}
-
-func readTimeout(s *Settings, v any) (err error) {
-	if s.Timeout, err = asDuration(v); err == nil && s.Timeout == 0 {
-		return wrongType("more than no time", v)
-	}
-	return err
 }
 
 func asText(v any) (string, error) {
@@ -245,6 +241,15 @@ func asDuration(v any) (time.Duration, error) {
 	return 0, wrongType(`a duration: a number of seconds or text like "5s"`, v)
 }
 
+// asTime is a duration above zero.
+func asTime(v any) (time.Duration, error) {
+	d, err := asDuration(v)
+	if err == nil && d == 0 {
+		err = wrongType("a duration above 0", v)
+	}
+	return d, err
+}
+
 func wrongType(want string, v any) error {
 	got := typeName(v)
 	switch v := v.(type) {
@@ -271,14 +276,14 @@ func typeName(v any) string {
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// keyLine is the line on which a table of the file names a key, or on which
-// the file returns; 1 if neither can be told.
-func keyLine(sc *script, key string) int {
+// keyLine is the line to which keys lead in a table of the file, or, as far as they
+// can't be told, that on which the file returns, or 1.
+func keyLine(sc *script, keys []string) int {
 	chunk, err := parseChunk(sc.file, sc.source)
 	if err != nil {
 		return 1
 	}
-	if line := fieldLine(chunk, key); line > 0 {
+	if line := fieldLine(chunk, keys...); line > 0 {
 		return line
 	}
 	if len(chunk) > 0 {
@@ -287,19 +292,26 @@ func keyLine(sc *script, key string) int {
 	return 1
 }
 
-// fieldLine is the first line on which a table constructor names a key, 0 for
-// none.
-func fieldLine(chunk []ast.Stmt, key string) (line int) {
+// fieldLine is the line of the field to which keys lead in the first table constructor
+// that has a field of the first one's name, as far as they lead; 0 if none has.
+func fieldLine(chunk []ast.Stmt, keys ...string) (line int) {
 	walk(chunk, func(e ast.Expr) {
-		t, ok := e.(*ast.TableExpr)
-		if !ok || line > 0 {
-			return
-		}
-		for _, field := range t.Fields {
-			if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == key && line == 0 {
-				line = max(k.Line(), 1)
-			}
+		if line == 0 {
+			line = tableLine(e, keys)
 		}
 	})
 	return line
+}
+
+func tableLine(e ast.Expr, keys []string) int {
+	t, ok := e.(*ast.TableExpr)
+	if !ok || len(keys) == 0 {
+		return 0
+	}
+	for _, field := range t.Fields {
+		if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == keys[0] {
+			return cmp.Or(tableLine(field.Value, keys[1:]), max(k.Line(), 1))
+		}
+	}
+	return 0
 }

@@ -181,9 +181,7 @@ func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o ac
 				err = wrongType("true or false", v)
 			}
 		case "timeout":
-			if o.timeout, err = asDuration(v); err == nil && o.timeout == 0 {
-				err = wrongType("longer than that", v)
-			}
+			o.timeout, err = asTime(v)
 		default:
 			L.RaiseError("activity %s: unknown option %s%s", quote(name), quote(option), didYouMean(option, activityOptionNames))
 		}
