@@ -50,6 +50,7 @@ func TestPlans(t *testing.T) {
 		{"messages", "p.lua", "return { calls = {}, context = { Message.data{data = {a = 1}, kind = 'user'}, Message.input{x = 1}, Message.system('be kind'), Message.text('hello'), Message.tool{t = {required = {}}}, Message.plan({{_tool = 'x'}}, 'lazy') } }",
 			"data user {\"a\":1}\ndata input {\"x\":1}\nsystem  \"be kind\"\ntext  \"hello\"\ntool  {\"t\":{\"required\":[]}}\nplan  [{\"_tool\":\"x\"}]\n"},
 		{"null output", "p.lua", "return { calls = {},\n output = json.null }", "output 2 null\n"},
+		{"output of a call", "p.lua", "local first = {\n _tool = 'sum', output = 1 }\nreturn { calls = { first },\n output = '†a' }", "1 {\"_tool\":\"sum\",\"output\":1}\noutput 4 \"†a\"\n"},
 		{"requires", "p.lua", "local items = require 'items'\nreturn { { _tool = 'sum', items = items } }", "2 {\"_tool\":\"sum\",\"items\":[1,2]}\n"},
 		{"json list", "p.json", "[\n {\"_tool\": \"sum\",\n  \"items\": []},\n {\"_tool\": \"sum\"}, {\"_tool\": \"x\"}]",
 			"2 {\"_tool\":\"sum\",\"items\":[]}\n4 {\"_tool\":\"sum\"}\n4 {\"_tool\":\"x\"}\n"},

@@ -292,14 +292,17 @@ func keyLine(sc *script, keys []string) int {
 	return 1
 }
 
-// fieldLine is the line of the field to which keys lead in the first table constructor
-// that has a field of the first one's name, as far as they lead; 0 if none has.
+// fieldLine is the line of the field to which keys lead, as far as they do, in the
+// table constructor nearest to the file's return that has a field of the first one's
+// name; 0 if none has.
 func fieldLine(chunk []ast.Stmt, keys ...string) (line int) {
-	walk(chunk, func(e ast.Expr) {
-		if line == 0 {
-			line = tableLine(e, keys)
-		}
-	})
+	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
+		walk(chunk[i:i+1], func(e ast.Expr) {
+			if line == 0 {
+				line = tableLine(e, keys)
+			}
+		})
+	}
 	return line
 }
 
