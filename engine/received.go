@@ -175,13 +175,11 @@ func toolOf(src Source) string {
 	return tool
 }
 
-// receiveMessage makes JSON of what a message of a program in Go holds.
+// receiveMessage makes JSON of what a message of a program in Go holds, and holds it
+// to its form.
 func receiveMessage(m *store.Message) (err error) {
 	name := m.Type.Content()
-	if m.Type == store.TypeData {
-		if !store.ValidKind(m.Kind) {
-			return fmt.Errorf("bad kind %q: a kind is letters, digits and _", m.Kind)
-		}
+	if m.Type == store.TypeData && store.ValidKind(m.Kind) {
 		name = store.KindPath(m.Kind).String()
 	}
 	for _, part := range []struct {
@@ -192,5 +190,5 @@ func receiveMessage(m *store.Message) (err error) {
 			return err
 		}
 	}
-	return nil
+	return m.Check()
 }

@@ -256,6 +256,65 @@ func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
 	}
 }
 
+// TestMessagesOfAProgramHaveTheirForm: what no JSON says is refused when a program in Go
+// gives it, before it is in a log that could not be read any more.
+func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
+	state := store.KindPath("state")
+	one, by := map[string]any{"a": 1}, map[string]any{"_tool": "t"}
+	good := []store.Message{
+		{Type: store.TypeData, Kind: "state", HasData: true},
+		{Type: store.TypeData, Kind: "state", Schema: map[string]any{}, Description: "d", Instance: "①", Date: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
+		{Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state.Child("a"), Method: store.Set, Call: "1.1", Written: "2025-10-26T12:00:00Z"},
+		{Type: store.TypePlan, Data: []map[string]any{by}, HasData: true, Mode: "lazy"},
+		{Type: store.TypeTool, Data: map[string]any{"t": map[string]any{}}, HasData: true},
+		{Type: store.TypeText, Data: "t", HasData: true},
+	}
+	bad := map[string]store.Message{
+		`unknown type "state" (one of data, tool, plan, system, text; state, input and meta are kinds of data)`: {Type: "state", Kind: "state", Data: one, HasData: true},
+		`unknown type "" (one of data, tool, plan, system, text; state, input and meta are kinds of data)`:      {Data: one, HasData: true},
+		`it has data, and HasData is false`:                                                                          {Type: store.TypeData, Kind: "cfg", Data: 1},
+		`it has neither data nor a schema (HasData tells a null from none)`:                                          {Type: store.TypeData, Kind: "cfg"},
+		`what a message of type "tool" holds must be an object, not null`:                                            {Type: store.TypeTool},
+		`what a message of type "text" holds must be a string, not a number`:                                         {Type: store.TypeText, Data: 1, HasData: true},
+		`its mode is "weird": that of a plan is "eager" or "lazy", and nothing else has one`:                         {Type: store.TypePlan, Data: []any{}, HasData: true, Mode: "weird"},
+		`its mode is "lazy": that of a plan is "eager" or "lazy", and nothing else has one`:                          {Type: store.TypeText, Data: "t", HasData: true, Mode: "lazy"},
+		`only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is "text"`: {Type: store.TypeText, Data: "t", HasData: true, Instance: "①"},
+		`its instance "\xff" is not valid UTF-8`:                                                                     {Type: store.TypeData, Kind: "state", HasData: true, Instance: "\xff"},
+		`its date 12000-01-01 00:00:00 +0000 UTC has no year of four digits`:                                         {Type: store.TypeData, Kind: "state", HasData: true, Date: time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		`a call, a path, a method and a time of writing are for messages that a call wrote: it has no producer`:      {Type: store.TypeData, Kind: "state", HasData: true, Method: store.Push},
+		`its producer must be an object, not a number`:                                                               {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: 1, Path: state},
+		`unknown method "bogus" (one of set, merge, assign, push, concat)`:                                           {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state, Method: "bogus"},
+		`its path "†input.a" names no value that the message of kind state holds`:                                    {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: store.KindPath("input").Child("a")},
+		`its path "†state.b" names no value that the message of kind state holds`:                                    {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state.Child("b")},
+		`its path "" names no value that the message of kind state holds`:                                            {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by},
+		`when it was written is not an RFC 3339 time: "today"`:                                                       {Type: store.TypeData, Kind: "state", Data: one, HasData: true, Producer: by, Path: state, Written: "today"},
+		`a call wrote it, but it holds no data`:                                                                      {Type: store.TypeData, Kind: "state", Schema: one, Producer: by, Path: state},
+	}
+	for kind, log := range logs(t) {
+		for want, m := range bad {
+			var refused *engine.MessageError
+			if _, err := engine.Append(t.Context(), log, "bad", []store.Message{m}); !errors.As(err, &refused) || err.Error() != "message: "+want {
+				t.Errorf("%s: append says %v, not %s", kind, err, want)
+			}
+			request := &engine.Request{Context: []store.Message{m}}
+			if _, err := newRunner(log, nil).Run(t.Context(), engine.Start{Context: "bad", Request: request}); !errors.As(err, &refused) || err.Error() != "message: "+want {
+				t.Errorf("%s: run says %v, not %s", kind, err, want)
+			}
+			if _, err := log.Head(t.Context(), "bad"); !errors.Is(err, store.ErrNoContext) {
+				t.Fatalf("%s: %s: it leaves a context: %v", kind, want, err)
+			}
+		}
+		if _, err := engine.Append(t.Context(), log, "good", good); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		for _, err := range log.Messages(t.Context(), store.Filter{Context: "good"}) {
+			if err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	}
+}
+
 // countedSchema is a schema that counts how often it is made JSON.
 type countedSchema struct{ made *int }
 

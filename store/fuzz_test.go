@@ -87,6 +87,9 @@ func FuzzMessage(f *testing.F) {
 			if err := store.CheckDepth(m.Data); err != nil {
 				t.Fatalf("its data is taken, and could not be read again: %v", err)
 			}
+			if err := m.Check(); err != nil {
+				t.Fatalf("it is taken, and could not be given as it is: %v", err)
+			}
 			printed, err := json.Marshal(&m)
 			if err != nil {
 				t.Fatal(err)

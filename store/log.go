@@ -86,7 +86,8 @@ type Batch struct {
 	Create *Origin
 
 	// Messages get their context and seq from the log, and the present time
-	// where they have no date.
+	// where they have no date. They must have their form, which [Message.Check]
+	// looks at and Append does not.
 	Messages []Message
 
 	// Journal entries get their context, n and seq from the log, and the present

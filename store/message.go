@@ -2,10 +2,12 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Type is what a message is, in its canonical form (protocol §1).
@@ -39,8 +41,9 @@ var Methods = []Method{Set, Merge, Assign, Push, Concat}
 // KindError is the kind whose every message replaces the one before.
 const KindError = "error"
 
-// Message is one entry of a context's log in canonical form. Messages that the
-// store hands out are shared and must not be changed.
+// Message is one entry of a context's log in canonical form, which
+// [Message.Check] holds it to. Messages that the store hands out are shared and
+// must not be changed.
 type Message struct {
 	Context string    // the context that it belongs to
 	Seq     int64     // 1, 2, 3 … without gaps in its context
@@ -130,6 +133,74 @@ func appendLeaves(leaves []Path, at Path, v any) []Path {
 		}
 	}
 	return leaves
+}
+
+// Check holds a message that a program made to the canonical form (protocol §1):
+// what [ParseMessage] gives has it. Its values must be JSON's already.
+func (m *Message) Check() error {
+	if err := m.checkContent(); err != nil {
+		return err
+	}
+	switch year := m.Date.UTC().Year(); {
+	case year < 0 || year > 9999:
+		return fmt.Errorf("its date %s has no year of four digits", m.Date)
+	case m.Type != TypeData && (m.Kind != "" || m.Instance != "" || m.Schema != nil || m.Description != "" || m.Producer != nil):
+		return fmt.Errorf("only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is %q", m.Type)
+	case m.Mode != "" && (m.Type != TypePlan || m.Mode != "eager" && m.Mode != "lazy"):
+		return fmt.Errorf(`its mode is %q: that of a plan is "eager" or "lazy", and nothing else has one`, m.Mode)
+	}
+	for _, text := range []struct{ name, text string }{{"instance", m.Instance}, {"description", m.Description}, {"call", m.Call}} {
+		if !utf8.ValidString(text.text) {
+			return fmt.Errorf("its %s %q is not valid UTF-8", text.name, text.text)
+		}
+	}
+	return m.checkProducer()
+}
+
+// contents is what a message of each type holds; data holds anything.
+var contents = map[Type]string{TypeData: "", TypeTool: "object", TypePlan: "array", TypeSystem: "string", TypeText: "string"}
+
+func (m *Message) checkContent() error {
+	want, known := contents[m.Type]
+	switch {
+	case !known:
+		return fmt.Errorf("unknown type %q (one of data, tool, plan, system, text; state, input and meta are kinds of data)", m.Type)
+	case m.Type == TypeData && !ValidKind(m.Kind):
+		return badKind(m.Kind)
+	case m.Data != nil && !m.HasData:
+		return errors.New("it has data, and HasData is false")
+	case m.Type == TypeData && !m.HasData && m.Schema == nil:
+		return errors.New("it has neither data nor a schema (HasData tells a null from none)")
+	case want != "" && TypeName(m.Data) != want:
+		return fmt.Errorf("what a message of type %q holds must be %s, not %s", m.Type, article(want), article(TypeName(m.Data)))
+	}
+	return nil
+}
+
+// checkProducer holds a message to what is told of the call that wrote it.
+func (m *Message) checkProducer() error {
+	if m.Producer == nil {
+		if m.Call != "" || m.Path != (Path{}) || m.Method != "" || m.Written != "" {
+			return errors.New("a call, a path, a method and a time of writing are for messages that a call wrote: it has no producer")
+		}
+		return nil
+	}
+	if !m.HasData {
+		return errors.New("a call wrote it, but it holds no data")
+	}
+	if _, ok := m.Producer.(map[string]any); !ok {
+		return fmt.Errorf("its producer must be an object, not %s", article(TypeName(m.Producer)))
+	}
+	if m.Method != "" && !slices.Contains(Methods, m.Method) {
+		return fmt.Errorf("unknown method %q (one of set, merge, assign, push, concat)", m.Method)
+	}
+	if _, ok := Dig(m.Data, m.Path); !ok || m.Path.Kind() != m.Kind {
+		return fmt.Errorf("its path %q names no value that the message of kind %s holds", m.Path, m.Kind)
+	}
+	if _, err := time.Parse(time.RFC3339, m.Written); m.Written != "" && err != nil {
+		return fmt.Errorf("when it was written is not an RFC 3339 time: %q", m.Written)
+	}
+	return nil
 }
 
 // FormatDate is how dates are written everywhere: RFC 3339, UTC, milliseconds.

@@ -175,7 +175,7 @@ func (p *parser) data(m *Message) {
 	if _, ok := p.given["kind"]; ok {
 		m.Kind = p.text("kind")
 		if !ValidKind(m.Kind) {
-			p.fail("bad kind %q: a kind is letters, digits and _", m.Kind)
+			p.fail("%w", badKind(m.Kind))
 		}
 	}
 	m.Data, m.HasData = p.take("data")
@@ -184,6 +184,10 @@ func (p *parser) data(m *Message) {
 	if !m.HasData && m.Schema == nil {
 		p.fail(`it has neither "data" nor "schema"`)
 	}
+}
+
+func badKind(kind string) error {
+	return fmt.Errorf("bad kind %q: a kind is letters, digits and _", kind)
 }
 
 // inline is {"type":"state", …}: the value stands under the type's own name,
