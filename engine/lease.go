@@ -28,6 +28,9 @@ func (t *tick) leased() time.Duration {
 func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
 	b.Context = l.context
 	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
+	if l.runner.Now != nil {
+		setDates(&b, l.runner.Now())
+	}
 	appended, err := l.runner.Log.Append(ctx, b)
 	var held *store.HeldError
 	if errors.As(err, &held) {
@@ -50,6 +53,20 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 		l.keep()
 	}
 	return nil
+}
+
+// setDates dates what has no date: the log would, by the system's clock.
+func setDates(b *store.Batch, now time.Time) {
+	for i := range b.Messages {
+		if m := &b.Messages[i]; m.Date.IsZero() {
+			m.Date = now
+		}
+	}
+	for i := range b.Journal {
+		if e := &b.Journal[i]; e.Date.IsZero() {
+			e.Date = now
+		}
+	}
 }
 
 // take takes the lease before anything is appended.

@@ -24,7 +24,8 @@ type Runner struct {
 	// Observe, if it is set, is told of every change of a call's status, once
 	// it is recorded, those of delegates' calls among them. It is called from
 	// one goroutine at a time for each context, but not always from the same,
-	// as Attend is.
+	// as Attend is. What the record holds is shared with the run by both, and
+	// must not be changed.
 	Observe func(Record)
 
 	// Attend, if it is set, tells whether a call that is held may be decided
@@ -33,7 +34,8 @@ type Runner struct {
 	// comes to a halt.
 	Attend func(Record) bool
 
-	// Now is the clock; nil for the system's.
+	// Now is the clock, by which all is dated that a run appends; nil for the
+	// system's, by which leases and deadlines go in any case.
 	Now func() time.Time
 
 	jitter func(time.Duration) time.Duration // below a duration, for the pauses between attempts; nil for chance
@@ -91,7 +93,7 @@ var ErrStopped = errors.New("the host was stopped")
 // Outcome is how a run ended, or where it stands. Its values are shared, as those of
 // an [Invocation] are, and must not be changed.
 type Outcome struct {
-	Context string
+	Context string // empty where the run was stopped before its planner gave a first plan: nothing of it is in the log
 	Status  RunStatus
 	Output  any      // null without one
 	Error   string   // why the run failed, where no single call is to blame

@@ -419,3 +419,32 @@ func TestRunChecksTheNameOfItsContext(t *testing.T) {
 		}
 	}
 }
+
+// TestAClockDatesAll: what a run appends has the dates of its clock, whatever it is.
+func TestAClockDatesAll(t *testing.T) {
+	now := time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC)
+	for kind, log := range logs(t) {
+		r := newRunner(log, map[string]activity{"value": value})
+		r.Now = func() time.Time { return now }
+		s := start(t, `[{"_tool": "value", "value": "†input.b", "_outputPath": "†state.b"}]`)
+		s.Request.Context = messages(t, `{"type": "state", "a": 1}`)
+		s.Input, s.HasInput = map[string]any{"b": 2}, true
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(outcome, err)
+		}
+		count, entries := 0, 0
+		for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
+			if count++; err != nil || !m.Date.Equal(now) {
+				t.Errorf("%s: message %d is of %s: %v", kind, m.Seq, m.Date, err)
+			}
+		}
+		for e, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c"}) {
+			if entries++; err != nil || !e.Date.Equal(now) {
+				t.Errorf("%s: entry %d, %s, is of %s: %v", kind, e.N, e.Event, e.Date, err)
+			}
+		}
+		if count != 4 || entries < 4 {
+			t.Errorf("%s: %d messages, %d entries", kind, count, entries)
+		}
+	}
+}

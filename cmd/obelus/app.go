@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -60,10 +61,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		},
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			a.term.quiet = a.quiet
-			if c.Flags().Changed("context") && a.context == "" {
-				return &usageError{"-c is empty: name a context, or leave the flag out"}
-			}
-			return nil
+			return a.checkContext(c)
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
@@ -94,6 +92,32 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		c.Short = strings.ToLower(c.Short[:1]) + c.Short[1:]
 	}
 	return root
+}
+
+// contextless are the commands that -c could not tell anything, with what to do
+// instead: who gives it expects that less is done.
+var contextless = map[string]string{
+	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
+	"init":    "a new project has no contexts",
+	"prune":   "name the contexts behind it, whole: obelus prune ID",
+	"serve":   "requests name their contexts",
+	"test":    "a test has a context of its own",
+	"types":   "it writes what the project has",
+	"version": "it tells of the program alone",
+}
+
+// checkContext refuses a -c that says nothing.
+func (a *app) checkContext(c *cobra.Command) error {
+	if !c.Flags().Changed("context") {
+		return nil
+	}
+	if a.context == "" {
+		return &usageError{"-c is empty: name a context, or leave the flag out"}
+	}
+	if instead, ok := contextless[c.Name()]; ok {
+		return &usageError{fmt.Sprintf("%s takes no -c: %s", c.Name(), instead)}
+	}
+	return nil
 }
 
 // commands lists the commands, sorted.

@@ -36,11 +36,13 @@ func (a *app) contexts(ctx context.Context) error {
 		return err
 	}
 	var rows [][]string
+	listed := false
 	var broken error // contexts that are damaged: the others are listed all the same
 	for info, err := range a.log.Contexts(ctx, a.context) {
 		if err != nil {
 			return err
 		}
+		listed = true
 		line, err := engine.Summarize(ctx, a.log, info)
 		status := string(line.Status)
 		if errors.As(err, new(*engine.DamagedError)) {
@@ -57,7 +59,10 @@ func (a *app) contexts(ctx context.Context) error {
 		}
 		rows = append(rows, []string{line.Context, orDash(status), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), moment(info.Updated)})
 	}
-	if a.json {
+	switch {
+	case a.context != "" && !listed:
+		return a.noContext()
+	case a.json:
 		return broken
 	}
 	return errors.Join(a.term.table([]string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}, rows), broken)

@@ -144,11 +144,15 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 	case a.context == "":
 		return "", &usageError{"the log holds no contexts yet: run a plan first"}
 	case len(matches) == 0:
-		return "", fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, a.context)
+		return "", a.noContext()
 	case len(matches) > 1:
 		return "", &usageError{fmt.Sprintf("-c %s is the start of %d contexts, %s among them: give more of it", a.context, len(matches), strings.Join(matches[:2], " and "))}
 	}
 	return matches[0], nil
+}
+
+func (a *app) noContext() error {
+	return fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, a.context)
 }
 
 // checkAt refuses an --at that can't be a message's.
