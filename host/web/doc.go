@@ -35,7 +35,8 @@
 // for its turn before that, and is refused (429) where too many wait already. A
 // run that has come to a halt goes on by itself when what it waits for is
 // appended, by this server or by another process; one that could not be recorded
-// (503) when the log can be written again.
+// (503) when the log can be written again; and one that the scripts of that moment
+// refuse when they, or its plan's file, have been mended.
 //
 // # Events
 //

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/store"
 )
 
@@ -22,6 +23,7 @@ type leftover struct {
 	unwanted bool          // it was told to end, which could not be recorded
 	pause    time.Duration // that it has had before it is tried again
 	after    time.Time     // when that is
+	refused  int           // by the scripts of this generation: with others it is tried at once
 }
 
 // recover goes on with what a server or another process left when it ended, and
@@ -66,10 +68,14 @@ func (s *Server) due() (names []string) {
 
 // leftover is that of a context, if its time has come. The caller holds the lock.
 func (s *Server) leftover(name string) *leftover {
-	if l := s.leftovers[name]; l != nil && s.active[name] == nil && !time.Now().Before(l.after) {
-		return l
+	l := s.leftovers[name]
+	if l == nil || s.active[name] != nil {
+		return nil
 	}
-	return nil
+	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.config.Host.Generation().Number) {
+		return nil
+	}
+	return l
 }
 
 // takeOver goes on with a run that was left, unless somebody else has it, and
@@ -92,7 +98,7 @@ func (s *Server) takeOver(name string) {
 	case over:
 		delete(s.leftovers, name)
 	case now.pause > 0:
-		now.after = time.Now().Add(now.pause)
+		now.after, now.refused = time.Now().Add(now.pause), 0
 	}
 }
 
@@ -115,14 +121,16 @@ func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 
 // settled lets go of a run that is over, as far as this server is concerned, or
 // keeps it if that could not be recorded: then it is tried again, ever more
-// seldom, since its calls may run again each time. One of which nothing is in the
-// log is left to who asked for it, and what is left stays if it is another request
-// for it that is refused. It gives how long the run waits; 0 for one that is not
-// kept. The caller holds the lock.
+// seldom, since its calls may run again each time. So is one that nobody asked for
+// and the scripts as they are now don't let go on: they may be mended. One of which
+// nothing is in the log is left to who asked for it, and what is left stays if it is
+// another request for it that is refused. It gives how long the run waits; 0 for one
+// that is not kept. The caller holds the lock.
 func (s *Server) settled(one *run) time.Duration {
 	l := s.leftovers[one.context]
 	var busy *engine.BusyError
-	switch later := isTemporary(one.err); {
+	mended := one.alone && isOfScripts(one.err)
+	switch later := mended || isTemporary(one.err); {
 	case one.err == nil, one.alone && !later && !errors.As(one.err, &busy):
 		delete(s.leftovers, one.context)
 		return 0
@@ -132,10 +140,20 @@ func (s *Server) settled(one *run) time.Duration {
 		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
 		s.leftovers[one.context] = l
 	}
+	if l.refused = 0; mended {
+		l.refused = s.config.Host.Generation().Number
+	}
 	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
 	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
 	l.after = time.Now().Add(l.pause)
 	return l.pause
+}
+
+// isOfScripts tells of an error whether other scripts, or another plan's file, might
+// not give it.
+func isOfScripts(err error) bool {
+	_, scripts := host.Problems(err)
+	return scripts || errors.As(err, new(*engine.PlanError)) || errors.As(err, new(*engine.NoPlannerError)) || notFound(err)
 }
 
 // left finds the runs that were under way, if only with what they left behind, and

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -162,16 +164,21 @@ func serveFull(t *testing.T) (s *site, log *full, p *pause) {
 // stuck waits until a context's run could not be recorded, and nobody is at it.
 func (s *site) stuck(name string) {
 	s.t.Helper()
+	s.kept(name, func(l *leftover) bool { return l != nil && l.pause > 0 })
+}
+
+// kept waits until nobody is at a context's run, and what is kept of it is as it should.
+func (s *site) kept(name string, as func(l *leftover) bool) {
+	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		s.server.mu.Lock()
-		l := s.server.leftovers[name]
-		is := l != nil && l.pause > 0 && s.server.active[name] == nil
+		is := as(s.server.leftovers[name]) && s.server.active[name] == nil
 		s.server.mu.Unlock()
 		if is {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s is not stuck", name)
+			s.t.Fatalf("%s is not stuck, or still is", name)
 		}
 	}
 }
@@ -344,4 +351,51 @@ func TestRecoverForks(t *testing.T) {
 		t.Errorf("the fork is at %d, %v", head, err)
 	}
 	s.expect("POST", "/v1/contexts/f/resume", `{"wait":true}`, 200, `{"context":"f","error":null,"output":7,"status":"done"}`)
+}
+
+// TestMendedScripts: what the scripts of a moment did not let go on does so with those
+// that come after them, or when its plan's file is there again; nobody asks for it.
+func TestMendedScripts(t *testing.T) {
+	tool := `Activity.register("ren", function(call) return call.v end)`
+	files := map[string]string{
+		"obelus.lua": "return {}", "activities/ren.lua": tool,
+		"plans/ren.lua":  `return { calls = { { _tool = "ren", v = "†input.x", _outputPath = "†s.a" } }, output = "†s.a" }`,
+		"plans/held.lua": `return { calls = { { _tool = "ren", v = 5, _outputPath = "†s.a" } }, output = "†s.a" }`,
+		"plans/asked.lua": `return function(context)
+			if context.s then return { calls = {}, output = context.s.a } end
+			return { calls = { { _tool = "ren", v = "†input.x", _outputPath = "†s.a" } } }
+		end`,
+	}
+	for name, c := range map[string]struct{ run, broken, path, body string }{
+		"tool":     {`{"plan":"plans/ren.lua","context":"a","wait":true}`, "activities/ren.lua", "messages", `{"type":"input","x":1}`},
+		"approved": {`{"plan":"plans/held.lua","context":"a","approve":"always","wait":true}`, "activities/ren.lua", "calls/1.1/approve", `{}`},
+		"planner":  {`{"plan":"plans/asked.lua","context":"a","wait":true}`, "plans/asked.lua", "messages", `{"type":"input","x":1}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again := time.Minute // by a new generation alone
+			if name == "planner" {
+				again = 10 * time.Millisecond
+			}
+			s := serve(t, files, nil, func(c *Config) { c.lookAgain = again })
+			s.expect("POST", "/v1/runs", c.run, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
+			away := filepath.Join(s.dir, "away")
+			if err := os.Rename(filepath.Join(s.dir, c.broken), away); err != nil {
+				t.Fatal(err)
+			}
+			s.host.Reload()
+			if status, text := s.ask("POST", "/v1/contexts/a/"+c.path, c.body); status != http.StatusOK {
+				t.Fatal(status, text)
+			}
+			s.stuck("a")
+			if err := os.Rename(away, filepath.Join(s.dir, c.broken)); err != nil {
+				t.Fatal(err)
+			}
+			s.host.Reload()
+			for _, name := range s.server.due() {
+				s.server.takeOver(name)
+			}
+			s.until("a", engine.RunDone)
+			s.kept("a", func(l *leftover) bool { return l == nil })
+		})
+	}
 }
