@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -40,5 +41,21 @@ func TestFollow(t *testing.T) {
 		if n := strings.Count(p.stdout.String(), "\n"); n != 2 {
 			t.Errorf("%d lines:\n%s", n, p.stdout.String())
 		}
+	}
+}
+
+// TestFollowAContextMadeAnew: one that is pruned and made anew is followed from its
+// beginning.
+func TestFollowAContextMadeAnew(t *testing.T) {
+	dir := project(t, servedProject)
+	obelusOutput(t, exitDone, "-C", dir, "run", "-q", "plans/both.lua", "-c", "c")
+	log := start(t, dir, "log", "--follow", "--json", "-c", "c")
+	log.prints(`"seq":2`)
+	obelusOutput(t, exitDone, "-C", dir, "prune", "c")
+	write(t, filepath.Join(dir, "anew.json"), `{"type":"state","anew":true}`)
+	obelusOutput(t, exitDone, "-C", dir, "append", "-c", "c", filepath.Join(dir, "anew.json"))
+	log.prints(`"data":{"anew":true}`)
+	if status := log.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
 	}
 }

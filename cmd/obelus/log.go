@@ -126,7 +126,15 @@ func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow 
 	if !follow {
 		return show()
 	}
-	return following(ctx, show)
+	first := int64(0)
+	return following(ctx, func() error {
+		began, err := engine.FirstEntry(ctx, a.log, f.Context)
+		if err == nil && first != 0 && began != first { // it was pruned, and perhaps made anew
+			f.After = 0
+		}
+		first = began
+		return errors.Join(err, show())
+	})
 }
 
 // followEvery is how often a log is looked at that is followed.

@@ -24,7 +24,8 @@ type stream struct {
 	name    string
 	after   int64 // the position up to which the client has everything
 	seen    int64 // the position of the last entry that was read
-	seq     int64 // and that of the last message
+	seq     int64 // and the seq of the last message
+	first   int64 // the position of the context's first entry
 	unsent  []byte
 }
 
@@ -111,9 +112,9 @@ func (st *stream) send(ctx context.Context) error {
 }
 
 // find finds where the client stands.
-func (st *stream) find(ctx context.Context) error {
-	if st.after == 0 {
-		return nil
+func (st *stream) find(ctx context.Context) (err error) {
+	if st.first, err = engine.FirstEntry(ctx, st.log, st.name); err != nil || st.after == 0 || st.after < st.first {
+		return err
 	}
 	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, At: st.after, Newest: true}) {
 		if err != nil {
@@ -138,7 +139,11 @@ const readers = 8
 func (st *stream) read(ctx context.Context) (more bool, err error) {
 	st.reading <- struct{}{}
 	defer func() { <-st.reading }()
+	looked := false
 	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, After: st.seen}) {
+		if err == nil && !looked {
+			looked, err = true, st.look(ctx)
+		}
 		if err != nil {
 			return false, err
 		}
@@ -156,6 +161,16 @@ func (st *stream) read(ctx context.Context) (more bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// look finds whether the context is still the one that was read: one that was pruned
+// and made anew has other messages.
+func (st *stream) look(ctx context.Context) error {
+	first, err := engine.FirstEntry(ctx, st.log, st.name)
+	if err == nil && first != st.first {
+		st.first, st.seq = first, 0
+	}
+	return err
 }
 
 // messages tells of the messages before an entry, which have the positions

@@ -3,6 +3,7 @@ package web
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -449,5 +451,40 @@ func TestSlowReader(t *testing.T) {
 	var list []map[string]any
 	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list) != 800 {
 		t.Errorf("%v, %d elements", err, len(list))
+	}
+}
+
+// TestEventsOfAContextMadeAnew: a context that is pruned and made anew has other
+// messages, and who follows it is told of all of them.
+func TestEventsOfAContextMadeAnew(t *testing.T) {
+	for name, body := range map[string]string{
+		"longer":  `{"plan":"plans/double.lua","input":{"n":1},"context":"longer","wait":true}`,
+		"shorter": `{"plan":"plans/echo.json","context":"shorter","wait":true}`,
+	} {
+		s := serve(t, work, nil, nil)
+		s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","input":{"n":1},"context":"`+name+`","wait":true}`)
+		runs, last := 0, ""
+		all := s.events(name, "", func(e event) bool {
+			if ended(e) {
+				if runs++; runs == 1 {
+					last = e.id
+					for info, err := range s.log.Contexts(t.Context(), name) {
+						if err = cmp.Or(err, s.log.Prune(t.Context(), info)); err != nil {
+							t.Fatal(err)
+						}
+						break
+					}
+					s.ask("POST", "/v1/runs", body)
+				}
+			}
+			return runs == 2
+		})
+		anew := s.events(name, "", ended)
+		if again := all[len(all)-len(anew):]; !slices.Equal(again, anew) {
+			t.Errorf("%s: who followed it is told\n%v\nnot\n%v", name, again, anew)
+		}
+		if back := s.events(name, last, ended); !slices.Equal(back, anew) {
+			t.Errorf("%s: who comes back is told\n%v\nnot\n%v", name, back, anew)
+		}
 	}
 }
