@@ -55,11 +55,11 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	s.metrics.streams.Inc()
 	defer s.metrics.streams.Dec()
-	return st.run(r.Context(), s.running.Done())
+	return st.run(r.Context(), s.drained)
 }
 
-// run writes what there is, and then what comes.
-func (st *stream) run(ctx context.Context, stop <-chan struct{}) error {
+// run writes what there is, and then what comes, until the server has drained.
+func (st *stream) run(ctx context.Context, drained <-chan struct{}) error {
 	ticker := time.NewTicker(keepAlive)
 	defer ticker.Stop()
 	st.unsent = append(st.unsent, ": the events of context "+st.name+"\n\n"...)
@@ -71,26 +71,8 @@ func (st *stream) run(ctx context.Context, stop <-chan struct{}) error {
 		case <-st.news:
 		case <-ticker.C:
 			st.unsent = append(st.unsent, ": here\n\n"...)
-		case <-stop: // what the end of the runs brings is still told
-			return st.last(ctx)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// last tells what happens while the server drains, as far as it comes at once.
-func (st *stream) last(ctx context.Context) error {
-	timer := time.NewTimer(lookEvery)
-	defer timer.Stop()
-	for {
-		if err := st.send(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-st.news:
-		case <-timer.C:
-			return nil
+		case <-drained:
+			return st.send(ctx) // what the end of its run brought
 		case <-ctx.Done():
 			return nil
 		}
@@ -113,6 +95,8 @@ func (st *stream) send(ctx context.Context) error {
 
 // find finds where the client stands.
 func (st *stream) find(ctx context.Context) (err error) {
+	st.reading <- struct{}{}
+	defer func() { <-st.reading }()
 	if st.first, err = engine.FirstEntry(ctx, st.log, st.name); err != nil || st.after == 0 || st.after < st.first {
 		return err
 	}
@@ -130,8 +114,8 @@ func (st *stream) find(ctx context.Context) (err error) {
 // let go of meanwhile: a client may take its time.
 const portion = 64 << 10
 
-// readers is how many streams read the log at once: each takes a connection to
-// it, and all that follow a context are told of news at the same time.
+// readers is how many streams read the log at once: each takes one connection to
+// it, or two, and all that follow a context are told of news at the same time.
 const readers = 8
 
 // read makes a portion of events of what is new: of each entry, the messages

@@ -382,8 +382,30 @@ func TestManyFollowers(t *testing.T) {
 	}
 	s.ask("POST", "/v1/runs", `{"plan":"plans/fail.lua","context":"a","wait":true}`)
 	followers.Wait()
-	if most := l.most.Load(); most > readers+1 {
+	if most := l.most.Load(); most > 2*readers+1 {
 		t.Errorf("%d read the log at once", most)
+	}
+}
+
+// TestDrainIsTold: who follows a run learns how it came out, also if it goes on for a
+// while after the server was told to stop.
+func TestDrainIsTold(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua": "return { drain = '400ms' }", "activities/work.lua": work["activities/work.lua"], "plans/sleep.lua": work["plans/sleep.lua"],
+	}, nil, nil)
+	drained := make(chan error, 1)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`)
+	all := s.events("a", "", func(e event) bool {
+		if e.kind == "call" && strings.Contains(e.data, `"status":"running"`) {
+			go func() { drained <- s.server.Drain(context.Background()) }()
+		}
+		return ended(e)
+	})
+	if last := all[len(all)-1]; !strings.Contains(last.data, `"status":"cancelled"`) {
+		t.Errorf("the last event is %v", last)
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
 	}
 }
 

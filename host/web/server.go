@@ -71,6 +71,8 @@ type Server struct {
 	stop    context.CancelCauseFunc
 	tasks   sync.WaitGroup // goroutines of the server
 	runs    sync.WaitGroup
+	drained chan struct{} // closed once they have all ended for good
+	quiet   sync.Once     // closes it
 
 	mu       sync.Mutex
 	active   map[string]*run // by context
@@ -88,7 +90,7 @@ func New(config Config) *Server {
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
-		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1),
+		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1), drained: make(chan struct{}),
 		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
 	}
 	s.config.Body = cmp.Or(config.Body, DefaultBody)
@@ -108,8 +110,8 @@ func New(config Config) *Server {
 
 // Drain ends the server: it takes no more runs, calls that run may come to their
 // end within the time that the setting drain gives them, and what is left
-// undone is resumed by the next server. Streams end. It gives up waiting when
-// ctx is done.
+// undone is resumed by the next server. Streams end when all runs have. It gives up
+// waiting when ctx is done.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true
@@ -118,6 +120,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		s.runs.Wait()
+		s.quiet.Do(func() { close(s.drained) })
 		s.tasks.Wait()
 		close(ended)
 	}()
