@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -43,6 +44,12 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 	call := t.plan.Calls[i]
 	if fits, err := t.fits(ctx, i); !fits || err != nil {
 		return err
+	}
+	if len(h.Corrected) > 0 { // who recorded it may know the tool as another one
+		if err := call.tool.takes(h.Arguments); err != nil {
+			t.change(i).began = t.runner.now()
+			return t.settle(ctx, &result{index: i, err: &fault{CodeSchema, fmt.Errorf("as corrected: %w", err)}})
+		}
 	}
 	resolved := make(map[string]any, len(call.Issued))
 	maps.Copy(resolved, h.Arguments)

@@ -45,6 +45,13 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	case !last.Status.Finished():
 		return nil, &UnfinishedError{name, last.Status}
 	}
+	r, own, err := r.within(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if own != nil {
+		request = own
+	}
 	p := &replay{log: r.Log, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {

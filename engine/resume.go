@@ -15,7 +15,7 @@ import (
 // Resume is how to go on with a run.
 type Resume struct {
 	Context string
-	Request *Request // the plan's file as it is now; needed only where a planner is to be asked
+	Request *Request // the plan's file as it is now; needed only where a planner is to be asked, and not of a delegate
 	Retry   []string // calls that failed or are in doubt, to run again
 	Skip    []string // calls that failed or are in doubt, to go on without
 
@@ -45,6 +45,13 @@ func (s *Resume) stays(last Run) bool {
 // gives its outcome again; fire-and-forget calls that it left behind are recorded as
 // cut off if their process has died.
 func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
+	r, own, err := r.within(ctx, s.Context)
+	if err != nil {
+		return nil, err
+	}
+	if own != nil {
+		s.Request = own
+	}
 	last, err := LastRun(ctx, r.Log, s.Context)
 	if err != nil {
 		return nil, err
@@ -265,6 +272,10 @@ func (l *loop) records(ctx context.Context) ([]Record, error) {
 // began, and its calls as they stand. A tick without a plan gives an empty one.
 // Its error is a [*NoSuchCallError] where nothing has run.
 func (r *Runner) Recorded(ctx context.Context, name string) (*Plan, []Record, error) {
+	r, _, err := r.within(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
 	last, err := LastRun(ctx, r.Log, name)
 	if err != nil {
 		return nil, nil, err

@@ -14,7 +14,7 @@ import (
 // one of its functions comes out of whatever the Runner was asked to do.
 type Runner struct {
 	Log      store.Log
-	Registry *Registry
+	Registry *Registry // of what a root context runs: from it the delegates are found, and what their calls may name
 
 	Parallel int           // how many calls of one run, and of its delegates, run at once; 0 for DefaultParallel
 	Result   int           // how many bytes of JSON a value may have that a call writes; 0 for DefaultResult

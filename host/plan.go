@@ -41,18 +41,18 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 	return request, g.registry, err
 }
 
-// PlanOf reads again what a run runs, a plan's file or a delegate, and gives the
-// registry that goes with it. unread says why that is not possible: resuming
-// can do without the request, unless a function is to be asked again, and
-// without the registry that a plan's file would add to.
-func (g *Generation) PlanOf(run engine.Run) (request *engine.Request, registry *engine.Registry, unread error) {
-	if run.Plan == "" || run.Plan == engine.Anonymous {
+// PlanOf reads again what a run runs, a plan's file or a delegate, as
+// [engine.RootPlan] names it, and gives the registry that goes with it. unread says
+// why that is not possible: resuming can do without the request, unless a function is
+// to be asked again, and without the registry that a plan's file would add to.
+func (g *Generation) PlanOf(plan string) (request *engine.Request, registry *engine.Registry, unread error) {
+	if plan == "" || plan == engine.Anonymous {
 		return nil, g.registry, nil
 	}
-	if d, ok := g.registry.Delegates[run.Plan]; ok {
+	if d, ok := g.registry.Delegates[plan]; ok {
 		return d.Request, g.registry, nil
 	}
-	request, registry, unread = g.Plan(run.Plan)
+	request, registry, unread = g.Plan(plan)
 	if unread != nil {
 		return nil, g.registry, unread
 	}

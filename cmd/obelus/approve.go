@@ -215,11 +215,11 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 
 // decided records a decision, by the tools of what its context runs.
 func (a *app) decided(ctx context.Context, d engine.Decision) error {
-	run, err := engine.LastRun(ctx, a.log, d.Context)
+	plan, err := engine.RootPlan(ctx, a.log, d.Context)
 	if err != nil {
 		return err
 	}
-	_, registry, _ := a.host.Generation().PlanOf(run)
+	_, registry, _ := a.host.Generation().PlanOf(plan)
 	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
 }
 

@@ -113,11 +113,11 @@ func (a *app) openLastRun(ctx context.Context) (name string, request *engine.Req
 	if name, err = a.openForReading(ctx); err != nil {
 		return "", nil, nil, err
 	}
-	last, err := engine.LastRun(ctx, a.log, name)
+	plan, err := engine.RootPlan(ctx, a.log, name)
 	if err != nil {
 		return "", nil, nil, err
 	}
-	request, registry, _ = a.host.Generation().PlanOf(last)
+	request, registry, _ = a.host.Generation().PlanOf(plan)
 	return name, request, registry, nil
 }
 

@@ -41,11 +41,11 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if s.Context, err = a.readContext(ctx); err != nil {
 		return err
 	}
-	run, err := engine.LastRun(ctx, a.log, s.Context)
+	plan, err := engine.RootPlan(ctx, a.log, s.Context)
 	if err != nil {
 		return err
 	}
-	request, registry, unread := a.host.Generation().PlanOf(run)
+	request, registry, unread := a.host.Generation().PlanOf(plan)
 	s.Request = request
 	p := newProgress(a.term, a.json, "")
 	p.root = s.Context

@@ -77,11 +77,11 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 	if !found {
 		return &problem{status: http.StatusNotFound, code: "no-call", message: "there is no call " + quoted(d.Call) + " in context " + name}
 	}
-	last, err := engine.LastRun(r.Context(), s.log, name)
+	plan, err := engine.RootPlan(r.Context(), s.log, name)
 	if err != nil {
 		return err
 	}
-	_, registry, _ := s.config.Host.Generation().PlanOf(last)
+	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
 	if err := s.runner(registry).Decide(r.Context(), d); err != nil {
 		return err
 	}

@@ -382,11 +382,11 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 // resuming goes on with a run, by its plan's file as it is now.
 func (s *Server) resuming(how engine.Resume) carrier {
 	return func(ctx context.Context, begun func()) (*engine.Outcome, error) {
-		last, err := engine.LastRun(ctx, s.log, how.Context)
+		plan, err := engine.RootPlan(ctx, s.log, how.Context)
 		if err != nil {
 			return nil, err
 		}
-		request, registry, unread := s.config.Host.Generation().PlanOf(last)
+		request, registry, unread := s.config.Host.Generation().PlanOf(plan)
 		how.Request, how.Begun = request, begun
 		outcome, err := s.runner(registry).Resume(ctx, how)
 		var refused *engine.PlanError

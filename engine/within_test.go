@@ -1,0 +1,89 @@
+package engine_test
+
+import (
+	"errors"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// TestADelegatesOwnNames: what a delegate's calls may name is its own also where
+// somebody asks for its context by itself.
+func TestADelegatesOwnNames(t *testing.T) {
+	ctx := t.Context()
+	tool := func(name, schema string) *engine.Tool {
+		v, err := store.DecodeJSON([]byte(schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := engine.NewTool(name, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	for kind, log := range logs(t) {
+		r := newRunner(log, nil)
+		r.Registry.Tools["pay"] = tool("pay", `{"properties": {"value": {"type": "string"}}}`)
+		inner := newRunner(log, map[string]activity{"pay": value}).Registry
+		inner.Tools["pay"] = tool("pay", `{"properties": {"value": {"type": "integer", "maximum": 10}}}`)
+		r.Registry.Delegates["d"] = &engine.Delegate{Registry: inner, Request: plan(t, `{"calls": [{"_tool": "pay", "value": 3, "_outputPath": "†a"}], "output": "†a"}`)}
+		s := start(t, `{"calls": [{"_tool": "x", "_delegate": "d", "_outputPath": "†a"}], "output": "†a"}`)
+		s.Approve = engine.Policy{Tools: []string{"pay"}}
+		if outcome, err := r.Run(ctx, s); err != nil || outcome.Status != engine.RunWaiting {
+			t.Fatal(kind, outcome, err)
+		}
+		var wrong *engine.CorrectionError
+		for _, v := range []any{"lots", 11} {
+			if err := r.Decide(ctx, engine.Decision{Context: "c.1.1", Call: "1.1", Arguments: map[string]any{"value": v}}); !errors.As(err, &wrong) {
+				t.Errorf("%s: corrected to %v: %v", kind, v, err)
+			}
+		}
+		if err := r.Decide(ctx, engine.Decision{Context: "c.1.1", Call: "1.1", Arguments: map[string]any{"value": 5}}); err != nil {
+			t.Fatal(kind, err)
+		}
+		if _, err := engine.Fork(ctx, log, "c.1.1", 0, "fork"); err != nil {
+			t.Fatal(kind, err)
+		}
+		for _, name := range []string{"c.1.1", "fork", "c"} {
+			outcome, err := r.Resume(ctx, engine.Resume{Context: name})
+			if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
+				t.Errorf("%s: %s: %+v, %v", kind, name, outcome, err)
+			}
+			if _, _, err := r.Recorded(ctx, name); err != nil {
+				t.Errorf("%s: recorded %s: %v", kind, name, err)
+			}
+			if replayed, err := r.Replay(ctx, name, nil); err != nil || len(replayed.Differences) > 0 {
+				t.Errorf("%s: replayed %s: %+v, %v", kind, name, replayed, err)
+			}
+		}
+	}
+}
+
+// TestACorrectionIsCheckedAgain: who records one may know the tool as another one than
+// who runs the call.
+func TestACorrectionIsCheckedAgain(t *testing.T) {
+	log := store.NewMemory()
+	r, other := newRunner(log, map[string]activity{"pay": value}), newRunner(log, map[string]activity{"pay": value})
+	tool, err := engine.NewTool("pay", map[string]any{"properties": map[string]any{"value": map[string]any{"type": "integer"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Registry.Tools["pay"] = tool
+	s := start(t, `[{"_tool": "pay", "value": 3, "_outputPath": "†a"}]`)
+	s.Approve = engine.Policy{Always: true}
+	if _, err := r.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1", Arguments: map[string]any{"value": "lots"}}); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
+	if err != nil || outcome.Status != engine.RunFailed {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if want := "as corrected: value: got string, want integer"; outcome.Calls[0].Error["message"] != want || outcome.Calls[0].Error["code"] != "schema" {
+		t.Errorf("%v, not %s", outcome.Calls[0].Error, want)
+	}
+}
