@@ -323,8 +323,11 @@ func CheckContext(name string) error {
 			return fmt.Errorf("%q is no name for a context: it has up to 64 letters, digits, . _ and -", name)
 		}
 	}
-	if name == "" || len(name) > 64 {
+	switch {
+	case name == "" || len(name) > 64:
 		return fmt.Errorf("%q is no name for a context: it has 1 to 64 letters, digits, . _ and -", name)
+	case name == "." || name == "..":
+		return fmt.Errorf("%q is no name for a context: in a path it stands for something else", name)
 	}
 	return nil
 }

@@ -8,6 +8,11 @@
 //	defer server.Drain(ctx)
 //	http.ListenAndServe("127.0.0.1:7331", server)
 //
+// It may be mounted elsewhere: with http.StripPrefix, since its paths begin at /v1,
+// and with a writer that can be flushed, which streams of events need. Where the
+// time of a request ends before a run does that it waits for, the answer is that of
+// one that does not wait.
+//
 // Requests and answers are JSON, in the shapes that the commands print with
 // --json; a list is an array.
 //

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -273,11 +275,14 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 	case <-one.ended:
 	case <-begun:
 	case <-r.Context().Done():
-		return r.Context().Err()
+		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) || !one.hasBegun() {
+			return r.Context().Err()
+		}
+		begun = one.begun // the time that a handler around this one gives is over, and the run goes on
 	}
 	select {
 	case <-begun:
-		w.Header().Set("Location", "/v1/contexts/"+one.context)
+		w.Header().Set("Location", mountedAt(r)+"/v1/contexts/"+one.context)
 		return write(w, http.StatusAccepted, map[string]any{"context": one.context})
 	default:
 	}
@@ -285,6 +290,19 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 		return one.failed()
 	}
 	return write(w, http.StatusOK, outcomeBody(one.outcome))
+}
+
+// mountedAt is what a handler around the server has taken off a request's path.
+func mountedAt(r *http.Request) string {
+	given, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return ""
+	}
+	prefix, ok := strings.CutSuffix(given.Path, r.URL.Path)
+	if !ok {
+		return ""
+	}
+	return prefix
 }
 
 // failed is why a run has no outcome. What of it was recorded before the log could

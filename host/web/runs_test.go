@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -384,6 +386,63 @@ func TestManyFollowers(t *testing.T) {
 	followers.Wait()
 	if most := l.most.Load(); most > 2*readers+1 {
 		t.Errorf("%d read the log at once", most)
+	}
+}
+
+// over is a context whose deadline comes when the test says so.
+type over struct {
+	context.Context
+	done chan struct{}
+}
+
+func (c over) Done() <-chan struct{} { return c.done }
+
+func (c over) Err() error {
+	select {
+	case <-c.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// TestMounted: the server may stand below a path, behind a handler that gives its
+// requests so much time.
+func TestMounted(t *testing.T) {
+	p := newPause()
+	defer close(p.resume)
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
+	done := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.Handle("/obelus/", http.StripPrefix("/obelus", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.server.ServeHTTP(w, r.WithContext(over{r.Context(), done}))
+	})))
+	mounted := httptest.NewServer(mux)
+	defer mounted.Close()
+	post := func(body string) (*http.Response, string) {
+		response, err := http.Post(mounted.URL+"/obelus/v1/runs", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return response, string(text)
+	}
+	if response, text := post(`{"plan":"plans/double.lua","input":{"n":1},"context":"a"}`); response.StatusCode != http.StatusAccepted || response.Header.Get("Location") != "/obelus/v1/contexts/a" {
+		t.Errorf("%s %s, %s", response.Status, text, response.Header.Get("Location"))
+	}
+	go func() {
+		<-p.reached
+		close(done)
+	}()
+	if response, text := post(`{"plan":"plans/stop.lua","context":"b","wait":true}`); response.StatusCode != http.StatusAccepted || strings.TrimSpace(text) != `{"context":"b"}` {
+		t.Errorf("%s %s", response.Status, text)
+	}
+	if response, text := post(`{"plan":"plans/stop.lua","context":"c","wait":true}`); response.StatusCode != http.StatusGatewayTimeout || !strings.Contains(text, `"code":"time"`) {
+		t.Errorf("%s %s", response.Status, text)
 	}
 }
 

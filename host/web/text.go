@@ -91,6 +91,8 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return own
 	case errors.As(err, &large):
 		return &problem{status: http.StatusRequestEntityTooLarge, code: "too-large", message: fmt.Sprintf("the request has more than %d bytes", large.Limit)}
+	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() != nil: // of a handler around this one
+		return &problem{status: http.StatusGatewayTimeout, code: "time", message: "there was no answer in the time that the request has", retry: 1}
 	case errors.As(err, &slow) && slow.Timeout():
 		return &problem{status: http.StatusRequestTimeout, code: "slow", message: "the body did not come in time"}
 	case errors.As(err, &plan):
