@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/luastd"
 	"obelus/store"
 )
 
@@ -64,6 +65,9 @@ func newWorkers(g *Generation) (*workers, error) {
 	if len(g.config.Objects) > 0 {
 		return nil, errors.New(`isolate "process" and objects of the host don't go together: a worker can't reach them`)
 	}
+	if _, ok := g.config.Clock.(luastd.SystemClock); !ok {
+		return nil, errors.New(`isolate "process" and a clock of the host don't go together: a worker goes by the machine's`)
+	}
 	path, err := os.Executable()
 	return &workers{gen: g, path: path}, err
 }
@@ -85,7 +89,7 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 			p.kill()
 		}
 	})
-	d, err := p.do(a.job(p, timeout, in), a.gen.config.Stderr)
+	d, err := p.do(a.job(p, timeout, in), a.gen.config)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
@@ -119,10 +123,10 @@ func (a *isolated) died() error {
 		SettingsFile, sizeName("memory", a.gen.limits.Memory))
 }
 
-// do has a job done, and passes on what it prints meanwhile. A worker that has
+// do has a job done, and passes on what it prints and logs meanwhile. A worker that has
 // just been started may be slow to read: it is told here whom it works for, where
 // a call waits no longer than it may.
-func (p *process) do(j *job, stderr io.Writer) (done, error) {
+func (p *process) do(j *job, c Config) (done, error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
 			return done{}, err
@@ -137,11 +141,14 @@ func (p *process) do(j *job, stderr io.Writer) (done, error) {
 		if err != nil {
 			return done{}, err
 		}
-		printed, ok := v.(string)
-		if !ok {
+		switch v := v.(type) {
+		case string:
+			_, _ = io.WriteString(c.Stderr, v) // as print itself heeds no error
+		case []any:
+			logRecorded(c.Log, v)
+		default:
 			return readDone(v)
 		}
-		_, _ = io.WriteString(stderr, printed) // as print itself heeds no error
 	}
 }
 

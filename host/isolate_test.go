@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/luastd"
 	"obelus/store"
 )
 
@@ -97,6 +99,40 @@ func TestWhatAWorkerPrints(t *testing.T) {
 	}
 	if want := "runtime: 5 ms\n0\xffruntime: 5 ms\n1\xff"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// TestWhatAWorkerLogs: the program's log gets it as from a script beside it.
+func TestWhatAWorkerLogs(t *testing.T) {
+	logged := map[string]string{}
+	for _, isolate := range []string{`"process"`, "false"} {
+		var out strings.Builder
+		handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}})
+		h, err := Open(Config{Log: slog.New(handler), FS: project(map[string]string{
+			"obelus.lua": `return { isolate = ` + isolate + ` }`,
+			"activities/a.lua": `Activity.register("a", function(call)
+				local log = require("log")
+				log.debug("unheard")
+				log.warn("a \"b\"", { n = 1.5, text = "x", big = "90071992547409931", list = { 1, { deep = true } }, no = json.null, yes = true })
+				log.error("bare")
+			end)`,
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		if _, err := h.Generation().Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+		logged[isolate] = out.String()
+	}
+	if logged["false"] != logged[`"process"`] || strings.Count(logged["false"], "\n") != 2 {
+		t.Errorf("got %s\nwant %s", logged[`"process"`], logged["false"])
 	}
 }
 
@@ -248,6 +284,7 @@ func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
 	}{
 		{"without Worker", `obelus.lua:1: isolate "process" starts this program again as a worker: its main must call host.Worker() first`, Config{}, false},
 		{"with objects", `obelus.lua:1: isolate "process" and objects of the host don't go together: a worker can't reach them`, Config{Objects: map[string]any{"o": 1}}, true},
+		{"with a clock", `obelus.lua:1: isolate "process" and a clock of the host don't go together: a worker goes by the machine's`, Config{Clock: struct{ luastd.SystemClock }{}}, true},
 		{"with reuse", `activities/a.lua:1: activity "a": reuse and isolate "process" don't go together`, Config{}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

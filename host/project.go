@@ -41,7 +41,8 @@ type Config struct {
 	Log *slog.Logger
 
 	// Clock is what scripts know of time. Nil is the machine's. Deadlines
-	// always go by the machine's.
+	// always go by the machine's, as do activities in processes of their own,
+	// with which a Clock is refused.
 	Clock luastd.Clock
 
 	// Objects are Go values that scripts see as globals of these names, by

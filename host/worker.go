@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -134,7 +135,8 @@ func work(in io.Reader, out io.Writer) error {
 		return err
 	}
 	bound(s.Limits.Memory)
-	w := newWorker(s, printer{out})
+	out = &lockedWriter{w: out}
+	w := newWorker(s, Config{Dir: s.Dir, Stderr: printer{out}, Log: slog.New(recorder{out})})
 	for {
 		v, err := receive(r)
 		if err != nil {
@@ -148,12 +150,37 @@ func work(in io.Reader, out io.Writer) error {
 }
 
 // printer sends what scripts print, as a string before what has become of the job:
-// it must not be taken for what the runtime
-// writes to stderr in its last need.
+// it must not be taken for what the runtime writes to stderr in its last need.
 type printer struct{ out io.Writer }
 
 func (p printer) Write(text []byte) (int, error) {
 	return len(text), send(p.out, string(text))
+}
+
+// recorder sends what scripts log, as a list before what has become of the job: the
+// level, the message, and names and values by turns.
+type recorder struct{ out io.Writer }
+
+func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r recorder) WithGroup(string) slog.Handler            { return r }
+
+func (r recorder) Handle(_ context.Context, record slog.Record) error {
+	list := []any{int(record.Level), record.Message}
+	record.Attrs(func(a slog.Attr) bool {
+		list = append(list, a.Key, luastd.Unlogged(a.Value.Any()))
+		return true
+	})
+	return send(r.out, list)
+}
+
+// logRecorded logs what a recorder has sent.
+func logRecorded(log *slog.Logger, list []any) {
+	var attrs []slog.Attr
+	for i := 2; i+1 < len(list); i += 2 {
+		attrs = append(attrs, slog.Any(list[i].(string), luastd.Logged(list[i+1])))
+	}
+	log.LogAttrs(context.Background(), slog.Level(whole(list[0])), list[1].(string), attrs...)
 }
 
 type worker struct {
@@ -161,9 +188,9 @@ type worker struct {
 	scripts map[string]*script // that hold activities, by their hashes
 }
 
-func newWorker(s setUp, stderr io.Writer) *worker {
+func newWorker(s setUp, c Config) *worker {
 	g := &Generation{
-		config: Config{Dir: s.Dir, Stderr: stderr}.withDefaults(), limits: s.Limits, grants: s.Grants,
+		config: c.withDefaults(), limits: s.Limits, grants: s.Grants,
 		scripts: map[string]*script{}, registry: engine.NewRegistry(),
 	}
 	for file, source := range s.Scripts {

@@ -36,7 +36,7 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 				L.ArgError(2, "fields have names")
 			}
 			for _, name := range slices.Sorted(maps.Keys(fields)) {
-				attrs = append(attrs, slog.Any(name, logged(fields[name])))
+				attrs = append(attrs, slog.Any(name, Logged(fields[name])))
 			}
 			units = weight(v)
 		}
@@ -47,11 +47,19 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 	}
 }
 
-// logged is a field as a log shows it: JSON, where it is more than text or a number.
-func logged(v any) any {
+// Logged is a field as a log shows it: JSON, where it is more than text or a number.
+func Logged(v any) any {
 	switch v.(type) {
 	case nil, map[string]any, []any:
 		return inJSON{v}
+	}
+	return v
+}
+
+// Unlogged is what [Logged] was given.
+func Unlogged(v any) any {
+	if j, ok := v.(inJSON); ok {
+		return j.v
 	}
 	return v
 }
