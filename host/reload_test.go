@@ -193,6 +193,48 @@ func TestWatchLinked(t *testing.T) {
 	f.expect("5 +[] ~[] -[activities/shared/b.lua]")
 }
 
+// TestWatchLinkedFiles: what a link leads to counts, wherever it is, and so does where
+// it leads, as in a folder of which whole versions are put in place at once.
+func TestWatchLinkedFiles(t *testing.T) {
+	f := watched(t, nil, map[string]string{
+		"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "store/one.lua": `Activity.register("b", function() end)`,
+		"activities/cm/..v1/c.lua": `Activity.register("c", function() end)`, "activities/cm/..v2/c.lua": `Activity.register("d", function() end)`,
+	})
+	outside := filepath.Join(t.TempDir(), "two.lua")
+	save := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(outside, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := func(to, name string) {
+		t.Helper()
+		if err := os.Symlink(to, f.path(name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	link("../store/one.lua", "activities/one.lua")
+	f.expect("2 +[activities/one.lua] ~[] -[]")
+	f.write("store/one.lua", `Activity.register("bb", function() end)`)
+	f.expect("3 +[] ~[activities/one.lua] -[]")
+	f.replace("store/one.lua", `Activity.register("bbb", function() end)`)
+	f.expect("4 +[] ~[activities/one.lua] -[]")
+	save(`return 2`)
+	link(outside, "lib/two.lua")
+	f.expect("5 +[lib/two.lua] ~[] -[]")
+	save(`return 3`)
+	f.expect("6 +[] ~[lib/two.lua] -[]")
+
+	link("..v1", "activities/cm/..data")
+	link("..data/c.lua", "activities/cm/c.lua")
+	f.expect("7 +[activities/cm/c.lua] ~[] -[]")
+	link("..v2", "activities/cm/..next")
+	f.rename("activities/cm/..next", "activities/cm/..data")
+	f.expect("8 +[] ~[activities/cm/c.lua] -[]")
+	f.write("activities/cm/..v2/c.lua", `Activity.register("e", function() end)`)
+	f.expect("9 +[] ~[activities/cm/c.lua] -[]")
+}
+
 // TestWatchBroken: what does not load changes nothing, until it is mended.
 func TestWatchBroken(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -29,6 +30,9 @@ func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) 
 	if h.config.Dir == "" {
 		return errors.New("the project has no folder on disk that could be watched")
 	}
+	if _, err := os.Stat(h.config.Dir); err != nil {
+		return fmt.Errorf("the project's folder can't be watched: %w", err)
+	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("%s can't be watched: %w", h.config.Dir, err)
@@ -49,7 +53,8 @@ type watch struct {
 	watcher *fsnotify.Watcher
 	burst   time.Time // when the changes began that have not been looked at; zero if there are none
 	due     <-chan time.Time
-	waited  bool // a second period, for a file that has become empty
+	waited  bool            // a second period, for a file that has become empty
+	linked  map[string]bool // by way of which files that are links are read: each link, and where the last leads
 }
 
 func (w *watch) run(ctx context.Context, report func(Reload)) error {
@@ -105,6 +110,9 @@ func (w *watch) look(report func(Reload)) error {
 // counts tells whether an event is about what is watched for: the folders hold
 // other files too.
 func (w *watch) counts(e fsnotify.Event) bool {
+	if w.linked[e.Name] {
+		return true
+	}
 	name, err := filepath.Rel(w.host.config.Dir, e.Name)
 	if err != nil {
 		return false
@@ -123,7 +131,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 // follow watches every folder that may hold what counts. One that is watched
 // already stays so.
 func (w *watch) follow() error {
-	folders := []string{"."}
+	folders, files := []string{"."}, append([]string{SettingsFile}, w.host.files...)
 	for _, file := range w.host.files {
 		folders = append(folders, path.Dir(file))
 	}
@@ -131,15 +139,61 @@ func (w *watch) follow() error {
 		walkFiles(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read
 			if isFolder {
 				folders = append(folders, name)
+			} else if isScript(name) {
+				files = append(files, name)
 			}
 		})
 	}
 	for _, folder := range folders {
-		err := w.watcher.Add(filepath.Join(w.host.config.Dir, filepath.FromSlash(folder)))
-		closed := folder != "." && errors.Is(err, fs.ErrPermission) // the attempt says so, and a chmod is an event of the folder above
-		if err != nil && !closed && !errors.Is(err, fs.ErrNotExist) {
+		if err := w.add(filepath.FromSlash(folder), folder != "."); err != nil {
 			return fmt.Errorf("%s can't be watched: %w", folder, err)
 		}
 	}
+	w.linked = map[string]bool{}
+	for _, file := range files {
+		for _, place := range links(w.host.config.Dir, filepath.FromSlash(file)) {
+			w.linked[place] = true
+			if err := w.watcher.Add(filepath.Dir(place)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+				return fmt.Errorf("%s, by way of which %s is read, can't be watched: %w", place, file, err)
+			}
+		}
+	}
 	return nil
+}
+
+// add watches a folder of the project, if it is there. Of one that may be closed the
+// attempt says so, and a chmod is an event of the folder above.
+func (w *watch) add(folder string, closed bool) error {
+	err := w.watcher.Add(filepath.Join(w.host.config.Dir, folder))
+	if errors.Is(err, fs.ErrNotExist) || closed && errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// mostLinks is how many links one after the other are followed, as in Unix.
+const mostLinks = 40
+
+// links are the places by way of which a file below a folder is read, if it is a
+// link or is reached by one: each link, and where the last one leads.
+func links(dir, file string) (places []string) {
+	at, rest := dir, strings.Split(file, string(filepath.Separator))
+	for len(rest) > 0 && len(places) <= mostLinks {
+		next := filepath.Join(at, rest[0])
+		rest = rest[1:]
+		to, err := os.Readlink(next)
+		if err != nil { // it is no link
+			at = next
+			continue
+		}
+		places = append(places, next)
+		if filepath.IsAbs(to) {
+			at = filepath.VolumeName(to) + string(filepath.Separator)
+		}
+		rest = append(strings.FieldsFunc(to, func(r rune) bool { return os.IsPathSeparator(uint8(r)) }), rest...)
+	}
+	if len(places) > 0 {
+		places = append(places, at)
+	}
+	return places
 }
