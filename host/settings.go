@@ -119,14 +119,22 @@ func readAllow(s *Settings, v any) error {
 			return &settingError{[]string{name}, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
 		}
 		grants[i].List = list
-		if name != "net" {
-			continue
-		}
 		for _, entry := range list {
-			if err := luastd.CheckNet(entry); err != nil {
-				return &settingError{[]string{name}, "allow.net: " + err.Error()}
+			if err := checkGrant(name, entry); err != nil {
+				return &settingError{[]string{name}, "allow." + name + ": " + err.Error()}
 			}
 		}
+	}
+	return nil
+}
+
+// checkGrant holds an entry of a permission to its form.
+func checkGrant(name, entry string) error {
+	switch name {
+	case "env":
+		return luastd.CheckEnv(entry)
+	case "net":
+		return luastd.CheckNet(entry)
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ const byteOrderMark = "\ufeff"
 // csv.decode(text, [{header = true | {"a", "b"}, comma = ";"}]) → rows | nil, err
 //
 // Each row is an array of strings; with a header it is a table by name: true
-// takes the names from the first line, a list gives them for all lines, each
-// once.
+// takes the names from the first line, a list gives them for all lines; either way
+// each once.
 func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
@@ -64,6 +64,9 @@ func csvDecode(e *Env, L *lua.LState) int {
 	first := 0
 	if fromFirst && len(records) > 0 {
 		header, first = records[0], 1
+		if twice, ok := namedTwice(header); ok {
+			return failed(L, fmt.Sprintf("not CSV with a header: row 1 names %q twice, and one column would be lost", twice))
+		}
 	}
 	for i, record := range records[first:] {
 		if len(record) != len(header) {

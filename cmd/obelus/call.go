@@ -86,6 +86,9 @@ func readPairs(pairs []string) (map[string]any, error) {
 
 // callRequest is a plan of one call, the result of which is its output.
 func (a *app) callRequest(registry *engine.Registry, tool string, call map[string]any) (*engine.Request, error) {
+	if given, ok := call["_tool"]; ok {
+		return nil, &usageError{fmt.Sprintf("_tool=%v: the tool is named first: obelus call %[1]v", given)}
+	}
 	call["_tool"] = tool
 	output, err := a.callOutput(registry, tool, call)
 	if err != nil {

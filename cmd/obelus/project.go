@@ -160,6 +160,11 @@ func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 			return nil, &usageError{"--allow-net: " + err.Error()}
 		}
 	}
+	for _, entry := range f.env {
+		if err := luastd.CheckEnv(entry); err != nil && entry != everything {
+			return nil, &usageError{"--allow-env: " + err.Error()}
+		}
+	}
 	settings, err := host.Open(host.Config{FS: onlySettings{project}, Dir: dir})
 	if err != nil {
 		return nil, err
