@@ -18,9 +18,11 @@ func (a *app) replayCommand() *cobra.Command {
 and with every activity answered from the record. What the log says must come
 out: which calls ran and which were skipped, where they wrote, every value and
 the output. A plan that is a function is asked again, by its file as it is now.
-Nothing is written, and no activity runs.
+Nothing is written, and no activity runs; but the tools of the plan must be there,
+and take what it gives them.
 
-Exit status: 0 if all is the same, 1 if something is different.`,
+Exit status: 0 if all is the same, 1 if something is different, 2 if the plan is
+refused now.`,
 		Example: "  obelus replay order-7",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
