@@ -59,10 +59,8 @@ const MaxDepth = 16
 
 // delegate finds a delegate by what a call names.
 func (r *Registry) delegate(name string) (*Delegate, error) {
-	if d, ok := r.Delegates[name]; ok && (d == nil || d.Request == nil) {
-		return nil, fmt.Errorf("_delegate: %q has nothing to run: give it a request", name)
-	} else if ok {
-		return d, nil
+	if d, ok := r.Delegates[name]; ok {
+		return d, d.check(name)
 	}
 	if ext := path.Ext(name); ext == ".lua" || ext == ".json" {
 		if r.File == nil {
@@ -72,9 +70,16 @@ func (r *Registry) delegate(name string) (*Delegate, error) {
 		if err != nil {
 			return nil, fmt.Errorf("_delegate: %w", err)
 		}
-		return d, nil
+		return d, d.check(name)
 	}
 	return nil, fmt.Errorf("_delegate: %q is neither a registered delegate nor a .lua or .json file%s", name, didYouMean(name, sortedKeys(r.Delegates)))
+}
+
+func (d *Delegate) check(name string) error {
+	if d == nil || d.Request == nil {
+		return fmt.Errorf("_delegate: %q has nothing to run: give it a request", name)
+	}
+	return nil
 }
 
 // namesDelegate tells whether a call says itself who is to do it: then it needs

@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -312,6 +313,53 @@ func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
 				t.Errorf("%s: %v", kind, err)
 			}
 		}
+	}
+}
+
+// TestNilPointersAsErrors: a nil pointer in an error is a mistake of who gives it, and
+// is told so, as is a delegate that there is none of.
+func TestNilPointersAsErrors(t *testing.T) {
+	const wrong = "its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong"
+	r := newRunner(store.NewMemory(), map[string]activity{"act": func(context.Context, engine.Invocation) (engine.Result, error) {
+		var failure *engine.Failure
+		return engine.Result{}, failure
+	}})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "act", "_outputPath": "†a"}]`))
+	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		var refused *engine.PlanError
+		return nil, refused
+	})
+	outcome, err = r.Run(t.Context(), engine.Start{Context: "planned", Request: &engine.Request{Planner: planner}})
+	if err != nil || outcome.Status != engine.RunFailed || !strings.Contains(outcome.Error, wrong) {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	r.Registry.File = func(string) (*engine.Delegate, error) { return nil, nil }
+	r.Registry.Delegates["none"] = nil
+	for _, name := range []string{"none", "a.lua"} {
+		_, err := r.Run(t.Context(), start(t, `[{"_tool": "x", "_delegate": "`+name+`", "_outputPath": "†a"}]`))
+		if err == nil || !strings.Contains(err.Error(), `"`+name+`" has nothing to run: give it a request`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestTheLongestBackoff: any pause may be doubled, and none comes to nothing by that.
+func TestTheLongestBackoff(t *testing.T) {
+	for range 20 { // chance has a say in how long it is
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRunner(store.NewMemory(), map[string]activity{"act": func(context.Context, engine.Invocation) (engine.Result, error) {
+			time.AfterFunc(time.Millisecond, cancel)
+			return engine.Result{}, engine.NewFailure("no")
+		}})
+		r.Registry.Activities["act"].Retries, r.Registry.Activities["act"].Backoff = 2, math.MaxInt64
+		outcome, err := r.Run(ctx, start(t, `[{"_tool": "act", "_outputPath": "†a"}]`))
+		if err != nil || outcome.Status != engine.RunCancelled || outcome.Calls[0].Attempts != 1 {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+		cancel()
 	}
 }
 

@@ -185,6 +185,11 @@ func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
 	if s.Request == nil {
 		return nil, errNoRequest
 	}
+	if s.Context != "" {
+		if err := store.CheckContext(s.Context); err != nil {
+			return nil, err
+		}
+	}
 	l, err := r.newLoop(ctx, s.Context)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -213,14 +215,14 @@ var (
 	errUnbegun = errors.New("it had not begun when the run was stopped")
 )
 
+// longestBackoff is what can be doubled without an overflow.
+const longestBackoff = time.Duration(math.MaxInt64 / 4)
+
 // attempt runs a call, and runs it again after a failure as often as its
 // activity allows.
 func (r *Runner) attempt(ctx context.Context, s start) result {
 	a, res := s.activity, result{index: s.index}
-	backoff, jitter := a.Backoff, r.jitter
-	if backoff == 0 {
-		backoff = DefaultBackoff
-	}
+	backoff, jitter := min(cmp.Or(a.Backoff, DefaultBackoff), longestBackoff), r.jitter
 	if jitter == nil {
 		jitter = rand.N[time.Duration]
 	}
@@ -239,7 +241,7 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 			timer.Stop()
 			return result{index: s.index, err: errCut, attempts: res.attempts}
 		}
-		backoff *= 2
+		backoff = min(2*backoff, longestBackoff)
 	}
 }
 
