@@ -253,6 +253,9 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 			return fmt.Sprintf("file (%p)", own)
 		}
 	}
+	if text, ok := hostError(v); ok {
+		return text
+	}
 	if t, ok := v.(*lua.LTable); ok && s.private(t.Metatable) {
 		return v.String()
 	}
@@ -261,6 +264,19 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 	}
 	L.RaiseError("'__tostring' must return a string")
 	return ""
+}
+
+// hostError is what an error of an object of the host says, for which scripts have it.
+func hostError(v lua.LValue) (string, bool) {
+	u, ok := v.(*lua.LUserData)
+	if !ok {
+		return "", false
+	}
+	err, ok := u.Value.(error)
+	if !ok {
+		return "", false
+	}
+	return strings.ToValidUTF8(err.Error(), "\ufffd"), true
 }
 
 func (s *state) typeOf(L *lua.LState) int {

@@ -120,6 +120,9 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		case *coroutine, *stream:
 			return nil, e.fail("a %s is not a JSON value", luaType(v))
 		}
+		if text, ok := hostError(v); ok {
+			return e.text(text, schema)
+		}
 		return nil, e.fail("an object of the host is not a JSON value")
 	}
 	return nil, e.fail("a %s is not a JSON value", v.Type())

@@ -20,6 +20,11 @@ func (s *state) concat(L *lua.LState) int {
 		case lua.LNumber:
 			total += 8
 		default:
+			if text, ok := hostError(v); ok {
+				L.Replace(i, lua.LString(text))
+				total += len(text)
+				continue
+			}
 			plain = false
 		}
 	}

@@ -48,7 +48,9 @@ type Config struct {
 	// Objects are Go values that scripts see as globals of these names, by
 	// way of gopher-luar: methods can be called, fields read and written. They
 	// are shared by all scripts and calls, so they must be safe for
-	// concurrent use.
+	// concurrent use. A method gives all its results, an error among them, which
+	// is nil or says as text what is wrong: "local v, err = o:Find(7)". Numbers
+	// become float64, so give large integers as strings.
 	Objects map[string]any
 
 	// Activities are activities in Go, which calls may name as they do those

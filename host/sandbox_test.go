@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -320,6 +321,49 @@ func TestObjects(t *testing.T) {
 	}
 	if got, err := runA(h.Generation(), engine.Invocation{}); got != "30" {
 		t.Errorf("got %s %v", got, err)
+	}
+}
+
+func (a *account) Withdraw(n int) (*account, error) {
+	if n > a.Balance {
+		return nil, fmt.Errorf("no more than %d\xff", a.Balance)
+	}
+	a.Balance -= n
+	return a, nil
+}
+
+// TestErrorsOfObjects: an error of a method in Go is what it says, wherever a script
+// has it.
+func TestErrorsOfObjects(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		{`return nil, err`, "failure no more than 10\ufffd"},
+		{`error(err)`, "failure no more than 10\ufffd"},
+		{`assert(account:Withdraw(20))`, "failure no more than 10\ufffd"},
+		{`return nil, { message = err, code = "poor" }`, "failure no more than 10\ufffd"},
+		{`return { why = err }`, "{\"why\":\"no more than 10\ufffd\"}"},
+		{`return ("it is " .. err .. "!"):gsub("[\128-\255]", "")`, `"it is no more than 10!"`},
+		{`return tostring(err):sub(1, 7)`, `"no more"`},
+		{`local ok, none = account:Withdraw(3) return none == nil and ok.Balance`, `7`},
+	} {
+		h, err := Open(Config{
+			FS: project(map[string]string{"activities/a.lua": `Activity.register("a", function(call)
+				local none, err = account:Withdraw(20)
+				` + test.body + `
+			end)`}),
+			Objects: map[string]any{"account": &account{10}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := runA(h.Generation(), engine.Invocation{})
+		if failure := (*engine.Failure)(nil); errors.As(err, &failure) {
+			got = "failure " + failure.Error()
+		} else if err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s\ngot  %s\nwant %s", test.body, got, test.want)
+		}
 	}
 }
 
