@@ -151,6 +151,14 @@ func (p *planReader) fail(line int, format string, args ...any) error {
 	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
+// wrong is a field that must be something else, in the words of the file's language.
+func (p *planReader) wrong(field, want string, v any) error {
+	if p.planner == nil {
+		return p.fail(0, "%s must be %s, not %s", field, want, store.Describe(v))
+	}
+	return p.fail(0, "%s %s", field, wrongType(want, v))
+}
+
 // guarded is lua, where what a script returns must not harm the program.
 func (p *planReader) guarded(s *state, v lua.LValue) (request *engine.Request, err error) {
 	err = guard(p.file, func() (err error) {
@@ -285,7 +293,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	}
 	if mode, ok := fields["mode"]; ok && mode != nil {
 		if r.Mode, _ = mode.(string); r.Mode != "eager" && r.Mode != "lazy" {
-			return nil, p.fail(0, "mode %s", wrongType(`"eager" or "lazy"`, mode))
+			return nil, p.wrong("mode", `"eager" or "lazy"`, mode)
 		}
 	}
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
@@ -298,7 +306,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	}
 	if tools, ok := fields["tools"]; ok && tools != nil {
 		if r.Tools, ok = tools.(map[string]any); !ok {
-			return nil, p.fail(0, "tools %s", wrongType("an object of schemas by name", tools))
+			return nil, p.wrong("tools", "an object of schemas by name", tools)
 		}
 		p.tools = r.Tools
 	}
@@ -334,7 +342,7 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return nil, p.fail(0, "context %s", wrongType("a list of messages", v))
+		return nil, p.wrong("context", "a list of messages", v)
 	}
 	messages, schemas := make([]store.Message, len(list)), map[string]*engine.Schema{}
 	for i, e := range list {

@@ -106,8 +106,9 @@ func TestPlanErrors(t *testing.T) {
 		{"json calls twice", "p.json", "{\"calls\": [],\n\n\"calls\": [{}]}", `p.json:3: "calls" stands twice in one object: only one of them would count`},
 		{"json value", "p.json", "3", `p.json:1: a plan is a list of calls, or an object with calls, not a number`},
 		{"json field", "p.json", `{"calls": [], "moode": 1}`, `p.json: unknown field "moode" (did you mean "mode"?)`},
-		{"json calls", "p.json", `{"calls": {}}`, `p.json: calls must be a list of calls, not a table`},
-		{"tools", "p.json", `{"calls": [], "tools": []}`, `p.json: tools must be an object of schemas by name, not a table`},
+		{"json calls", "p.json", `{"calls": {}}`, `p.json: calls must be a list of calls, not an object`},
+		{"json no calls", "p.json", `{"calls": null}`, `p.json: calls must be a list of calls, not null`},
+		{"tools", "p.json", `{"calls": [], "tools": []}`, `p.json: tools must be an object of schemas by name, not an array`},
 		{"ending", "p.txt", ``, `p.txt: a plan is a .lua or a .json file`},
 	}
 	for _, test := range tests {

@@ -34,7 +34,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 		}
 		calls, ok := v[field].([]any)
 		if !ok {
-			return nil, p.fail(0, "%s %s", field, wrongType("a list of calls", v[field]))
+			return nil, p.wrong(field, "a list of calls", v[field])
 		}
 		lines := jsonLines(source)
 		request.Calls, request.OutputLine = jsonCalls(calls, lines.calls), lines.output
