@@ -50,10 +50,11 @@ func (d *Decision) Word() string {
 // fit the call's tool. Whoever runs the context, or resumes it, goes on from
 // there. Its error is a [*NoSuchCallError] where the call is not held.
 func (r *Runner) Decide(ctx context.Context, d Decision) error {
-	r, _, err := r.within(ctx, d.Context)
+	p, err := r.within(ctx, d.Context)
 	if err != nil {
 		return err
 	}
+	r = p.runner
 	records, err := Records(ctx, r.Log, d.Context)
 	if err != nil {
 		return err

@@ -38,11 +38,12 @@ func (r *Registered) received(res Result, err error) (Result, error) {
 // receivedError is an error of a function in Go. If a [*Failure] is part of it,
 // whose fields have to become values, they do in one that stands before it.
 func receivedError(given error) (err, wrong error) {
-	if v := reflect.ValueOf(given); v.Kind() == reflect.Pointer && v.IsNil() {
+	var failure *Failure
+	is := errors.As(given, &failure)
+	if v := reflect.ValueOf(given); v.Kind() == reflect.Pointer && v.IsNil() || is && failure == nil {
 		return nil, errors.New("its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong")
 	}
-	var failure *Failure
-	if !errors.As(given, &failure) {
+	if !is {
 		return given, nil
 	}
 	fields, wrong := receivedFields(failure.Fields)

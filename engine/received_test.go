@@ -328,6 +328,13 @@ func TestNilPointersAsErrors(t *testing.T) {
 	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
 		t.Errorf("%+v, %v", outcome, err)
 	}
+	r.Registry.Activities["act"].Activity = engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
+		return engine.Result{}, errors.Join(errors.New("x"), (*engine.Failure)(nil))
+	})
+	outcome, err = r.Run(t.Context(), engine.Start{Context: "joined", Request: plan(t, `[{"_tool": "act", "_outputPath": "†a"}]`)})
+	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
+		t.Errorf("%+v, %v", outcome, err)
+	}
 	planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
 		var refused *engine.PlanError
 		return nil, refused

@@ -45,13 +45,11 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	case !last.Status.Finished():
 		return nil, &UnfinishedError{name, last.Status}
 	}
-	r, own, err := r.within(ctx, name)
+	at, err := r.within(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if own != nil {
-		request = own
-	}
+	r, request = at.runner, at.own(request)
 	p := &replay{log: r.Log, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
@@ -69,7 +67,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: &run})
 	if err != nil {
-		return nil, err
+		return nil, at.explain(err)
 	}
 	return p.compare(ctx, name, last, outcome)
 }

@@ -45,13 +45,16 @@ func (s *Resume) stays(last Run) bool {
 // gives its outcome again; fire-and-forget calls that it left behind are recorded as
 // cut off if their process has died.
 func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
-	r, own, err := r.within(ctx, s.Context)
+	p, err := r.within(ctx, s.Context)
 	if err != nil {
 		return nil, err
 	}
-	if own != nil {
-		s.Request = own
-	}
+	s.Request = p.own(s.Request)
+	outcome, err := p.runner.resume(ctx, s)
+	return outcome, p.explain(err)
+}
+
+func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 	last, err := LastRun(ctx, r.Log, s.Context)
 	if err != nil {
 		return nil, err
@@ -272,10 +275,15 @@ func (l *loop) records(ctx context.Context) ([]Record, error) {
 // began, and its calls as they stand. A tick without a plan gives an empty one.
 // Its error is a [*NoSuchCallError] where nothing has run.
 func (r *Runner) Recorded(ctx context.Context, name string) (*Plan, []Record, error) {
-	r, _, err := r.within(ctx, name)
+	p, err := r.within(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
+	plan, records, err := p.runner.recorded(ctx, name)
+	return plan, records, p.explain(err)
+}
+
+func (r *Runner) recorded(ctx context.Context, name string) (*Plan, []Record, error) {
 	last, err := LastRun(ctx, r.Log, name)
 	if err != nil {
 		return nil, nil, err

@@ -111,12 +111,11 @@ func (r *room) taken(ctx context.Context) (bool, error) {
 }
 
 func originOf(ctx context.Context, log store.Log, name string) (origin store.Origin, ok bool, err error) {
-	for info, err := range log.Contexts(ctx, name) {
-		if err != nil || info.Context == name {
-			return info.Origin, err == nil, err
-		}
+	info, err := log.Info(ctx, name)
+	if errors.Is(err, store.ErrNoContext) {
+		return origin, false, nil
 	}
-	return store.Origin{}, false, nil
+	return info.Origin, err == nil, err
 }
 
 // bring makes the call's result of how its delegate ended.

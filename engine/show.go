@@ -77,16 +77,6 @@ type RunChange struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// FirstEntry is the position of a context's first entry in the journal, 0 without one.
-// Who follows a context and finds another one than before knows that it was pruned,
-// and made anew, so that its messages count from 1 again.
-func FirstEntry(ctx context.Context, log store.Log, name string) (int64, error) {
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
-		return entry.N, err
-	}
-	return 0, nil
-}
-
 // ReadEntry tells what a journal's entry says: a [Record] of a call, or a
 // [RunChange] where a tick begins or ends; nil for what is neither.
 func ReadEntry(entry store.Entry) (any, error) {

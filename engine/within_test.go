@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"obelus/engine"
@@ -58,6 +60,65 @@ func TestADelegatesOwnNames(t *testing.T) {
 				t.Errorf("%s: replayed %s: %+v, %v", kind, name, replayed, err)
 			}
 		}
+	}
+}
+
+// TestALostDelegateRunsNothingElse: where the delegate of a context can't be found, that
+// is told, and nobody's planner but its own is asked there.
+func TestALostDelegateRunsNothingElse(t *testing.T) {
+	asks := func(name string) engine.PlannerFunc {
+		return func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+			if ask.Kinds["state"] != nil {
+				return &engine.Solution{Output: name}, nil
+			}
+			return &engine.Solution{Calls: []engine.Source{{Call: map[string]any{"_tool": "value", "value": "†x.y", "_outputPath": "†state.a"}}}}, nil
+		}
+	}
+	for kind, log := range logs(t) {
+		r := newRunner(log, map[string]activity{"value": value})
+		child := &engine.Delegate{Request: &engine.Request{Planner: asks("child")}}
+		r.Registry.Delegates["child"] = child
+		root := &engine.Request{Name: "root", Planner: engine.PlannerFunc(func(ctx context.Context, ask engine.Ask) (*engine.Solution, error) {
+			return &engine.Solution{Calls: []engine.Source{{Call: map[string]any{"_tool": "z", "_delegate": "child", "_outputPath": "†state.a"}}}, Output: "root"}, nil
+		})}
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: root}); err != nil || outcome.Status != engine.RunWaiting {
+			t.Fatal(kind, outcome, err)
+		}
+		if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `{"type": "data", "kind": "x", "data": {"y": 1}}`)); err != nil {
+			t.Fatal(err)
+		}
+		delete(r.Registry.Delegates, "child")
+		var lost *engine.LostError
+		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Request: root})
+		if !errors.As(err, &lost) || !strings.Contains(err.Error(), `"child" is neither a registered delegate nor`) {
+			t.Errorf("%s: %+v, %v", kind, outcome, err)
+		}
+		r.Registry.Delegates["child"] = child
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Request: root})
+		if err != nil || outcome.Status != engine.RunDone || outcome.Output != "child" {
+			t.Errorf("%s: %+v, %v", kind, outcome, err)
+		}
+	}
+}
+
+// TestAPlanByHandChangesNoNames: a delegate's context in which somebody has run
+// something else since is what it was for those that its run began.
+func TestAPlanByHandChangesNoNames(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	inner := newRunner(log, map[string]activity{"pay": value}).Registry
+	inner.Delegates["deep"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "pay", "value": 3, "_outputPath": "†a"}], "output": "†a"}`)}
+	r.Registry.Delegates["outer"] = &engine.Delegate{Registry: inner, Request: plan(t, `{"calls": [{"_tool": "x", "_delegate": "deep", "_outputPath": "†a"}], "output": "†a"}`)}
+	if outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "x", "_delegate": "outer", "_outputPath": "†a"}], "output": "†a"}`)); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	byHand := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†b"}]`)
+	byHand.Context, byHand.Request.Name = "c.1.1", "plans/by-hand.json"
+	if outcome, err := r.Run(t.Context(), byHand); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	if replayed, err := r.Replay(t.Context(), "c.1.1.1.1", nil); err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("%+v, %v", replayed, err)
 	}
 }
 

@@ -225,14 +225,28 @@ func TestWatchLinkedFiles(t *testing.T) {
 	save(`return 3`)
 	f.expect("6 +[] ~[lib/two.lua] -[]")
 
+	f.write("storeЯ/three.lua", `Activity.register("f", function() end)`)
+	link("../storeЯ/three.lua", "activities/three.lua")
+	f.expect("7 +[activities/three.lua] ~[] -[]")
+	f.write("storeЯ/three.lua", `Activity.register("g", function() end)`)
+	f.expect("8 +[] ~[activities/three.lua] -[]")
+	link("../obelus.lua/x/y.lua", "activities/nowhere.lua")
+	if got := f.next(); !strings.Contains(got, "activities/nowhere.lua") {
+		t.Errorf("a link that leads nowhere: %s", got)
+	}
+	f.remove("activities/nowhere.lua")
+	f.expect("9 +[] ~[] -[]")
+	f.write("storeЯ/three.lua", `Activity.register("h", function() end)`)
+	f.expect("10 +[] ~[activities/three.lua] -[]")
+
 	link("..v1", "activities/cm/..data")
 	link("..data/c.lua", "activities/cm/c.lua")
-	f.expect("7 +[activities/cm/c.lua] ~[] -[]")
+	f.expect("11 +[activities/cm/c.lua] ~[] -[]")
 	link("..v2", "activities/cm/..next")
 	f.rename("activities/cm/..next", "activities/cm/..data")
-	f.expect("8 +[] ~[activities/cm/c.lua] -[]")
+	f.expect("12 +[] ~[activities/cm/c.lua] -[]")
 	f.write("activities/cm/..v2/c.lua", `Activity.register("e", function() end)`)
-	f.expect("9 +[] ~[activities/cm/c.lua] -[]")
+	f.expect("13 +[] ~[activities/cm/c.lua] -[]")
 }
 
 // TestWatchBroken: what does not load changes nothing, until it is mended.

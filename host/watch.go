@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -153,7 +155,8 @@ func (w *watch) follow() error {
 	for _, file := range files {
 		for _, place := range links(w.host.config.Dir, filepath.FromSlash(file)) {
 			w.linked[place] = true
-			if err := w.watcher.Add(filepath.Dir(place)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			err := w.watcher.Add(filepath.Dir(place)) // of one that leads nowhere the attempt says so
+			if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
 				return fmt.Errorf("%s, by way of which %s is read, can't be watched: %w", place, file, err)
 			}
 		}
@@ -190,7 +193,7 @@ func links(dir, file string) (places []string) {
 		if filepath.IsAbs(to) {
 			at = filepath.VolumeName(to) + string(filepath.Separator)
 		}
-		rest = append(strings.FieldsFunc(to, func(r rune) bool { return os.IsPathSeparator(uint8(r)) }), rest...)
+		rest = append(strings.FieldsFunc(to, func(r rune) bool { return r < utf8.RuneSelf && os.IsPathSeparator(uint8(r)) }), rest...)
 	}
 	if len(places) > 0 {
 		places = append(places, at)

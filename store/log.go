@@ -39,6 +39,9 @@ type Log interface {
 	// Journal yields the journal's entries in their order.
 	Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, error]
 
+	// Info describes a context; [ErrNoContext] if there is no such context.
+	Info(ctx context.Context, context string) (ContextInfo, error)
+
 	// Contexts yields the contexts whose name begins with prefix, the one
 	// that was appended to last first.
 	Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error]
@@ -323,11 +326,8 @@ func CheckContext(name string) error {
 			return fmt.Errorf("%q is no name for a context: it has up to 64 letters, digits, . _ and -", name)
 		}
 	}
-	switch {
-	case name == "" || len(name) > 64:
+	if name == "" || len(name) > 64 {
 		return fmt.Errorf("%q is no name for a context: it has 1 to 64 letters, digits, . _ and -", name)
-	case name == "." || name == "..":
-		return fmt.Errorf("%q is no name for a context: in a path it stands for something else", name)
 	}
 	return nil
 }

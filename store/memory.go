@@ -547,6 +547,20 @@ func (l *Memory) Contexts(ctx context.Context, prefix string) iter.Seq2[ContextI
 	}
 }
 
+// Info implements [Log].
+func (l *Memory) Info(ctx context.Context, name string) (ContextInfo, error) {
+	if _, err := l.all(ctx, name); err != nil {
+		return ContextInfo{}, err
+	}
+	infos, err := l.infos(name)
+	for _, info := range infos {
+		if info.Context == name {
+			return info, nil
+		}
+	}
+	return ContextInfo{}, cmp.Or(err, fmt.Errorf("%w: %s", ErrNoContext, name))
+}
+
 func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

@@ -126,14 +126,18 @@ func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow 
 	if !follow {
 		return show()
 	}
-	first := int64(0)
+	created := time.Time{}
 	return following(ctx, func() error {
-		began, err := engine.FirstEntry(ctx, a.log, f.Context)
-		if err == nil && first != 0 && began != first { // it was pruned, and perhaps made anew
-			f.After = 0
+		info, err := a.log.Info(ctx, f.Context)
+		switch {
+		case errors.Is(err, store.ErrNoContext): // pruned, and perhaps made anew later
+			return nil
+		case err != nil:
+			return err
+		case !info.Created.Equal(created):
+			created, f.After = info.Created, 0
 		}
-		first = began
-		return errors.Join(err, show())
+		return show()
 	})
 }
 

@@ -22,10 +22,10 @@ type stream struct {
 	news    <-chan struct{} // holds something when there may be more
 	reading chan struct{}   // places for those who read the log
 	name    string
-	after   int64 // the position up to which the client has everything
-	seen    int64 // the position of the last entry that was read
-	seq     int64 // and the seq of the last message
-	first   int64 // the position of the context's first entry
+	after   int64     // the position up to which the client has everything
+	seen    int64     // the position of the last entry that was read
+	seq     int64     // and the seq of the last message
+	created time.Time // the context that was read: one that was pruned and made anew has other messages
 	unsent  []byte
 }
 
@@ -97,7 +97,8 @@ func (st *stream) send(ctx context.Context) error {
 func (st *stream) find(ctx context.Context) (err error) {
 	st.reading <- struct{}{}
 	defer func() { <-st.reading }()
-	if st.first, err = engine.FirstEntry(ctx, st.log, st.name); err != nil || st.after == 0 || st.after < st.first {
+	info, err := st.log.Info(ctx, st.name)
+	if st.created = info.Created; err != nil || st.after == 0 {
 		return err
 	}
 	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, At: st.after, Newest: true}) {
@@ -147,12 +148,11 @@ func (st *stream) read(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-// look finds whether the context is still the one that was read: one that was pruned
-// and made anew has other messages.
+// look finds whether the context is still the one that was read.
 func (st *stream) look(ctx context.Context) error {
-	first, err := engine.FirstEntry(ctx, st.log, st.name)
-	if err == nil && first != st.first {
-		st.first, st.seq = first, 0
+	info, err := st.log.Info(ctx, st.name)
+	if err == nil && !info.Created.Equal(st.created) {
+		st.created, st.seq = info.Created, 0
 	}
 	return err
 }

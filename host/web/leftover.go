@@ -121,15 +121,15 @@ func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 
 // settled lets go of a run that is over, as far as this server is concerned, or
 // keeps it if that could not be recorded: then it is tried again, ever more
-// seldom, since its calls may run again each time. So is one that nobody asked for
-// and the scripts as they are now don't let go on: they may be mended. One of which
-// nothing is in the log is left to who asked for it, and what is left stays if it is
-// another request for it that is refused. It gives how long the run waits; 0 for one
+// seldom, since its calls may run again each time. So is one that the scripts as they
+// are now don't let go on: they may be mended. One of which nothing is in the log is
+// left to who asked for it, and what is left stays if it is another request for it
+// that is refused. It gives how long the run waits; 0 for one
 // that is not kept. The caller holds the lock.
 func (s *Server) settled(one *run) time.Duration {
 	l := s.leftovers[one.context]
 	var busy *engine.BusyError
-	mended := one.alone && isOfScripts(one.err)
+	mended := (one.alone || one.hasBegun()) && isOfScripts(one.err)
 	switch later := mended || isTemporary(one.err); {
 	case one.err == nil, one.alone && !later && !errors.As(one.err, &busy):
 		delete(s.leftovers, one.context)
@@ -141,7 +141,7 @@ func (s *Server) settled(one *run) time.Duration {
 		s.leftovers[one.context] = l
 	}
 	if l.refused = 0; mended {
-		l.refused = s.config.Host.Generation().Number
+		l.refused = one.generation
 	}
 	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
 	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
@@ -153,7 +153,7 @@ func (s *Server) settled(one *run) time.Duration {
 // not give it.
 func isOfScripts(err error) bool {
 	_, scripts := host.Problems(err)
-	return scripts || errors.As(err, new(*engine.PlanError)) || errors.As(err, new(*engine.NoPlannerError)) || notFound(err)
+	return scripts || errors.As(err, new(*engine.PlanError)) || errors.As(err, new(*engine.LostError)) || notFound(err)
 }
 
 // left finds the runs that were under way, if only with what they left behind, and

@@ -399,3 +399,29 @@ func TestMendedScripts(t *testing.T) {
 		})
 	}
 }
+
+// TestMendedOnceResumed: who resumed a run is told that it has begun, and it goes on
+// though its plan's file was not there when its planner was to be asked.
+func TestMendedOnceResumed(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua": "return {}", "activities/ren.lua": `Activity.register("ren", function(call) return call.v end)`,
+		"plans/asked.lua": `return function(context)
+			if context.s then return { calls = {}, output = context.s.a } end
+			return { calls = { { _tool = "ren", v = 7, _outputPath = "†s.a" } } }
+		end`,
+	}, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
+	s.expect("POST", "/v1/runs", `{"plan":"plans/asked.lua","context":"a","approve":"always","wait":true}`, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
+	s.ask("DELETE", "/v1/runs/a", "")
+	s.ask("POST", "/v1/contexts/a/calls/1.1/approve", "{}")
+	file, away := filepath.Join(s.dir, "plans/asked.lua"), filepath.Join(s.dir, "away")
+	if err := os.Rename(file, away); err != nil {
+		t.Fatal(err)
+	}
+	s.expect("POST", "/v1/contexts/a/resume", "{}", http.StatusAccepted, `{"context":"a"}`)
+	s.stuck("a")
+	if err := os.Rename(away, file); err != nil {
+		t.Fatal(err)
+	}
+	s.until("a", engine.RunDone)
+	s.kept("a", func(l *leftover) bool { return l == nil })
+}

@@ -28,6 +28,8 @@ type run struct {
 	err     error
 	again   bool // something came that it may halt for; under the server's lock
 
+	generation int // of the scripts when it began
+
 	alone    bool // nobody asked for it
 	unwanted bool // it was told to end for good
 }
@@ -61,7 +63,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	}
 	s.log.giveBack(s.running, name)
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, began: time.Now(), alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	one := &run{context: name, began: time.Now(), generation: s.config.Host.Generation().Number, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
 		cancel(nil)
 		s.gate.leave()

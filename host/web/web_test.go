@@ -488,3 +488,30 @@ func TestEventsOfAContextMadeAnew(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsOfAForkMadeAnew: a fork's journal begins as that of what it is a fork of,
+// so that its first entry does not tell one fork from the next.
+func TestEventsOfAForkMadeAnew(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","input":{"n":1},"context":"c","wait":true}`)
+	fork := func(body string) {
+		s.ask("POST", "/v1/contexts/c/fork", `{"context":"f"}`)
+		s.ask("POST", "/v1/contexts/f/messages", body)
+	}
+	fork(`[{"type":"state","n":1},{"type":"state","n":2},{"type":"state","n":3}]`)
+	again := false
+	all := s.events("f", "", func(e event) bool {
+		if e.kind == "message" && strings.Contains(e.data, `"n":3`) {
+			info, err := s.log.Info(t.Context(), "f")
+			if err = cmp.Or(err, s.log.Prune(t.Context(), info)); err != nil {
+				t.Fatal(err)
+			}
+			again = true
+			fork(`{"type":"state","n":4}`)
+		}
+		return strings.Contains(e.data, `"n":4`)
+	})
+	if last := all[len(all)-1]; !again || last.kind != "message" {
+		t.Errorf("%v", all)
+	}
+}

@@ -396,36 +396,55 @@ func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 	return code, nil
 }
 
+// selectInfo is what contextInfo reads.
+const selectInfo = `SELECT context, parent, parent_call, created, updated, fork, fork_at FROM contexts `
+
+// Info implements [store.Log].
+func (l *Log) Info(ctx context.Context, name string) (info store.ContextInfo, err error) {
+	row, err := l.ofContext(ctx, name, selectInfo+`WHERE context = ?1`)
+	if err != nil {
+		return info, err
+	}
+	err = l.readers.read(func(c *conn) error {
+		info, err = c.contextInfo(ctx, row)
+		return err
+	})
+	return info, explain(l.path, err)
+}
+
 // Contexts implements [store.Log].
 func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {
-		sql := `SELECT context, parent, parent_call, created, updated, fork, fork_at FROM contexts
-			WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`
+		sql := selectInfo + `WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`
 		return c.each(ctx, sql, []driver.Value{prefix}, func(row []driver.Value) (bool, error) {
-			info := store.ContextInfo{Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])}}
-			var err error
-			if info.Created, err = date(row[3]); err == nil {
-				info.Updated, err = date(row[4])
-			}
-			if err != nil {
-				return false, &problem{ErrDamaged, fmt.Sprintf("is damaged: dates of context %s: %v", info.Context, err)}
-			}
-			// Asked one by one, for most who ask want the first context alone.
-			head, err := c.one(ctx, `SELECT `+selectHead, info.Context)
-			if err != nil {
-				return false, err
-			}
-			info.Messages = integer(head[0])
-			if info.Origin.Fork != "" {
-				spans, err := c.spans(ctx, info.Context)
-				if err != nil {
-					return false, err
-				}
-				for _, s := range spans[1:] {
-					info.Shares = append(info.Shares, s.context)
-				}
-			}
-			return yield(info), nil
+			info, err := c.contextInfo(ctx, row) // asked one by one, for most who ask want the first context alone
+			return err == nil && yield(info), err
 		})
 	})
+}
+
+func (c *conn) contextInfo(ctx context.Context, row []driver.Value) (info store.ContextInfo, err error) {
+	info = store.ContextInfo{Context: text(row[0]), Origin: store.Origin{Parent: text(row[1]), Call: text(row[2]), Fork: text(row[5]), At: integer(row[6])}}
+	if info.Created, err = date(row[3]); err == nil {
+		info.Updated, err = date(row[4])
+	}
+	if err != nil {
+		return info, &problem{ErrDamaged, fmt.Sprintf("is damaged: dates of context %s: %v", info.Context, err)}
+	}
+	head, err := c.one(ctx, `SELECT `+selectHead, info.Context)
+	if err != nil {
+		return info, err
+	}
+	info.Messages = integer(head[0])
+	if info.Origin.Fork == "" {
+		return info, nil
+	}
+	spans, err := c.spans(ctx, info.Context)
+	if err != nil {
+		return info, err
+	}
+	for _, s := range spans[1:] {
+		info.Shares = append(info.Shares, s.context)
+	}
+	return info, nil
 }

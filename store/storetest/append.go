@@ -152,11 +152,12 @@ func testCancelled(t *testing.T, l store.Log) {
 	_, appended := l.Append(ctx, store.Batch{Context: "c", Messages: parse(t, `{"type":"data","data":1}`), ExpectSeq: store.AnySeq})
 	_, head := l.Head(ctx, "c")
 	_, size := l.Size(ctx, "c")
+	_, info := l.Info(ctx, "c")
 	_, messages := drain(l.Messages(ctx, store.Filter{Context: "c"}))
 	_, touching := drain(l.Touching(ctx, store.Query{Context: "c", Path: store.KindPath("data")}))
 	_, kinds := l.Kinds(ctx, "c")
 	_, holder := l.Holder(ctx, "c")
-	for i, err := range []error{appended, head, size, messages, touching, kinds, holder} {
+	for i, err := range []error{appended, head, size, info, messages, touching, kinds, holder} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -187,6 +188,16 @@ func testContexts(t *testing.T, l store.Log) {
 	equal(t, "no prefix", names("x"), []string(nil))
 	if _, err := l.Append(t.Context(), store.Batch{Context: "order-2", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: "e"}}}); err != nil {
 		t.Fatal(err)
+	}
+	for _, want := range collect(t, l.Contexts(t.Context(), "")) {
+		info, err := l.Info(t.Context(), want.Context)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "info", info, want)
+	}
+	if _, err := l.Info(t.Context(), "orde"); !errors.Is(err, store.ErrNoContext) {
+		t.Errorf("info of none: %v", err)
 	}
 	equal(t, "after a journal entry", names("order"), []string{"order-2:1", "order-1:2", "order:1"})
 }

@@ -75,6 +75,11 @@ func testFork(t *testing.T, l store.Log) {
 	equal(t, "error", err, nil)
 	equal(t, "head", head, int64(4))
 	info := collect(t, l.Contexts(t.Context(), "f"))[0]
+	alone, err := l.Info(t.Context(), "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "info", alone, info)
 	equal(t, "origin", info.Origin, store.Origin{Fork: "p", At: 3})
 	equal(t, "messages", info.Messages, int64(4))
 	entries := collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "f", Seq: 3, Newest: true}))
