@@ -278,8 +278,11 @@ func (t *tick) behind(i int, paths []store.Path) string {
 	var reasons []string
 	var named []int
 	for _, path := range paths {
-		before, after := t.plan.graph.split(i, path)
-		for _, w := range slices.Concat(before, after) {
+		writers, after := t.plan.graph.split(i, path)
+		if len(writers) == 0 { // else those after it count for nothing
+			writers = after
+		}
+		for _, w := range writers {
 			if slices.Contains(named, w) {
 				continue
 			}

@@ -135,8 +135,8 @@ func childOf(context, call string, attempt int) string {
 // the recorded one of a call that is replayed.
 func (t *tick) newChild(ctx context.Context, r *Record) (string, error) {
 	if p := t.runner.replay; p != nil {
-		if was, ok, err := p.record(ctx, t.context, r.Call); ok && was.Child != "" || err != nil {
-			return was.Child, err
+		if child, err := p.child(ctx, t.context, r.Call); child != "" || err != nil {
+			return child, err
 		}
 	}
 	for attempt := r.Attempts; ; attempt++ {

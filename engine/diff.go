@@ -31,11 +31,33 @@ type Change struct {
 // values are not equal, as deep as both sides have objects, sorted. Arrays are
 // compared whole.
 func Diff(ctx context.Context, log store.Log, from, to Moment) ([]Change, error) {
-	old, err := valuesAt(ctx, log, from)
+	return differences(ctx, log, from, log, to)
+}
+
+// differences is Diff of moments in two logs. Both are asked for what either has: an
+// instance sees what is of all where it has nothing of its own.
+func differences(ctx context.Context, log store.Log, from Moment, other store.Log, to Moment) ([]Change, error) {
+	kinds := map[store.KindOf]bool{}
+	for _, of := range []struct {
+		log store.Log
+		Moment
+	}{{log, from}, {other, to}} {
+		if _, err := of.log.Head(ctx, of.Context); err != nil {
+			return nil, err
+		}
+		held, err := of.log.Kinds(ctx, of.Context)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range held {
+			kinds[k] = true
+		}
+	}
+	old, err := valuesAt(ctx, log, from, kinds)
 	if err != nil {
 		return nil, err
 	}
-	now, err := valuesAt(ctx, log, to)
+	now, err := valuesAt(ctx, other, to, kinds)
 	if err != nil {
 		return nil, err
 	}
@@ -58,18 +80,11 @@ func changes(old, now map[store.KindOf]any) (all []Change) {
 	return all
 }
 
-// valuesAt gives the value of every kind, global and of each instance.
-func valuesAt(ctx context.Context, log store.Log, m Moment) (map[store.KindOf]any, error) {
-	if _, err := log.Head(ctx, m.Context); err != nil {
-		return nil, err
-	}
-	kinds, err := log.Kinds(ctx, m.Context)
-	if err != nil {
-		return nil, err
-	}
+// valuesAt gives the values of kinds at a moment.
+func valuesAt(ctx context.Context, log store.Log, m Moment, kinds map[store.KindOf]bool) (map[store.KindOf]any, error) {
 	values := map[store.KindOf]any{}
 	resolver := store.Resolver{Log: log, Context: m.Context, At: m.At}
-	for _, key := range kinds {
+	for key := range kinds {
 		resolved, err := resolver.Resolve(ctx, store.KindPath(key.Kind), key.Instance)
 		if err != nil {
 			return nil, err

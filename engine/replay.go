@@ -50,7 +50,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 		return nil, err
 	}
 	r, request = at.runner, at.own(request)
-	p := &replay{log: r.Log, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
+	p := &replay{log: &asOf{r.Log, map[string]end{}}, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 
 // replay answers calls from what a log says of them, one after the other.
 type replay struct {
-	log  store.Log
+	log  *asOf
 	twin *store.Memory // where the run runs again
 
 	recorded bool // planners are not asked again: what they gave is in the log
@@ -306,6 +306,19 @@ func (p *replay) before(name, call string) int64 {
 	return record.At
 }
 
+// child is the context of a call's delegate, which is looked at as it was when the call
+// settled; empty if it had none.
+func (p *replay) child(ctx context.Context, name, call string) (string, error) {
+	record, ok, err := p.record(ctx, name, call)
+	if err != nil || !ok || record.Child == "" {
+		return "", err
+	}
+	if settled := p.stretch(name, call).settled; settled != 0 {
+		err = p.log.cut(ctx, record.Child, settled)
+	}
+	return record.Child, err
+}
+
 // stretch is when a call began and settled.
 func (p *replay) stretch(name, call string) stretch {
 	known, ok := p.order[name]
@@ -367,15 +380,11 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 			differ(Difference{Call: r.Call, What: "writes", Recorded: was.Writes, Replayed: r.Writes})
 		}
 	}
-	old, err := valuesAt(ctx, p.log, Moment{Context: name})
+	changed, err := differences(ctx, p.log, Moment{Context: name}, p.twin, Moment{Context: name})
 	if err != nil {
 		return nil, err
 	}
-	now, err := valuesAt(ctx, p.twin, Moment{Context: name})
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range changes(old, now) {
+	for _, c := range changed {
 		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.errors {
 			differ(Difference{What: c.Path, Recorded: c.Old, Replayed: c.New})
 		}

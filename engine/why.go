@@ -129,8 +129,8 @@ func (x *explainer) message(name string, seq int64) (*store.Message, error) {
 
 // reads explains what the call read that wrote a message.
 func (x *explainer) reads(name string, m *store.Message) ([]Why, error) {
-	record, ok, err := x.writer(name, m)
-	if err != nil || !ok {
+	record, n, err := x.writer(name, m)
+	if err != nil || n == 0 {
 		return nil, err
 	}
 	var all []Why
@@ -145,32 +145,38 @@ func (x *explainer) reads(name string, m *store.Message) ([]Why, error) {
 		}
 		all = append(all, why)
 	}
-	inside, err := x.inside(record)
+	inside, err := x.inside(record, n)
 	return append(all, inside...), err
 }
 
-// writer finds the record of the call that wrote a message: what the journal
-// says of it from when the message was there.
-func (x *explainer) writer(name string, m *store.Message) (Record, bool, error) {
+// writer finds the record of the call that wrote a message, and its position: what the
+// journal says of it from when the message was there. It is 0 if there is none.
+func (x *explainer) writer(name string, m *store.Message) (Record, int64, error) {
 	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Seq: m.Seq, Call: m.Call}) {
 		if err != nil {
-			return Record{}, false, err
+			return Record{}, 0, err
 		}
 		if !Status(entry.Event).Settled() {
 			continue
 		}
 		r, err := readRecord(entry)
-		return r, err == nil, err
+		return r, entry.N, err
 	}
-	return Record{}, false, nil
+	return Record{}, 0, nil
 }
 
-// inside explains what a delegate's output was made of, in its own context.
-func (x *explainer) inside(record Record) ([]Why, error) {
+// inside explains what a delegate's output was made of, in its own context as it was
+// when its call settled, at a position in the journal.
+func (x *explainer) inside(record Record, n int64) ([]Why, error) {
 	if record.Child == "" {
 		return nil, nil
 	}
-	last, err := LastRun(x.ctx, x.log, record.Child)
+	log := &asOf{x.log, map[string]end{}}
+	if err := log.cut(x.ctx, record.Child, n); err != nil {
+		return nil, err
+	}
+	at := log.ends[record.Child].seq
+	last, err := LastRun(x.ctx, log, record.Child)
 	if errors.Is(err, store.ErrNoContext) || err != nil || last.plan.Output == nil {
 		return nil, err
 	}
@@ -183,13 +189,13 @@ func (x *explainer) inside(record Record) ([]Why, error) {
 		return nil, err
 	}
 	var found []store.Path
-	_, _, err = t.eval(finding(x.ctx, store.Resolver{Log: x.log, Context: record.Child}, "", &found))
+	_, _, err = t.eval(finding(x.ctx, store.Resolver{Log: x.log, Context: record.Child, At: at}, "", &found))
 	if err != nil && !errors.As(err, new(*ExprError)) {
 		return nil, err
 	}
 	var all []Why
 	for _, path := range found {
-		why, err := x.read(record.Child, path, 0, "")
+		why, err := x.read(record.Child, path, at, "")
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,177 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// mending is a runner with a delegate whose call fails as long as it is told to, and
+// the plan that asks it.
+func mending(t *testing.T, log store.Log, output string) (r *engine.Runner, broken *atomic.Bool, s engine.Start) {
+	broken = &atomic.Bool{}
+	broken.Store(true)
+	r = newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if broken.Load() {
+			return engine.Result{}, engine.NewFailure("no luck")
+		}
+		return value(ctx, in)
+	}})
+	r.Registry.Delegates["flak"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		{"_tool": "value", "value": 1, "_outputPath": "†work.x"},
+		{"_tool": "flaky", "value": 5, "_outputPath": "†work.y"}], "output": "†work"}`)}
+	return r, broken, start(t, `{"calls": [{"_tool": "ask", "_delegate": "flak", "_outputPath": "`+output+`"},
+		{"_tool": "value", "value": 1, "_outputPath": "†state.o"}], "output": "†state.o"}`)
+}
+
+func same(t *testing.T, r *engine.Runner, name string) {
+	t.Helper()
+	if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("%s: %+v, %v", name, replayed, err)
+	}
+}
+
+// TestReplayOfWhatADelegateWas: what has become of a delegate's context since its call
+// settled changes nothing of what the call came to.
+func TestReplayOfWhatADelegateWas(t *testing.T) {
+	for kind, log := range logs(t) {
+		r, broken, s := mending(t, log, "†state.r")
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+			t.Fatal(kind, outcome, err)
+		}
+		if _, err := engine.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
+			t.Fatal(err)
+		}
+		same(t, r, "fork")
+		broken.Store(false)
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}}); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(kind, outcome, err)
+		}
+		same(t, r, "fork")
+		same(t, r, "c")
+		other := start(t, `[{"_tool": "value", "value": "alien", "_outputPath": "†work.y"}]`)
+		other.Context = "c.1.1"
+		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(kind, outcome, err)
+		}
+		same(t, r, "c")
+	}
+}
+
+// TestReplayOfADelegateMendedByItself: the call took the branch of its failure.
+func TestReplayOfADelegateMendedByItself(t *testing.T) {
+	r, broken, s := mending(t, store.NewMemory(), "†state.r || †state.bad")
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	broken.Store(false)
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Retry: []string{"1.2"}}); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	same(t, r, "c")
+}
+
+// TestWhyOfWhatADelegateWas: what a value was made of does not change as the log grows.
+func TestWhyOfWhatADelegateWas(t *testing.T) {
+	for kind, log := range logs(t) {
+		r, broken, s := mending(t, log, "†state.r")
+		broken.Store(false)
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(kind, outcome, err)
+		}
+		explained := func() string {
+			ref, err := engine.ParseRef("state.r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			why, err := engine.Explain(t.Context(), log, "c", ref, 0, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := store.FromGo(why, "why")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(store.EncodeJSON(v))
+		}
+		before := explained()
+		if !strings.Contains(before, `"context":"c.1.1"`) || !strings.Contains(before, `"ref":"†work"`) {
+			t.Errorf("%s: %s", kind, before)
+		}
+		if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `{"type": "data", "kind": "work", "data": {"y": "changed later"}}`)); err != nil {
+			t.Fatal(err)
+		}
+		other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
+		other.Context = "c.1.1"
+		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(kind, outcome, err)
+		}
+		if after := explained(); after != before {
+			t.Errorf("%s: now it says\n%s\nnot\n%s", kind, after, before)
+		}
+	}
+}
+
+// TestADelegateIsNotWhatRanThereSince: nobody takes the output of another run for a
+// delegate's.
+func TestADelegateIsNotWhatRanThereSince(t *testing.T) {
+	log := store.NewMemory()
+	r, broken, s := mending(t, log, "†state.r")
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+		t.Fatal(outcome, err)
+	}
+	other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
+	other.Context, other.Request.Name = "c.1.1", "plans/other.json"
+	if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	broken.Store(false)
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
+	if err != nil || outcome.Status != engine.RunFailed {
+		t.Fatal(outcome, err)
+	}
+	if want := "the context c.1.1 of its delegate has run something else since (plans/other.json), so that it can't go on there"; outcome.Calls[0].Error["message"] != want {
+		t.Errorf("%v, not %s", outcome.Calls[0].Error, want)
+	}
+}
+
+// TestDiffSeesWhatIsOfAll: an instance of which one side alone has something sees what
+// is of all on both.
+func TestDiffSeesWhatIsOfAll(t *testing.T) {
+	for kind, log := range logs(t) {
+		for _, of := range []struct{ name, text string }{
+			{"a", `{"type": "state", "state": {"a": 1}}`}, {"b", `{"type": "state", "state": {"a": 1}}`}, {"a", `{"type": "state", "state": {"x": 2}, "_instance": "p"}`},
+		} {
+			if _, err := engine.Append(t.Context(), log, of.name, messages(t, of.text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if changes, err := engine.Diff(t.Context(), log, engine.Moment{Context: "a", At: 1}, engine.Moment{Context: "b"}); err != nil || len(changes) != 0 {
+			t.Errorf("%s: %+v, %v", kind, changes, err)
+		}
+		changes, err := engine.Diff(t.Context(), log, engine.Moment{Context: "b"}, engine.Moment{Context: "a"})
+		if err != nil || len(changes) != 1 || changes[0].Path != "†state.x" || changes[0].Instance != "p" {
+			t.Errorf("%s: %+v, %v", kind, changes, err)
+		}
+	}
+}
+
+// TestSkippedBehindTheOneBefore: where a writer stands before a call, those after it
+// are no reason.
+func TestSkippedBehindTheOneBefore(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	outcome, err := r.Run(t.Context(), start(t, `[
+		{"_tool": "value", "value": 1, "_outputPath": "†state.x || †audit.a"},
+		{"_tool": "value", "value": "†audit.a", "_outputPath": "†state.y"},
+		{"_tool": "value", "value": "v", "_outputPath": "†audit.a || †audit.c"}]`))
+	if err != nil || outcome.Calls[1].Status != engine.Skipped {
+		t.Fatal(outcome, err)
+	}
+	if want := "call 1 (value) took another branch than †audit.a"; outcome.Calls[1].Reason != want {
+		t.Errorf("%q, not %q", outcome.Calls[1].Reason, want)
+	}
+}
