@@ -53,7 +53,8 @@ func NewSchema(schema any) (*Schema, error) {
 	return nil, fmt.Errorf("not a JSON Schema: %s", strings.ReplaceAll(err.Error(), schemaURL, ""))
 }
 
-// Validate tells what is wrong with a value, which the error calls by name.
+// Validate tells what is wrong with a value of JSON, as [store.FromGo] gives it, which
+// the error calls by name.
 func (s *Schema) Validate(v any, name string) error {
 	err := s.compiled.Validate(v)
 	var reasons *jsonschema.ValidationError

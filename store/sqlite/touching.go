@@ -13,7 +13,7 @@ import (
 )
 
 // Touching implements [store.Log]. What stands at the path or above it is read
-// row by row, down an index; for what stands below it see [descendants]. So
+// row by row, down an index; for what stands below it see descendants. So
 // whoever stops at the first operation has paid for a few rows, however long
 // the log is.
 func (l *Log) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
