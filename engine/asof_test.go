@@ -75,34 +75,38 @@ func TestReplayOfADelegateMendedByItself(t *testing.T) {
 	same(t, r, "c")
 }
 
+// explained is where the value of a reference comes from, as JSON.
+func explained(t *testing.T, log store.Log, text string) string {
+	t.Helper()
+	ref, err := engine.ParseRef(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	why, err := engine.Explain(t.Context(), log, "c", ref, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := store.FromGo(why, "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(store.EncodeJSON(v))
+}
+
 // TestWhyOfWhatADelegateWas: what a value was made of does not change as the log grows.
 func TestWhyOfWhatADelegateWas(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
+		r.Registry.Delegates["flak"].Request.Output = "†work.late || †work"
 		broken.Store(false)
 		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
-		explained := func() string {
-			ref, err := engine.ParseRef("state.r")
-			if err != nil {
-				t.Fatal(err)
-			}
-			why, err := engine.Explain(t.Context(), log, "c", ref, 0, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			v, err := store.FromGo(why, "why")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(store.EncodeJSON(v))
-		}
-		before := explained()
+		before := explained(t, log, "state.r")
 		if !strings.Contains(before, `"context":"c.1.1"`) || !strings.Contains(before, `"ref":"†work"`) {
 			t.Errorf("%s: %s", kind, before)
 		}
-		if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `{"type": "data", "kind": "work", "data": {"y": "changed later"}}`)); err != nil {
+		if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `{"type": "data", "kind": "work", "data": {"y": "changed later", "late": 1}}`)); err != nil {
 			t.Fatal(err)
 		}
 		other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
@@ -110,7 +114,7 @@ func TestWhyOfWhatADelegateWas(t *testing.T) {
 		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
-		if after := explained(); after != before {
+		if after := explained(t, log, "state.r"); after != before {
 			t.Errorf("%s: now it says\n%s\nnot\n%s", kind, after, before)
 		}
 	}
@@ -134,8 +138,44 @@ func TestADelegateIsNotWhatRanThereSince(t *testing.T) {
 	if err != nil || outcome.Status != engine.RunFailed {
 		t.Fatal(outcome, err)
 	}
-	if want := "the context c.1.1 of its delegate has run something else since (plans/other.json), so that it can't go on there"; outcome.Calls[0].Error["message"] != want {
+	if want := "something else has run in the context c.1.1 of its delegate, so that it can't go on there: fork context c, and retry it in the fork"; outcome.Calls[0].Error["message"] != want {
 		t.Errorf("%v, not %s", outcome.Calls[0].Error, want)
+	}
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "fork", Retry: []string{"1.1"}})
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Errorf("in a fork: %+v, %v", outcome, err)
+	}
+}
+
+// TestADelegateThatWasPruned: what a call came to is in its own context's log, and what
+// is made of the same name since is nothing of it.
+func TestADelegateThatWasPruned(t *testing.T) {
+	for kind, log := range logs(t) {
+		r, broken, s := mending(t, log, "†state.r")
+		broken.Store(false)
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(kind, outcome, err)
+		}
+		info, err := log.Info(t.Context(), "c.1.1")
+		if err == nil {
+			err = log.Prune(t.Context(), info)
+		}
+		if err != nil {
+			t.Fatal(kind, err)
+		}
+		same(t, r, "c")
+		other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
+		other.Context = "c.1.1"
+		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+			t.Fatal(kind, outcome, err)
+		}
+		same(t, r, "c")
+		if why := explained(t, log, "state.r"); strings.Contains(why, "alien") {
+			t.Errorf("%s: %s", kind, why)
+		}
 	}
 }
 

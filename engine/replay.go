@@ -202,10 +202,16 @@ func (p *replay) answer(ctx context.Context, key string) result {
 }
 
 // inside tells whether a delegate's call is answered by what its delegate runs: not
-// where it failed for a reason of its own, maybe before the delegate had ended.
+// where it failed for a reason of its own, maybe before the delegate had ended, nor
+// where what that ran has been pruned.
 func (p *replay) inside(ctx context.Context, name, call string) bool {
 	record, ok, err := p.record(ctx, name, call)
-	return err != nil || !ok || record.Status != Failed || record.Error["code"] == "delegate"
+	if err != nil || !ok {
+		return true
+	}
+	_, there := p.log.ends[record.Child]
+	pruned := record.Child != "" && !there && p.stretch(name, call).settled != 0
+	return !pruned && (record.Status != Failed || record.Error["code"] == "delegate")
 }
 
 // written is the result of a call that wrote something.

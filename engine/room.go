@@ -25,8 +25,8 @@ func (r *room) enter(ctx context.Context) result {
 	} else if taken {
 		return result{err: fmt.Errorf("the context %s of its delegate belongs to something else", r.start.Context)}
 	}
-	if last.plan.First > 1 { // a delegate's run is the first in its context
-		return result{err: fmt.Errorf("the context %s of its delegate has run something else since (%s), so that it can't go on there", r.start.Context, last.Plan)}
+	if !last.plan.ofDelegate() {
+		return result{err: fmt.Errorf("something else has run in the context %s of its delegate, so that it can't go on there: fork context %s, and retry it in the fork", r.start.Context, r.origin.Parent)}
 	}
 	var outcome *Outcome
 	if last.Tick > 0 {

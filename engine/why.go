@@ -175,7 +175,11 @@ func (x *explainer) inside(record Record, n int64) ([]Why, error) {
 	if err := log.cut(x.ctx, record.Child, n); err != nil {
 		return nil, err
 	}
-	at := log.ends[record.Child].seq
+	was, ok := log.ends[record.Child]
+	if !ok { // it has been pruned; one of its name that was made since is another
+		return nil, nil
+	}
+	at := was.seq
 	last, err := LastRun(x.ctx, log, record.Child)
 	if errors.Is(err, store.ErrNoContext) || err != nil || last.plan.Output == nil {
 		return nil, err

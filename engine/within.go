@@ -12,24 +12,31 @@ import (
 
 // lineage names what a context runs, last, and before that what those around it did
 // of whose calls it is the delegate's, the root's first. A fork is in the place of
-// what it began as.
+// what it began as. What somebody has run in a delegate's context since is nobody's.
 func lineage(ctx context.Context, log store.Log, name string) ([]string, error) {
 	last, err := LastRun(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}
-	for plans := []string{last.Plan}; ; {
+	run := last.plan
+	for plans := []string{run.Plan}; ; {
+		if !run.ofDelegate() {
+			return plans, nil
+		}
 		origin, err := bornAs(ctx, log, name)
 		if err != nil || origin.Parent == "" || len(plans) > MaxDepth {
 			return plans, err
 		}
-		plan, err := planOfTick(ctx, log, origin.Parent, origin.Call)
-		if err != nil {
+		if run, err = planOfTick(ctx, log, origin.Parent, origin.Call); err != nil {
 			return nil, err
 		}
-		name, plans = origin.Parent, append([]string{plan}, plans...)
+		name, plans = origin.Parent, append([]string{run.Plan}, plans...)
 	}
 }
+
+// ofDelegate tells whether an event may be of a delegate's own run: that is the first
+// in its context.
+func (e *planEvent) ofDelegate() bool { return e.First <= 1 }
 
 // bornAs is the origin of a context, of a fork that of what it began as.
 func bornAs(ctx context.Context, log store.Log, name string) (store.Origin, error) {
@@ -42,22 +49,19 @@ func bornAs(ctx context.Context, log store.Log, name string) (store.Origin, erro
 	}
 }
 
-// planOfTick names what a context ran when one of its calls was made.
-func planOfTick(ctx context.Context, log store.Log, name, call string) (string, error) {
+// planOfTick is what a context ran when one of its calls was made.
+func planOfTick(ctx context.Context, log store.Log, name, call string) (planEvent, error) {
 	tick, _, _ := strings.Cut(call, ".")
 	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: eventPlan, Newest: true}) {
 		if err != nil {
-			return "", err
+			return planEvent{}, err
 		}
 		event, err := readPlanEvent(entry)
-		if err != nil {
-			return "", err
-		}
-		if strconv.Itoa(event.Tick) == tick {
-			return event.Plan, nil
+		if err != nil || strconv.Itoa(event.Tick) == tick {
+			return event, err
 		}
 	}
-	return "", nil
+	return planEvent{}, nil
 }
 
 // RootPlan names what is run where a context is part of the run: a plan's file, or a

@@ -120,6 +120,28 @@ func TestAPlanByHandChangesNoNames(t *testing.T) {
 	if replayed, err := r.Replay(t.Context(), "c.1.1.1.1", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
+
+	// What is run by hand is by whoever asks for it, its planner too.
+	planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		if ask.Kinds["hand"] != nil {
+			return &engine.Solution{Output: "by hand"}, nil
+		}
+		return &engine.Solution{Calls: []engine.Source{{Call: map[string]any{"_tool": "value", "value": "†x.y", "_outputPath": "†hand"}}}}, nil
+	})
+	byHand.Request = &engine.Request{Name: "mine", Planner: planner}
+	if outcome, err := r.Run(t.Context(), byHand); err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `{"type": "data", "kind": "x", "data": {"y": 1}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := engine.RootPlan(t.Context(), log, "c.1.1"); name != "mine" || err != nil {
+		t.Errorf("it runs %s, %v", name, err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Request: byHand.Request})
+	if err != nil || outcome.Output != "by hand" {
+		t.Errorf("%+v, %v", outcome, err)
+	}
 }
 
 // TestACorrectionIsCheckedAgain: who records one may know the tool as another one than

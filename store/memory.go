@@ -549,16 +549,21 @@ func (l *Memory) Contexts(ctx context.Context, prefix string) iter.Seq2[ContextI
 
 // Info implements [Log].
 func (l *Memory) Info(ctx context.Context, name string) (ContextInfo, error) {
-	if _, err := l.all(ctx, name); err != nil {
+	if err := ctx.Err(); err != nil {
 		return ContextInfo{}, err
 	}
-	infos, err := l.infos(name)
-	for _, info := range infos {
-		if info.Context == name {
-			return info, nil
-		}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c, err := l.find(name)
+	switch {
+	case err != nil:
+		return ContextInfo{}, err
+	case c == nil:
+		return ContextInfo{}, fmt.Errorf("%w: %s", ErrNoContext, name)
 	}
-	return ContextInfo{}, cmp.Or(err, fmt.Errorf("%w: %s", ErrNoContext, name))
+	info := c.info
+	info.Messages = int64(len(c.messages))
+	return info, nil
 }
 
 func (l *Memory) infos(prefix string) ([]ContextInfo, error) {

@@ -425,3 +425,33 @@ func TestMendedOnceResumed(t *testing.T) {
 	s.until("a", engine.RunDone)
 	s.kept("a", func(l *leftover) bool { return l == nil })
 }
+
+// TestMendedDelegate: so does a delegate's run that was resumed by itself while it
+// was not registered.
+func TestMendedDelegate(t *testing.T) {
+	s := serve(t, map[string]string{
+		"obelus.lua": "return {}", "activities/ren.lua": `Activity.register("ren", function(call) return call.v end)`,
+		"activities/asked.lua": `Delegate.register("asked", { calls = function(context)
+			if context.s then return { calls = {}, output = context.s.a } end
+			return { calls = { { _tool = "ren", v = "†x.y", _outputPath = "†s.a" } } }
+		end })`,
+		"plans/root.lua": `return { calls = { { _tool = "r", _delegate = "asked", _outputPath = "†s.a" } }, output = "†s.a" }`,
+	}, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
+	s.expect("POST", "/v1/runs", `{"plan":"plans/root.lua","context":"c","wait":true}`, http.StatusOK, `{"context":"c","error":null,"output":null,"status":"waiting"}`)
+	s.ask("DELETE", "/v1/runs/c", "") // so that it does not go on by itself
+	s.ask("POST", "/v1/contexts/c.1.1/messages", `{"type":"data","kind":"x","data":{"y":5}}`)
+	file, away := filepath.Join(s.dir, "activities/asked.lua"), filepath.Join(s.dir, "away")
+	if err := os.Rename(file, away); err != nil {
+		t.Fatal(err)
+	}
+	s.host.Reload()
+	s.expect("POST", "/v1/contexts/c.1.1/resume", "{}", http.StatusAccepted, `{"context":"c.1.1"}`)
+	s.stuck("c.1.1")
+	if err := os.Rename(away, file); err != nil {
+		t.Fatal(err)
+	}
+	s.host.Reload()
+	s.until("c.1.1", engine.RunDone)
+	s.expect("GET", "/v1/contexts/c.1.1/get?ref=s.a", "", http.StatusOK, "5")
+	s.kept("c.1.1", func(l *leftover) bool { return l == nil })
+}

@@ -400,23 +400,21 @@ func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 const selectInfo = `SELECT context, parent, parent_call, created, updated, fork, fork_at FROM contexts `
 
 // Info implements [store.Log].
-func (l *Log) Info(ctx context.Context, name string) (info store.ContextInfo, err error) {
-	row, err := l.ofContext(ctx, name, selectInfo+`WHERE context = ?1`)
-	if err != nil {
+func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) {
+	for info, err := range l.infos(ctx, selectInfo+`WHERE context = ?1`, name) {
 		return info, err
 	}
-	err = l.readers.read(func(c *conn) error {
-		info, err = c.contextInfo(ctx, row)
-		return err
-	})
-	return info, explain(l.path, err)
+	return store.ContextInfo{}, fmt.Errorf("%w: %s", store.ErrNoContext, name)
 }
 
 // Contexts implements [store.Log].
 func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
+	return l.infos(ctx, selectInfo+`WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`, prefix)
+}
+
+func (l *Log) infos(ctx context.Context, sql, name string) iter.Seq2[store.ContextInfo, error] {
 	return sequence(l, ctx, func(c *conn, yield func(store.ContextInfo) bool) error {
-		sql := selectInfo + `WHERE context >= ?1 AND substr(context, 1, length(?1)) = ?1 ORDER BY updated DESC, context DESC`
-		return c.each(ctx, sql, []driver.Value{prefix}, func(row []driver.Value) (bool, error) {
+		return c.each(ctx, sql, []driver.Value{name}, func(row []driver.Value) (bool, error) {
 			info, err := c.contextInfo(ctx, row) // asked one by one, for most who ask want the first context alone
 			return err == nil && yield(info), err
 		})
