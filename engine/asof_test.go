@@ -197,6 +197,15 @@ func TestDiffSeesWhatIsOfAll(t *testing.T) {
 		if err != nil || len(changes) != 1 || changes[0].Path != "†state.x" || changes[0].Instance != "p" {
 			t.Errorf("%s: %+v, %v", kind, changes, err)
 		}
+
+		// Nor does what was told of two moments change as the log grows.
+		if _, err := engine.Append(t.Context(), log, "b", messages(t, `[{"type": "state", "a": 2}, {"type": "state", "x": 3, "_instance": "q"}]`)); err != nil {
+			t.Fatal(err)
+		}
+		changes, err = engine.Diff(t.Context(), log, engine.Moment{Context: "b", At: 1}, engine.Moment{Context: "b", At: 2})
+		if err != nil || len(changes) != 1 || changes[0].Path != "†state.a" || changes[0].Instance != "" {
+			t.Errorf("%s: %+v, %v", kind, changes, err)
+		}
 	}
 }
 

@@ -50,7 +50,11 @@ func differences(ctx context.Context, log store.Log, from Moment, other store.Lo
 			return nil, err
 		}
 		for _, k := range held {
-			kinds[k] = true
+			if !kinds[k] {
+				if kinds[k], err = holds(ctx, of.log, of.Moment, k); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 	old, err := valuesAt(ctx, log, from, kinds)
@@ -62,6 +66,14 @@ func differences(ctx context.Context, log store.Log, from Moment, other store.Lo
 		return nil, err
 	}
 	return changes(old, now), nil
+}
+
+// holds tells whether there is data of a kind at a moment, of an instance its own.
+func holds(ctx context.Context, log store.Log, m Moment, k store.KindOf) (bool, error) {
+	for _, err := range log.Touching(ctx, store.Query{Context: m.Context, Path: store.KindPath(k.Kind), Instance: k.Instance, At: m.At}) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 func changes(old, now map[store.KindOf]any) (all []Change) {
@@ -84,7 +96,10 @@ func changes(old, now map[store.KindOf]any) (all []Change) {
 func valuesAt(ctx context.Context, log store.Log, m Moment, kinds map[store.KindOf]bool) (map[store.KindOf]any, error) {
 	values := map[store.KindOf]any{}
 	resolver := store.Resolver{Log: log, Context: m.Context, At: m.At}
-	for key := range kinds {
+	for key, held := range kinds {
+		if !held {
+			continue
+		}
 		resolved, err := resolver.Resolve(ctx, store.KindPath(key.Kind), key.Instance)
 		if err != nil {
 			return nil, err
