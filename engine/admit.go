@@ -39,7 +39,8 @@ const maxConflicts = 1000
 // absent; [store.CheckContext] says what it may be called. What the messages hold
 // may be anything that [store.FromGo] takes. Each is checked for its form
 // ([store.Message.Check]), against what it joins and against the schemas that are
-// declared; one that does not fit gives a [*MessageError]. Others may append to the context at the same time.
+// declared; one that does not fit gives a [*MessageError]. Others may append to the
+// context at the same time.
 func Append(ctx context.Context, log store.Log, name string, messages []store.Message) (store.Appended, error) {
 	if err := store.CheckContext(name); err != nil {
 		return store.Appended{}, err

@@ -50,10 +50,12 @@ func differences(ctx context.Context, log store.Log, from Moment, other store.Lo
 			return nil, err
 		}
 		for _, k := range held {
-			if !kinds[k] {
-				if kinds[k], err = holds(ctx, of.log, of.Moment, k); err != nil {
-					return nil, err
-				}
+			there, err := holds(ctx, of.log, of.Moment, k)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				kinds[k] = true
 			}
 		}
 	}
@@ -68,8 +70,11 @@ func differences(ctx context.Context, log store.Log, from Moment, other store.Lo
 	return changes(old, now), nil
 }
 
-// holds tells whether there is data of a kind at a moment, of an instance its own.
+// holds tells of a kind of which there is data now whether there was at a moment.
 func holds(ctx context.Context, log store.Log, m Moment, k store.KindOf) (bool, error) {
+	if m.At == 0 {
+		return true, nil
+	}
 	for _, err := range log.Touching(ctx, store.Query{Context: m.Context, Path: store.KindPath(k.Kind), Instance: k.Instance, At: m.At}) {
 		return err == nil, err
 	}
@@ -96,10 +101,7 @@ func changes(old, now map[store.KindOf]any) (all []Change) {
 func valuesAt(ctx context.Context, log store.Log, m Moment, kinds map[store.KindOf]bool) (map[store.KindOf]any, error) {
 	values := map[store.KindOf]any{}
 	resolver := store.Resolver{Log: log, Context: m.Context, At: m.At}
-	for key, held := range kinds {
-		if !held {
-			continue
-		}
+	for key := range kinds {
 		resolved, err := resolver.Resolve(ctx, store.KindPath(key.Kind), key.Instance)
 		if err != nil {
 			return nil, err

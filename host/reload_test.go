@@ -65,6 +65,22 @@ func (f *folder) replace(name, text string) {
 	f.rename(name+"~", name)
 }
 
+// save writes a file outside of the folder.
+func (f *folder) save(file, text string) {
+	f.t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// link makes a link in the folder, where there are any.
+func (f *folder) link(to, name string) {
+	f.t.Helper()
+	if err := os.Symlink(to, f.path(name)); err != nil {
+		f.t.Skip(err)
+	}
+}
+
 func (f *folder) rename(from, to string) {
 	f.t.Helper()
 	if err := os.Rename(f.path(from), f.path(to)); err != nil {
@@ -167,27 +183,15 @@ func TestWatchLinked(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "plans/p.lua": "return {}"})
 	outside := t.TempDir()
 	shared := filepath.Join(outside, "b.lua")
-	save := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(shared, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	link := func(to, name string) {
-		t.Helper()
-		if err := os.Symlink(to, f.path(name)); err != nil {
-			t.Skip(err)
-		}
-	}
-	save(`Activity.register("b", function() end)`)
-	link(outside, "activities/shared")
+	f.save(shared, `Activity.register("b", function() end)`)
+	f.link(outside, "activities/shared")
 	f.expect("2 +[activities/shared/b.lua] ~[] -[]")
 	if _, ok := f.host.Generation().Registry().Activities["b"]; !ok {
 		t.Error("b is not there")
 	}
-	save(`Activity.register("c", function() end)`)
+	f.save(shared, `Activity.register("c", function() end)`)
 	f.expect("3 +[] ~[activities/shared/b.lua] -[]")
-	link(".", "lib/again")
+	f.link(".", "lib/again")
 	f.expect("4 +[lib/again/m.lua] ~[] -[]")
 	f.remove("activities/shared")
 	f.expect("5 +[] ~[] -[activities/shared/b.lua]")
@@ -201,36 +205,24 @@ func TestWatchLinkedFiles(t *testing.T) {
 		"activities/cm/..v1/c.lua": `Activity.register("c", function() end)`, "activities/cm/..v2/c.lua": `Activity.register("d", function() end)`,
 	})
 	outside := filepath.Join(t.TempDir(), "two.lua")
-	save := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(outside, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	link := func(to, name string) {
-		t.Helper()
-		if err := os.Symlink(to, f.path(name)); err != nil {
-			t.Skip(err)
-		}
-	}
-	link("../store/one.lua", "activities/one.lua")
+	f.link("../store/one.lua", "activities/one.lua")
 	f.expect("2 +[activities/one.lua] ~[] -[]")
 	f.write("store/one.lua", `Activity.register("bb", function() end)`)
 	f.expect("3 +[] ~[activities/one.lua] -[]")
 	f.replace("store/one.lua", `Activity.register("bbb", function() end)`)
 	f.expect("4 +[] ~[activities/one.lua] -[]")
-	save(`return 2`)
-	link(outside, "lib/two.lua")
+	f.save(outside, `return 2`)
+	f.link(outside, "lib/two.lua")
 	f.expect("5 +[lib/two.lua] ~[] -[]")
-	save(`return 3`)
+	f.save(outside, `return 3`)
 	f.expect("6 +[] ~[lib/two.lua] -[]")
 
 	f.write("storeЯ/three.lua", `Activity.register("f", function() end)`)
-	link("../storeЯ/three.lua", "activities/three.lua")
+	f.link("../storeЯ/three.lua", "activities/three.lua")
 	f.expect("7 +[activities/three.lua] ~[] -[]")
 	f.write("storeЯ/three.lua", `Activity.register("g", function() end)`)
 	f.expect("8 +[] ~[activities/three.lua] -[]")
-	link("../obelus.lua/x/y.lua", "activities/nowhere.lua")
+	f.link("../obelus.lua/x/y.lua", "activities/nowhere.lua")
 	if got := f.next(); !strings.Contains(got, "activities/nowhere.lua") {
 		t.Errorf("a link that leads nowhere: %s", got)
 	}
@@ -239,10 +231,10 @@ func TestWatchLinkedFiles(t *testing.T) {
 	f.write("storeЯ/three.lua", `Activity.register("h", function() end)`)
 	f.expect("10 +[] ~[activities/three.lua] -[]")
 
-	link("..v1", "activities/cm/..data")
-	link("..data/c.lua", "activities/cm/c.lua")
+	f.link("..v1", "activities/cm/..data")
+	f.link("..data/c.lua", "activities/cm/c.lua")
 	f.expect("11 +[activities/cm/c.lua] ~[] -[]")
-	link("..v2", "activities/cm/..next")
+	f.link("..v2", "activities/cm/..next")
 	f.rename("activities/cm/..next", "activities/cm/..data")
 	f.expect("12 +[] ~[activities/cm/c.lua] -[]")
 	f.write("activities/cm/..v2/c.lua", `Activity.register("e", function() end)`)

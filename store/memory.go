@@ -291,14 +291,20 @@ func (l *Memory) all(ctx context.Context, name string) ([]*Message, error) {
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	c, err := l.find(name)
-	if err == nil && c == nil {
-		err = fmt.Errorf("%w: %s", ErrNoContext, name)
-	}
+	c, err := l.there(name)
 	if err != nil {
 		return nil, err
 	}
 	return c.messages, nil
+}
+
+// there is find of a context that must be there. The caller holds the lock.
+func (l *Memory) there(name string) (*memoryContext, error) {
+	c, err := l.find(name)
+	if err == nil && c == nil {
+		err = fmt.Errorf("%w: %s", ErrNoContext, name)
+	}
+	return c, err
 }
 
 // Size implements [Log]: the bytes of data, schemas and calls.
@@ -554,16 +560,18 @@ func (l *Memory) Info(ctx context.Context, name string) (ContextInfo, error) {
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	c, err := l.find(name)
-	switch {
-	case err != nil:
+	c, err := l.there(name)
+	if err != nil {
 		return ContextInfo{}, err
-	case c == nil:
-		return ContextInfo{}, fmt.Errorf("%w: %s", ErrNoContext, name)
 	}
+	return c.described(), nil
+}
+
+// described is its info as it is now. The caller holds the log's lock.
+func (c *memoryContext) described() ContextInfo {
 	info := c.info
 	info.Messages = int64(len(c.messages))
-	return info, nil
+	return info
 }
 
 func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
@@ -581,8 +589,7 @@ func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
 	slices.SortFunc(found, func(a, b *memoryContext) int { return b.info.Updated.Compare(a.info.Updated) })
 	infos := make([]ContextInfo, len(found))
 	for i, c := range found {
-		infos[i] = c.info
-		infos[i].Messages = int64(len(c.messages))
+		infos[i] = c.described()
 	}
 	return infos, nil
 }

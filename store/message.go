@@ -141,8 +141,8 @@ func (m *Message) Check() error {
 	if err := m.checkContent(); err != nil {
 		return err
 	}
-	switch year := m.Date.UTC().Year(); {
-	case year < 0 || year > 9999:
+	switch {
+	case !datable(m.Date):
 		return fmt.Errorf("its date %s has no year of four digits", m.Date)
 	case m.Type != TypeData && (m.Kind != "" || m.Instance != "" || m.Schema != nil || m.Description != "" || m.Producer != nil):
 		return fmt.Errorf("only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is %q", m.Type)
@@ -160,10 +160,29 @@ func (m *Message) Check() error {
 // contents is what a message of each type holds; data holds anything.
 var contents = map[Type]string{TypeData: "", TypeTool: "object", TypePlan: "array", TypeSystem: "string", TypeText: "string"}
 
+// Valid tells whether a canonical message may have the type.
+func (t Type) Valid() bool {
+	_, ok := contents[t]
+	return ok
+}
+
+// check refuses a method that there is none of, which the error calls by name.
+func (m Method) check(name string) error {
+	if m != "" && !slices.Contains(Methods, m) {
+		return fmt.Errorf("unknown %s %q (one of set, merge, assign, push, concat)", name, m)
+	}
+	return nil
+}
+
+// datable tells whether [FormatDate] writes a time as it can be read.
+func datable(t time.Time) bool {
+	year := t.UTC().Year()
+	return 0 <= year && year <= 9999
+}
+
 func (m *Message) checkContent() error {
-	want, known := contents[m.Type]
-	switch {
-	case !known:
+	switch want := contents[m.Type]; {
+	case !m.Type.Valid():
 		return fmt.Errorf("unknown type %q (one of data, tool, plan, system, text; state, input and meta are kinds of data)", m.Type)
 	case m.Type == TypeData && !ValidKind(m.Kind):
 		return badKind(m.Kind)
@@ -191,8 +210,8 @@ func (m *Message) checkProducer() error {
 	if _, ok := m.Producer.(map[string]any); !ok {
 		return fmt.Errorf("its producer must be an object, not %s", article(TypeName(m.Producer)))
 	}
-	if m.Method != "" && !slices.Contains(Methods, m.Method) {
-		return fmt.Errorf("unknown method %q (one of set, merge, assign, push, concat)", m.Method)
+	if err := m.Method.check("method"); err != nil {
+		return err
 	}
 	if _, ok := Dig(m.Data, m.Path); !ok || m.Path.Kind() != m.Kind {
 		return fmt.Errorf("its path %q names no value that the message of kind %s holds", m.Path, m.Kind)

@@ -88,22 +88,13 @@ func ParseMessage(v any) (Message, error) {
 	case "meta":
 		m.Type, m.Kind = TypeData, "meta"
 		p.content(&m, "meta")
-	case "tool":
-		p.content(&m, "tool")
-		p.check(m.Data, "tool", "object")
-	case "plan":
-		p.content(&m, "plan")
-		p.check(m.Data, "plan", "array")
-		m.Mode = p.text("mode")
-		if m.Mode != "" && m.Mode != "eager" && m.Mode != "lazy" {
-			p.fail(`"mode" must be "eager" or "lazy", not %q`, m.Mode)
+	case "tool", "plan", "system", "text":
+		field := m.Type.Content()
+		p.content(&m, field)
+		p.check(m.Data, field, contents[m.Type])
+		if m.Type == TypePlan {
+			p.mode(&m)
 		}
-	case "system":
-		p.content(&m, "message")
-		p.check(m.Data, "message", "string")
-	case "text":
-		p.content(&m, "text")
-		p.check(m.Data, "text", "string")
 	default:
 		return Message{}, fmt.Errorf("unknown type %q (one of %s)", typ, typeNames)
 	}
@@ -155,6 +146,13 @@ func (p *parser) check(v any, field, want string) {
 func (p *parser) content(m *Message, field string) {
 	if m.Data, m.HasData = p.take(field); !m.HasData {
 		p.fail("it has no %q", field)
+	}
+}
+
+func (p *parser) mode(m *Message) {
+	m.Mode = p.text("mode")
+	if m.Mode != "" && m.Mode != "eager" && m.Mode != "lazy" {
+		p.fail(`"mode" must be "eager" or "lazy", not %q`, m.Mode)
 	}
 }
 
@@ -247,7 +245,7 @@ func (p *parser) logged(m *Message) {
 	if date := p.text("date"); date != "" {
 		t, err := time.Parse(time.RFC3339, date)
 		m.Date = t.UTC()
-		if year := m.Date.Year(); err != nil || year < 0 || year > 9999 {
+		if err != nil || !datable(t) {
 			p.fail(`"date" is not an RFC 3339 time: %q`, date)
 		}
 	}
@@ -274,8 +272,8 @@ func (p *parser) producer(m *Message) {
 		}
 	}
 	m.Producer, m.Method = call, method
-	if method != "" && !slices.Contains(Methods, method) {
-		p.fail(`unknown "_outputMethod" %q (one of set, merge, assign, push, concat)`, method)
+	if err := method.check(`"_outputMethod"`); err != nil {
+		p.fail("%w", err)
 	}
 	if !m.HasData {
 		p.fail("a call wrote it, but it holds no data")

@@ -95,12 +95,13 @@ Lua; everything that happens is kept in a log in SQLite.`,
 }
 
 // contextless are the commands that -c could not tell anything, with what to do
-// instead: who gives it expects that less is done.
+// instead, where $c is what it names: who gives it expects that less is done.
 var contextless = map[string]string{
 	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
 	"init":    "a new project has no contexts",
 	"prune":   "name the contexts behind it, whole: obelus prune ID",
 	"serve":   "requests name their contexts",
+	"sql":     "name the context in the query (WHERE context = '$c')",
 	"test":    "a test has a context of its own",
 	"types":   "it writes what the project has",
 	"version": "it tells of the program alone",
@@ -115,7 +116,7 @@ func (a *app) checkContext(c *cobra.Command) error {
 		return &usageError{"-c is empty: name a context, or leave the flag out"}
 	}
 	if instead, ok := contextless[c.Name()]; ok {
-		return &usageError{fmt.Sprintf("%s takes no -c: %s", c.Name(), instead)}
+		return &usageError{fmt.Sprintf("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))}
 	}
 	return nil
 }

@@ -155,14 +155,15 @@ func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 	if len(f.env)+len(f.net)+len(f.read)+len(f.write) == 0 {
 		return nil, nil
 	}
-	for _, entry := range f.net {
-		if err := luastd.CheckNet(entry); err != nil && entry != everything {
-			return nil, &usageError{"--allow-net: " + err.Error()}
-		}
-	}
-	for _, entry := range f.env {
-		if err := luastd.CheckEnv(entry); err != nil && entry != everything {
-			return nil, &usageError{"--allow-env: " + err.Error()}
+	for _, flag := range []struct {
+		name  string
+		list  []string
+		check func(entry string) error
+	}{{"net", f.net, luastd.CheckNet}, {"env", f.env, luastd.CheckEnv}} {
+		for _, entry := range flag.list {
+			if err := flag.check(entry); err != nil && entry != everything {
+				return nil, &usageError{"--allow-" + flag.name + ": " + err.Error()}
+			}
 		}
 	}
 	settings, err := host.Open(host.Config{FS: onlySettings{project}, Dir: dir})

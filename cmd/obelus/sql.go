@@ -39,8 +39,6 @@ each row, with --csv what spreadsheets read. NULL is empty, in JSON null.`,
 			switch {
 			case csv && a.json:
 				return &usageError{"--csv and --json: give one of them"}
-			case a.context != "":
-				return &usageError{fmt.Sprintf("sql takes no -c: name the context in the query (WHERE context = '%s')", a.context)}
 			case len(args) == 0 && csv:
 				return &usageError{"--csv needs a query"}
 			case len(args) == 0:

@@ -35,20 +35,15 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("context")
-	for info, err := range s.log.Contexts(r.Context(), name) {
-		if err != nil {
-			return err
-		}
-		if info.Context == name {
-			summary, err := engine.Summarize(r.Context(), s.log, info)
-			if err != nil {
-				return err
-			}
-			return write(w, http.StatusOK, summary)
-		}
+	info, err := s.log.Info(r.Context(), r.PathValue("context"))
+	if err != nil {
+		return err
 	}
-	return store.ErrNoContext
+	summary, err := engine.Summarize(r.Context(), s.log, info)
+	if err != nil {
+		return err
+	}
+	return write(w, http.StatusOK, summary)
 }
 
 // there gives the context that a request is about, if it is there.

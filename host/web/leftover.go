@@ -124,8 +124,8 @@ func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 // seldom, since its calls may run again each time. So is one that the scripts as they
 // are now don't let go on: they may be mended. One of which nothing is in the log is
 // left to who asked for it, and what is left stays if it is another request for it
-// that is refused. It gives how long the run waits; 0 for one
-// that is not kept. The caller holds the lock.
+// that is refused. It gives how long the run waits; 0 for one that is not kept. The
+// caller holds the lock.
 func (s *Server) settled(one *run) time.Duration {
 	l := s.leftovers[one.context]
 	var busy *engine.BusyError

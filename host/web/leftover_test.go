@@ -353,6 +353,20 @@ func TestRecoverForks(t *testing.T) {
 	s.expect("POST", "/v1/contexts/f/resume", `{"wait":true}`, 200, `{"context":"f","error":null,"output":7,"status":"done"}`)
 }
 
+// away takes a file of the project away until it is put back.
+func (s *site) away(name string) (back func()) {
+	s.t.Helper()
+	file, away := filepath.Join(s.dir, name), filepath.Join(s.dir, "away")
+	rename := func(from, to string) {
+		s.t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	rename(file, away)
+	return func() { rename(away, file) }
+}
+
 // TestMendedScripts: what the scripts of a moment did not let go on does so with those
 // that come after them, or when its plan's file is there again; nobody asks for it.
 func TestMendedScripts(t *testing.T) {
@@ -378,18 +392,13 @@ func TestMendedScripts(t *testing.T) {
 			}
 			s := serve(t, files, nil, func(c *Config) { c.lookAgain = again })
 			s.expect("POST", "/v1/runs", c.run, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
-			away := filepath.Join(s.dir, "away")
-			if err := os.Rename(filepath.Join(s.dir, c.broken), away); err != nil {
-				t.Fatal(err)
-			}
+			back := s.away(c.broken)
 			s.host.Reload()
 			if status, text := s.ask("POST", "/v1/contexts/a/"+c.path, c.body); status != http.StatusOK {
 				t.Fatal(status, text)
 			}
 			s.stuck("a")
-			if err := os.Rename(away, filepath.Join(s.dir, c.broken)); err != nil {
-				t.Fatal(err)
-			}
+			back()
 			s.host.Reload()
 			for _, name := range s.server.due() {
 				s.server.takeOver(name)
@@ -413,15 +422,10 @@ func TestMendedOnceResumed(t *testing.T) {
 	s.expect("POST", "/v1/runs", `{"plan":"plans/asked.lua","context":"a","approve":"always","wait":true}`, http.StatusOK, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
 	s.ask("DELETE", "/v1/runs/a", "")
 	s.ask("POST", "/v1/contexts/a/calls/1.1/approve", "{}")
-	file, away := filepath.Join(s.dir, "plans/asked.lua"), filepath.Join(s.dir, "away")
-	if err := os.Rename(file, away); err != nil {
-		t.Fatal(err)
-	}
+	back := s.away("plans/asked.lua")
 	s.expect("POST", "/v1/contexts/a/resume", "{}", http.StatusAccepted, `{"context":"a"}`)
 	s.stuck("a")
-	if err := os.Rename(away, file); err != nil {
-		t.Fatal(err)
-	}
+	back()
 	s.until("a", engine.RunDone)
 	s.kept("a", func(l *leftover) bool { return l == nil })
 }
@@ -440,16 +444,11 @@ func TestMendedDelegate(t *testing.T) {
 	s.expect("POST", "/v1/runs", `{"plan":"plans/root.lua","context":"c","wait":true}`, http.StatusOK, `{"context":"c","error":null,"output":null,"status":"waiting"}`)
 	s.ask("DELETE", "/v1/runs/c", "") // so that it does not go on by itself
 	s.ask("POST", "/v1/contexts/c.1.1/messages", `{"type":"data","kind":"x","data":{"y":5}}`)
-	file, away := filepath.Join(s.dir, "activities/asked.lua"), filepath.Join(s.dir, "away")
-	if err := os.Rename(file, away); err != nil {
-		t.Fatal(err)
-	}
+	back := s.away("activities/asked.lua")
 	s.host.Reload()
 	s.expect("POST", "/v1/contexts/c.1.1/resume", "{}", http.StatusAccepted, `{"context":"c.1.1"}`)
 	s.stuck("c.1.1")
-	if err := os.Rename(away, file); err != nil {
-		t.Fatal(err)
-	}
+	back()
 	s.host.Reload()
 	s.until("c.1.1", engine.RunDone)
 	s.expect("GET", "/v1/contexts/c.1.1/get?ref=s.a", "", http.StatusOK, "5")

@@ -163,10 +163,12 @@ func (s *Server) end(one *run) {
 	close(one.ended)
 	took := time.Since(one.began)
 	switch {
-	case pause == s.config.lookAgain && isOfScripts(one.err): // for the first time
-		s.logger.Warn("run stuck: it goes on when its scripts are mended", "context", one.context, "took", took, "error", one.err)
-	case pause == s.config.lookAgain:
-		s.logger.Warn("run stuck: it goes on when the log can be written", "context", one.context, "took", took, "error", one.err)
+	case pause == s.config.lookAgain: // for the first time
+		until := "the log can be written"
+		if isOfScripts(one.err) {
+			until = "its scripts are mended"
+		}
+		s.logger.Warn("run stuck: it goes on when "+until, "context", one.context, "took", took, "error", one.err)
 	case pause > 0:
 		s.logger.Debug("run stuck", "context", one.context, "took", took, "error", one.err)
 		return

@@ -255,8 +255,6 @@ func below(path store.Path) [2][2]string {
 	return [2][2]string{{p + ".", p + "/"}, {p + "[", p + `\`}}
 }
 
-var types = []store.Type{store.TypeData, store.TypeTool, store.TypePlan, store.TypeSystem, store.TypeText}
-
 // message reads a row of messageColumns.
 func message(row []driver.Value) (*store.Message, error) {
 	m := &store.Message{
@@ -271,7 +269,7 @@ func message(row []driver.Value) (*store.Message, error) {
 	if m.Date, err = date(row[2]); err != nil {
 		return nil, wrong(err)
 	}
-	if !slices.Contains(types, m.Type) {
+	if !m.Type.Valid() {
 		return nil, wrong(fmt.Errorf("there is no type %q", m.Type))
 	}
 	if m.Method != "" && !slices.Contains(store.Methods, m.Method) {
