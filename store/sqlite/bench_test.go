@@ -231,6 +231,34 @@ func BenchmarkTouchingPushes(b *testing.B) {
 
 // BenchmarkKinds lists the kinds of a log in which each path was written a
 // hundred times.
+// BenchmarkBurst is 64 that read at once from a log that nobody has read yet.
+func BenchmarkBurst(b *testing.B) {
+	path := benchmarkLog(b, "log.db").path
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		l, err := Open(path, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		var readers sync.WaitGroup
+		for range 64 {
+			readers.Go(func() {
+				if _, err := l.Head(b.Context(), "c"); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		readers.Wait()
+		b.StopTimer()
+		if err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
 func BenchmarkKinds(b *testing.B) {
 	for _, size := range []int{1e2, 1e4, 1e6} {
 		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {

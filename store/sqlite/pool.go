@@ -16,18 +16,20 @@ import (
 // idleReaders is how many connections are kept for the next reads.
 const idleReaders = 8
 
-// pool lends connections for reading. It never makes anybody wait: the body of
-// a loop over one read may begin another.
+// pool lends connections for reading. It never makes anybody wait for one to be put
+// back: the body of a loop over one read may begin another.
 type pool struct {
 	path    string
 	options Options
 	release func() // called once the pool is closed and its last connection too
 
+	opening sync.Mutex // of who opens a connection; taken before mu
+
 	mu     sync.Mutex
 	idle   []*conn
 	out    int
 	closed bool
-	frozen *sight // of the file, if it is read as one that nobody changes
+	frozen *sight // of the file, if it is read as one that nobody changes; who changes it holds both
 }
 
 func newPool(path string, o Options, release func()) *pool {
@@ -60,12 +62,19 @@ func (p *pool) connect(mode string) (*conn, error) {
 	return dial(p.path, mode, p.options, "PRAGMA query_only = 1")
 }
 
+// dial opens another connection.
 func (p *pool) dial() (*conn, error) {
 	switch {
 	case p.frozen != nil:
-		return p.dialFrozen()
+		return p.dialFrozen(p.frozen)
 	case p.options.ReadOnly:
-		return p.dialReadOnly()
+		c, err := p.dialReadOnly()
+		if err == nil {
+			p.mu.Lock()
+			p.frozen = c.sight
+			p.mu.Unlock()
+		}
+		return c, err
 	}
 	return p.connect("rw")
 }
@@ -88,18 +97,17 @@ func (p *pool) dialReadOnly() (*conn, error) {
 		case err != nil:
 			return nil, err
 		case !seen.tail:
-			p.frozen = seen
-			return p.dialFrozen()
+			return p.dialFrozen(seen)
 		case time.Now().After(deadline):
 			return nil, unreadableTail(seen.path)
 		}
 	}
 }
 
-func (p *pool) dialFrozen() (*conn, error) {
+func (p *pool) dialFrozen(seen *sight) (*conn, error) {
 	c, err := p.connect("immutable")
 	if err == nil {
-		c.sight = p.frozen
+		c.sight = seen
 	}
 	return c, err
 }
@@ -113,48 +121,76 @@ func (p *pool) thaw() error {
 	if err != nil || !p.frozen.stale(now) {
 		return err
 	}
-	before := p.frozen
 	c, err := p.dialReadOnly()
-	if err == nil && p.frozen == before {
-		p.frozen = nil
-	}
-	if err == nil {
-		if err = p.checkVersion(c); err != nil {
-			_ = c.close() // it has nothing to lose
-		}
-	}
 	if err != nil {
-		p.frozen = before
 		return err
 	}
+	if err := p.checkVersion(c); err != nil {
+		_ = c.close() // it has nothing to lose
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, old := range p.idle {
 		_ = old.close()
 	}
-	p.idle = []*conn{c}
+	p.idle, p.frozen = []*conn{c}, c.sight
 	return nil
 }
 
 // get lends a connection until it is put back.
 func (p *pool) get() (*conn, error) {
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	if c := p.take(false); c != nil {
+		return c, nil
+	}
+	c, err := p.open()
+	if err != nil {
+		p.drop()
+	}
+	return c, err
+}
+
+// enter counts somebody among those that use the file, until drop.
+func (p *pool) enter() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, store.ErrClosed
+		return store.ErrClosed
 	}
+	p.out++
+	return nil
+}
+
+// take gives an idle connection, nil if there is none, or if the file has to be
+// looked at before.
+func (p *pool) take(looked bool) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.idle) - 1
+	if last < 0 || p.frozen != nil && !looked {
+		return nil
+	}
+	c := p.idle[last]
+	p.idle = p.idle[:last]
+	return c
+}
+
+// open gives a connection to one that found none. To open one takes ten times as
+// long as most reads: whoever waits for another to do so takes what has been put
+// back by then.
+func (p *pool) open() (*conn, error) {
+	p.opening.Lock()
+	defer p.opening.Unlock()
 	if err := p.thaw(); err != nil {
 		return nil, err
 	}
-	p.out++
-	if last := len(p.idle) - 1; last >= 0 {
-		c := p.idle[last]
-		p.idle = p.idle[:last]
+	if c := p.take(true); c != nil {
 		return c, nil
 	}
-	c, err := p.dial()
-	if err != nil {
-		p.out--
-	}
-	return c, err
+	return p.dial()
 }
 
 // put takes a connection back. One that gave an error is not used again, nor one
@@ -177,14 +213,6 @@ func (p *pool) settle() {
 		p.release()
 		p.release = nil
 	}
-}
-
-// hold counts a connection that is not the pool's among those that use the
-// file, until drop.
-func (p *pool) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.out++
 }
 
 func (p *pool) drop() {

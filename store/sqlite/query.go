@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
-
-	"obelus/store"
 )
 
 // QueryError is SQL that can't be answered: it does not parse, names what is
@@ -183,27 +181,29 @@ func token(sql string) (size int, blank bool) {
 // alone opens a connection of its own that can't write, whatever the pool's
 // others can.
 func (p *pool) alone() (c *conn, release func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, nil, store.ErrClosed
-	}
-	if err := p.thaw(); err != nil {
+	if err := p.enter(); err != nil {
 		return nil, nil, err
 	}
-	if p.options.ReadOnly {
-		c, err = p.dial()
-	} else {
-		c, err = p.connect("ro")
-	}
-	if err != nil {
+	if c, err = p.openAlone(); err != nil {
+		p.drop()
 		return nil, nil, err
 	}
-	p.out++
 	return c, func() {
 		_ = c.close() // it has nothing to lose
 		p.drop()
 	}, nil
+}
+
+func (p *pool) openAlone() (*conn, error) {
+	p.opening.Lock()
+	defer p.opening.Unlock()
+	if err := p.thaw(); err != nil {
+		return nil, err
+	}
+	if p.options.ReadOnly {
+		return p.dial()
+	}
+	return p.connect("ro")
 }
 
 // Relation is a table or a view of a log.

@@ -124,8 +124,10 @@ func (l *Log) start(absolute string) error {
 		if err != nil {
 			return err
 		}
+		if err := l.readers.enter(); err != nil {
+			return errors.Join(err, w.close())
+		}
 		l.writer = w
-		l.readers.hold()
 	}
 	if err := l.readers.probe(); err != nil {
 		return errors.Join(err, l.stopWriter())
