@@ -129,13 +129,20 @@ func (p *pool) thaw() error {
 		_ = c.close() // it has nothing to lose
 		return err
 	}
+	p.renew(c)
+	p.put(c, false)
+	return nil
+}
+
+// renew takes a connection for the first to the file as it is now.
+func (p *pool) renew(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, old := range p.idle {
 		_ = old.close()
 	}
-	p.idle, p.frozen = []*conn{c}, c.sight
-	return nil
+	p.idle, p.frozen = nil, c.sight
+	p.out++
 }
 
 // get lends a connection until it is put back.
