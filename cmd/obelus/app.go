@@ -75,6 +75,10 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
 	for _, command := range a.commands() {
 		wrapArgs(command)
+		if _, ok := contextless[command.Name()]; ok { // its help has no -c, and there is a word for who gives one
+			command.Flags().StringVarP(&a.context, "context", "c", "", "")
+			command.Flags().Lookup("context").Hidden = true
+		}
 		root.AddCommand(command)
 	}
 	root.InitDefaultHelpCmd()
