@@ -182,21 +182,53 @@ func Holds(ctx context.Context, log store.Log, name string) ([]Record, error) {
 	return all, nil
 }
 
-// Lazy lists the contexts, the one that is given and those of its delegates,
-// whose plans wait to be released.
-func Lazy(ctx context.Context, log store.Log, name string) ([]string, error) {
+// HeldCall finds the call of a number that is held in a context, or else the one that
+// a delegate of it holds; nil if there is none. Its error is a [*NoSuchCallError] where
+// several do.
+func HeldCall(ctx context.Context, log store.Log, name, call string) (*Record, error) {
+	held, err := Holds(ctx, log, name)
+	if err != nil {
+		return nil, err
+	}
+	held = slices.DeleteFunc(held, func(r Record) bool { return r.Call != call })
+	if len(held) == 0 {
+		return nil, nil
+	}
+	if i := slices.IndexFunc(held, func(r Record) bool { return r.Context == name }); i >= 0 {
+		return &held[i], nil
+	}
+	if len(held) > 1 {
+		contexts := make([]string, len(held))
+		for i, r := range held {
+			contexts[i] = r.Context
+		}
+		return nil, &NoSuchCallError{fmt.Sprintf("call %s is held by %d delegates: name the context of one: %s", call, len(held), strings.Join(contexts, ", "))}
+	}
+	return &held[0], nil
+}
+
+// LazyPlan is a plan that waits to be released.
+type LazyPlan struct {
+	Context string `json:"context"`
+	Plan    string `json:"plan"`
+	Tick    int    `json:"tick"`
+}
+
+// Lazy lists the plans that wait to be released, in a context and in those of its
+// delegates.
+func Lazy(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
 	last, err := LastRun(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}
 	if last.Held {
-		return []string{name}, nil
+		return []LazyPlan{{Context: name, Plan: last.Plan, Tick: last.Tick}}, nil
 	}
 	records, err := Records(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}
-	var all []string
+	var all []LazyPlan
 	for _, r := range records {
 		child, err := ownChild(ctx, log, name, &r)
 		if err != nil {
@@ -213,15 +245,31 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]string, error) {
 	return all, nil
 }
 
-// Release lets a lazy plan run, once its context is resumed. Its error is a
-// [*NoSuchCallError] where no plan waits for that, or somebody else was first.
-func Release(ctx context.Context, log store.Log, name string) error {
+// Release lets a lazy plan run, once its context is resumed: that of a context, or else
+// the one of a delegate of it. It gives the plan's context. Its error is a
+// [*NoSuchCallError] where no plan waits for that, where several do, or where somebody
+// else was first.
+func Release(ctx context.Context, log store.Log, name string) (string, error) {
+	plans, err := Lazy(ctx, log, name)
+	switch {
+	case err != nil:
+		return "", err
+	case len(plans) == 0:
+		return "", &NoSuchCallError{fmt.Sprintf("context %s has no plan that waits to be approved", name)}
+	case len(plans) > 1:
+		contexts := make([]string, len(plans))
+		for i, p := range plans {
+			contexts[i] = p.Context
+		}
+		return "", &NoSuchCallError{fmt.Sprintf("%d delegates have plans that wait: name the context of one: %s", len(plans), strings.Join(contexts, ", "))}
+	}
+	return plans[0].Context, release(ctx, log, plans[0].Context)
+}
+
+func release(ctx context.Context, log store.Log, name string) error {
 	last, err := LastRun(ctx, log, name)
 	if err != nil {
 		return err
-	}
-	if !last.Held {
-		return &NoSuchCallError{fmt.Sprintf("context %s has no plan that waits to be approved", name)}
 	}
 	appended, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq,

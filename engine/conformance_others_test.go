@@ -231,7 +231,8 @@ func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
 		d.Context, line = name, rest
 	}
 	if line == "release" {
-		return engine.Release(ctx, c.log, d.Context)
+		_, err := engine.Release(ctx, c.log, d.Context)
+		return err
 	}
 	call, line, _ := strings.Cut(line, " ")
 	verb, rest, _ := strings.Cut(line, " ")

@@ -212,8 +212,8 @@ func TestReleasedOnce(t *testing.T) {
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	expect(t, outcome, err, engine.RunWaiting, "1.1 value blocked")
 	for _, goesOn := range []bool{false, true} {
-		err := engine.Release(t.Context(), &before{log, func() {
-			if err := engine.Release(t.Context(), log, "c"); err != nil {
+		_, err := engine.Release(t.Context(), &before{log, func() {
+			if _, err := engine.Release(t.Context(), log, "c"); err != nil {
 				t.Fatal(err)
 			}
 			if goesOn {

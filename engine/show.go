@@ -56,6 +56,7 @@ type Approval struct {
 	Context   string   `json:"context"`
 	Call      string   `json:"call"`
 	Tool      string   `json:"tool"`
+	Instance  string   `json:"instance,omitempty"`
 	Arguments Values   `json:"arguments"`
 	Scopes    []string `json:"scopes"`
 	Granted   Values   `json:"granted,omitempty"` // what the scopes let it see
@@ -64,7 +65,7 @@ type Approval struct {
 
 // Approval shows a held call.
 func (r Record) Approval() Approval {
-	return Approval{r.Context, r.Call, r.Tool, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
+	return Approval{r.Context, r.Call, r.Tool, r.Instance, r.Hold.Arguments, append([]string{}, r.Hold.Scopes...), r.Hold.Granted, r.Hold.Since}
 }
 
 // RunChange is how a run stands, as those who follow a context are told.

@@ -157,7 +157,7 @@ func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
 		})}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		expect(t, outcome, err, engine.RunWaiting, "1.1 sleep blocked")
-		if err := engine.Release(t.Context(), log, "c"); err != nil {
+		if _, err := engine.Release(t.Context(), log, "c"); err != nil {
 			t.Fatal(err)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})

@@ -34,8 +34,10 @@ func (a *app) approvals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, whose := range lazy {
-		if err := a.lazyPlan(ctx, whose); err != nil {
+	for _, plan := range lazy {
+		if !a.json {
+			a.term.say("the plan of context %s waits: obelus approve --plan -c %[1]s", plan.Context)
+		} else if err := a.term.ndjson(plan); err != nil {
 			return err
 		}
 	}
@@ -51,7 +53,7 @@ func (a *app) approvals(ctx context.Context) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{r.Context, r.Call, r.Tool, orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
+		rows = append(rows, []string{r.Context, r.Call, strings.TrimSpace(r.Tool + " " + r.Instance), orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
 	}
 	if a.json {
 		return nil
@@ -63,19 +65,6 @@ func (a *app) approvals(ctx context.Context) error {
 		return nil
 	}
 	return a.term.table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
-}
-
-// lazyPlan tells of a plan that waits to be released.
-func (a *app) lazyPlan(ctx context.Context, name string) error {
-	run, err := engine.LastRun(ctx, a.log, name)
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return a.term.ndjson(map[string]any{"context": name, "plan": run.Plan, "tick": run.Tick})
-	}
-	a.term.say("the plan of context %s waits: obelus approve --plan -c %s", name, name)
-	return nil
 }
 
 // describeArguments is what a held call is to be run with, on one line.
@@ -118,7 +107,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case len(args) == 0:
 				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
 			}
-			return a.decide(c.Context(), args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
+			return a.decide(c.Context(), args[0], func(r *engine.Record) (engine.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "correct an argument: `key=text` or key:=json, dots nest")
@@ -140,7 +129,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if reason == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), args[0], func(engine.Record) (engine.Decision, error) {
+			return a.decide(c.Context(), args[0], func(*engine.Record) (engine.Decision, error) {
 				return engine.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
@@ -150,7 +139,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 }
 
 // corrected is an approval with a person's corrections laid over what is shown.
-func corrected(r engine.Record, set []string) (engine.Decision, error) {
+func corrected(r *engine.Record, set []string) (engine.Decision, error) {
 	corrections, err := readSet(set)
 	if err != nil {
 		return engine.Decision{}, err
@@ -172,7 +161,7 @@ func readSet(set []string) (map[string]any, error) {
 }
 
 // decide records a decision about a held call.
-func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (engine.Decision, error)) error {
+func (a *app) decide(ctx context.Context, call string, how func(*engine.Record) (engine.Decision, error)) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
@@ -183,9 +172,12 @@ func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (
 	if err != nil {
 		return err
 	}
-	record, err := a.findHeld(ctx, root, call)
+	record, err := engine.HeldCall(ctx, a.log, root, call)
 	if err != nil {
 		return err
+	}
+	if record == nil { // the engine knows why
+		record = &engine.Record{Call: call, Context: root, Hold: &engine.Hold{}}
 	}
 	d, err := how(record)
 	if err != nil {
@@ -223,33 +215,6 @@ func (a *app) decided(ctx context.Context, d engine.Decision) error {
 	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
 }
 
-// findHeld finds the call in a context, or the one of that number that a
-// delegate of the context holds.
-func (a *app) findHeld(ctx context.Context, root, call string) (engine.Record, error) {
-	held, err := engine.Holds(ctx, a.log, root)
-	if err != nil {
-		return engine.Record{}, err
-	}
-	var found []engine.Record
-	var contexts []string
-	for _, r := range held {
-		if r.Call != call {
-			continue
-		}
-		if r.Context == root {
-			return r, nil
-		}
-		found, contexts = append(found, r), append(contexts, r.Context)
-	}
-	switch len(found) {
-	case 0: // the engine knows why
-		return engine.Record{Call: call, Context: root, Hold: &engine.Hold{}}, nil
-	case 1:
-		return found[0], nil
-	}
-	return engine.Record{}, &usageError{fmt.Sprintf("call %s is held by %d delegates: name one by -c: %s", call, len(found), strings.Join(contexts, ", "))}
-}
-
 // release lets a lazy plan run.
 func (a *app) release(ctx context.Context) error {
 	if err := a.openExisting(sqlite.Options{}); err != nil {
@@ -259,16 +224,7 @@ func (a *app) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lazy, err := engine.Lazy(ctx, a.log, name)
-	switch {
-	case err != nil:
-		return err
-	case len(lazy) > 1:
-		return &usageError{fmt.Sprintf("%d delegates have plans that wait: name one by -c: %s", len(lazy), strings.Join(lazy, ", "))}
-	case len(lazy) == 1:
-		name = lazy[0]
-	}
-	if err := engine.Release(ctx, a.log, name); err != nil {
+	if name, err = engine.Release(ctx, a.log, name); err != nil {
 		return err
 	}
 	return a.goOn(ctx, "released", name, map[string]any{"context": name, "decision": engine.Approved})

@@ -113,11 +113,22 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	lazy, err := engine.Lazy(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
 	held, err := engine.Holds(r.Context(), s.log, name)
 	if err != nil {
 		return err
 	}
-	return writeList(w, held, func(r engine.Record) (any, error) { return r.Approval(), nil })
+	var all []any
+	for _, plan := range lazy {
+		all = append(all, plan)
+	}
+	for _, call := range held {
+		all = append(all, call.Approval())
+	}
+	return writeList(w, all, func(v any) (any, error) { return v, nil })
 }
 
 // asked is what get and why are asked for.

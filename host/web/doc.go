@@ -14,7 +14,8 @@
 // one that does not wait.
 //
 // Requests and answers are JSON, in the shapes that the commands print with
-// --json; a list is an array.
+// --json; a list is an array. What a context's delegates hold is listed with the
+// context, and decided about there or in theirs.
 //
 //	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
 //	DELETE /v1/runs/{context}                      cancel

@@ -181,6 +181,34 @@ var pay = map[string]string{
 	"plans/pay.lua": `return { calls = { { _tool = "pay", amount = "†input.amount", _outputPath = "†state || †refusal" } }, output = "†state.paid || †refusal.message" }`,
 }
 
+// TestDecisionsInside: what delegates hold, calls and lazy plans, is decided about from
+// the context that waits for it.
+func TestDecisionsInside(t *testing.T) {
+	inner := `return { calls = { { _tool = "pay", amount = "†input.amount", _outputPath = "†state" } }, output = "†state.paid", mode = "lazy" }`
+	outer := `return { calls = { { _tool = "hand", _delegate = "plans/inner.lua", amount = 7, _outputPath = "†state.paid" } }, output = "†state.paid" }`
+	s := serve(t, map[string]string{
+		"obelus.lua": `return { approve = "pay" }`,
+		"activities/pay.lua": `
+			Tool.register("hand", {})
+			Activity.register("pay", function(call) return { paid = call.amount } end)`,
+		"plans/inner.lua": inner,
+		"plans/outer.lua": outer,
+		"plans/two.lua": `return { calls = {
+			{ _tool = "hand", _delegate = "plans/inner.lua", amount = 1, _outputPath = "†state.a" },
+			{ _tool = "hand", _delegate = "plans/inner.lua", amount = 2, _outputPath = "†state.b" } } }`,
+	}, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/outer.lua","context":"a","wait":true}`)
+	s.expect("GET", "/v1/contexts/a/approvals", "", 200, `[{"context":"a.1.1","plan":"plans/inner.lua","tick":1}]`)
+	s.expect("POST", "/v1/contexts/a/approve", "", 200, `{"context":"a.1.1","decision":"approved"}`)
+	s.events("a.1.1", "", func(e event) bool { return strings.Contains(e.data, `"held"`) })
+	s.expect("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":{"amount":5}}`, 200, `{"call":"1.1","context":"a.1.1","decision":"approved"}`)
+	s.until("a", engine.RunDone)
+	s.expect("GET", "/v1/contexts/a/get?ref=state.paid", "", 200, "5")
+	s.ask("POST", "/v1/runs", `{"plan":"plans/two.lua","context":"b","wait":true}`)
+	s.refused("POST", "/v1/contexts/b/approve", "", 409, "call")
+	s.refused("POST", "/v1/contexts/b/calls/1.3/approve", "", 404, "no-call")
+}
+
 func TestDecisions(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	held := func(name string) {
