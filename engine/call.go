@@ -180,7 +180,7 @@ func (c *Call) parseMeta() error {
 	if strings.HasPrefix(instance, store.Dagger) {
 		return faultf(CodeSchema, "_instance: %q looks like a reference, and an instance is given by its name", instance)
 	}
-	if c.Instance = instance; err == nil && c.tool.consts["_instance"] == everyInstance {
+	if c.Instance = instance; err == nil && c.tool.consts["_instance"] == store.EveryInstance {
 		return faultf(CodeSchema, `_instance: its tool prescribes "*", but only a call can be for every instance`)
 	}
 	return err

@@ -7,17 +7,13 @@ import (
 	"obelus/store"
 )
 
-// everyInstance as a call's _instance makes one call of it for each instance
-// that the context holds when its plan starts.
-const everyInstance = "*"
-
 // expand makes one call for each instance of those that are for every one.
 func expand(calls []Source, instances []string) []Source {
 	var all []Source
 	for i, src := range calls {
 		src.position = i + 1
 		call, _ := src.Call.(map[string]any)
-		if call == nil || call["_instance"] != everyInstance {
+		if call == nil || call["_instance"] != store.EveryInstance {
 			all = append(all, src)
 			continue
 		}
@@ -39,7 +35,7 @@ func expand(calls []Source, instances []string) []Source {
 func forEveryInstance(calls []Source) bool {
 	return slices.ContainsFunc(calls, func(src Source) bool {
 		call, _ := src.Call.(map[string]any)
-		return call["_instance"] == everyInstance
+		return call["_instance"] == store.EveryInstance
 	})
 }
 

@@ -63,7 +63,7 @@ func indices(object map[string]any) []index {
 	all := make([]index, 0, len(object))
 	for key := range object {
 		i, err := strconv.Atoi(key)
-		if err != nil {
+		if err != nil || strconv.Itoa(i) != key { // as in a path
 			i = -1
 		}
 		all = append(all, index{key, i})

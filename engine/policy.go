@@ -19,11 +19,15 @@ type Policy struct {
 // between them.
 func ParsePolicy(text string) (Policy, error) {
 	var p Policy
-	for _, word := range strings.Split(text, ",") {
+	words := strings.Split(text, ",")
+	for _, word := range words {
 		switch word = strings.TrimSpace(word); word {
 		case "":
 			return p, errors.New(`expected never, always, scopes or names of tools`)
 		case "never":
+			if len(words) > 1 {
+				return p, errors.New("never stands alone: it would hold nothing, and there are others beside it")
+			}
 		case "always":
 			p.Always = true
 		case "scopes":

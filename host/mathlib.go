@@ -35,7 +35,7 @@ var mathFuncs = []entry{
 	{"pow", math2(math.Pow)},
 	{"rad", math1(func(x float64) float64 { return x / 180 * math.Pi })},
 	{"random", (*state).mathRandom},
-	{"randomseed", func(*state, *lua.LState) int { return 0 }},
+	{"randomseed", (*state).mathRandomSeed},
 	{"sin", math1(math.Sin)},
 	{"sinh", math1(math.Sinh)},
 	{"sqrt", math1(math.Sqrt)},
@@ -95,8 +95,12 @@ func (s *state) mathModf(L *lua.LState) int {
 }
 
 func (s *state) mathRandom(L *lua.LState) int {
+	float, below := rand.Float64, rand.Int64N
+	if seeded := s.run.random; seeded != nil {
+		float, below = seeded.Float64, seeded.Int64N
+	}
 	if L.GetTop() == 0 {
-		L.Push(lua.LNumber(rand.Float64()))
+		L.Push(lua.LNumber(float()))
 		return 1
 	}
 	low, high := 1.0, math.Floor(float64(number(L, 1)))
@@ -106,8 +110,15 @@ func (s *state) mathRandom(L *lua.LState) int {
 	if !(low <= high) || high-low >= maxExact {
 		L.ArgError(L.GetTop(), "interval is empty")
 	}
-	L.Push(lua.LNumber(low + float64(rand.Int64N(int64(high-low)+1))))
+	L.Push(lua.LNumber(low + float64(below(int64(high-low)+1))))
 	return 1
+}
+
+// mathRandomSeed is math.randomseed(seed): what the call draws from now on is the
+// same for the same seed.
+func (s *state) mathRandomSeed(L *lua.LState) int {
+	s.run.random = rand.New(rand.NewPCG(math.Float64bits(float64(number(L, 1))), 0))
+	return 0
 }
 
 // osFuncs is what pure-Lua libraries expect of os and what can do no harm.

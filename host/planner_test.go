@@ -109,6 +109,7 @@ func TestDelegateErrors(t *testing.T) {
 		"\nDelegate.register('d', {{_tool = 'x', a = 0/0}})":                         `activities/a.lua:2: delegate "d": call 1.a: NaN is not a JSON number`,
 		"\nDelegate.register('d', 3)":                                                `activities/a.lua:2: bad argument #2 to Delegate.register: table or function expected, got number`,
 		"Delegate.register('d', {})\nDelegate.register('d', {})":                     `activities/a.lua:2: delegate "d" is registered twice: first at activities/a.lua:1`,
+		"Delegate.register('anonymous', {})":                                         `activities/a.lua:1: delegate "anonymous": a call that names it is handed to its tool alone: give the delegate another name`,
 		"Activity.register('a', function() Delegate.register('d', {}) end)":          ``,
 		"Delegate.register('d', { { _tool = 'x', _delegate = '../../etc/x.lua' } })": ``,
 	} {

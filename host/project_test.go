@@ -43,6 +43,8 @@ func TestLoadErrors(t *testing.T) {
 		{"settings raise", map[string]string{"obelus.lua": "\nlocal x = y.z"}, `obelus.lua:2: attempt to index y (a nil value), key "z"`},
 		{"twice in a file", map[string]string{"activities/a.lua": "Activity.register('x', function() end)\n\nActivity.register('x', function() end)"},
 			`activities/a.lua:3: activity "x" is registered twice: first at activities/a.lua:1`},
+		{"not in a script", map[string]string{"obelus.lua": "\nTool.register('x', {})\nreturn {}"},
+			`obelus.lua:2: Tool.register belongs into a script below activities/: obelus.lua is for settings`},
 		{"twice in two", map[string]string{"activities/a.lua": "\nTool.register('x', {})", "activities/b/c.lua": "\n\nTool.register('x', {})"},
 			`activities/b/c.lua:3: tool "x" is registered twice: first at activities/a.lua:2`},
 		{"syntax", map[string]string{"activities/a.lua": "local x =", "activities/b.lua": "x = = 1", "lib/c.lua": "end"},
@@ -129,7 +131,7 @@ func TestRegistered(t *testing.T) {
 	g := open(t, map[string]string{
 		"obelus.lua":               `return { timeout = 9 }`,
 		"activities/a.lua":         `Activity.register("plain", function() end)`,
-		"activities/deep/b.lua":    `Activity.register("full", { timeout = "5s", retries = 3, backoff = 0.5, idempotent = false, concurrency = 2 }, function() end); Delegate.register("helper", {})`,
+		"activities/deep/b.lua":    `Activity.register("full", { timeout = "5s", retries = 3, backoff = 0.5, idempotent = false, concurrency = 2 }, function() end); Delegate.register("helper", {}); Activity.register("eager", { retries = 1, backoff = 0 }, function() end)`,
 		"activities/.hidden.lua":   `error("hidden")`,
 		"activities/.git/x.lua":    `error("hidden")`,
 		"activities/c.lua~":        `error("backup")`,
@@ -142,6 +144,9 @@ func TestRegistered(t *testing.T) {
 	}
 	if full.Timeout != 5*time.Second || full.Retries != 3 || full.Backoff != 500*time.Millisecond || !full.NotIdempotent || full.Concurrency != 2 || full.Script != "activities/deep/b.lua" {
 		t.Errorf("got %+v", full)
+	}
+	if eager := g.Registry().Activities["eager"]; eager.Backoff != 1 { // 0 would be the default
+		t.Errorf("a backoff of 0 is %s", eager.Backoff)
 	}
 	tool, _ := g.Registry().Tool("tool")
 	if got, want := string(store.EncodeJSON(tool.Schema)), `{"_scopes":{"const":[]},"properties":{},"required":[]}`; got != want {

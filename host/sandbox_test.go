@@ -255,6 +255,8 @@ func TestLibrary(t *testing.T) {
 		{`{unpack({1, 2, 3}, 2)}`, `[2,3]`},
 		{`math.huge == 1/0`, `true`},
 		{`{math.modf(3.5)}`, `[3,0.5]`},
+		{`(function() math.randomseed(7); local a, b = math.random(), math.random(1e9); math.randomseed(7); return a == math.random() and b == math.random(1e9) end)()`, `true`},
+		{`(function() math.randomseed(7); local a = math.random(1e9); math.randomseed(8); return a == math.random(1e9) end)()`, `false`},
 		{`{("hello world"):find("o w")}`, `[5,7]`},
 		{`{("hello"):find("l+")}`, `[3,4]`},
 		{`{("key = value"):match("^(%w+)%s*=%s*(%w+)$")}`, `["key","value"]`},

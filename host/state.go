@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,7 @@ type run struct {
 	io        *lua.LTable         // nil before it is touched
 	lines     map[*lua.LTable]int // of calls in a plan; nil if nobody asks
 	printed   lines               // what it prints
+	random    *rand.Rand          // of math.random; nil where nothing was seeded
 	coroutines
 	test  *testRun // of a file of tests; nil elsewhere
 	found *registrations

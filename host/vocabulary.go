@@ -7,6 +7,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/engine"
 	"obelus/store"
 )
 
@@ -71,6 +72,9 @@ func (s *state) registering(L *lua.LState, what string) string {
 	name := L.CheckString(1)
 	if name == "" {
 		L.ArgError(1, "a name must not be empty")
+	}
+	if s.run.script.file == SettingsFile {
+		L.RaiseError("%s.register belongs into a script below activities/: %s is for settings", what, SettingsFile)
 	}
 	return name
 }
@@ -165,7 +169,9 @@ func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o ac
 		var err error
 		switch v := given[option]; option {
 		case "backoff":
-			o.backoff, err = asDuration(v)
+			if o.backoff, err = asDuration(v); o.backoff == 0 {
+				o.backoff = 1 // said, and at once
+			}
 		case "concurrency":
 			o.concurrency, err = asCount(v)
 		case "idempotent":
@@ -202,6 +208,9 @@ var delegateFuncs = []entry{
 func (s *state) delegateRegister(L *lua.LState) int {
 	name := s.registering(L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
+	if name == engine.Anonymous {
+		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", quote(name))
+	}
 	found := s.run.found
 	if found == nil {
 		return 0

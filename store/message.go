@@ -41,6 +41,10 @@ var Methods = []Method{Set, Merge, Assign, Push, Concat}
 // KindError is the kind whose every message replaces the one before.
 const KindError = "error"
 
+// EveryInstance is the name of no instance: a call's _instance "*" is for each that
+// there is.
+const EveryInstance = "*"
+
 // Message is one entry of a context's log in canonical form, which
 // [Message.Check] holds it to. Messages that the store hands out are shared and
 // must not be changed.
@@ -146,6 +150,8 @@ func (m *Message) Check() error {
 		return fmt.Errorf("its date %s has no year of four digits", m.Date)
 	case m.Type != TypeData && (m.Kind != "" || m.Instance != "" || m.Schema != nil || m.Description != "" || m.Producer != nil):
 		return fmt.Errorf("only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is %q", m.Type)
+	case m.Instance == EveryInstance:
+		return fmt.Errorf("its instance is %q, which stands for all of them: name one", m.Instance)
 	case m.Mode != "" && (m.Type != TypePlan || m.Mode != "eager" && m.Mode != "lazy"):
 		return fmt.Errorf(`its mode is %q: that of a plan is "eager" or "lazy", and nothing else has one`, m.Mode)
 	}

@@ -217,6 +217,9 @@ func (p *parser) envelope(m *Message) {
 	if _, ok := p.given["_instance"]; ok && m.Instance == "" {
 		p.fail(`"_instance" is empty: leave it out for a global message`)
 	}
+	if m.Instance == EveryInstance {
+		p.fail(`"_instance" is "*", which stands for all of them: name one`)
+	}
 	if _, written := p.given["_call"]; (written || m.Instance != "") && m.Type != TypeData {
 		p.fail("only data has an instance or a call that wrote it")
 	}

@@ -5,7 +5,6 @@
 ---What a call may have beside its parameters.
 ---@class obelus.Call
 ---@field _tool? string
----@field _activity? string
 ---@field _delegate? string
 ---@field _instance? string "*" runs the call once for each
 ---@field _outputPath? string "†state.user.status"; || separates alternatives, && writes to several paths
