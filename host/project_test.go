@@ -33,6 +33,7 @@ func TestLoadErrors(t *testing.T) {
 		{"permission", map[string]string{"obelus.lua": "return {\n allow = {\n  reed = true } }"}, `obelus.lua:3: unknown permission "reed" (did you mean "read"?)`},
 		{"permission list", map[string]string{"obelus.lua": "return {\n allow = {\n  read = 3 } }"}, `obelus.lua:3: allow.read must be true or a list of strings, not 3`},
 		{"permission pattern", map[string]string{"obelus.lua": "return { allow = { env = { 'HOME', 'AWS_*' } } }"}, `obelus.lua:1: allow.env: "AWS_*" is no variable's name: name each of them`},
+		{"permission folder", map[string]string{"obelus.lua": "return { allow = { read = { '' } } }"}, `obelus.lua:1: allow.read: an empty name is no folder's: . is the project's`},
 		{"permission address", map[string]string{"obelus.lua": "return {\n allow = {\n  net = { 'a b' } } }"}, `obelus.lua:3: allow.net: "a b" is not a host or host:port`},
 		{"allow", map[string]string{"obelus.lua": "return { allow = 'all' }"}, `obelus.lua:1: allow must be true or a table like { read = {"data"} }, not "all"`},
 		{"synchronous", map[string]string{"obelus.lua": "return { synchronous = 'off' }"}, `obelus.lua:1: synchronous must be "full" or "normal", not "off"`},

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -135,6 +136,9 @@ func checkGrant(name, entry string) error {
 		return luastd.CheckEnv(entry)
 	case "net":
 		return luastd.CheckNet(entry)
+	}
+	if entry == "" {
+		return errors.New("an empty name is no folder's: . is the project's")
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (a *app) approvals(ctx context.Context) error {
 	}
 	for _, plan := range lazy {
 		if !a.json {
-			a.term.say("the plan of context %s waits: obelus approve --plan -c %[1]s", plan.Context)
+			a.term.say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.again())
 		} else if err := a.term.ndjson(plan); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 	if err != nil {
 		return err
 	}
-	a.term.say("%s: go on with obelus resume -c %s", what, name)
+	a.term.say("%s: go on with %s resume -c %s", what, a.again(), name)
 	return nil
 }
 

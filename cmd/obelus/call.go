@@ -25,7 +25,7 @@ call can be said here too: _outputPath=†state.city, where the tool wants its o
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error { return a.call(c.Context(), args[0], args[1:], scopes) },
 	}
-	c.Flags().StringSliceVar(&scopes, "scopes", nil, "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
+	c.Flags().Var((*wordList)(&scopes), "scopes", "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
 	a.allow.register(c)
 	return c
 }

@@ -57,7 +57,7 @@ interrupted.`,
 		},
 	}
 	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
-	c.Flags().StringSliceVar(&o.tools, "tool", nil, "only calls of the `TOOL,...`")
+	c.Flags().Var((*wordList)(&o.tools), "tool", "only calls of the `TOOL,...`")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
 	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
 	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal)")

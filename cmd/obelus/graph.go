@@ -33,6 +33,8 @@ where it wrote.`,
 			switch {
 			case !ok:
 				return &usageError{fmt.Sprintf("--format %s: it is text, mermaid or dot", format)}
+			case a.json && c.Flags().Changed("format"):
+				return &usageError{"--json and --format: give one of them"}
 			case len(args) == 0:
 				return a.graphRan(c.Context(), draw)
 			}

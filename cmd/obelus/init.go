@@ -64,7 +64,7 @@ func (a *app) init(dir string) error {
 		return err
 	}
 	plan := filepath.Join(dir, "plans", "hello.lua")
-	a.term.say("\nnow try:\n  obelus run %s", plan)
+	a.term.say("\nnow try:\n  obelus run %s", quoted(plan))
 	return nil
 }
 
@@ -78,7 +78,7 @@ func addIgnored(file string) (done string, err error) {
 		return "", err
 	}
 	for line := range strings.Lines(string(content)) {
-		if strings.Trim(line, "/ \t\r\n") == ".obelus" {
+		if strings.Trim(strings.TrimRight(line, " \t\r\n"), "/") == ".obelus" {
 			return "kept " + file, nil
 		}
 	}

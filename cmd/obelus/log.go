@@ -65,7 +65,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
-	c.Flags().StringSliceVar(&scopes, "scopes", nil, "with --model: mark these kinds or paths, `KIND,...`")
+	c.Flags().Var((*wordList)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
 	return c
 }
 

@@ -53,6 +53,23 @@ func (a *app) findProject(plan string) (dir string, found bool, err error) {
 	return start, false, nil
 }
 
+// again is how obelus is to be called from here to find the project and the log that
+// this command found.
+func (a *app) again() string {
+	words := []string{"obelus"}
+	here, _, err := a.findProject("")
+	switch {
+	case a.projectFlag != "":
+		words = append(words, "-C", quoted(a.projectFlag))
+	case a.found && (err != nil || here != a.dir):
+		words = append(words, "-C", quoted(a.dir))
+	}
+	if a.dbFlag != "" {
+		words = append(words, "--db", quoted(a.dbFlag))
+	}
+	return strings.Join(words, " ")
+}
+
 // openProject loads the project's scripts; plan is the plan file that the
 // command is about, or empty.
 func (a *app) openProject(plan string) error {

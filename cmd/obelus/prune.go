@@ -68,7 +68,7 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	chosen, err := a.remove(ctx, names, before, o)
+	chosen, inside, err := a.remove(ctx, names, before, o)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 			return err
 		}
 	}
-	return a.pruned(ctx, len(chosen), o)
+	return a.pruned(ctx, len(chosen), inside, o)
 }
 
 // pruneTries is how often prune chooses anew when others are at the same contexts.
@@ -92,26 +92,27 @@ func outrun(err error, named bool) bool {
 	return errors.As(err, &changed) || !named && (errors.As(err, &needed) || errors.As(err, &held) || errors.Is(err, store.ErrNoContext))
 }
 
-// remove chooses what goes and removes it, anew as long as others are faster.
-func (a *app) remove(ctx context.Context, names []string, before time.Time, o pruneOptions) (chosen []string, err error) {
+// remove chooses what goes and removes it, anew as long as others are faster. inside
+// is how many contexts of delegates go with that.
+func (a *app) remove(ctx context.Context, names []string, before time.Time, o pruneOptions) (chosen []string, inside int, err error) {
 	for range pruneTries {
-		if chosen, err = a.removeOnce(ctx, names, before, o); !outrun(err, len(names) > 0) {
+		if chosen, inside, err = a.removeOnce(ctx, names, before, o); !outrun(err, len(names) > 0) {
 			break
 		}
 	}
-	return chosen, err
+	return chosen, inside, err
 }
 
 // removeOnce chooses what goes as the log is now, and removes it unless it has
 // changed meanwhile.
-func (a *app) removeOnce(ctx context.Context, names []string, before time.Time, o pruneOptions) ([]string, error) {
+func (a *app) removeOnce(ctx context.Context, names []string, before time.Time, o pruneOptions) (chosen []string, inside int, err error) {
 	family, err := a.families(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	chosen, err := a.choose(ctx, family, names, before, o)
+	chosen, err = a.choose(ctx, family, names, before, o)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	var all []store.ContextInfo
 	for _, name := range chosen {
@@ -119,10 +120,11 @@ func (a *app) removeOnce(ctx context.Context, names []string, before time.Time, 
 			all = append(all, family.infos[member])
 		}
 	}
+	inside = len(all) - len(chosen)
 	if len(all) == 0 || o.dry {
-		return chosen, nil
+		return chosen, inside, nil
 	}
-	return chosen, a.log.Prune(ctx, all...)
+	return chosen, inside, a.log.Prune(ctx, all...)
 }
 
 func (a *app) printPruned(name string) error {
@@ -133,16 +135,20 @@ func (a *app) printPruned(name string) error {
 }
 
 // pruned tells what has been done, and makes the file smaller.
-func (a *app) pruned(ctx context.Context, n int, o pruneOptions) error {
+func (a *app) pruned(ctx context.Context, n, inside int, o pruneOptions) error {
+	with := ""
+	if inside > 0 {
+		with = fmt.Sprintf(", and %d of their delegates with them", inside)
+	}
 	switch {
 	case n == 0:
 		a.term.say("there is nothing to prune")
 		return nil
 	case o.dry:
-		a.term.say("these %d would be removed", n)
+		a.term.say("these %d would be removed%s", n, with)
 		return nil
 	}
-	a.term.say("removed %d", n)
+	a.term.say("removed %d%s", n, with)
 	if log, ok := a.log.(*sqlite.Log); ok && !o.noVacuum {
 		err := log.Vacuum(ctx)
 		var held *store.HeldError

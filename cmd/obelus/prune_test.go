@@ -56,14 +56,14 @@ func TestPruneMeanwhile(t *testing.T) {
 		break
 	}
 	a := &app{log: &meanwhile{log, func() { add("b") }}}
-	removed, err := a.remove(t.Context(), nil, before, pruneOptions{})
+	removed, _, err := a.remove(t.Context(), nil, before, pruneOptions{})
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(removed)), []string{"a", "c"}) || !slices.Equal(names(), []string{"b"}) {
 		t.Errorf("removed %v, %v; there is %v", removed, err, names())
 	}
 
 	// One that is named is what was asked for, as it is now.
 	a.log = &meanwhile{log, func() { add("b") }}
-	if removed, err := a.remove(t.Context(), []string{"b"}, time.Time{}, pruneOptions{}); err != nil || len(removed) != 1 || len(names()) != 0 {
+	if removed, _, err := a.remove(t.Context(), []string{"b"}, time.Time{}, pruneOptions{}); err != nil || len(removed) != 1 || len(names()) != 0 {
 		t.Errorf("removed %v, %v; there is %v", removed, err, names())
 	}
 }

@@ -265,17 +265,17 @@ func (a *app) explain(outcome *engine.Outcome) {
 		case engine.Waiting:
 			if r.Child != "" {
 				decides = true
-				a.term.tell("call %s (%s) waits: %s (obelus calls -c %s shows for what; obelus approvals -c %s, what is held)", r.Call, r.Tool, r.Reason, r.Child, outcome.Context)
+				a.term.tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, r.Tool, r.Reason, a.again(), r.Child, outcome.Context)
 				continue
 			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, r.Tool, strings.Join(r.WaitingOn, ", ")))
 		case engine.Held:
 			decides = true
-			a.term.tell("call %s (%s) is held for a person: obelus approve -c %s %s, or reject; then obelus resume -c %s", r.Call, r.Tool, outcome.Context, r.Call, outcome.Context)
+			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, r.Tool, a.again(), outcome.Context)
 		case engine.InDoubt:
 			decides = true
-			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: obelus resume -c %s --retry %s, or --skip %s",
-				r.Call, r.Tool, outcome.Context, r.Call, r.Call)
+			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %s, or --skip %s",
+				r.Call, r.Tool, a.again(), outcome.Context, r.Call, r.Call)
 		}
 	}
 	if outcome.Error != "" {
@@ -284,15 +284,15 @@ func (a *app) explain(outcome *engine.Outcome) {
 	switch {
 	case outcome.Lazy != nil:
 		a.term.say("%s", strings.TrimRight(drawText(outcome.Lazy, nil), "\n"))
-		a.term.tell("the plan is recorded: obelus approve --plan -c %s lets it run, by obelus resume -c %s", outcome.Context, outcome.Context)
+		a.term.tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
 	case len(waiting) > 0:
-		a.term.tell("%s\nappend it, then go on: obelus resume -c %s", strings.Join(waiting, "\n"), outcome.Context)
+		a.term.tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
 	case outcome.Status == engine.RunCancelled && outcome.Context == "":
 		a.term.tell("interrupted: nothing has been recorded")
 	case outcome.Status == engine.RunCancelled:
-		a.term.tell("interrupted: go on with it by: obelus resume -c %s", outcome.Context)
+		a.term.tell("interrupted: go on with it by: %s resume -c %s", a.again(), outcome.Context)
 	case outcome.Status == engine.RunWaiting && !decides:
-		a.term.tell("the run has not ended: obelus calls -c %s shows why", outcome.Context)
+		a.term.tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
 	}
 }
 

@@ -55,7 +55,7 @@ func (s *Server) there(r *http.Request) (string, error) {
 
 func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	f := store.Filter{Kind: q.text("kind"), Path: q.path("path"), Since: q.time("since"), After: q.seq("after"), At: q.seq("at")}
+	f := store.Filter{Kind: q.text("kind"), Path: q.path("path"), Since: q.time("since"), After: q.after(), At: q.seq("at")}
 	if q.err != nil {
 		return q.err
 	}

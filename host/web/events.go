@@ -31,7 +31,7 @@ type stream struct {
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	after := q.seq("after")
+	after := q.after()
 	if q.err != nil {
 		return q.err
 	}

@@ -179,6 +179,14 @@ func queryOf(r *http.Request) *query { return &query{values: r.URL.Query()} }
 
 func (q *query) text(name string) string { return q.values.Get(name) }
 
+// after is a position to begin behind, 0 being the beginning.
+func (q *query) after() int64 {
+	if q.text("after") == "0" {
+		return 0
+	}
+	return q.seq("after")
+}
+
 // seq is a whole number above 0, or 0 where there is none.
 func (q *query) seq(name string) int64 {
 	text := q.text(name)

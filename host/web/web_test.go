@@ -353,7 +353,7 @@ func TestReading(t *testing.T) {
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`)
 	s.ask("POST", "/v1/contexts/b/messages", `{"type":"state","x":"<&>"}`)
 	for path, want := range map[string]int{
-		"/v1/contexts/a/log": 3, "/v1/contexts/a/log?kind=state": 1, "/v1/contexts/a/log?path=state.double": 1, "/v1/contexts/a/log?after=1": 2,
+		"/v1/contexts/a/log": 3, "/v1/contexts/a/log?kind=state": 1, "/v1/contexts/a/log?path=state.double": 1, "/v1/contexts/a/log?after=1": 2, "/v1/contexts/a/log?after=0": 3,
 		"/v1/contexts/a/log?at=1": 1, "/v1/contexts/a/log?since=2100-01-01T00:00:00Z": 0, "/v1/contexts/a/calls": 1, "/v1/contexts/b/calls": 0, "/v1/contexts/a/calls?status=failed,done": 1, "/v1/contexts/a/calls?status=failed": 0,
 		"/v1/contexts": 2, "/v1/contexts?limit=1": 1, "/v1/contexts?prefix=b": 1, "/v1/contexts/a/approvals": 0,
 	} {
