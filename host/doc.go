@@ -80,7 +80,10 @@
 //
 // tostring and .. write integers up to 2^53 in full, where Lua 5.1 changes to
 // an exponent at 1e14: an order number must survive. A string made by a script
-// is bounded (16 MiB), a table has at most about a million elements.
+// is bounded (16 MiB), an array has at most about a million elements.
+//
+// Calls may be nested some 2,000 deep, a tail call being one more: what goes on for
+// long is a loop. math.randomseed goes for the rest of the call.
 //
 // # Errors
 //

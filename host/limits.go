@@ -11,7 +11,8 @@ import (
 // Limits bounds what scripts use, beside the timeout. A zero stands for the
 // default. What is not here can't be set: how deep a script is nested (200), and
 // the recursion of a pattern (200), for more would endanger the host's own stack;
-// and how many elements a table has (a million), which is the interpreter's.
+// how deep calls are nested (2,000, tail calls among them); and how many elements an
+// array has (a million), which is the interpreter's.
 type Limits struct {
 	Depth        int // of tables in tables that a script gives back; 0 for 128, at most 200
 	Instructions int // that one call runs, native work counted by its size; 0 for 10,000,000,000

@@ -323,7 +323,7 @@ func (e *HeldError) Error() string {
 func CheckContext(name string) error {
 	for _, r := range name {
 		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) {
-			return fmt.Errorf("%q is no name for a context: it has up to 64 letters, digits, . _ and -", name)
+			return fmt.Errorf("%q is no name for a context: it has up to 64 of A-Z, a-z, 0-9, . _ and -", name)
 		}
 	}
 	if name == "" || len(name) > 64 {

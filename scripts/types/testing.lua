@@ -23,11 +23,11 @@ function it(name, fn) end
 ---@param fn? fun()
 function pending(name, fn) end
 
----@alias obelus.assert.Two fun(expected: any, actual: any): any
----@alias obelus.assert.One fun(value: any): any
----@alias obelus.assert.Near fun(expected: number, actual: number, tolerance: number): any
----@alias obelus.assert.Matches fun(pattern: string, text: any): any
----@alias obelus.assert.Raises fun(fn: fun(), message?: any): any
+---@alias obelus.assert.Two fun(expected: any, actual: any, message?: string): any
+---@alias obelus.assert.One fun(value: any, message?: string): any
+---@alias obelus.assert.Near fun(expected: number, actual: number, tolerance: number, message?: string): any
+---@alias obelus.assert.Matches fun(pattern: string, text: any, message?: string): any
+---@alias obelus.assert.Raises fun(fn: fun(), raised?: any, message?: string): any
 
 ---Assertions as luassert names them: words that only make a sentence count for
 ---nothing, and "not" or "no" turns the rest round.
