@@ -126,7 +126,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 		Example: `  obelus reject 1.3 --reason "over the limit"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if reason == "" {
+			if strings.TrimSpace(reason) == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
 			return a.decide(c.Context(), args[0], func(*engine.Record) (engine.Decision, error) {

@@ -200,7 +200,7 @@ func (a *app) callRow(r engine.Record) []string {
 	}
 	result := strings.Join(r.Writes, " ")
 	switch {
-	case r.Error != nil:
+	case r.Status == engine.Failed && r.Error != nil:
 		result = firstLine(a.failure(r))
 	case r.Status == engine.Held:
 		result = "for a person: " + describeArguments(r.Hold)
@@ -211,7 +211,11 @@ func (a *app) callRow(r engine.Record) []string {
 	case len(r.WaitingOn) > 0:
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
-	row := []string{r.Call, tool, string(r.Status), fmt.Sprint(r.Attempts), span, result}
+	tries := fmt.Sprint(r.Attempts)
+	if r.Status == engine.Running && r.Attempts == 0 { // they are counted as it ends
+		tries = "-"
+	}
+	row := []string{r.Call, tool, string(r.Status), tries, span, printable(result)}
 	if a.verbose {
 		row = slices.Insert(row, 5, script)
 	}

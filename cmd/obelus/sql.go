@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -333,17 +332,4 @@ func real(v float64) string {
 		return string(text) + ".0"
 	}
 	return string(text)
-}
-
-// printable keeps what would move a terminal's cursor out of a line.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return utf8.RuneError
-		}
-		return r
-	}, line)
 }

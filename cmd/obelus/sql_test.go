@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,11 @@ func TestFit(t *testing.T) {
 	}
 	fit(rows, 5) // never to nothing
 	if got := rows[1][1]; got != "xxxxxxx…" {
+		t.Errorf("%q", got)
+	}
+	var shown strings.Builder
+	(&terminal{err: &shown}).fail(errors.New("too\x1b[2J much\n  below"))
+	if got := shown.String(); got != "obelus: too\ufffd[2J much\n  below\n" {
 		t.Errorf("%q", got)
 	}
 	if got := printable("a\tb\x1b[2Jc"); got != "a b\ufffd[2Jc" {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -104,10 +105,10 @@ func (t *terminal) tell(format string, args ...any) {
 func (t *terminal) fail(err error) {
 	first := true
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if line == "" {
+		if line = printable(line); line == "" {
 			continue
 		}
-		if first || line[0] != ' ' && line[0] != '\t' {
+		if first || line[0] != ' ' {
 			line = t.paint(red, "obelus: ") + line
 		}
 		t.write(line + "\n")
@@ -196,6 +197,19 @@ func (t *terminal) paint(colour, text string) string {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// printable keeps what would move a terminal's cursor out of a line.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return utf8.RuneError
+		}
+		return r
+	}, line)
 }
 
 // cut shortens a text to a number of columns; 0 leaves it whole.
