@@ -82,8 +82,13 @@ func (w *rewriter) rewrite(node ast.Node) ast.Node {
 		return node
 	}
 	switch n := node.(type) {
-	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode:
+	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 		return node
+	case *ast.StringNode:
+		source := w.c.source
+		if i, ok := source.path(n.Value); ok && string([]rune(source.text)[n.Location().From]) == standIn { // expr takes the name for a word
+			return w.refuse(n, "%s stands where a name belongs: a key that is a reference stands in parentheses, a member in brackets", source.paths[i])
+		}
 	case *ast.IdentifierNode:
 		return w.identifier(n)
 	case *ast.UnaryNode:
