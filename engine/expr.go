@@ -221,8 +221,8 @@ func (u orUnit) needs() []store.Path   { return nil }
 func (u andUnit) needs() []store.Path  { return append(u.left.needs(), u.right.needs()...) }
 func (u condUnit) needs() []store.Path { return u.cond.needs() }
 func (u *programUnit) needs() []store.Path {
-	all := slices.Clone(u.refs)
-	for _, inner := range u.units {
+	var all []store.Path
+	for _, inner := range u.always {
 		all = append(all, inner.needs()...)
 	}
 	return all
