@@ -34,9 +34,6 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 	appended, err := l.runner.Log.Append(ctx, b)
 	var held *store.HeldError
 	if errors.As(err, &held) {
-		if l.epoch != 0 {
-			l.forget()
-		}
 		l.epoch = 0
 		return &BusyError{l.context, held.Holder}
 	}

@@ -181,7 +181,7 @@ func (x *explainer) inside(record Record, n int64) ([]Why, error) {
 	}
 	at := was.seq
 	last, err := LastRun(x.ctx, log, record.Child)
-	if errors.Is(err, store.ErrNoContext) || err != nil || last.plan.Output == nil {
+	if err != nil || last.plan.Output == nil {
 		return nil, err
 	}
 	output, err := decode(last.plan.Output)

@@ -164,9 +164,6 @@ func isHidden(key lua.LValue) bool {
 
 func (s *state) pairs(L *lua.LState) int {
 	t := L.CheckTable(1)
-	if t == s.run.env {
-		s.fillEnv(t)
-	}
 	L.Push(s.globals["next"])
 	L.Push(t)
 	L.Push(lua.LNil)

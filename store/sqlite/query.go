@@ -250,11 +250,10 @@ func (l *Log) Relations(ctx context.Context) ([]Relation, error) {
 			return true, nil
 		})
 		for _, r := range relations {
-			view, found := views[r.Name]
-			if !found || err != nil {
-				continue
+			if err != nil {
+				return err
 			}
-			r.View = view
+			r.View = views[r.Name]
 			err = c.each(ctx, "SELECT name FROM pragma_table_info(?1)", []driver.Value{r.Name}, func(row []driver.Value) (bool, error) {
 				r.Columns = append(r.Columns, text(row[0]))
 				return true, nil
