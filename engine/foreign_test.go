@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"obelus/engine"
 	"obelus/store"
@@ -151,6 +153,63 @@ func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 		}
 		holdReads(t, log, outcome)
 	}
+}
+
+// TestForeignWritesBelowWakeWaitingCalls: what another call writes below a path that
+// a call waits for brings it too.
+func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
+		if n == 2 {
+			return `{"type": "data", "kind": "input", "data": {"answer": {"x": 42}}, "path": "†input.answer.x", "_call": {"_tool": "other"}}`
+		}
+		return ""
+	}}, map[string]activity{"value": value})
+	r.Parallel = 1
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.answer", "_outputPath": "†state.a"},
+		{"_tool": "value", "value": 1, "_outputPath": "†state.b"}]`))
+	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b")
+	if got := get(t, log, "†state.a"); got != `{"x":42}` {
+		t.Errorf("read %s", got)
+	}
+}
+
+// TestForeignAppendsBesideADelegateThatWaits appends to the parent's context while a
+// delegate waits: the run still sees what is decided inside the delegate.
+func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &before{Log: store.NewMemory()}
+		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value, "meddle": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			res, err := sleep(ctx, in)
+			log.happens = func() {
+				if _, err := engine.Append(context.Background(), log.Log, "c", messages(t, `{"type": "state", "n": 1}`)); err != nil {
+					t.Error(err)
+				}
+			}
+			return res, err
+		}})
+		r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "value", "value": 5, "_outputPath": "†a"}], "output": "†a"}`)}
+		s := start(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†b"},
+			{"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†c"},
+			{"_tool": "meddle", "seconds": 1, "value": "†c", "_outputPath": "†d"},
+			{"_tool": "sleep", "seconds": 5, "value": 1, "_outputPath": "†e"}], "output": "†b"}`)
+		s.Approve = engine.Policy{Tools: []string{"value"}}
+		person := *r
+		person.Log = log.Log
+		go func() {
+			time.Sleep(3 * time.Second)
+			if err := person.Decide(context.Background(), engine.Decision{Context: "c.1.1", Call: "1.1"}); err != nil {
+				t.Error(err)
+			}
+		}()
+		outcome, err := r.Run(t.Context(), s)
+		if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+		if got := get(t, log.Log, "†state.n"); got != "1" {
+			t.Errorf("what came in between is %s", got)
+		}
+	})
 }
 
 // TestForeignAppendsBeforeThePlan appends while a run begins: what is judged to

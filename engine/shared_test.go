@@ -129,6 +129,34 @@ func TestTheLeaseIsKept(t *testing.T) {
 	})
 }
 
+// lost is a log in which another holds the context from an append on.
+type lost struct {
+	store.Log
+	from, appends int
+}
+
+func (l *lost) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if l.appends++; l.appends >= l.from {
+		return store.Appended{}, &store.HeldError{Context: b.Context, Holder: "another"}
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// TestALeaseThatIsLost holds that a run whose context another has taken over ends
+// there, says who has it, and appends nothing more.
+func TestALeaseThatIsLost(t *testing.T) {
+	for from := 1; from <= 3; from++ {
+		log := &lost{Log: store.NewMemory(), from: from}
+		r := newRunner(log, map[string]activity{"value": value})
+		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†a"},
+			{"_tool": "value", "value": "†a", "_outputPath": "†b"}, {"_tool": "value", "value": "†b", "_outputPath": "†c"}]`))
+		var busy *engine.BusyError
+		if !errors.As(err, &busy) || busy.Holder != "another" || log.appends != from {
+			t.Errorf("refused at append %d, it ends after %d with %v", from, log.appends, err)
+		}
+	}
+}
+
 // TestALivingRunSeesItsDelegatesDecisions approves a call that a delegate holds,
 // while its parent has other work: the run goes on with it by itself.
 func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
@@ -273,4 +301,23 @@ func TestAModelAnswersInDelegatesToo(t *testing.T) {
 	if outcome.Output != "thought" {
 		t.Error(outcome.Output)
 	}
+}
+
+// TestAModelIsGivenTheToolsSchema holds what stands beside the messages of a question.
+func TestAModelIsGivenTheToolsSchema(t *testing.T) {
+	r := newRunner(store.NewMemory(), nil)
+	tool, err := engine.NewTool("judge", map[string]any{"description": "is it so?", "_output": map[string]any{"type": "boolean"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Registry.Tools["judge"] = tool
+	r.Registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+		got := string(store.EncodeJSON([]any{q.Tool, q.Schema, q.Call, q.Key}))
+		if want := `[{"_output":{"type":"boolean"},"description":"is it so?"},{"type":"boolean"},{"_tool":"judge","x":1},"c/1.1"]`; got != want {
+			t.Errorf("it is asked %s, not %s", got, want)
+		}
+		return true, nil
+	})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "x": 1, "_outputPath": "†out"}]`))
+	expect(t, outcome, err, engine.RunDone, "1.1 judge done → †out")
 }

@@ -56,6 +56,8 @@ func TestDebugLibrary(t *testing.T) {
 		{`local i = loadstring("return debug.getinfo(1)", "=mine")(); return {i.what, i.short_src}`, `["main","mine"]`},
 		{"local function f()\nreturn debug.traceback('m') end\nlocal s = f(); return s:gsub('<.->', 'F')",
 			`"m\nstack traceback:\n\tactivities/a.lua:2: in function 'f'\n\tactivities/a.lua:3: in function F"`},
+		{`local i = debug.getinfo(print); return {i.linedefined, i.lastlinedefined, i.currentline}`, `[-1,-1,-1]`},
+		{`local a = debug.traceback("m"); xpcall(function() local t; return t.x end, tostring); local b = debug.traceback("m"); return a == b`, `true`},
 		{`return debug.traceback({}) ~= nil and type(debug.traceback({}))`, `"table"`},
 		{"local _, s = xpcall(function()\nlocal t; return t.x end, debug.traceback); return s:match('in function <activities/a.lua:1>') ~= nil and s:match('a.lua:2: in') ~= nil", `true`},
 		{`debug.sethook(); return {debug.gethook() == nil, select(2, pcall(debug.sethook, print, "l"))}`, `[true,"debug.sethook is not available in scripts"]`},

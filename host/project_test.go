@@ -137,7 +137,7 @@ func TestRegistered(t *testing.T) {
 		"activities/.git/x.lua":    `error("hidden")`,
 		"activities/c.lua~":        `error("backup")`,
 		"activities/.c.lua.swp":    `error("swap")`,
-		"activities/only_tool.lua": `Tool.register("tool", { properties = {}, required = {}, _scopes = {const = {}} })`,
+		"activities/only_tool.lua": `Tool.register("tool", { properties = { list = { items = { required = {} } } }, required = {}, _scopes = {const = {}} })`,
 	})
 	plain, full := g.Registry().Activities["plain"], g.Registry().Activities["full"]
 	if plain.Timeout != 9*time.Second || plain.Script != "activities/a.lua" || len(plain.SHA256) != 64 || plain.NotIdempotent {
@@ -150,7 +150,7 @@ func TestRegistered(t *testing.T) {
 		t.Errorf("a backoff of 0 is %s", eager.Backoff)
 	}
 	tool, _ := g.Registry().Tool("tool")
-	if got, want := string(store.EncodeJSON(tool.Schema)), `{"_scopes":{"const":[]},"properties":{},"required":[]}`; got != want {
+	if got, want := string(store.EncodeJSON(tool.Schema)), `{"_scopes":{"const":[]},"properties":{"list":{"items":{"required":[]}}},"required":[]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if diff := cmp.Diff([]string{"helper"}, slices.Sorted(maps.Keys(g.Registry().Delegates))); diff != "" {

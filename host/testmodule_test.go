@@ -71,3 +71,54 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatATestIsGiven holds what the vocabulary of tests gives, each in a test that
+// passes, or ends with the error.
+func TestWhatATestIsGiven(t *testing.T) {
+	for body, want := range map[string]string{
+		`local run = test.plan("plans/p.lua", { context = { state = { n = 5 } } })
+			assert.same({ "done", 5, 5 }, { run.status, run.output, run.context.out })`: "",
+		`local run = test.plan("plans/p.lua", { context = { state = { n = -1 } } })
+			assert.same({ "failed", "negative", "skipped" }, { run.calls[1].status, run.calls[1].error.message, run.calls[2].status })
+			assert(run.calls[2].reason, "it has no reason")`: "",
+		`local run = test.plan("plans/p.lua", { context = { state = { n = 5 } }, tools = { own = function(call) return call.n + 1 end } })
+			assert.equal(6, run.output)`: "",
+		`test.http(function(request)
+				assert.same({ "POST", "https://api.example/x", "7", "hello" }, { request.method, request.url, request.headers["x-key"], request.body })
+				return { status = 201, headers = { ["Content-Type"] = "text/plain" }, body = "made" }
+			end)
+			local r = assert(require("http").post("https://api.example/x", { body = "hello", headers = { ["X-Key"] = "7" } }))
+			assert.same({ 201, "made", "text/plain" }, { r.status, r.body, r.headers["content-type"] })`: "",
+		`test.http(function() return nil, "the line is dead" end) local r, err = require("http").get("https://api.example") error(tostring(r) .. ": " .. err, 0)`: `nil: GET https://api.example: the line is dead`,
+		`test.http(function() end) local r, err = require("http").get("https://api.example") error(tostring(r) .. ": " .. err, 0)`:                                `nil: GET https://api.example: no answer`,
+		`test.clock(0) assert.equal(0, os.time()) test.clock() assert(os.time() > 1e9, "it stands still")`:                                                        "",
+		`local v, err, to = test.activity("chooses") assert.same({ 1, "†state.b" }, { v, to }) assert.is_nil(err)`:                                                "",
+		`assert.same({ type = "data", kind = "note", data = { a = 1 } }, test.activity("says"))`:                                                                  "",
+		`assert(1 == 2, "it is not so")`:              `it is not so`,
+		`assert(nil)`:                                 `assertion failed!`,
+		`assert.same({ 1, "m" }, { assert(1, "m") })`: "",
+	} {
+		tests, err := OpenTests(Config{FS: project(map[string]string{
+			"activities/a.lua": `
+				Activity.register("add", function(call) if call.n < 0 then return nil, "negative" end return call.n end)
+				Activity.register("chooses", function() return Output.to("†state.b", 1) end)
+				Activity.register("says", function() return Message.data{ kind = "note", data = { a = 1 } } end)
+				Tool.register("own", { _activity = "add" })`,
+			"plans/p.lua": `return {
+				calls = { { _tool = "own", n = "†state.n", _outputPath = "†out" }, { _tool = "add", n = "†out", _outputPath = "†more" } },
+				output = "†out",
+			}`,
+			"tests/a_test.lua": "local test = require 'test'\nit('is', function()\n" + body + "\nend)",
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := tests.Run(t.Context(), Test{File: "tests/a_test.lua", Name: "is"}); err != nil {
+			got = strings.TrimPrefix(err.Error(), "tests/a_test.lua:3: ")
+		}
+		if got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
+		}
+	}
+}

@@ -305,7 +305,10 @@ func TestAllFilesGranted(t *testing.T) {
 			t.Errorf("%v: got %s", list, got)
 		}
 	}
-	config.Grants = &luastd.Grants{Read: luastd.Grant{List: []string{"/dev"}}}
+	config.Grants = &luastd.Grants{Read: luastd.Grant{List: []string{"/dev"}}, Write: luastd.Grant{List: []string{"/dev"}}}
+	if got := run(t, config, `return select(2, fs.write("/dev/zero", "x"))`); got != `"writing \"/dev/zero\": it is not a regular file"` {
+		t.Errorf("got %s", got)
+	}
 	if got := run(t, config, `return select(2, fs.read("/dev/zero"))`); got != `"reading \"/dev/zero\": it is not a regular file"` {
 		t.Errorf("got %s", got)
 	}

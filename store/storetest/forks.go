@@ -82,6 +82,18 @@ func testFork(t *testing.T, l store.Log) {
 	equal(t, "info", alone, info)
 	equal(t, "origin", info.Origin, store.Origin{Fork: "p", At: 3})
 	equal(t, "messages", info.Messages, int64(4))
+	// Of the parent, what came after the fork is no part of it, as of whatever seq.
+	for at, want := range map[int64]string{2: "1=1 2=2 ", 3: "1=1 2=2 3=3 ", 4: "1=1 2=2 3=3 4=5 ", 9: "1=1 2=2 3=3 4=5 "} {
+		got := ""
+		for _, m := range collect(t, l.Messages(t.Context(), store.Filter{Context: "f", At: at})) {
+			value, _ := store.Dig(m.Data, m.Path)
+			got += fmt.Sprintf("%d=%v ", m.Seq, value)
+		}
+		equal(t, fmt.Sprintf("messages at %d", at), got, want)
+		resolved, err := store.Resolver{Log: l, Context: "f", At: at}.Resolve(t.Context(), store.MustParsePath("†s.a"), "")
+		equal(t, "error", err, nil)
+		equal(t, fmt.Sprintf("value at %d", at), fmt.Sprint(resolved.Value), map[int64]string{2: "2", 3: "3", 4: "5", 9: "5"}[at])
+	}
 	entries := collect(t, l.Journal(t.Context(), store.JournalFilter{Context: "f", Seq: 3, Newest: true}))
 	equal(t, "from seq 3", seqsOf(entries, func(e store.Entry) int64 { return e.Seq }), []int64{4, 3, 3, 3})
 	all := collect(t, l.Journal(t.Context(), store.JournalFilter{}))

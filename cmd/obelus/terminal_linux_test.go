@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTerminal gives the two ends of a terminal of 60 columns: the person's, and
+// the program's.
+func openTerminal(t *testing.T) (person, tty *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("there is no terminal to be had: ", err)
+	}
+	t.Cleanup(func() { person.Close() })
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 60}); err != nil {
+		t.Fatal(err)
+	}
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return person, tty
+}
+
+// reply is what a person types once the program has said something.
+type reply struct{ to, text string }
+
+// atTerminal runs the program at a terminal, and gives all that stood there and
+// how it ended.
+func atTerminal(t *testing.T, dir string, answers []reply, args ...string) (said string, status int) {
+	t.Helper()
+	person, tty := openTerminal(t)
+	c := program(t, dir, args...)
+	c.Env = append(c.Env, "TERM=dumb")
+	c.Stdin, c.Stdout, c.Stderr = tty, tty, tty
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	defer time.AfterFunc(time.Minute, func() { c.Process.Kill() }).Stop()
+	read, some := 0, make([]byte, 4096)
+	for {
+		n, err := person.Read(some)
+		if err != nil { // the program was the last to have the other end
+			break
+		}
+		said += strings.ReplaceAll(string(some[:n]), "\r\n", "\n")
+		for len(answers) > 0 {
+			_, after, ok := strings.Cut(said[read:], answers[0].to)
+			if !ok {
+				break
+			}
+			read = len(said) - len(after)
+			if _, err := person.WriteString(answers[0].text); err != nil {
+				t.Fatal(err)
+			}
+			answers = answers[1:]
+		}
+	}
+	c.Wait()
+	for _, a := range answers {
+		t.Errorf("the program never said %q", a.to)
+	}
+	return said, c.ProcessState.ExitCode()
+}
+
+// says holds that texts stand in what was said, one after the other.
+func says(t *testing.T, said string, texts ...string) {
+	t.Helper()
+	rest := said
+	for _, text := range texts {
+		_, after, ok := strings.Cut(rest, text)
+		if !ok {
+			t.Fatalf("%q is not said, or not there, in\n%s", text, said)
+		}
+		rest = after
+	}
+}
+
+var paying = map[string]string{
+	"obelus.lua": "return {}",
+	"activities/pay.lua": `
+		Tool.register("pay", { properties = { amount = { type = "number" } }, _scopes = { const = { "state.limit" } } })
+		Activity.register("pay", function(call) return call.amount end)
+		Activity.register("note", function(call) return call.x end)`,
+	"plans/pay.lua": `return {
+		context = { Message.state{limit = 100} },
+		calls = {
+			{ _tool = "pay", amount = 12, _outputPath = "†state.first" },
+			{ _tool = "pay", amount = 13, x = "†state.first", _outputPath = "†state.second || †state.refused" },
+			{ _tool = "note", x = "†state.refused.message", _outputPath = "†state.note" },
+		},
+		output = "†state.note",
+	}`,
+}
+
+// TestAsked holds that who sits at the terminal is asked about a call that is
+// held, and that the run goes on with what they say.
+func TestAsked(t *testing.T) {
+	dir := project(t, paying)
+	said, status := atTerminal(t, dir, []reply{
+		{"approve? [y]es, [n]o, [l]ater: ", "perhaps\n"},
+		{"approve? [y]es, [n]o, [l]ater: ", " Yes\n"},
+		{"call 1.2 pay wants to run", ""},
+		{"approve? [y]es, [n]o, [l]ater: ", "n\n"},
+		{"why not? ", "too much\n"},
+	}, "run", "plans/pay.lua", "-c", "c", "--approve", "pay")
+	if status != exitDone {
+		t.Errorf("it ended with %d", status)
+	}
+	says(t, said, "‖ call 1.1 pay wants to run\n    amount = 12\n  it may see state.limit: {\"state\":{\"limit\":100}}\n", "1.1 pay done", "call 1.2 pay wants to run", "\n\"too much\"\n")
+}
+
+// TestAskedLater holds that a call about which nobody decides stays held, and that
+// it is not asked about again.
+func TestAskedLater(t *testing.T) {
+	dir := project(t, paying)
+	for _, a := range []string{"l\n", "\x04"} { // or Ctrl-D
+		said, status := atTerminal(t, dir, []reply{{"approve? [y]es, [n]o, [l]ater: ", a}}, "run", "plans/pay.lua", "--approve", "pay")
+		if n := strings.Count(said, "approve?"); status != exitWaiting || n != 1 {
+			t.Errorf("it ended with %d, and asked %d times:\n%s", status, n, said)
+		}
+		says(t, said, "is held for a person: obelus approve")
+	}
+}
+
+// TestWhyAtATerminal holds what an explanation looks like to a person: a tree, cut
+// at the terminal's width.
+func TestWhyAtATerminal(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":       "return {}",
+		"activities/a.lua": `Activity.register("join", function(call) return call.a .. call.b end)`,
+		"plans/p.lua": `return { calls = {
+			{ _tool = "join", a = "†input.name", b = "!", _outputPath = "†state.once" },
+			{ _tool = "join", a = "†state.once", b = "†input.name", _outputPath = "†state.all", _outputMethod = "push" },
+		} }`,
+	})
+	obelusOutput(t, exitDone, "-C", dir, "run", "-q", "plans/p.lua", "-c", "c", "-i", "name="+strings.Repeat("x", 60))
+	said, status := atTerminal(t, dir, nil, "why", "†state.all", "-c", "c")
+	want := `†state.all = ["xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+└─ #4 call 1.2 (join) wrote †state.all by push
+   ├─ †input.name = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+   │  └─ #1 came from outside: †input.name
+   └─ †state.once = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+      └─ #3 call 1.1 (join) wrote †state.once
+         └─ †input.name (see above)
+`
+	if status != exitDone || said != want {
+		t.Errorf("it ended with %d:\n%swant\n%s", status, said, want)
+	}
+}
