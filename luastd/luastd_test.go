@@ -29,11 +29,17 @@ func run(t *testing.T, config host.Config, body string) string {
 // runFor is run with a timeout in seconds.
 func runFor(t *testing.T, config host.Config, timeout float64, body string) string {
 	t.Helper()
+	return runUnder(t, config, "return {}", timeout, body)
+}
+
+// runUnder is runFor under an obelus.lua.
+func runUnder(t *testing.T, config host.Config, settings string, timeout float64, body string) string {
+	t.Helper()
 	prelude := ""
 	for _, module := range luastd.Modules {
 		prelude += "local " + module.Name + " = require '" + module.Name + "' "
 	}
-	config.FS = fstest.MapFS{"activities/a.lua": {Data: []byte(fmt.Sprintf("%s\nActivity.register('a', {timeout = %g}, function(call) %s end)", prelude, timeout, body))}}
+	config.FS = fstest.MapFS{"obelus.lua": {Data: []byte(settings)}, "activities/a.lua": {Data: []byte(fmt.Sprintf("%s\nActivity.register('a', {timeout = %g}, function(call) %s end)", prelude, timeout, body))}}
 	h, err := host.Open(config)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ func TestDeadlineWithinOneOperation(t *testing.T) {
 		{`("\1"):rep(16e6)`, `log.info(v)`},
 	} {
 		timely(t, test[1]+" of "+test[0], "timed out after 400ms", slower*800*time.Millisecond, func() string {
-			return runFor(t, host.Config{}, 0.4, `
+			// The memory is the whole process's, and so also what was garbage before.
+			return runUnder(t, host.Config{}, `return { limits = { memory = "2GB" } }`, 0.4, `
 			local function many(format, separator)
 				local t = {}
 				for i = 1, 100000 do t[i] = format:format(i) end
