@@ -23,7 +23,7 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 		return err
 	}
 	if origin.Fork == "" {
-		return &NoSuchCallError{fmt.Sprintf("context %s is no fork, and what it has done stays: make one by obelus fork -c %s, and run calls again there", t.context, t.context)}
+		return &NoSuchCallError{Message: fmt.Sprintf("context %s is no fork, and what it has done stays: make one by obelus fork -c %s, and run calls again there", t.context, t.context)}
 	}
 	first, err := t.settledCall(ctx, name)
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 		switch {
 		case r.Call != name:
 		case !r.Status.Settled():
-			return 0, &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that has settled can run again", name, r.Status)}
+			return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that has settled can run again", name, r.Status)}
 		default:
 			return i, nil
 		}
@@ -64,9 +64,9 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 		}
 	}
 	if ended > 0 {
-		return 0, &NoSuchCallError{fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, ended)}
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, ended)}
 	}
-	return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
+	return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
 }
 
 // downstream lists a call and those that looked at what it may write, and so on,
@@ -153,7 +153,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	if lacking != nil {
-		return &NoSuchCallError{fmt.Sprintf("call %s can't run again as it stands: nothing is at %s; correct the parameter that reads it", t.calls[i].record.Call, strings.Join(lacking.names(), " or "))}
+		return &NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: nothing is at %s; correct the parameter that reads it", t.calls[i].record.Call, strings.Join(lacking.names(), " or "))}
 	}
 	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
 	if err != nil {

@@ -61,11 +61,11 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 	}
 	i := slices.IndexFunc(records, func(r Record) bool { return r.Call == d.Call })
 	if i < 0 {
-		return &NoSuchCallError{fmt.Sprintf("no call %q in context %s", d.Call, d.Context)}
+		return &NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", d.Call, d.Context), Absent: true}
 	}
 	record := records[i]
-	if record.Status != Held || record.Hold == nil {
-		return &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", d.Call, record.Status)}
+	if err := record.decidable(); err != nil {
+		return err
 	}
 	hold := *record.Hold
 	hold.Decision = d.Word()
@@ -98,7 +98,7 @@ func (r *Runner) first(ctx context.Context, d Decision, n int64) error {
 		if entry.Event == string(Held) {
 			return nil
 		}
-		return &NoSuchCallError{fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
+		return &NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
 	}
 	return nil
 }
@@ -183,28 +183,54 @@ func Holds(ctx context.Context, log store.Log, name string) ([]Record, error) {
 }
 
 // HeldCall finds the call of a number that is held in a context, or else the one that
-// a delegate of it holds; nil if there is none. Its error is a [*NoSuchCallError] where
-// several do.
-func HeldCall(ctx context.Context, log store.Log, name, call string) (*Record, error) {
-	held, err := Holds(ctx, log, name)
+// a delegate of it holds. What was held in the context itself and decided about stands
+// in front of its delegates' too: who decides twice must not decide about another call.
+// Its error is a [*NoSuchCallError] where none is held, or several delegates hold one.
+func HeldCall(ctx context.Context, log store.Log, name, call string) (Record, error) {
+	records, err := Records(ctx, log, name)
 	if err != nil {
-		return nil, err
+		return Record{}, err
 	}
-	held = slices.DeleteFunc(held, func(r Record) bool { return r.Call != call })
-	if len(held) == 0 {
-		return nil, nil
+	var found []Record
+	own := slices.IndexFunc(records, func(r Record) bool { return r.Call == call })
+	switch {
+	case own >= 0 && records[own].Hold != nil:
+		return records[own], records[own].decidable()
+	case own >= 0:
+		err = records[own].decidable()
+	default:
+		err = &NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", call, name), Absent: true}
 	}
-	if i := slices.IndexFunc(held, func(r Record) bool { return r.Context == name }); i >= 0 {
-		return &held[i], nil
+	held, wrong := Holds(ctx, log, name)
+	if wrong != nil {
+		return Record{}, wrong
 	}
-	if len(held) > 1 {
-		contexts := make([]string, len(held))
-		for i, r := range held {
-			contexts[i] = r.Context
+	var contexts []string
+	for _, r := range held {
+		if r.Call == call {
+			found, contexts = append(found, r), append(contexts, r.Context)
 		}
-		return nil, &NoSuchCallError{fmt.Sprintf("call %s is held by %d delegates: name the context of one: %s", call, len(held), strings.Join(contexts, ", "))}
 	}
-	return &held[0], nil
+	switch len(found) {
+	case 0:
+		return Record{}, err
+	case 1:
+		return found[0], nil
+	}
+	return Record{}, several(fmt.Sprintf("call %s is held by %d delegates", call, len(found)), contexts)
+}
+
+// decidable refuses a call about which there is nothing to decide.
+func (r *Record) decidable() error {
+	if r.Status == Held && r.Hold != nil {
+		return nil
+	}
+	return &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", r.Call, r.Status)}
+}
+
+// several is a decision that may be meant for one of several contexts.
+func several(what string, contexts []string) error {
+	return &NoSuchCallError{Message: fmt.Sprintf("%s: name its context (-c): %s", what, strings.Join(contexts, ", "))}
 }
 
 // LazyPlan is a plan that waits to be released.
@@ -245,25 +271,31 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
 	return all, nil
 }
 
-// Release lets a lazy plan run, once its context is resumed: that of a context, or else
-// the one of a delegate of it. It gives the plan's context. Its error is a
-// [*NoSuchCallError] where no plan waits for that, where several do, or where somebody
-// else was first.
+// Release lets a lazy plan run, once its context is resumed: that of a context, or, if
+// its own is not lazy, the one of a delegate of it. It gives the plan's context. Its
+// error is a [*NoSuchCallError] where no plan waits for that, where several do, or where
+// somebody else was first.
 func Release(ctx context.Context, log store.Log, name string) (string, error) {
+	last, err := LastRun(ctx, log, name)
+	if err != nil {
+		return "", err
+	}
 	plans, err := Lazy(ctx, log, name)
+	contexts := make([]string, len(plans))
+	for i, p := range plans {
+		contexts[i] = p.Context
+	}
 	switch {
 	case err != nil:
 		return "", err
 	case len(plans) == 0:
-		return "", &NoSuchCallError{fmt.Sprintf("context %s has no plan that waits to be approved", name)}
+		return "", &NoSuchCallError{Message: fmt.Sprintf("context %s has no plan that waits to be approved", name)}
+	case last.plan.Mode == modeLazy && !last.Held: // who releases twice must not release another
+		return "", several("the plan of context "+name+" was approved before, and a delegate's waits", contexts)
 	case len(plans) > 1:
-		contexts := make([]string, len(plans))
-		for i, p := range plans {
-			contexts[i] = p.Context
-		}
-		return "", &NoSuchCallError{fmt.Sprintf("%d delegates have plans that wait: name the context of one: %s", len(plans), strings.Join(contexts, ", "))}
+		return "", several(fmt.Sprintf("%d delegates have plans that wait", len(plans)), contexts)
 	}
-	return plans[0].Context, release(ctx, log, plans[0].Context)
+	return contexts[0], release(ctx, log, contexts[0])
 }
 
 func release(ctx context.Context, log store.Log, name string) error {
@@ -280,7 +312,7 @@ func release(ctx context.Context, log store.Log, name string) error {
 	}
 	earlier, err := last.released(ctx, log, name, appended.N-1)
 	if earlier {
-		err = &NoSuchCallError{fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
+		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
 	}
 	return err
 }

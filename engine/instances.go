@@ -18,7 +18,7 @@ func expand(calls []Source, instances []string) []Source {
 			continue
 		}
 		for _, instance := range instances {
-			if instance == "" {
+			if instance == "" || instance == store.EveryInstance { // as an older log may have it
 				continue
 			}
 			one := make(map[string]any, len(call))

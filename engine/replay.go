@@ -41,7 +41,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	case err != nil:
 		return nil, err
 	case last.Tick == 0:
-		return nil, &NoSuchCallError{fmt.Sprintf("context %s has no run to replay", name)}
+		return nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to replay", name)}
 	case !last.Status.Finished():
 		return nil, &UnfinishedError{name, last.Status}
 	}

@@ -60,7 +60,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 		return nil, err
 	}
 	if last.Tick == 0 {
-		return nil, &NoSuchCallError{fmt.Sprintf("context %s has no run to resume", s.Context)}
+		return nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to resume", s.Context)}
 	}
 	l, err := r.newLoop(ctx, s.Context)
 	if err != nil {
@@ -156,9 +156,9 @@ func halted(ctx context.Context, log store.Log, name string) (Run, error) {
 	case err != nil:
 		return last, err
 	case last.Tick == 0:
-		return last, &NoSuchCallError{fmt.Sprintf("context %s has no run to cancel", name)}
+		return last, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
 	case last.Status.Finished() || last.unwanted():
-		return last, &NoSuchCallError{fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
+		return last, &NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
 	return last, nil
 }
@@ -289,7 +289,7 @@ func (r *Runner) recorded(ctx context.Context, name string) (*Plan, []Record, er
 		return nil, nil, err
 	}
 	if last.Tick == 0 {
-		return nil, nil, &NoSuchCallError{fmt.Sprintf("context %s has no run", name)}
+		return nil, nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run", name)}
 	}
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
@@ -432,12 +432,12 @@ func (t *tick) decidable(name string) (int, error) {
 	position, ok := strings.CutPrefix(name, strconv.Itoa(t.event.Tick)+".")
 	i, err := strconv.Atoi(position)
 	if !ok || err != nil || i < 1 || i > len(t.calls) {
-		return 0, &NoSuchCallError{fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
 	}
 	status := t.calls[i-1].record.Status
 	if status != Failed && status != InDoubt {
 		status = cmp.Or(t.calls[i-1].was, status)
-		return 0, &NoSuchCallError{fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
 	}
 	return i - 1, nil
 }

@@ -128,7 +128,10 @@ func (e *BusyError) Error() string {
 
 // NoSuchCallError names a call that is not there, or not as it must be for what
 // is asked.
-type NoSuchCallError struct{ Message string }
+type NoSuchCallError struct {
+	Message string
+	Absent  bool // there is no such call at all
+}
 
 func (e *NoSuchCallError) Error() string { return e.Message }
 

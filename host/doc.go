@@ -82,8 +82,8 @@
 // an exponent at 1e14: an order number must survive. A string made by a script
 // is bounded (16 MiB), an array has at most about a million elements.
 //
-// Calls may be nested some 2,000 deep, a tail call being one more: what goes on for
-// long is a loop. math.randomseed goes for the rest of the call.
+// Calls may be nested some 2,000 deep, in a coroutine half of that, a tail call being
+// one more: what goes on for long is a loop. math.randomseed goes for the rest of the call.
 //
 // # Errors
 //

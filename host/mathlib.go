@@ -115,8 +115,12 @@ func (s *state) mathRandom(L *lua.LState) int {
 }
 
 // mathRandomSeed is math.randomseed(seed): what the call draws from now on is the
-// same for the same seed.
+// same for the same seed. Without one it can't be foreseen again.
 func (s *state) mathRandomSeed(L *lua.LState) int {
+	if L.GetTop() == 0 {
+		s.run.random = nil
+		return 0
+	}
 	s.run.random = rand.New(rand.NewPCG(math.Float64bits(float64(number(L, 1))), 0))
 	return 0
 }

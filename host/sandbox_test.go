@@ -265,6 +265,7 @@ func TestLibrary(t *testing.T) {
 		{`(function() local n = 0; for _ = 1, 500 do local r = math.random(-1.5, 1); if r < -2 or r > 1 or r % 1 ~= 0 then return r end; n = math.min(n, r) end; return n end)()`, `-2`},
 		{`{math.random(7, 7), (pcall(math.random, 0)), (pcall(math.random, 2, 1))}`, `[7,false,false]`},
 		{`(function() math.randomseed(7); local a, b = math.random(), math.random(1e9); math.randomseed(7); return a == math.random() and b == math.random(1e9) end)()`, `true`},
+		{`(function() math.randomseed(7); local a = math.random(1e9); math.randomseed(7); math.randomseed(); return a == math.random(1e9) end)()`, `false`},
 		{`(function() math.randomseed(7); local a = math.random(1e9); math.randomseed(8); return a == math.random(1e9) end)()`, `false`},
 		{`{("hello world"):find("o w")}`, `[5,7]`},
 		{`{("hello"):find("l+")}`, `[3,4]`},

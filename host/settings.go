@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -137,10 +136,7 @@ func checkGrant(name, entry string) error {
 	case "net":
 		return luastd.CheckNet(entry)
 	}
-	if entry == "" {
-		return errors.New("an empty name is no folder's: . is the project's")
-	}
-	return nil
+	return luastd.CheckFolder(entry)
 }
 
 func readApprove(s *Settings, v any) (err error) {
@@ -149,7 +145,9 @@ func readApprove(s *Settings, v any) (err error) {
 		words, err = []string{text}, nil
 	}
 	if err == nil && len(words) > 0 {
-		s.Approve, err = engine.ParsePolicy(strings.Join(words, ","))
+		if s.Approve, err = engine.ParsePolicy(strings.Join(words, ",")); err != nil {
+			return &settingError{nil, "approve: " + err.Error()}
+		}
 	}
 	if err != nil {
 		return wrongType(`"never", "always", "scopes" or a list of tools`, v)

@@ -21,35 +21,24 @@ type check struct {
 	wanted string // "matching %1", where %1 is the first argument
 	shows  int    // the argument that was looked at
 	diff   bool   // the first two are compared line by line
-
-	optional bool // another argument is looked at, if it is there
-}
-
-// message is the place of what a test may say of the assertion, behind all that is
-// looked at.
-func (c check) message() int {
-	if c.optional {
-		return c.args + 2
-	}
-	return c.args + 1
 }
 
 var checks = map[string]check{
-	"equal":    {2, (*state).checkEqual, "the same as %1", 2, true, false},
-	"same":     {2, (*state).checkSame, "like %1", 2, true, false},
-	"truthy":   {1, is(func(v lua.LValue) bool { return lua.LVAsBool(v) }), "truthy", 1, false, false},
-	"falsy":    {1, is(func(v lua.LValue) bool { return !lua.LVAsBool(v) }), "falsy", 1, false, false},
-	"true":     {1, is(func(v lua.LValue) bool { return v == lua.LTrue }), "true", 1, false, false},
-	"false":    {1, is(func(v lua.LValue) bool { return v == lua.LFalse }), "false", 1, false, false},
-	"nil":      {1, is(func(v lua.LValue) bool { return v == lua.LNil }), "nil", 1, false, false},
-	"string":   {1, isType(lua.LTString), "a string", 1, false, false},
-	"number":   {1, isType(lua.LTNumber), "a number", 1, false, false},
-	"boolean":  {1, isType(lua.LTBool), "a boolean", 1, false, false},
-	"table":    {1, isType(lua.LTTable), "a table", 1, false, false},
-	"function": {1, isType(lua.LTFunction), "a function", 1, false, false},
-	"matches":  {2, (*state).checkMatches, "matching %1", 2, false, false},
-	"near":     {3, (*state).checkNear, "within %3 of %1", 2, false, false},
-	"error":    {1, (*state).checkError, "a function that raises", 1, false, true},
+	"equal":    {2, (*state).checkEqual, "the same as %1", 2, true},
+	"same":     {2, (*state).checkSame, "like %1", 2, true},
+	"truthy":   {1, is(func(v lua.LValue) bool { return lua.LVAsBool(v) }), "truthy", 1, false},
+	"falsy":    {1, is(func(v lua.LValue) bool { return !lua.LVAsBool(v) }), "falsy", 1, false},
+	"true":     {1, is(func(v lua.LValue) bool { return v == lua.LTrue }), "true", 1, false},
+	"false":    {1, is(func(v lua.LValue) bool { return v == lua.LFalse }), "false", 1, false},
+	"nil":      {1, is(func(v lua.LValue) bool { return v == lua.LNil }), "nil", 1, false},
+	"string":   {1, isType(lua.LTString), "a string", 1, false},
+	"number":   {1, isType(lua.LTNumber), "a number", 1, false},
+	"boolean":  {1, isType(lua.LTBool), "a boolean", 1, false},
+	"table":    {1, isType(lua.LTTable), "a table", 1, false},
+	"function": {1, isType(lua.LTFunction), "a function", 1, false},
+	"matches":  {2, (*state).checkMatches, "matching %1", 2, false},
+	"near":     {3, (*state).checkNear, "within %3 of %1", 2, false},
+	"error":    {1, (*state).checkError, "a function that raises", 1, false},
 }
 
 var checkAliases = map[string]string{"equals": "equal", "falsey": "falsy", "errors": "error", "match": "matches", "same_as": "same"}
@@ -159,8 +148,8 @@ func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
 		wanted += " " + s.shown(args[1])
 	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + s.shown(args[c.shows-1]) + detail}
-	if said := L.Get(c.message()); said.Type() == lua.LTString {
-		a.message = said.String() + ": " + a.message
+	if said := s.saidOf(L, name, c); said != "" {
+		a.message = said + ": " + a.message
 	}
 	if c.diff && !negated {
 		a.expected, a.actual = s.inspect(args[0]), s.inspect(args[1])
@@ -168,6 +157,23 @@ func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
 	s.run.test.failed = a
 	L.RaiseError("%s", a.message)
 	return 0
+}
+
+// saidOf is what a test says of an assertion, behind all that is looked at.
+func (s *state) saidOf(L *lua.LState, name string, c check) string {
+	at := c.args + 1
+	switch name {
+	case "error": // what is raised
+		at++
+	case "matches": // where to begin, and whether it is plain
+		for L.Get(at).Type() == lua.LTNumber || L.Get(at).Type() == lua.LTBool {
+			at++
+		}
+	}
+	if L.Get(at) == lua.LNil {
+		return ""
+	}
+	return s.plainText(L.Get(at))
 }
 
 func is(holds func(v lua.LValue) bool) func(*state, *lua.LState, []lua.LValue) (bool, string) {

@@ -74,7 +74,7 @@ func (s *state) registering(L *lua.LState, what string) string {
 		L.ArgError(1, "a name must not be empty")
 	}
 	if s.run.script.file == SettingsFile {
-		L.RaiseError("%s.register belongs into a script below activities/: %s is for settings", what, SettingsFile)
+		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, SettingsFile)
 	}
 	return name
 }

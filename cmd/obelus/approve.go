@@ -107,7 +107,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case len(args) == 0:
 				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
 			}
-			return a.decide(c.Context(), args[0], func(r *engine.Record) (engine.Decision, error) { return corrected(r, set) })
+			return a.decide(c.Context(), args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "correct an argument: `key=text` or key:=json, dots nest")
@@ -129,7 +129,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), args[0], func(*engine.Record) (engine.Decision, error) {
+			return a.decide(c.Context(), args[0], func(engine.Record) (engine.Decision, error) {
 				return engine.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
@@ -139,7 +139,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 }
 
 // corrected is an approval with a person's corrections laid over what is shown.
-func corrected(r *engine.Record, set []string) (engine.Decision, error) {
+func corrected(r engine.Record, set []string) (engine.Decision, error) {
 	corrections, err := readSet(set)
 	if err != nil {
 		return engine.Decision{}, err
@@ -161,7 +161,7 @@ func readSet(set []string) (map[string]any, error) {
 }
 
 // decide records a decision about a held call.
-func (a *app) decide(ctx context.Context, call string, how func(*engine.Record) (engine.Decision, error)) error {
+func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (engine.Decision, error)) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
@@ -175,9 +175,6 @@ func (a *app) decide(ctx context.Context, call string, how func(*engine.Record) 
 	record, err := engine.HeldCall(ctx, a.log, root, call)
 	if err != nil {
 		return err
-	}
-	if record == nil { // the engine knows why
-		record = &engine.Record{Call: call, Context: root, Hold: &engine.Hold{}}
 	}
 	d, err := how(record)
 	if err != nil {

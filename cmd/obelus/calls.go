@@ -212,10 +212,10 @@ func (a *app) callRow(r engine.Record) []string {
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
 	tries := fmt.Sprint(r.Attempts)
-	if r.Status == engine.Running && r.Attempts == 0 { // they are counted as it ends
+	if (r.Status == engine.Running || r.Status == engine.InDoubt) && r.Attempts == 0 { // they are counted as it ends
 		tries = "-"
 	}
-	row := []string{r.Call, tool, string(r.Status), tries, span, printable(result)}
+	row := []string{r.Call, tool, string(r.Status), tries, span, result}
 	if a.verbose {
 		row = slices.Insert(row, 5, script)
 	}

@@ -165,7 +165,7 @@ func (a *app) printProblem(p engine.Problem) error {
 
 func firstLine(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
-	return line
+	return strings.TrimSuffix(line, "\r")
 }
 
 func restLines(text string) string {

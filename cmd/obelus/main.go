@@ -50,7 +50,7 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		a.term.fail(withSource(err))
+		a.term.fail(a.fromHere(withSource(err)))
 	}
 	return exitStatus(err)
 }
@@ -105,6 +105,16 @@ func withSource(err error) error {
 		}
 	}
 	return errors.New(strings.Join(lines, "\n"))
+}
+
+// fromHere lets what the engine says to do next find the same project and log.
+func (a *app) fromHere(err error) error {
+	var unfinished *engine.UnfinishedError
+	var call *engine.NoSuchCallError
+	if !errors.As(err, &unfinished) && !errors.As(err, &call) {
+		return err
+	}
+	return errors.New(strings.NewReplacer("obelus resume -c", a.again()+" resume -c", "obelus fork -c", a.again()+" fork -c").Replace(err.Error()))
 }
 
 // exitStatus is the one place where errors become exit statuses.

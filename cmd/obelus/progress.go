@@ -189,15 +189,15 @@ func (p *progress) describe(r engine.Record) string {
 		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
 	}
 	if message, ok := r.Error["message"].(string); ok && r.Status == engine.Failed {
-		parts = append(parts, printable(firstLine(message)))
+		parts = append(parts, firstLine(message))
 	}
 	if len(r.WaitingOn) > 0 {
 		parts = append(parts, "for "+strings.Join(r.WaitingOn, " "))
 	}
 	if r.Reason != "" {
-		parts = append(parts, printable("("+r.Reason+")"))
+		parts = append(parts, "("+r.Reason+")")
 	}
-	return strings.Join(parts, " ")
+	return harmless(strings.Join(parts, " "))
 }
 
 // duration is a time span for people: three digits at most.

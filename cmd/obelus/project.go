@@ -56,16 +56,19 @@ func (a *app) findProject(plan string) (dir string, found bool, err error) {
 // again is how obelus is to be called from here to find the project and the log that
 // this command found.
 func (a *app) again() string {
-	words := []string{"obelus"}
-	here, _, err := a.findProject("")
-	switch {
-	case a.projectFlag != "":
-		words = append(words, "-C", quoted(a.projectFlag))
-	case a.found && (err != nil || here != a.dir):
-		words = append(words, "-C", quoted(a.dir))
+	dir, db := a.projectFlag, a.dbFlag
+	if here, _, err := a.findProject(""); dir == "" && a.dir != "" && (err != nil || here != a.dir) {
+		dir = a.dir
+		if path, err := a.dbPath(); err == nil && !a.found { // of a plan alone it is where one stands
+			db = path
+		}
 	}
-	if a.dbFlag != "" {
-		words = append(words, "--db", quoted(a.dbFlag))
+	words := []string{"obelus"}
+	if dir != "" {
+		words = append(words, "-C", quoted(dir))
+	}
+	if db != "" {
+		words = append(words, "--db", quoted(db))
 	}
 	return strings.Join(words, " ")
 }
@@ -176,7 +179,7 @@ func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 		name  string
 		list  []string
 		check func(entry string) error
-	}{{"net", f.net, luastd.CheckNet}, {"env", f.env, luastd.CheckEnv}} {
+	}{{"env", f.env, luastd.CheckEnv}, {"net", f.net, luastd.CheckNet}, {"read", f.read, luastd.CheckFolder}, {"write", f.write, luastd.CheckFolder}} {
 		for _, entry := range flag.list {
 			if err := flag.check(entry); err != nil && entry != everything {
 				return nil, &usageError{"--allow-" + flag.name + ": " + err.Error()}

@@ -138,7 +138,7 @@ func (a *app) printPruned(name string) error {
 func (a *app) pruned(ctx context.Context, n, inside int, o pruneOptions) error {
 	with := ""
 	if inside > 0 {
-		with = fmt.Sprintf(", and %d of their delegates with them", inside)
+		with = fmt.Sprintf(", and %d contexts of delegates", inside)
 	}
 	switch {
 	case n == 0:

@@ -39,8 +39,8 @@ scripts change, until it is interrupted. Its input is read once.
 
 --from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
 downstream of it, by the scripts as they are now; --set corrects the call's
-arguments, and runs it also if it was held or rejected, for who corrects it has
-decided. What does not depend on it keeps its outcome. What it wrote at first
+arguments, and lets it run also if a person had rejected it: whoever corrects it
+has decided. What does not depend on it keeps its outcome. What it wrote at first
 stays in the log below what it writes now: what it pushes is there twice, and
 where other calls wrote after it, its value is now the newest.
 

@@ -19,6 +19,9 @@ func TestFit(t *testing.T) {
 	}
 	var shown strings.Builder
 	(&terminal{err: &shown}).fail(errors.New("too\x1b[2J much\n  below"))
+	if got := harmless("\x1b[31mred\x1b[0m \x1b[2J\r\nmore"); got != "\x1b[31mred\x1b[0m \ufffd[2J\nmore" {
+		t.Errorf("%q", got)
+	}
 	if got := shown.String(); got != "obelus: too\ufffd[2J much\n  below\n" {
 		t.Errorf("%q", got)
 	}

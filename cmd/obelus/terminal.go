@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
@@ -97,7 +98,7 @@ func (t *terminal) say(format string, args ...any) {
 
 // tell is say for what must be known in any case.
 func (t *terminal) tell(format string, args ...any) {
-	t.write(fmt.Sprintf(format, args...) + "\n")
+	t.write(harmless(fmt.Sprintf(format, args...)) + "\n")
 }
 
 // fail tells of an error; a line of it each with the program's name, but for
@@ -105,7 +106,7 @@ func (t *terminal) tell(format string, args ...any) {
 func (t *terminal) fail(err error) {
 	first := true
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if line = printable(line); line == "" {
+		if line = printable(strings.TrimSuffix(line, "\r")); line == "" {
 			continue
 		}
 		if first || line[0] != ' ' {
@@ -212,6 +213,24 @@ func printable(line string) string {
 	}, line)
 }
 
+// colours are what may change how text looks, and nothing else.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// harmless is printable for text of more than a line, in which colours stay.
+func harmless(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		var b strings.Builder
+		at := 0
+		for _, colour := range colours.FindAllStringIndex(line, -1) {
+			b.WriteString(printable(line[at:colour[0]]) + line[colour[0]:colour[1]])
+			at = colour[1]
+		}
+		lines[i] = b.String() + printable(line[at:])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // cut shortens a text to a number of columns; 0 leaves it whole.
 func cut(text string, columns int) string {
 	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
@@ -232,6 +251,8 @@ func (t *terminal) table(header []string, rows [][]string) error {
 func (t *terminal) columns(rows [][]string, widths []int) error {
 	for _, row := range rows {
 		for i, cell := range row {
+			cell = printable(cell)
+			row[i] = cell
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -56,15 +58,16 @@ func quoted(word string) string {
 }
 
 // wordList is a flag's list, split at commas that stand in no quotes: a path may have
-// keys in quotes. It may be given more than once.
+// keys in quotes, and a whole word may stand in them. It may be given more than once.
 type wordList []string
 
 func (l *wordList) String() string { return strings.Join(*l, ",") }
-func (l *wordList) Type() string   { return "list" }
+func (l *wordList) Type() string   { return "list of words" }
 
 func (l *wordList) Set(text string) error {
-	inQuotes, escaped := false, false
-	words := strings.FieldsFunc(text, func(r rune) bool {
+	var words []string
+	begin, inQuotes, escaped := 0, false, false
+	for i, r := range text {
 		switch {
 		case escaped:
 			escaped = false
@@ -72,9 +75,20 @@ func (l *wordList) Set(text string) error {
 			escaped = true
 		case r == '"':
 			inQuotes = !inQuotes
+		case r == ',' && !inQuotes:
+			words, begin = append(words, text[begin:i]), i+1
 		}
-		return r == ',' && !inQuotes
-	})
-	*l = append(*l, words...)
+	}
+	for _, word := range append(words, text[begin:]) {
+		if strings.HasPrefix(word, `"`) {
+			if whole, err := strconv.Unquote(word); err == nil {
+				word = whole
+			}
+		}
+		if word == "" {
+			return errors.New("a word of the list is empty")
+		}
+		*l = append(*l, word)
+	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -22,10 +20,8 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.decide(w, r, func(record *engine.Record, d *engine.Decision) {
-		if record.Hold != nil {
-			d.Arguments = record.Hold.With(set)
-		}
+	return s.decide(w, r, func(record engine.Record, d *engine.Decision) {
+		d.Arguments = record.Hold.With(set)
 	})
 }
 
@@ -55,24 +51,20 @@ func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(asked.Reason) == "" {
 		return wrong(`give a reason, with which the call fails: {"reason": "no receipt"}`)
 	}
-	return s.decide(w, r, func(_ *engine.Record, d *engine.Decision) { d.Reject, d.Reason = true, asked.Reason })
+	return s.decide(w, r, func(_ engine.Record, d *engine.Decision) { d.Reject, d.Reason = true, asked.Reason })
 }
 
 // decide records a decision about a held call, and goes on with its run.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(*engine.Record, *engine.Decision)) error {
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.Record, *engine.Decision)) error {
 	name, err := s.there(r)
 	if err != nil {
 		return err
 	}
-	call := r.PathValue("call")
-	record, err := engine.HeldCall(r.Context(), s.log, name, call)
-	if err == nil && record == nil {
-		record, err = s.unheld(r.Context(), name, call)
-	}
+	record, err := engine.HeldCall(r.Context(), s.log, name, r.PathValue("call"))
 	if err != nil {
 		return err
 	}
-	d := engine.Decision{Context: cmp.Or(record.Context, name), Call: call}
+	d := engine.Decision{Context: record.Context, Call: record.Call}
 	how(record, &d)
 	plan, err := engine.RootPlan(r.Context(), s.log, d.Context)
 	if err != nil {
@@ -84,20 +76,6 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(*engine
 	}
 	tell(s.news)
 	return write(w, http.StatusOK, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
-}
-
-// unheld is a call of which the engine can say why nobody can decide about it.
-func (s *Server) unheld(ctx context.Context, name, call string) (*engine.Record, error) {
-	records, err := engine.Records(ctx, s.log, name)
-	for i := range records {
-		if records[i].Call == call {
-			return &records[i], nil
-		}
-	}
-	if err == nil {
-		err = &problem{status: http.StatusNotFound, code: "no-call", message: "there is no call " + quoted(call) + " in context " + name}
-	}
-	return nil, err
 }
 
 func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {

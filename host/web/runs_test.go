@@ -209,6 +209,35 @@ func TestDecisionsInside(t *testing.T) {
 	s.refused("POST", "/v1/contexts/b/calls/1.3/approve", "", 404, "no-call")
 }
 
+// TestDecidedTwice: a decision that is sent again, after an answer that was lost, is not
+// one about what a delegate holds under the same number.
+func TestDecidedTwice(t *testing.T) {
+	inner := `return { calls = { { _tool = "pay", amount = 1000000, _outputPath = "†state" } }, mode = "%s" }`
+	s := serve(t, map[string]string{
+		"activities/pay.lua": `
+			Tool.register("hand", {})
+			Activity.register("pay", function(call) return { paid = call.amount } end)`,
+		"plans/eager.lua": fmt.Sprintf(inner, "eager"),
+		"plans/lazy.lua":  fmt.Sprintf(inner, "lazy"),
+		"plans/a.lua": `return { calls = {
+			{ _tool = "pay", amount = 1, _outputPath = "†state.paid" },
+			{ _tool = "hand", _delegate = "plans/eager.lua", _outputPath = "†state.inner" } } }`,
+		"plans/b.lua": `return { calls = { { _tool = "hand", _delegate = "plans/lazy.lua", _outputPath = "†state.inner" } }, mode = "lazy" }`,
+	}, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/a.lua","context":"a","approve":"pay","wait":true}`)
+	s.expect("POST", "/v1/contexts/a/calls/1.1/approve", "", 200, `{"call":"1.1","context":"a","decision":"approved"}`)
+	s.refused("POST", "/v1/contexts/a/calls/1.1/approve", "", 409, "call")
+	s.events("a", "", func(e event) bool {
+		return strings.Contains(e.data, `"call":"1.1"`) && strings.Contains(e.data, `"done"`)
+	})
+	s.refused("POST", "/v1/contexts/a/calls/1.1/approve", "", 409, "call")
+	s.ask("POST", "/v1/runs", `{"plan":"plans/b.lua","context":"b","wait":true}`)
+	s.expect("POST", "/v1/contexts/b/approve", "", 200, `{"context":"b","decision":"approved"}`)
+	s.events("b", "", func(e event) bool { return e.kind == "call" && strings.Contains(e.data, `"waiting"`) })
+	s.refused("POST", "/v1/contexts/b/approve", "", 409, "call")
+	s.expect("POST", "/v1/contexts/b.1.1/approve", "", 200, `{"context":"b.1.1","decision":"approved"}`)
+}
+
 func TestDecisions(t *testing.T) {
 	s := serve(t, pay, nil, nil)
 	held := func(name string) {

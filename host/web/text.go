@@ -116,6 +116,8 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	case errors.As(err, &unfinished):
 		message, _, _ := strings.Cut(err.Error(), ": go on")
 		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
+	case errors.As(err, &call) && call.Absent:
+		return is(http.StatusNotFound, "no-call")
 	case errors.As(err, &call):
 		return is(http.StatusConflict, "call")
 	case errors.As(err, &fork):

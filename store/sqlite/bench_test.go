@@ -229,8 +229,6 @@ func BenchmarkTouchingPushes(b *testing.B) {
 	}
 }
 
-// BenchmarkKinds lists the kinds of a log in which each path was written a
-// hundred times.
 // BenchmarkBurst is 64 that read at once from a log that nobody has read yet.
 func BenchmarkBurst(b *testing.B) {
 	path := benchmarkLog(b, "log.db").path
@@ -259,6 +257,8 @@ func BenchmarkBurst(b *testing.B) {
 	}
 }
 
+// BenchmarkKinds lists the kinds of a log in which each path was written a
+// hundred times.
 func BenchmarkKinds(b *testing.B) {
 	for _, size := range []int{1e2, 1e4, 1e6} {
 		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {

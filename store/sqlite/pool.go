@@ -62,7 +62,7 @@ func (p *pool) connect(mode string) (*conn, error) {
 	return dial(p.path, mode, p.options, "PRAGMA query_only = 1")
 }
 
-// dial opens another connection.
+// dial opens another connection, for one that holds opening.
 func (p *pool) dial() (*conn, error) {
 	switch {
 	case p.frozen != nil:

@@ -124,10 +124,8 @@ func (l *Log) start(absolute string) error {
 		if err != nil {
 			return err
 		}
-		if err := l.readers.enter(); err != nil {
-			return errors.Join(err, w.close())
-		}
 		l.writer = w
+		_ = l.readers.enter() // it was made just now, and is not closed
 	}
 	if err := l.readers.probe(); err != nil {
 		return errors.Join(err, l.stopWriter())
