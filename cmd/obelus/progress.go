@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"obelus/engine"
 )
@@ -25,7 +26,7 @@ type progress struct {
 type liveLines struct {
 	running []liveCall
 	paint   func(colour, text string) string
-	drawn   int
+	drawn   []int // how many columns each line has that stands there
 	frame   int
 	still   bool // a question is on the terminal
 }
@@ -39,26 +40,52 @@ type liveCall struct {
 const maxLive = 8
 
 func (l *liveLines) erase(w io.Writer) {
-	if l.drawn > 0 {
-		fmt.Fprintf(w, "\x1b[%dA\x1b[J", l.drawn)
+	if len(l.drawn) == 0 {
+		return
 	}
-	l.drawn = 0
+	rows := 0
+	columns, _ := sizeOf(w)
+	for _, drawn := range l.drawn {
+		rows++
+		if columns > 0 { // a terminal that has become narrower has broken the line
+			rows += max(drawn-1, 0) / columns
+		}
+	}
+	fmt.Fprintf(w, "\r\x1b[%dA\x1b[J", rows) // what a person typed has moved the cursor
+	l.drawn = nil
 }
 
 func (l *liveLines) draw(w io.Writer) {
 	if l.still {
 		return
 	}
+	columns, rows := sizeOf(w)
+	most := maxLive
+	switch {
+	case rows == 1: // what has left the screen can't be taken back
+		return
+	case rows > 0:
+		most = min(most, max(rows-2, 0))
+	}
+	var b strings.Builder
+	line := func(mark, text, span string) {
+		fmt.Fprintf(&b, "%s%s%s\n", l.paint(blue, mark), text, l.paint(grey, span))
+		l.drawn = append(l.drawn, utf8.RuneCountInString(mark+text+span))
+	}
 	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	for i, c := range l.running {
-		if i == maxLive {
-			fmt.Fprintf(w, "  and %d more\n", len(l.running)-maxLive)
-			l.drawn++
+		if i == most {
+			line("", cut(fmt.Sprintf("  and %d more", len(l.running)-most), columns), "")
 			break
 		}
-		fmt.Fprintf(w, "%s %s %s %s\n", l.paint(blue, string(spinner[l.frame%len(spinner)])), c.call, c.tool, l.paint(grey, duration(time.Since(c.since))))
-		l.drawn++
+		mark, span := string(spinner[l.frame%len(spinner)]), duration(time.Since(c.since))
+		name := printable(c.call + " " + c.tool)
+		if columns > 0 {
+			name = cut(name, max(columns-utf8.RuneCountInString(mark+span)-2, 1))
+		}
+		line(mark, " "+name+" ", span)
 	}
+	io.WriteString(w, b.String()) // at once, so that it does not flicker
 }
 
 func newProgress(t *terminal, json bool, context string) *progress {

@@ -58,12 +58,18 @@ func isTerminal(w io.Writer) bool {
 func (t *terminal) width() int { return widthOf(t.out) }
 
 func widthOf(w io.Writer) int {
+	columns, _ := sizeOf(w)
+	return columns
+}
+
+// sizeOf is how many columns and rows a terminal has; 0 where there is none.
+func sizeOf(w io.Writer) (columns, rows int) {
 	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return width
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil {
+			return columns, rows
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 // value prints JSON on stdout.
