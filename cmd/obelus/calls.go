@@ -175,7 +175,7 @@ func (a *app) followCalls(ctx context.Context, name string, o callsOptions) erro
 				err = a.term.ndjson(r)
 			default:
 				row := a.callRow(r)
-				line := fmt.Sprintf("%s  %-6s %-20s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], row[1], row[2], row[4], row[len(row)-1])
+				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], wideness.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
 				err = a.term.line(cut(strings.TrimRight(line, " "), a.term.width()))
 			}
 			if err != nil {

@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 	"obelus/examples/bench": {"obelus/engine", "obelus/host", "obelus/store", "obelus/store/sqlite",
 		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
 	"obelus/cmd/obelus": {"obelus/engine", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
-		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+		"github.com/aymanbagabas/go-udiff", "github.com/mattn/go-runewidth", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 
 // owners are the standard packages that belong to few of ours.

@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -144,7 +143,7 @@ func wrapped(text string) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {
-		switch n := utf8.RuneCountInString(word); {
+		switch n := wideness.StringWidth(word); {
 		case column == 0:
 			b.WriteString(indent + word)
 			column = len(indent) + n
@@ -289,7 +288,7 @@ func fit(rows [][]string, width int) {
 	total := -2
 	for i := range widths {
 		for _, row := range rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			widths[i] = max(widths[i], wideness.StringWidth(row[i]))
 		}
 		total += widths[i] + 2
 	}

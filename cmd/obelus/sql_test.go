@@ -29,3 +29,23 @@ func TestFit(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestWideCharacters holds that columns stand below each other, and end at the
+// terminal's edge, where characters take two columns or none.
+func TestWideCharacters(t *testing.T) {
+	rows := [][]string{{"instance", "value", "n"}, {"订单一号", "👍 e\u0301", "1"}, {"b", strings.Repeat("中", 30), "2"}}
+	var shown strings.Builder
+	if err := (&terminal{out: &shown}).table(rows[0], rows[1:2]); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown.String(), "instance  value  n\n订单一号  👍 e\u0301   1\n"; got != want {
+		t.Errorf("\n%swant\n%s", got, want)
+	}
+	fit(rows, 40)
+	if got, want := rows[2][1], strings.Repeat("中", 13)+"…"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	if got := cut("中文字符", 4); got != "中…" {
+		t.Errorf("%s", got)
+	}
+}

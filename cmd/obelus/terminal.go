@@ -21,6 +21,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 
 	"obelus/store"
@@ -237,13 +238,16 @@ func harmless(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// wideness measures texts as terminals show them, whatever the locale: a Chinese
+// character takes two columns, an accent that follows its letter none.
+var wideness = runewidth.Condition{StrictEmojiNeutral: true}
+
 // cut shortens a text to a number of columns; 0 leaves it whole.
 func cut(text string, columns int) string {
-	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
+	if columns <= 0 {
 		return text
 	}
-	runes := []rune(text)
-	return string(runes[:max(columns-1, 0)]) + "…"
+	return wideness.Truncate(text, columns, "…")
 }
 
 // table prints rows in columns on stdout, the last one cut at the terminal's
@@ -259,7 +263,7 @@ func (t *terminal) columns(rows [][]string, widths []int) error {
 		for i, cell := range row {
 			cell = printable(cell)
 			row[i] = cell
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], wideness.StringWidth(cell))
 		}
 	}
 	for _, row := range rows {
@@ -267,7 +271,7 @@ func (t *terminal) columns(rows [][]string, widths []int) error {
 		for i, cell := range row {
 			b.WriteString(cell)
 			if i < len(row)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+				b.WriteString(strings.Repeat(" ", widths[i]-wideness.StringWidth(cell)+2))
 			}
 		}
 		if err := t.line(cut(strings.TrimRight(b.String(), " "), t.width())); err != nil {
