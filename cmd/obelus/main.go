@@ -36,9 +36,9 @@ func main() {
 
 // obelus is the whole program: it runs one command and gives its exit status.
 func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := interruptible()
-	defer stop()
 	a := &app{stdin: stdin, term: newTerminal(stdout, stderr)}
+	ctx, stop := interruptible(a.term)
+	defer stop()
 	defer a.close()
 	root := a.rootCommand()
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -57,16 +57,19 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // interruptible gives a context that the first interrupt ends. The second one
 // ends the process: it does not wait for draining.
-func interruptible() (context.Context, func()) {
+func interruptible(t *terminal) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		if _, ok := <-signals; !ok {
+		first, ok := <-signals
+		if !ok {
 			return
 		}
+		t.interrupted(first)
 		cancel()
-		if _, ok := <-signals; ok {
+		if second, ok := <-signals; ok {
+			t.interrupted(second)
 			os.Exit(exitInterrupted)
 		}
 	}()

@@ -148,8 +148,9 @@ func (l *typedLines) running(ctx context.Context) (context.Context, func()) {
 			select {
 			case <-ended:
 				return
-			case <-l.interrupts:
+			case by := <-l.interrupts:
 				if n > 0 {
+					l.term.interrupted(by)
 					os.Exit(exitInterrupted)
 				}
 				l.term.tell("") // the terminal shows ^C

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -189,6 +190,34 @@ func (t *terminal) answered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unanswered = false
+}
+
+// interrupted takes away the ^C that the terminal shows, and what moves: whatever
+// is written next begins a line. It waits for no terminal that stands still.
+func (t *terminal) interrupted(by os.Signal) {
+	if !t.errTTY || by != os.Interrupt {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		switch {
+		case t.unanswered: // whoever ends the question ends its line
+		case !t.moves:
+			io.WriteString(t.err, "\n")
+		default:
+			io.WriteString(t.err, "\r\x1b[K")
+			if t.live != nil {
+				t.live.erase(t.err)
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(100 * time.Millisecond):
+	}
 }
 
 // Colours.

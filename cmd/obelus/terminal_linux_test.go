@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,6 +49,7 @@ func atTerminal(t *testing.T, dir string, answers []reply, args ...string) (said
 	c := program(t, dir, args...)
 	c.Env = append(c.Env, "TERM=dumb")
 	c.Stdin, c.Stdout, c.Stderr = tty, tty, tty
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that ^C interrupts it
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,5 +164,39 @@ func TestWhyAtATerminal(t *testing.T) {
 `
 	if status != exitDone || said != want {
 		t.Errorf("it ended with %d:\n%swant\n%s", status, said, want)
+	}
+}
+
+// TestInterruptedAtATerminal holds that what is written after the ^C of a terminal,
+// the shell's prompt too, begins a line, and that the second one waits for nothing.
+func TestInterruptedAtATerminal(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":         `return { drain = "100ms", serve = { addr = "127.0.0.1:0" } }`,
+		"activities/all.lua": `Activity.register("slow", function() require("time").sleep(20) end)`,
+		"plans/p.lua":        `return { { _tool = "slow", _outputPath = "†state.x" } }`,
+	})
+	write(t, filepath.Join(dir, "m.json"), `{"type":"state","x":1}`)
+	obelusOutput(t, exitDone, "-C", dir, "append", "-q", "-c", "c", filepath.Join(dir, "m.json"))
+	for _, test := range []struct {
+		replies []reply
+		args    []string
+		status  int
+		end     string
+	}{
+		{[]reply{{"†state", "\x03"}}, []string{"log", "--follow", "-c", "c"}, exitInterrupted, "^C\n"},
+		{[]reply{{"running", "\x03"}, {"stops it now", "\x03"}}, []string{"run", "plans/p.lua"}, exitInterrupted, "stops it now\n^C\n"},
+		{[]reply{{"serving", "\x03"}}, []string{"serve"}, exitDone, "^C\nending: what runs may come to its end; once more ends it now\n"},
+	} {
+		said, status := atTerminal(t, dir, test.replies, test.args...)
+		if status != test.status || !strings.Contains(said, test.end) {
+			t.Errorf("obelus %s ended with %d:\n%s", strings.Join(test.args, " "), status, said)
+		}
+	}
+	var told strings.Builder
+	moving := &terminal{err: &told, errTTY: true, moves: true}
+	moving.interrupted(syscall.SIGTERM)
+	moving.interrupted(os.Interrupt)
+	if got := told.String(); got != "\r\x1b[K" {
+		t.Errorf("%q", got)
 	}
 }
