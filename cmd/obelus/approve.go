@@ -71,7 +71,7 @@ func (a *app) approvals(ctx context.Context) error {
 func describeArguments(h *engine.Hold) string {
 	var parts []string
 	for _, name := range sorted(h.Arguments) {
-		parts = append(parts, name+"="+string(store.EncodeJSON(h.Arguments[name])))
+		parts = append(parts, name+"="+withoutControls(string(store.EncodeJSON(h.Arguments[name]))))
 	}
 	return strings.Join(parts, " ")
 }

@@ -147,16 +147,16 @@ func (q *asker) read() (string, error) {
 func (q *asker) describe(r engine.Record) string {
 	t := q.app.term
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s call %s %s wants to run", t.paint(yellow, "‖"), r.Call, t.paint(blue, r.Tool))
+	fmt.Fprintf(&b, "%s call %s %s wants to run", t.paint(yellow, "‖"), r.Call, t.paint(blue, printable(r.Tool)))
 	if r.Instance != "" {
-		fmt.Fprintf(&b, " for %s", r.Instance)
+		fmt.Fprintf(&b, " for %s", printable(r.Instance))
 	}
 	b.WriteByte('\n')
 	for _, name := range sorted(r.Hold.Arguments) {
-		fmt.Fprintf(&b, "    %s = %s\n", name, store.EncodeJSON(r.Hold.Arguments[name])) // whole: it is what is approved
+		fmt.Fprintf(&b, "    %s = %s\n", printable(name), withoutControls(string(store.EncodeJSON(r.Hold.Arguments[name])))) // whole: it is what is approved
 	}
 	if len(r.Hold.Scopes) > 0 {
-		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), store.EncodeJSON(map[string]any(r.Hold.Granted)))
+		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), withoutControls(string(store.EncodeJSON(map[string]any(r.Hold.Granted)))))
 	}
 	return b.String()
 }

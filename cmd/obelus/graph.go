@@ -186,7 +186,7 @@ func outcome(ran map[int]engine.Record, position int) string {
 		text += " for " + strings.Join(r.WaitingOn, " ")
 	}
 	if message != "" {
-		text += ": " + firstLine(message)
+		text += ": " + printable(firstLine(message))
 	}
 	return text
 }
@@ -210,7 +210,7 @@ func writes(c *engine.Call) string {
 }
 
 // titled is a call's tool, and the instance that it is for.
-func titled(c *engine.Call) string { return strings.TrimSpace(c.Tool + " " + c.Instance) }
+func titled(c *engine.Call) string { return printable(strings.TrimSpace(c.Tool + " " + c.Instance)) }
 
 func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 	var b strings.Builder

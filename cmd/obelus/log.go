@@ -198,7 +198,7 @@ func (a *app) printMessage(m *store.Message) error {
 		}
 		return a.term.line(string(text))
 	}
-	text := describeMessage(m)
+	text := printable(describeMessage(m))
 	if !a.verbose {
 		text = cut(text, a.term.width())
 	}

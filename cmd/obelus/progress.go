@@ -183,7 +183,7 @@ func (p *progress) track(r engine.Record) {
 	l := p.term.live
 	l.erase(p.term.err)
 	if r.Status == engine.Running {
-		l.running = append(l.running, liveCall{r.Call, r.Tool, time.Now()})
+		l.running = append(l.running, liveCall{r.Call, printable(r.Tool), time.Now()})
 	} else {
 		l.running = slices.DeleteFunc(l.running, func(c liveCall) bool { return c.call == r.Call })
 	}
@@ -205,9 +205,9 @@ var statusMarks = map[engine.Status]struct{ mark, colour string }{
 // where it wrote or why it did not.
 func (p *progress) describe(r engine.Record) string {
 	mark := statusMarks[r.Status]
-	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, r.Tool, string(r.Status)}
+	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, printable(r.Tool), string(r.Status)}
 	if r.Instance != "" {
-		parts = slices.Insert(parts, 3, r.Instance)
+		parts = slices.Insert(parts, 3, printable(r.Instance))
 	}
 	if r.Status == engine.Done || r.Status == engine.Failed && r.Started != "" {
 		parts = append(parts, p.term.paint(grey, duration(time.Duration(r.Duration*float64(time.Millisecond)))))

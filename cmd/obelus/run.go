@@ -262,21 +262,21 @@ func (a *app) explain(outcome *engine.Outcome) {
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case engine.Failed:
-			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, r.Tool, a.failure(r)))
+			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, printable(r.Tool), a.failure(r)))
 		case engine.Waiting:
 			if r.Child != "" {
 				decides = true
-				a.term.tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, r.Tool, r.Reason, a.again(), r.Child, outcome.Context)
+				a.term.tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, printable(r.Tool), r.Reason, a.again(), r.Child, outcome.Context)
 				continue
 			}
-			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, r.Tool, strings.Join(r.WaitingOn, ", ")))
+			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
 		case engine.Held:
 			decides = true
-			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, r.Tool, a.again(), outcome.Context)
+			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, printable(r.Tool), a.again(), outcome.Context)
 		case engine.InDoubt:
 			decides = true
 			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %s, or --skip %s",
-				r.Call, r.Tool, a.again(), outcome.Context, r.Call, r.Call)
+				r.Call, printable(r.Tool), a.again(), outcome.Context, r.Call, r.Call)
 		}
 	}
 	if outcome.Error != "" {

@@ -82,6 +82,7 @@ func (t *terminal) value(v any) error {
 		if err := json.Indent(&b, text, "", "  "); err == nil {
 			text = b.Bytes()
 		}
+		return t.line(withoutControls(string(text)))
 	}
 	return t.line(string(text))
 }
@@ -236,13 +237,28 @@ func (t *terminal) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
+// withoutControls is JSON in which what steers a terminal, or turns the order of
+// what a person reads, is written with a backslash. JSON itself does so below a
+// blank alone.
+func withoutControls(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // printable keeps what would move a terminal's cursor out of a line.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
 			return ' '
-		case unicode.IsControl(r):
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return utf8.RuneError
 		}
 		return r
@@ -288,6 +304,11 @@ func (t *terminal) table(header []string, rows [][]string) error {
 // columns prints rows in columns on stdout, which are as wide as their widest
 // cells and as they were before.
 func (t *terminal) columns(rows [][]string, widths []int) error {
+	for _, row := range rows {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+	}
 	for _, row := range rows {
 		for i, cell := range row {
 			cell = printable(cell)

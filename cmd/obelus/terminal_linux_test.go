@@ -128,6 +128,41 @@ func TestAsked(t *testing.T) {
 	says(t, said, "‖ call 1.1 pay wants to run\n    amount = 12\n  it may see state.limit: {\"state\":{\"limit\":100}}\n", "1.1 pay done", "call 1.2 pay wants to run", "\n\"too much\"\n")
 }
 
+// TestNothingSteersTheTerminal holds that names and values, which may come from
+// anywhere, neither move the cursor nor begin a line of their own nor turn what
+// a person reads.
+func TestNothingSteersTheTerminal(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua": "return {}",
+		"activities/a.lua": `
+			Activity.register("bad\27[2J\n✓ 1.9 other", function(call) return call.x end)
+			Activity.register("fails", function() return nil, "\226\128\174no\27[2J" end)`,
+		"plans/p.lua": `
+			local evil = "a\27[2J\n‖ b\194\155c\226\128\174d"
+			return { calls = {
+				{ _tool = "bad\27[2J\n✓ 1.9 other", x = evil, _instance = evil, _outputPath = "†state.x" },
+				{ _tool = "fails", x = evil, _instance = evil, _outputPath = "†state.y" },
+				{ _tool = "fails", x = "†input.z", _instance = evil, _outputPath = "†state.z" },
+			} }`,
+	})
+	run, _ := atTerminal(t, dir, []reply{{"[l]ater: ", "y\n"}, {"[l]ater: ", "y\n"}}, "run", "plans/p.lua", "-c", "c", "--approve", "always")
+	says(t, run, `x = "a\u001b[2J\n‖ b\u009bc\u202ed"`, "bad\ufffd[2J\ufffd✓ 1.9 other")
+	shown := map[string]string{"run": run}
+	for _, args := range [][]string{{"calls"}, {"log"}, {"log", "-v"}, {"graph"}, {"get", "state"}, {"why", "state.x"}, {"contexts"},
+		{"sql", "SELECT substr(instance, 1, 5) FROM calls"}, {"run", "plans/p.lua", "-c", "d", "--approve", "always", "--mode", "lazy"}} {
+		shown[strings.Join(args, " ")], _ = atTerminal(t, dir, nil, args...)
+	}
+	obelusOutput(t, exitWaiting, "-C", dir, "run", "-q", "plans/p.lua", "-c", "e", "--approve", "always")
+	shown["approvals"], _ = atTerminal(t, dir, nil, "approvals", "-c", "e")
+	for command, text := range shown {
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "‖ b") || strings.HasPrefix(line, "✓ 1.9") || strings.ContainsAny(line, "\x1b\u009b\u202e") {
+				t.Errorf("%s: %q", command, line)
+			}
+		}
+	}
+}
+
 // TestAskedLater holds that a call about which nobody decides stays held, and that
 // it is not asked about again.
 func TestAskedLater(t *testing.T) {

@@ -59,7 +59,7 @@ func drawValue(b *strings.Builder, why engine.Why, first, rest string, width int
 	default:
 		text += " = " + string(store.EncodeJSON(why.Value))
 	}
-	b.WriteString(cut(first+text, width) + "\n")
+	b.WriteString(cut(first+printable(text), width) + "\n")
 	for i, origin := range why.From {
 		branch, below := "├─ ", "│  "
 		if i == len(why.From)-1 {
@@ -86,7 +86,7 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	if o.Again {
 		text += " (see above)"
 	}
-	b.WriteString(cut(first+text, width) + "\n")
+	b.WriteString(cut(first+printable(text), width) + "\n")
 	for i, read := range o.Reads {
 		branch, below := "├─ ", "│  "
 		if i == len(o.Reads)-1 {
