@@ -162,7 +162,7 @@ func (a *app) runner(registry *engine.Registry, p *progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.observe
 	if a.asksPeople() {
-		newAsker(a).attend(r)
+		newAsker(a, p.place).attend(r)
 	}
 	return r
 }

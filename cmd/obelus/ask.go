@@ -25,6 +25,7 @@ func (a *app) asksPeople() bool {
 // them there.
 type asker struct {
 	app   *app
+	place func(engine.Record) string // a call's name in the run
 	lines *bufio.Reader
 
 	mu    sync.Mutex
@@ -33,8 +34,8 @@ type asker struct {
 	busy  bool            // a question is on the terminal
 }
 
-func newAsker(a *app) *asker {
-	return &asker{app: a, lines: bufio.NewReader(a.stdin), later: map[string]bool{}}
+func newAsker(a *app, place func(engine.Record) string) *asker {
+	return &asker{app: a, place: place, lines: bufio.NewReader(a.stdin), later: map[string]bool{}}
 }
 
 // attend lets a runner hold calls for whoever sits at the terminal.
@@ -146,6 +147,7 @@ func (q *asker) read() (string, error) {
 // what it may see.
 func (q *asker) describe(r engine.Record) string {
 	t := q.app.term
+	r.Call = q.place(r)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s call %s %s wants to run", t.paint(yellow, "‖"), r.Call, t.paint(blue, printable(r.Tool)))
 	if r.Instance != "" {

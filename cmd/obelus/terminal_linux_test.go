@@ -176,6 +176,25 @@ func TestAskedLater(t *testing.T) {
 	}
 }
 
+// TestAskedAboutADelegate holds that a delegate's call has the name in a question that
+// it has in the lines about it: the call that is delegated may look the same.
+func TestAskedAboutADelegate(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua": "return {}",
+		"activities/a.lua": `
+			Activity.register("pay", function(call) return call.amount end)
+			Delegate.register("helper", function() return { calls = { { _tool = "pay", amount = 2, _outputPath = "†result" } }, output = "†result" } end)`,
+		"plans/p.lua": `return { calls = { { _tool = "pay", amount = 1, _delegate = "helper", _outputPath = "†state.x" } }, output = "†state.x" }`,
+	})
+	said, status := atTerminal(t, dir, []reply{
+		{"‖ call 1.1 pay wants to run\n    amount = 1\n  approve? [y]es, [n]o, [l]ater: ", "y\n"},
+		{"‖ call 1.1/1.1 pay wants to run\n    amount = 2\n  approve? [y]es, [n]o, [l]ater: ", "y\n"},
+	}, "run", "plans/p.lua", "-c", "c", "--approve", "always")
+	if status != exitDone {
+		t.Errorf("it ended with %d:\n%s", status, said)
+	}
+}
+
 // TestWhyAtATerminal holds what an explanation looks like to a person: a tree, cut
 // at the terminal's width.
 func TestWhyAtATerminal(t *testing.T) {
