@@ -121,6 +121,7 @@ func (l *typedLines) read(ctx context.Context, more bool) (string, error) {
 	if more {
 		prompt = ">> "
 	}
+	l.term.endLine() // the editor writes its line anew, from the first column on
 	l.raw.ApplyMode()
 	line, err := waitFor(ctx, func() (string, error) { return l.line.Prompt(prompt) })
 	if errors.Is(err, liner.ErrPromptAborted) {

@@ -42,6 +42,7 @@ type terminal struct {
 	live       *liveLines    // what moves at the bottom of stderr; nil without
 	paused     *bytes.Buffer // what is to be told once a question has its answer; nil without one
 	unanswered bool          // the cursor stands behind a question
+	begun      bool          // a script has begun a line of stderr and not ended it
 }
 
 func newTerminal(out, err io.Writer) *terminal {
@@ -92,6 +93,9 @@ func (t *terminal) ndjson(v any) error { return t.line(string(store.EncodeJSON(v
 
 // line prints a line on stdout.
 func (t *terminal) line(text string) error {
+	if t.outTTY && t.errTTY {
+		t.endLine()
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, err := fmt.Fprintln(t.out, text)
@@ -107,12 +111,24 @@ func (t *terminal) say(format string, args ...any) {
 
 // tell is say for what must be known in any case.
 func (t *terminal) tell(format string, args ...any) {
+	t.endLine()
 	t.write(harmless(fmt.Sprintf(format, args...)) + "\n")
+}
+
+// endLine ends the line that a script has left without an end.
+func (t *terminal) endLine() {
+	t.mu.Lock()
+	begun := t.begun
+	t.mu.Unlock()
+	if begun {
+		t.write("\n")
+	}
 }
 
 // fail tells of an error; a line of it each with the program's name, but for
 // what is indented below it.
 func (t *terminal) fail(err error) {
+	t.endLine()
 	first := true
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if line = printable(strings.TrimSuffix(line, "\r")); line == "" {
@@ -135,11 +151,18 @@ func (t *terminal) Write(text []byte) (int, error) {
 func (t *terminal) write(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if text == "" {
+		return
+	}
+	t.begun = !strings.HasSuffix(text, "\n")
 	if t.paused != nil {
 		t.paused.WriteString(text)
 		return
 	}
 	if t.live != nil {
+		if t.begun { // what stands in the line of what moves would go with it
+			text, t.begun = text+"\n", false
+		}
 		t.live.erase(t.err)
 		defer t.live.draw(t.err)
 	}
@@ -149,6 +172,7 @@ func (t *terminal) write(text string) {
 // pause keeps everything but questions off stderr, until the function that it
 // gives is called.
 func (t *terminal) pause() (resume func()) {
+	t.endLine()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.live != nil {

@@ -111,6 +111,27 @@ var paying = map[string]string{
 	}`,
 }
 
+// TestUnendedLines holds that what a script prints without an end of line is neither
+// lost where lines move, nor stands before a line of somebody else's.
+func TestUnendedLines(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":         "return {}",
+		"activities/all.lua": `Activity.register("write", function(call) io.write(call.x) io.flush() io.write(call.x) end)`,
+		"plans/p.lua":        `return { { _tool = "write", x = "abc", _outputPath = "†state.x" } }`,
+	})
+	said, _ := atTerminal(t, dir, nil, "run", "plans/p.lua", "-c", "c")
+	says(t, said, "running\nabcabc\n✓ 1.1 write done", "\nnull\n")
+
+	var shown strings.Builder
+	term := &terminal{err: &shown, live: &liveLines{running: []liveCall{{"1.1", "write", time.Now()}}, paint: func(_, text string) string { return text }}}
+	term.live.draw(&shown)
+	term.Write([]byte("abc"))
+	term.say("done")
+	if got := shown.String(); !strings.Contains(got, "\x1b[1A\x1b[Jabc\n⠋ 1.1 write") || !strings.Contains(got, "\x1b[1A\x1b[Jdone\n⠋") {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestAsked holds that who sits at the terminal is asked about a call that is
 // held, and that the run goes on with what they say.
 func TestAsked(t *testing.T) {
