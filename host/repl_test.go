@@ -134,6 +134,7 @@ func TestREPLCompletes(t *testing.T) {
 		{"text:up", "text:|upper"},
 		{"Activity.", "Activity.|register"},
 		{"whi", "|while"},
+		{"return", "|return "},
 		{"nothing.x", "nothing.|"},
 		{`c = require("shop`, `c = require("|shop.cart`},
 		{`require 'de`, `require '|debug deep`},

@@ -46,7 +46,11 @@ func (r *REPL) Complete(line string) (from int, words []string) {
 	} {
 		if m := place.within.FindStringSubmatch(line); m != nil {
 			begun := m[len(m)-1]
-			return len(line) - len(begun), beginningWith(place.names(m), begun)
+			words = beginningWith(place.names(m), begun)
+			if len(words) == 1 && words[0] == begun && slices.Contains(keywords, begun) {
+				words[0] += " " // a tab behind it may come from a text that is pasted
+			}
+			return len(line) - len(begun), words
 		}
 	}
 	return len(line), nil

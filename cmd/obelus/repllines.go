@@ -18,7 +18,7 @@ import (
 // asksLines tells whether somebody sits at the terminal who types lines.
 func (a *app) asksLines() bool {
 	in, ok := a.stdin.(*os.File)
-	return ok && isTerminal(in) && a.term.outTTY && liner.TerminalSupported()
+	return ok && isTerminal(in) && a.term.outTTY
 }
 
 // pipedLines are the lines of a file or of another program.
@@ -54,10 +54,11 @@ func waitFor(ctx context.Context, read func() (string, error)) (line string, err
 }
 
 // typedLines are the lines that a person types, with editing, history and
-// completion.
+// completion, where the terminal can move its cursor.
 type typedLines struct {
 	term       *terminal
 	line       *liner.State
+	more       bool              // the line goes on with an input
 	whole, raw liner.ModeApplier // of the terminal, while something runs and while a line is typed
 	history    string            // the file, or empty
 	interrupts chan os.Signal
@@ -71,7 +72,8 @@ func (p *prompt) onTerminal(ctx context.Context) error {
 	}
 	defer lines.close()
 	p.greet()
-	if err = p.session(ctx, lines); err == nil {
+	err = p.session(ctx, lines)
+	if status := statusError(0); err == nil || errors.As(err, &status) {
 		fmt.Fprintln(p.app.term.err) // the shell's prompt begins a line
 	}
 	return err
@@ -82,7 +84,7 @@ func (p *prompt) greet() {
 	if !p.app.found {
 		where = "no project"
 	}
-	p.app.term.say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run; help says more, Ctrl-D leaves", version, where)
+	p.app.term.say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
 }
 
 func (p *prompt) openLines() (*typedLines, error) {
@@ -100,6 +102,9 @@ func (p *prompt) openLines() (*typedLines, error) {
 	l.line.SetTabCompletionStyle(liner.TabPrints)
 	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
 		runes := []rune(line)
+		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // a text that is pasted may be indented by tabs
+			return before, []string{"  "}, string(runes[at:])
+		}
 		head, words = p.complete(string(runes[:at]))
 		return head, words, string(runes[at:])
 	})
@@ -117,6 +122,7 @@ func (l *typedLines) close() {
 }
 
 func (l *typedLines) read(ctx context.Context, more bool) (string, error) {
+	l.more = more
 	prompt := "> "
 	if more {
 		prompt = ">> "
