@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"obelus/engine"
 )
@@ -70,7 +69,7 @@ func (l *liveLines) draw(w io.Writer) {
 	var b strings.Builder
 	line := func(mark, text, span string) {
 		fmt.Fprintf(&b, "%s%s%s\n", l.paint(blue, mark), text, l.paint(grey, span))
-		l.drawn = append(l.drawn, utf8.RuneCountInString(mark+text+span))
+		l.drawn = append(l.drawn, wideness.StringWidth(mark+text+span))
 	}
 	spinner := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	for i, c := range l.running {
@@ -81,7 +80,7 @@ func (l *liveLines) draw(w io.Writer) {
 		mark, span := string(spinner[l.frame%len(spinner)]), duration(time.Since(c.since))
 		name := printable(c.call + " " + c.tool)
 		if columns > 0 {
-			name = cut(name, max(columns-utf8.RuneCountInString(mark+span)-2, 1))
+			name = cut(name, max(columns-wideness.StringWidth(mark+span)-2, 1))
 		}
 		line(mark, " "+name+" ", span)
 	}
