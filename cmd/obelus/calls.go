@@ -32,9 +32,9 @@ func (a *app) callsCommand() *cobra.Command {
 		Short: "print the calls of a context: status, time, script, error",
 		Long: `Print the calls of a context, the latest unless -c names one: how they stand, how
 often they were tried, how long they took, and where they wrote or why they did
-not. On a terminal bars show when each of them ran. -v adds the script that ran
-and the start of its SHA-256. --follow goes on with every change, until it is
-interrupted.`,
+not. On a terminal that is wide enough bars show when each of them ran. -v adds
+the script that ran and the start of its SHA-256. --follow goes on with every
+change, until it is interrupted.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkAt(c, o.at); err != nil {
@@ -47,7 +47,7 @@ interrupted.`,
 				return err
 			}
 			if !c.Flags().Changed("bars") {
-				o.bars = a.term.outTTY
+				o.bars = a.term.outTTY && a.term.width() >= leastForBars
 			}
 			var err error
 			if o.from, err = readSince(o.since); err != nil {
@@ -60,7 +60,7 @@ interrupted.`,
 	c.Flags().Var((*wordList)(&o.tools), "tool", "only calls of the `TOOL,...`")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
 	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
-	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal)")
+	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
 	c.Flags().BoolVar(&o.follow, "follow", false, "go on with every change")
 	return c
 }
@@ -110,6 +110,10 @@ func (a *app) calls(ctx context.Context, o callsOptions) error {
 	}
 	return a.term.table(header, rows)
 }
+
+// leastForBars is how many columns a terminal must have for bars: what a call wrote,
+// or why it did not, stands behind them.
+const leastForBars = 80
 
 // barWidth is how many columns the time of all calls takes.
 const barWidth = 24

@@ -135,8 +135,6 @@ func TestPromptPasted(t *testing.T) {
 func TestPromptInterrupted(t *testing.T) {
 	said, status, restored := atPrompt(t, project(t, prompting), "xterm", []reply{
 		{"> ", "dropped\x03"},
-		{"^C\n> ", "function f()\r"},
-		{">> ", "\x03"},
 		{"^C\n> ", "print('on') while true do end\r"},
 		{"\non\n", "\x03"},
 		{"stdin:1: interrupted\n> ", "1+1\r"},

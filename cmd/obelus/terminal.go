@@ -111,24 +111,31 @@ func (t *terminal) say(format string, args ...any) {
 
 // tell is say for what must be known in any case.
 func (t *terminal) tell(format string, args ...any) {
-	t.endLine()
-	t.write(harmless(fmt.Sprintf(format, args...)) + "\n")
+	t.writeLine(harmless(fmt.Sprintf(format, args...)))
 }
 
 // endLine ends the line that a script has left without an end.
 func (t *terminal) endLine() {
 	t.mu.Lock()
-	begun := t.begun
-	t.mu.Unlock()
-	if begun {
-		t.write("\n")
+	defer t.mu.Unlock()
+	if t.begun {
+		t.put("\n")
 	}
+}
+
+// writeLine writes a line of its own.
+func (t *terminal) writeLine(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.begun {
+		line = "\n" + line
+	}
+	t.put(line + "\n")
 }
 
 // fail tells of an error; a line of it each with the program's name, but for
 // what is indented below it.
 func (t *terminal) fail(err error) {
-	t.endLine()
 	first := true
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if line = printable(strings.TrimSuffix(line, "\r")); line == "" {
@@ -137,7 +144,7 @@ func (t *terminal) fail(err error) {
 		if first || line[0] != ' ' {
 			line = t.paint(red, "obelus: ") + line
 		}
-		t.write(line + "\n")
+		t.writeLine(line)
 		first = false
 	}
 }
@@ -151,6 +158,11 @@ func (t *terminal) Write(text []byte) (int, error) {
 func (t *terminal) write(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.put(text)
+}
+
+// put writes for one that has the lock.
+func (t *terminal) put(text string) {
 	if text == "" {
 		return
 	}
@@ -335,8 +347,6 @@ func (t *terminal) columns(rows [][]string, widths []int) error {
 	}
 	for _, row := range rows {
 		for i, cell := range row {
-			cell = printable(cell)
-			row[i] = cell
 			widths[i] = max(widths[i], wideness.StringWidth(cell))
 		}
 	}

@@ -216,6 +216,22 @@ func TestAskedAboutADelegate(t *testing.T) {
 	}
 }
 
+// TestNarrowCalls holds that on a narrow terminal there is what has become of a call,
+// and no bars in its place.
+func TestNarrowCalls(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":       "return {}",
+		"activities/a.lua": `Activity.register("note", function() return nil, "a reason" end)`,
+		"plans/p.lua":      `return { { _tool = "note", _outputPath = "†state.x" } }`,
+	})
+	obelusOutput(t, exitFailed, "-C", dir, "run", "-q", filepath.Join(dir, "plans/p.lua"))
+	said, _ := atTerminal(t, dir, nil, "calls")
+	says(t, said, " ms  a reason\n")
+	if said, _ = atTerminal(t, dir, nil, "calls", "--bars"); !strings.Contains(said, "█") {
+		t.Errorf("there are no bars:\n%s", said)
+	}
+}
+
 // TestWhyAtATerminal holds what an explanation looks like to a person: a tree, cut
 // at the terminal's width.
 func TestWhyAtATerminal(t *testing.T) {
