@@ -162,6 +162,11 @@ func Holds(ctx context.Context, log store.Log, name string) ([]Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	return heldAmong(ctx, log, name, records)
+}
+
+// heldAmong is [Holds] of a context whose records are known.
+func heldAmong(ctx context.Context, log store.Log, name string, records []Record) ([]Record, error) {
 	var all []Record
 	for _, r := range records {
 		if r.Status == Held {
@@ -201,7 +206,7 @@ func HeldCall(ctx context.Context, log store.Log, name, call string) (Record, er
 	default:
 		err = &NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", call, name), Absent: true}
 	}
-	held, wrong := Holds(ctx, log, name)
+	held, wrong := heldAmong(ctx, log, name, records)
 	if wrong != nil {
 		return Record{}, wrong
 	}
@@ -250,6 +255,11 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
 	if last.Held {
 		return []LazyPlan{{Context: name, Plan: last.Plan, Tick: last.Tick}}, nil
 	}
+	return lazyInside(ctx, log, name)
+}
+
+// lazyInside is [Lazy] of a context's delegates.
+func lazyInside(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
 	records, err := Records(ctx, log, name)
 	if err != nil {
 		return nil, err
@@ -280,37 +290,41 @@ func Release(ctx context.Context, log store.Log, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	plans, err := Lazy(ctx, log, name)
+	if last.Held {
+		return name, last.release(ctx, log, name)
+	}
+	plans, err := lazyInside(ctx, log, name)
+	if err != nil {
+		return "", err
+	}
 	contexts := make([]string, len(plans))
 	for i, p := range plans {
 		contexts[i] = p.Context
 	}
 	switch {
-	case err != nil:
-		return "", err
 	case len(plans) == 0:
 		return "", &NoSuchCallError{Message: fmt.Sprintf("context %s has no plan that waits to be approved", name)}
-	case last.plan.Mode == modeLazy && !last.Held: // who releases twice must not release another
+	case last.plan.Mode == modeLazy: // who releases twice must not release another
 		return "", several("the plan of context "+name+" was approved before, and a delegate's waits", contexts)
 	case len(plans) > 1:
 		return "", several(fmt.Sprintf("%d delegates have plans that wait", len(plans)), contexts)
 	}
-	return contexts[0], release(ctx, log, contexts[0])
+	if last, err = LastRun(ctx, log, contexts[0]); err != nil {
+		return "", err
+	}
+	return contexts[0], last.release(ctx, log, contexts[0])
 }
 
-func release(ctx context.Context, log store.Log, name string) error {
-	last, err := LastRun(ctx, log, name)
-	if err != nil {
-		return err
-	}
+// release lets the run's newest plan, which is lazy, run.
+func (r *Run) release(ctx context.Context, log store.Log, name string) error {
 	appended, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq,
-		Journal: []store.Entry{{Event: eventRelease, Data: text(releaseEvent{last.Tick})}},
+		Journal: []store.Entry{{Event: eventRelease, Data: text(releaseEvent{r.Tick})}},
 	})
 	if err != nil {
 		return err
 	}
-	earlier, err := last.released(ctx, log, name, appended.N-1)
+	earlier, err := r.released(ctx, log, name, appended.N-1)
 	if earlier {
 		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
 	}

@@ -120,23 +120,12 @@ func readAllow(s *Settings, v any) error {
 		}
 		grants[i].List = list
 		for _, entry := range list {
-			if err := checkGrant(name, entry); err != nil {
+			if err := luastd.CheckGrant(name, entry); err != nil {
 				return &settingError{[]string{name}, "allow." + name + ": " + err.Error()}
 			}
 		}
 	}
 	return nil
-}
-
-// checkGrant holds an entry of a permission to its form.
-func checkGrant(name, entry string) error {
-	switch name {
-	case "env":
-		return luastd.CheckEnv(entry)
-	case "net":
-		return luastd.CheckNet(entry)
-	}
-	return luastd.CheckFolder(entry)
 }
 
 func readApprove(s *Settings, v any) (err error) {

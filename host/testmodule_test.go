@@ -5,6 +5,20 @@ import (
 	"testing"
 )
 
+// failureIn runs the body of a test within a project, and gives how it failed.
+func failureIn(t *testing.T, body string, files map[string]string) string {
+	t.Helper()
+	files["tests/a_test.lua"] = "local test = require 'test'\nit('is', function()\n" + body + "\nend)"
+	tests, err := OpenTests(Config{FS: project(files)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tests.Run(t.Context(), Test{File: "tests/a_test.lua", Name: "is"}); err != nil {
+		return strings.TrimPrefix(err.Error(), "tests/a_test.lua:3: ")
+	}
+	return ""
+}
+
 // TestTheVocabularyOfTestsIsHeldToWhatThereIs holds that a mistake in a test is
 // an error, where it would be a test of something else.
 func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
@@ -43,7 +57,7 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 			local run = test.plan("plans/p.lua", { input = {}, context = {}, tools = { add = f, brought = f, told = f, handed = f } })
 			assert.same({ 1, 1, 1, 1, 1 }, run.output)`: "",
 	} {
-		tests, err := OpenTests(Config{FS: project(map[string]string{
+		got := failureIn(t, body, map[string]string{
 			"activities/a.lua": `
 				Activity.register("add", function() return 0 end)
 				Activity.register("bug", function(call) return call.x.y end)
@@ -60,15 +74,7 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 			"plans/inner.lua": `
 				Tool.register("own", {})
 				return { calls = { { _tool = "add", _outputPath = "†r" } }, output = "†r" }`,
-			"tests/a_test.lua": "local test = require 'test'\nit('is', function()\n" + body + "\nend)",
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if err := tests.Run(t.Context(), Test{File: "tests/a_test.lua", Name: "is"}); err != nil {
-			got = strings.TrimPrefix(err.Error(), "tests/a_test.lua:3: ")
-		}
+		})
 		if got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
 		}
@@ -101,7 +107,7 @@ func TestWhatATestIsGiven(t *testing.T) {
 		`assert(nil)`:                                 `assertion failed!`,
 		`assert.same({ 1, "m" }, { assert(1, "m") })`: "",
 	} {
-		tests, err := OpenTests(Config{FS: project(map[string]string{
+		got := failureIn(t, body, map[string]string{
 			"activities/a.lua": `
 				Activity.register("add", function(call) if call.n < 0 then return nil, "negative" end return call.n end)
 				Activity.register("chooses", function() return Output.to("†state.b", 1) end)
@@ -111,15 +117,7 @@ func TestWhatATestIsGiven(t *testing.T) {
 				calls = { { _tool = "own", n = "†state.n", _outputPath = "†out" }, { _tool = "add", n = "†out", _outputPath = "†more" } },
 				output = "†out",
 			}`,
-			"tests/a_test.lua": "local test = require 'test'\nit('is', function()\n" + body + "\nend)",
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if err := tests.Run(t.Context(), Test{File: "tests/a_test.lua", Name: "is"}); err != nil {
-			got = strings.TrimPrefix(err.Error(), "tests/a_test.lua:3: ")
-		}
+		})
 		if got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", body, got, want)
 		}

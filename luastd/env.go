@@ -20,9 +20,9 @@ var envFuncs = []Func{
 	{"get", envGet},
 }
 
-// CheckEnv reports what is wrong with an entry of the permission env, which has no
+// checkEnv reports what is wrong with an entry of the permission env, which has no
 // patterns.
-func CheckEnv(entry string) error {
+func checkEnv(entry string) error {
 	if entry == "" || strings.ContainsAny(entry, "*?=\x00") {
 		return fmt.Errorf("%q is no variable's name: name each of them", entry)
 	}

@@ -34,14 +34,6 @@ var fsFuncs = []Func{
 	{"write", fsWrite},
 }
 
-// CheckFolder reports what is wrong with an entry of the permissions read and write.
-func CheckFolder(entry string) error {
-	if entry == "" {
-		return errors.New("an empty name is no folder's: . is the project's")
-	}
-	return nil
-}
-
 // fs.append(path, text) → true | nil, err; makes the file if there is none
 func fsAppend(e *Env, L *lua.LState) int {
 	return e.writeFile(L, "fs.append", os.O_APPEND)

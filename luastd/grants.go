@@ -1,6 +1,7 @@
 package luastd
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,21 @@ type Grants struct {
 type Grant struct {
 	All  bool
 	List []string
+}
+
+// CheckGrant reports what is wrong with an entry of a permission: env, net, read or
+// write.
+func CheckGrant(permission, entry string) error {
+	switch permission {
+	case "env":
+		return checkEnv(entry)
+	case "net":
+		return checkNet(entry)
+	}
+	if entry == "" {
+		return errors.New("an empty name is no folder's: . is the project's")
+	}
+	return nil
 }
 
 // None reports whether nothing is granted.

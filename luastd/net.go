@@ -22,8 +22,8 @@ import (
 // metadata service. Through a proxy, which the environment names, it is the
 // proxy that looks names up: the third does not apply then.
 
-// CheckNet reports what is wrong with an entry of the permission net.
-func CheckNet(entry string) error {
+// checkNet reports what is wrong with an entry of the permission net.
+func checkNet(entry string) error {
 	if _, ok := parseEndpoint(entry); !ok {
 		return fmt.Errorf("%q is not a host or host:port", entry)
 	}

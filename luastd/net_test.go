@@ -101,12 +101,12 @@ func TestDialled(t *testing.T) {
 
 func TestCheckNet(t *testing.T) {
 	for _, entry := range []string{"example.com", "example.com:443", "127.0.0.1", "::1", "[::1]:80", "[::1]", "bücher.de"} {
-		if err := CheckNet(entry); err != nil {
+		if err := checkNet(entry); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, entry := range []string{"", "https://example.com", "example.com/x", "*.example.com", "example.com:", "example.com:http", "example.com:70000", "a b", "a:b:c", ":80"} {
-		if CheckNet(entry) == nil {
+		if checkNet(entry) == nil {
 			t.Errorf("%q is taken", entry)
 		}
 	}

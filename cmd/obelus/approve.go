@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
-	"obelus/store"
 	"obelus/store/sqlite"
 )
 
@@ -53,7 +52,7 @@ func (a *app) approvals(ctx context.Context) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{r.Context, r.Call, strings.TrimSpace(r.Tool + " " + r.Instance), orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
+		rows = append(rows, []string{r.Context, r.Call, titled(r.Tool, r.Instance), orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
 	}
 	if a.json {
 		return nil
@@ -71,7 +70,7 @@ func (a *app) approvals(ctx context.Context) error {
 func describeArguments(h *engine.Hold) string {
 	var parts []string
 	for _, name := range sorted(h.Arguments) {
-		parts = append(parts, name+"="+withoutControls(string(store.EncodeJSON(h.Arguments[name]))))
+		parts = append(parts, name+"="+shown(h.Arguments[name]))
 	}
 	return strings.Join(parts, " ")
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"obelus/engine"
-	"obelus/store"
 )
 
 // asksPeople tells whether somebody sits at the terminal who can decide about
@@ -155,10 +154,10 @@ func (q *asker) describe(r engine.Record) string {
 	}
 	b.WriteByte('\n')
 	for _, name := range sorted(r.Hold.Arguments) {
-		fmt.Fprintf(&b, "    %s = %s\n", printable(name), withoutControls(string(store.EncodeJSON(r.Hold.Arguments[name])))) // whole: it is what is approved
+		fmt.Fprintf(&b, "    %s = %s\n", printable(name), shown(r.Hold.Arguments[name])) // whole: it is what is approved
 	}
 	if len(r.Hold.Scopes) > 0 {
-		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), withoutControls(string(store.EncodeJSON(map[string]any(r.Hold.Granted)))))
+		fmt.Fprintf(&b, "  it may see %s: %s\n", strings.Join(r.Hold.Scopes, ", "), shown(map[string]any(r.Hold.Granted)))
 	}
 	return b.String()
 }

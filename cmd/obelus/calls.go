@@ -191,10 +191,6 @@ func (a *app) followCalls(ctx context.Context, name string, o callsOptions) erro
 }
 
 func (a *app) callRow(r engine.Record) []string {
-	tool := r.Tool
-	if r.Instance != "" {
-		tool += " " + r.Instance
-	}
 	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
 		span = duration(took(r))
@@ -219,7 +215,7 @@ func (a *app) callRow(r engine.Record) []string {
 	if (r.Status == engine.Running || r.Status == engine.InDoubt) && r.Attempts == 0 { // they are counted as it ends
 		tries = "-"
 	}
-	row := []string{r.Call, tool, string(r.Status), tries, span, result}
+	row := []string{r.Call, titled(r.Tool, r.Instance), string(r.Status), tries, span, result}
 	if a.verbose {
 		row = slices.Insert(row, 5, script)
 	}

@@ -145,7 +145,7 @@ func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
 	}
 	var b strings.Builder
 	for _, c := range plan.Calls {
-		fmt.Fprintf(&b, "%d %s", c.Position, titled(c))
+		fmt.Fprintf(&b, "%d %s", c.Position, titled(c.Tool, c.Instance))
 		if how := outcome(ran, c.Position); how != "" {
 			b.WriteString("  " + how)
 		}
@@ -210,7 +210,7 @@ func writes(c *engine.Call) string {
 }
 
 // titled is a call's tool, and the instance that it is for.
-func titled(c *engine.Call) string { return printable(strings.TrimSpace(c.Tool + " " + c.Instance)) }
+func titled(tool, instance string) string { return printable(strings.TrimSpace(tool + " " + instance)) }
 
 func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 	var b strings.Builder
@@ -220,7 +220,7 @@ func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 		if how != "" {
 			how = "<br/>" + mermaidText(how)
 		}
-		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s%s\"]\n", c.Position, c.Position, mermaidText(titled(c)), mermaidText(writes(c)), how)
+		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s%s\"]\n", c.Position, c.Position, mermaidText(titled(c.Tool, c.Instance)), mermaidText(writes(c)), how)
 		if colour, ok := statusColours[ran[c.Position].Status]; ok {
 			fmt.Fprintf(&b, "  style c%d stroke:%s,stroke-width:2px\n", c.Position, colour)
 		}
@@ -250,7 +250,7 @@ func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
 		if colour, ok := statusColours[ran[c.Position].Status]; ok {
 			style = fmt.Sprintf(", color=\"%s\"", colour)
 		}
-		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s%s\"%s];\n", c.Position, c.Position, dotText(titled(c)), dotText(writes(c)), how, style)
+		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s%s\"%s];\n", c.Position, c.Position, dotText(titled(c.Tool, c.Instance)), dotText(writes(c)), how, style)
 	}
 	for _, w := range plan.Wires() {
 		style := ""

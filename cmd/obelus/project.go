@@ -176,12 +176,11 @@ func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
 		return nil, nil
 	}
 	for _, flag := range []struct {
-		name  string
-		list  []string
-		check func(entry string) error
-	}{{"env", f.env, luastd.CheckEnv}, {"net", f.net, luastd.CheckNet}, {"read", f.read, luastd.CheckFolder}, {"write", f.write, luastd.CheckFolder}} {
+		name string
+		list []string
+	}{{"env", f.env}, {"net", f.net}, {"read", f.read}, {"write", f.write}} {
 		for _, entry := range flag.list {
-			if err := flag.check(entry); err != nil && entry != everything {
+			if err := luastd.CheckGrant(flag.name, entry); err != nil && entry != everything {
 				return nil, &usageError{"--allow-" + flag.name + ": " + err.Error()}
 			}
 		}

@@ -288,6 +288,9 @@ func withoutControls(text string) string {
 	return b.String()
 }
 
+// shown is a value for a person to read, as JSON on one line.
+func shown(v any) string { return withoutControls(string(store.EncodeJSON(v))) }
+
 // printable keeps what would move a terminal's cursor out of a line.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
@@ -341,13 +344,9 @@ func (t *terminal) table(header []string, rows [][]string) error {
 // cells and as they were before.
 func (t *terminal) columns(rows [][]string, widths []int) error {
 	for _, row := range rows {
-		for i := range row {
-			row[i] = printable(row[i])
-		}
-	}
-	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], wideness.StringWidth(cell))
+			row[i] = printable(cell)
+			widths[i] = max(widths[i], wideness.StringWidth(row[i]))
 		}
 	}
 	for _, row := range rows {
