@@ -78,9 +78,10 @@ func (l *liveLines) draw(w io.Writer) {
 			break
 		}
 		mark, span := string(spinner[l.frame%len(spinner)]), duration(time.Since(c.since))
-		name := printable(c.call + " " + c.tool)
+		name := c.call + " " + c.tool
 		if columns > 0 {
-			name = cut(name, max(columns-wideness.StringWidth(mark+span)-2, 1))
+			const blanks, interrupt = 2, 2 // a terminal may show ^C at the end of any line
+			name = cut(name, max(columns-wideness.StringWidth(mark+span)-blanks-interrupt, 1))
 		}
 		line(mark, " "+name+" ", span)
 	}
@@ -223,7 +224,7 @@ func (p *progress) describe(r engine.Record) string {
 	if r.Reason != "" {
 		parts = append(parts, "("+r.Reason+")")
 	}
-	return harmless(strings.Join(parts, " "))
+	return strings.Join(parts, " ")
 }
 
 // duration is a time span for people: three digits at most.

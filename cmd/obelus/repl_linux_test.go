@@ -1,73 +1,19 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// steering is what moves a terminal's cursor.
-var steering = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]|\a`)
-
-// atPrompt is a session of repl at a terminal that can move its cursor: all that was
-// written there, without what moves it, how the session ended, and whether the
-// terminal was left as it had been.
+// atPrompt is a session of repl.
 func atPrompt(t *testing.T, dir, terminal string, typed []reply) (said string, status int, restored bool) {
 	t.Helper()
-	person, tty := openTerminal(t)
-	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := program(t, dir, "repl")
-	c.Env = append(c.Env, "TERM="+terminal)
-	c.Stdin, c.Stdout, c.Stderr = tty, tty, tty
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // so that ^C interrupts it
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer time.AfterFunc(time.Minute, func() { c.Process.Kill() }).Stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.Wait()
-		after, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
-		restored = err == nil && *after == *before
-		tty.Close()
-	}()
-	all, read, some := "", 0, make([]byte, 4096)
-	for {
-		n, err := person.Read(some)
-		if err != nil { // nobody has the other end any more
-			break
-		}
-		all += string(some[:n])
-		said = strings.ReplaceAll(steering.ReplaceAllString(all, ""), "\r\n", "\n")
-		for len(typed) > 0 {
-			_, after, ok := strings.Cut(said[min(read, len(said)):], typed[0].to)
-			if !ok {
-				break
-			}
-			read = len(said) - len(after)
-			if typed[0].text == "SIGTERM" {
-				c.Process.Signal(syscall.SIGTERM)
-			} else if _, err := person.WriteString(typed[0].text); err != nil {
-				t.Fatal(err)
-			}
-			typed = typed[1:]
-		}
-	}
-	<-ended
-	for _, line := range typed {
-		t.Errorf("it was never said: %q; but\n%s", line.to, said)
-	}
-	return said, c.ProcessState.ExitCode(), restored
+	s := converse(t, dir, terminal, 24, typed, "repl")
+	return s.said, s.status, s.restored
 }
 
 var prompting = map[string]string{
@@ -178,5 +124,26 @@ func TestPromptOfADumbTerminal(t *testing.T) {
 	})
 	if status != exitDone || !restored {
 		t.Errorf("it ended with %d, the terminal restored: %v\n%s", status, restored, said)
+	}
+}
+
+type noMode struct{}
+
+func (noMode) ApplyMode() error { return nil }
+
+// TestInterruptEndsTheInputThatRuns holds that none of those before takes it.
+func TestInterruptEndsTheInputThatRuns(t *testing.T) {
+	lines := &typedLines{term: newTerminal(io.Discard, io.Discard), whole: noMode{}, interrupts: make(chan os.Signal, 1)}
+	for range 2000 {
+		_, before := lines.running(t.Context())
+		before()
+		ctx, end := lines.running(t.Context())
+		lines.interrupts <- os.Interrupt
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatal("the interrupt has gone elsewhere")
+		}
+		end()
 	}
 }

@@ -149,8 +149,9 @@ func (l *typedLines) running(ctx context.Context) (context.Context, func()) {
 	default:
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
+	ended, watched := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(watched) // or it may take what is meant for the next input
 		for n := 0; ; n++ {
 			select {
 			case <-ended:
@@ -165,7 +166,11 @@ func (l *typedLines) running(ctx context.Context) (context.Context, func()) {
 			}
 		}
 	}()
-	return ctx, func() { close(ended); cancel() }
+	return ctx, func() {
+		close(ended)
+		<-watched
+		cancel()
+	}
 }
 
 // mostHistory is how many lines of history are kept.

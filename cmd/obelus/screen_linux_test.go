@@ -1,12 +1,11 @@
 package main
 
 import (
-	"errors"
+	"bufio"
 	"io"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -81,32 +80,14 @@ func resize(t *testing.T, person *os.File, columns, rows int) {
 	}
 }
 
-// onScreen runs the program at a terminal of 60 columns whose lines can be taken
-// back, and gives what stands there in the end.
-func onScreen(t *testing.T, dir string, rows int, meanwhile func(person *os.File), args ...string) (seen string, status int) {
+// onScreen runs the program at a terminal whose lines can be taken back, and gives
+// what stands there in the end.
+func onScreen(t *testing.T, dir string, rows int, typed []reply, args ...string) (seen string, status int) {
 	t.Helper()
-	person, tty := openTerminal(t)
-	resize(t, person, 60, rows)
-	c := program(t, dir, args...)
-	c.Env = append(c.Env, "TERM=xterm", "NO_COLOR=1")
-	c.Stdin, c.Stdout, c.Stderr = tty, tty, tty
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	tty.Close()
-	defer time.AfterFunc(time.Minute, func() { c.Process.Kill() }).Stop()
-	if meanwhile != nil {
-		go meanwhile(person)
-	}
-	said, err := io.ReadAll(person)
-	if err != nil && !errors.Is(err, syscall.EIO) { // the program was the last to have the other end
-		t.Fatal(err)
-	}
-	c.Wait()
+	of := converse(t, dir, "xterm", rows, typed, args...)
 	s := &screen{columns: 60, rows: rows}
-	s.write(string(said))
-	return s.String(), c.ProcessState.ExitCode()
+	s.write(of.written)
+	return s.String(), of.status
 }
 
 var longNames = map[string]string{
@@ -139,10 +120,8 @@ func TestProgressLeavesNothing(t *testing.T) {
 // moves.
 func TestProgressInterrupted(t *testing.T) {
 	dir := project(t, longNames)
-	seen, _ := onScreen(t, dir, 24, func(person *os.File) {
-		time.Sleep(400 * time.Millisecond)
-		person.WriteString("\x03")
-	}, "run", "plans/long.lua", "-c", "c")
+	seen, _ := onScreen(t, dir, 24, []reply{{"⠋", "\x03"}}, "run", "plans/long.lua", "-c", "c")
+	seen = strings.Replace(seen, "^Cinterrupted", "interrupted", 1) // if the program was quicker than the terminal
 	if !strings.Contains("\n"+seen, "\ninterrupted: what runs may come to its end") || strings.ContainsAny(seen, "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏^") {
 		t.Errorf("this is left:\n%s", seen)
 	}
@@ -157,14 +136,15 @@ func TestProgressFits(t *testing.T) {
 	for range 12 {
 		l.running = append(l.running, liveCall{"1.1", strings.Repeat("x", 80), time.Now()})
 	}
+	terminal := bufio.NewReader(person)
 	told := func(do func(io.Writer)) string {
 		do(tty)
-		some := make([]byte, 8192)
-		n, err := person.Read(some)
+		io.WriteString(tty, "\x00")
+		said, err := terminal.ReadString(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.ReplaceAll(string(some[:n]), "\r\n", "\n")
+		return strings.ReplaceAll(strings.TrimSuffix(said, "\x00"), "\r\n", "\n")
 	}
 	for _, of := range []struct{ columns, rows, lines, upAt40 int }{{60, 24, 9, 17}, {20, 24, 9, 9}, {60, 6, 5, 9}, {3, 24, 9, 9}} {
 		resize(t, person, of.columns, of.rows)

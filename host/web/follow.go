@@ -120,7 +120,7 @@ func (s *Server) follow(seen int64) {
 		}
 		for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
 			if err != nil {
-				s.logger.Error("the log can't be followed", "error", err)
+				s.trouble("the log can't be followed", err)
 				break
 			}
 			seen = entry.N
@@ -132,11 +132,19 @@ func (s *Server) follow(seen int64) {
 	}
 }
 
+// trouble logs what this server can't do for nobody in particular, unless that is
+// because it is being stopped.
+func (s *Server) trouble(what string, err error, about ...any) {
+	if s.running.Err() == nil {
+		s.logger.Error(what, append(about, "error", err)...)
+	}
+}
+
 // position is the journal's newest position; 0 before the first.
 func (s *Server) position() int64 {
 	for entry, err := range s.log.Journal(s.running, store.JournalFilter{Newest: true}) {
 		if err != nil {
-			s.logger.Error("the log can't be read", "error", err)
+			s.trouble("the log can't be read", err)
 			break
 		}
 		return entry.N
@@ -149,7 +157,7 @@ func (s *Server) position() int64 {
 func (s *Server) goOn(name string) {
 	root, err := engine.Root(s.running, s.log, name)
 	if err != nil {
-		s.logger.Error("a run can't be found", "context", name, "error", err)
+		s.trouble("a run can't be found", err, "context", name)
 		return
 	}
 	s.mu.Lock()
@@ -167,7 +175,7 @@ func (s *Server) goOn(name string) {
 func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
 	is, err := s.stands(name, statuses)
 	if err != nil {
-		s.logger.Error("how a run stands can't be told", "context", name, "error", err)
+		s.trouble("how a run stands can't be told", err, "context", name)
 	}
 	if is {
 		s.resume(name)
@@ -192,8 +200,8 @@ func (s *Server) resume(name string) {
 		if one := s.active[name]; one != nil {
 			one.again = true
 		}
-	case s.running.Err() == nil:
-		s.logger.Error("a run can't go on", "context", name, "error", err)
+	default:
+		s.trouble("a run can't go on", err, "context", name)
 	}
 }
 

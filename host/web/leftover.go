@@ -164,7 +164,7 @@ func (s *Server) left() map[string]*leftover {
 	var roots, names []string
 	for info, err := range s.log.Contexts(s.running, "") {
 		if err != nil {
-			s.logger.Error("what was left can't be found", "error", err)
+			s.trouble("what was left can't be found", err)
 			return nil
 		}
 		names = append(names, info.Context)
@@ -175,7 +175,7 @@ func (s *Server) left() map[string]*leftover {
 	woken, untouched := map[string]bool{}, map[string]bool{}
 	for _, name := range names {
 		if is, err := engine.Woken(s.running, s.log, name); err != nil {
-			s.logger.Error("what a context waits for can't be found", "context", name, "error", err)
+			s.trouble("what a context waits for can't be found", err, "context", name)
 		} else if is {
 			root := name
 			for parents[root] != "" {
@@ -200,7 +200,7 @@ func (s *Server) left() map[string]*leftover {
 		last, err := engine.LastRun(s.running, s.log, name)
 		behind, wrong := last.LeftBehind(s.running, s.log, name)
 		if err = cmp.Or(err, wrong); err != nil {
-			s.logger.Error("how a run stands can't be told", "context", name, "error", err)
+			s.trouble("how a run stands can't be told", err, "context", name)
 		}
 		if behind {
 			statuses = append(statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting)

@@ -172,6 +172,8 @@ func (s *Server) end(one *run) {
 	case pause > 0:
 		s.logger.Debug("run stuck", "context", one.context, "took", took, "error", one.err)
 		return
+	case errors.Is(one.err, errDraining): // the next server begins it, or whoever asked asks again
+		s.logger.Debug("run not begun", "context", one.context, "took", took)
 	case one.err != nil:
 		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
 	}

@@ -3,12 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"obelus/store"
@@ -49,17 +47,6 @@ func (p process) dead() bool {
 	}
 	// A container may have the same name, and processes of its own.
 	return p.namespace == own.namespace && (gone(p.pid) || differ(p.started, started(p.pid)))
-}
-
-// gone tells that there is no process of a pid, where the system says so to
-// whom signals it nothing.
-func gone(pid int64) bool {
-	p, err := os.FindProcess(int(pid))
-	if err != nil {
-		return false
-	}
-	defer p.Release()
-	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // differ compares what may not be known.

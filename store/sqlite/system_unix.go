@@ -16,3 +16,8 @@ func onReadOnlyDisk(path string) bool {
 	const forWriting = 2
 	return syscall.Access(filepath.Dir(path), forWriting) == syscall.EROFS
 }
+
+// gone tells that there is no process of a pid. os.FindProcess would do, but for what
+// it tries first: it forks this process, and a Ctrl-C that comes just then is counted
+// twice.
+func gone(pid int64) bool { return pid > 0 && syscall.Kill(int(pid), 0) == syscall.ESRCH }
