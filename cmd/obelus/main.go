@@ -50,9 +50,17 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		a.term.fail(a.fromHere(withSource(err)))
+		a.fail(err)
 	}
 	return exitStatus(err)
+}
+
+// fail tells why a command, or an input of the prompt, came to nothing.
+func (a *app) fail(err error) {
+	if exitStatus(err) == exitInterrupted && errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	a.term.fail(a.fromHere(withSource(err)))
 }
 
 // interruptible gives a context that the first interrupt ends. The second one
@@ -77,6 +85,21 @@ func interruptible(t *terminal) (context.Context, func()) {
 		signal.Stop(signals)
 		close(signals)
 		cancel()
+	}
+}
+
+// onInterrupt tells something once ctx is done, until the function that it gives is
+// called: what is told stands before what is told then.
+func onInterrupt(ctx context.Context, tell func()) (end func()) {
+	told := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
+		tell()
+	})
+	return func() {
+		if !stop() {
+			<-told
+		}
 	}
 }
 

@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,7 +129,32 @@ func TestInterrupt(t *testing.T) {
 	resumed(t, dir)
 }
 
-// TestKill holds the same of a process that had no chance to say goodbye.
+// TestInterruptedAtOnce holds what is said of a command that an interrupt ends before
+// it has come to anything.
+func TestInterruptedAtOnce(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":  "return {}",
+		"plans/p.lua": `return { calls = {}, output = 1 }`,
+	})
+	plan := filepath.Join(dir, "plans/p.lua")
+	obelusOutput(t, exitDone, "run", "-q", plan)
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"run", plan}, {"contexts"}, {"get", "†state"}, {"replay"}, {"backup", filepath.Join(dir, "b.db")}} {
+		var said strings.Builder
+		a := &app{term: newTerminal(io.Discard, &said)}
+		root := a.rootCommand()
+		root.SetArgs(append([]string{"-C", dir}, args...))
+		err := root.ExecuteContext(interrupted)
+		a.fail(err)
+		a.close()
+		if got := said.String(); !strings.HasSuffix(got, "obelus: interrupted\n") || strings.Count(got, "obelus:") != 1 || exitStatus(err) != exitInterrupted {
+			t.Errorf("%s ends with %d:\n%s", args[0], exitStatus(err), got)
+		}
+	}
+}
+
+// TestKill holds what [TestInterrupt] does, of a process that had no chance to say goodbye.
 func TestKill(t *testing.T) {
 	dir, _ := stopped(t, syscall.SIGKILL)
 	resumed(t, dir)

@@ -132,7 +132,7 @@ func (p *prompt) tell(err error) {
 	if errors.As(err, &status) {
 		return // it has been told
 	}
-	p.app.term.fail(withSource(err))
+	p.app.fail(err)
 	var script *host.ScriptError
 	if errors.As(err, &script) && p.app.verbose && script.Trace() != "" {
 		p.app.term.tell("  %s", strings.ReplaceAll(script.Trace(), "\n", "\n  "))

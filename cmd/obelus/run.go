@@ -206,11 +206,10 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 // whileDraining tells a person, once the run is interrupted, why it has not
 // ended yet, until the function that it gives is called.
 func (a *app) whileDraining(ctx context.Context) func() {
-	stop := context.AfterFunc(ctx, func() {
+	return onInterrupt(ctx, func() {
 		a.term.unpause()
 		a.term.say("interrupted: what runs may come to its end; once more stops it now")
 	})
-	return func() { stop() }
 }
 
 // openLogFor opens the log, if it is not open yet. It makes none for a plan that

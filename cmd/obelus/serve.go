@@ -107,21 +107,14 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	} else {
 		a.term.tell("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
 	}
-	told := make(chan struct{})
-	ended := make(chan struct{})
-	notEnding := context.AfterFunc(ctx, func() {
-		defer close(told)
+	defer onInterrupt(ctx, func() {
 		if o.log == "json" {
 			logger.Info("draining")
 		} else {
 			a.term.say("ending: what runs may come to its end; once more ends it now")
 		}
-	})
-	defer func() {
-		if !notEnding() {
-			<-told
-		}
-	}()
+	})()
+	ended := make(chan struct{})
 	watching, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(ended)

@@ -29,7 +29,7 @@ func (a *app) runAndWatch(ctx context.Context, plan string, start engine.Start, 
 	}()
 	for {
 		if err := a.runPlan(ctx, plan, start, o); err != nil {
-			a.term.fail(withSource(err))
+			a.fail(err)
 		}
 		if ctx.Err() != nil {
 			return statusError(exitInterrupted)
