@@ -44,7 +44,8 @@
 // Memory is that of the whole process: whose it is can't be told within one. With
 // isolate = "process" activities run in workers, processes of the same program
 // (see [Worker]), of which a script that takes too much brings down one, at the
-// cost of its own call. What can't be certain otherwise is certain there.
+// cost of its own call. What can't be certain otherwise is certain there. A worker
+// heeds no signal that asks it to end, and ends with the process that started it.
 //
 // An activity with reuse = true keeps its states warm: what its script's locals
 // and globals hold may be there again at a later call.

@@ -203,12 +203,13 @@ func (w *workers) close() {
 	w.idle, w.closed = nil, true
 }
 
-// start starts a worker. It ends when this process does, for its input ends
-// then.
+// start starts a worker. It ends when this process does, however that ends, for its
+// input ends then.
 func (w *workers) start() (*process, error) {
 	cmd := exec.Command(w.path)
 	cmd.Env = append(os.Environ(), workerEnv+"=1", fmt.Sprintf("GOMEMLIMIT=%d", w.gen.limits.Memory), "GOMAXPROCS=2")
 	cmd.Stderr = &untilFatal{w: w.gen.config.Stderr}
+	cmd.SysProcAttr = apart // a terminal's Ctrl-C is this process's, which may wait for its calls
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"obelus/engine"
@@ -31,6 +33,8 @@ func Worker() {
 	if os.Getenv(workerEnv) == "" {
 		return
 	}
+	// Whoever ends all of a service's processes lets the first one say what becomes of its calls.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	if err := work(os.Stdin, os.Stdout); !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
 		os.Exit(1)
@@ -123,7 +127,8 @@ func (d *done) outcome() (engine.Result, error) {
 	return d.result, nil
 }
 
-// work does jobs until there are no more, which is io.EOF.
+// work does jobs until there are no more, which is io.EOF: whom it works for has gone,
+// or wants no more, also of the job that it is at.
 func work(in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	first, err := receive(r)
@@ -137,15 +142,19 @@ func work(in io.Reader, out io.Writer) error {
 	bound(s.Limits.Memory)
 	out = &lockedWriter{w: out}
 	w := newWorker(s, Config{Dir: s.Dir, Stderr: printer{out}, Log: slog.New(recorder{out})})
+	jobs := make(chan *job)
+	go func() {
+		for j := range jobs {
+			d := w.do(j)
+			_ = send(out, d.value()) // who can't be told has gone
+		}
+	}()
 	for {
 		v, err := receive(r)
 		if err != nil {
 			return err
 		}
-		d := w.do(readJob(v))
-		if err := send(out, d.value()); err != nil {
-			return err
-		}
+		jobs <- readJob(v)
 	}
 }
 
