@@ -39,15 +39,19 @@ func (l *pipedLines) read(ctx context.Context, _ bool) (string, error) {
 func (l *pipedLines) running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 
 // waitFor reads a line, or gives up when ctx ends.
-func waitFor(ctx context.Context, read func() (string, error)) (line string, err error) {
-	done := make(chan struct{})
+func waitFor(ctx context.Context, read func() (string, error)) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	answered := make(chan answer, 1)
 	go func() {
-		line, err = read()
-		close(done)
+		line, err := read()
+		answered <- answer{line, err}
 	}()
 	select {
-	case <-done:
-		return line, err
+	case a := <-answered:
+		return a.line, a.err
 	case <-ctx.Done():
 		return "", statusError(exitInterrupted)
 	}
