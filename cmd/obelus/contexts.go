@@ -35,6 +35,7 @@ func (a *app) contexts(ctx context.Context) error {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
 	}
+	const plan = 2
 	var rows [][]string
 	listed := false
 	var broken error // contexts that are damaged: the others are listed all the same
@@ -65,7 +66,9 @@ func (a *app) contexts(ctx context.Context) error {
 	case a.json:
 		return broken
 	}
-	return errors.Join(a.term.table([]string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}, rows), broken)
+	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
+	fit(append([][]string{header}, rows...), a.term.width(), plan) // the others tell nothing when they are cut
+	return errors.Join(a.term.table(header, rows), broken)
 }
 
 // moment is a time for people: of today the hour, else the day.

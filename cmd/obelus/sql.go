@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -273,34 +272,8 @@ func (t *tableAnswer) add(cells []string) error {
 func (t *tableAnswer) end() error {
 	rows := t.rows
 	t.rows = nil
-	if width := t.term.width(); width > 0 {
-		fit(rows, width)
-	}
+	fit(rows, t.term.width())
 	return t.term.columns(rows, t.widths)
-}
-
-// fit cuts the cells of the widest columns until the rows have a width.
-func fit(rows [][]string, width int) {
-	if len(rows) == 0 {
-		return
-	}
-	widths := make([]int, len(rows[0]))
-	total := -2
-	for i := range widths {
-		for _, row := range rows {
-			widths[i] = max(widths[i], wideness.StringWidth(row[i]))
-		}
-		total += widths[i] + 2
-	}
-	const least = 8
-	for ; total > width && slices.Max(widths) > least; total-- {
-		widths[slices.Index(widths, slices.Max(widths))]--
-	}
-	for _, row := range rows {
-		for i := range row {
-			row[i] = cut(row[i], widths[i])
-		}
-	}
 }
 
 // cell is a value as text.

@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -338,6 +339,40 @@ func cut(text string, columns int) string {
 // width.
 func (t *terminal) table(header []string, rows [][]string) error {
 	return t.columns(append([][]string{header}, rows...), make([]int, len(header)))
+}
+
+// fit cuts the cells of some columns, of all unless they are given, the widest first,
+// until the rows have a width; 0 is any.
+func fit(rows [][]string, width int, columns ...int) {
+	if width == 0 || len(rows) == 0 {
+		return
+	}
+	widths := make([]int, len(rows[0]))
+	total := -2
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], wideness.StringWidth(row[i]))
+		}
+		total += widths[i] + 2
+	}
+	const least = 8
+	for ; total > width; total-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least && (len(columns) == 0 || slices.Contains(columns, i)) && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i] = cut(row[i], widths[i])
+		}
+	}
 }
 
 // columns prints rows in columns on stdout, which are as wide as their widest

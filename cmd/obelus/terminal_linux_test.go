@@ -258,21 +258,23 @@ func TestAskedAboutADelegate(t *testing.T) {
 	}
 }
 
-// TestNarrowCalls holds that on a narrow terminal there is what has become of a call,
-// and no bars in its place.
-func TestNarrowCalls(t *testing.T) {
+// TestNarrow holds that on a narrow terminal there is what has become of a call, and no
+// bars in its place, and when a context was appended to, however long its plan's name.
+func TestNarrow(t *testing.T) {
 	dir := project(t, map[string]string{
-		"obelus.lua":       "return {}",
-		"activities/a.lua": `Activity.register("note", function() return nil, "a reason" end)`,
-		"plans/p.lua":      `return { { _tool = "note", _outputPath = "†state.x" } }`,
+		"obelus.lua":                         "return {}",
+		"activities/a.lua":                   `Activity.register("note", function() return nil, "a reason" end)`,
+		"plans/with-a-name-that-is-long.lua": `return { { _tool = "note", _outputPath = "†state.x" } }`,
 	})
-	obelusOutput(t, exitFailed, "-C", dir, "run", "-q", filepath.Join(dir, "plans/p.lua"))
-	said, _ := atTerminal(t, dir, nil, "calls")
-	if !regexp.MustCompile(`[0-9] (µs|ms|s)  a reason\n`).MatchString(said) {
-		t.Errorf("what became of it is not there:\n%s", said)
-	}
-	if said, _ = atTerminal(t, dir, nil, "calls", "--bars"); !strings.Contains(said, "█") {
-		t.Errorf("there are no bars:\n%s", said)
+	obelusOutput(t, exitFailed, "-C", dir, "run", "-q", "-c", "c", filepath.Join(dir, "plans/with-a-name-that-is-long.lua"))
+	for command, want := range map[string]string{
+		"calls":        `[0-9] (µs|ms|s)  a reason\n`,
+		"calls --bars": `█`,
+		"contexts":     `\nc  +failed  plans/w.*…  .* [0-9]{2}:[0-9]{2}:[0-9]{2}\n`,
+	} {
+		if said, _ := atTerminal(t, dir, nil, strings.Fields(command)...); !regexp.MustCompile(want).MatchString(said) {
+			t.Errorf("%s shows\n%s", command, said)
+		}
 	}
 }
 
