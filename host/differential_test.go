@@ -440,7 +440,7 @@ func (p *programmer) loop(d int) {
 	i := p.fresh()
 	locals := len(p.locals)
 	p.loops++
-	switch p.IntN(5) {
+	switch p.IntN(6) {
 	case 0:
 		p.line("for %s = %s do", i, p.pick("1, 3", "3, 1, -1", "1, 0", "0, 1, 0.5", "2, 5, 2"))
 		p.locals = append(p.locals, i)
@@ -459,6 +459,10 @@ func (p *programmer) loop(d int) {
 		v := p.fresh()
 		p.line("for %s, %s in ipairs(%s) do", i, v, p.pick("{4, 5}", "{'a', 'b', nil, 'c'}", "{{1}, {2}}"))
 		p.locals = append(p.locals, i, v)
+		p.block(d, "end")
+	case 4:
+		p.line("for %s in %s do", p.pick(i, i+", "+p.fresh()), p.pick("next, {"+p.expr(1)+", 2}", "next, {4, 5}, 1", "next, sorted({2, 1})", "next, {x = "+p.expr(1)+"}", "pairs({6})", "(function(s, c) if not c then return 1, s end end)"))
+		p.locals = append(p.locals, i)
 		p.block(d, "end")
 	default:
 		v := p.fresh()

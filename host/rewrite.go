@@ -31,8 +31,8 @@ const (
 //   - 010 is ten, 1e400 is infinite and 3e is no number: the compiler would make
 //     eight and NaN of them.
 //   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
-//     {[k] = f()} takes one result, and no loop begins with a jump: each is
-//     miscompiled otherwise.
+//     {[k] = f()} takes one result, for k, v in next, t begins with nil, and no loop
+//     with a jump: each is miscompiled otherwise.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {
@@ -73,6 +73,33 @@ func notItself(s *ast.LocalAssignStmt) {
 		none.SetLine(s.Line())
 		s.Exprs = append(s.Exprs, none)
 	}
+}
+
+// allThree has a loop begin with a function, a state and a control variable: what is not
+// written of them is not nil otherwise, but what happens to be in its register.
+func allThree(s *ast.GenericForStmt) {
+	const all = 3
+	if last := s.Exprs[len(s.Exprs)-1]; !manyValued(last) {
+		for len(s.Exprs) < all {
+			none := &ast.NilExpr{}
+			none.SetLine(last.Line())
+			s.Exprs = append(s.Exprs, none)
+		}
+		return
+	}
+	for len(s.Names) < min(len(s.Exprs), all) { // or a call has as many results as it likes
+		s.Names = append(s.Names, nameTemp)
+	}
+}
+
+func manyValued(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		return !e.AdjustRet
+	case *ast.Comma3Expr:
+		return !e.AdjustRet
+	}
+	return false
 }
 
 func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
@@ -123,6 +150,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.body(&s.Stmts, depth)
 	case *ast.GenericForStmt:
 		w.exprs(s.Exprs, depth)
+		allThree(s)
 		w.body(&s.Stmts, depth)
 	case *ast.FuncDefStmt:
 		w.expr(&s.Name.Func, depth)

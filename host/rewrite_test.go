@@ -130,6 +130,14 @@ func TestWhatTheCompilerMistakes(t *testing.T) {
 		`local function f(n) return n == 0 and "end" or f(n - 1) end; return show(f(3))`:                               "end;",
 		`local s; repeat local function f(n) return n == 0 or f(n - 1) end; local done = f(3); local g = function() return g end; s = show(g())
 			until (function() local function f(n) return n == 0 or f(n - 1) end; return done and f(2) end)(); return s`: "nil;",
+		`local s = ""; for k, v in next, {a = 1} do s = s .. show(k, v) end; return s`:                                                  "a 1;",
+		`local s, t = "", {4, 5}; do local a, b, c, d, e, f = 1, 2, 3, 4, 5, 6 end; for k in next, t do s = s .. show(k) end; return s`: "1;2;",
+		`local s = ""; for a in function(...) s = s .. show(...) end do end; return s`:                                                  "nil nil;",
+		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}) do s = s .. show(k) end; return s`:                "1;2;",
+		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}, 1) do s = s .. show(k) end; return s`:             "2;",
+		`local s = ""; local function f(...) return ... end; for k, v in next, {4, 5}, f(1) do s = s .. show(k, v) end; return s`:       "2 5;",
+		`local s = ""; (function(...) for k in next, (...) do s = s .. show(k) end end)({4, 5}, 1); return s`:                           "1;2;",
+		`local s = ""; (function(...) for k in next, ... do s = s .. show(k) end end)({4, 5}, 1); return s`:                             "2;",
 	} {
 		sc, err := newScript("a.lua", []byte(`local function show(...) local s = {...}; for i = 1, select("#", ...) do s[i] = tostring(s[i]) end; return table.concat(s, " ") .. ";" end `+source), 1<<20)
 		if err != nil {

@@ -25,7 +25,10 @@ func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
 }
 
 func (s *state) tableConcat(L *lua.LState) int {
-	t, separator := s.checkTable(L, 1), L.OptString(2, "")
+	t, separator := s.checkTable(L, 1), ""
+	if L.Get(2) != lua.LNil {
+		separator = s.checkText(L, 2)
+	}
 	i, j := optional(L, 3, 1), optional(L, 4, t.Len())
 	var b strings.Builder
 	for ; i <= j; i++ {

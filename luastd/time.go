@@ -164,6 +164,12 @@ func formatVerb(t time.Time, verb byte) (string, bool) {
 		return fmt.Sprintf("%03d", t.Nanosecond()/1e6), true
 	case 's':
 		return strconv.FormatInt(t.Unix(), 10), true
+	case 'U', 'W': // the week, of which a year's first begins with its first Sunday, or Monday
+		since := int(t.Weekday())
+		if verb == 'W' {
+			since = (since + 6) % 7
+		}
+		return fmt.Sprintf("%02d", (t.YearDay()+6-since)/7), true
 	case 'u':
 		return strconv.Itoa((int(t.Weekday())+6)%7 + 1), true
 	case 'w':
