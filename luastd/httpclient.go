@@ -56,7 +56,11 @@ func untilRequest(dial dialFunc) dialFunc {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(request, cancel)()
-		return dial(ctx, network, address)
+		conn, err := dial(ctx, network, address)
+		if err != nil && request.Err() != nil {
+			return nil, request.Err() // not what the dial makes of it: that a host can't be looked up, say
+		}
+		return conn, err
 	}
 }
 
