@@ -17,6 +17,7 @@ const (
 	nameAt     = "\x00at"     // (line, table): a call of a plan
 	nameConcat = "\x00concat" // the operator .., with a limit
 	nameLength = "\x00length" // the operator #, which sees what is not filled yet
+	nameJoin   = "\x00join"   // (table, …): a table with more elements
 	nameTemp   = "\x00temp"   // a local
 )
 
@@ -32,7 +33,8 @@ const (
 //     eight and NaN of them.
 //   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
 //     {[k] = f()} takes one result, for k, v in next, t begins with nil, and no loop
-//     with a jump: each is miscompiled otherwise.
+//     with a jump, and no table has elements where they don't belong (see elements):
+//     each is miscompiled otherwise.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {
@@ -239,8 +241,9 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 				field.Value = single(field.Value)
 			}
 		}
-		if hasField(e, "_tool") {
-			*at = callOf(nameAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, e)
+		isCall := hasField(e, "_tool")
+		if *at = elements(e); isCall {
+			*at = callOf(nameAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
 		}
 	case *ast.FuncCallExpr:
 		w.expr(&e.Func, depth)
@@ -268,6 +271,69 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	case *ast.StringConcatOpExpr:
 		w.concat(at, e, depth)
 	}
+}
+
+// elements sees to it that each element of a table gets the place that it has in the
+// source. The compiler puts them into the table fifty at a time. If a field with a key
+// follows it puts the last fifty in once more, as the registers are by then; all
+// results of a last call it puts over the first elements if they alone come after the
+// fifty; and for more than 25,550 it has no room. So what comes after is a table of its
+// own, or a key and a value where the key may be the place of an element.
+func elements(e *ast.TableExpr) ast.Expr {
+	const together, most, arguments = 50, 500 * 50, 60
+	table := &ast.TableExpr{}
+	args, part, n, before := []ast.Expr{table}, table, 0, 0
+	begin := func(key ...ast.Expr) {
+		if len(args) > arguments { // there are not so many registers
+			args = []ast.Expr{callOf(nameJoin, e, args...)}
+		}
+		before, n, part = before+n, 0, &ast.TableExpr{}
+		args = append(append(args, key...), &ast.NumberExpr{Value: strconv.Itoa(before)}, part)
+	}
+	for i, field := range e.Fields {
+		full := n > 0 && n%together == 0
+		_, named := field.Key.(*ast.StringExpr)
+		switch {
+		case field.Key == nil:
+			if n == most || full && i == len(e.Fields)-1 && manyValued(field.Value) {
+				begin()
+			}
+			n++
+		case named && full:
+			begin()
+		case !named && (full || part != table):
+			begin(&ast.FalseExpr{}, field.Key, field.Value)
+			continue
+		}
+		part.Fields = append(part.Fields, field)
+	}
+	if part == table {
+		return e
+	}
+	table.SetLine(e.Line())
+	table.SetLastLine(e.LastLine())
+	return callOf(nameJoin, e, args...)
+}
+
+// joinCall is the function behind nameJoin.
+func (s *state) joinCall(L *lua.LState) int {
+	table := L.CheckTable(1)
+	for i := 2; i < L.GetTop(); i += 2 {
+		if L.Get(i) == lua.LFalse {
+			L.SetTable(table, L.Get(i+1), L.Get(i+2))
+			i += 3
+		}
+		before, more := L.CheckInt(i), L.CheckTable(i+1)
+		s.budget.charge(L, more.Len())
+		more.ForEach(func(at, v lua.LValue) {
+			if n, ok := at.(lua.LNumber); ok {
+				at = lua.LNumber(before) + n
+			}
+			table.RawSet(at, v)
+		})
+	}
+	L.Push(table)
+	return 1
 }
 
 // concat makes one call of a chain a .. b .. c, which associates to the right.

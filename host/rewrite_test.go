@@ -115,6 +115,7 @@ func TestNumerals(t *testing.T) {
 
 // TestWhatTheCompilerMistakes: what these come to in any Lua 5.1.
 func TestWhatTheCompilerMistakes(t *testing.T) {
+	ones := func(n int) string { return strings.Repeat("1, ", n-1) + "1" }
 	for source, want := range map[string]string{
 		`local function f(a, ...) local x, y = 1, 2; a = (...); return show(a, x, y) end return f(1) .. f(1, 5)`:       "nil 1 2;5 1 2;",
 		`local function f(a, ...) local x, y = 1, 2; a, x = (...), ...; return show(a, x, y) end return f(1, 5)`:       "5 5 2;",
@@ -130,14 +131,28 @@ func TestWhatTheCompilerMistakes(t *testing.T) {
 		`local function f(n) return n == 0 and "end" or f(n - 1) end; return show(f(3))`:                               "end;",
 		`local s; repeat local function f(n) return n == 0 or f(n - 1) end; local done = f(3); local g = function() return g end; s = show(g())
 			until (function() local function f(n) return n == 0 or f(n - 1) end; return done and f(2) end)(); return s`: "nil;",
-		`local s = ""; for k, v in next, {a = 1} do s = s .. show(k, v) end; return s`:                                                  "a 1;",
-		`local s, t = "", {4, 5}; do local a, b, c, d, e, f = 1, 2, 3, 4, 5, 6 end; for k in next, t do s = s .. show(k) end; return s`: "1;2;",
-		`local s = ""; for a in function(...) s = s .. show(...) end do end; return s`:                                                  "nil nil;",
-		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}) do s = s .. show(k) end; return s`:                "1;2;",
-		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}, 1) do s = s .. show(k) end; return s`:             "2;",
-		`local s = ""; local function f(...) return ... end; for k, v in next, {4, 5}, f(1) do s = s .. show(k, v) end; return s`:       "2 5;",
-		`local s = ""; (function(...) for k in next, (...) do s = s .. show(k) end end)({4, 5}, 1); return s`:                           "1;2;",
-		`local s = ""; (function(...) for k in next, ... do s = s .. show(k) end end)({4, 5}, 1); return s`:                             "2;",
+		`local s = ""; for k, v in next, {a = 1} do s = s .. show(k, v) end; return s`:                                                                                                  "a 1;",
+		`local s, t = "", {4, 5}; do local a, b, c, d, e, f = 1, 2, 3, 4, 5, 6 end; for k in next, t do s = s .. show(k) end; return s`:                                                 "1;2;",
+		`local s = ""; for a in function(...) s = s .. show(...) end do end; return s`:                                                                                                  "nil nil;",
+		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}) do s = s .. show(k) end; return s`:                                                                "1;2;",
+		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}, 1) do s = s .. show(k) end; return s`:                                                             "2;",
+		`local s = ""; local function f(...) return ... end; for k, v in next, {4, 5}, f(1) do s = s .. show(k, v) end; return s`:                                                       "2 5;",
+		`local s = ""; (function(...) for k in next, (...) do s = s .. show(k) end end)({4, 5}, 1); return s`:                                                                           "1;2;",
+		`local s = ""; (function(...) for k in next, ... do s = s .. show(k) end end)({4, 5}, 1); return s`:                                                                             "2;",
+		`local function f(...) return ... end; local t = {` + ones(50) + `, k = 2}; return show(#t, t[1], t[50], t.k)`:                                                                  "50 1 1 2;",
+		`local function f(...) return ... end; local t = {` + ones(50) + `, ["x y"] = f(2, 3)}; return show(#t, t[1], t["x y"])`:                                                        "50 1 2;",
+		`local function f(...) return ... end; local t = {` + ones(50) + `, f(2, 3)}; return show(#t, t[1], t[50], t[51], t[52])`:                                                       "52 1 1 2 3;",
+		`local function f(...) return ... end; local t = {` + ones(50) + `, f()}; return show(#t, t[1])`:                                                                                "50 1;",
+		`local function f(...) return ... end; local t = {` + ones(100) + `, f(2, nil, 3)}; return show(t[1], t[51], t[101], t[102], t[103])`:                                           "1 1 2 nil 3;",
+		`local function f(...) return ... end; local t = {` + ones(50) + `, k = 4, f(2, 3)}; return show(#t, t[1], t[51], t[52], t.k)`:                                                  "52 1 2 3 4;",
+		`local t = {` + ones(50) + `, a = 2, ` + ones(50) + `, b = 3, 4}; return show(#t, t[1], t[50], t[51], t[101], t.a, t.b)`:                                                        "101 1 1 1 4 2 3;",
+		`local t = {` + ones(25551) + `}; return show(#t, t[1], t[2], t[25551])`:                                                                                                        "25551 1 1 1;",
+		`local t = {` + ones(50) + `, [1] = 2, [51] = 3, [52] = 3, 4}; return show(#t, t[1], t[51], t[52])`:                                                                             "52 2 4 3;",
+		`local t = {` + ones(50) + strings.Repeat(`, [#"k"] = 2`, 1000) + `, [2] = 3}; return show(#t, t[1], t[2])`:                                                                     "50 2 3;",
+		`local s = ""; local function f(n) s = s .. n; return n end; local t = {` + ones(49) + `, f(1), k = f(2), f(3), [f(4)] = f(5), k = f(6)}; return show(s, #t, t.k, t[4], t[51])`: "123456 51 6 5 3;",
+		`local k; return show(pcall(function() return {` + ones(50) + `, [k] = 2} end))`:                                                                                                "false a.lua:1: table index is nil;",
+		`local function f(...) return ... end; local t = {k = 5, ` + ones(30000) + `, j = 6, f(2, 3)}; return show(#t, t[1], t[30001], t[30002], t.j, t.k)`:                             "30002 1 2 3 6 5;",
+		`local function f(...) return ... end; local t = {` + ones(50000) + `, f(2, 3)}; return show(#t, t[1], t[50000], t[50001], t[50002])`:                                           "50002 1 1 2 3;",
 	} {
 		sc, err := newScript("a.lua", []byte(`local function show(...) local s = {...}; for i = 1, select("#", ...) do s[i] = tostring(s[i]) end; return table.concat(s, " ") .. ";" end `+source), 1<<20)
 		if err != nil {
