@@ -84,6 +84,10 @@ second one ends it at once. SIGHUP loads the scripts anew.`,
 }
 
 func (a *app) serve(ctx context.Context, o serveOptions) error {
+	signal.Ignore(syscall.SIGPIPE) // who read what it logs may go
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // as soon as it can be taken for a server, and until it has ended
+	defer signal.Stop(hangups)
 	logger := a.serveLogger(o.log)
 	if err := a.openServed(logger); err != nil {
 		return err
@@ -118,7 +122,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	watching, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(ended)
-		a.keepLoaded(watching, o, logger)
+		a.keepLoaded(watching, o, hangups, logger)
 	}()
 	err = server.Serve(ctx, l)
 	stop()
@@ -190,9 +194,9 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// keepLoaded loads the scripts anew as they change, and on SIGHUP, until ctx is
-// done.
-func (a *app) keepLoaded(ctx context.Context, o serveOptions, logger *slog.Logger) {
+// keepLoaded loads the scripts anew as they change, and on each of hangups, until
+// ctx is done.
+func (a *app) keepLoaded(ctx context.Context, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
 	report := func(r host.Reload) {
 		if o.log == "json" {
 			logReload(logger, r)
@@ -204,9 +208,6 @@ func (a *app) keepLoaded(ctx context.Context, o serveOptions, logger *slog.Logge
 	if !o.noWatch {
 		go func() { watched <- a.host.Watch(ctx, report) }()
 	}
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
 	ticker := time.NewTicker(remindEvery)
 	defer ticker.Stop()
 	for {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -90,6 +91,78 @@ func TestServe(t *testing.T) {
 	run("[1 0]")
 	if status := p.ends(syscall.SIGTERM); status != exitDone {
 		t.Errorf("exit status %d\n%s", status, p.said.String())
+	}
+}
+
+// TestServeHangups holds that SIGHUP does a server no harm, from the moment at which
+// it says that it serves to its end.
+func TestServeHangups(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua": "return { drain = '30s', allow = { read = { '.' } } }",
+		"activities/slow.lua": `Activity.register("slow", function()
+			print("slow has begun")
+			while not require("fs").exists("enough") do require("time").sleep(0.01) end
+		end)`,
+		"plans/slow.lua": `return { calls = { { _tool = "slow", _outputPath = "†state" } } }`,
+	})
+	p, url := serving(t, dir)
+	hangUp := func() {
+		t.Helper()
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hangUp()
+	post(url+"/v1/runs", `{"plan":"plans/slow.lua","context":"c"}`)
+	p.says("slow has begun")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.says("ending:")
+	hangUp()
+	write(t, filepath.Join(dir, "enough"), "")
+	if !p.gone() || p.cmd.ProcessState.ExitCode() != exitDone {
+		t.Errorf("it ends so: %v\n%s", p.cmd.ProcessState, p.said.String())
+	}
+	if calls := obelusOutput(t, exitDone, "-C", dir, "calls", "-c", "c", "--json"); !strings.Contains(calls, `"status":"done"`) {
+		t.Errorf("the call that ran is not done:\n%s", calls)
+	}
+}
+
+// TestServeUnheard holds that a server goes on when no one reads what it says.
+func TestServeUnheard(t *testing.T) {
+	dir := project(t, servedProject)
+	c := program(t, dir, "serve", "--addr", "127.0.0.1:0")
+	stderr, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Process.Kill()
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	_, url, _ := strings.Cut(line, " at ")
+	url, _, _ = strings.Cut(url, " ")
+	for generation := 2; generation < 4; generation++ { // each is told
+		write(t, filepath.Join(dir, "activities/both.lua"), versioned(generation))
+		for now := 0; now != generation; {
+			status, v := post(url+"/v1/runs", `{"plan":"plans/both.lua","wait":true}`)
+			if status != 200 {
+				t.Fatalf("%d %v", status, v)
+			}
+			now = int(v["output"].([]any)[0].(float64))
+		}
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
