@@ -136,6 +136,8 @@ func unreadable(name string, err error) *ScriptError {
 		message += ": it is a link to what is outside the project"
 	case errors.As(err, &inner):
 		message += ": " + inner.Err.Error()
+	case errors.Is(err, errNoFile):
+		message += ": " + err.Error()
 	}
 	return &ScriptError{File: name, Message: message, cause: err}
 }

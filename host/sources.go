@@ -94,12 +94,18 @@ func isScript(name string) bool {
 	return strings.HasSuffix(name, ".lua") && !strings.HasPrefix(path.Base(name), ".")
 }
 
+// errNoFile is why what has the name of a script isn't read.
+var errNoFile = errors.New("it is a pipe, a socket or a device, not a file")
+
 // takeSource reads one file. quiet tells that its size and its time were the
 // same before and afterwards.
 func takeSource(fsys fs.FS, name string) (s source, quiet bool) {
 	before, err := fs.Stat(fsys, name)
 	if err != nil {
 		return source{err: err}, true
+	}
+	if mode := before.Mode(); !mode.IsRegular() && !mode.IsDir() { // reading a pipe may never end
+		return source{err: errNoFile}, true
 	}
 	if s.bytes, err = fs.ReadFile(fsys, name); err != nil {
 		return source{err: err}, true

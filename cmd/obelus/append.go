@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +31,7 @@ and imported. They go to a new context unless -c names one.`,
 }
 
 func (a *app) append(ctx context.Context, file string) error {
-	messages, err := a.readMessages(file)
+	messages, err := a.readMessages(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -58,15 +56,12 @@ func (a *app) append(ctx context.Context, file string) error {
 	return nil
 }
 
-func (a *app) readMessages(file string) ([]store.Message, error) {
-	var text []byte
-	var err error
-	if file == "-" {
-		text, err = io.ReadAll(a.stdin)
-	} else {
-		text, err = os.ReadFile(file)
-	}
-	if err != nil {
+func (a *app) readMessages(ctx context.Context, file string) ([]store.Message, error) {
+	text, err := a.read(ctx, file)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
 		return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
 	}
 	messages, err := store.ParseMessages(withoutBOM(text))

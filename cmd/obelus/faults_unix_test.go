@@ -264,3 +264,32 @@ func (s *site) messages() string {
 	}
 	return text
 }
+
+// TestNoFile holds that what is called a script and is a pipe is told of: reading it
+// would never end.
+func TestNoFile(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":  "return {}",
+		"plans/p.lua": `return { calls = {}, output = 1 }`,
+	})
+	const told = "it is a pipe, a socket or a device, not a file"
+	for _, name := range []string{"plans/pipe.lua", "plans/pipe.json", "activities/pipe.lua"} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(file, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"run", file}, {"check"}} {
+			c := program(t, dir, args...)
+			said, err := c.CombinedOutput()
+			if c.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(said), name+": ") || !strings.Contains(string(said), told) {
+				t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, said)
+			}
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,11 +16,14 @@ import (
 )
 
 // readInputs merges the values of -i from left to right into one object.
-func (a *app) readInputs(inputs []string) (any, error) {
+func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
 	var merged any = map[string]any{}
 	for _, text := range inputs {
-		v, err := a.readInput(text)
-		if err != nil {
+		v, err := a.readInput(ctx, text)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
 			return nil, &usageError{fmt.Sprintf("-i %s: %s", text, err)}
 		}
 		merged = engine.Overlay(merged, v)
@@ -29,18 +33,18 @@ func (a *app) readInputs(inputs []string) (any, error) {
 
 // readInput reads one value of -i: {…}, @file, - for stdin, key=text or
 // key:=json.
-func (a *app) readInput(text string) (any, error) {
+func (a *app) readInput(ctx context.Context, text string) (any, error) {
 	switch {
 	case strings.HasPrefix(text, "{"):
 		return decodeObject([]byte(text))
 	case text == "-":
-		content, err := io.ReadAll(a.stdin)
+		content, err := a.read(ctx, text)
 		if err != nil {
 			return nil, err
 		}
 		return decodeObject(content)
 	case strings.HasPrefix(text, "@"):
-		content, err := os.ReadFile(text[1:])
+		content, err := a.read(ctx, text[1:])
 		if err != nil {
 			return nil, fmt.Errorf("can't read the file: %w", plainError(err))
 		}
@@ -51,6 +55,37 @@ func (a *app) readInput(text string) (any, error) {
 		err = fmt.Errorf("%w, {…}, @file or -", err)
 	}
 	return v, err
+}
+
+// read reads a file, or stdin where it is called -, until ctx ends: a pipe may hold
+// back what it has for ever.
+func (a *app) read(ctx context.Context, file string) ([]byte, error) {
+	return waitFor(ctx, func() ([]byte, error) {
+		if file == "-" {
+			return io.ReadAll(a.stdin)
+		}
+		return os.ReadFile(file)
+	})
+}
+
+// waitFor reads something, or gives up when ctx ends.
+func waitFor[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type answer struct {
+		read T
+		err  error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		v, err := read()
+		answered <- answer{v, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.read, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 var errNoPair = errors.New("expected key=text, key:=json")

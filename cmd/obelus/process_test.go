@@ -154,6 +154,38 @@ func TestInterruptedAtOnce(t *testing.T) {
 	}
 }
 
+// endless is a pipe that has nothing for its reader, and keeps it.
+type endless struct{ read chan struct{} }
+
+func (e endless) Read([]byte) (int, error) {
+	e.read <- struct{}{}
+	select {}
+}
+
+// TestInterruptedWhileItReads holds that an interrupt ends a command that waits for
+// what stdin may never have.
+func TestInterruptedWhileItReads(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":  "return {}",
+		"plans/p.lua": `return { calls = {}, output = 1 }`,
+	})
+	for _, args := range [][]string{{"append", "-c", "c"}, {"run", filepath.Join(dir, "plans/p.lua"), "-i", "-"}, {"sql", "-"}, {"repl"}} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		stdin := endless{make(chan struct{})}
+		go func() {
+			<-stdin.read
+			interrupt()
+		}()
+		a := &app{stdin: stdin, term: newTerminal(io.Discard, io.Discard)}
+		root := a.rootCommand()
+		root.SetArgs(append([]string{"-C", dir}, args...))
+		if err := root.ExecuteContext(ctx); exitStatus(err) != exitInterrupted {
+			t.Errorf("%s ends with %d: %v", args[0], exitStatus(err), err)
+		}
+		a.close()
+	}
+}
+
 // TestKill holds what [TestInterrupt] does, of a process that had no chance to say goodbye.
 func TestKill(t *testing.T) {
 	dir, _ := stopped(t, syscall.SIGKILL)

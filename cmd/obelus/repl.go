@@ -96,6 +96,8 @@ func (p *prompt) session(ctx context.Context, lines lineReader) error {
 	for {
 		line, err := lines.read(ctx, input != "")
 		switch {
+		case ctx.Err() != nil:
+			return statusError(exitInterrupted)
 		case errors.Is(err, errDropped):
 			input = ""
 			continue
@@ -199,11 +201,11 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	registry := p.app.host.Generation().Registry()
 	if name == "run" {
 		for _, word := range words[1:] {
-			if word == "-" {
-				return &usageError{"-: the prompt reads stdin itself"}
+			if word == "-" || word == "@-" {
+				return &usageError{word + ": the prompt reads stdin itself"}
 			}
 		}
-		if start.Input, err = p.app.readInputs(words[1:]); err != nil {
+		if start.Input, err = p.app.readInputs(ctx, words[1:]); err != nil {
 			return err
 		}
 		start.HasInput = len(words) > 1

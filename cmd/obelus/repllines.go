@@ -38,25 +38,6 @@ func (l *pipedLines) read(ctx context.Context, _ bool) (string, error) {
 
 func (l *pipedLines) running(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 
-// waitFor reads a line, or gives up when ctx ends.
-func waitFor(ctx context.Context, read func() (string, error)) (string, error) {
-	type answer struct {
-		line string
-		err  error
-	}
-	answered := make(chan answer, 1)
-	go func() {
-		line, err := read()
-		answered <- answer{line, err}
-	}()
-	select {
-	case a := <-answered:
-		return a.line, a.err
-	case <-ctx.Done():
-		return "", statusError(exitInterrupted)
-	}
-}
-
 // typedLines are the lines that a person types, with editing, history and
 // completion, where the terminal can move its cursor.
 type typedLines struct {

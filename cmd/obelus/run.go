@@ -108,7 +108,7 @@ func (a *app) run(ctx context.Context, plan string, inputs []string, o runOption
 		return err
 	}
 	start := engine.Start{HasInput: len(inputs) > 0}
-	if start.Input, err = a.readInputs(inputs); err != nil {
+	if start.Input, err = a.readInputs(ctx, inputs); err != nil {
 		return err
 	}
 	if o.watch {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
@@ -62,7 +61,7 @@ func (a *app) openSQL() (*sqlite.Log, error) {
 
 func (a *app) sql(ctx context.Context, query string, asCSV bool) error {
 	if query == "-" {
-		text, err := io.ReadAll(a.stdin)
+		text, err := a.read(ctx, query)
 		if err != nil {
 			return err
 		}
