@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,9 @@ func (a *app) pruneCommand() *cobra.Command {
 		Short: "remove whole contexts from the log",
 		Long: `Remove contexts with all that they hold: those that are named, or those that were
 last appended to --older-than some time ago, or stand at a --status; with both,
-those for which both is true. Their delegates' contexts go with them. All of them
-go or none.
+those for which both is true. Their delegates' contexts go with them. Those that
+are named go all or none; others go a few at a time, so that runs can append
+meanwhile.
 
 A context that a fork needs stays, and so does one whose run is unfinished, but
 for a fork in which nobody has gone on with it. The file is made smaller
@@ -68,16 +70,19 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	chosen, inside, err := a.remove(ctx, names, before, o)
-	if err != nil {
-		return err
-	}
-	for _, name := range chosen {
+	removed, inside, failed := a.remove(ctx, names, before, o)
+	for _, name := range removed {
 		if err := a.printPruned(name); err != nil {
 			return err
 		}
 	}
-	return a.pruned(ctx, len(chosen), inside, o)
+	if len(removed) > 0 || failed == nil {
+		a.tellPruned(len(removed), inside, o)
+	}
+	if failed != nil || len(removed) == 0 || o.dry || o.noVacuum {
+		return failed
+	}
+	return a.vacuum(ctx)
 }
 
 // pruneTries is how often prune chooses anew when others are at the same contexts.
@@ -93,38 +98,65 @@ func outrun(err error, named bool) bool {
 }
 
 // remove chooses what goes and removes it, anew as long as others are faster. inside
-// is how many contexts of delegates go with that.
-func (a *app) remove(ctx context.Context, names []string, before time.Time, o pruneOptions) (chosen []string, inside int, err error) {
+// is how many contexts of delegates went with what was removed, also where an error
+// ends that.
+func (a *app) remove(ctx context.Context, names []string, before time.Time, o pruneOptions) (removed []string, inside int, err error) {
 	for range pruneTries {
-		if chosen, inside, err = a.removeOnce(ctx, names, before, o); !outrun(err, len(names) > 0) {
+		var family *families
+		if family, err = a.families(ctx); err != nil {
+			break
+		}
+		var chosen []string
+		if chosen, err = a.choose(ctx, family, names, before, o); err != nil {
+			break
+		}
+		var gone []string
+		var with int
+		gone, with, err = a.removeChosen(ctx, family, chosen, len(names) > 0, o.dry)
+		removed, inside = append(removed, gone...), inside+with
+		if !outrun(err, len(names) > 0) {
 			break
 		}
 	}
-	return chosen, inside, err
+	return removed, inside, err
 }
 
-// removeOnce chooses what goes as the log is now, and removes it unless it has
-// changed meanwhile.
-func (a *app) removeOnce(ctx context.Context, names []string, before time.Time, o pruneOptions) (chosen []string, inside int, err error) {
-	family, err := a.families(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	chosen, err = a.choose(ctx, family, names, before, o)
-	if err != nil {
-		return nil, 0, err
-	}
-	var all []store.ContextInfo
-	for _, name := range chosen {
+// Who waits to append tries again every few milliseconds.
+const (
+	pruneTogether = 10_000 // messages, some 200 ms
+	prunePause    = 20 * time.Millisecond
+)
+
+// removeChosen removes contexts with those of their delegates, unless they have
+// changed since they were chosen: all at once, or else in portions.
+func (a *app) removeChosen(ctx context.Context, family *families, chosen []string, whole, dry bool) (removed []string, inside int, err error) {
+	// A fork shares more than what it is a fork of, and goes before that.
+	slices.SortStableFunc(chosen, func(a, b string) int {
+		return cmp.Compare(len(family.infos[b].Shares), len(family.infos[a].Shares))
+	})
+	var portion []store.ContextInfo
+	messages := int64(0)
+	for i, name := range chosen {
 		for _, member := range family.members(name) {
-			all = append(all, family.infos[member])
+			portion = append(portion, family.infos[member])
+			messages += family.infos[member].Messages
 		}
+		if last := i == len(chosen)-1; !last && (whole || messages < pruneTogether) {
+			continue
+		}
+		if !dry {
+			if len(removed) > 0 {
+				time.Sleep(prunePause)
+			}
+			if err := a.log.Prune(ctx, portion...); err != nil {
+				return removed, inside, err
+			}
+		}
+		roots := i + 1 - len(removed)
+		removed, inside = chosen[:i+1], inside+len(portion)-roots
+		portion, messages = nil, 0
 	}
-	inside = len(all) - len(chosen)
-	if len(all) == 0 || o.dry {
-		return chosen, inside, nil
-	}
-	return chosen, inside, a.log.Prune(ctx, all...)
+	return removed, inside, nil
 }
 
 func (a *app) printPruned(name string) error {
@@ -134,8 +166,8 @@ func (a *app) printPruned(name string) error {
 	return a.term.line(name)
 }
 
-// pruned tells what has been done, and makes the file smaller.
-func (a *app) pruned(ctx context.Context, n, inside int, o pruneOptions) error {
+// tellPruned tells what has been done, or would be.
+func (a *app) tellPruned(n, inside int, o pruneOptions) {
 	with := ""
 	if inside > 0 {
 		with = fmt.Sprintf(", and %d contexts of delegates", inside)
@@ -143,20 +175,25 @@ func (a *app) pruned(ctx context.Context, n, inside int, o pruneOptions) error {
 	switch {
 	case n == 0:
 		a.term.say("there is nothing to prune")
-		return nil
 	case o.dry:
 		a.term.say("these %d would be removed%s", n, with)
+	default:
+		a.term.say("removed %d%s", n, with)
+	}
+}
+
+// vacuum makes the file smaller, unless others need it.
+func (a *app) vacuum(ctx context.Context) error {
+	log, ok := a.log.(*sqlite.Log)
+	if !ok {
 		return nil
 	}
-	a.term.say("removed %d%s", n, with)
-	if log, ok := a.log.(*sqlite.Log); ok && !o.noVacuum {
-		err := log.Vacuum(ctx)
-		var held *store.HeldError
-		if !errors.As(err, &held) {
-			return err
-		}
-		a.term.say("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
+	err := log.Vacuum(ctx)
+	var held *store.HeldError
+	if !errors.As(err, &held) {
+		return err
 	}
+	a.term.say("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,64 @@ func (m *meanwhile) Prune(ctx context.Context, contexts ...store.ContextInfo) er
 		do()
 	}
 	return m.Log.Prune(ctx, contexts...)
+}
+
+// portions is a log that keeps in mind what was removed at once.
+type portions struct {
+	store.Log
+	removed []string
+}
+
+func (p *portions) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
+	var names []string
+	for _, c := range contexts {
+		names = append(names, c.Context)
+	}
+	slices.Sort(names)
+	p.removed = append(p.removed, strings.Join(names, " "))
+	return p.Log.Prune(ctx, contexts...)
+}
+
+// TestPruneInPortions holds that what is removed by age or status leaves room for
+// others between, that what is named goes at once, and that a fork goes before what it
+// is a fork of.
+func TestPruneInPortions(t *testing.T) {
+	filled := func() *portions {
+		log := store.NewMemory()
+		add := func(name string, n int, origin store.Origin) {
+			messages, err := store.ParseMessages([]byte("[" + strings.Repeat(`{"type":"input","approved":true},`, n-1) + `{"type":"input","approved":true}]`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := log.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &origin, Messages: messages}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add("fork", pruneTogether, store.Origin{})
+		add("old", pruneTogether, store.Origin{})
+		add("old/part", 1, store.Origin{Parent: "old"})
+		add("small", 1, store.Origin{})
+		add("smaller", 1, store.Origin{})
+		add("new", 1, store.Origin{Fork: "old", At: pruneTogether})
+		return &portions{Log: log}
+	}
+	for _, c := range []struct {
+		names []string
+		dry   bool
+		roots int
+		want  []string
+	}{
+		{nil, false, 5, []string{"new", "old old/part small smaller", "fork"}},
+		{nil, true, 5, nil},
+		{[]string{"fork", "old", "new"}, false, 3, []string{"fork new old old/part"}},
+	} {
+		log := filled()
+		a := &app{log: log}
+		removed, inside, err := a.remove(t.Context(), c.names, time.Now().Add(time.Hour), pruneOptions{dry: c.dry})
+		if err != nil || len(removed) != c.roots || inside != 1 || !slices.Equal(log.removed, c.want) {
+			t.Errorf("%v: removed %v and %d, %v: %q", c.names, removed, inside, err, log.removed)
+		}
+	}
 }
 
 // TestPruneMeanwhile: what comes while prune chooses is not removed with what was
