@@ -10,8 +10,10 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"obelus/engine"
@@ -27,7 +29,9 @@ type workers struct {
 
 	mu     sync.Mutex
 	idle   []*process
-	closed bool // none is kept any more
+	busy   int           // how many others there are
+	freed  chan struct{} // closed when one of those is busy no more; nil while nobody waits for that
+	closed bool          // none is kept any more
 }
 
 // maxIdle is how many workers wait for calls.
@@ -72,16 +76,34 @@ func newWorkers(g *Generation) (*workers, error) {
 	return &workers{gen: g, path: path}, err
 }
 
-// Run does one call in a worker. It waits for the answer itself: whoever ends
-// the call early kills the worker, at which there is no answer.
+// workerTries is how many workers a call is given to that end before they take it.
+const workerTries = 3
+
+// Run does one call in a worker. One that ends before it takes the call costs nothing.
 func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	for tries := 1; ; tries++ {
+		r, taken, err := a.try(ctx, in)
+		if taken || tries == workerTries {
+			return r, err
+		}
+	}
+}
+
+// try does a call in a worker, if that takes it. It waits for the answer itself:
+// whoever ends the call early kills the worker, at which there is no answer.
+func (a *isolated) try(ctx context.Context, in engine.Invocation) (r engine.Result, taken bool, err error) {
 	timeout := cmp.Or(a.timeout, engine.DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
 	}
-	p, err := a.workers.get()
-	if err != nil {
-		return engine.Result{}, a.fail("no worker can be started: %s", err)
+	p, err := a.workers.get(ctx)
+	switch {
+	case err != nil && isCanceled(ctx):
+		return r, true, ctx.Err()
+	case err != nil && ctx.Err() != nil:
+		return r, true, timedOut(timeout)
+	case err != nil:
+		return r, true, a.fail("no worker can be started: %s", err)
 	}
 	alarm := time.AfterFunc(timeout+workerGrace, p.kill)
 	release := context.AfterFunc(ctx, func() {
@@ -89,21 +111,29 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 			p.kill()
 		}
 	})
-	d, err := p.do(a.job(p, timeout, in), a.gen.config)
+	d, taken, err := p.do(a.job(p, timeout, in), a.gen.config)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
 		a.workers.put(p)
-		return d.outcome()
+		r, err = d.outcome()
+		return r, true, err
 	}
-	p.kill()
+	a.workers.end(p)
 	switch {
 	case canceled:
-		return engine.Result{}, ctx.Err()
+		return r, true, ctx.Err()
 	case late:
-		return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", timeout), "code": "timeout"}}
+		return r, true, timedOut(timeout)
+	case slices.Contains(unheeded, p.signal()):
+		return r, false, a.fail("the worker that was to run it was ended as it started: %s", p.signal())
 	}
-	return engine.Result{}, a.died()
+	return r, taken, a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
+		SettingsFile, sizeName("memory", a.gen.limits.Memory))
+}
+
+func timedOut(after time.Duration) error {
+	return &engine.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
 // isCanceled tells a call that nobody waits for from one whose time is over:
@@ -118,28 +148,23 @@ func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) 
 	return j
 }
 
-func (a *isolated) died() error {
-	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
-		SettingsFile, sizeName("memory", a.gen.limits.Memory))
-}
-
 // do has a job done, and passes on what it prints and logs meanwhile. A worker that has
 // just been started may be slow to read: it is told here whom it works for, where
-// a call waits no longer than it may.
-func (p *process) do(j *job, c Config) (done, error) {
+// a call waits no longer than it may. taken tells whether the worker may have the job.
+func (p *process) do(j *job, c Config) (d done, taken bool, err error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
-			return done{}, err
+			return d, false, err
 		}
 		p.setUp = nil
 	}
 	if err := send(p.in, j.value()); err != nil {
-		return done{}, err
+		return d, false, err
 	}
 	for {
 		v, err := receive(p.out)
 		if err != nil {
-			return done{}, err
+			return d, true, err
 		}
 		switch v := v.(type) {
 		case string:
@@ -147,7 +172,8 @@ func (p *process) do(j *job, c Config) (done, error) {
 		case []any:
 			logRecorded(c.Log, v)
 		default:
-			return readDone(v)
+			d, err = readDone(v)
+			return d, true, err
 		}
 	}
 }
@@ -157,19 +183,44 @@ func (p *process) kill() {
 	_ = p.pipe.Close()
 }
 
-// get takes a worker that waits, or starts one.
-func (w *workers) get() (*process, error) {
-	if p := w.waiting(); p != nil {
-		return p, nil
+// signal is what ended a process that has ended, or does so; nil if it was no signal.
+func (p *process) signal() os.Signal {
+	<-p.ended
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal()
 	}
-	return w.start()
+	return nil
 }
 
-// waiting takes a worker that waits, if there is one. Those that have ended
-// meanwhile cost no call.
-func (w *workers) waiting() *process {
+// get takes a worker that waits, or starts one. While the machine admits no more of
+// them, it waits for one that is busy.
+func (w *workers) get(ctx context.Context) (*process, error) {
+	for {
+		p, freed := w.waiting()
+		if p != nil {
+			return p, nil
+		}
+		p, err := w.start()
+		if err == nil {
+			return p, nil
+		}
+		if !w.unstarted(freed) {
+			return nil, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// waiting takes a worker that waits. If there is none, one is to be started, and freed
+// is closed when one is busy no more. Those that have ended meanwhile cost no call.
+func (w *workers) waiting() (p *process, freed <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.busy++
 	for n := len(w.idle); n > 0; n-- {
 		p := w.idle[n-1]
 		w.idle = w.idle[:n-1]
@@ -177,20 +228,59 @@ func (w *workers) waiting() *process {
 		case <-p.ended:
 			p.kill()
 		default:
-			return p
+			return p, nil
 		}
 	}
-	return nil
+	if w.freed == nil {
+		w.freed = make(chan struct{})
+	}
+	return nil, w.freed
+}
+
+// unstarted takes note that a worker was not started, and tells whether there may be
+// one when freed is closed.
+func (w *workers) unstarted(freed <-chan struct{}) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
+	select {
+	case <-freed:
+		return true
+	default:
+	}
+	if w.busy > 0 {
+		return true
+	}
+	w.wake() // who waited for this one
+	return false
+}
+
+func (w *workers) wake() {
+	if w.freed != nil {
+		close(w.freed)
+		w.freed = nil
+	}
 }
 
 func (w *workers) put(p *process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.busy--
+	w.wake()
 	if len(w.idle) < maxIdle && !w.closed {
 		w.idle = append(w.idle, p)
 		return
 	}
 	p.kill()
+}
+
+// end ends a worker.
+func (w *workers) end(p *process) {
+	p.kill()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy--
+	w.wake()
 }
 
 // close ends the workers that wait, and each of the others when its call ends.
@@ -209,19 +299,19 @@ func (w *workers) start() (*process, error) {
 	cmd := exec.Command(w.path)
 	cmd.Env = append(os.Environ(), workerEnv+"=1", fmt.Sprintf("GOMEMLIMIT=%d", w.gen.limits.Memory), "GOMAXPROCS=2")
 	cmd.Stderr = &untilFatal{w: w.gen.config.Stderr}
-	cmd.SysProcAttr = apart // a terminal's Ctrl-C is this process's, which may wait for its calls
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
+	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
 	out, theirs, err := os.Pipe() // one of cmd's own would close with the process, whatever is left to read
 	if err != nil {
 		return nil, err
 	}
+	defer theirs.Close()
 	cmd.Stdout = theirs
-	err = cmd.Start()
-	theirs.Close()
+	in, err := cmd.StdinPipe()
 	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil { // which closes in
 		out.Close()
 		return nil, err
 	}

@@ -188,6 +188,84 @@ func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
 	}
 }
 
+// TestAWorkerThatIsEndedAsItStartsCostsNoCall has workers ended by the signal that ends
+// all processes of a service, before they can know that it is not for them.
+func TestAWorkerThatIsEndedAsItStartsCostsNoCall(t *testing.T) {
+	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
+	t.Cleanup(g.workers.close)
+	run := func(deaths int) error {
+		script := fmt.Sprintf("#!/bin/sh\necho >> \"$0.starts\"\nif [ $(wc -l < \"$0.starts\") -le %d ]; then kill -TERM $$; fi\nexec %q\n", deaths, os.Args[0])
+		g.workers.path = filepath.Join(t.TempDir(), "worker")
+		if err := os.WriteFile(g.workers.path, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1})
+		return err
+	}
+	if err := run(workerTries); err == nil || !strings.Contains(err.Error(), "the worker that was to run it was ended as it started: terminated") {
+		t.Error(err)
+	}
+	if err := run(workerTries - 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAWorkerIsWaitedForWhereNoneCanBeStarted holds that a machine that admits no more
+// processes fails no call for which there will be a worker.
+func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
+	g := open(t, map[string]string{
+		"obelus.lua": `return { isolate = "process", allow = { read = { "." } } }`,
+		"activities/a.lua": `
+			Activity.register("a", function() return 1 end)
+			Activity.register("busy", function()
+				print("busy")
+				while not require("fs").exists("enough") do require("time").sleep(0.01) end
+			end)`,
+	})
+	t.Cleanup(g.workers.close)
+	begun := make(chan struct{})
+	g.config.Dir = t.TempDir()
+	g.grants.Root = g.config.Dir
+	g.config.Stderr = writerFunc(func([]byte) { close(begun) })
+	run := func(ctx context.Context, name string) error {
+		_, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Attempt: 1})
+		return err
+	}
+	first, second := make(chan error), make(chan error)
+	go func() { first <- run(t.Context(), "busy") }()
+	<-begun
+	g.workers.path = filepath.Join(t.TempDir(), "none")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if err := run(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("canceled while it waits: %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := run(ctx, "a"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") {
+		t.Errorf("no time left while it waits: %v", err)
+	}
+	go func() { second <- run(t.Context(), "a") }()
+	if err := os.WriteFile(filepath.Join(g.config.Dir, "enough"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := <-first, <-second; a != nil || b != nil {
+		t.Error(a, b)
+	}
+	g.workers.close()
+	if err := run(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "no worker can be started") {
+		t.Error(err)
+	}
+}
+
+// writerFunc is called with what is written.
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(text []byte) (int, error) {
+	f(text)
+	return len(text), nil
+}
+
 // TestAWorkerThatDiesCostsOneCall kills a worker in the middle of a call, and
 // ends another by a string that it has no memory for, while others go on.
 func TestAWorkerThatDiesCostsOneCall(t *testing.T) {

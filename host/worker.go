@@ -24,6 +24,10 @@ const workerEnv = "OBELUS_WORKER"
 // workerReady tells that this program calls [Worker].
 var workerReady bool
 
+// unheeded are signals that end no worker once it has begun: whoever ends all of a
+// service's processes lets the first one say what becomes of its calls.
+var unheeded = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
 // Worker lets this program run activities in processes of their own, for
 // projects that set isolate = "process". A program that embeds Obelus calls it
 // first in its main: in a process that was started as a worker it does not
@@ -33,8 +37,7 @@ func Worker() {
 	if os.Getenv(workerEnv) == "" {
 		return
 	}
-	// Whoever ends all of a service's processes lets the first one say what becomes of its calls.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Ignore(unheeded...)
 	if err := work(os.Stdin, os.Stdout); !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
 		os.Exit(1)
