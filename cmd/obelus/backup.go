@@ -17,7 +17,12 @@ func (a *app) backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "copy the log to a new file, while runs go on",
 		Long: `Copy the log, as it is at this moment, to a new file; runs may go on meanwhile. The
-copy is a log like any other: --db FILE reads it, and goes on from it.
+copy is a log like any other: --db FILE reads it, and goes on from it. None is made of
+a log that is damaged.
+
+To go back to a copy, end all that has the log open, remove the log together with the
+files -wal and -shm beside it, and put the copy in its place: with the -wal of another
+log SQLite would make a third one of it.
 
 A file that is there already is never written over. Until it is whole the copy is
 FILE.new-…; what is left of one that was cut off, the next to FILE removes.`,

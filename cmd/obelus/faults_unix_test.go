@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -263,6 +264,50 @@ func (s *site) messages() string {
 		s.t.Fatal(err)
 	}
 	return text
+}
+
+// TestServeMoved holds that a server whose log was moved or replaced says so instead of
+// writing what nobody will find, and goes on when it is back.
+func TestServeMoved(t *testing.T) {
+	dir := project(t, servedProject)
+	p, url := serving(t, dir)
+	ask := func(want int) {
+		t.Helper()
+		for _, path := range []string{"/healthz", "/v1/contexts"} {
+			r, err := http.Get(url + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Body.Close()
+			if r.StatusCode != want {
+				t.Errorf("GET %s: %d, not %d", path, r.StatusCode, want)
+			}
+		}
+		if status, v := post(url+"/v1/runs", `{"plan":"plans/both.lua","wait":true}`); status != want {
+			t.Errorf("%d %v, not %d", status, v, want)
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(http.StatusOK)
+	move(".obelus", "moved")
+	ask(http.StatusServiceUnavailable)
+	p.says("log.db was moved, removed or replaced while it was open: put it back, or start again what has it open")
+	obelusOutput(t, exitDone, "-C", dir, "run", "plans/both.lua") // makes a log where none is
+	ask(http.StatusServiceUnavailable)
+	move(".obelus", "another")
+	move("moved", ".obelus")
+	ask(http.StatusOK)
+	if status := p.ends(syscall.SIGTERM); status != exitDone {
+		t.Errorf("exit status %d\n%s", status, p.said.String())
+	}
+	if contexts := obelusOutput(t, exitDone, "-C", dir, "contexts", "--json"); strings.Count(contexts, "\n") != 2 {
+		t.Errorf("there are other contexts than those of runs that were accepted:\n%s", contexts)
+	}
 }
 
 // TestNoFile holds that what is called a script and is a pipe is told of: reading it

@@ -45,6 +45,8 @@
 // (503) when the log can be written again; and one that the scripts of that moment
 // refuse when they, or its plan's file, have been mended.
 //
+// GET /healthz gives 200 while requests are taken and the log can be read, else 503.
+//
 // # Events
 //
 // A stream begins with what the context has seen, or behind Last-Event-ID, and

@@ -104,11 +104,15 @@ func isTemporary(err error) bool {
 // lookEvery is how often the log is looked at for what other processes append.
 const lookEvery = 250 * time.Millisecond
 
+// remindEvery is how often trouble that goes on is told of.
+const remindEvery = 30 * time.Second
+
 // follow goes on with runs that wait, when what they wait for is appended, and
 // tells those who follow the log what other processes append. seen is the
 // position up to which there is no news.
 func (s *Server) follow(seen int64) {
 	s.tasks.Go(s.recover)
+	var told time.Time // that there is trouble
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
@@ -118,18 +122,31 @@ func (s *Server) follow(seen int64) {
 		case <-ticker.C:
 		case <-s.news:
 		}
-		for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
-			if err != nil {
-				s.trouble("the log can't be followed", err)
-				break
-			}
-			seen = entry.N
-			s.tail.wake(entry.Context)
-			if engine.Wakes(entry) {
-				s.goOn(entry.Context)
-			}
+		var err error
+		switch seen, err = s.look(seen); {
+		case err == nil:
+			told = time.Time{}
+		case time.Since(told) >= remindEvery:
+			told = time.Now()
+			s.trouble("the log can't be followed", err)
 		}
 	}
+}
+
+// look does what follow does with the entries behind a position, and gives that of the
+// last.
+func (s *Server) look(seen int64) (int64, error) {
+	for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
+		if err != nil {
+			return seen, err
+		}
+		seen = entry.N
+		s.tail.wake(entry.Context)
+		if engine.Wakes(entry) {
+			s.goOn(entry.Context)
+		}
+	}
+	return seen, nil
 }
 
 // trouble logs what this server can't do for nobody in particular, unless that is

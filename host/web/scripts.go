@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 
 	"obelus/engine"
@@ -41,12 +42,16 @@ func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
 	return write(w, http.StatusOK, body)
 }
 
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+// health tells whether the server takes requests and can read its log.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	s.mu.Lock()
 	draining := s.draining
 	s.mu.Unlock()
 	if draining {
 		return errDraining
+	}
+	if _, err := s.log.Head(r.Context(), ""); err != nil && !errors.Is(err, store.ErrNoContext) {
+		return err
 	}
 	return write(w, http.StatusOK, map[string]any{"status": "ok"})
 }

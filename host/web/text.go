@@ -65,6 +65,11 @@ var errUnwritable = &problem{
 	message: "the server can't write its log at present, as when its disk is full: try again later",
 }
 
+var errUnreadable = &problem{
+	status: http.StatusServiceUnavailable, code: "log", retry: 5,
+	message: "the server can't read its log at present: try again later",
+}
+
 // problem is the one place where errors become answers.
 func (s *Server) problem(r *http.Request, err error) *problem {
 	var own *problem
@@ -130,6 +135,9 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	s.logger.Error("a request failed", "path", r.URL.Path, "error", err)
 	if isUnwritable(err) {
 		return errUnwritable
+	}
+	if isTemporary(err) {
+		return errUnreadable
 	}
 	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}
 }

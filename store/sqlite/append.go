@@ -105,6 +105,7 @@ const (
 // writer is the one connection that writes. It belongs to who has the turn.
 type writer struct {
 	*conn
+	file    *location
 	timeout time.Duration
 	commits *atomic.Int64
 	last    time.Time // of the last append, so that the next is later, also if the clock was set back
@@ -158,8 +159,12 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	if err != nil {
 		return nil, err
 	}
+	file, err := locate(path)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
 	list, err := ownMigrations()
-	w := &writer{conn: c, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, late: map[string]time.Time{}}
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, late: map[string]time.Time{}}
 	if err == nil {
 		err = w.ready(o)
 	}
@@ -205,6 +210,16 @@ func (w *writer) run(queue <-chan *request) {
 	}
 }
 
+// inPlace does something atomically, unless the file has gone from its place.
+func (w *writer) inPlace(do func() error) error {
+	return w.atomically(w.timeout, func() error {
+		if err := do(); err != nil {
+			return err
+		}
+		return w.file.check()
+	})
+}
+
 // company tells whether others append too, and could not queue while a group is
 // written, as there is but one processor. Where nobody else does, to let others run
 // first could mean to wait for what computes.
@@ -247,7 +262,7 @@ func (w *writer) settle(group []*request) {
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
 	w.touched = w.touched[:0]
-	if err := w.atomically(w.timeout, func() error { return w.write(group) }); err != nil {
+	if err := w.inPlace(func() error { return w.write(group) }); err != nil {
 		w.undo()
 		return err
 	}

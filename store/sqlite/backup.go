@@ -19,7 +19,7 @@ const backupPages = 1024
 // Backup copies the log, as it is at this moment, to a new file, while others go
 // on writing. The copy is a log like any other, but nobody holds a lease in it. A
 // file that is there already is left as it is ([fs.ErrExist]); if the copy can't
-// be finished there is none. What a process that was killed left of one is removed
+// be finished, or shows that the log is damaged ([ErrDamaged]), there is none. What a process that was killed left of one is removed
 // by the next to the same name.
 func (l *Log) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
@@ -137,7 +137,21 @@ func giveBack(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.script("UPDATE leases SET until = 0; PRAGMA wal_checkpoint(TRUNCATE)"), c.close())
+	err = c.script("UPDATE leases SET until = 0; PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil {
+		err = c.whole()
+	}
+	return errors.Join(err, c.close())
+}
+
+// whole tells of a database that is damaged, as far as SQLite finds that quickly.
+func (c *conn) whole() error {
+	row, err := c.one(context.Background(), "PRAGMA quick_check(1)")
+	if err != nil || text(row[0]) == "ok" {
+		return err
+	}
+	what := strings.TrimPrefix(text(row[0]), "*** in database main ***\n")
+	return &problem{ErrDamaged, fmt.Sprintf("was not made, for the log is damaged (%s): see to its disk; restore an older copy, or save what can be read with sqlite3's .recover", what)}
 }
 
 // place gives a draft its name, unless another has it.

@@ -131,6 +131,16 @@ func TestBackupRefused(t *testing.T) {
 	onlyFile(t, folder, "there.db")
 }
 
+// TestBackupDamaged holds that there is no copy of a log that is not whole.
+func TestBackupDamaged(t *testing.T) {
+	folder := t.TempDir()
+	err := open(t, damagedLog(t, 30), Options{}).Backup(t.Context(), filepath.Join(folder, "copy.db"))
+	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "copy.db was not made, for the log is damaged (") {
+		t.Error(err)
+	}
+	onlyFile(t, folder, "none")
+}
+
 // dying ends after it was asked a few times.
 type dying struct {
 	context.Context

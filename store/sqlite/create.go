@@ -52,6 +52,34 @@ func enter(path string, o Options) (release func(), err error) {
 	}, nil
 }
 
+// location is where a log was opened, and which file that was.
+type location struct {
+	path string
+	file os.FileInfo
+}
+
+// locate gives where a log is that has been opened: opening may have made the file
+// another one, on a disk that copies what is written first.
+func locate(path string) (*location, error) {
+	file, err := os.Stat(path)
+	return &location{path, file}, err
+}
+
+// check tells whether the file is still where it was opened. Whoever goes on with one
+// that has been removed or replaced writes what nobody will find.
+func (l *location) check() error {
+	if l == nil {
+		return nil
+	}
+	now, err := os.Stat(l.path)
+	if err == nil && os.SameFile(l.file, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errMoved
+}
+
+var errMoved = &problem{ErrMoved, "was moved, removed or replaced while it was open: put it back, or start again what has it open"}
+
 const magic = "SQLite format 3\x00"
 
 // checkHeader reads the first bytes of a file, before SQLite does anything to

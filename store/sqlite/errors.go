@@ -26,6 +26,8 @@ var (
 	// ErrReadOnly: the file, or the way in which it was opened, admits no
 	// writing.
 	ErrReadOnly = errors.New("the log is read-only")
+	// ErrMoved: the file is no longer where it was opened.
+	ErrMoved = errors.New("the log was moved")
 	// ErrNotOurs: the file is something else than a log. It was not touched.
 	ErrNotOurs = errors.New("not a log of obelus")
 	// ErrNewer: a newer obelus made the file, or has brought it up to date since it
@@ -51,9 +53,9 @@ func (e *fileError) Error() string { return e.text }
 func (e *fileError) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // Temporary tells whether the same may succeed when somebody has made room,
-// finished, changed permissions or seen to the disk.
+// finished, changed permissions, put the file back or seen to the disk.
 func (e *fileError) Temporary() bool {
-	return e.kind == ErrFull || e.kind == ErrLocked || e.kind == ErrReadOnly || e.kind == ErrIO
+	return e.kind == ErrFull || e.kind == ErrLocked || e.kind == ErrReadOnly || e.kind == ErrIO || e.kind == ErrMoved
 }
 
 // problem is something that is wrong with a file, found here and not by
@@ -119,7 +121,7 @@ func explain(path string, err error) error {
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
 		return say(ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file")
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
-		return say(ErrDamaged, "is damaged, or its disk is (%s): see to the disk; restore a copy, or save what can be read with sqlite3's .recover", theirs.Error())
+		return say(ErrDamaged, "is damaged, or its disk is (%s): see to the disk; restore a copy (without the -wal and -shm beside this one), or save what can be read with sqlite3's .recover", theirs.Error())
 	case sqlite3.ErrCantOpen:
 		return fmt.Errorf("%s can't be opened (%s): check the permissions of the file and of its folder, which must hold files beside it", path, theirs.Error())
 	}

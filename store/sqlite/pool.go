@@ -21,7 +21,8 @@ const idleReaders = 8
 type pool struct {
 	path    string
 	options Options
-	release func() // called once the pool is closed and its last connection too
+	file    *location // of a log that this process writes
+	release func()    // called once the pool is closed and its last connection too
 
 	opening sync.Mutex // of who opens a connection; taken before mu
 
@@ -148,6 +149,10 @@ func (p *pool) renew(c *conn) {
 // get lends a connection until it is put back.
 func (p *pool) get() (*conn, error) {
 	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	if err := p.file.check(); err != nil {
+		p.drop()
 		return nil, err
 	}
 	if c := p.take(false); c != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 // Prune implements [store.Log]. The file gets no smaller before [Log.Vacuum].
 func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 	return l.alone(ctx, func(w *writer) error {
-		return w.atomically(w.timeout, func() error { return w.prune(ctx, contexts) })
+		return w.inPlace(func() error { return w.prune(ctx, contexts) })
 	})
 }
 
@@ -23,7 +24,7 @@ func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 // while a context is being run.
 func (l *Log) Vacuum(ctx context.Context) error {
 	return l.alone(ctx, func(w *writer) error {
-		if err := w.anyHeld(ctx); err != nil {
+		if err := errors.Join(w.file.check(), w.anyHeld(ctx)); err != nil {
 			return err
 		}
 		return patiently(w.timeout, func() error { return w.script("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)") })

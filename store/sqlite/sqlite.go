@@ -124,7 +124,7 @@ func (l *Log) start(absolute string) error {
 		if err != nil {
 			return err
 		}
-		l.writer = w
+		l.writer, l.readers.file = w, w.file
 		_ = l.readers.enter() // it was made just now, and is not closed
 	}
 	if err := l.readers.probe(); err != nil {
@@ -168,7 +168,7 @@ func (l *Log) stopWriter() error {
 
 // Append implements [store.Log]. A batch whose context ends while it still
 // waits in the queue is not appended. Besides the errors of [store.Log] it
-// gives [ErrLocked], [ErrFull], [ErrReadOnly], [ErrIO] and [ErrDamaged]; nothing
+// gives [ErrLocked], [ErrFull], [ErrReadOnly], [ErrIO], [ErrMoved] and [ErrDamaged]; nothing
 // of the batch is in the log then, unless the disk failed and the process ends
 // before it appends anything else: then all of it may be found there.
 func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
