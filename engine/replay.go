@@ -216,22 +216,26 @@ func (p *replay) inside(ctx context.Context, name, call string) bool {
 
 // written is the result of a call that wrote something.
 func (p *replay) written(ctx context.Context, name string, record Record) (res result) {
-	values := byPath{}
 	for _, text := range record.Writes {
 		path, err := store.ParsePath(text)
 		if err != nil {
 			return result{err: err}
 		}
 		res.paths = append(res.paths, path)
-		for m, err := range p.log.Messages(ctx, store.Filter{Context: name, Path: path, Newest: true}) {
-			if err != nil {
-				return result{err: unreadLog(ctx, err)}
-			}
-			if m.Call == record.Call && m.Path == path {
-				values[path], _ = store.Dig(m.Data, path)
-				break
-			}
+	}
+	values := byPath{}
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.stretch(name, record.Call).settledAt, Newest: true}) {
+		if err != nil {
+			return result{err: unreadLog(ctx, err)}
 		}
+		if _, known := values[m.Path]; m.Call == record.Call && !known && slices.Contains(res.paths, m.Path) {
+			values[m.Path], _ = store.Dig(m.Data, m.Path)
+		}
+		if len(values) == len(res.paths) {
+			break
+		}
+	}
+	for _, path := range res.paths {
 		if _, ok := values[path]; !ok {
 			return result{err: fmt.Errorf("what it wrote at %s can't be found in the log", path)}
 		}
