@@ -58,10 +58,18 @@ func (p Problem) Error() string {
 // PlanError is a plan that is refused whole, with all that is wrong with it.
 type PlanError struct{ Problems []Problem }
 
+// maxTold is how many problems a text names: what writes plans makes some mistakes in
+// every call.
+const maxTold = 20
+
 func (e *PlanError) Error() string {
-	lines := make([]string, len(e.Problems))
+	var lines []string
 	for i, p := range e.Problems {
-		lines[i] = p.Error()
+		if i == maxTold {
+			lines = append(lines, fmt.Sprintf("and %d more", len(e.Problems)-i))
+			break
+		}
+		lines = append(lines, p.Error())
 	}
 	return strings.Join(lines, "\n")
 }

@@ -6,19 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -561,5 +565,31 @@ func TestDrain(t *testing.T) {
 	s.expect("GET", "/v1/contexts/a/get?ref=state", "", 200, `"woken"`)
 	if last, err := engine.LastRun(t.Context(), s.log, "unwanted"); err != nil || last.Status != engine.RunCancelled {
 		t.Errorf("the one that was cancelled is %s, %v", last.Status, err)
+	}
+}
+
+// crowded has no room to open one file more.
+type crowded struct{ fs.FS }
+
+func (c crowded) Open(name string) (fs.File, error) {
+	if name == "plans/double.lua" {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	}
+	return c.FS.Open(name)
+}
+
+// TestPlanUnreadableForNow: what a plan can't be read for may pass, and is nothing that is
+// wrong with it.
+func TestPlanUnreadableForNow(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) {
+		dir := t.TempDir()
+		h, err := host.Open(host.Config{FS: crowded{os.DirFS(dir)}, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Host = h
+	})
+	if text := s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua","wait":true}`, 503, "internal"); !strings.Contains(text, "too many open files") {
+		t.Error(text)
 	}
 }

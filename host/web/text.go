@@ -102,6 +102,8 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return &problem{status: http.StatusRequestTimeout, code: "slow", message: "the body did not come in time"}
 	case errors.As(err, &plan):
 		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: plan.Problems}
+	case scripts && isTemporary(err): // too many files are open, say
+		return &problem{status: http.StatusServiceUnavailable, code: "internal", message: err.Error(), retry: 5}
 	case scripts:
 		return &problem{status: http.StatusUnprocessableEntity, code: "script", message: err.Error(), check: problems}
 	case errors.As(err, &message), errors.As(err, &correction):
