@@ -145,3 +145,25 @@ func TestServeOnFailingDisk(t *testing.T) {
 	s.check(ended{status: -1})
 	s.leave()
 }
+
+// TestLeaseInAnotherTime holds that a process in another namespace of time, where all
+// others seem to have started at other times, takes no living one for dead.
+func TestLeaseInAnotherTime(t *testing.T) {
+	apart := []string{"-T", "--boottime", "100000", "--fork"}
+	if out, err := exec.Command("unshare", append(apart, "true")...).CombinedOutput(); err != nil {
+		t.Skipf("skipped, for there can be no namespace of time: %v %s", err, out)
+	}
+	dir := project(t, map[string]string{
+		"obelus.lua":          "return {}",
+		"activities/work.lua": `Activity.register("work", { timeout = 300 }, function() print("begun") require("time").sleep(200) end)`,
+		"plans/p.lua":         `return { calls = { { _tool = "work", _outputPath = "†b" } } }`,
+	})
+	p := start(t, dir, "run", "plans/p.lua", "-c", "c")
+	p.says("begun")
+	resume := program(t, dir, "resume", "-c", "c")
+	c := exec.Command("unshare", append(apart, resume.Args...)...)
+	c.Dir, c.Env = resume.Dir, resume.Env
+	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != exitBusy || !strings.Contains(string(out), "of another namespace of host") {
+		t.Errorf("%v\n%s", c.ProcessState, out)
+	}
+}

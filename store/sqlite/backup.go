@@ -51,8 +51,13 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	if err == nil {
 		err = place(draft, absolute)
 	}
-	return explain(path, err)
+	if err = explain(path, err); errors.Is(err, ErrFull) {
+		return explain(path, errNoRoomForCopy)
+	}
+	return err
 }
+
+var errNoRoomForCopy = &problem{ErrFull, "was not made: no room on the disk, or no more is allowed; make room and try again"}
 
 // draftOf is a name for a copy that is not finished. It says who writes that.
 func draftOf(path string, by process) string {

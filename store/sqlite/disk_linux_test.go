@@ -9,12 +9,11 @@ import (
 	"testing"
 )
 
-// readOnlyDisk gives a folder with these files, on a disk that is then mounted
-// anew so that nobody can write it.
-func readOnlyDisk(t *testing.T, files ...string) string {
+// disk gives a folder that is a disk of its own.
+func disk(t *testing.T, options string) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, ""); err != nil {
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
 		t.Skip("skipped, for no disk can be mounted here:", err)
 	}
 	t.Cleanup(func() {
@@ -22,6 +21,26 @@ func readOnlyDisk(t *testing.T, files ...string) string {
 			t.Error(err)
 		}
 	})
+	return folder
+}
+
+// TestBackupFull: a copy for which the disk has no room is none.
+func TestBackupFull(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l, written("†s", strings.Repeat("x", 1_000_000)))
+	folder := disk(t, "size=500k")
+	err := l.Backup(t.Context(), filepath.Join(folder, "copy.db"))
+	if !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "copy.db was not made: no room on the disk") {
+		t.Error(err)
+	}
+	onlyFile(t, folder, "none")
+}
+
+// readOnlyDisk gives a folder with these files, on a disk that is then mounted
+// anew so that nobody can write it.
+func readOnlyDisk(t *testing.T, files ...string) string {
+	t.Helper()
+	folder := disk(t, "")
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		if err == nil {

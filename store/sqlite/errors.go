@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -69,6 +70,8 @@ func (p *problem) Error() string { return p.advice }
 
 func (p *problem) Unwrap() error { return p.kind }
 
+var errUnwritable = &problem{ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file"}
+
 var errOpenedReadOnly = &problem{ErrReadOnly, "was opened for reading only"}
 
 // noRoom are the system's ways to say that a file can't grow: SQLite calls only
@@ -119,14 +122,20 @@ func explain(path string, err error) error {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return say(ErrLocked, "is locked by another process that writes to it: try again when it has finished")
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm:
-		return say(ErrReadOnly, "can't be written: the file or its folder is read-only; change its permissions or use another file")
+		return say(errUnwritable.kind, "%s", errUnwritable.advice)
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
 		return say(ErrDamaged, "is damaged, or its disk is (%s): see to the disk; restore a copy (without the -wal and -shm beside this one), or save what can be read with sqlite3's .recover", theirs.Error())
 	case sqlite3.ErrCantOpen:
+		if full, err := filepath.Abs(path); err == nil && len(full) > longestPath {
+			return fmt.Errorf("%s can't be opened: its path has %d bytes, and SQLite takes %d", path, len(full), longestPath)
+		}
 		return fmt.Errorf("%s can't be opened (%s): check the permissions of the file and of its folder, which must hold files beside it", path, theirs.Error())
 	}
 	return fmt.Errorf("%s: %s", path, strings.TrimPrefix(theirs.Error(), "sqlite3: "))
 }
+
+// longestPath is the most that SQLite takes, with what it appends to the log's name.
+const longestPath = 512 - len("-journal")
 
 // isFull tells of an error of the system that there is no room.
 func isFull(err error) bool {

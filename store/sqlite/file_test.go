@@ -168,6 +168,18 @@ func TestMemoryIsNoFile(t *testing.T) {
 	}
 }
 
+// TestPathTooLong holds that it is not the permissions that are blamed.
+func TestPathTooLong(t *testing.T) {
+	path := t.TempDir()
+	for len(path) <= longestPath {
+		path = filepath.Join(path, strings.Repeat("x", 100))
+	}
+	_, err := Open(path, Options{})
+	if err == nil || !strings.Contains(err.Error(), "bytes, and SQLite takes 504") {
+		t.Error(err)
+	}
+}
+
 func TestDamaged(t *testing.T) {
 	// The schema is near the beginning, the messages are near the end.
 	t.Run("schema", func(t *testing.T) {

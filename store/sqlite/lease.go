@@ -16,7 +16,7 @@ import (
 // the latest, so the rest tells one process from a later one.
 type process struct {
 	host, boot string
-	namespace  string // within which the pid counts
+	namespace  string // within which the pid counts, and when it started
 	pid        int64
 	started    string
 }
@@ -26,12 +26,22 @@ var self = sync.OnceValue(func() process {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	pid := int64(os.Getpid())
 	namespace, _ := os.Readlink("/proc/self/ns/pid")
+	if clock, _ := os.Readlink("/proc/self/ns/time"); clock != "" && clock != commonTime {
+		namespace += " " + clock
+	}
 	return process{host: host, boot: strings.TrimSpace(string(boot)), namespace: namespace, pid: pid, started: started(pid)}
 })
 
+// commonTime is the namespace of time that Linux begins with. In another one processes
+// seem to have started at other times.
+const commonTime = "time:[4026531834]"
+
 func (p process) String() string {
-	if p == self() {
+	switch own := self(); {
+	case p == own:
 		return "this process"
+	case p.host == own.host && p.namespace != own.namespace:
+		return fmt.Sprintf("process %d of another namespace of host %s", p.pid, p.host)
 	}
 	return fmt.Sprintf("process %d on host %s", p.pid, p.host)
 }

@@ -2,6 +2,10 @@
 
 package sqlite
 
+// unwritableFile tells that this process may not write a file, where there is a way to
+// tell.
+func unwritableFile(string) bool { return false }
+
 // onReadOnlyDisk tells that nobody can write where a file is, where there is a
 // way to tell.
 func onReadOnlyDisk(string) bool { return false }

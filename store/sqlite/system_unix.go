@@ -7,13 +7,18 @@ import (
 	"syscall"
 )
 
+// forWriting is what access is asked for.
+const forWriting = 2
+
+// unwritableFile tells that this process may not write a file.
+func unwritableFile(path string) bool { return syscall.Access(path, forWriting) == syscall.EACCES }
+
 // onReadOnlyDisk tells that nobody can write where a file is, whatever the
 // permissions: SQLite does not say that this is why.
 func onReadOnlyDisk(path string) bool {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	const forWriting = 2
 	return syscall.Access(filepath.Dir(path), forWriting) == syscall.EROFS
 }
 
