@@ -225,7 +225,7 @@ func compileError(name, text string, err error) *ScriptError {
 // context of the thread, so that all states share them, as they do protos.
 var hostFunctions = map[string]*lua.LFunction{
 	nameAt:     hostFunction((*state).atCall),
-	nameJoin:   hostFunction((*state).joinCall),
+	nameFill:   hostFunction((*state).fillCall),
 	nameConcat: hostFunction((*state).concat),
 	nameLength: hostFunction((*state).length),
 }

@@ -178,7 +178,10 @@ func (p *programmer) expr(d int) string {
 func (p *programmer) table(d int) string {
 	var parts []string
 	if p.IntN(8) == 0 { // the compiler puts elements in fifty at a time
-		parts = slices.Repeat([]string{"0"}, 47+p.IntN(4))
+		parts = slices.Repeat([]string{"0"}, 46+p.IntN(5))
+		for range p.IntN(5) {
+			parts = append(parts, p.pick("(function() return 4, 5, 6 end)()", "[51] = 7", "[50] = 8", "k = 9", "nil", "[52] = 3"))
+		}
 	}
 	for range p.IntN(4) {
 		switch p.IntN(3) {

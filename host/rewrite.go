@@ -17,7 +17,7 @@ const (
 	nameAt     = "\x00at"     // (line, table): a call of a plan
 	nameConcat = "\x00concat" // the operator .., with a limit
 	nameLength = "\x00length" // the operator #, which sees what is not filled yet
-	nameJoin   = "\x00join"   // (table, …): a table with more elements
+	nameFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
 	nameTemp   = "\x00temp"   // a local
 )
 
@@ -274,64 +274,108 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 }
 
 // elements sees to it that each element of a table gets the place that it has in the
-// source. The compiler puts them into the table fifty at a time. If a field with a key
-// follows it puts the last fifty in once more, as the registers are by then; all
-// results of a last call it puts over the first elements if they alone come after the
-// fifty; and for more than 25,550 it has no room. So what comes after is a table of its
-// own, or a key and a value where the key may be the place of an element.
+// source. The compiler puts them in fifty at a time. If a field with a key follows it
+// puts the last fifty in once more, as the registers are by then; all results of a last
+// call it puts over the first elements if they alone come after the fifty; and for more
+// than 25,550 it has no room. There the table ends, and a call puts in what comes after.
+// All of that has been worked out by then: only what a key of nil raises comes later
+// than it would.
 func elements(e *ast.TableExpr) ast.Expr {
-	const together, most, arguments = 50, 500 * 50, 60
-	table := &ast.TableExpr{}
-	args, part, n, before := []ast.Expr{table}, table, 0, 0
-	begin := func(key ...ast.Expr) {
-		if len(args) > arguments { // there are not so many registers
-			args = []ast.Expr{callOf(nameJoin, e, args...)}
-		}
-		before, n, part = before+n, 0, &ast.TableExpr{}
-		args = append(append(args, key...), &ast.NumberExpr{Value: strconv.Itoa(before)}, part)
-	}
-	for i, field := range e.Fields {
-		full := n > 0 && n%together == 0
-		_, named := field.Key.(*ast.StringExpr)
-		switch {
-		case field.Key == nil:
-			if n == most || full && i == len(e.Fields)-1 && manyValued(field.Value) {
-				begin()
-			}
-			n++
-		case named && full:
-			begin()
-		case !named && (full || part != table):
-			begin(&ast.FalseExpr{}, field.Key, field.Value)
-			continue
-		}
-		part.Fields = append(part.Fields, field)
-	}
-	if part == table {
+	n, end := elementsInPlace(e.Fields)
+	if end == len(e.Fields) {
 		return e
+	}
+	table, rest, tail := &ast.TableExpr{Fields: e.Fields[:end:end]}, e.Fields[end:], []ast.Expr(nil)
+	if field := table.Fields[end-1]; field.Key == nil {
+		field.Value = single(field.Value)
+	}
+	if last := rest[len(rest)-1]; last.Key == nil && manyValued(last.Value) {
+		rest, tail = rest[:len(rest)-1], []ast.Expr{last.Value}
+	}
+	var parts []ast.Expr
+	for fields := range slices.Chunk(rest, mostInPlace/2) {
+		var layout []byte
+		values := &ast.TableExpr{}
+		for _, field := range fields {
+			kind := byte(layoutElement)
+			if field.Key != nil {
+				kind = layoutKey
+				values.Fields = append(values.Fields, &ast.Field{Value: field.Key})
+			}
+			layout = append(layout, kind)
+			values.Fields = append(values.Fields, &ast.Field{Value: single(field.Value)})
+		}
+		parts = append(parts, &ast.StringExpr{Value: string(layout)}, values)
 	}
 	table.SetLine(e.Line())
 	table.SetLastLine(e.LastLine())
-	return callOf(nameJoin, e, args...)
+	args := append([]ast.Expr{table, countExpr(n), countExpr(len(parts) / 2)}, parts...)
+	return callOf(nameFill, e, append(args, tail...)...)
 }
 
-// joinCall is the function behind nameJoin.
-func (s *state) joinCall(L *lua.LState) int {
-	table := L.CheckTable(1)
-	for i := 2; i < L.GetTop(); i += 2 {
-		if L.Get(i) == lua.LFalse {
-			L.SetTable(table, L.Get(i+1), L.Get(i+2))
-			i += 3
+// What the compiler puts in at once, and the most that it is left to put in.
+const (
+	putInAtOnce = 50
+	mostInPlace = 500 * putInAtOnce
+)
+
+// What a layout tells of each field: the value of an element, or a key and a value.
+const (
+	layoutElement = 'e'
+	layoutKey     = 'k'
+)
+
+// elementsInPlace is how many fields the compiler gets right, and how many of them are
+// elements.
+func elementsInPlace(fields []*ast.Field) (elements, end int) {
+	for i, field := range fields {
+		full := elements > 0 && elements%putInAtOnce == 0
+		switch {
+		case field.Key != nil && full, field.Key == nil && elements == mostInPlace, full && i == len(fields)-1 && manyValued(field.Value):
+			return elements, i
+		case field.Key == nil:
+			elements++
 		}
-		before, more := L.CheckInt(i), L.CheckTable(i+1)
-		s.budget.charge(L, more.Len())
-		more.ForEach(func(at, v lua.LValue) {
-			if n, ok := at.(lua.LNumber); ok {
-				at = lua.LNumber(before) + n
-			}
-			table.RawSet(at, v)
-		})
 	}
+	return elements, len(fields)
+}
+
+func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
+
+// fillCall is the function behind nameFill. As the compiler's code does, it puts in a
+// key at once and elements when there are fifty.
+func (s *state) fillCall(L *lua.LState) int {
+	table, n, parts := L.CheckTable(1), L.CheckInt(2), L.CheckInt(3)
+	var pending []lua.LValue
+	put := func() {
+		for i, v := range pending {
+			table.RawSetInt(n+i+1, v)
+		}
+		n, pending = n+len(pending), pending[:0]
+	}
+	at := 4
+	for range parts {
+		layout, values, i := L.CheckString(at), L.CheckTable(at+1), 1
+		s.budget.charge(L, len(layout))
+		for _, kind := range layout {
+			if len(pending) == putInAtOnce {
+				put()
+			}
+			if kind == layoutKey {
+				L.SetTable(table, values.RawGetInt(i), values.RawGetInt(i+1))
+				i += 2
+				continue
+			}
+			pending = append(pending, values.RawGetInt(i))
+			i++
+		}
+		at += 2
+	}
+	s.budget.charge(L, max(0, L.GetTop()-at))
+	for ; at <= L.GetTop(); at++ {
+		pending = append(pending, L.Get(at))
+	}
+	put()
 	L.Push(table)
 	return 1
 }
