@@ -46,8 +46,8 @@
 // (see [Worker]), of which a script that takes too much brings down one, at the
 // cost of its own call. What can't be certain otherwise is certain there. A worker
 // heeds no signal that asks it to end, and ends with the process that started it.
-// There are as many as calls that run at once; a call waits for one that is busy
-// where the machine admits no more processes.
+// There are as many as calls that run at once; where no more can be started, a call
+// waits for one that is busy.
 //
 // An activity with reuse = true keeps its states warm: what its script's locals
 // and globals hold may be there again at a later call.

@@ -10,10 +10,8 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"obelus/engine"
@@ -30,7 +28,7 @@ type workers struct {
 	mu     sync.Mutex
 	idle   []*process
 	busy   int           // how many others there are
-	freed  chan struct{} // closed when one of those is busy no more; nil while nobody waits for that
+	freed  chan struct{} // closed when one of those is busy no more; made for who starts one
 	closed bool          // none is kept any more
 }
 
@@ -46,6 +44,7 @@ type process struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	pipe  io.Closer       // that out reads
+	said  *untilFatal     // what it wrote for people
 	ended chan struct{}   // closed when the process has
 	setUp *setUp          // that it has not been sent yet
 	seen  map[string]bool // scripts that it has, by their hashes
@@ -76,60 +75,58 @@ func newWorkers(g *Generation) (*workers, error) {
 	return &workers{gen: g, path: path}, err
 }
 
-// workerTries is how many workers a call is given to that end before they take it.
-const workerTries = 3
-
-// Run does one call in a worker. One that ends before it takes the call costs nothing.
+// Run does one call in a worker. It waits for the answer itself: whoever ends
+// the call early kills the worker, at which there is no answer.
 func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	for tries := 1; ; tries++ {
-		r, taken, err := a.try(ctx, in)
-		if taken || tries == workerTries {
-			return r, err
-		}
-	}
-}
-
-// try does a call in a worker, if that takes it. It waits for the answer itself:
-// whoever ends the call early kills the worker, at which there is no answer.
-func (a *isolated) try(ctx context.Context, in engine.Invocation) (r engine.Result, taken bool, err error) {
 	timeout := cmp.Or(a.timeout, engine.DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
 	}
-	p, err := a.workers.get(ctx)
-	switch {
-	case err != nil && isCanceled(ctx):
-		return r, true, ctx.Err()
-	case err != nil && ctx.Err() != nil:
-		return r, true, timedOut(timeout)
-	case err != nil:
-		return r, true, a.fail("no worker can be started: %s", err)
+	p, left, err := a.worker(ctx, timeout)
+	if err != nil {
+		return engine.Result{}, err
 	}
-	alarm := time.AfterFunc(timeout+workerGrace, p.kill)
+	alarm := time.AfterFunc(left+workerGrace, p.kill)
 	release := context.AfterFunc(ctx, func() {
 		if isCanceled(ctx) {
 			p.kill()
 		}
 	})
-	d, taken, err := p.do(a.job(p, timeout, in), a.gen.config)
+	d, err := p.do(a.job(p, left, in), a.gen.config)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
 		a.workers.put(p)
-		r, err = d.outcome()
-		return r, true, err
+		return d.outcome()
 	}
 	a.workers.end(p)
 	switch {
 	case canceled:
-		return r, true, ctx.Err()
+		return engine.Result{}, ctx.Err()
 	case late:
-		return r, true, timedOut(timeout)
-	case slices.Contains(unheeded, p.signal()):
-		return r, false, a.fail("the worker that was to run it was ended as it started: %s", p.signal())
+		return engine.Result{}, timedOut(timeout)
 	}
-	return r, taken, a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
-		SettingsFile, sizeName("memory", a.gen.limits.Memory))
+	return engine.Result{}, a.died(p)
+}
+
+// worker gives a worker for a call, and how much of its time is left: what starting one
+// takes is not the call's, but to wait for one that is busy is.
+func (a *isolated) worker(ctx context.Context, timeout time.Duration) (p *process, left time.Duration, err error) {
+	began := time.Now()
+	within, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	p, err = a.workers.get(within)
+	switch waited := time.Since(began); {
+	case err != nil && isCanceled(ctx):
+		return nil, 0, ctx.Err()
+	case err != nil && within.Err() != nil:
+		return nil, 0, timedOut(timeout)
+	case err != nil:
+		return nil, 0, a.fail("no worker can be started: %s", err)
+	case waited > workerGrace:
+		return p, max(time.Millisecond, timeout-waited), nil
+	}
+	return p, timeout, nil
 }
 
 func timedOut(after time.Duration) error {
@@ -148,23 +145,32 @@ func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) 
 	return j
 }
 
+// died says why there is no answer.
+func (a *isolated) died(p *process) error {
+	if p.said.threads {
+		return a.fail("the worker that ran it has died: the machine admits no more threads and processes")
+	}
+	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
+		SettingsFile, sizeName("memory", a.gen.limits.Memory))
+}
+
 // do has a job done, and passes on what it prints and logs meanwhile. A worker that has
 // just been started may be slow to read: it is told here whom it works for, where
-// a call waits no longer than it may. taken tells whether the worker may have the job.
-func (p *process) do(j *job, c Config) (d done, taken bool, err error) {
+// a call waits no longer than it may.
+func (p *process) do(j *job, c Config) (done, error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
-			return d, false, err
+			return done{}, err
 		}
 		p.setUp = nil
 	}
 	if err := send(p.in, j.value()); err != nil {
-		return d, false, err
+		return done{}, err
 	}
 	for {
 		v, err := receive(p.out)
 		if err != nil {
-			return d, true, err
+			return done{}, err
 		}
 		switch v := v.(type) {
 		case string:
@@ -172,8 +178,7 @@ func (p *process) do(j *job, c Config) (d done, taken bool, err error) {
 		case []any:
 			logRecorded(c.Log, v)
 		default:
-			d, err = readDone(v)
-			return d, true, err
+			return readDone(v)
 		}
 	}
 }
@@ -183,33 +188,29 @@ func (p *process) kill() {
 	_ = p.pipe.Close()
 }
 
-// signal is what ended a process that has ended, or does so; nil if it was no signal.
-func (p *process) signal() os.Signal {
-	<-p.ended
-	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return status.Signal()
-	}
-	return nil
-}
+// workerTries is how often a worker is started in vain before nothing is hoped for.
+const workerTries = 3
 
 // get takes a worker that waits, or starts one. While the machine admits no more of
 // them, it waits for one that is busy.
 func (w *workers) get(ctx context.Context) (*process, error) {
-	for {
+	for tries := 1; ; tries++ {
 		p, freed := w.waiting()
 		if p != nil {
 			return p, nil
 		}
-		p, err := w.start()
+		p, err := w.start(ctx)
 		if err == nil {
 			return p, nil
 		}
-		if !w.unstarted(freed) {
-			return nil, err
-		}
-		select {
-		case <-freed:
-		case <-ctx.Done():
+		switch others := w.unstarted(freed); {
+		case others:
+			select {
+			case <-freed:
+			case <-ctx.Done():
+				return nil, err
+			}
+		case tries >= workerTries || ctx.Err() != nil:
 			return nil, err
 		}
 	}
@@ -262,21 +263,29 @@ func (w *workers) wake() {
 	}
 }
 
+// put takes back a worker that has done its call.
 func (w *workers) put(p *process) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.busy--
-	w.wake()
-	if len(w.idle) < maxIdle && !w.closed {
-		w.idle = append(w.idle, p)
-		return
+	if !w.keep(p) {
+		w.end(p)
 	}
-	p.kill()
 }
 
-// end ends a worker.
+func (w *workers) keep(p *process) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.idle) == maxIdle || w.closed {
+		return false
+	}
+	w.idle = append(w.idle, p)
+	w.busy--
+	w.wake()
+	return true
+}
+
+// end ends a worker, and lets others have its place.
 func (w *workers) end(p *process) {
 	p.kill()
+	<-p.ended
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.busy--
@@ -293,28 +302,38 @@ func (w *workers) close() {
 	w.idle, w.closed = nil, true
 }
 
-// start starts a worker. It ends when this process does, however that ends, for its
-// input ends then.
-func (w *workers) start() (*process, error) {
+// start starts a worker, and waits until it is one. It ends when this process does,
+// however that ends, for its input ends then.
+func (w *workers) start(ctx context.Context) (*process, error) {
 	cmd := exec.Command(w.path)
 	cmd.Env = append(os.Environ(), workerEnv+"=1", fmt.Sprintf("GOMEMLIMIT=%d", w.gen.limits.Memory), "GOMAXPROCS=2")
-	cmd.Stderr = &untilFatal{w: w.gen.config.Stderr}
+	said := &untilFatal{w: w.gen.config.Stderr}
+	cmd.Stderr = said
 	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
 	out, theirs, err := os.Pipe() // one of cmd's own would close with the process, whatever is left to read
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
 	cmd.Stdout = theirs
 	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start() // if that fails it closes in
+	}
+	theirs.Close() // or it would not be seen that the worker has closed it
 	if err != nil {
 		out.Close()
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil { // which closes in
-		out.Close()
-		return nil, err
-	}
+	p := &process{cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, said: said, ended: make(chan struct{}), setUp: w.setUp(), seen: map[string]bool{}}
+	go func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, p.begin(ctx)
+}
+
+// setUp is what a worker is told first.
+func (w *workers) setUp() *setUp {
 	scripts, broken := map[string]string{}, map[string]*ScriptError{}
 	for _, sc := range maps.All(w.gen.scripts) {
 		if sc.broken == nil {
@@ -323,26 +342,36 @@ func (w *workers) start() (*process, error) {
 			broken[sc.file] = sc.broken
 		}
 	}
-	p := &process{
-		cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, ended: make(chan struct{}), seen: map[string]bool{},
-		setUp: &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts, Broken: broken},
+	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts, Broken: broken}
+}
+
+// begin waits until a process says that it is a worker. Until then whoever ends all of
+// a service's processes ends it too.
+func (p *process) begin(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, p.kill)
+	_, err := receive(p.out)
+	if stop() && err == nil {
+		return nil
 	}
-	go func() {
-		_ = cmd.Wait()
-		close(p.ended)
-	}()
-	return p, nil
+	p.kill()
+	<-p.ended
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("it ended as it started (%s)", p.cmd.ProcessState)
 }
 
 // untilFatal passes on what a worker writes for people, but not the goroutines
 // that the runtime prints when it has no memory left.
 type untilFatal struct {
-	w     io.Writer
-	fatal bool
+	w       io.Writer
+	fatal   bool
+	threads bool // that it can't have
 }
 
 func (u *untilFatal) Write(text []byte) (int, error) {
 	if u.fatal = u.fatal || strings.HasPrefix(string(text), "fatal error:") || strings.HasPrefix(string(text), "runtime:"); u.fatal {
+		u.threads = u.threads || strings.Contains(string(text), "failed to create new OS thread")
 		return len(text), nil
 	}
 	return u.w.Write(text)

@@ -24,10 +24,6 @@ const workerEnv = "OBELUS_WORKER"
 // workerReady tells that this program calls [Worker].
 var workerReady bool
 
-// unheeded are signals that end no worker once it has begun: whoever ends all of a
-// service's processes lets the first one say what becomes of its calls.
-var unheeded = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-
 // Worker lets this program run activities in processes of their own, for
 // projects that set isolate = "process". A program that embeds Obelus calls it
 // first in its main: in a process that was started as a worker it does not
@@ -37,8 +33,13 @@ func Worker() {
 	if os.Getenv(workerEnv) == "" {
 		return
 	}
-	signal.Ignore(unheeded...)
-	if err := work(os.Stdin, os.Stdout); !errors.Is(err, io.EOF) {
+	// Whoever ends all of a service's processes lets the first one say what becomes of its calls.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := send(os.Stdout, true) // that it is a worker now
+	if err == nil {
+		err = work(os.Stdin, os.Stdout)
+	}
+	if !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
 		os.Exit(1)
 	}
