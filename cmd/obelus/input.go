@@ -44,7 +44,7 @@ func (a *app) readInput(ctx context.Context, text string) (any, error) {
 		}
 		return decodeObject(content)
 	case strings.HasPrefix(text, "@"):
-		content, err := a.read(ctx, text[1:])
+		content, err := readFile(ctx, text[1:])
 		if err != nil {
 			return nil, fmt.Errorf("can't read the file: %w", plainError(err))
 		}
@@ -60,12 +60,14 @@ func (a *app) readInput(ctx context.Context, text string) (any, error) {
 // read reads a file, or stdin where it is called -, until ctx ends: a pipe may hold
 // back what it has for ever.
 func (a *app) read(ctx context.Context, file string) ([]byte, error) {
-	return waitFor(ctx, func() ([]byte, error) {
-		if file == "-" {
-			return io.ReadAll(a.stdin)
-		}
-		return os.ReadFile(file)
-	})
+	if file != "-" {
+		return readFile(ctx, file)
+	}
+	return waitFor(ctx, func() ([]byte, error) { return io.ReadAll(a.stdin) })
+}
+
+func readFile(ctx context.Context, file string) ([]byte, error) {
+	return waitFor(ctx, func() ([]byte, error) { return os.ReadFile(file) })
 }
 
 // waitFor reads something, or gives up when ctx ends.

@@ -15,27 +15,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func isolated(sleeps string) map[string]string {
-	return map[string]string{
-		"obelus.lua":       `return { isolate = "process", drain = "30s" }`,
-		"activities/a.lua": `Activity.register("slow", function() io.stderr:write("it has begun\n") require("time").sleep(` + sleeps + `) return "slept" end)`,
-		"plans/p.lua":      `return { { _tool = "slow", _outputPath = "†state.x" } }`,
-	}
+// isolated has a call that runs in a worker until there is a file called enough.
+var isolated = map[string]string{
+	"obelus.lua": `return { isolate = "process", drain = "30s", allow = { read = { "." } } }`,
+	"activities/a.lua": `Activity.register("slow", function()
+		io.stderr:write("it has begun\n")
+		while not require("fs").exists("enough") do require("time").sleep(0.01) end
+	end)`,
+	"plans/p.lua": `return { { _tool = "slow", _outputPath = "†state.x" } }`,
 }
 
 // TestIsolatedAndInterrupted holds that what a terminal's Ctrl-C lets come to its end
 // does so in a worker too.
 func TestIsolatedAndInterrupted(t *testing.T) {
-	dir := project(t, isolated("0.2"))
-	said, _ := atTerminal(t, dir, []reply{{"it has begun", "\x03"}}, "run", "plans/p.lua", "-c", "c")
+	dir := project(t, isolated)
+	said, _ := atTerminal(t, dir, []reply{{"it has begun", "\x03"}, {"interrupted: what runs may come to its end", "touch enough"}}, "run", "plans/p.lua", "-c", "c")
 	says(t, said, "interrupted: what runs may come to its end", "1.1 slow done")
 }
 
 // underWay begins a run whose only call is in a worker, and gives the program, what it
 // says from then on, and its workers.
-func underWay(t *testing.T, sleeps string) (c *exec.Cmd, said io.Reader, workers []int) {
+func underWay(t *testing.T) (c *exec.Cmd, said io.Reader, workers []int) {
 	t.Helper()
-	c = program(t, project(t, isolated(sleeps)), "run", "plans/p.lua", "-c", "c")
+	c = program(t, project(t, isolated), "run", "plans/p.lua", "-c", "c")
 	pipe, err := c.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -73,12 +75,13 @@ func underWay(t *testing.T, sleeps string) (c *exec.Cmd, said io.Reader, workers
 
 // TestIsolatedAndStopped holds the same where somebody stops all processes of a service.
 func TestIsolatedAndStopped(t *testing.T) {
-	c, said, workers := underWay(t, "0.2")
+	c, said, workers := underWay(t)
 	for _, pid := range append(workers, c.Process.Pid) {
 		if err := unix.Kill(pid, unix.SIGTERM); err != nil {
 			t.Error(err)
 		}
 	}
+	write(t, filepath.Join(c.Dir, "enough"), "")
 	text, err := io.ReadAll(said)
 	if err != nil {
 		t.Error(err)
@@ -90,7 +93,7 @@ func TestIsolatedAndStopped(t *testing.T) {
 // TestWorkersEndWithTheProgram holds that a worker whose program has been killed does
 // not go on with its call: somebody else may begin it anew.
 func TestWorkersEndWithTheProgram(t *testing.T) {
-	c, said, workers := underWay(t, "600")
+	c, said, workers := underWay(t)
 	var ends []int
 	for _, pid := range workers {
 		fd, err := unix.PidfdOpen(pid, 0)

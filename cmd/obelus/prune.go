@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +33,8 @@ func (a *app) pruneCommand() *cobra.Command {
 		Long: `Remove contexts with all that they hold: those that are named, or those that were
 last appended to --older-than some time ago, or stand at a --status; with both,
 those for which both is true. Their delegates' contexts go with them. Those that
-are named go all or none; others go a few at a time, so that runs can append
-meanwhile.
+are named go all or none; of others some thousand messages at a time, in whole
+contexts, so that runs can append meanwhile.
 
 A context that a fork needs stays, and so does one whose run is unfinished, but
 for a fork in which nobody has gone on with it. The file is made smaller
@@ -123,17 +122,14 @@ func (a *app) remove(ctx context.Context, names []string, before time.Time, o pr
 
 // Who waits to append tries again every few milliseconds.
 const (
-	pruneTogether = 10_000 // messages, some 200 ms
+	pruneTogether = 10_000 // messages, some tenths of a second
 	prunePause    = 20 * time.Millisecond
 )
 
 // removeChosen removes contexts with those of their delegates, unless they have
 // changed since they were chosen: all at once, or else in portions.
 func (a *app) removeChosen(ctx context.Context, family *families, chosen []string, whole, dry bool) (removed []string, inside int, err error) {
-	// A fork shares more than what it is a fork of, and goes before that.
-	slices.SortStableFunc(chosen, func(a, b string) int {
-		return cmp.Compare(len(family.infos[b].Shares), len(family.infos[a].Shares))
-	})
+	chosen = family.forksFirst(chosen)
 	var portion []store.ContextInfo
 	messages := int64(0)
 	for i, name := range chosen {
@@ -256,6 +252,41 @@ func (f *families) root(name string) string {
 	return name
 }
 
+// forksFirst orders roots so that each comes after those that share what it, or a
+// delegate of it, holds.
+func (f *families) forksFirst(roots []string) (ordered []string) {
+	forks := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(f.infos)) {
+		for _, shared := range f.infos[name].Shares {
+			forks[f.root(shared)] = append(forks[f.root(shared)], f.root(name))
+		}
+	}
+	wanted := setOf(roots)
+	var visit func(root string)
+	visit = func(root string) {
+		if !wanted[root] {
+			return
+		}
+		wanted[root] = false // it has its place, or is about to
+		for _, fork := range forks[root] {
+			visit(fork)
+		}
+		ordered = append(ordered, root)
+	}
+	for _, root := range roots {
+		visit(root)
+	}
+	return ordered
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
 // choose picks the contexts that go. Of those that are named every one must be
 // able to.
 func (a *app) choose(ctx context.Context, f *families, names []string, before time.Time, o pruneOptions) ([]string, error) {
@@ -313,10 +344,10 @@ func (a *app) untouched(ctx context.Context, name string) (bool, error) {
 // free leaves out what forks need that stay; of those that are named none may be.
 func (a *app) free(f *families, chosen []string, named bool) ([]string, error) {
 	for {
-		needed := map[string]error{}
+		needed, goes := map[string]error{}, setOf(chosen)
 		for _, fork := range slices.Sorted(maps.Keys(f.infos)) {
 			info := f.infos[fork]
-			if slices.Contains(chosen, f.root(fork)) {
+			if goes[f.root(fork)] {
 				continue
 			}
 			for _, shared := range info.Shares {

@@ -42,8 +42,8 @@ func (p *portions) Prune(ctx context.Context, contexts ...store.ContextInfo) err
 }
 
 // TestPruneInPortions holds that what is removed by age or status leaves room for
-// others between, that what is named goes at once, and that a fork goes before what it
-// is a fork of.
+// others between, that what is named goes at once, and that a fork, also of a delegate's
+// context, goes before what it is a fork of.
 func TestPruneInPortions(t *testing.T) {
 	filled := func() *portions {
 		log := store.NewMemory()
@@ -61,7 +61,10 @@ func TestPruneInPortions(t *testing.T) {
 		add("old/part", 1, store.Origin{Parent: "old"})
 		add("small", 1, store.Origin{})
 		add("smaller", 1, store.Origin{})
-		add("new", 1, store.Origin{Fork: "old", At: pruneTogether})
+		add("new", 1, store.Origin{Fork: "old/part", At: 1})
+		add("newer", pruneTogether, store.Origin{Fork: "new", At: 1})
+		add("newer/part", 1, store.Origin{Parent: "newer"})
+		add("newest", 1, store.Origin{Fork: "newer/part", At: 1})
 		return &portions{Log: log}
 	}
 	for _, c := range []struct {
@@ -70,14 +73,14 @@ func TestPruneInPortions(t *testing.T) {
 		roots int
 		want  []string
 	}{
-		{nil, false, 5, []string{"new", "old old/part small smaller", "fork"}},
-		{nil, true, 5, nil},
-		{[]string{"fork", "old", "new"}, false, 3, []string{"fork new old old/part"}},
+		{nil, false, 7, []string{"newer newer/part newest", "new old old/part small smaller", "fork"}},
+		{nil, true, 7, nil},
+		{[]string{"fork", "new", "newer", "newest", "old"}, false, 5, []string{"fork new newer newer/part newest old old/part"}},
 	} {
 		log := filled()
 		a := &app{log: log}
 		removed, inside, err := a.remove(t.Context(), c.names, time.Now().Add(time.Hour), pruneOptions{dry: c.dry})
-		if err != nil || len(removed) != c.roots || inside != 1 || !slices.Equal(log.removed, c.want) {
+		if err != nil || len(removed) != c.roots || inside != 2 || !slices.Equal(log.removed, c.want) {
 			t.Errorf("%v: removed %v and %d, %v: %q", c.names, removed, inside, err, log.removed)
 		}
 	}

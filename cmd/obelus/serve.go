@@ -86,8 +86,7 @@ second one ends it at once. SIGHUP loads the scripts anew.`,
 func (a *app) serve(ctx context.Context, o serveOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // who read what it logs may go
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // as soon as it can be taken for a server, and until it has ended
-	defer signal.Stop(hangups)
+	signal.Notify(hangups, syscall.SIGHUP) // from before it can be taken for a server to the process's end
 	logger := a.serveLogger(o.log)
 	if err := a.openServed(logger); err != nil {
 		return err

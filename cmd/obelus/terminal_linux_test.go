@@ -38,7 +38,7 @@ func openTerminal(t *testing.T) (person, tty *os.File) {
 }
 
 // reply is what a person types once the program has said something. SIGTERM is no
-// text: the program is told to end.
+// text: the program is told to end. Nor is touch FILE, which makes one.
 type reply struct{ to, text string }
 
 // session is what a person at a terminal sees of a program.
@@ -99,7 +99,9 @@ func converse(t *testing.T, dir, terminal string, rows int, typed []reply, args 
 				break
 			}
 			read = len(s.said) - len(after)
-			if typed[0].text == "SIGTERM" {
+			if file, ok := strings.CutPrefix(typed[0].text, "touch "); ok {
+				write(t, filepath.Join(dir, file), "")
+			} else if typed[0].text == "SIGTERM" {
 				c.Process.Signal(syscall.SIGTERM)
 			} else if _, err := person.WriteString(typed[0].text); err != nil {
 				t.Fatal(err)

@@ -95,7 +95,7 @@ func isUnwritable(err error) bool {
 	return errors.As(err, &e)
 }
 
-// isTemporary tells of an error of a log that may pass.
+// isTemporary tells of an error of a log, or of reading a file, that may pass.
 func isTemporary(err error) bool {
 	var e interface{ Temporary() bool }
 	return errors.As(err, &e) && e.Temporary()

@@ -19,8 +19,8 @@ const backupPages = 1024
 // Backup copies the log, as it is at this moment, to a new file, while others go
 // on writing. The copy is a log like any other, but nobody holds a lease in it. A
 // file that is there already is left as it is ([fs.ErrExist]); if the copy can't
-// be finished, or shows that the log is damaged ([ErrDamaged]), there is none. What a process that was killed left of one is removed
-// by the next to the same name.
+// be finished, or shows that the log is damaged ([ErrDamaged]), there is none. What a
+// process that was killed left of one is removed by the next to the same name.
 func (l *Log) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (l *Log) Backup(ctx context.Context, path string) error {
 	err = from.sight.sound(from.copyTo(ctx, draft))
 	release()
 	if err == nil {
-		err = giveBack(draft)
+		err = giveBack(ctx, draft)
 	}
 	if err == nil {
 		err = place(draft, absolute)
@@ -137,21 +137,21 @@ func (c *conn) copyPages(ctx context.Context, to *conn) error {
 }
 
 // giveBack ends the leases in a copy: they are those of the original.
-func giveBack(path string) error {
+func giveBack(ctx context.Context, path string) error {
 	c, err := openForWriting(path, Options{Synchronous: "full", BusyTimeout: defaultBusyTimeout})
 	if err != nil {
 		return err
 	}
 	err = c.script("UPDATE leases SET until = 0; PRAGMA wal_checkpoint(TRUNCATE)")
 	if err == nil {
-		err = c.whole()
+		err = c.whole(ctx)
 	}
 	return errors.Join(err, c.close())
 }
 
 // whole tells of a database that is damaged, as far as SQLite finds that quickly.
-func (c *conn) whole() error {
-	row, err := c.one(context.Background(), "PRAGMA quick_check(1)")
+func (c *conn) whole(ctx context.Context) error {
+	row, err := c.one(ctx, "PRAGMA quick_check(1)")
 	if err != nil || text(row[0]) == "ok" {
 		return err
 	}

@@ -38,13 +38,13 @@ func enter(path string, o Options) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !o.ReadOnly && unwritableFile(path) { // SQLite would say so at the first append
-		return nil, errUnwritable
-	}
 	if !slices.ContainsFunc(opened.files, func(f os.FileInfo) bool { return os.SameFile(f, info) }) {
 		if err := checkHeader(path, info, o); err != nil {
 			return nil, err
 		}
+	}
+	if !o.ReadOnly && unwritableFile(path) { // SQLite would say so at the first append
+		return nil, errUnwritable
 	}
 	opened.files = append(opened.files, info)
 	return func() {
