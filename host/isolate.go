@@ -113,8 +113,13 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 // takes is not the call's, but to wait for one that is busy is.
 func (a *isolated) worker(ctx context.Context, timeout time.Duration) (p *process, left time.Duration, err error) {
 	began := time.Now()
-	within, cancel := context.WithTimeout(ctx, timeout)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+workerGrace)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if isCanceled(ctx) {
+			cancel()
+		}
+	})()
 	p, err = a.workers.get(within)
 	switch waited := time.Since(began); {
 	case err != nil && isCanceled(ctx):
