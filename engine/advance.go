@@ -248,7 +248,7 @@ func (t *tick) lack(i int, lacking *Missing) {
 		return
 	}
 	for _, path := range lacking.Paths {
-		for _, w := range t.plan.graph.sourcesOf(i, path) { // a later writer may have written before
+		for _, w := range t.plan.graph.writersFor(i, path) {
 			if t.wroteAbove(w, path) {
 				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w)))
 				return
@@ -278,11 +278,7 @@ func (t *tick) behind(i int, paths []store.Path) string {
 	var reasons []string
 	var named []int
 	for _, path := range paths {
-		writers, after := t.plan.graph.split(i, path)
-		if len(writers) == 0 { // else those after it count for nothing
-			writers = after
-		}
-		for _, w := range writers {
+		for _, w := range t.plan.graph.writersFor(i, path) {
 			if slices.Contains(named, w) {
 				continue
 			}

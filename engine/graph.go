@@ -144,6 +144,16 @@ func (g *graph) split(j int, r store.Path) (before, after []int) {
 	return before, after
 }
 
+// writersFor lists the calls that call j waited for to read r: where one before it may
+// write it, those after it count for nothing.
+func (g *graph) writersFor(j int, r store.Path) []int {
+	before, after := g.split(j, r)
+	if len(before) > 0 {
+		return before
+	}
+	return after
+}
+
 // wireReference applies rules 1 and 2 to one reference.
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
