@@ -248,7 +248,7 @@ func (t *tick) lack(i int, lacking *Missing) {
 		return
 	}
 	for _, path := range lacking.Paths {
-		for _, w := range t.plan.graph.writersFor(i, path) {
+		for _, w := range slices.Backward(t.plan.graph.writersFor(i, path)) { // the last may have replaced the others'
 			if t.wroteAbove(w, path) {
 				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w)))
 				return

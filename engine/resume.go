@@ -352,6 +352,7 @@ func (t *tick) restore(record Record, twice bool) {
 				c.wrote = append(c.wrote, path)
 			}
 		}
+		c.wrote = effects(c.wrote)
 		if record.Status == Held {
 			t.noted = append(t.noted, record)
 		}

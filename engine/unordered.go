@@ -49,7 +49,7 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 // pushTogether tells whether all that some calls do where a path is overlapped
 // is to push to it.
 func (g *graph) pushTogether(group []int, path store.Path) bool {
-	return !slices.ContainsFunc(group, func(i int) bool {
+	return path.Kind() != store.KindError && !slices.ContainsFunc(group, func(i int) bool {
 		return g.calls[i].Method != store.Push || slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool {
 			return w != path && w.Overlaps(path)
 		})
