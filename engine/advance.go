@@ -244,7 +244,7 @@ func (t *tick) lack(i int, lacking *Missing) {
 		return
 	}
 	if len(lacking.Paths) == 0 {
-		t.refuse(i, faultf(CodeExpression, "an expression asks for a member that its value does not have"))
+		t.refuse(i, faultf(CodeExpression, "%w", lacking))
 		return
 	}
 	for _, path := range lacking.Paths {

@@ -153,7 +153,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	if lacking != nil {
-		return &NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: nothing is at %s; correct the parameter that reads it", t.calls[i].record.Call, strings.Join(lacking.names(), " or "))}
+		return &NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", t.calls[i].record.Call, lacking)}
 	}
 	granted, err := grant(ctx, t.resolver(i), call.scopes, call.Instance, reads)
 	if err != nil {

@@ -102,6 +102,11 @@ func noTool(call map[string]any) string {
 	if _, ok := call["tool"]; ok {
 		return `the call has no _tool (did you mean _tool instead of "tool"?)`
 	}
+	for _, other := range []string{"name", "arguments", "function"} { // as models' own calls have them
+		if _, ok := call[other]; ok {
+			return `the call has no _tool: a call is {"_tool": NAME}, with its parameters beside that`
+		}
+	}
 	return "the call has no _tool"
 }
 
@@ -218,7 +223,11 @@ func (c *Call) text(name string) (string, error) {
 	}
 	s, ok := v.(string)
 	if !ok || s == "" {
-		return "", faultf(CodeSchema, "%s: expected a string with something in it, found %s", name, store.EncodeJSON(v))
+		hint := ""
+		if _, list := v.([]any); list && name == "_outputPath" {
+			hint = ` (&& between paths writes to each of them, as in "†a && †b")`
+		}
+		return "", faultf(CodeSchema, "%s: expected a string with something in it, found %s%s", name, store.EncodeJSON(v), hint)
 	}
 	return s, nil
 }

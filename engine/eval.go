@@ -23,9 +23,31 @@ type Lookup func(path store.Path) (value any, exists, open bool, err error)
 type Missing struct {
 	Paths []store.Path // the references that it lacks; none if it lacks a member of a value
 	Open  bool         // it could be complete once those of them that are open come
+
+	member *noMember // where there are no paths
 }
 
-func (m *Missing) Error() string { return "a reference is missing" }
+func (m *Missing) Error() string {
+	if len(m.Paths) == 0 && m.member != nil {
+		return m.member.Error()
+	}
+	return "nothing is at " + strings.Join(m.names(), " or ")
+}
+
+// noMember is a member that a value in an expression does not have.
+type noMember struct {
+	expr   *Expr
+	of     any
+	member any
+}
+
+func (e *noMember) Error() string {
+	what := fmt.Sprintf("%s has no %s", describe(e.of), store.EncodeJSON(e.member))
+	if array, ok := e.of.([]any); ok {
+		what = fmt.Sprintf("an array of %d has no element %s", len(array), store.EncodeJSON(e.member))
+	}
+	return e.expr.source.errorAt(0, "%s", what).Error()
+}
 
 // names are the references that it lacks, for people.
 func (m *Missing) names() (names []string) {
@@ -100,7 +122,7 @@ func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
 		return nil, nil, &lookupError{err}
 	}
 	if !exists {
-		return nil, &Missing{[]store.Path{u.path}, open}, nil
+		return nil, &Missing{Paths: []store.Path{u.path}, Open: open}, nil
 	}
 	return v, nil, nil
 }
@@ -182,7 +204,7 @@ func (u orUnit) eval(ev *evaluation) (any, *Missing, error) {
 	case right.Open && !left.Open:
 		return nil, right, nil
 	}
-	return nil, &Missing{append(left.Paths, right.Paths...), left.Open}, nil
+	return nil, left.and(right), nil
 }
 
 func (u andUnit) eval(ev *evaluation) (any, *Missing, error) {
@@ -197,7 +219,7 @@ func (u andUnit) eval(ev *evaluation) (any, *Missing, error) {
 	case right == nil:
 		return nil, left, nil
 	}
-	return nil, &Missing{append(left.Paths, right.Paths...), right.Open}, nil
+	return nil, left.and(right), nil
 }
 
 func (u condUnit) eval(ev *evaluation) (any, *Missing, error) {

@@ -226,6 +226,9 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	case err != nil:
 		return nil, nil, err
 	case lacking != nil:
+		if len(lacking.Paths) == 0 {
+			return nil, faultf(CodeExpression, "output: %w", lacking), nil
+		}
 		what := "the output is missing: nothing wrote " + strings.Join(lacking.names(), " or ")
 		if before {
 			what += " in this run; what is there is of before"

@@ -35,7 +35,7 @@ var callbacks = []*builtin.Function{
 	callback(memberName, func(ev *evaluation, args []any) (any, error) {
 		v, ok := member(args[0], args[1])
 		if !ok {
-			return nil, &Missing{}
+			return nil, &Missing{member: &noMember{ev.expr, args[0], args[1]}}
 		}
 		return v, nil
 	}),

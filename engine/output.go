@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -32,7 +34,7 @@ func ParseOutput(text string) (*Output, error) {
 	}
 	tree, err := s.parse(nil)
 	if err != nil {
-		return nil, err
+		return nil, howJoined(err)
 	}
 	alternatives, err := s.distribute(tree.Node)
 	if err != nil {
@@ -48,6 +50,20 @@ func ParseOutput(text string) (*Output, error) {
 	return &Output{text, alternatives}, nil
 }
 
+// howJoined says what joins paths where an error is about what does elsewhere.
+func howJoined(err error) error {
+	var bad *ExprError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	for _, found := range []string{",", "&", ";", store.Dagger} {
+		if strings.HasPrefix(bad.Message, `unexpected "`+found) {
+			bad.Message += " (&& between paths writes to each of them, || to the first or else to the next)"
+		}
+	}
+	return bad
+}
+
 func (s *source) distribute(node ast.Node) ([][]store.Path, error) {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:
@@ -57,7 +73,20 @@ func (s *source) distribute(node ast.Node) ([][]store.Path, error) {
 	case *ast.BinaryNode:
 		return s.distributeBinary(n)
 	}
-	return nil, s.errorIn(node, "an output path is made of references, ||, && and parentheses only")
+	return nil, s.noPath(node)
+}
+
+func (s *source) noPath(node ast.Node) error {
+	root := node
+	for member, ok := root.(*ast.MemberNode); ok; member, ok = root.(*ast.MemberNode) {
+		root = member.Node
+	}
+	if name, ok := root.(*ast.IdentifierNode); ok {
+		if _, ok := s.path(name.Value); !ok {
+			node = root
+		}
+	}
+	return s.errorIn(node, "an output path is made of references, ||, && and parentheses only%s", s.meant(node))
 }
 
 func (s *source) distributeBinary(n *ast.BinaryNode) ([][]store.Path, error) {
@@ -68,7 +97,7 @@ func (s *source) distributeBinary(n *ast.BinaryNode) ([][]store.Path, error) {
 		return nil, s.errorIn(n, "in an output path write && for a fan-out, not and")
 	case "||", "&&":
 	default:
-		return nil, s.errorIn(n, "an output path is made of references, ||, && and parentheses only")
+		return nil, s.noPath(n)
 	}
 	left, err := s.distribute(n.Left)
 	if err != nil {

@@ -146,7 +146,7 @@ func (w *rewriter) identifier(n *ast.IdentifierNode) ast.Node {
 	}
 	i, ok := w.c.source.path(n.Value)
 	if !ok {
-		return w.refuse(n, "unknown name %s (a reference begins with †)", n.Value)
+		return w.refuse(n, "unknown name %s%s", n.Value, w.c.source.meant(n))
 	}
 	w.refs = append(w.refs, w.c.source.paths[i])
 	w.evaluates(refUnit{i, w.c.source.paths[i]})

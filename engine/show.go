@@ -247,13 +247,12 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	names, what := e.Missing.names(), "a member that the expression asks for is"
-	switch len(names) {
+	switch names := e.Missing.names(); len(names) {
 	case 0:
+		return e.Missing.Error() + ", in context " + e.Context
 	case 1:
-		what = names[0] + " is"
+		return names[0] + " is missing in context " + e.Context
 	default:
-		what = strings.Join(names, " and ") + " are"
+		return strings.Join(names, " and ") + " are missing in context " + e.Context
 	}
-	return what + " missing in context " + e.Context
 }

@@ -68,6 +68,23 @@ func (s *source) errorIn(node ast.Node, format string, args ...any) error {
 	return s.errorAt(node.Location().From+1, format, args...)
 }
 
+// meant is a hint to what may be meant by what is no reference: a key as other
+// languages have them, in which expr sees an operator, or one without the dagger.
+func (s *source) meant(node ast.Node) string {
+	at := node.Location().From
+	dashed := regexp.MustCompile(`\.([\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)+)`)
+	for _, found := range dashed.FindAllStringSubmatchIndex(s.given, -1) {
+		key := s.given[found[2]:found[3]]
+		if from := utf8.RuneCountInString(s.given[:found[2]]); from <= at && at < from+utf8.RuneCountInString(key) {
+			return fmt.Sprintf(" (a key of other characters than letters, digits and _ is quoted: [%q])", key)
+		}
+	}
+	if _, ok := node.(*ast.IdentifierNode); ok {
+		return " (a reference begins with †)"
+	}
+	return ""
+}
+
 // wrap turns an error of expr into one about the expression as written.
 func (s *source) wrap(err error) error {
 	var at *file.Error
@@ -142,8 +159,9 @@ func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 		b.WriteString(s.name(at))
 		b.WriteString(strings.Repeat("_", utf8.RuneCountInString(rest[:n])-2))
 		return n, nil
-	case strings.HasPrefix(rest, standIn):
-		return 0, s.errorAt(column, "unexpected 'ǂ': a reference begins with †")
+	case strings.HasPrefix(rest, standIn), strings.HasPrefix(rest, "‡"):
+		r, _ := utf8.DecodeRuneInString(rest)
+		return 0, s.errorAt(column, "unexpected %q: a reference begins with †", r)
 	case rest[0] == '"', rest[0] == '\'', rest[0] == '`':
 		return copyUntil(b, rest, rest[:1]), nil
 	case strings.HasPrefix(rest, "/*"):

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -175,7 +176,7 @@ func (m *Missing) and(other *Missing) *Missing {
 	case other == nil:
 		return m
 	}
-	return &Missing{slices.Concat(m.Paths, other.Paths), m.Open && other.Open}
+	return &Missing{slices.Concat(m.Paths, other.Paths), m.Open && other.Open, cmp.Or(m.member, other.member)}
 }
 
 // placedError is an error about a part of a call.

@@ -153,7 +153,7 @@ func (p *planReader) fail(line int, format string, args ...any) error {
 
 // wrong is a field that must be something else, in the words of the file's language.
 func (p *planReader) wrong(field, want string, v any) error {
-	if p.planner == nil {
+	if _, text := v.(string); p.planner == nil && !text {
 		return p.fail(0, "%s must be %s, not %s", field, want, store.Describe(v))
 	}
 	return p.fail(0, "%s %s", field, wrongType(want, v))

@@ -24,6 +24,9 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 	case []any:
 		return &engine.Request{Name: name, Calls: jsonCalls(v, jsonLines(source).calls)}, nil
 	case map[string]any:
+		if _, ok := v["_tool"]; ok {
+			return nil, p.fail(1, "a plan is a list of calls: put [ and ] around this one")
+		}
 		request, err := p.request(v)
 		if err != nil {
 			return nil, err
@@ -33,6 +36,9 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 			field = "plan"
 		}
 		calls, ok := v[field].([]any)
+		if one, _ := v[field].(map[string]any); one["_tool"] != nil {
+			return nil, p.fail(0, "%s is a list of calls: put [ and ] around this one", field)
+		}
 		if !ok {
 			return nil, p.wrong(field, "a list of calls", v[field])
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -91,13 +92,35 @@ func jsonError(text []byte, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: %s, at %s", syntax, position(text, syntax.Offset-1))
+		return fmt.Errorf("not JSON: %s, at %s", syntaxError(text, syntax), position(text, syntax.Offset-1))
 	case err == io.EOF:
 		return errors.New("not JSON: empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("not JSON: it ends too early")
 	}
 	return fmt.Errorf("not JSON: %w", err)
+}
+
+// syntaxError tells what is wrong in JSON: of what people and models write most often
+// that JSON does not have, what it has in its place.
+func syntaxError(text []byte, err *json.SyntaxError) string {
+	at := max(0, min(int(err.Offset)-1, len(text)))
+	before, rest := bytes.TrimRight(text[:at], " \t\r\n"), text[at:]
+	found, _ := utf8.DecodeRune(rest)
+	_, place, ok := strings.Cut(err.Error(), "' ") // of "invalid character 'x' looking for beginning of value"
+	switch {
+	case !ok || strings.HasPrefix(place, "in "): // within a string, a number or a word
+		return err.Error()
+	case strings.ContainsRune("'“”„‘’«»", found):
+		return fmt.Sprintf("strings stand in straight double quotes (\"), not in %c", found)
+	case bytes.HasPrefix(rest, []byte("//")), bytes.HasPrefix(rest, []byte("/*")):
+		return "JSON has no comments"
+	case bytes.HasPrefix(rest, []byte("```")):
+		return "JSON stands alone, without ``` around it"
+	case (found == '}' || found == ']') && bytes.HasSuffix(before, []byte(",")):
+		return fmt.Sprintf("there is a comma before the %c", found)
+	}
+	return fmt.Sprintf("invalid character %q %s", found, place) // of which encoding/json knows the first byte alone
 }
 
 func position(text []byte, offset int64) string {
