@@ -42,6 +42,9 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	paths, value, err := call.place(res)
 	if err == nil {
 		err = t.write(ctx, i, paths, value, res.value.Loose)
+		if err != nil && res.err != nil { // else nobody would know of it
+			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
+		}
 	}
 	if errors.As(err, &log) {
 		return log.err
