@@ -63,23 +63,35 @@ func faultf(code, format string, args ...any) error {
 // metaProperties are what a call may say of itself beside its tool.
 var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_scopes"}
 
-// misspelled warns of what begins like a meta-property, means nothing to us nor to
-// the tool, and all but is one that does. Undeclared ones are free, and a tool may
+// misspelled warns of what means nothing to us nor to the tool, and all but is a
+// meta-property or a parameter that does. Undeclared ones are free, and a tool may
 // declare one that looks like ours, so that it is no error.
 func (c *Call) misspelled() (warnings []error) {
-	for name := range c.Issued {
-		if !strings.HasPrefix(name, "_") || name == "_tool" || slices.Contains(metaProperties, name) {
-			continue
+	for _, name := range c.unknown() {
+		known, what := metaProperties, name
+		if !strings.HasPrefix(name, "_") {
+			known, what = append(c.notGiven(), "_outputPath", "_outputMethod"), fmt.Sprintf("parameter %q", name)
 		}
-		if c.tool.meta[name] != nil || slices.Contains(c.tool.required, name) {
-			continue
-		}
-		if i := slices.IndexFunc(metaProperties, func(ours string) bool { return slipOf(name, ours) }); i >= 0 {
-			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", name, metaProperties[i]))
+		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 {
+			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", what, known[i]))
 		}
 	}
-	slices.SortFunc(warnings, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return warnings
+}
+
+// unknown is what the call gives and neither we know nor the tool declares.
+func (c *Call) unknown() []string {
+	return slices.DeleteFunc(sortedKeys(c.Issued), func(name string) bool {
+		return name == "_tool" || slices.Contains(metaProperties, name) || slices.Contains(c.tool.required, name) || c.tool.declares(name)
+	})
+}
+
+// notGiven are the parameters that the tool declares by name and the call leaves out.
+func (c *Call) notGiven() []string {
+	return slices.DeleteFunc(c.tool.parameters(), func(name string) bool {
+		_, given := c.Issued[name]
+		return given
+	})
 }
 
 // slipOf tells whether a name can only be a slip of another, and not a word of its own.
@@ -319,7 +331,11 @@ func (c *Call) parseParams() error {
 	}
 	for _, name := range c.tool.required {
 		if _, ok := c.Issued[name]; !ok {
-			return faultf(CodeSchema, "parameter %q is missing", name)
+			hint := ""
+			if near := Nearest(name, c.unknown()); near != "" {
+				hint = fmt.Sprintf(" (did you mean it by %q?)", near)
+			}
+			return faultf(CodeSchema, "parameter %q is missing%s", name, hint)
 		}
 	}
 	return c.checkFixed()
@@ -333,8 +349,7 @@ func (c *Call) checkFixed() error {
 	for _, p := range c.params {
 		schema, allowed := c.tool.params.property(p.name)
 		if !allowed {
-			properties, _ := c.tool.Schema.(map[string]any)["properties"].(map[string]any)
-			return faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, sortedKeys(properties)))
+			return faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, c.tool.parameters()))
 		}
 		if err := p.check(schema, p.name); err != nil {
 			return &fault{CodeSchema, err}

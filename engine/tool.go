@@ -83,6 +83,25 @@ func (t *Tool) compile(object map[string]any) error {
 	return nil
 }
 
+// parameters are those that it declares by name.
+func (t *Tool) parameters() []string {
+	object, _ := t.Schema.(map[string]any)
+	properties, _ := object["properties"].(map[string]any)
+	return slices.DeleteFunc(sortedKeys(properties), func(name string) bool { return strings.HasPrefix(name, "_") })
+}
+
+// declares tells whether it says something of a parameter, or of a meta-property.
+func (t *Tool) declares(name string) bool {
+	if strings.HasPrefix(name, "_") {
+		return t.meta[name] != nil
+	}
+	if t.params == nil {
+		return false
+	}
+	property, _ := t.params.property(name)
+	return property != nil
+}
+
 // takes holds arguments against what the tool takes, and what the log can hold.
 func (t *Tool) takes(arguments map[string]any) error {
 	if err := store.CheckDepth(arguments); err != nil || t.params == nil {
