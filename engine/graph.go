@@ -353,17 +353,53 @@ func (g *graph) label(i int) string {
 	return fmt.Sprintf("call %d (%s)", g.calls[i].Position, g.calls[i].Tool)
 }
 
+// elsewhere is a hint to what may be meant by paths that nothing writes for a call of
+// the instance: what another instance's calls write there, or a path of nearly that name.
+func (g *graph) elsewhere(paths []store.Path, instance string) string {
+	for _, path := range paths {
+		for _, other := range sortedKeys(g.writers) {
+			if other == "" || other == instance {
+				continue
+			}
+			if writers := g.writers[other].overlapping(path); len(writers) > 0 {
+				return fmt.Sprintf(" (%s writes %s for the instance %s alone)", g.label(writers[0]), path, other)
+			}
+		}
+		written := g.writers[""].paths()
+		if instance != "" {
+			written = slices.Concat(written, g.writers[instance].paths())
+		}
+		if len(written) > manyPaths {
+			continue
+		}
+		if hint := didYouMean(path.String(), written); hint != "" {
+			return hint
+		}
+	}
+	return ""
+}
+
+// manyPaths is among how many no name is looked for that is nearly another.
+const manyPaths = 1000
+
+func (x *writerIndex) paths() []string {
+	if x == nil {
+		return nil
+	}
+	return x.sorted
+}
+
 // lacking lists the references without which a value can't be complete when
 // only paths that are known can exist.
-func (t *template) lacking(known func(store.Path) bool) []string {
-	var all []string
+func (t *template) lacking(known func(store.Path) bool) []store.Path {
+	var all []store.Path
 	t.each(func(e *Expr) {
 		if e.root.possible(known) {
 			return
 		}
 		for _, path := range e.Reads() {
-			if !known(path) && !slices.Contains(all, path.String()) {
-				all = append(all, path.String())
+			if !known(path) && !slices.Contains(all, path) {
+				all = append(all, path)
 			}
 		}
 	})

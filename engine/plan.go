@@ -83,6 +83,7 @@ type planCompiler struct {
 	file     string
 	checked  map[string]bool // delegates that have been checked, or are being
 	warned   map[Problem]bool
+	hints    int // that were looked for
 	problems []Problem
 }
 
@@ -223,13 +224,12 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			before, after := p.graph.split(i, path)
 			return len(before)+len(after) > 0
 		})
-		var lacking []string
+		var lacking []store.Path
 		for _, p := range call.params {
 			lacking = append(lacking, p.lacking(known)...)
 		}
 		if len(lacking) > 0 {
-			slices.Sort(lacking)
-			err := faultf(CodeUnresolved, "nothing in the plan writes %s, and the context does not hold it: the call will wait for it", strings.Join(slices.Compact(lacking), ", "))
+			err := faultf(CodeUnresolved, "%s", c.nowhere(p.graph, lacking, call.Instance, ": the call will wait for it"))
 			all = c.warn(all, call, err)
 		}
 	}
@@ -238,11 +238,29 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		if lacking := p.output.lacking(known); len(lacking) > 0 {
 			all = append(all, Problem{
 				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeUnresolved,
-				Message: fmt.Sprintf("output: nothing in the plan writes %s, and the context does not hold it", strings.Join(lacking, ", ")),
+				Message: "output: " + c.nowhere(p.graph, lacking, "", ""),
 			})
 		}
 	}
 	return all, failed
+}
+
+// maxHints is for how many of its references that nothing writes a check looks for what
+// may be meant.
+const maxHints = 100
+
+// nowhere tells of paths that nothing gives, as seen by an instance, and what then happens.
+func (c *planCompiler) nowhere(g *graph, paths []store.Path, instance, then string) string {
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = path.String()
+	}
+	slices.Sort(names)
+	hint := ""
+	if c.hints++; c.hints <= maxHints {
+		hint = g.elsewhere(paths, instance)
+	}
+	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
 }
 
 // declared tells whether the request declares a schema that speaks of a path:
