@@ -362,7 +362,7 @@ func (g *graph) elsewhere(paths []store.Path, instance string) string {
 				continue
 			}
 			if writers := g.writers[other].overlapping(path); len(writers) > 0 {
-				return fmt.Sprintf(" (%s writes %s for the instance %s alone)", g.label(writers[0]), path, other)
+				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.label(writers[0]), path, other)
 			}
 		}
 		written := g.writers[""].paths()

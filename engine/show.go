@@ -239,20 +239,3 @@ func finding(ctx context.Context, r store.Resolver, instance string, found *[]st
 		return resolved.Value, resolved.Exists, false, err
 	}
 }
-
-// MissingError is an expression that has no value in a context.
-type MissingError struct {
-	Context string
-	Missing *Missing
-}
-
-func (e *MissingError) Error() string {
-	switch names := e.Missing.names(); len(names) {
-	case 0:
-		return e.Missing.Error() + ", in context " + e.Context
-	case 1:
-		return names[0] + " is missing in context " + e.Context
-	default:
-		return strings.Join(names, " and ") + " are missing in context " + e.Context
-	}
-}

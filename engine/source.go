@@ -148,7 +148,11 @@ func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 		if err != nil {
 			var bad *store.PathError
 			if errors.As(err, &bad) {
-				return 0, s.errorAt(column+utf8.RuneCountInString(rest[:bad.Offset]), "%s", bad.Message)
+				hint := ""
+				if strings.HasPrefix(bad.Message, "expected a key, found '") {
+					hint = ` (one of other characters than letters, digits and _ is quoted: ["…"])`
+				}
+				return 0, s.errorAt(column+utf8.RuneCountInString(rest[:bad.Offset]), "%s%s", bad.Message, hint)
 			}
 			return 0, err
 		}

@@ -96,11 +96,7 @@ func scanSegment(text string, at int) (segment string, n int, err error) {
 	case rest[0] == '.':
 		n := wordLen(rest[1:])
 		if n == 0 {
-			hint := ""
-			if len(rest) > 1 {
-				hint = ` (one of other characters than letters, digits and _ is quoted: ["…"])`
-			}
-			return "", 0, &PathError{text, at + 1, "expected a key, found " + describeRune(rest[1:]) + hint}
+			return "", 0, &PathError{text, at + 1, "expected a key, found " + describeRune(rest[1:])}
 		}
 		return rest[1 : 1+n], 1 + n, nil
 	case strings.HasPrefix(rest, `["`):

@@ -56,7 +56,7 @@ func (a *app) about(ctx context.Context, ref string, of asked, answer func(conte
 	}
 	err = answer(ctx, of)
 	if missing := (*engine.MissingError)(nil); errors.As(err, &missing) {
-		a.term.say("%s", missing)
+		a.term.say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
 		return statusError(exitFailed)
 	}
 	return err
