@@ -60,52 +60,6 @@ func faultf(code, format string, args ...any) error {
 	return &fault{code, fmt.Errorf(format, args...)}
 }
 
-// metaProperties are what a call may say of itself beside its tool.
-var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_scopes"}
-
-// misspelled warns of what means nothing to us nor to the tool, and all but is a
-// meta-property or a parameter that does. Undeclared ones are free, and a tool may
-// declare one that looks like ours, so that it is no error.
-func (c *Call) misspelled() (warnings []error) {
-	for _, name := range c.unknown() {
-		known, what := metaProperties, name
-		if !strings.HasPrefix(name, "_") {
-			known, what = append(c.notGiven(), "_outputPath", "_outputMethod"), fmt.Sprintf("parameter %q", name)
-		}
-		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 {
-			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", what, known[i]))
-		}
-	}
-	return warnings
-}
-
-// unknown is what the call gives and neither we know nor the tool declares.
-func (c *Call) unknown() []string {
-	return slices.DeleteFunc(sortedKeys(c.Issued), func(name string) bool {
-		return name == "_tool" || slices.Contains(metaProperties, name) || slices.Contains(c.tool.required, name) || c.tool.declares(name)
-	})
-}
-
-// notGiven are the parameters that the tool declares by name and the call leaves out.
-func (c *Call) notGiven() []string {
-	return slices.DeleteFunc(c.tool.parameters(), func(name string) bool {
-		_, given := c.Issued[name]
-		return given
-	})
-}
-
-// slipOf tells whether a name can only be a slip of another, and not a word of its own.
-func slipOf(name, other string) bool {
-	plain := func(name string) string {
-		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "s")
-	}
-	a, b := plain(name), plain(other)
-	if a == b || len(a) > maxSpelled {
-		return a == b
-	}
-	return distance([]rune(a), []rune(b)) <= len(b)/7
-}
-
 // noTool tells what is wrong with a call that names none.
 func noTool(call map[string]any) string {
 	if v, ok := call["_tool"]; ok && v != "" {

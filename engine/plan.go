@@ -177,7 +177,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 		return nil, err
 	}
 	for _, call := range p.Calls {
-		for _, err := range call.misspelled() {
+		for _, err := range call.slips() {
 			all = c.warn(all, call, err)
 		}
 	}
