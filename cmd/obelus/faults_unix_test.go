@@ -338,3 +338,18 @@ func TestNoFile(t *testing.T) {
 		}
 	}
 }
+
+// fullDevice takes nothing, as a disk that is full.
+type fullDevice struct{}
+
+func (fullDevice) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestStdoutIsFull: what can't be written is told, be it help.
+func TestStdoutIsFull(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"help"}, {"help", "run"}, {"get", "--help"}} {
+		var stderr strings.Builder
+		if status := obelus(args, strings.NewReader(""), fullDevice{}, &stderr); status != exitFailed || !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%s: status %d: %s", args, status, &stderr)
+		}
+	}
+}

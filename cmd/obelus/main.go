@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -46,13 +47,27 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	help := &checkedWriter{Writer: stdout}
+	root.SetOut(help)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := cmp.Or(root.ExecuteContext(ctx), help.err)
 	if err != nil {
 		a.fail(err)
 	}
 	return exitStatus(err)
+}
+
+// checkedWriter keeps the first error for those who do not look at it, as cobra when it
+// writes help.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *checkedWriter) Write(text []byte) (int, error) {
+	n, err := w.Writer.Write(text)
+	w.err = cmp.Or(w.err, err)
+	return n, err
 }
 
 // fail tells why a command, or an input of the prompt, came to nothing.
