@@ -22,10 +22,11 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check [PLAN…]",
 		Short: "tell what is wrong with plans; nothing runs, nothing is written",
 		Long: `Check plans, all of the project's unless some are named: syntax, tools, schemas,
-expressions, scopes, cycles, references that nothing writes, and writes in no
-certain order. The context is taken for empty unless -c names one.
+expressions, scopes, cycles; and, as warnings, references that nothing writes,
+writes in no certain order, and names and texts that can only be slips. The
+context is taken for empty unless -c names one.
 
-Exit status: 0 without errors (warnings are none), 2 with some.`,
+Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completePlans,
 		RunE:              func(c *cobra.Command, args []string) error { return a.check(c.Context(), args) },
