@@ -243,19 +243,24 @@ func (t *tick) lack(i int, lacking *Missing) {
 		t.note(i)
 		return
 	}
-	if len(lacking.Paths) == 0 {
-		t.refuse(i, faultf(CodeExpression, "%w", lacking))
-		return
-	}
 	for _, path := range lacking.Paths {
 		for _, w := range slices.Backward(t.plan.graph.writersFor(i, path)) { // the last may have replaced the others'
+			how := "above it, but without that key"
+			if slices.Contains(t.calls[w].wrote, path) {
+				how = "there, and it was replaced since"
+			}
 			if t.wroteAbove(w, path) {
-				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote above it, but without that key", path, t.plan.graph.label(w)))
+				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote %s", path, t.plan.graph.label(w), how))
 				return
 			}
 		}
 	}
-	t.skip(i, t.behind(i, lacking.Paths))
+	reason := t.behind(i, lacking.Paths)
+	if reason == "" && lacking.member != nil {
+		t.refuse(i, faultf(CodeExpression, "%w", lacking.member))
+		return
+	}
+	t.skip(i, reason)
 }
 
 // skip ends a call that is not to run.

@@ -286,7 +286,7 @@ func (c *Call) parseParams() error {
 	for _, name := range c.tool.required {
 		if _, ok := c.Issued[name]; !ok {
 			hint := ""
-			if near := Nearest(name, c.unknown()); near != "" {
+			if near := Nearest(name, c.unknown()); near != "" && len(name) > 2 {
 				hint = fmt.Sprintf(" (did you mean it by %q?)", near)
 			}
 			return faultf(CodeSchema, "parameter %q is missing%s", name, hint)

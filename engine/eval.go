@@ -24,15 +24,18 @@ type Missing struct {
 	Paths []store.Path // the references that it lacks; none if it lacks a member of a value
 	Open  bool         // it could be complete once those of them that are open come
 
-	member *noMember // where there are no paths
+	member *noMember // that nothing can bring, and no || may do without
 }
 
 func (m *Missing) Error() string {
-	if len(m.Paths) == 0 && m.member != nil {
+	if m.member != nil {
 		return m.member.Error()
 	}
 	return "nothing is at " + strings.Join(m.names(), " or ")
 }
+
+// maxMember is how much of a member's name an error shows, in characters.
+const maxMember = 60
 
 // noMember is a member that a value in an expression does not have.
 type noMember struct {
@@ -42,9 +45,13 @@ type noMember struct {
 }
 
 func (e *noMember) Error() string {
-	what := fmt.Sprintf("%s has no %s", describe(e.of), store.EncodeJSON(e.member))
+	member := string(store.EncodeJSON(e.member))
+	if runes := []rune(member); len(runes) > maxMember {
+		member = string(runes[:maxMember]) + "…"
+	}
+	what := fmt.Sprintf("%s has no %s", describe(e.of), member)
 	if array, ok := e.of.([]any); ok {
-		what = fmt.Sprintf("an array of %d has no element %s", len(array), store.EncodeJSON(e.member))
+		what = fmt.Sprintf("an array of %d has no element %s", len(array), member)
 	}
 	return e.expr.source.errorAt(0, "%s", what).Error()
 }
@@ -204,7 +211,11 @@ func (u orUnit) eval(ev *evaluation) (any, *Missing, error) {
 	case right.Open && !left.Open:
 		return nil, right, nil
 	}
-	return nil, left.and(right), nil
+	both := left.and(right)
+	if len(both.Paths) > 0 { // another writer could have brought it
+		both.member = nil
+	}
+	return nil, both, nil
 }
 
 func (u andUnit) eval(ev *evaluation) (any, *Missing, error) {

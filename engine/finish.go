@@ -226,7 +226,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	case err != nil:
 		return nil, nil, err
 	case lacking != nil:
-		if len(lacking.Paths) == 0 {
+		if lacking.member != nil {
 			return nil, faultf(CodeExpression, "output: %w", lacking), nil
 		}
 		what := "the output is missing: nothing wrote " + strings.Join(lacking.names(), " or ")

@@ -353,40 +353,52 @@ func (g *graph) label(i int) string {
 	return fmt.Sprintf("call %d (%s)", g.calls[i].Position, g.calls[i].Tool)
 }
 
-// elsewhere is a hint to what may be meant by paths that nothing writes for a call of
-// the instance: what another instance's calls write there, or a path of nearly that name.
-func (g *graph) elsewhere(paths []store.Path, instance string) string {
-	for _, path := range paths {
-		for _, other := range sortedKeys(g.writers) {
-			if other == "" || other == instance {
-				continue
+// elsewhere is a hint to what may be meant by a path that nothing writes for call i, or
+// for what no call reads with -1: what another instance's call writes there, or others
+// at a path of nearly that name.
+func (g *graph) elsewhere(i int, path store.Path) string {
+	instance := ""
+	if i >= 0 {
+		instance = g.calls[i].Instance
+	}
+	var near []store.Path
+	for w, call := range g.calls[:min(len(g.calls), manyCalls)] {
+		for _, written := range call.Output.Writes() {
+			sees := call.Instance == "" || call.Instance == instance
+			switch {
+			case !sees && written.Overlaps(path):
+				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.label(w), written, call.Instance)
+			case sees && w != i && nearlyPath(path, written):
+				near = append(near, written)
 			}
-			if writers := g.writers[other].overlapping(path); len(writers) > 0 {
-				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.label(writers[0]), path, other)
-			}
-		}
-		written := g.writers[""].paths()
-		if instance != "" {
-			written = slices.Concat(written, g.writers[instance].paths())
-		}
-		if len(written) > manyPaths {
-			continue
-		}
-		if hint := didYouMean(path.String(), written); hint != "" {
-			return hint
 		}
 	}
-	return ""
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", near[0])
 }
 
-// manyPaths is among how many no name is looked for that is nearly another.
-const manyPaths = 1000
+// manyCalls is among how many calls such a hint is looked for.
+const manyCalls = 1000
 
-func (x *writerIndex) paths() []string {
-	if x == nil {
-		return nil
+// nearlyPath tells whether a slip in one key could have made one path of another.
+func nearlyPath(path, other store.Path) bool {
+	a, b := path.Segments(), other.Segments()
+	if path.Kind() != other.Kind() || len(a) != len(b) {
+		return false
 	}
-	return x.sorted
+	slips := 0
+	for i := range a {
+		switch {
+		case a[i] == b[i]:
+		case len(a[i]) > 2 && Nearest(a[i], b[i:i+1]) != "":
+			slips++
+		default:
+			return false
+		}
+	}
+	return slips == 1
 }
 
 // lacking lists the references without which a value can't be complete when

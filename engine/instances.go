@@ -62,8 +62,8 @@ func instancesOf(held []store.KindOf) []string {
 // compile makes a plan of a request's calls on what the view holds. Calls for
 // every instance are checked as they are written first, so that what is wrong
 // with one is told once. They become as many calls as there are instances,
-// unless keep is set and there are none.
-func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan, error) {
+// unless the plan is to be shown and there are none.
+func (l *loop) compile(ctx context.Context, request *Request, show bool) (*Plan, error) {
 	registry := l.runner.Registry
 	if l.view.Committed() > 0 {
 		var err error
@@ -77,14 +77,18 @@ func (l *loop) compile(ctx context.Context, request *Request, keep bool) (*Plan,
 		if err != nil {
 			return nil, err
 		}
-		if instances := instancesOf(held); !keep || len(instances) > 1 {
+		if instances := instancesOf(held); !show || len(instances) > 1 {
 			if _, err := compile(request, registry, everythingExists); err != nil {
 				return nil, err
 			}
 			request.Calls = expand(request.Calls, instances)
 		}
 	}
-	plan, err := compile(request, registry, there)
+	compiled := compile
+	if show {
+		compiled = compileToShow
+	}
+	plan, err := compiled(request, registry, there)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	switch names := e.Missing.names(); len(names) {
-	case 0:
+	switch names := e.Missing.names(); {
+	case e.Missing.member != nil:
 		return e.Missing.Error() + ", in context " + e.Context
-	case 1:
+	case len(names) == 1:
 		return names[0] + " is missing in context " + e.Context
 	default:
 		return strings.Join(names, " and ") + " are missing in context " + e.Context
@@ -49,7 +49,7 @@ func (e *MissingError) Meant(ctx context.Context, log store.Log, at int64, insta
 	for _, path := range e.Missing.Paths {
 		for _, other := range instances[:min(len(instances), maxInstances)] {
 			if other != instance && exists(path, other) {
-				return fmt.Sprintf(" (the instance %q has it)", other)
+				return fmt.Sprintf(" (the instance %q has %s)", other, path)
 			}
 		}
 		near := store.KindPath(nearly(path.Kind(), kinds))

@@ -56,10 +56,12 @@ func howJoined(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
+	between := strings.Contains(strings.ReplaceAll(bad.Source, "||", ""), "|") // expr knows one | as well
 	for _, found := range []string{",", "&", ";", store.Dagger} {
-		if strings.HasPrefix(bad.Message, `unexpected "`+found) {
-			bad.Message += " (&& between paths writes to each of them, || to the first or else to the next)"
-		}
+		between = between || strings.HasPrefix(bad.Message, `unexpected "`+found)
+	}
+	if between {
+		bad.Message += " (&& between paths writes to each of them, || to the first or else to the next)"
 	}
 	return bad
 }
@@ -135,32 +137,20 @@ func product(left, right [][]store.Path) [][]store.Path {
 	return all
 }
 
-// Writes lists every path at which the output may take effect, each once.
+// Writes lists every path that the output may write to, each once.
 func (o *Output) Writes() []store.Path {
 	if o == nil {
 		return nil
 	}
 	var all []store.Path
 	for _, paths := range o.Alternatives {
-		for _, path := range effects(paths) {
+		for _, path := range paths {
 			if !slices.Contains(all, path) {
 				all = append(all, path)
 			}
 		}
 	}
 	return all
-}
-
-// effects are where writes at paths take effect: each message of kind error replaces the
-// whole of the one before.
-func effects(paths []store.Path) []store.Path {
-	at := slices.Clone(paths)
-	for i, path := range paths {
-		if path.Kind() == store.KindError {
-			at[i] = path.Prefixes()[0]
-		}
-	}
-	return at
 }
 
 // holding finds the first alternative that holds a path.

@@ -14,7 +14,7 @@ import (
 // It is immutable.
 type Plan struct {
 	Calls    []*Call
-	Warnings []Problem
+	Warnings []Problem // where it was made to be looked at, by [Compile] or [Runner.Check]
 
 	output *template // the final output; nil without one
 	schema *Schema   // of the final output; nil accepts all
@@ -41,10 +41,21 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	return compile(request, registry, exists)
+	return compileToShow(request, registry, exists)
 }
 
-// compile is Compile of a request that has been received.
+// compileToShow adds what compile leaves out: warnings, that cost more than all else
+// and that nobody sees where a plan runs.
+func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	c := &planCompiler{file: request.Name}
+	p, err := c.compile(request, registry, exists)
+	if err == nil {
+		p.Warnings, err = c.warnings(p, request, exists)
+	}
+	return p, err
+}
+
+// compile is Compile of a request that has been received, to be run.
 func compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	return (&planCompiler{file: request.Name}).compile(request, registry, exists)
 }
@@ -74,8 +85,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 		return nil, &PlanError{c.problems}
 	}
-	p.Warnings, err = c.warnings(p, request, exists)
-	return p, err
+	return p, nil
 }
 
 // planCompiler gathers what is wrong.
@@ -229,7 +239,7 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 			lacking = append(lacking, p.lacking(known)...)
 		}
 		if len(lacking) > 0 {
-			err := faultf(CodeUnresolved, "%s", c.nowhere(p.graph, lacking, call.Instance, ": the call will wait for it"))
+			err := faultf(CodeUnresolved, "%s", c.nowhere(p.graph, i, lacking, ": the call will wait for it"))
 			all = c.warn(all, call, err)
 		}
 	}
@@ -238,28 +248,28 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		if lacking := p.output.lacking(known); len(lacking) > 0 {
 			all = append(all, Problem{
 				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeUnresolved,
-				Message: "output: " + c.nowhere(p.graph, lacking, "", ""),
+				Message: "output: " + c.nowhere(p.graph, -1, lacking, ""),
 			})
 		}
 	}
 	return all, failed
 }
 
-// maxHints is for how many of its references that nothing writes a check looks for what
-// may be meant.
+// maxHints is how often a check looks for what may be meant.
 const maxHints = 100
 
-// nowhere tells of paths that nothing gives, as seen by an instance, and what then happens.
-func (c *planCompiler) nowhere(g *graph, paths []store.Path, instance, then string) string {
+// nowhere tells of paths that nothing gives for call i, and what then happens.
+func (c *planCompiler) nowhere(g *graph, i int, paths []store.Path, then string) string {
 	names := make([]string, len(paths))
-	for i, path := range paths {
-		names[i] = path.String()
+	hint := ""
+	for n, path := range paths {
+		names[n] = path.String()
+		if hint == "" && c.hints < maxHints {
+			c.hints++
+			hint = g.elsewhere(i, path)
+		}
 	}
 	slices.Sort(names)
-	hint := ""
-	if c.hints++; c.hints <= maxHints {
-		hint = g.elsewhere(paths, instance)
-	}
 	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
 }
 

@@ -66,7 +66,7 @@ func (e *PlanError) Error() string {
 	var lines []string
 	for i, p := range e.Problems {
 		if i == maxTold {
-			lines = append(lines, fmt.Sprintf("and %d more, which a check of the plan lists", len(e.Problems)-i))
+			lines = append(lines, fmt.Sprintf("and %d more", len(e.Problems)-i))
 			break
 		}
 		lines = append(lines, p.Error())

@@ -328,7 +328,7 @@ func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
 	if last.plan.Start == 0 {
 		there = NothingExists
 	}
-	return Compile(request, registry, there)
+	return compile(request, registry, there)
 }
 
 // restore takes over what the journal has of a call. What would run twice, and must
@@ -352,7 +352,6 @@ func (t *tick) restore(record Record, twice bool) {
 				c.wrote = append(c.wrote, path)
 			}
 		}
-		c.wrote = effects(c.wrote)
 		if record.Status == Held {
 			t.noted = append(t.noted, record)
 		}

@@ -305,7 +305,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 		}
 	}
 	t.view.Stage(messages...)
-	c.wrote, c.record.Writes = effects(paths), make([]string, len(paths))
+	c.wrote, c.record.Writes = paths, make([]string, len(paths))
 	for n, path := range paths {
 		c.record.Writes[n] = path.String()
 	}

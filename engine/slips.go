@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"obelus/store"
 )
@@ -25,7 +26,7 @@ func (c *Call) misspelled() (warnings []error) {
 	for _, name := range c.unknown() {
 		known, what := metaProperties, name
 		if !strings.HasPrefix(name, "_") {
-			known, what = append(c.notGiven(), "_outputPath", "_outputMethod"), fmt.Sprintf("parameter %q", name)
+			known, what = c.notGiven(), fmt.Sprintf("parameter %q", name)
 		}
 		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 {
 			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", what, known[i]))
@@ -41,28 +42,40 @@ func (c *Call) unknown() []string {
 	})
 }
 
-// notGiven are the parameters that the tool declares by name and the call leaves out.
+// notGiven is what the call leaves out of the parameters that the tool declares by
+// name, and of what says where its result goes.
 func (c *Call) notGiven() []string {
-	return slices.DeleteFunc(c.tool.parameters(), func(name string) bool {
+	return slices.DeleteFunc(append(c.tool.parameters(), "_outputPath", "_outputMethod"), func(name string) bool {
 		_, given := c.Issued[name]
 		return given
 	})
 }
 
-// slipOf tells whether a name can only be a slip of another, and not a word of its own.
+// slipOf tells whether a name can only be a slip of another, and not a word of its own,
+// nor the next of a row.
 func slipOf(name, other string) bool {
-	plain := func(name string) string {
-		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "s")
+	a, b := plainName(name), plainName(other)
+	if string(a) == string(b) || len(a) == 0 || len(a) > maxSpelled {
+		return string(a) == string(b) && len(a) > 0
 	}
-	a, b := plain(name), plain(other)
-	if a == b || len(a) > maxSpelled {
-		return a == b
+	most := len(b) / 7
+	if most == 0 || len(a)-len(b) > most || len(b)-len(a) > most {
+		return false
 	}
-	return distance([]rune(a), []rune(b)) <= len(b)/7
+	numbered := slices.Equal(slices.DeleteFunc(slices.Clone(a), unicode.IsDigit), slices.DeleteFunc(slices.Clone(b), unicode.IsDigit))
+	return !numbered && distance(a, b) <= most
 }
 
-// insideText finds references in a text, with a key at least.
-var insideText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(store.Dagger + `[\p{L}\p{N}_]+(\.[\p{L}\p{N}_]+)+`) })
+// plainName is a name without what names are written in different ways by.
+func plainName(name string) []rune {
+	return []rune(strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "s"))
+}
+
+// insideText finds references in a text: with a key at least, and not the year in which
+// somebody died.
+var insideText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(store.Dagger + `[\p{L}_][\p{L}\p{N}_]*(\.[\p{L}\p{N}_]+|\[\d+\]|\["[^"]*"\])+`)
+})
 
 // unresolvable warns of references in the midst of a text, which is left as it stands
 // (protocol §4). What reads prose, a model or a delegate, may be meant to see them, and
@@ -73,7 +86,7 @@ func (c *Call) unresolvable() (warnings []error) {
 	}
 	for _, p := range c.params {
 		if found := referenceWithin(c.Issued[p.name]); found != "" {
-			warnings = append(warnings, faultf(CodeExpression, `%s: the text has %s in its midst, which stays as it stands (an expression has its value: †("…" + %s))`, p.name, found, found))
+			warnings = append(warnings, faultf(CodeExpression, `%s: the text has %s in its midst, which stays as it stands (an expression has its value: †("…" + string(%s)))`, p.name, found, found))
 		}
 	}
 	return warnings

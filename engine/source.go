@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/expr-lang/expr/ast"
@@ -68,15 +69,20 @@ func (s *source) errorIn(node ast.Node, format string, args ...any) error {
 	return s.errorAt(node.Location().From+1, format, args...)
 }
 
-// meant is a hint to what may be meant by what is no reference: a key as other
-// languages have them, in which expr sees an operator, or one without the dagger.
+// dashed finds keys of paths as other languages have them, in which expr sees an
+// operator.
+var dashed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[\p{L}\p{N}_\]]\.([\p{L}_][\p{L}\p{N}_]*(?:-[\p{L}_][\p{L}\p{N}_]*)+)`)
+})
+
+// meant is a hint to what may be meant by what is no reference: a key with a hyphen, or
+// a reference without its dagger.
 func (s *source) meant(node ast.Node) string {
 	at := node.Location().From
-	dashed := regexp.MustCompile(`\.([\p{L}\p{N}_]+(?:-[\p{L}\p{N}_]+)+)`)
-	for _, found := range dashed.FindAllStringSubmatchIndex(s.given, -1) {
+	for _, found := range dashed().FindAllStringSubmatchIndex(s.given, -1) {
 		key := s.given[found[2]:found[3]]
 		if from := utf8.RuneCountInString(s.given[:found[2]]); from <= at && at < from+utf8.RuneCountInString(key) {
-			return fmt.Sprintf(" (a key of other characters than letters, digits and _ is quoted: [%q])", key)
+			return fmt.Sprintf(" (a reference begins with †, and a key of other characters than letters, digits and _ is quoted: [%q])", key)
 		}
 	}
 	if _, ok := node.(*ast.IdentifierNode); ok {
@@ -149,7 +155,7 @@ func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 			var bad *store.PathError
 			if errors.As(err, &bad) {
 				hint := ""
-				if strings.HasPrefix(bad.Message, "expected a key, found '") {
+				if found, ok := strings.CutPrefix(bad.Message, "expected a key, found '"); ok && !strings.ContainsAny(found[:1], ". (") {
 					hint = ` (one of other characters than letters, digits and _ is quoted: ["…"])`
 				}
 				return 0, s.errorAt(column+utf8.RuneCountInString(rest[:bad.Offset]), "%s%s", bad.Message, hint)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // didYouMean is a hint that ends an error about an unknown name, or nothing.
@@ -15,16 +16,20 @@ func didYouMean(name string, candidates []string) string {
 }
 
 // maxSpelled is how long a name may be for a hint: the work grows with it.
-const maxSpelled = 200
+const maxSpelled = 64
 
 // Nearest finds the candidate that a typing error could have made the name of,
 // or gives nothing. Host shares it, so that all hints are alike.
 func Nearest(name string, candidates []string) string {
-	if len(name) > maxSpelled {
+	letters := utf8.RuneCountInString(name)
+	if letters > maxSpelled {
 		return ""
 	}
-	best, bestDistance := "", max(1, (len(name)+1)/3)+1
+	best, bestDistance := "", max(1, (letters+1)/3)+1
 	for _, candidate := range candidates {
+		if len(candidate) > 4*maxSpelled {
+			continue
+		}
 		if d := distance([]rune(strings.ToLower(name)), []rune(strings.ToLower(candidate))); d < bestDistance {
 			best, bestDistance = candidate, d
 		}

@@ -12,7 +12,11 @@ import (
 // error is a [*PlanError] where the call is refused, a [*Failure] where the
 // activity says no.
 func Try(ctx context.Context, registry *Registry, call, kinds map[string]any) (Result, error) {
-	plan, err := Compile(&Request{Calls: []Source{{Call: call}}}, registry, NothingExists)
+	request, err := (&Request{Calls: []Source{{Call: call}}}).received()
+	if err != nil {
+		return Result{}, err
+	}
+	plan, err := compile(request, registry, NothingExists)
 	if err != nil {
 		return Result{}, err
 	}

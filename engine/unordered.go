@@ -20,8 +20,13 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 	var o *orderings
 	for _, instance := range sortedKeys(g.writers) {
 		index := g.writers[instance]
+		var errors []int // whoever writes one replaces the one before, wherever in it that was
 		for _, text := range index.sorted {
 			path := store.MustParsePath(text)
+			if path.Kind() == store.KindError {
+				errors = append(errors, index.byPath[path]...)
+				continue
+			}
 			group := index.above(path)
 			if len(group) < 2 || g.pushTogether(group, path) {
 				continue
@@ -30,6 +35,13 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 				o = g.orderings(exists)
 			}
 			pairs = append(pairs, o.unorderedAt(path, group, index.byPath[path])...)
+		}
+		slices.Sort(errors)
+		if errors = slices.Compact(errors); len(errors) > 1 {
+			if o == nil {
+				o = g.orderings(exists)
+			}
+			pairs = append(pairs, o.unorderedAt(store.KindPath(store.KindError), errors, errors)...)
 		}
 	}
 	for i := range g.calls {
@@ -49,7 +61,7 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 // pushTogether tells whether all that some calls do where a path is overlapped
 // is to push to it.
 func (g *graph) pushTogether(group []int, path store.Path) bool {
-	return path.Kind() != store.KindError && !slices.ContainsFunc(group, func(i int) bool {
+	return !slices.ContainsFunc(group, func(i int) bool {
 		return g.calls[i].Method != store.Push || slices.ContainsFunc(g.calls[i].Output.Writes(), func(w store.Path) bool {
 			return w != path && w.Overlaps(path)
 		})
@@ -65,6 +77,9 @@ func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 		return nil
 	}
 	for _, path := range call.Output.Writes() {
+		if path.Kind() == store.KindError { // which fits whatever is there
+			continue
+		}
 		for _, k := range g.writers[""].overlapping(path) {
 			decides := !g.pushTogether([]int{i, k}, path)
 			if m := call.method(); m == store.Set || m == store.Merge {

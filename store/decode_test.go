@@ -43,6 +43,7 @@ func TestSyntaxErrors(t *testing.T) {
 		`{"a" 1}`:             `not JSON: invalid character '1' after object key, at line 1 column 6`,
 		"[\"a\nb\"]":          `not JSON: invalid character '\n' in string literal, at line 1 column 4`,
 		`[nul]`:               `not JSON: invalid character ']' in literal null (expecting 'l'), at line 1 column 5`,
+		`[tru e]`:             `not JSON: invalid character ' ' in literal true (expecting 'e'), at line 1 column 5`,
 		`["it's", "“so”", 1]`: "",
 	} {
 		decodes(t, text, want)

@@ -109,7 +109,7 @@ func syntaxError(text []byte, err *json.SyntaxError) string {
 	found, _ := utf8.DecodeRune(rest)
 	_, place, ok := strings.Cut(err.Error(), "' ") // of "invalid character 'x' looking for beginning of value"
 	switch {
-	case !ok || strings.HasPrefix(place, "in "): // within a string, a number or a word
+	case !ok || found == ' ' || strings.HasPrefix(place, "in "): // within a string, a number or a word
 		return err.Error()
 	case strings.ContainsRune("'“”„‘’«»", found):
 		return fmt.Sprintf("strings stand in straight double quotes (\"), not in %c", found)

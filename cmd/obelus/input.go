@@ -37,8 +37,8 @@ func (a *app) readInput(ctx context.Context, text string) (any, error) {
 	switch {
 	case strings.HasPrefix(text, "{"):
 		return decodeObject([]byte(text))
-	case text == "-":
-		content, err := a.read(ctx, text)
+	case text == "-", text == "@-": // as curl has it
+		content, err := a.read(ctx, "-")
 		if err != nil {
 			return nil, err
 		}

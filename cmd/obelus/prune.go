@@ -33,8 +33,8 @@ func (a *app) pruneCommand() *cobra.Command {
 		Long: `Remove contexts with all that they hold: those that are named, or those that were
 last appended to --older-than some time ago, or stand at a --status; with both,
 those for which both is true. Their delegates' contexts go with them. Those that
-are named go all or none; of others some thousand messages at a time, in whole
-contexts, so that runs can append meanwhile.
+are named go all or none; others go some ten thousand messages at a time, in
+whole contexts, so that runs can append meanwhile.
 
 A context that a fork needs stays, and so does one whose run is unfinished, but
 for a fork in which nobody has gone on with it. The file is made smaller
