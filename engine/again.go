@@ -66,7 +66,7 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 	if ended > 0 {
 		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, ended)}
 	}
-	return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
+	return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 }
 
 // downstream lists a call and those that looked at what it may write, and so on,

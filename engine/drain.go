@@ -39,7 +39,7 @@ func (l *loop) cut(run context.Context) (*Outcome, error) {
 		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true, Stopped: stopped(run)}
 		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
 	}
-	return &Outcome{Context: l.context, Status: RunCancelled}, err
+	return &Outcome{Context: l.context, Status: RunCancelled, Stopped: stopped(run)}, err
 }
 
 // stopped tells whether a run that is interrupted is to be resumed.

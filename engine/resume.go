@@ -179,8 +179,27 @@ func (l *loop) again(ctx context.Context, s Resume, last Run) (*Outcome, error) 
 	if err != nil {
 		return nil, err
 	}
-	calls := slices.DeleteFunc(records, func(r Record) bool { return r.Tick != last.Tick })
-	return &Outcome{Context: s.Context, Status: last.Status, Output: last.Output, Error: unblamed(last.Error, last.plan, calls), Calls: calls}, nil
+	return last.outcome(l.context, records), nil
+}
+
+// outcome is how it stands, by what its context's journal has of calls.
+func (r *Run) outcome(name string, records []Record) *Outcome {
+	calls := slices.DeleteFunc(records, func(c Record) bool { return c.Tick != r.Tick })
+	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: unblamed(r.Error, r.plan, calls), Stopped: r.Stopped, Calls: calls}
+}
+
+// Stands tells how the newest run of a context stands, under way or not, as its journal
+// has it. A context in which nothing has run gives an Outcome without a status.
+func Stands(ctx context.Context, log store.Log, name string) (*Outcome, error) {
+	last, err := LastRun(ctx, log, name)
+	if err != nil {
+		return nil, err
+	}
+	records, err := Records(ctx, log, name)
+	if err != nil {
+		return nil, err
+	}
+	return last.outcome(name, records), nil
 }
 
 // resumes takes over what goes for the whole run.
@@ -432,7 +451,7 @@ func (t *tick) decidable(name string) (int, error) {
 	position, ok := strings.CutPrefix(name, strconv.Itoa(t.event.Tick)+".")
 	i, err := strconv.Atoi(position)
 	if !ok || err != nil || i < 1 || i > len(t.calls) {
-		return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span())}
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 	}
 	status := t.calls[i-1].record.Status
 	if status != Failed && status != InDoubt {

@@ -97,6 +97,7 @@ type Outcome struct {
 	Status  RunStatus
 	Output  any      // null without one
 	Error   string   // why the run failed, where no single call is to blame
+	Stopped bool     // it was cancelled since its host went ([ErrStopped]), and may be resumed
 	Calls   []Record // of its last tick
 	Lazy    *Plan    // the plan, where it is recorded and waits to be released
 }

@@ -14,7 +14,8 @@ import (
 // Summary is a context as lists show it (surface.md, contexts).
 type Summary struct {
 	Context  string    `json:"context"`
-	Status   RunStatus `json:"status,omitempty"` // of its newest run
+	Status   RunStatus `json:"status,omitempty"`  // of its newest run
+	Stopped  bool      `json:"stopped,omitempty"` // that was cancelled since its host went, and may be resumed
 	Plan     string    `json:"plan,omitempty"`
 	Parent   string    `json:"parent,omitempty"` // whose delegate it is, or which it was forked from
 	At       any       `json:"at,omitempty"`     // the parent's call, or for a fork the seq
@@ -35,7 +36,7 @@ func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summ
 	}
 	bytes, sizeErr := log.Size(ctx, info.Context)
 	s := Summary{
-		Context: info.Context, Status: run.Status, Plan: run.Plan,
+		Context: info.Context, Status: run.Status, Stopped: run.Stopped, Plan: run.Plan,
 		Messages: info.Messages, Bytes: bytes, Created: date(info.Created), Updated: date(info.Updated),
 	}
 	if damaged != nil {
@@ -75,7 +76,8 @@ type RunChange struct {
 	Plan    string    `json:"plan,omitempty"`
 	Tick    int       `json:"tick"`
 	Output  any       `json:"output"`
-	Error   string    `json:"error,omitempty"`
+	Error   string    `json:"error,omitempty"`   // of the run itself; what its calls failed with is theirs
+	Stopped bool      `json:"stopped,omitempty"` // it was cancelled since its host went, and may be resumed
 }
 
 // ReadEntry tells what a journal's entry says: a [Record] of a call, or a
@@ -94,7 +96,7 @@ func ReadEntry(entry store.Entry) (any, error) {
 		return RunChange{Context: entry.Context, Status: RunRunning, Plan: plan.Plan, Tick: plan.Tick}, nil
 	case entry.Event == eventRun:
 		end, output, err := readRunEvent(entry)
-		change := RunChange{Context: entry.Context, Status: end.Status, Tick: end.Tick, Output: output, Error: end.Error}
+		change := RunChange{Context: entry.Context, Status: end.Status, Tick: end.Tick, Output: output, Error: end.Error, Stopped: end.Stopped}
 		if end.Status == runContinued {
 			change.Status = RunRunning
 		}

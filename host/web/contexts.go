@@ -34,6 +34,15 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// standing is a context by itself: its summary, and of its newest run what those who
+// wait for it are told.
+type standing struct {
+	engine.Summary
+	Output any    `json:"output"`
+	Error  any    `json:"error"`
+	Stuck  string `json:"stuck,omitempty"` // why the server can't go on with it
+}
+
 func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 	info, err := s.log.Info(r.Context(), r.PathValue("context"))
 	if err != nil {
@@ -43,7 +52,12 @@ func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return write(w, http.StatusOK, summary)
+	outcome, err := engine.Stands(r.Context(), s.log, info.Context)
+	if err != nil {
+		return err
+	}
+	body := outcomeBody(outcome)
+	return write(w, http.StatusOK, standing{summary, body["output"], body["error"], s.stuck(info.Context)})
 }
 
 // there gives the context that a request is about, if it is there.

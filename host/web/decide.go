@@ -75,10 +75,30 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 		return err
 	}
 	tell(s.news)
-	return write(w, http.StatusOK, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
+	return s.tellDecision(w, r, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
+}
+
+// tellDecision answers with a decision, and that its run is cancelled where it is: then
+// it does not go on by itself.
+func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
+	root, err := engine.Root(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
+	last, err := engine.LastRun(r.Context(), s.log, root)
+	if err != nil {
+		return err
+	}
+	if last.Status == engine.RunCancelled {
+		decision["status"] = last.Status
+	}
+	return write(w, http.StatusOK, decision)
 }
 
 func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
+	if err := read(r, &struct{}{}); err != nil { // corrections are of calls
+		return err
+	}
 	name, err := s.there(r)
 	if err != nil {
 		return err
@@ -87,5 +107,5 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	tell(s.news)
-	return write(w, http.StatusOK, map[string]any{"context": name, "decision": engine.Approved})
+	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": engine.Approved})
 }

@@ -47,12 +47,51 @@
 //
 // GET /healthz gives 200 while requests are taken and the log can be read, else 503.
 //
+// # Answers
+//
+// Who waits for a run, or cancels one, gets {"context","status","output","error"}: the
+// error is null or {"code","message"}, its code failed, cancelled, or stopped where this
+// server ended and the next one goes on with the run. Who does not wait finds the same
+// later in GET /v1/contexts/{context}, beside what a list of contexts says of it; and
+// "stuck", the reason, where scripts as they are now do not let the run go on. A DELETE
+// waits until calls at work have ended, as long as the setting drain lets them.
+//
+// Messages are answered with {"context","seq","messages"}, a fork with
+// {"context","parent","at"}, a decision with {"context","call","decision"}. A decision
+// about a run that was cancelled says "status":"cancelled": it counts once the run is
+// resumed.
+//
+// An error is {"error":{"code","message"}}, with the objects of obelus check in "check"
+// where a plan, a script or a message is refused:
+//
+//	400 request       what was asked can't be meant so
+//	401 token, 403 host, origin
+//	404 not-found, no-context, no-plan, no-call; missing: nothing is at the reference
+//	405 method
+//	408 slow          the request did not come in time
+//	409 busy          somebody else runs the context (its lease)
+//	409 unfinished    its last run is not at an end: resume it
+//	409 call          the call, or the plan, is not as it must be for this
+//	409 delegate      the context is part of another's run
+//	409 exists, planner
+//	413 too-large
+//	422 plan, script, message, expression, policy, fork
+//	429 full          with Retry-After, as 503 has where it helps
+//	500 internal      the server's log says more
+//	503 log           it can't be read or written for now
+//	503 stopping      the server ends
+//	504 time          a handler around this one gives no more
+//
 // # Events
 //
 // A stream begins with what the context has seen, or behind Last-Event-ID, and
-// goes on with what happens. There are message, call and run events; each id is
-// its position in the journal, so that a client that comes back misses nothing
-// and gets nothing twice.
+// goes on with what happens, until the client goes or the server ends. There are
+// message and call events, as in the lists, and run events,
+// {"context","status","plan","tick","output","error","stopped"}, whose error is a text
+// about the run itself: what calls failed with is in theirs. Each id is its position in
+// the journal, so that a client that comes back misses nothing and gets nothing twice;
+// an id that the log does not reach, as after an older copy was put back, begins anew.
+// What delegates do is in the streams of their own contexts, which calls name as child.
 //
 // # Safety
 //

@@ -53,6 +53,9 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		return nil
+	}
 	s.metrics.streams.Inc()
 	defer s.metrics.streams.Dec()
 	return st.run(r.Context(), s.drained)
@@ -100,6 +103,16 @@ func (st *stream) find(ctx context.Context) (err error) {
 	info, err := st.log.Info(ctx, st.name)
 	if st.created = info.Created; err != nil || st.after == 0 {
 		return err
+	}
+	for newest, err := range st.log.Journal(ctx, store.JournalFilter{Newest: true}) {
+		if err != nil {
+			return err
+		}
+		if newest.N < st.after { // it is of a log that stood here before, as of a copy that was put back
+			st.after = 0
+			return nil
+		}
+		break
 	}
 	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, At: st.after, Newest: true}) {
 		if err != nil {

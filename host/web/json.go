@@ -1,10 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -80,31 +80,29 @@ func writeList[T any](w http.ResponseWriter, all []T, shown func(T) (any, error)
 // read decodes a request's body, which must be one object with no other fields
 // than those of the value; nothing is an empty one.
 func read(r *http.Request, into any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var large *http.MaxBytesError
-	var kind *json.UnmarshalTypeError
-	var slow net.Error
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case errors.As(err, &large), errors.As(err, &slow):
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
+	}
+	if _, err := store.DecodeJSON(body); err != nil {
+		return wrong("the body must be a JSON object: %s", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err = d.Decode(into)
+	var kind *json.UnmarshalTypeError
+	switch {
 	case errors.As(err, &kind):
 		return wrong("%s", kindWanted(into, kind))
 	case err != nil:
 		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return wrong("the body must be one JSON object: something follows it")
 	}
 	return nil
 }
 
 // kindWanted says what a field of a body must be.
 func kindWanted(into any, e *json.UnmarshalTypeError) string {
-	body, got := reflect.TypeOf(into).Elem(), store.DescribeType(e.Value)
+	body, got := reflect.TypeOf(into).Elem(), store.DescribeType(strings.Replace(e.Value, "bool", "boolean", 1))
 	for i := range body.NumField() {
 		field := body.Field(i)
 		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != e.Field {

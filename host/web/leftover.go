@@ -24,6 +24,17 @@ type leftover struct {
 	pause    time.Duration // that it has had before it is tried again
 	after    time.Time     // when that is
 	refused  int           // by the scripts of this generation: with others it is tried at once
+	why      string        // and what they said
+}
+
+// stuck tells why the scripts don't let a context's run go on; empty where they do.
+func (s *Server) stuck(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.leftovers[name]; l != nil {
+		return l.why
+	}
+	return ""
 }
 
 // recover goes on with what a server or another process left when it ended, and
@@ -140,8 +151,8 @@ func (s *Server) settled(one *run) time.Duration {
 		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
 		s.leftovers[one.context] = l
 	}
-	if l.refused = 0; mended {
-		l.refused = one.generation
+	if l.refused, l.why = 0, ""; mended {
+		l.refused, l.why = one.generation, one.err.Error()
 	}
 	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
 	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)

@@ -399,6 +399,9 @@ func TestMendedScripts(t *testing.T) {
 				t.Fatal(status, text)
 			}
 			s.stuck("a")
+			if _, text := s.ask("GET", "/v1/contexts/a", ""); !strings.Contains(text, `"stuck":"`) {
+				t.Error(text)
+			}
 			back()
 			s.host.Reload()
 			for _, name := range s.server.due() {

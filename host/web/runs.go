@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -22,6 +23,7 @@ type run struct {
 	context string
 	began   time.Time
 	cancel  context.CancelCauseFunc
+	cause   func() error  // why it was told to end
 	begun   chan struct{} // closed once it is in the log
 	ended   chan struct{} // closed once it has come to an end or to a halt
 	outcome *engine.Outcome
@@ -63,7 +65,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	}
 	s.log.giveBack(s.running, name)
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, began: time.Now(), generation: s.config.Host.Generation().Number, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	one := &run{context: name, began: time.Now(), generation: s.config.Host.Generation().Number, alone: alone, cancel: cancel, cause: func() error { return context.Cause(limited) }, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
 		cancel(nil)
 		s.gate.leave()
@@ -94,7 +96,7 @@ func (one *run) cut(cause error) {
 	case one.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // it had not begun
 		one.err = errDraining
 	default:
-		one.outcome.Context, one.outcome.Error = one.context, cause.Error()
+		one.outcome.Context, one.outcome.Error, one.outcome.Stopped = one.context, cause.Error(), errors.Is(cause, engine.ErrStopped)
 	}
 }
 
@@ -352,11 +354,23 @@ func outcomeBody(o *engine.Outcome) map[string]any {
 	return body
 }
 
+// codeStopped is of a run that was cancelled since its server ended: the next one goes
+// on with it.
+const codeStopped = "stopped"
+
 // why tells what a run failed of: itself, or the first of its calls that did. One
 // that waits may hold such a call too.
-func why(o *engine.Outcome) (message string, code engine.RunStatus) {
+func why(o *engine.Outcome) (message, code string) {
+	code = string(o.Status)
+	if o.Status == engine.RunCancelled {
+		message = errCancelled.Error()
+		if o.Stopped {
+			message, code = engine.ErrStopped.Error(), codeStopped
+		}
+		return cmp.Or(o.Error, message), code
+	}
 	if o.Error != "" {
-		return o.Error, o.Status
+		return o.Error, code
 	}
 	for _, r := range o.Calls {
 		if r.Status != engine.Failed || r.Unstored {
@@ -366,9 +380,9 @@ func why(o *engine.Outcome) (message string, code engine.RunStatus) {
 		if !ok {
 			text = string(store.EncodeJSON(r.Error))
 		}
-		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), engine.RunFailed
+		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), string(engine.RunFailed)
 	}
-	return "", o.Status
+	return "", code
 }
 
 // resumeRequest is the body of POST …/resume.
@@ -429,10 +443,27 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	s.mu.Unlock()
 	if one != nil {
 		one.cancel(errCancelled)
-		return s.tellRun(w, r, one, true)
+		if !errors.Is(one.cause(), engine.ErrStopped) {
+			return s.tellRun(w, r, one, true)
+		}
+		select { // it ends to be resumed by the next server, which it is not to be
+		case <-one.ended:
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		if one.outcome != nil && one.outcome.Status.Finished() {
+			return s.tellRun(w, r, one, true)
+		}
 	}
 	if _, err := s.log.Head(r.Context(), name); err != nil {
 		return err
+	}
+	root, err := engine.Root(r.Context(), s.log, name)
+	if err != nil {
+		return err
+	}
+	if root != name {
+		return &problem{status: http.StatusConflict, code: "delegate", message: fmt.Sprintf("context %s is a delegate's: cancel the run of %s, which it is part of", name, root)}
 	}
 	s.log.giveBack(s.running, name)
 	if err := engine.Cancel(r.Context(), s.log, name); err != nil {

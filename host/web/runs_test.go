@@ -549,7 +549,7 @@ func TestDrain(t *testing.T) {
 	if err := s.server.Drain(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if text := <-waited; text != `{"context":"a","error":{"code":"cancelled","message":"the host was stopped"},"output":null,"status":"cancelled"}` {
+	if text := <-waited; text != `{"context":"a","error":{"code":"stopped","message":"the host was stopped"},"output":null,"status":"cancelled"}` {
 		t.Error(text)
 	}
 	s.refused("GET", "/healthz", "", 503, "stopping")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -179,10 +180,17 @@ func (s *Server) routes() http.Handler {
 			return &problem{status: http.StatusMethodNotAllowed, code: "method", message: r.Method + " is not for this path: it takes " + strings.Join(allowed, ", ")}
 		}))
 	}
-	mux.HandleFunc("/", s.answer("/", func(_ http.ResponseWriter, r *http.Request) error {
+	nothing := s.answer("/", func(_ http.ResponseWriter, r *http.Request) error {
 		return &problem{status: http.StatusNotFound, code: "not-found", message: "there is nothing at " + r.URL.Path}
-	}))
-	return mux
+	})
+	mux.HandleFunc("/", nothing)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if written := r.URL.EscapedPath(); path.Clean(written) != written { // the mux would answer with a page
+			nothing(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // answer makes a handler of a function that may fail.

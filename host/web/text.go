@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"obelus/engine"
 	"obelus/host"
@@ -126,7 +128,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 	case errors.As(err, &call) && call.Absent:
 		return is(http.StatusNotFound, "no-call")
 	case errors.As(err, &call):
-		return is(http.StatusConflict, "call")
+		return &problem{status: http.StatusConflict, code: "call", message: overHTTP(call.Message)}
 	case errors.As(err, &fork):
 		return is(http.StatusUnprocessableEntity, "fork")
 	case errors.Is(err, store.ErrExists):
@@ -142,6 +144,22 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return errUnreadable
 	}
 	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}
+}
+
+// forks finds advice to fork by a command.
+var forks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`obelus fork -c ([^ ,]+)( --at (\d+))?`) })
+
+// overHTTP has advice say which request to make, in place of a command.
+func overHTTP(message string) string {
+	message = strings.Replace(message, "name its context (-c): ", "ask for its own context: ", 1)
+	return forks().ReplaceAllStringFunc(message, func(command string) string {
+		parts := forks().FindStringSubmatch(command)
+		request := fmt.Sprintf("POST /v1/contexts/%s/fork", parts[1])
+		if parts[3] != "" {
+			request += fmt.Sprintf(" {\"at\":%s}", parts[3])
+		}
+		return request
+	})
 }
 
 // notFound tells whether a plan is refused because its file is not there.

@@ -1,0 +1,141 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+)
+
+// TestHeadOfEvents: a HEAD of a stream ends at once, and its connection can be used
+// again.
+func TestHeadOfEvents(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"a","wait":true}`)
+	for range 3 {
+		if status, text := s.ask("HEAD", "/v1/contexts/a/events", ""); status != http.StatusOK || text != "" {
+			t.Error(status, text)
+		}
+	}
+	s.refused("GET", "/v1/contexts/b/events", "", 404, "no-context")
+}
+
+// TestUnwantedWhileDraining: a run that is cancelled while its server ends is not
+// resumed by the next one.
+func TestUnwantedWhileDraining(t *testing.T) {
+	p := newPause()
+	files := map[string]string{"obelus.lua": "return { drain = '30s' }", "activities/work.lua": work["activities/work.lua"],
+		"plans/two.lua": `return { { _tool = "stop", _outputPath = "†state.a" }, { _tool = "double", n = 1, after = "†state.a", _outputPath = "†state.b" } }`}
+	s := serve(t, files, map[string]any{"pause": p}, nil)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/two.lua","context":"a"}`, 202, `{"context":"a"}`)
+	<-p.reached
+	drained := make(chan error)
+	go func() { drained <- s.server.Drain(context.Background()) }()
+	<-s.server.running.Done()
+	trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(p.resume) }})
+	r, err := http.NewRequestWithContext(trace, http.MethodDelete, s.http.URL+"/v1/runs/a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := <-drained; err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status, err)
+	}
+	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled || last.Stopped {
+		t.Errorf("%+v %v", last, err)
+	}
+}
+
+// TestStanding: a context by itself tells what those were told who waited for its run.
+func TestStanding(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	stands := func(name, want string) {
+		t.Helper()
+		if status, text := s.ask("GET", "/v1/contexts/"+name, ""); status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s, not %s", name, status, text, want)
+		}
+	}
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":21},"context":"a","wait":true}`)
+	stands("a", `"output":42,"error":null}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/lack.lua","context":"b","wait":true}`)
+	stands("b", `"error":{"code":"failed","message":"call 1.1 (fail): no luck"}`)
+	stands("b", `"status":"failed"`)
+	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
+	stands("c", `"output":null,"error":null}`)
+
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"d","wait":true}`)
+	s.ask("DELETE", "/v1/runs/d", "")
+	stands("d", `"error":{"code":"cancelled","message":"it was cancelled"}`)
+
+	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"e"}`)
+	if err := s.server.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stands("e", `"error":{"code":"stopped","message":"the host was stopped"}`)
+	stands("e", `"stopped":true`)
+	all := s.events("e", "", ended)
+	if last := all[len(all)-1]; !strings.Contains(last.data, `"status":"cancelled","tick":1,"output":null,"stopped":true}`) {
+		t.Error(last)
+	}
+}
+
+// TestEventsOfAnotherLog: a client that knows more than there is has followed another
+// log, as one of which an older copy was put back, and gets what this one has.
+func TestEventsOfAnotherLog(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"a","wait":true}`)
+	all := s.events("a", "", ended)
+	again := s.events("a", "9999999", ended)
+	if len(again) != len(all) || again[0] != all[0] {
+		t.Errorf("%d events, not %d", len(again), len(all))
+	}
+}
+
+// TestWhatADecisionIs: what is not meant decides nothing, and what decides about a run
+// that is cancelled says so.
+func TestWhatADecisionIs(t *testing.T) {
+	s := serve(t, pay, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","mode":"lazy","wait":true}`)
+	for _, body := range []string{`{"set":{"amount":5}}`, `{"set":`, `[]`, "\xff"} {
+		s.refused("POST", "/v1/contexts/a/approve", body, 400, "request")
+	}
+	s.refused("POST", "/v1/contexts/a/calls/1.1/reject", "{\"reason\": \"\xff\"}", 400, "request")
+	s.ask("DELETE", "/v1/runs/a", "")
+	s.expect("POST", "/v1/contexts/a/approve", `{}`, 200, `{"context":"a","decision":"approved","status":"cancelled"}`)
+	s.refused("POST", "/v1/contexts/a/resume", `{"retry":["1.9"]}`, 404, "no-call")
+	if text := s.refused("POST", "/v1/contexts/a/resume", `{"from":"1.1"}`, 409, "call"); !strings.Contains(text, "POST /v1/contexts/a/fork,") {
+		t.Error(text)
+	}
+}
+
+// TestUnwantedDelegate: what a run is made of is not cancelled by itself.
+func TestUnwantedDelegate(t *testing.T) {
+	s := serve(t, map[string]string{
+		"activities/hand.lua": `Tool.register("hand", {})`,
+		"plans/inner.lua":     `return { calls = {}, output = "†input.later" }`,
+		"plans/wait.lua":      work["plans/double.lua"],
+		"activities/work.lua": `Activity.register("double", function(call) return { double = 2 * call.n } end)`,
+		"plans/outer.lua":     `return { { _tool = "hand", _delegate = "plans/wait.lua", _outputPath = "†state.x" } }`,
+	}, nil, nil)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/outer.lua","context":"a","wait":true}`, 200, `{"context":"a","error":null,"output":null,"status":"waiting"}`)
+	if text := s.refused("DELETE", "/v1/runs/a.1.1", "", 409, "delegate"); !strings.Contains(text, "the run of a,") {
+		t.Error(text)
+	}
+	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)
+}
+
+// TestNoPage: there is nothing but JSON, at a path that could be written otherwise too.
+func TestNoPage(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	for _, path := range []string{"//v1/scripts", "/v1/./scripts", "/v1/../v1/scripts", "/v1/contexts//log", "/v1/contexts/a/calls//approve", "/v1/scripts/"} {
+		s.refused("GET", path, "", 404, "not-found")
+		s.refused("POST", path, "{}", 404, "not-found")
+	}
+}
