@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -196,6 +197,9 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
 		all = c.warn(all, call, err)
 	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
+	})
 	return all, nil
 }
 
