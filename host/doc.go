@@ -49,6 +49,9 @@
 // There are as many as calls that run at once; where no more can be started, a call
 // waits for one that is busy.
 //
+// Go collects a small heap very often where much runs: a program that is Obelus most
+// of all calls [KeepHeap] once, as the command does.
+//
 // An activity with reuse = true keeps its states warm: what its script's locals
 // and globals hold may be there again at a later call.
 //

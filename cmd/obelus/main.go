@@ -32,6 +32,7 @@ const (
 
 func main() {
 	host.Worker()
+	host.KeepHeap(host.HeapFloor)
 	os.Exit(obelus(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

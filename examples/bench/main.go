@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"obelus/host"
 )
 
 // settings are the same for both sides.
@@ -73,6 +75,7 @@ var workloads = []workload{
 }
 
 func main() {
+	host.KeepHeap(host.HeapFloor) // as the command obelus does, for both
 	var s settings
 	flag.StringVar(&s.synchronous, "synchronous", "full", "what SQLite waits for: `full` is safe against a power cut, normal is not")
 	flag.IntVar(&s.parallel, "parallel", 64, "how many calls, or contexts, run at once")
