@@ -245,14 +245,15 @@ func (t *tick) lack(i int, lacking *Missing) {
 	}
 	for _, path := range lacking.Paths {
 		for _, w := range slices.Backward(t.plan.graph.writersFor(i, path)) { // the last may have replaced the others'
-			how := "above it, but without that key"
-			if slices.Contains(t.calls[w].wrote, path) {
-				how = "there, and it was replaced since"
+			if !t.wroteAbove(w, path) {
+				continue
 			}
-			if t.wroteAbove(w, path) {
-				t.refuse(i, faultf(CodeExpression, "%s is missing: %s wrote %s", path, t.plan.graph.label(w), how))
-				return
+			how := "wrote above it, but without that key"
+			if slices.Contains(t.calls[w].wrote, path) || path.Kind() == store.KindError && t.errorsBeside(w) {
+				how = "wrote there, and it is there no more"
 			}
+			t.refuse(i, faultf(CodeExpression, "%s is missing: %s %s", path, t.plan.graph.label(w), how))
+			return
 		}
 	}
 	reason := t.behind(i, lacking.Paths)
@@ -261,6 +262,17 @@ func (t *tick) lack(i int, lacking *Missing) {
 		return
 	}
 	t.skip(i, reason)
+}
+
+// errorsBeside tells whether another call than one has written an error, and so may
+// have replaced its.
+func (t *tick) errorsBeside(i int) bool {
+	for other := range t.calls {
+		if other != i && slices.ContainsFunc(t.calls[other].wrote, func(w store.Path) bool { return w.Kind() == store.KindError }) {
+			return true
+		}
+	}
+	return false
 }
 
 // skip ends a call that is not to run.

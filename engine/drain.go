@@ -24,7 +24,7 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 		t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunCancelled, Stopped: stopped(run)})})
 		return nil
 	})
-	return &Outcome{Context: t.context, Status: RunCancelled, Calls: t.all()}, err
+	return &Outcome{Context: t.context, Status: RunCancelled, Stopped: stopped(run), Calls: t.all()}, err
 }
 
 // cut ends a run that was interrupted while its planner was asked. Nothing of

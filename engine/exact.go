@@ -14,6 +14,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/vm/runtime"
+
+	"obelus/store"
 )
 
 // errTooLarge is the result that no int holds. Integers are refused before
@@ -118,6 +120,7 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"min":         largest("min", func(a, b any) bool { return less(b, a) }),
 	"round":       whole(builtin.Round),
 	"slice":       slice,
+	"string":      asText,
 }
 
 func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) func(args ...any) (any, error) {
@@ -306,6 +309,19 @@ func toFloat(args ...any) (any, error) {
 		return fail("float takes a number or a string, not %s", describe(v))
 	}
 	return builtin.Float(args[0]), nil
+}
+
+// asText is string: a text as it is, and all else as JSON has it.
+func asText(args ...any) (any, error) {
+	if text, ok := args[0].(string); ok {
+		return text, nil
+	}
+	budget := maxProduced
+	v, err := fromExpr(args[0], &budget)
+	if err != nil {
+		return nil, ownError(err.Error())
+	}
+	return string(store.EncodeJSON(v)), nil
 }
 
 // sum adds up an array, or what a unit makes of each element.

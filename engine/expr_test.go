@@ -180,7 +180,7 @@ func TestExpressionErrors(t *testing.T) {
 		{`†state.a + foo`, "unknown name foo (a reference begins with †)\n    †state.a + foo\n               ^"},
 		{`†(lenn(†state.a))`, `unknown function lenn (did you mean "len"?)`},
 		{`†state.a "x`, "literal not terminated"},
-		{`†(1 + †state.a(1))`, "unknown function †state.a\n    †(1 + †state.a(1))\n          ^"},
+		{`†(1 + †state.a(1))`, "†state.a is a reference, and no function\n    †(1 + †state.a(1))\n          ^"},
 		{`†(1..1000)`, "ranges are not allowed"},
 		{`†(reduce(†state.a, # + #acc))`, "the function reduce is not allowed"},
 		{`†(let x = 1; x)`, "not allowed"},

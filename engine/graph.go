@@ -361,44 +361,44 @@ func (g *graph) elsewhere(i int, path store.Path) string {
 	if i >= 0 {
 		instance = g.calls[i].Instance
 	}
-	var near []store.Path
-	for w, call := range g.calls[:min(len(g.calls), manyCalls)] {
+	hint, nearest, seen := "", maxSpelled, 0
+	for w, call := range g.calls {
+		if seen > manyPaths {
+			break
+		}
+		sees := call.Instance == "" || call.Instance == instance
 		for _, written := range call.Output.Writes() {
-			sees := call.Instance == "" || call.Instance == instance
-			switch {
-			case !sees && written.Overlaps(path):
+			if seen++; !sees && written.Overlaps(path) {
 				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.label(w), written, call.Instance)
-			case sees && w != i && nearlyPath(path, written):
-				near = append(near, written)
+			}
+			if slips, ok := slipsBetween(path, written); ok && sees && w != i && slips < nearest {
+				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), slips
 			}
 		}
 	}
-	if len(near) == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", near[0])
+	return hint
 }
 
-// manyCalls is among how many calls such a hint is looked for.
-const manyCalls = 1000
+// manyPaths is among how many paths, about, such a hint is looked for.
+const manyPaths = 1000
 
-// nearlyPath tells whether a slip in one key could have made one path of another.
-func nearlyPath(path, other store.Path) bool {
+// slipsBetween counts the slips in one key that could have made one path of another, if
+// they could.
+func slipsBetween(path, other store.Path) (slips int, ok bool) {
 	a, b := path.Segments(), other.Segments()
 	if path.Kind() != other.Kind() || len(a) != len(b) {
-		return false
+		return 0, false
 	}
-	slips := 0
 	for i := range a {
 		switch {
 		case a[i] == b[i]:
-		case len(a[i]) > 2 && Nearest(a[i], b[i:i+1]) != "":
-			slips++
+		case ok || len(a[i]) < 3 || Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
+			return 0, false
 		default:
-			return false
+			slips, ok = distance([]rune(a[i]), []rune(b[i])), true
 		}
 	}
-	return slips == 1
+	return slips, ok
 }
 
 // lacking lists the references without which a value can't be complete when

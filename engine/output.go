@@ -34,7 +34,7 @@ func ParseOutput(text string) (*Output, error) {
 	}
 	tree, err := s.parse(nil)
 	if err != nil {
-		return nil, howJoined(err)
+		return nil, s.howJoined(err)
 	}
 	alternatives, err := s.distribute(tree.Node)
 	if err != nil {
@@ -45,19 +45,23 @@ func ParseOutput(text string) (*Output, error) {
 			if at := slices.IndexFunc(paths[:i], path.Overlaps); at >= 0 {
 				return nil, s.errorAt(0, "%s and %s overlap: one result can't be written to both", paths[at], path)
 			}
+			isError := func(p store.Path) bool { return p.Kind() == store.KindError }
+			if at := slices.IndexFunc(paths[:i], isError); at >= 0 && isError(path) {
+				return nil, s.errorAt(0, "%s and %s can't both be written: an error replaces the one before", paths[at], path)
+			}
 		}
 	}
 	return &Output{text, alternatives}, nil
 }
 
 // howJoined says what joins paths where an error is about what does elsewhere.
-func howJoined(err error) error {
+func (s *source) howJoined(err error) error {
 	var bad *ExprError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	between := strings.Contains(strings.ReplaceAll(bad.Source, "||", ""), "|") // expr knows one | as well
-	for _, found := range []string{",", "&", ";", store.Dagger} {
+	between := strings.Contains(strings.ReplaceAll(s.text, "||", ""), "|") // expr knows one | as well
+	for _, found := range []string{",", "&", store.Dagger} {
 		between = between || strings.HasPrefix(bad.Message, `unexpected "`+found)
 	}
 	if between {

@@ -195,6 +195,9 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
 		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
+		if pair.reads {
+			err = faultf(CodeUnordered, "it reads %s, which call %d (%s) replaces with another error, in the order in which they happen to run", pair.path, other.written, other.Tool)
+		}
 		all = c.warn(all, call, err)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {

@@ -358,6 +358,11 @@ func Records(ctx context.Context, log store.Log, name string) ([]Record, error) 
 // RecordsAt gives them as they stood when the context had come to a seq; 0 is
 // now.
 func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Record, error) {
+	return recordsAfter(ctx, log, name, 0, at)
+}
+
+// recordsAfter gives those of which the journal tells behind a position.
+func recordsAfter(ctx context.Context, log store.Log, name string, n, at int64) ([]Record, error) {
 	var all []Record
 	place := map[string]int{}
 	put := func(r Record) {
@@ -369,7 +374,7 @@ func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Rec
 		place[r.Call] = len(all)
 		all = append(all, r)
 	}
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, After: n}) {
 		if err != nil {
 			return nil, err
 		}

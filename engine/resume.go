@@ -189,13 +189,14 @@ func (r *Run) outcome(name string, records []Record) *Outcome {
 }
 
 // Stands tells how the newest run of a context stands, under way or not, as its journal
-// has it. A context in which nothing has run gives an Outcome without a status.
+// has it; the calls of one that has failed, or waits, with it. A context in which nothing
+// has run gives an Outcome without a status. Its error may be a [*DamagedError].
 func Stands(ctx context.Context, log store.Log, name string) (*Outcome, error) {
 	last, err := LastRun(ctx, log, name)
-	if err != nil {
-		return nil, err
+	var records []Record
+	if err == nil && (last.Status == RunFailed || last.Status == RunWaiting) {
+		records, err = recordsAfter(ctx, log, name, last.after-1, 0)
 	}
-	records, err := Records(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}

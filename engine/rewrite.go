@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -280,6 +281,13 @@ func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {
 	name, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
 		return w.refuse(n, "values have no methods")
+	}
+	if i, ok := w.c.source.path(name.Value); ok {
+		hint := ""
+		if near := Nearest(strings.TrimPrefix(w.c.source.paths[i].String(), store.Dagger), Functions()); near != "" {
+			hint = fmt.Sprintf(" (an expression that begins with a function is written †(%s(…)))", near)
+		}
+		return w.refuse(n, "%s is a reference, and no function%s", name.Value, hint)
 	}
 	return w.refuse(n, "unknown function %s%s", name.Value, didYouMean(name.Value, Functions()))
 }

@@ -23,7 +23,8 @@ var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMetho
 // meta-property or a parameter that does. Undeclared ones are free, and a tool may
 // declare one that looks like ours, so that it is no error.
 func (c *Call) misspelled() (warnings []error) {
-	for _, name := range c.unknown() {
+	unknown := c.unknown()
+	for _, name := range unknown[:min(len(unknown), maxHints)] {
 		known, what := metaProperties, name
 		if !strings.HasPrefix(name, "_") {
 			known, what = c.notGiven(), fmt.Sprintf("parameter %q", name)
@@ -62,8 +63,12 @@ func slipOf(name, other string) bool {
 	if most == 0 || len(a)-len(b) > most || len(b)-len(a) > most {
 		return false
 	}
-	numbered := slices.Equal(slices.DeleteFunc(slices.Clone(a), unicode.IsDigit), slices.DeleteFunc(slices.Clone(b), unicode.IsDigit))
-	return !numbered && distance(a, b) <= most
+	return !numbered(a, b) && distance(a, b) <= most
+}
+
+// numbered tells of two different names whether only the digits in them differ.
+func numbered(a, b []rune) bool {
+	return slices.Equal(slices.DeleteFunc(slices.Clone(a), unicode.IsDigit), slices.DeleteFunc(slices.Clone(b), unicode.IsDigit))
 }
 
 // plainName is a name without what names are written in different ways by.

@@ -10,6 +10,7 @@ import (
 type unorderedPair struct {
 	first, second int
 	path          store.Path
+	reads         bool // the second reads there what the first, by writing elsewhere, replaces
 }
 
 // unordered finds calls whose writes overlap and that nothing puts in order,
@@ -43,6 +44,12 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 			}
 			pairs = append(pairs, o.unorderedAt(store.KindPath(store.KindError), errors, errors)...)
 		}
+		if len(pairs) == 0 && len(errors) > 0 { // else the readers are spoken of with the writers
+			if o == nil {
+				o = g.orderings(exists)
+			}
+			pairs = append(pairs, g.readBeside(o, instance, errors)...)
+		}
 	}
 	for i := range g.calls {
 		beside := g.fitsBeside(i)
@@ -68,6 +75,26 @@ func (g *graph) pushTogether(group []int, path store.Path) bool {
 	})
 }
 
+// readBeside pairs each call that reads an error with the first that writes another one,
+// by which it is replaced, in no certain order.
+func (g *graph) readBeside(o *orderings, instance string, writers []int) (pairs []unorderedPair) {
+	for j, call := range g.calls {
+		for _, r := range call.reads {
+			if r.Kind() != store.KindError || call.Instance != instance && instance != "" {
+				continue
+			}
+			at := slices.IndexFunc(writers, func(w int) bool {
+				return w != j && !slices.ContainsFunc(g.calls[w].Output.Writes(), r.Overlaps) && o.unordered(w, j)
+			})
+			if at >= 0 {
+				pairs = append(pairs, unorderedPair{writers[at], j, r, true})
+				break
+			}
+		}
+	}
+	return pairs
+}
+
 // fitsBeside pairs an instance's call with the global ones that decide whether its
 // writes fit: its value wins over theirs whatever the order, but it is checked
 // against what it reads.
@@ -86,7 +113,7 @@ func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 				decides = slices.ContainsFunc(g.calls[k].Output.Writes(), func(w store.Path) bool { return w != path && w.Contains(path) })
 			}
 			if decides {
-				pairs = append(pairs, unorderedPair{min(i, k), max(i, k), path})
+				pairs = append(pairs, unorderedPair{first: min(i, k), second: max(i, k), path: path})
 			}
 		}
 	}
@@ -153,7 +180,7 @@ func (o *orderings) unorderedAt(path store.Path, group, itself []int) (pairs []u
 		}
 		for _, a := range slices.Backward(before) {
 			if o.unordered(a, b) {
-				pairs = append(pairs, unorderedPair{min(a, b), max(a, b), path})
+				pairs = append(pairs, unorderedPair{first: min(a, b), second: max(a, b), path: path})
 				break
 			}
 		}
