@@ -2,8 +2,12 @@ package web
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
-	"net/http/httptrace"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -24,7 +28,7 @@ func TestHeadOfEvents(t *testing.T) {
 }
 
 // TestUnwantedWhileDraining: a run that is cancelled while its server ends is not
-// resumed by the next one.
+// resumed by the next one, whether or not those who did so wait for it.
 func TestUnwantedWhileDraining(t *testing.T) {
 	p := newPause()
 	files := map[string]string{"obelus.lua": "return { drain = '30s' }", "activities/work.lua": work["activities/work.lua"],
@@ -35,22 +39,62 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
 	<-s.server.running.Done()
-	trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(p.resume) }})
-	r, err := http.NewRequestWithContext(trace, http.MethodDelete, s.http.URL+"/v1/runs/a", nil)
-	if err != nil {
+	s.server.mu.Lock()
+	one := s.server.active["a"]
+	s.server.mu.Unlock()
+
+	away, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() {
+		r, err := http.NewRequestWithContext(away, http.MethodDelete, s.http.URL+"/v1/runs/a", nil)
+		if err == nil {
+			_, err = http.DefaultClient.Do(r)
+		}
+		left <- err
+	}()
+	for unasked := false; !unasked; runtime.Gosched() {
+		s.server.mu.Lock()
+		unasked = one.unasked
+		s.server.mu.Unlock()
+	}
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
+	close(p.resume)
+	if err := <-drained; err != nil {
 		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	if err := <-drained; err != nil || response.StatusCode != http.StatusOK {
-		t.Fatal(response.Status, err)
 	}
 	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
+	if one.outcome.Error != errCancelled.Error() || one.outcome.Stopped {
+		t.Errorf("%+v", one.outcome)
+	}
+}
+
+// TestBodies: what comes in part only is not the server's fault, and what may be nested
+// deep may be so within a request.
+func TestBodies(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	for _, path := range []string{"/v1/runs", "/v1/contexts/a/messages"} {
+		conn, err := net.Dial("tcp", s.http.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n{\"plan\":", path, s.http.Listener.Addr())
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(answer), "400 Bad Request") || !strings.Contains(string(answer), "breaks off") {
+			t.Errorf("%s: %s %v", path, answer, err)
+		}
+	}
+	deep := strings.Repeat("[", 255) + strings.Repeat("]", 255)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1,"x":`+deep+`},"context":"d","wait":true}`, 200,
+		`{"context":"d","error":null,"output":2,"status":"done"}`)
 }
 
 // TestStanding: a context by itself tells what those were told who waited for its run.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -49,15 +48,25 @@ func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	summary, err := engine.Summarize(r.Context(), s.log, info)
-	if err != nil {
-		return err
+	var outcome *engine.Outcome
+	if err == nil {
+		outcome, err = engine.Stands(r.Context(), s.log, info.Context)
 	}
-	outcome, err := engine.Stands(r.Context(), s.log, info.Context)
-	if err != nil {
+	body := standing{Summary: summary}
+	var damaged *engine.DamagedError
+	switch {
+	case errors.As(err, &damaged):
+		body.Error = map[string]any{"code": "damaged", "message": damaged.Error()}
+	case err != nil:
 		return err
+	default:
+		told := outcomeBody(outcome)
+		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, told["output"], told["error"]
 	}
-	body := outcomeBody(outcome)
-	return write(w, http.StatusOK, standing{summary, body["output"], body["error"], s.stuck(info.Context)})
+	if body.Status == engine.RunRunning || body.Status == engine.RunWaiting {
+		body.Stuck = s.stuck(info.Context)
+	}
+	return write(w, http.StatusOK, body)
 }
 
 // there gives the context that a request is about, if it is there.
@@ -219,7 +228,7 @@ func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
 	if err := store.CheckContext(name); err != nil {
 		return wrong("context %s", err)
 	}
-	text, err := io.ReadAll(r.Body)
+	text, err := readBody(r)
 	if err != nil {
 		return err
 	}

@@ -78,19 +78,14 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 	return s.tellDecision(w, r, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
-// tellDecision answers with a decision, and that its run is cancelled where it is: then
-// it does not go on by itself.
+// tellDecision answers with a decision, which is in the log, and that its run is
+// cancelled where it is: then it does not go on by itself.
 func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
-	root, err := engine.Root(r.Context(), s.log, name)
-	if err != nil {
-		return err
-	}
-	last, err := engine.LastRun(r.Context(), s.log, root)
-	if err != nil {
-		return err
-	}
-	if last.Status == engine.RunCancelled {
-		decision["status"] = last.Status
+	if root, err := engine.Root(r.Context(), s.log, name); err == nil {
+		last, err := engine.LastRun(r.Context(), s.log, root)
+		if err == nil && last.Status == engine.RunCancelled && !last.Stopped {
+			decision["status"] = last.Status
+		}
 	}
 	return write(w, http.StatusOK, decision)
 }

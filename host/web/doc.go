@@ -51,15 +51,17 @@
 //
 // Who waits for a run, or cancels one, gets {"context","status","output","error"}: the
 // error is null or {"code","message"}, its code failed, cancelled, or stopped where this
-// server ended and the next one goes on with the run. Who does not wait finds the same
-// later in GET /v1/contexts/{context}, beside what a list of contexts says of it; and
-// "stuck", the reason, where scripts as they are now do not let the run go on. A DELETE
-// waits until calls at work have ended, as long as the setting drain lets them.
+// server ended and the next one goes on with the run. Who does not wait finds output and
+// error later in GET /v1/contexts/{context}, beside what the list of contexts has; of a
+// run that was cancelled the message may say less. The list's own error is a text, of a
+// context that can't be read: alone it has the code damaged. "stuck" is why scripts as
+// they are now do not let a run go on. A DELETE waits until calls at work have ended, as
+// long as the setting drain lets them.
 //
 // Messages are answered with {"context","seq","messages"}, a fork with
-// {"context","parent","at"}, a decision with {"context","call","decision"}. A decision
-// about a run that was cancelled says "status":"cancelled": it counts once the run is
-// resumed.
+// {"context","parent","at"}, a decision with {"context","call","decision"}, without call
+// for a plan. A decision about a run that was cancelled says "status":"cancelled": it
+// counts once the run is resumed.
 //
 // An error is {"error":{"code","message"}}, with the objects of obelus check in "check"
 // where a plan, a script or a message is refused:
@@ -77,7 +79,7 @@
 //	413 too-large
 //	422 plan, script, message, expression, policy, fork
 //	429 full          with Retry-After, as 503 has where it helps
-//	500 internal      the server's log says more
+//	500 internal      the server's log says more; 503 where it may pass
 //	503 log           it can't be read or written for now
 //	503 stopping      the server ends
 //	504 time          a handler around this one gives no more

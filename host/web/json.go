@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -80,11 +81,11 @@ func writeList[T any](w http.ResponseWriter, all []T, shown func(T) (any, error)
 // read decodes a request's body, which must be one object with no other fields
 // than those of the value; nothing is an empty one.
 func read(r *http.Request, into any) error {
-	body, err := io.ReadAll(r.Body)
+	body, err := readBody(r)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
-	if _, err := store.DecodeJSON(body); err != nil {
+	if _, err := store.DecodeWithin(body, store.MaxDepth+1); err != nil { // what a field holds may be that deep
 		return wrong("the body must be a JSON object: %s", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -98,6 +99,17 @@ func read(r *http.Request, into any) error {
 		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
+}
+
+// readBody reads all of a request's body. One that breaks off is the client's.
+func readBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	var slow net.Error
+	if err == nil || errors.As(err, &large) || errors.As(err, &slow) {
+		return body, err
+	}
+	return nil, wrong("the body breaks off: %s", err)
 }
 
 // kindWanted says what a field of a body must be.

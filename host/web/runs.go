@@ -23,7 +23,6 @@ type run struct {
 	context string
 	began   time.Time
 	cancel  context.CancelCauseFunc
-	cause   func() error  // why it was told to end
 	begun   chan struct{} // closed once it is in the log
 	ended   chan struct{} // closed once it has come to an end or to a halt
 	outcome *engine.Outcome
@@ -34,6 +33,9 @@ type run struct {
 
 	alone    bool // nobody asked for it
 	unwanted bool // it was told to end for good
+
+	unasked bool // somebody has cancelled it; under the server's lock
+	over    bool // too late for that; likewise
 }
 
 // hasBegun tells whether something of a run is in the log.
@@ -65,7 +67,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	}
 	s.log.giveBack(s.running, name)
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, began: time.Now(), generation: s.config.Host.Generation().Number, alone: alone, cancel: cancel, cause: func() error { return context.Cause(limited) }, begun: make(chan struct{}), ended: make(chan struct{})}
+	one := &run{context: name, began: time.Now(), generation: s.config.Host.Generation().Number, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enlist(ctx, one); err != nil {
 		cancel(nil)
 		s.gate.leave()
@@ -77,7 +79,11 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
 		defer stop()
 		one.outcome, one.err = carry(bounded, func() { close(one.begun) })
+		unasked := s.close(one)
 		if cause := context.Cause(bounded); cause != nil {
+			if unasked && errors.Is(cause, engine.ErrStopped) && one.wasCut() && engine.Cancel(context.Background(), s.log, name) == nil {
+				cause = errCancelled // and not for the next server to resume
+			}
 			one.unwanted = errors.Is(cause, errCancelled) || errors.Is(cause, errTime)
 			one.cut(cause)
 		}
@@ -86,9 +92,26 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	return one, nil
 }
 
+// close tells whether somebody has cancelled a run; who does so from now on is told how
+// it ended.
+func (s *Server) close(one *run) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one.over = true
+	return one.unasked
+}
+
+// wasCut tells whether a run has ended for it was told to.
+func (one *run) wasCut() bool {
+	if one.err != nil {
+		return errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded)
+	}
+	return one.outcome.Status == engine.RunCancelled
+}
+
 // cut says why a run that was told to end has done so, if it has.
 func (one *run) cut(cause error) {
-	if errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded) {
+	if one.err != nil && one.wasCut() {
 		one.outcome, one.err = &engine.Outcome{Status: engine.RunCancelled}, nil
 	}
 	switch {
@@ -338,7 +361,7 @@ func (s *Server) cancelLater(name string, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.leftovers[name]
-	if l == nil || !isUnwritable(err) {
+	if l == nil || s.draining || !isUnwritable(err) {
 		return err
 	}
 	l.unwanted = true
@@ -440,18 +463,17 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("context")
 	s.mu.Lock()
 	one := s.active[name]
+	late := one != nil && one.over
+	if one != nil {
+		one.unasked = true
+	}
 	s.mu.Unlock()
 	if one != nil {
 		one.cancel(errCancelled)
-		if !errors.Is(one.cause(), engine.ErrStopped) {
-			return s.tellRun(w, r, one, true)
+		if late {
+			<-one.ended
 		}
-		select { // it ends to be resumed by the next server, which it is not to be
-		case <-one.ended:
-		case <-r.Context().Done():
-			return r.Context().Err()
-		}
-		if one.outcome != nil && one.outcome.Status.Finished() {
+		if !late || one.err != nil || !one.outcome.Stopped {
 			return s.tellRun(w, r, one, true)
 		}
 	}
@@ -469,5 +491,8 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if err := engine.Cancel(r.Context(), s.log, name); err != nil {
 		return s.cancelLater(name, err)
 	}
+	s.mu.Lock()
+	delete(s.leftovers, name)
+	s.mu.Unlock()
 	return write(w, http.StatusOK, outcomeBody(&engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}))
 }
