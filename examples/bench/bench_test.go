@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"obelus/host"
 )
 
 // TestWorkloads holds that both sides do the work, each to its end: they look at
@@ -56,6 +58,7 @@ func TestReport(t *testing.T) {
 
 // BenchmarkWorkload is both sides of each workload, in a new file each time.
 func BenchmarkWorkload(b *testing.B) {
+	host.KeepHeap(host.HeapFloor)
 	for _, w := range workloads {
 		for _, side := range []struct {
 			name string
@@ -65,7 +68,7 @@ func BenchmarkWorkload(b *testing.B) {
 				b.ReportAllocs()
 				var whole time.Duration // without the time that opening takes
 				for b.Loop() {
-					t, err := side.run(settings{synchronous: "full", parallel: 64}, filepath.Join(b.TempDir(), "log.db"))
+					t, err := side.run(settings{synchronous: "full", parallel: defaultParallel}, filepath.Join(b.TempDir(), "log.db"))
 					if err != nil {
 						b.Fatal(err)
 					}

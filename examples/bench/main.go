@@ -59,6 +59,9 @@ type workload struct {
 
 const partOfHistory = 500
 
+// defaultParallel is about where more at once gain no more, with two processors.
+const defaultParallel = 256
+
 var workloads = []workload{
 	{"chain", "a chain of 100 steps, each of which reads the one before", 100, "step", "at most 1.25 times the loop's time (3 at synchronous=normal)",
 		func(s settings, file string) (times, error) { return loopChain(s, file, 100, 0) },
@@ -78,7 +81,7 @@ func main() {
 	host.KeepHeap(host.HeapFloor) // as the command obelus does, for both
 	var s settings
 	flag.StringVar(&s.synchronous, "synchronous", "full", "what SQLite waits for: `full` is safe against a power cut, normal is not")
-	flag.IntVar(&s.parallel, "parallel", 64, "how many calls, or contexts, run at once")
+	flag.IntVar(&s.parallel, "parallel", defaultParallel, "how many calls, or contexts, run at once")
 	rounds := flag.Int("rounds", 9, "how often each side has its turn")
 	dir := flag.String("dir", os.TempDir(), "where the files are made; a disk of its own tells most")
 	flag.Usage = func() {
