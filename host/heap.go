@@ -4,10 +4,11 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 // HeapFloor is what the command obelus gives to [KeepHeap], in bytes.
-const HeapFloor = 32 << 20
+const HeapFloor = 24 << 20
 
 // leastHeap is how large a heap Go collects at 100 percent at least, in bytes, and with
 // another percentage in proportion.
@@ -31,7 +32,9 @@ func KeepHeap(floor uint64) {
 func watchHeap(floor uint64) {
 	runtime.SetFinalizer(&collected{}, func(*collected) {
 		_, live := heapSize()
-		debug.SetGCPercent(percentFor(live, floor))
+		roots := []metrics.Sample{{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+		metrics.Read(roots)
+		debug.SetGCPercent(percentFor(live, roots[0].Value.Uint64()+roots[1].Value.Uint64(), floor))
 		watchHeap(floor)
 	})
 }
@@ -39,12 +42,13 @@ func watchHeap(floor uint64) {
 // collected is found by the next collection. It is large enough to be alone.
 type collected struct{ _ [64]byte }
 
-// percentFor is how much the heap may grow beyond what is in use, in percent of that,
-// so that it is collected at floor bytes, or at twice of what is in use.
-func percentFor(live, floor uint64) int {
-	live = max(live, leastHeap/8)
-	if 2*live >= floor {
+// percentFor is the percentage with which a heap of which so much is in use is collected
+// at floor bytes, or as ever where that is more. Go takes it of what else it has to look
+// at as well, the roots.
+func percentFor(live, roots, floor uint64) int {
+	used := max(live+roots, leastHeap/8)
+	if floor <= live {
 		return 100
 	}
-	return int((floor - live) * 100 / live)
+	return max(100, int((floor-live)*100/used))
 }

@@ -11,13 +11,13 @@ import (
 
 func TestPercentFor(t *testing.T) {
 	for _, c := range []struct {
-		live, floor uint64
-		want        int
+		live, roots, floor uint64
+		want               int
 	}{
-		{1 << 20, 32 << 20, 3100}, {8 << 20, 32 << 20, 300}, {16 << 20, 32 << 20, 100}, {100 << 20, 32 << 20, 100},
-		{0, 32 << 20, 6300}, {1 << 20, 0, 100},
+		{1 << 20, 0, 32 << 20, 3100}, {8 << 20, 0, 32 << 20, 300}, {8 << 20, 4 << 20, 32 << 20, 200}, {16 << 20, 0, 32 << 20, 100},
+		{100 << 20, 1 << 20, 32 << 20, 100}, {0, 0, 32 << 20, 6400}, {1 << 20, 1 << 20, 0, 100},
 	} {
-		if got := percentFor(c.live, c.floor); got != c.want {
+		if got := percentFor(c.live, c.roots, c.floor); got != c.want {
 			t.Errorf("%d in use, floor %d: %d percent, not %d", c.live, c.floor, got, c.want)
 		}
 	}
