@@ -112,6 +112,7 @@ type writer struct {
 	values  []driver.Value
 	kept    map[string]bool // code that it knows to be in the file
 	schema  int             // the version that it writes
+	rows    int             // messages and entries that it has written, up to manyRows
 
 	// What the file holds, as long as nobody else writes to it.
 	version  int64
@@ -128,11 +129,11 @@ type writer struct {
 var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA cache_size = -8000"}
 
 // A write-ahead log that grows takes longer to flush than one that is written
-// over, so where every commit flushes it, it is kept short at first. After so many
-// commits the length that SQLite gives it is worth its growth: it has to be carried
-// over less often.
+// over, so where every commit flushes it, it is kept short at first. Once so many rows
+// have been written the length that SQLite gives it is worth its growth: it has to be
+// carried over less often.
 const (
-	manyCommits   = 300
+	manyRows      = 1000
 	writingShort  = "PRAGMA wal_autocheckpoint = 128"
 	writingLonger = "PRAGMA wal_autocheckpoint = 1000"
 )
@@ -266,8 +267,14 @@ func (w *writer) commit(group []*request) error {
 		w.undo()
 		return err
 	}
-	if w.commits.Add(1) == manyCommits {
-		_ = w.script(writingLonger) // for speed alone
+	w.commits.Add(1)
+	if w.rows < manyRows {
+		for _, r := range group {
+			w.rows += len(r.messages) + len(r.batch.Journal)
+		}
+		if w.rows >= manyRows {
+			_ = w.script(writingLonger) // for speed alone
+		}
 	}
 	clear(w.late)
 	for _, r := range group {

@@ -618,7 +618,7 @@ func TestLongerWriteAheadLog(t *testing.T) {
 }
 
 // writeAheadLogs tells how many pages the write-ahead log has at first, and after
-// many commits.
+// many rows.
 func writeAheadLogs(t *testing.T, synchronous string) (first, last int64) {
 	l, err := Open(filepath.Join(t.TempDir(), "log.db"), Options{Synchronous: synchronous})
 	if err != nil {
@@ -633,7 +633,7 @@ func writeAheadLogs(t *testing.T, synchronous string) (first, last int64) {
 		return integer(row[0])
 	}
 	first = pages()
-	for range manyCommits {
+	for range manyRows {
 		if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "e"}}}); err != nil {
 			t.Fatal(err)
 		}
