@@ -249,8 +249,10 @@ func (t *tick) lack(i int, lacking *Missing) {
 				continue
 			}
 			how := "wrote above it, but without that key"
-			if slices.Contains(t.calls[w].wrote, path) || path.Kind() == store.KindError && t.errorsBeside(w) {
+			if slices.Contains(t.calls[w].wrote, path) {
 				how = "wrote there, and it is there no more"
+			} else if path.Kind() == store.KindError && t.errorsBeside(w) {
+				how += ", or another error has replaced it"
 			}
 			t.refuse(i, faultf(CodeExpression, "%s is missing: %s %s", path, t.plan.graph.label(w), how))
 			return

@@ -45,10 +45,6 @@ func ParseOutput(text string) (*Output, error) {
 			if at := slices.IndexFunc(paths[:i], path.Overlaps); at >= 0 {
 				return nil, s.errorAt(0, "%s and %s overlap: one result can't be written to both", paths[at], path)
 			}
-			isError := func(p store.Path) bool { return p.Kind() == store.KindError }
-			if at := slices.IndexFunc(paths[:i], isError); at >= 0 && isError(path) {
-				return nil, s.errorAt(0, "%s and %s can't both be written: an error replaces the one before", paths[at], path)
-			}
 		}
 	}
 	return &Output{text, alternatives}, nil

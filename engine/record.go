@@ -358,11 +358,12 @@ func Records(ctx context.Context, log store.Log, name string) ([]Record, error) 
 // RecordsAt gives them as they stood when the context had come to a seq; 0 is
 // now.
 func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Record, error) {
-	return recordsAfter(ctx, log, name, 0, at)
+	return recordsFrom(ctx, log, name, 0, 0, at)
 }
 
-// recordsAfter gives those of which the journal tells behind a position.
-func recordsAfter(ctx context.Context, log store.Log, name string, n, at int64) ([]Record, error) {
+// recordsFrom gives those of a tick and later ones, of which the journal tells behind a
+// position.
+func recordsFrom(ctx context.Context, log store.Log, name string, tick int, n, at int64) ([]Record, error) {
 	var all []Record
 	place := map[string]int{}
 	put := func(r Record) {
@@ -396,6 +397,9 @@ func recordsAfter(ctx context.Context, log store.Log, name string, n, at int64) 
 				return nil, err
 			}
 			at, ok := place[r.Call]
+			if !ok && r.Tick < tick { // a fire-and-forget call may outlast its tick
+				continue
+			}
 			if !ok {
 				return nil, damaged(entry, "is about call %s, which no plan of the context has", r.Call)
 			}

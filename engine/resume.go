@@ -195,7 +195,7 @@ func Stands(ctx context.Context, log store.Log, name string) (*Outcome, error) {
 	last, err := LastRun(ctx, log, name)
 	var records []Record
 	if err == nil && (last.Status == RunFailed || last.Status == RunWaiting) {
-		records, err = recordsAfter(ctx, log, name, last.after-1, 0)
+		records, err = recordsFrom(ctx, log, name, last.Tick, last.after-1, 0)
 	}
 	if err != nil {
 		return nil, err

@@ -283,9 +283,13 @@ func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {
 		return w.refuse(n, "values have no methods")
 	}
 	if i, ok := w.c.source.path(name.Value); ok {
-		hint := ""
-		if near := Nearest(strings.TrimPrefix(w.c.source.paths[i].String(), store.Dagger), Functions()); near != "" {
+		hint, near := "", Nearest(strings.TrimPrefix(w.c.source.paths[i].String(), store.Dagger), Functions())
+		switch {
+		case near == "":
+		case name.Location().From == 0:
 			hint = fmt.Sprintf(" (an expression that begins with a function is written †(%s(…)))", near)
+		default:
+			hint = fmt.Sprintf(" (a function has no †: %s(…))", near)
 		}
 		return w.refuse(n, "%s is a reference, and no function%s", name.Value, hint)
 	}

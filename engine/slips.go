@@ -13,7 +13,21 @@ import (
 
 // slips warn of what a call says and hardly means.
 func (c *Call) slips() []error {
-	return append(c.misspelled(), c.unresolvable()...)
+	return slices.Concat(c.misspelled(), c.unresolvable(), c.replacing())
+}
+
+// replacing warns of a fan-out to two errors, of which the second replaces the first.
+func (c *Call) replacing() []error {
+	if c.Output == nil {
+		return nil
+	}
+	for _, paths := range c.Output.Alternatives {
+		errors := slices.DeleteFunc(slices.Clone(paths), func(p store.Path) bool { return p.Kind() != store.KindError })
+		if len(errors) > 1 {
+			return []error{faultf(CodeExpression, "_outputPath: %s replaces %s: an error takes the place of the one before", errors[1], errors[0])}
+		}
+	}
+	return nil
 }
 
 // metaProperties are what a call may say of itself beside its tool.

@@ -38,18 +38,21 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 			pairs = append(pairs, o.unorderedAt(path, group, index.byPath[path])...)
 		}
 		slices.Sort(errors)
-		if errors = slices.Compact(errors); len(errors) > 1 {
-			if o == nil {
-				o = g.orderings(exists)
-			}
-			pairs = append(pairs, o.unorderedAt(store.KindPath(store.KindError), errors, errors)...)
+		if errors = slices.Compact(errors); len(errors) == 0 {
+			continue
 		}
-		if len(pairs) == 0 && len(errors) > 0 { // else the readers are spoken of with the writers
-			if o == nil {
-				o = g.orderings(exists)
-			}
-			pairs = append(pairs, g.readBeside(o, instance, errors)...)
+		readers := g.readersOfErrors(instance)
+		if len(errors) < 2 && len(readers) == 0 {
+			continue
 		}
+		if o == nil {
+			o = g.orderings(exists)
+		}
+		replaced := o.unorderedAt(store.KindPath(store.KindError), errors, errors)
+		if len(replaced) == 0 { // else the readers are spoken of with the writers
+			replaced = g.readBeside(o, readers, errors)
+		}
+		pairs = append(pairs, replaced...)
 	}
 	for i := range g.calls {
 		beside := g.fitsBeside(i)
@@ -75,21 +78,41 @@ func (g *graph) pushTogether(group []int, path store.Path) bool {
 	})
 }
 
-// readBeside pairs each call that reads an error with the first that writes another one,
-// by which it is replaced, in no certain order.
-func (g *graph) readBeside(o *orderings, instance string, writers []int) (pairs []unorderedPair) {
+// reader is a call that looks at an error.
+type reader struct {
+	call int
+	path store.Path
+}
+
+// readersOfErrors lists what calls look at of errors, as an instance or, for none, all
+// of them see them.
+func (g *graph) readersOfErrors(instance string) (all []reader) {
 	for j, call := range g.calls {
-		for _, r := range call.reads {
-			if r.Kind() != store.KindError || call.Instance != instance && instance != "" {
-				continue
+		if instance != "" && call.Instance != instance {
+			continue
+		}
+		for _, path := range slices.Concat(call.reads, call.scopes) {
+			if path.Kind() == store.KindError {
+				all = append(all, reader{j, path})
 			}
-			at := slices.IndexFunc(writers, func(w int) bool {
-				return w != j && !slices.ContainsFunc(g.calls[w].Output.Writes(), r.Overlaps) && o.unordered(w, j)
-			})
-			if at >= 0 {
-				pairs = append(pairs, unorderedPair{writers[at], j, r, true})
-				break
-			}
+		}
+	}
+	return all
+}
+
+// readBeside pairs each call that looks at an error with the first that writes another
+// one, by which it is replaced, in no certain order.
+func (g *graph) readBeside(o *orderings, readers []reader, writers []int) (pairs []unorderedPair) {
+	begun := g.closure(g.order(), true)
+	for _, r := range readers {
+		if len(pairs) > 0 && pairs[len(pairs)-1].second == r.call {
+			continue
+		}
+		at := slices.IndexFunc(writers, func(w int) bool {
+			return w != r.call && o.unordered(w, r.call) && !begun[w].has(r.call) && !slices.ContainsFunc(g.calls[w].Output.Writes(), r.path.Overlaps)
+		})
+		if at >= 0 {
+			pairs = append(pairs, unorderedPair{writers[at], r.call, r.path, true})
 		}
 	}
 	return pairs
@@ -133,7 +156,7 @@ func (g *graph) orderings(exists Exists) *orderings {
 	for at, i := range order {
 		place[i] = at
 	}
-	return &orderings{place, g.closure(order), g.choices(exists)}
+	return &orderings{place, g.closure(order, false), g.choices(exists)}
 }
 
 // unordered tells whether both of two calls may run, in either order.
@@ -221,15 +244,15 @@ type bits []uint64
 
 func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
 
-// closure gives, for each call, the calls that have settled before it starts.
-// One that has only to be read first may still write later.
-func (g *graph) closure(order []int) []bits {
+// closure gives, for each call, the calls that have settled before it starts; or, with
+// begun, that have started. One that has only to be read first may still write later.
+func (g *graph) closure(order []int, begun bool) []bits {
 	words := (len(g.calls) + 63) / 64
 	reach := make([]bits, len(g.calls))
 	for _, i := range order {
 		reach[i] = make(bits, words)
 		for _, e := range g.into[i] {
-			if e.kind != readEdge {
+			if e.kind != readEdge || begun {
 				reach[i][e.from/64] |= 1 << (e.from % 64)
 			}
 			for w := range words {
@@ -288,7 +311,9 @@ func (g *graph) choose(choice map[int]uint64, all []map[int]uint64, j int, path 
 		}
 		choice[call] = mask
 	}
-	narrow(writer, mask)
+	if len(g.calls[writer].Output.Alternatives) > 1 { // else it is no choice
+		narrow(writer, mask)
+	}
 	for call, mask := range all[writer] {
 		narrow(call, mask)
 	}

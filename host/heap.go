@@ -19,7 +19,9 @@ const leastHeap = 4 << 20
 // needs no more at the next step and keeps little, so that Go would collect a small
 // heap some hundred times a second; with [HeapFloor] 1,000 contexts at once take a
 // sixth less time (examples/bench). A program that embeds Obelus calls it, once, if the
-// memory is its own to spend. Where GOGC is set it does nothing.
+// memory is its own to spend: it sets Go's percentage after each collection, and until
+// the first is noticed that of an empty heap, so that what grows very fast at the
+// beginning may take more for a moment. Where GOGC is set it does nothing.
 func KeepHeap(floor uint64) {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -44,11 +46,10 @@ type collected struct{ _ [64]byte }
 
 // percentFor is the percentage with which a heap of which so much is in use is collected
 // at floor bytes, or as ever where that is more. Go takes it of what else it has to look
-// at as well, the roots.
+// at as well, the roots, and of leastHeap.
 func percentFor(live, roots, floor uint64) int {
-	used := max(live+roots, leastHeap/8)
 	if floor <= live {
 		return 100
 	}
-	return max(100, int((floor-live)*100/used))
+	return int(max(100, min((floor-live)*100/max(1, live+roots), 100*floor/leastHeap)))
 }

@@ -73,6 +73,34 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	}
 }
 
+// TestUnwantedWhileItWaits: a run that waits, and is at work still with what nobody waits
+// for, is cancelled as well.
+func TestUnwantedWhileItWaits(t *testing.T) {
+	p := newPause()
+	files := map[string]string{"obelus.lua": "return { drain = '30s' }", "activities/work.lua": work["activities/work.lua"],
+		"plans/behind.lua": `return { { _tool = "stop" }, { _tool = "double", n = "†input.later", _outputPath = "†state.b" } }`}
+	s := serve(t, files, map[string]any{"pause": p}, nil)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/behind.lua","context":"a"}`, 202, `{"context":"a"}`)
+	<-p.reached
+	s.until("a", engine.RunWaiting)
+	s.server.mu.Lock()
+	one := s.server.active["a"]
+	s.server.mu.Unlock()
+	go func() {
+		for unasked := false; !unasked; runtime.Gosched() {
+			s.server.mu.Lock()
+			unasked = one.unasked
+			s.server.mu.Unlock()
+		}
+		close(p.resume)
+	}()
+	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","later":1}`)
+	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled || last.Stopped {
+		t.Errorf("%+v %v", last, err)
+	}
+}
+
 // TestBodies: what comes in part only is not the server's fault, and what may be nested
 // deep may be so within a request.
 func TestBodies(t *testing.T) {
@@ -88,7 +116,7 @@ func TestBodies(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer, err := io.ReadAll(conn)
-		if err != nil || !strings.Contains(string(answer), "400 Bad Request") || !strings.Contains(string(answer), "breaks off") {
+		if err != nil || !strings.Contains(string(answer), "400 Bad Request") || !strings.Contains(string(answer), "to its end") {
 			t.Errorf("%s: %s %v", path, answer, err)
 		}
 	}

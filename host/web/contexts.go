@@ -63,7 +63,7 @@ func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 		told := outcomeBody(outcome)
 		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, told["output"], told["error"]
 	}
-	if body.Status == engine.RunRunning || body.Status == engine.RunWaiting {
+	if body.Status == engine.RunRunning || body.Status == engine.RunWaiting || body.Stopped {
 		body.Stuck = s.stuck(info.Context)
 	}
 	return write(w, http.StatusOK, body)

@@ -81,15 +81,22 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 		one.outcome, one.err = carry(bounded, func() { close(one.begun) })
 		unasked := s.close(one)
 		if cause := context.Cause(bounded); cause != nil {
-			if unasked && errors.Is(cause, engine.ErrStopped) && one.wasCut() && engine.Cancel(context.Background(), s.log, name) == nil {
-				cause = errCancelled // and not for the next server to resume
-			}
 			one.unwanted = errors.Is(cause, errCancelled) || errors.Is(cause, errTime)
 			one.cut(cause)
+		}
+		if unasked && one.goesOn() && engine.Cancel(context.Background(), s.log, name) == nil {
+			one.unwanted = true
+			one.outcome = &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}
 		}
 		s.end(one)
 	}()
 	return one, nil
+}
+
+// goesOn tells whether a run has ended for now only: it waits, or the next server
+// resumes it.
+func (one *run) goesOn() bool {
+	return one.err == nil && (one.outcome.Status == engine.RunWaiting || one.outcome.Stopped)
 }
 
 // close tells whether somebody has cancelled a run; who does so from now on is told how
@@ -101,17 +108,9 @@ func (s *Server) close(one *run) bool {
 	return one.unasked
 }
 
-// wasCut tells whether a run has ended for it was told to.
-func (one *run) wasCut() bool {
-	if one.err != nil {
-		return errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded)
-	}
-	return one.outcome.Status == engine.RunCancelled
-}
-
 // cut says why a run that was told to end has done so, if it has.
 func (one *run) cut(cause error) {
-	if one.err != nil && one.wasCut() {
+	if errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded) {
 		one.outcome, one.err = &engine.Outcome{Status: engine.RunCancelled}, nil
 	}
 	switch {
@@ -473,7 +472,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 		if late {
 			<-one.ended
 		}
-		if !late || one.err != nil || !one.outcome.Stopped {
+		if !late || !one.goesOn() {
 			return s.tellRun(w, r, one, true)
 		}
 	}
@@ -487,12 +486,17 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if root != name {
 		return &problem{status: http.StatusConflict, code: "delegate", message: fmt.Sprintf("context %s is a delegate's: cancel the run of %s, which it is part of", name, root)}
 	}
+	s.mu.Lock()
+	left := s.leftovers[name]
+	s.mu.Unlock()
 	s.log.giveBack(s.running, name)
 	if err := engine.Cancel(r.Context(), s.log, name); err != nil {
 		return s.cancelLater(name, err)
 	}
 	s.mu.Lock()
-	delete(s.leftovers, name)
+	if s.leftovers[name] == left {
+		delete(s.leftovers, name)
+	}
 	s.mu.Unlock()
 	return write(w, http.StatusOK, outcomeBody(&engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}))
 }

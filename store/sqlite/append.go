@@ -270,7 +270,9 @@ func (w *writer) commit(group []*request) error {
 	w.commits.Add(1)
 	if w.rows < manyRows {
 		for _, r := range group {
-			w.rows += len(r.messages) + len(r.batch.Journal)
+			if r.err == nil {
+				w.rows += len(r.messages) + len(r.batch.Journal)
+			}
 		}
 		if w.rows >= manyRows {
 			_ = w.script(writingLonger) // for speed alone

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -633,8 +634,8 @@ func writeAheadLogs(t *testing.T, synchronous string) (first, last int64) {
 		return integer(row[0])
 	}
 	first = pages()
-	for range manyRows {
-		if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: []store.Entry{{Event: "e"}}}); err != nil {
+	for range manyRows / 20 {
+		if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: slices.Repeat([]store.Entry{{Event: "e"}}, 20)}); err != nil {
 			t.Fatal(err)
 		}
 	}
