@@ -38,10 +38,14 @@ var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMetho
 // declare one that looks like ours, so that it is no error.
 func (c *Call) misspelled() (warnings []error) {
 	unknown := c.unknown()
+	if len(unknown) == 0 {
+		return nil
+	}
+	notGiven := c.notGiven()
 	for _, name := range unknown[:min(len(unknown), maxHints)] {
 		known, what := metaProperties, name
 		if !strings.HasPrefix(name, "_") {
-			known, what = c.notGiven(), fmt.Sprintf("parameter %q", name)
+			known, what = notGiven, fmt.Sprintf("parameter %q", name)
 		}
 		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 {
 			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", what, known[i]))

@@ -155,7 +155,7 @@ func (s *source) read(b *strings.Builder, text string, i int) (int, error) {
 			var bad *store.PathError
 			if errors.As(err, &bad) {
 				hint := ""
-				if found, ok := strings.CutPrefix(bad.Message, "expected a key, found '"); ok && !strings.ContainsAny(found[:1], ". (") {
+				if strings.HasSuffix(rest[:bad.Offset], ".") && bad.Offset < len(rest) && !strings.ContainsRune(". (", rune(rest[bad.Offset])) {
 					hint = ` (one of other characters than letters, digits and _ is quoted: ["…"])`
 				}
 				return 0, s.errorAt(column+utf8.RuneCountInString(rest[:bad.Offset]), "%s%s", bad.Message, hint)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"sync"
 
 	"obelus/store"
 )
@@ -18,7 +19,8 @@ type unorderedPair struct {
 // that write to one path each is named with one that it stands in no order to.
 func (g *graph) unordered(exists Exists) []unorderedPair {
 	var pairs []unorderedPair
-	var o *orderings
+	o := sync.OnceValue(func() *orderings { return g.orderings(exists) })
+	readers := sync.OnceValue(g.readersOfErrors)
 	for _, instance := range sortedKeys(g.writers) {
 		index := g.writers[instance]
 		var errors []int // whoever writes one replaces the one before, wherever in it that was
@@ -32,34 +34,21 @@ func (g *graph) unordered(exists Exists) []unorderedPair {
 			if len(group) < 2 || g.pushTogether(group, path) {
 				continue
 			}
-			if o == nil {
-				o = g.orderings(exists)
-			}
-			pairs = append(pairs, o.unorderedAt(path, group, index.byPath[path])...)
+			pairs = append(pairs, o().unorderedAt(path, group, index.byPath[path])...)
 		}
 		slices.Sort(errors)
-		if errors = slices.Compact(errors); len(errors) == 0 {
+		if errors = slices.Compact(errors); len(errors) == 0 || len(errors) == 1 && len(readers()[instance]) == 0 {
 			continue
 		}
-		readers := g.readersOfErrors(instance)
-		if len(errors) < 2 && len(readers) == 0 {
-			continue
-		}
-		if o == nil {
-			o = g.orderings(exists)
-		}
-		replaced := o.unorderedAt(store.KindPath(store.KindError), errors, errors)
+		replaced := o().unorderedAt(store.KindPath(store.KindError), errors, errors)
 		if len(replaced) == 0 { // else the readers are spoken of with the writers
-			replaced = g.readBeside(o, readers, errors)
+			replaced = g.readBeside(o(), readers()[instance], errors)
 		}
 		pairs = append(pairs, replaced...)
 	}
 	for i := range g.calls {
 		beside := g.fitsBeside(i)
-		if len(beside) > 0 && o == nil {
-			o = g.orderings(exists)
-		}
-		at := slices.IndexFunc(beside, func(p unorderedPair) bool { return o.unordered(p.first, p.second) })
+		at := slices.IndexFunc(beside, func(p unorderedPair) bool { return o().unordered(p.first, p.second) })
 		if at >= 0 {
 			pairs = append(pairs, beside[at])
 		}
@@ -84,16 +73,18 @@ type reader struct {
 	path store.Path
 }
 
-// readersOfErrors lists what calls look at of errors, as an instance or, for none, all
-// of them see them.
-func (g *graph) readersOfErrors(instance string) (all []reader) {
+// readersOfErrors lists what calls look at of errors, by the instance that may write it:
+// their own, or none.
+func (g *graph) readersOfErrors() map[string][]reader {
+	all := map[string][]reader{}
 	for j, call := range g.calls {
-		if instance != "" && call.Instance != instance {
-			continue
-		}
 		for _, path := range slices.Concat(call.reads, call.scopes) {
-			if path.Kind() == store.KindError {
-				all = append(all, reader{j, path})
+			if path.Kind() != store.KindError {
+				continue
+			}
+			all[""] = append(all[""], reader{j, path})
+			if call.Instance != "" {
+				all[call.Instance] = append(all[call.Instance], reader{j, path})
 			}
 		}
 	}
@@ -103,13 +94,12 @@ func (g *graph) readersOfErrors(instance string) (all []reader) {
 // readBeside pairs each call that looks at an error with the first that writes another
 // one, by which it is replaced, in no certain order.
 func (g *graph) readBeside(o *orderings, readers []reader, writers []int) (pairs []unorderedPair) {
-	begun := g.closure(g.order(), true)
 	for _, r := range readers {
 		if len(pairs) > 0 && pairs[len(pairs)-1].second == r.call {
 			continue
 		}
 		at := slices.IndexFunc(writers, func(w int) bool {
-			return w != r.call && o.unordered(w, r.call) && !begun[w].has(r.call) && !slices.ContainsFunc(g.calls[w].Output.Writes(), r.path.Overlaps)
+			return w != r.call && o.unordered(w, r.call) && !o.begun()[w].has(r.call) && !slices.ContainsFunc(g.calls[w].Output.Writes(), r.path.Overlaps)
 		})
 		if at >= 0 {
 			pairs = append(pairs, unorderedPair{writers[at], r.call, r.path, true})
@@ -147,6 +137,7 @@ func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 type orderings struct {
 	place   []int // of each call in an order in which they can run
 	reach   []bits
+	begun   func() []bits // made for who asks
 	choices []map[int]uint64
 }
 
@@ -156,7 +147,8 @@ func (g *graph) orderings(exists Exists) *orderings {
 	for at, i := range order {
 		place[i] = at
 	}
-	return &orderings{place, g.closure(order, false), g.choices(exists)}
+	begun := sync.OnceValue(func() []bits { return g.closure(order, true) })
+	return &orderings{place, g.closure(order, false), begun, g.choices(exists)}
 }
 
 // unordered tells whether both of two calls may run, in either order.
