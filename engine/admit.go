@@ -45,7 +45,7 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 	if err := store.CheckContext(name); err != nil {
 		return store.Appended{}, err
 	}
-	newest, _, err := newest(ctx, log, store.JournalFilter{Context: name})
+	newest, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
 	if err != nil {
 		return store.Appended{}, err
 	}

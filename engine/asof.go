@@ -20,7 +20,7 @@ type end struct{ n, seq int64 }
 
 // cut has a context end at a position.
 func (l *asOf) cut(ctx context.Context, name string, n int64) error {
-	last, ok, err := newest(ctx, l.Log, store.JournalFilter{Context: name, At: n})
+	last, ok, err := store.Newest(ctx, l.Log, store.JournalFilter{Context: name, At: n})
 	if ok {
 		l.ends[name] = end{n, last.Seq}
 	}

@@ -282,7 +282,7 @@ func (r *Run) unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
 // which nothing has run gives the zero Run.
 func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	var run Run
-	entry, ok, err := newest(ctx, log, store.JournalFilter{Context: name, Event: eventPlan})
+	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventPlan})
 	if err != nil || !ok {
 		return run, err
 	}
@@ -297,7 +297,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		}
 		run.Held = !released
 	}
-	entry, ok, err = newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
+	entry, ok, err = store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
 	if err != nil || !ok || entry.N < run.after {
 		return run, err
 	}
@@ -312,14 +312,6 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	}
 	run.Output = output
 	return run, nil
-}
-
-func newest(ctx context.Context, log store.Log, f store.JournalFilter) (store.Entry, bool, error) {
-	f.Newest = true
-	for entry, err := range log.Journal(ctx, f) {
-		return entry, err == nil, err
-	}
-	return store.Entry{}, false, nil
 }
 
 // DamagedError is a journal that is not as a run writes it, as after an edit by

@@ -219,7 +219,7 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if _, err := l.view.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	newest, _, err := newest(ctx, l.runner.Log, store.JournalFilter{Context: l.context})
+	newest, _, err := store.Newest(ctx, l.runner.Log, store.JournalFilter{Context: l.context})
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (r *room) resume(ctx context.Context, last Run) (*Outcome, error) {
 
 // wait is the result of a delegate that waits.
 func (r *room) wait(ctx context.Context, waits []string) result {
-	entry, _, err := newest(ctx, r.runner.Log, store.JournalFilter{})
+	entry, _, err := store.Newest(ctx, r.runner.Log, store.JournalFilter{})
 	if err != nil {
 		return result{err: unreadLog(ctx, err)}
 	}

@@ -144,7 +144,7 @@ func Wakes(entry store.Entry) bool {
 // to a halt for, and which nobody has taken up: it is the newest that happened
 // there, or a decision that came just as the run halted.
 func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
-	entry, ok, err := newest(ctx, log, store.JournalFilter{Context: name})
+	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
 	if !ok || err != nil || Wakes(entry) {
 		return ok && err == nil, err
 	}

@@ -233,6 +233,15 @@ func (f JournalFilter) picks(e Entry) bool {
 	return f.Call == "" || e.Call == f.Call
 }
 
+// Newest is the last of a journal's entries that pass a filter, if there is one.
+func Newest(ctx context.Context, log Log, f JournalFilter) (last Entry, ok bool, err error) {
+	f.Newest = true
+	for entry, err := range log.Journal(ctx, f) {
+		return entry, err == nil, err
+	}
+	return Entry{}, false, nil
+}
+
 // KindOf is a kind of which there is data, and the instance that the data
 // belongs to, "" where it is global.
 type KindOf struct{ Instance, Kind string }

@@ -31,13 +31,16 @@ func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
 	return merged, nil
 }
 
+// isStdin tells of a value of -i that stands for stdin, as curl has it too.
+func isStdin(text string) bool { return text == "-" || text == "@-" }
+
 // readInput reads one value of -i: {…}, @file, - for stdin, key=text or
 // key:=json.
 func (a *app) readInput(ctx context.Context, text string) (any, error) {
 	switch {
 	case strings.HasPrefix(text, "{"):
 		return decodeObject([]byte(text))
-	case text == "-", text == "@-": // as curl has it
+	case isStdin(text):
 		content, err := a.read(ctx, "-")
 		if err != nil {
 			return nil, err

@@ -335,10 +335,8 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 // untouched tells of a fork in which nobody has gone on with what ran where it was
 // made: nothing of its own would be lost.
 func (a *app) untouched(ctx context.Context, name string) (bool, error) {
-	for entry, err := range a.log.Journal(ctx, store.JournalFilter{Context: name, Newest: true}) {
-		return engine.Forked(entry), err
-	}
-	return false, nil
+	entry, ok, err := store.Newest(ctx, a.log, store.JournalFilter{Context: name})
+	return ok && engine.Forked(entry), err
 }
 
 // free leaves out what forks need that stay; of those that are named none may be.

@@ -201,8 +201,8 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	registry := p.app.host.Generation().Registry()
 	if name == "run" {
 		for _, word := range words[1:] {
-			if word == "-" {
-				return &usageError{"-: the prompt reads stdin itself"}
+			if isStdin(word) {
+				return &usageError{word + ": the prompt reads stdin itself"}
 			}
 		}
 		if start.Input, err = p.app.readInputs(ctx, words[1:]); err != nil {

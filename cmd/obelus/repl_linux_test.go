@@ -95,6 +95,19 @@ func TestPromptInterrupted(t *testing.T) {
 	}
 }
 
+// TestPromptIsStdin holds that nothing else reads what is typed: what reads stdin would
+// wait for its end.
+func TestPromptIsStdin(t *testing.T) {
+	_, status, _ := atPrompt(t, project(t, prompting), "xterm", []reply{
+		{"> ", "run plans/p.lua -\r"},
+		{"-: the prompt reads stdin itself\n> ", "run plans/p.lua @-\r"},
+		{"@-: the prompt reads stdin itself\n> ", "\x04"},
+	})
+	if status != exitDone {
+		t.Errorf("it ended with %d", status)
+	}
+}
+
 // TestPromptCompletes holds that Tab completes names, tools and paths, and lists
 // them where there are several.
 func TestPromptCompletes(t *testing.T) {

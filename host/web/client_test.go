@@ -27,6 +27,22 @@ func TestHeadOfEvents(t *testing.T) {
 	s.refused("GET", "/v1/contexts/b/events", "", 404, "no-context")
 }
 
+// active is the run that the server has under way in a context.
+func (s *site) active(name string) *run {
+	s.server.mu.Lock()
+	defer s.server.mu.Unlock()
+	return s.server.active[name]
+}
+
+// cancelled waits until the server knows that a run is not wanted any more.
+func (s *site) cancelled(one *run) {
+	for unasked := false; !unasked; runtime.Gosched() {
+		s.server.mu.Lock()
+		unasked = one.unasked
+		s.server.mu.Unlock()
+	}
+}
+
 // TestUnwantedWhileDraining: a run that is cancelled while its server ends is not
 // resumed by the next one, whether or not those who did so wait for it.
 func TestUnwantedWhileDraining(t *testing.T) {
@@ -39,10 +55,7 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	drained := make(chan error)
 	go func() { drained <- s.server.Drain(context.Background()) }()
 	<-s.server.running.Done()
-	s.server.mu.Lock()
-	one := s.server.active["a"]
-	s.server.mu.Unlock()
-
+	one := s.active("a")
 	away, leave := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
@@ -52,11 +65,7 @@ func TestUnwantedWhileDraining(t *testing.T) {
 		}
 		left <- err
 	}()
-	for unasked := false; !unasked; runtime.Gosched() {
-		s.server.mu.Lock()
-		unasked = one.unasked
-		s.server.mu.Unlock()
-	}
+	s.cancelled(one)
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -83,15 +92,9 @@ func TestUnwantedWhileItWaits(t *testing.T) {
 	s.expect("POST", "/v1/runs", `{"plan":"plans/behind.lua","context":"a"}`, 202, `{"context":"a"}`)
 	<-p.reached
 	s.until("a", engine.RunWaiting)
-	s.server.mu.Lock()
-	one := s.server.active["a"]
-	s.server.mu.Unlock()
+	one := s.active("a")
 	go func() {
-		for unasked := false; !unasked; runtime.Gosched() {
-			s.server.mu.Lock()
-			unasked = one.unasked
-			s.server.mu.Unlock()
-		}
+		s.cancelled(one)
 		close(p.resume)
 	}()
 	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)

@@ -60,8 +60,7 @@ func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	default:
-		told := outcomeBody(outcome)
-		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, told["output"], told["error"]
+		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
 	}
 	if body.Status == engine.RunRunning || body.Status == engine.RunWaiting || body.Stopped {
 		body.Stuck = s.stuck(info.Context)

@@ -105,24 +105,17 @@ func (st *stream) find(ctx context.Context) (err error) {
 	if st.created = info.Created; err != nil || st.after == 0 {
 		return err
 	}
-	for newest, err := range st.log.Journal(ctx, store.JournalFilter{Newest: true}) {
-		if err != nil {
-			return err
-		}
-		if newest.N < st.after { // it is of a log that stood here before, as of a copy that was put back
-			st.after = 0
-			return nil
-		}
-		break
+	newest, _, err := store.Newest(ctx, st.log, store.JournalFilter{})
+	if err != nil {
+		return err
 	}
-	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, At: st.after, Newest: true}) {
-		if err != nil {
-			return err
-		}
-		st.seen, st.seq = entry.N, entry.Seq
-		break
+	if newest.N < st.after { // it is of a log that stood here before, as of a copy that was put back
+		st.after = 0
+		return nil
 	}
-	return nil
+	entry, _, err := store.Newest(ctx, st.log, store.JournalFilter{Context: st.name, At: st.after})
+	st.seen, st.seq = entry.N, entry.Seq
+	return err
 }
 
 // portion is how many bytes of events are sent at once, more or less. The log is

@@ -159,14 +159,11 @@ func (s *Server) trouble(what string, err error, about ...any) {
 
 // position is the journal's newest position; 0 before the first.
 func (s *Server) position() int64 {
-	for entry, err := range s.log.Journal(s.running, store.JournalFilter{Newest: true}) {
-		if err != nil {
-			s.trouble("the log can't be read", err)
-			break
-		}
-		return entry.N
+	entry, _, err := store.Newest(s.running, s.log, store.JournalFilter{})
+	if err != nil {
+		s.trouble("the log can't be read", err)
 	}
-	return 0
+	return entry.N
 }
 
 // goOn looks again at the run that a context is part of, if it waits. One that

@@ -194,10 +194,8 @@ func (s *Server) left() map[string]*leftover {
 			}
 			woken[root] = true
 		}
-		for entry, err := range s.log.Journal(s.running, store.JournalFilter{Context: name, Newest: true}) {
-			untouched[name] = err == nil && engine.Forked(entry)
-			break
-		}
+		entry, ok, _ := store.Newest(s.running, s.log, store.JournalFilter{Context: name})
+		untouched[name] = ok && engine.Forked(entry)
 	}
 	all := map[string]*leftover{}
 	for _, name := range roots {

@@ -369,16 +369,17 @@ func (s *Server) cancelLater(name string, err error) error {
 
 // outcomeBody is how a run stands, for who waited for it.
 func outcomeBody(o *engine.Outcome) map[string]any {
-	body := map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": nil}
-	if message, code := why(o); message != "" {
-		body["error"] = map[string]any{"code": code, "message": message}
-	}
-	return body
+	return map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
 }
 
-// codeStopped is of a run that was cancelled since its server ended: the next one goes
-// on with it.
-const codeStopped = "stopped"
+// errorBody is what a run failed of, or null.
+func errorBody(o *engine.Outcome) any {
+	message, code := why(o)
+	if message == "" {
+		return nil
+	}
+	return map[string]any{"code": code, "message": message}
+}
 
 // why tells what a run failed of: itself, or the first of its calls that did. One
 // that waits may hold such a call too.
@@ -387,7 +388,7 @@ func why(o *engine.Outcome) (message, code string) {
 	if o.Status == engine.RunCancelled {
 		message = errCancelled.Error()
 		if o.Stopped {
-			message, code = engine.ErrStopped.Error(), codeStopped
+			message, code = engine.ErrStopped.Error(), "stopped"
 		}
 		return cmp.Or(o.Error, message), code
 	}
