@@ -90,9 +90,9 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	call := t.plan.Calls[i]
 	reads := map[string]int64{}
 	resolved, lacking, err := call.resolve(t.lookup(ctx, i, reads))
-	var structural *fault
+	structural, wrong := errors.AsType[*fault](err)
 	switch {
-	case errors.As(err, &structural):
+	case wrong:
 		t.refuse(i, structural)
 		return nil
 	case err != nil:
@@ -121,8 +121,7 @@ func (t *tick) fits(ctx context.Context, i int) (bool, error) {
 	call := t.plan.Calls[i]
 	for _, path := range call.Output.Writes() {
 		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
-		var misfit *store.FitError
-		if errors.As(err, &misfit) {
+		if _, misfit := errors.AsType[*store.FitError](err); misfit {
 			t.refuse(i, &fault{"method", err})
 			return false, nil
 		}

@@ -343,7 +343,7 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 	var lacking *Missing
 	for _, p := range c.params {
 		v, m, err := p.eval(lookup)
-		bad := errors.As(err, new(*ExprError))
+		_, bad := errors.AsType[*ExprError](err)
 		if v, ok := instead[p.name]; ok && (bad || m != nil) && (p.object == nil || !isObject(v)) {
 			continue
 		}

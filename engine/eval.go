@@ -72,8 +72,7 @@ func (m *Missing) names() (names []string) {
 func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
 	ev := &evaluation{expr: e, lookup: lookup, budget: maxProduced}
 	v, m, err := e.root.eval(ev)
-	var unread *lookupError
-	if errors.As(err, &unread) {
+	if unread, ok := errors.AsType[*lookupError](err); ok {
 		return nil, nil, unread.err
 	}
 	if err != nil {

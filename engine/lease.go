@@ -32,8 +32,7 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 		setDates(&b, l.runner.Now())
 	}
 	appended, err := l.runner.Log.Append(ctx, b)
-	var held *store.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		l.epoch = 0
 		return &BusyError{l.context, held.Holder}
 	}

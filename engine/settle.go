@@ -15,8 +15,7 @@ import (
 func (t *tick) settle(ctx context.Context, res *result) error {
 	i := res.index
 	c, call := t.change(i), t.plan.Calls[i]
-	var log *logError
-	if errors.As(res.err, &log) {
+	if log, broken := errors.AsType[*logError](res.err); broken {
 		return log.err
 	}
 	if res.waits == nil {
@@ -46,7 +45,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
 		}
 	}
-	if errors.As(err, &log) {
+	if log, broken := errors.AsType[*logError](err); broken {
 		return log.err
 	}
 	t.end(i, err)
@@ -181,9 +180,9 @@ func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
 		return res.paths, res.value.Value, nil
 	}
 	alternatives := c.Output.Alternatives
-	var failure *Failure
+	failure, failed := errors.AsType[*Failure](res.err)
 	switch {
-	case errors.As(res.err, &failure) && len(alternatives) > 1:
+	case failed && len(alternatives) > 1:
 		res.value.Loose = failure.Loose
 		return alternatives[len(alternatives)-1], failure.Fields, nil
 	case res.err != nil:
@@ -382,10 +381,10 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 // checkWrite holds a write against what it joins and what is declared there.
 func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
 	resolver := t.view.Resolver()
-	var misfit *store.FitError
-	if err := resolver.CheckOp(ctx, op); errors.As(err, &misfit) {
-		return &fault{"method", err}
-	} else if err != nil {
+	if err := resolver.CheckOp(ctx, op); err != nil {
+		if _, misfit := errors.AsType[*store.FitError](err); misfit {
+			return &fault{"method", err}
+		}
 		return &logError{err}
 	}
 	declared, err := t.declared(ctx, op.Path.Kind())

@@ -90,8 +90,7 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 			return err
 		}
 		err := t.commit(ctx, t.leased())
-		var conflict *store.ConflictError
-		if !errors.As(err, &conflict) || !t.begun {
+		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict || !t.begun {
 			return err
 		}
 		t.undo()

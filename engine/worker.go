@@ -230,8 +230,7 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 		res.attempts++
 		s.invocation.Attempt = res.attempts
 		res.value, res.err = once(ctx, a, s.invocation)
-		var failure *Failure
-		if !errors.As(res.err, &failure) || res.attempts > a.Retries {
+		if _, failed := errors.AsType[*Failure](res.err); !failed || res.attempts > a.Retries {
 			return res
 		}
 		timer := time.NewTimer(backoff/2 + jitter(backoff))

@@ -8,7 +8,7 @@ import (
 )
 
 // HeapFloor is what the command obelus gives to [KeepHeap], in bytes.
-const HeapFloor = 24 << 20
+const HeapFloor = 32 << 20
 
 // leastHeap is how large a heap Go collects at 100 percent at least, in bytes, and with
 // another percentage in proportion.

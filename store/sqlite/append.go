@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -138,9 +139,10 @@ const (
 	writingLonger = "PRAGMA wal_autocheckpoint = 1000"
 )
 
-// always are the statements that every append needs. They are prepared before
-// the first comes.
-var always = []string{begin, commit, selectVersion, selectEnds, selectLease, replaceLease, insertMessage, insertWrite, insertJournal}
+// always are the statements that every run needs. They are prepared before the first
+// append comes.
+var always = []string{begin, commit, selectVersion, selectEnds, selectLease, replaceLease,
+	insertContext, insertMessage, insertWrite, insertJournal, insertScript, insertGeneration, updateContext}
 
 // maxKnown is of how many contexts a writer knows where their logs end.
 const maxKnown = 1024
@@ -191,7 +193,49 @@ func (w *writer) ready(o Options) error {
 			return err
 		}
 	}
-	return w.readLast()
+	if err := w.readLast(); err != nil {
+		return err
+	}
+	w.makeTail()
+	return nil
+}
+
+// tailLength is how long a write-ahead log is made: about as long as it is kept short.
+const tailLength = 136 * (4096 + 24)
+
+// makeTail makes the write-ahead log where there is none, for speed alone: the name
+// of a new file has to be on the disk before anything in it counts, and to flush one
+// that grows takes twice as long as to flush one that is written over. What SQLite
+// has it begin with is what every log holds; the rest is nothing until it is written.
+// While it is made nobody else can write to it.
+func (w *writer) makeTail() {
+	path := w.file.path + "-wal"
+	missing := func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Size() == 0 // SQLite makes an empty one as it opens the log
+	}
+	if !missing() {
+		return
+	}
+	_ = w.atomically(0, func() error {
+		if !missing() {
+			return nil
+		}
+		if err := lengthen(path); err != nil {
+			return errors.Join(err, os.Truncate(path, 0))
+		}
+		return w.script(fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	})
+}
+
+// lengthen gives an empty write-ahead log its length.
+func lengthen(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, tailLength))
+	return errors.Join(err, f.Close())
 }
 
 // run commits what is queued, as one group.
@@ -446,18 +490,19 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 func (w *writer) insert(r *request, c *ends, date string) error {
 	b := &r.batch
 	before, n := c.seq, w.n
+	var name, now driver.Value = b.Context, date // of every row
 	for i := range r.messages {
 		m, row := &b.Messages[i], &r.messages[i]
 		c.seq++
-		w.values = append(w.values[:0], b.Context, c.seq, dateOr(m.Date, date), string(m.Type))
+		w.values = append(w.values[:0], name, c.seq, dateOr(m.Date, now), string(m.Type))
 		w.values = append(w.values, row.columns...)
 		if err := w.exec(insertMessage, w.values...); err != nil {
 			return err
 		}
-		if err := w.mark(insertWrite, row.touches, b.Context, m.Instance, c.seq); err != nil {
+		if err := w.mark(insertWrite, row.touches, name, m.Instance, c.seq); err != nil {
 			return err
 		}
-		if err := w.mark(insertLeaf, row.leaves, b.Context, m.Instance, c.seq); err != nil {
+		if err := w.mark(insertLeaf, row.leaves, name, m.Instance, c.seq); err != nil {
 			return err
 		}
 	}
@@ -468,7 +513,7 @@ func (w *writer) insert(r *request, c *ends, date string) error {
 	for i := range b.Journal {
 		e := &b.Journal[i]
 		at, place := b.Place(i, before, n)
-		if err := w.exec(insertJournal, place, b.Context, at, dateOr(e.Date, date), optional(e.Call), e.Event, optional(e.Data)); err != nil {
+		if err := w.exec(insertJournal, place, name, at, dateOr(e.Date, now), optional(e.Call), e.Event, optional(e.Data)); err != nil {
 			return err
 		}
 	}
@@ -476,7 +521,7 @@ func (w *writer) insert(r *request, c *ends, date string) error {
 }
 
 // mark writes where a message leaves values.
-func (c *conn) mark(sql string, marks []store.Mark, name, instance string, seq int64) error {
+func (c *conn) mark(sql string, marks []store.Mark, name driver.Value, instance string, seq int64) error {
 	for _, m := range marks {
 		if err := c.exec(sql, name, m.Path.String(), instance, seq, int64(m.Form)); err != nil {
 			return err
@@ -503,7 +548,7 @@ func (w *writer) keep(sets []*store.Code) error {
 	return nil
 }
 
-func dateOr(date time.Time, otherwise string) string {
+func dateOr(date time.Time, otherwise driver.Value) driver.Value {
 	if date.IsZero() {
 		return otherwise
 	}

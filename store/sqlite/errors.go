@@ -150,6 +150,6 @@ func unwritable(code sqlite3.ErrNo) bool {
 
 // isBusy tells that another connection is in the way.
 func isBusy(err error) bool {
-	var theirs sqlite3.Error
-	return errors.As(err, &theirs) && (theirs.Code == sqlite3.ErrBusy || theirs.Code == sqlite3.ErrLocked)
+	theirs, ok := errors.AsType[sqlite3.Error](err)
+	return ok && (theirs.Code == sqlite3.ErrBusy || theirs.Code == sqlite3.ErrLocked)
 }

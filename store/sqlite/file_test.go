@@ -138,6 +138,24 @@ func TestEmptyFile(t *testing.T) {
 	}
 }
 
+// TestOpenMakesWriteAheadLog: the first append does not wait until there is a
+// write-ahead log, and who opens a log that has one leaves it as it is.
+func TestOpenMakesWriteAheadLog(t *testing.T) {
+	path := newPath(t)
+	var sizes []int64
+	for range 2 {
+		open(t, path, Options{})
+		info, err := os.Stat(path + "-wal")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, info.Size())
+	}
+	if sizes[0] == 0 || sizes[0] != sizes[1] {
+		t.Errorf("the write-ahead log has %d bytes, and then %d", sizes[0], sizes[1])
+	}
+}
+
 func TestHeader(t *testing.T) {
 	path := newPath(t)
 	if err := open(t, path, Options{}).Close(); err != nil {

@@ -162,8 +162,9 @@ func (w *writer) putLease(name string, c *ends, l lease) error {
 	if !l.changed {
 		return nil
 	}
-	l.changed = false
-	c.lease = &l
+	kept := l
+	kept.changed = false
+	c.lease = &kept
 	return w.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
 }
 

@@ -37,9 +37,16 @@ func newPool(path string, o Options, release func()) *pool {
 	return &pool{path: path, options: o, release: release}
 }
 
-// probe opens the first connection and sees that it can read the log.
+// probe opens the first connection and sees that it can read the log. It prepares
+// what every run asks first, and has the schema read with that.
 func (p *pool) probe() error {
-	return p.read(func(c *conn) error { return p.checkVersion(c) })
+	return p.read(func(c *conn) error {
+		if err := p.checkVersion(c); err != nil {
+			return err
+		}
+		_, err := c.prepare(statementKey{sql: selectHeadOf})
+		return err
+	})
 }
 
 func (p *pool) checkVersion(c *conn) error {

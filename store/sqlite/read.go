@@ -41,9 +41,11 @@ func sequence[T any](l *Log, ctx context.Context, walk func(c *conn, yield func(
 // selectHead is the newest seq of a context.
 const selectHead = `COALESCE((SELECT max(seq) FROM messages WHERE context = ?1), (SELECT max(upto) FROM lineage WHERE context = ?1))`
 
+const selectHeadOf = `SELECT 1, ` + selectHead + ` FROM contexts WHERE context = ?1`
+
 // Head implements [store.Log].
 func (l *Log) Head(ctx context.Context, name string) (seq int64, err error) {
-	row, err := l.ofContext(ctx, name, `SELECT 1, `+selectHead+` FROM contexts WHERE context = ?1`)
+	row, err := l.ofContext(ctx, name, selectHeadOf)
 	if err != nil {
 		return 0, err
 	}
