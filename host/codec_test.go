@@ -188,12 +188,15 @@ func TestPeeking(t *testing.T) {
 // TestLookingChangesNothing: what a script gives back of what it was given is as it was,
 // but for what the script has changed.
 func TestLookingChangesNothing(t *testing.T) {
-	in := engine.Invocation{Call: object(t, `{"empty":[],"odd":{"big":12345678901234567890,"n":1.50,"none":null,"in_list":[1.50,null,-0,1e400],"only":{"none":null}}}`)}
+	in := engine.Invocation{Call: object(t, `{"empty":[],"odd":{"big":12345678901234567890,"n":1.50,"none":null,"in_list":[1.50,null,-0,1e400],"only":{"none":null}},"two":{"a":null,"b":null}}`)}
 	for _, test := range []struct{ name, body, want string }{
 		{"looked at", `for i = 1, 20 do local _ = call.odd.n end; for _ in pairs(call.odd.in_list) do end; return call.odd`, `{"big":12345678901234567890,"in_list":[1.50,null,-0,1e400],"n":1.50,"none":null,"only":{"none":null}}`},
 		{"changed", `local o = call.odd; o.n, o.in_list[1] = 2, 1.75; return o`, `{"big":12345678901234567890,"in_list":[1.75,null,0,"1e400"],"n":2,"none":null,"only":{"none":null}}`},
 		{"moved", `local l = call.odd.in_list; l[1], l[4] = l[4], l[1]; return l`, `["1e400",null,0,1.5]`},
-		{"more of it", `local o = call.odd.only; o.x = 5; return o`, `{"x":5}`},
+		{"more of it", `local o = call.odd.only; o.x = 5; return o`, `{"none":null,"x":5}`},
+		{"a null of it", `local o = call.odd; o.none = "there"; return o`, `{"big":12345678901234567890,"in_list":[1.50,null,-0,1e400],"n":1.50,"none":"there","only":{"none":null}}`},
+		{"moved to a null", `local o = call.odd; o.none, o.n = o.n, nil; return o`, `{"big":12345678901234567890,"in_list":[1.50,null,-0,1e400],"none":1.5,"only":{"none":null}}`},
+		{"one null of two", `call.two.a = 1; return call.two`, `{"a":1,"b":null}`},
 		{"less of it", `local o = call.odd; o.n = nil; return o`, `{"big":12345678901234567890,"in_list":[1.50,null,-0,1e400],"only":{"none":null}}`},
 		{"nothing of it", `local o = call.odd; for k in pairs(o) do o[k] = nil end; return o`, `{}`},
 		{"as text", `return { big = call.odd.big, odd = getmetatable(call.odd) }`, `{"big":"12345678901234567890"}`},

@@ -314,8 +314,8 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	}
 	e.path = e.path[:len(e.path)-1]
 	if k := keptOf(t); k != nil && !k.array {
-		nulls := k.nulls
-		if len(object) != k.size {
+		nulls := slices.DeleteFunc(slices.Clone(k.nulls), func(name string) bool { _, set := object[name]; return set })
+		if len(object)-(len(k.nulls)-len(nulls)) < k.size { // something was taken away
 			nulls = nil
 		}
 		for _, was := range k.unchanged(t) {
