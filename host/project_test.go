@@ -57,6 +57,8 @@ func TestLoadErrors(t *testing.T) {
 		{"syntax of an activity that is required", map[string]string{"activities/a.lua": "\nrequire('b')", "activities/b.lua": "end"}, `activities/b.lua:1: syntax error at "end"`},
 		{"raises", map[string]string{"activities/a.lua": "\nerror('not configured')"}, `activities/a.lua:2: not configured`},
 		{"raises a table", map[string]string{"activities/a.lua": "\nerror({code = 'x'})"}, `activities/a.lua:2: x`},
+		{"options behind", map[string]string{"activities/a.lua": "Activity.register('x', function() end, {idempotent = false})"}, `activities/a.lua:1: a table stands behind the last argument: write Activity.register(name, options, function)`},
+		{"schema and more", map[string]string{"activities/a.lua": "Tool.register('x', {}, function() end)"}, `activities/a.lua:1: a function stands behind the last argument: write Tool.register(name, schema)`},
 		{"option", map[string]string{"activities/a.lua": "\nActivity.register('x', {timeuot = 3}, function() end)"}, `activities/a.lua:2: activity "x": unknown option "timeuot" (did you mean "timeout"?)`},
 		{"option type", map[string]string{"activities/a.lua": "Activity.register('x', {retries = -1}, function() end)"}, `activities/a.lua:1: activity "x": option retries must be a whole number, not negative, not -1`},
 		{"option duration", map[string]string{"activities/a.lua": "Activity.register('x', {timeout = 0}, function() end)"}, `activities/a.lua:1: activity "x": option timeout must be a duration above 0, not 0`},

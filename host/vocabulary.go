@@ -79,6 +79,14 @@ func (s *state) registering(L *lua.LState, what string) string {
 	return name
 }
 
+// lastArgument refuses what stands behind the last argument that a register function
+// knows: somebody meant something by it.
+func (s *state) lastArgument(L *lua.LState, n int, form string) {
+	if L.GetTop() > n && L.Get(n+1) != lua.LNil {
+		L.RaiseError("a %s stands behind the last argument: write %s", L.Get(n+1).Type(), form)
+	}
+}
+
 // here is where a script registers something.
 func (s *state) here(L *lua.LState, what, name string) place {
 	file, line := s.where(L, 1)
@@ -97,6 +105,7 @@ var toolFuncs = []entry{
 func (s *state) toolRegister(L *lua.LState) int {
 	name := s.registering(L, "Tool")
 	schema := L.CheckTable(2)
+	s.lastArgument(L, 2, "Tool.register(name, schema)")
 	found := s.run.found
 	if found == nil || found.again {
 		return 0
@@ -137,6 +146,7 @@ func (s *state) activityRegister(L *lua.LState) int {
 		fnAt = 3
 	}
 	fn := L.CheckFunction(fnAt)
+	s.lastArgument(L, fnAt, "Activity.register(name, options, function)")
 	found := s.run.found
 	if found == nil {
 		return 0
@@ -208,6 +218,7 @@ var delegateFuncs = []entry{
 func (s *state) delegateRegister(L *lua.LState) int {
 	name := s.registering(L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
+	s.lastArgument(L, 2, "Delegate.register(name, plan)")
 	if name == engine.Anonymous {
 		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", quote(name))
 	}
