@@ -164,13 +164,15 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	}
 	h := t.shown(i, resolved, granted)
 	arguments := h.With(set)
-	for name := range set {
+	for _, name := range sortedKeys(set) {
 		if strings.HasPrefix(name, "_") {
 			return &CorrectionError{t.calls[i].record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}
 		}
+		if err := call.tool.sets(name, h.Arguments); err != nil {
+			return &CorrectionError{t.calls[i].record.Call, err}
+		}
 		h.Corrected = append(h.Corrected, name)
 	}
-	slices.Sort(h.Corrected)
 	if err := call.tool.takes(arguments); err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}

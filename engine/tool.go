@@ -102,6 +102,21 @@ func (t *Tool) declares(name string) bool {
 	return property != nil
 }
 
+// sets tells why a person can't mean a parameter that the call does not have: the tool
+// says which ones it takes, and not this.
+func (t *Tool) sets(name string, call map[string]any) error {
+	object, _ := t.Schema.(map[string]any)
+	known := t.parameters()
+	if _, has := call[name]; has || len(known) == 0 || t.declares(name) || object["additionalProperties"] == true {
+		return nil
+	}
+	hint := didYouMean(name, known)
+	if hint == "" {
+		hint = fmt.Sprintf(" (%s takes %s)", t.Name, strings.Join(known, ", "))
+	}
+	return fmt.Errorf("unknown parameter %q%s", name, hint)
+}
+
 // takes holds arguments against what the tool takes, and what the log can hold.
 func (t *Tool) takes(arguments map[string]any) error {
 	if err := store.CheckDepth(arguments); err != nil || t.params == nil {
