@@ -38,6 +38,12 @@ func (s *state) toLuaLater(v any) lua.LValue {
 	return s.value(v, &left)
 }
 
+// waits tells whether a table is to fill itself later. Objects of the embedding program
+// read tables behind Lua's back, and would find such a one empty.
+func (s *state) waits(size, left int) bool {
+	return left < size && len(s.gen.config.Objects) == 0
+}
+
 func (s *state) value(v any, left *int) lua.LValue {
 	switch v := v.(type) {
 	case nil:
@@ -58,14 +64,14 @@ func (s *state) value(v any, left *int) lua.LValue {
 		if len(v) == 0 {
 			return s.L.CreateTable(0, 0)
 		}
-		if *left < len(v) {
+		if s.waits(len(v), *left) {
 			return s.lazy(v)
 		}
 		t := s.L.CreateTable(0, len(v))
 		s.fillObject(t, v, left)
 		return t
 	case []any:
-		if *left < len(v) {
+		if s.waits(len(v), *left) {
 			return s.lazy(v)
 		}
 		t := s.L.CreateTable(len(v), 0)

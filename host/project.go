@@ -50,7 +50,10 @@ type Config struct {
 	// are shared by all scripts and calls, so they must be safe for
 	// concurrent use. A method gives all its results, an error among them, which
 	// is nil or says as text what is wrong: "local v, err = o:Find(7)". Numbers
-	// become float64, so give large integers as strings.
+	// become float64, so give large integers as strings. A table reaches a method
+	// as its parameter's type wants it, and an any as map[any]any. A method is not
+	// interrupted when its call's time is over. Where there are objects, what a
+	// call gets is copied at once and not as a script looks at it.
 	Objects map[string]any
 
 	// Activities are activities in Go, which calls may name as they do those

@@ -342,6 +342,53 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+type order struct {
+	ID    float64
+	Lines []map[string]string
+}
+
+// shelf is an object that takes tables, in each form.
+type shelf struct{ Kept map[string]any }
+
+func (s *shelf) Put(v map[string]any) string     { return fmt.Sprint(v) }
+func (s *shelf) Any(v any) string                { return fmt.Sprint(v) }
+func (s *shelf) Lines(v []map[string]any) string { return fmt.Sprint(v) }
+func (s *shelf) Order(o order) string            { return fmt.Sprint(o) }
+func (s *shelf) Ask(f func() order) string       { return fmt.Sprint(f()) }
+
+// TestObjectsGetTables: what a script was given reaches an object as it is, and not
+// as a table that would fill itself if a script looked at it.
+func TestObjectsGetTables(t *testing.T) {
+	for body, want := range map[string]string{
+		`return shelf:Put(call.order)`:                                     `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
+		`return shelf:Any(call.order.Lines)`:                               `"map[1:map[a:x] 2:map[a:y]]"`,
+		`return shelf:Lines(call.order.Lines)`:                             `"[map[a:x] map[a:y]]"`,
+		`return shelf:Order(call.order)`:                                   `"{7 [map[a:x] map[a:y]]}"`,
+		`return shelf:Order({ ID = 8, Lines = call.order.Lines })`:         `"{8 [map[a:x] map[a:y]]}"`,
+		`return shelf:Ask(function() return call.order end)`:               `"{7 [map[a:x] map[a:y]]}"`,
+		`shelf.Kept = call.order; return shelf:Put({ n = shelf.Kept.ID })`: `"map[n:7]"`,
+		`return shelf:Put(context.state)`:                                  `"map[s:map[deep:true]]"`,
+		`return shelf:Put(tool.properties)`:                                `"map[order:map[type:object]]"`,
+		`return shelf:Put(json.decode(json.encode(call.order)))`:           `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
+	} {
+		h, err := Open(Config{
+			FS:      project(map[string]string{"activities/a.lua": `Activity.register("a", function(call, context, tool) ` + body + ` end)`}),
+			Objects: map[string]any{"shelf": &shelf{}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := runA(h.Generation(), engine.Invocation{
+			Call:    object(t, `{"order":{"ID":7,"Lines":[{"a":"x"},{"a":"y"}]}}`),
+			Context: object(t, `{"state":{"s":{"deep":true}}}`),
+			Tool:    object(t, `{"properties":{"order":{"type":"object"}}}`),
+		})
+		if got != want {
+			t.Errorf("%s\ngot  %s %v\nwant %s", body, got, err, want)
+		}
+	}
+}
+
 func (a *account) Withdraw(n int) (*account, error) {
 	if n > a.Balance {
 		return nil, fmt.Errorf("no more than %d\xff", a.Balance)
