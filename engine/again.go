@@ -168,7 +168,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		if strings.HasPrefix(name, "_") {
 			return &CorrectionError{t.calls[i].record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}
 		}
-		if err := call.tool.sets(name, h.Arguments); err != nil {
+		if err := call.tool.slip(name, h.Arguments); err != nil {
 			return &CorrectionError{t.calls[i].record.Call, err}
 		}
 		h.Corrected = append(h.Corrected, name)

@@ -128,7 +128,7 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 		if strings.HasPrefix(name, "_") {
 			return &CorrectionError{record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}
 		}
-		if err := tool.sets(name, hold.Arguments); err != nil {
+		if err := tool.slip(name, hold.Arguments); err != nil {
 			return &CorrectionError{record.Call, err}
 		}
 		if before, ok := hold.Arguments[name]; !ok || string(store.EncodeJSON(before)) != string(store.EncodeJSON(arguments[name])) {

@@ -171,6 +171,7 @@ func (t *tick) room(i int, in Invocation) *room {
 		wanted: call.Output != nil, retry: t.calls[i].record.Retry,
 	}
 	r.runner.depth++
+	r.runner.Approve = Policy{} // the run's own counts
 	r.runner.Registry = call.delegate.registry(t.runner.Registry)
 	request := call.request(in)
 	request.Context = slices.Concat(request.Context, scoped(call, in.Context))

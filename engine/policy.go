@@ -10,6 +10,7 @@ import (
 // Policy says which calls are held for a person before they run. The zero
 // Policy holds none.
 type Policy struct {
+	Never  bool     // none, whatever else is said: a start says so where the runner has a policy
 	Always bool     // every call
 	Scopes bool     // those that request scopes, beside what their tool prescribes
 	Tools  []string // those of these tools
@@ -28,6 +29,7 @@ func ParsePolicy(text string) (Policy, error) {
 			if len(words) > 1 {
 				return p, errors.New("never stands alone: it would hold nothing, and there are others beside it")
 			}
+			p.Never = true
 		case "always":
 			p.Always = true
 		case "scopes":
@@ -37,6 +39,17 @@ func ParsePolicy(text string) (Policy, error) {
 		}
 	}
 	return p, nil
+}
+
+// or gives the policy, or another where it says nothing.
+func (p Policy) or(other Policy) Policy {
+	if !p.Never && !p.Always && !p.Scopes && len(p.Tools) == 0 {
+		p = other
+	}
+	if p.Never {
+		return Policy{}
+	}
+	return p
 }
 
 // String is the policy as [ParsePolicy] reads it.

@@ -19,6 +19,7 @@ type Runner struct {
 	Parallel int           // how many calls of one run, and of its delegates, run at once; 0 for DefaultParallel
 	Result   int           // how many bytes of JSON a value may have that a call writes; 0 for DefaultResult
 	Ticks    int           // how often the planner of one run is asked; 0 for DefaultTicks
+	Approve  Policy        // which calls are held for a person, of a run whose start does not say
 	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
 
 	// Observe, if it is set, is told of every change of a call's status, once
@@ -76,8 +77,9 @@ type Start struct {
 	Input    any
 	HasInput bool
 
-	// Approve says which calls are held for a person. It goes for the whole
-	// run, its delegates and whoever resumes it.
+	// Approve says which calls are held for a person; where it says nothing, the
+	// runner's does. It goes for the whole run, its delegates and whoever
+	// resumes it.
 	Approve Policy
 
 	// Begun, if it is set, is called once the run is in the log: from there on
@@ -174,7 +176,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcom
 }
 
 func (l *loop) begins(s Start) {
-	l.request, l.policy, l.started = s.Request, s.Approve, s.Begun
+	l.request, l.policy, l.started = s.Request, s.Approve.or(l.runner.Approve), s.Begun
 	l.opening = append(l.opening, s.Request.Context...)
 	if l.input = s.HasInput; l.input {
 		l.opening = append(l.opening, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})

@@ -102,19 +102,17 @@ func (t *Tool) declares(name string) bool {
 	return property != nil
 }
 
-// sets tells why a person can't mean a parameter that the call does not have: the tool
-// says which ones it takes, and not this.
-func (t *Tool) sets(name string, call map[string]any) error {
+// slip tells of a parameter that a person sets, and that neither the tool declares nor
+// the call has, if one of those is hardly another. Others are free, as in a plan.
+func (t *Tool) slip(name string, call map[string]any) error {
 	object, _ := t.Schema.(map[string]any)
-	known := t.parameters()
-	if _, has := call[name]; has || len(known) == 0 || t.declares(name) || object["additionalProperties"] == true {
+	if _, has := call[name]; has || t.declares(name) || object["additionalProperties"] == true {
 		return nil
 	}
-	hint := didYouMean(name, known)
-	if hint == "" {
-		hint = fmt.Sprintf(" (%s takes %s)", t.Name, strings.Join(known, ", "))
+	if hint := didYouMean(name, append(t.parameters(), sortedKeys(call)...)); hint != "" {
+		return fmt.Errorf("unknown parameter %q%s", name, hint)
 	}
-	return fmt.Errorf("unknown parameter %q%s", name, hint)
+	return nil
 }
 
 // takes holds arguments against what the tool takes, and what the log can hold.

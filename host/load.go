@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -21,8 +22,8 @@ func load(config Config, from sources, before *Generation) (*Generation, error) 
 		sources: from, Digest: from.digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before}
-	l.hosts()
 	l.settings()
+	l.hosts()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
 		if g.workers, err = newWorkers(g); err != nil {
@@ -63,6 +64,7 @@ func (l *loader) hosts() {
 			l.fail(err)
 			continue
 		}
+		a.Timeout = cmp.Or(a.Timeout, l.g.settings.Timeout)
 		l.g.registry.Activities[a.Name] = &a
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {
@@ -249,10 +251,7 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 		if a.options.reuse && l.g.workers != nil {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
-		timeout := a.options.timeout
-		if timeout == 0 {
-			timeout = l.g.settings.Timeout
-		}
+		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &engine.Registered{
 			Name:          name,
 			Activity:      newActivity(l.g, name, a, timeout),

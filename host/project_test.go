@@ -242,3 +242,40 @@ func TestScriptsReadWhatTheProgramGives(t *testing.T) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
+
+// TestSettingsGoForGo: what obelus.lua says goes for the activities of the embedding
+// program too, and for runs that it begins.
+func TestSettingsGoForGo(t *testing.T) {
+	pay := engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
+		return engine.Result{Value: "paid"}, nil
+	})
+	h, err := Open(Config{
+		FS: project(map[string]string{
+			"obelus.lua":   `return { approve = "always", timeout = "100ms" }`,
+			"plans/p.json": `[{"_tool": "pay", "_outputPath": "†a"}]`,
+		}),
+		Activities: []engine.Registered{{Name: "pay", Activity: pay}, {Name: "slow", Activity: pay, Timeout: time.Hour}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, registry, err := h.Plan("plans/p.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := registry.Activities; a["pay"].Timeout != 100*time.Millisecond || a["slow"].Timeout != time.Hour {
+		t.Errorf("timeouts of %s and %s", a["pay"].Timeout, a["slow"].Timeout)
+	}
+	runner := h.Generation().Settings().Runner(store.NewMemory(), registry)
+	for policy, want := range map[string]engine.RunStatus{"never": engine.RunDone, "": engine.RunWaiting, "always": engine.RunWaiting} {
+		start := engine.Start{Context: "c" + policy, Request: request}
+		if policy != "" {
+			if start.Approve, err = engine.ParsePolicy(policy); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if outcome, err := runner.Run(t.Context(), start); err != nil || outcome.Status != want {
+			t.Errorf("approve %q: %+v, %v", policy, outcome, err)
+		}
+	}
+}

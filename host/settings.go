@@ -36,7 +36,7 @@ type Settings struct {
 
 // Runner is an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runner {
-	return &engine.Runner{Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain}
+	return &engine.Runner{Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve}
 }
 
 // settingFuncs reads each setting, in sorted order.

@@ -125,8 +125,7 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (
 	if err != nil {
 		return nil, err
 	}
-	runner := &engine.Runner{Log: log, Registry: registry}
-	checked, err := runner.Check(ctx, engine.Start{Context: name, Request: request, Approve: a.host.Generation().Settings().Approve})
+	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
 	var policy *engine.PolicyError
 	var refused *engine.PlanError
 	var message *engine.MessageError

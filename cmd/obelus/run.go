@@ -170,7 +170,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 // outcome begins a run and waits for its end.
 func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) (*engine.Outcome, error) {
 	var err error
-	if start.Approve = a.host.Generation().Settings().Approve; o.decided {
+	if o.decided {
 		if start.Approve, err = engine.ParsePolicy(o.approve); err != nil {
 			return nil, &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
 		}
@@ -223,7 +223,7 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engi
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+		runner := a.host.Generation().Settings().Runner(store.NewMemory(), registry)
 		if _, err := runner.Check(ctx, start); err != nil {
 			return err
 		}

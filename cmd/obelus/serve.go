@@ -167,10 +167,6 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 func (o *serveOptions) settle(s host.Serving) {
 	o.addr = cmp.Or(o.addr, s.Addr, defaultAddr)
 	o.token = cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))
-	o.body = cmp.Or(o.body, int64(s.Body))
-	o.runs, o.queue = cmp.Or(o.runs, s.Runs), cmp.Or(o.queue, s.Queue)
-	o.timeout = cmp.Or(o.timeout, s.Timeout)
-	o.noResume = o.noResume || s.NoResume
 }
 
 // listen opens the address. One that others can reach needs a token.

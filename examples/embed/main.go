@@ -100,7 +100,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runner := &engine.Runner{Log: log, Registry: registry}
+	runner := h.Generation().Settings().Runner(log, registry)
 	outcome, err := runner.Run(ctx, engine.Start{
 		Context: "order-1", Request: request,
 		Input: map[string]any{"item": "tea", "count": 5, "price": 4}, HasInput: true,

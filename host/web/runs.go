@@ -234,7 +234,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &asked); err != nil {
 		return err
 	}
-	start, err := asked.start(s.config.Host.Generation().Settings().Approve)
+	start, err := asked.start()
 	if err != nil {
 		return err
 	}
@@ -262,14 +262,13 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 func newContext() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 // start checks what is asked for, but for the plan.
-func (q *runRequest) start(policy engine.Policy) (start engine.Start, err error) {
+func (q *runRequest) start() (start engine.Start, err error) {
 	if q.Plan == "" {
 		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
 	}
 	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
 		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
 	}
-	start.Approve = policy
 	if q.Approve != "" {
 		if start.Approve, err = engine.ParsePolicy(q.Approve); err != nil {
 			return start, wrong("approve %s: %s", quoted(q.Approve), err)

@@ -32,13 +32,15 @@ type Config struct {
 	// where that is a loopback address.
 	Names []string
 
-	Body    int64         // bytes of a request; 0 for DefaultBody
-	Runs    int           // that run at once; 0 for DefaultRuns
-	Queue   int           // runs that wait for their turn; 0 for DefaultQueue
-	Timeout time.Duration // of one run, after which it is cancelled; 0 for DefaultTimeout
+	// Each of these is what the project's setting serve says if it is 0, and the
+	// default of that name if that says nothing.
+	Body    int64         // bytes of a request
+	Runs    int           // that run at once
+	Queue   int           // runs that wait for their turn
+	Timeout time.Duration // of one run, after which it is cancelled
 
 	// NoResume leaves alone what a process that died has left. The default
-	// goes on with it.
+	// goes on with it, unless the project's setting says otherwise.
 	NoResume bool
 
 	// Logger is told of requests and runs; nil for nobody.
@@ -88,15 +90,19 @@ var _ http.Handler = (*Server)(nil)
 // New makes a server, which begins to resume what a crash left. The caller must
 // call Drain before the log is closed.
 func New(config Config) *Server {
+	serve := config.Host.Generation().Settings().Serve
+	config.Body = cmp.Or(config.Body, int64(serve.Body), DefaultBody)
+	config.Runs = cmp.Or(config.Runs, serve.Runs, DefaultRuns)
+	config.Queue = cmp.Or(config.Queue, serve.Queue, DefaultQueue)
+	config.Timeout = cmp.Or(config.Timeout, serve.Timeout, DefaultTimeout)
+	config.NoResume = config.NoResume || serve.NoResume
+	config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
 		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1), drained: make(chan struct{}),
-		gate: newGate(cmp.Or(config.Runs, DefaultRuns), cmp.Or(config.Queue, DefaultQueue)),
+		gate: newGate(config.Runs, config.Queue),
 	}
-	s.config.Body = cmp.Or(config.Body, DefaultBody)
-	s.config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
-	s.config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}

@@ -259,6 +259,16 @@ func TestRuns(t *testing.T) {
 	s.until("e", engine.RunDone)
 }
 
+// TestSettings: what obelus.lua says under serve goes for a handler too, unless the
+// program says otherwise.
+func TestSettings(t *testing.T) {
+	files := map[string]string{"obelus.lua": `return { serve = { runs = 1, queue = 2, body = 3000, timeout = "4s", resume = false } }`}
+	got := serve(t, files, nil, func(c *Config) { c.Queue = 5 }).server.config
+	if got.Runs != 1 || got.Queue != 5 || got.Body != 3000 || got.Timeout != 4*time.Second || !got.NoResume {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Body = 1000 })
 	s.expect("POST", "/v1/contexts/there/messages", `{"type":"state","a":1}`, 200, `{"context":"there","messages":1,"seq":1}`)
