@@ -38,12 +38,6 @@ func (s *state) toLuaLater(v any) lua.LValue {
 	return s.value(v, &left)
 }
 
-// waits tells whether a table is to fill itself later. Objects of the embedding program
-// read tables behind Lua's back, and would find such a one empty.
-func (s *state) waits(size, left int) bool {
-	return left < size && len(s.gen.config.Objects) == 0
-}
-
 func (s *state) value(v any, left *int) lua.LValue {
 	switch v := v.(type) {
 	case nil:
@@ -64,14 +58,14 @@ func (s *state) value(v any, left *int) lua.LValue {
 		if len(v) == 0 {
 			return s.L.CreateTable(0, 0)
 		}
-		if s.waits(len(v), *left) {
+		if *left < len(v) {
 			return s.lazy(v)
 		}
 		t := s.L.CreateTable(0, len(v))
 		s.fillObject(t, v, left)
 		return t
 	case []any:
-		if s.waits(len(v), *left) {
+		if *left < len(v) {
 			return s.lazy(v)
 		}
 		t := s.L.CreateTable(len(v), 0)

@@ -358,7 +358,7 @@ func FuzzSettings(f *testing.F) {
 				t.Fatalf("settings that can't be: %+v", s)
 			}
 			request := &engine.Request{Output: "†input", HasOutput: true}
-			outcome, err := s.Runner(store.NewMemory(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true})
+			outcome, err := s.Runner(store.NewMemory(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true, Approve: engine.Policy{Never: true}}) // its tools are of no project
 			if err != nil || outcome.Status != engine.RunDone {
 				t.Fatalf("a run with them: %+v, %v", outcome, err)
 			}

@@ -52,8 +52,7 @@ type Config struct {
 	// is nil or says as text what is wrong: "local v, err = o:Find(7)". Numbers
 	// become float64, so give large integers as strings. A table reaches a method
 	// as its parameter's type wants it, and an any as map[any]any. A method is not
-	// interrupted when its call's time is over. Where there are objects, what a
-	// call gets is copied at once and not as a script looks at it.
+	// interrupted when its call's time is over.
 	Objects map[string]any
 
 	// Activities are activities in Go, which calls may name as they do those

@@ -354,6 +354,7 @@ func (s *shelf) Put(v map[string]any) string     { return fmt.Sprint(v) }
 func (s *shelf) Any(v any) string                { return fmt.Sprint(v) }
 func (s *shelf) Lines(v []map[string]any) string { return fmt.Sprint(v) }
 func (s *shelf) Order(o order) string            { return fmt.Sprint(o) }
+func (s *shelf) Same() *shelf                    { return s }
 func (s *shelf) Ask(f func() order) string       { return fmt.Sprint(f()) }
 
 // TestObjectsGetTables: what a script was given reaches an object as it is, and not
@@ -367,13 +368,15 @@ func TestObjectsGetTables(t *testing.T) {
 		`return shelf:Order({ ID = 8, Lines = call.order.Lines })`:         `"{8 [map[a:x] map[a:y]]}"`,
 		`return shelf:Ask(function() return call.order end)`:               `"{7 [map[a:x] map[a:y]]}"`,
 		`shelf.Kept = call.order; return shelf:Put({ n = shelf.Kept.ID })`: `"map[n:7]"`,
+		`return keep(call.order.Lines)`:                                    `"[map[a:x] map[a:y]]"`,
+		`return shelf:Same().Put(shelf, call.order)`:                       `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
 		`return shelf:Put(context.state)`:                                  `"map[s:map[deep:true]]"`,
 		`return shelf:Put(tool.properties)`:                                `"map[order:map[type:object]]"`,
 		`return shelf:Put(json.decode(json.encode(call.order)))`:           `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
 	} {
 		h, err := Open(Config{
 			FS:      project(map[string]string{"activities/a.lua": `Activity.register("a", function(call, context, tool) ` + body + ` end)`}),
-			Objects: map[string]any{"shelf": &shelf{}},
+			Objects: map[string]any{"shelf": &shelf{}, "keep": func(v []map[string]string) string { return fmt.Sprint(v) }},
 		})
 		if err != nil {
 			t.Fatal(err)

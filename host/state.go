@@ -14,7 +14,6 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
-	luar "layeh.com/gopher-luar"
 
 	"obelus/luastd"
 )
@@ -106,7 +105,7 @@ func newState(gen *Generation) *state {
 	s.libs["json"] = s.module("json")
 	s.openMetatables()
 	for _, name := range slices.Sorted(maps.Keys(gen.config.Objects)) {
-		s.globals[name] = luar.New(s.L, gen.config.Objects[name])
+		s.globals[name] = s.hostObject(gen.config.Objects[name])
 	}
 	return s
 }

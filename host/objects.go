@@ -1,0 +1,106 @@
+package host
+
+import (
+	lua "github.com/yuin/gopher-lua"
+	luar "layeh.com/gopher-luar"
+)
+
+// hostObject is a Go value of the embedding program as scripts see it, by way of
+// gopher-luar. That reads tables behind Lua's back, and would find one empty that
+// fills itself when a script looks at it: such are filled before they cross.
+func (s *state) hostObject(v any) lua.LValue { return s.crossing(luar.New(s.L, v)) }
+
+// crossed marks the metatables of gopher-luar whose functions fill what they are given.
+const crossed = "obelus"
+
+// crossing has what gopher-luar made fill the tables that it is given.
+func (s *state) crossing(v lua.LValue) lua.LValue {
+	switch v := v.(type) {
+	case *lua.LFunction:
+		if v.IsG && len(v.Upvalues) == luarUpvalues {
+			return s.filling(v)
+		}
+	case *lua.LUserData:
+		meta, ok := v.Metatable.(*lua.LTable)
+		if !ok || meta.RawGetString(crossed) != lua.LNil {
+			return v
+		}
+		meta.RawSetString(crossed, lua.LTrue)
+		s.fillingAll(meta)
+		if methods, ok := meta.RawGetString("methods").(*lua.LTable); ok {
+			s.fillingAll(methods)
+		}
+	}
+	return v
+}
+
+// luarUpvalues is how many values gopher-luar's functions of Go carry: the function, and
+// whether its receiver is a pointer. One that fills has a mark behind them.
+const luarUpvalues = 2
+
+func (s *state) fillingAll(functions *lua.LTable) {
+	for key, v := functions.Next(lua.LNil); key != lua.LNil; key, v = functions.Next(key) {
+		if fn, ok := v.(*lua.LFunction); ok {
+			functions.RawSet(key, s.filling(fn))
+		}
+	}
+}
+
+// filling is a function of gopher-luar that fills what it is given, in the same frame,
+// so that its errors have the same place.
+func (s *state) filling(fn *lua.LFunction) *lua.LFunction {
+	var carried []lua.LValue
+	for _, up := range fn.Upvalues {
+		carried = append(carried, up.Value())
+	}
+	return s.L.NewClosure(func(L *lua.LState) int {
+		for i := 1; i <= L.GetTop(); i++ {
+			L.Replace(i, s.whole(L, L.Get(i)))
+		}
+		n := fn.GFunction(L)
+		for i := L.GetTop() - n + 1; i <= L.GetTop(); i++ {
+			L.Replace(i, s.crossing(L.Get(i)))
+		}
+		return n
+	}, append(carried, lua.LTrue)...)
+}
+
+// whole fills a table with all that is in it, and has a function of Lua give such.
+func (s *state) whole(L *lua.LState, v lua.LValue) lua.LValue {
+	switch v := v.(type) {
+	case *lua.LTable:
+		s.fillWithin(v, map[*lua.LTable]bool{})
+	case *lua.LFunction:
+		if !v.IsG {
+			return L.NewFunction(func(L *lua.LState) int { return s.giveWhole(L, v) })
+		}
+	}
+	return v
+}
+
+func (s *state) fillWithin(t *lua.LTable, seen map[*lua.LTable]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	s.fill(t)
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		if inner, ok := v.(*lua.LTable); ok {
+			s.fillWithin(inner, seen)
+		}
+	}
+}
+
+// giveWhole calls a function that a script gave to an object.
+func (s *state) giveWhole(L *lua.LState, fn *lua.LFunction) int {
+	n := L.GetTop()
+	L.Insert(fn, 1)
+	for i := 2; i <= n+1; i++ {
+		L.Replace(i, s.crossing(L.Get(i)))
+	}
+	L.Call(n, lua.MultRet)
+	for i := 1; i <= L.GetTop(); i++ {
+		L.Replace(i, s.whole(L, L.Get(i)))
+	}
+	return L.GetTop()
+}
