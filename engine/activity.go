@@ -38,8 +38,13 @@ type Invocation struct {
 	Call    map[string]any // every parameter resolved, and the meta-properties
 	Context map[string]any // what the call's scopes grant, by kind
 	Tool    any            // the tool's schema
-	Key     string         // context/tick.position: the same at every attempt
-	Attempt int            // 1 for the first
+	Key     string         // context/tick.position: the same at every attempt, of whichever process
+
+	// Attempt is 1 for the first try since the call was begun or gone on with, and
+	// grows as it is retried. A process that died may have tried before, and so may
+	// the call that a person has run again: whether something has been done already
+	// is told by Key alone.
+	Attempt int
 
 	question *Question // of a latent call that a model answers
 }
