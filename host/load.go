@@ -59,6 +59,7 @@ type loader struct {
 
 // hosts registers what the embedding program brings.
 func (l *loader) hosts() {
+	l.g.registry.Model = l.g.config.Model
 	for i, a := range l.g.config.Activities {
 		if err := l.g.config.checkActivity(i); err != nil {
 			l.fail(err)

@@ -109,7 +109,7 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 	maps.Copy(registry.Tools, g.registry.Tools)
 	maps.Copy(registry.Activities, g.registry.Activities)
 	maps.Copy(registry.Delegates, g.registry.Delegates)
-	registry.File = g.registry.File
+	registry.File, registry.Model = g.registry.File, g.registry.Model
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {

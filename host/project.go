@@ -66,6 +66,9 @@ type Config struct {
 	// takes.
 	Tools map[string]any
 
+	// Model answers latent calls, which no activity runs; nil for none.
+	Model engine.Model
+
 	// LoadTimeout bounds the top level of each script while a project is
 	// loaded. 0 is five seconds.
 	LoadTimeout time.Duration

@@ -279,3 +279,28 @@ func TestSettingsGoForGo(t *testing.T) {
 		}
 	}
 }
+
+// TestModel: a model that the embedding program brings answers latent calls, of plans
+// that register something of their own too.
+func TestModel(t *testing.T) {
+	h, err := Open(Config{
+		FS: project(map[string]string{
+			"plans/p.json": `{"tools": {"think": {"_output": {"type": "string"}}}, "calls": [{"_tool": "think", "_outputPath": "†a"}], "output": "†a"}`,
+			"plans/q.lua":  `Tool.register("ponder", { _output = { type = "string" } }) return { calls = { { _tool = "ponder", _outputPath = "†a" } }, output = "†a" }`,
+		}),
+		Model: engine.ModelFunc(func(context.Context, engine.Question) (any, error) { return "thought", nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plan := range []string{"plans/p.json", "plans/q.lua"} {
+		request, registry, err := h.Plan(plan)
+		if err != nil {
+			t.Fatal(plan, err)
+		}
+		outcome, err := h.Generation().Settings().Runner(store.NewMemory(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
+		if err != nil || outcome.Status != engine.RunDone || outcome.Output != "thought" {
+			t.Errorf("%s: %+v, %v", plan, outcome, err)
+		}
+	}
+}

@@ -36,7 +36,7 @@ func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
 	separator := comma(L, opts)
-	header, fromFirst := csvNames(e, L, opts.RawGetString("header"))
+	header, fromRows := csvNames(e, L, opts.RawGetString("header"))
 	if twice, ok := namedTwice(header); ok { // one column would be lost
 		L.ArgError(2, fmt.Sprintf("header names %q twice", twice))
 	}
@@ -54,7 +54,7 @@ func csvDecode(e *Env, L *lua.LState) int {
 	e.limitArray(L, len(records))
 	rows := L.CreateTable(len(records), 0)
 	e.Codec.MarkArray(rows)
-	if header == nil && !fromFirst {
+	if header == nil && !fromRows {
 		for i, record := range records {
 			rows.RawSetInt(i+1, e.stringArray(L, record))
 		}
@@ -62,7 +62,7 @@ func csvDecode(e *Env, L *lua.LState) int {
 		return 1
 	}
 	first := 0
-	if fromFirst && len(records) > 0 {
+	if fromRows && len(records) > 0 {
 		header, first = records[0], 1
 		if twice, ok := namedTwice(header); ok {
 			return failed(L, fmt.Sprintf("not CSV with a header: row 1 names %q twice, and one column would be lost", twice))
@@ -142,7 +142,7 @@ func csvError(err error) string {
 // csv.encode(rows, [{header = true | {"a", "b"}, comma = ";"}]) → text
 //
 // Rows are arrays, or tables by name if a header is given: a list of the
-// fields, or true for all fields of the first row, sorted.
+// fields, or true for all that rows have, sorted.
 func csvEncode(e *Env, L *lua.LState) int {
 	opts := e.options(L, 2, "comma", "header")
 	v, err := e.Codec.FromLua(L.CheckTable(1), "rows")
@@ -202,22 +202,25 @@ func csvWrite(b *strings.Builder, w *csv.Writer, rows []any, header []string, en
 }
 
 func csvHeader(e *Env, L *lua.LState, option lua.LValue, rows []any) []string {
-	header, fromFirst := csvNames(e, L, option)
-	if !fromFirst || len(rows) == 0 {
+	header, fromRows := csvNames(e, L, option)
+	if !fromRows || len(rows) == 0 {
 		return header
 	}
-	first, ok := rows[0].(map[string]any)
-	if !ok {
+	if _, ok := rows[0].(map[string]any); !ok {
 		L.ArgError(2, "header = true is for rows that are tables by name")
 	}
-	header = slices.AppendSeq([]string{}, maps.Keys(first))
-	slices.Sort(header)
-	return header
+	columns := map[string]bool{}
+	for _, row := range rows {
+		fields, _ := row.(map[string]any)
+		for name := range fields {
+			columns[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(columns))
 }
 
-// csvNames reads the option header: a list of names, or that the first row has
-// them.
-func csvNames(e *Env, L *lua.LState, option lua.LValue) (names []string, fromFirst bool) {
+// csvNames reads the option header: a list of names, or that the rows have them.
+func csvNames(e *Env, L *lua.LState, option lua.LValue) (names []string, fromRows bool) {
 	if !lua.LVAsBool(option) || option == lua.LTrue {
 		return nil, option == lua.LTrue
 	}
