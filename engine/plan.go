@@ -245,7 +245,7 @@ func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		for _, p := range call.params {
 			lacking = append(lacking, p.lacking(known)...)
 		}
-		if len(lacking) > 0 {
+		if len(lacking) > 0 && call.Instance != store.EveryInstance { // it runs for those that are there, and may be none
 			err := faultf(CodeUnresolved, "%s", c.nowhere(p.graph, i, lacking, ": the call will wait for it"))
 			all = c.warn(all, call, err)
 		}
