@@ -111,6 +111,12 @@ func (s *state) debugSetmetatable(L *lua.LState) int {
 	return 1
 }
 
+// unwound is the stack of the error that a handler of xpcall is asked about.
+type unwound struct {
+	lines   []string    // up to xpcall
+	outside *lua.LState // which called xpcall
+}
+
 // debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the
 // stack of the error.
 func (s *state) debugTraceback(L *lua.LState) int {
@@ -125,19 +131,28 @@ func (s *state) debugTraceback(L *lua.LState) int {
 		b.WriteString(s.text(L, message) + "\n")
 	}
 	b.WriteString("stack traceback:")
-	for _, line := range s.unwound {
-		b.WriteString("\n\t" + line)
+	if level := optional(L, 2, 1); own {
+		writeFrames(&b, L, level)
 	}
-	for level := optional(L, 2, 1); own; level++ {
-		dbg, ok := L.GetStack(level)
-		if !ok || b.Len() > mostUnended {
-			break
+	if s.unwound != nil {
+		for _, line := range s.unwound.lines {
+			b.WriteString("\n\t" + line)
 		}
-		b.WriteString(frameText(L, dbg))
+		writeFrames(&b, s.unwound.outside, 0)
 	}
 	s.limit(L, b.Len())
 	L.Push(lua.LString(b.String()))
 	return 1
+}
+
+func writeFrames(b *strings.Builder, L *lua.LState, level int) {
+	for ; b.Len() <= mostUnended; level++ {
+		dbg, ok := L.GetStack(level)
+		if !ok {
+			return
+		}
+		b.WriteString(frameText(L, dbg))
+	}
 }
 
 // frameText is a line of a traceback; none for a function of the host.

@@ -38,9 +38,30 @@ func (s *state) xpcall(L *lua.LState) int {
 	return s.protect(L, []lua.LValue{L.Get(1)}, L.CheckFunction(2))
 }
 
-// protect calls call[0] with the rest of call and pushes what pcall gives. The
-// deadline is not to be caught.
+// protect calls call[0] with the rest of call and pushes what pcall gives.
 func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction) int {
+	thread, err := s.apartFrom(L, call)
+	if err == nil {
+		n := thread.GetTop()
+		L.Push(lua.LTrue)
+		for i := 1; i <= n; i++ {
+			L.Push(thread.Get(i))
+		}
+		thread.SetTop(0)
+		return n + 1
+	}
+	message := s.caught(err)
+	if handler != nil {
+		message = s.handled(L, handler, message, err)
+	}
+	L.Push(lua.LFalse)
+	L.Push(message)
+	return 2
+}
+
+// apartFrom calls call[0] with the rest of call on a thread, on which it leaves the
+// results. The deadline is not to be caught.
+func (s *state) apartFrom(L *lua.LState, call []lua.LValue) (*lua.LState, error) {
 	if most := s.mostPcalls(); s.pcalls == most {
 		L.RaiseError("pcall is nested more than %d deep", most)
 	}
@@ -56,32 +77,33 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 	if s.budget.err != nil {
 		L.RaiseError("%s", outOfTime)
 	}
-	if err == nil {
-		n := thread.GetTop()
-		L.Push(lua.LTrue)
-		for i := 1; i <= n; i++ {
-			L.Push(thread.Get(i))
-		}
+	if err != nil {
 		thread.SetTop(0)
-		return n + 1
+		s.budget.charge(L, checkEvery) // what made the message may have been long work
 	}
-	thread.SetTop(0)
-	s.budget.charge(L, checkEvery) // what made the message may have been long work
-	message := s.caught(err)
-	L.Push(lua.LFalse)
-	if handler != nil {
-		var api *lua.ApiError
-		if errors.As(err, &api) {
-			s.unwound = traceback(api.StackTrace)
-		}
-		L.Push(handler)
-		L.Push(message)
-		L.Call(1, 1)
-		s.unwound = nil
-		return 2
+	return thread, err
+}
+
+// handled is what a handler of xpcall makes of an error, or what went wrong with it.
+func (s *state) handled(L *lua.LState, handler *lua.LFunction, message lua.LValue, err error) lua.LValue {
+	before := s.unwound
+	defer func() { s.unwound = before }()
+	var api *lua.ApiError
+	if errors.As(err, &api) {
+		s.unwound = &unwound{traceback(api.StackTrace), L}
 	}
-	L.Push(message)
-	return 2
+	thread, err := s.apartFrom(L, []lua.LValue{handler, message})
+	if err == nil {
+		result := thread.Get(1)
+		thread.SetTop(0)
+		return result
+	}
+	raised := s.caught(err)
+	text, ok := raised.(lua.LString)
+	if !ok {
+		text = lua.LString("a " + luaType(raised) + " value was raised")
+	}
+	return "error in error handling: " + text
 }
 
 func (s *state) thread(L *lua.LState) *lua.LState {

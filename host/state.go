@@ -56,7 +56,7 @@ type state struct {
 
 	run     *run
 	raised  *raised
-	unwound []string // the Lua stack of the error that a handler of xpcall is asked about
+	unwound *unwound // nil but in a handler of xpcall
 }
 
 // field is one entry of a library table. Libraries are kept as lists, sorted
