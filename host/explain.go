@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 )
 
@@ -67,12 +68,7 @@ func explain(message string, names *names) string {
 	}
 	switch message {
 	case "attempt to call a non-function object":
-		if called := names.called(); slices.Contains(absent, called) {
-			return called + " is not available in scripts"
-		} else if called != "" {
-			return "attempt to call " + called + ", which is not a function"
-		}
-		return "attempt to call a value that is not a function"
+		return names.uncallable()
 	case "__unm undefined":
 		return "attempt to perform arithmetic on a value that is not a number"
 	case "registry overflow":
@@ -97,6 +93,8 @@ func named(name, typ string) string {
 type names struct {
 	s     *state
 	exprs []ast.Expr
+	loops []*ast.GenericForStmt // that begin there
+	local []string              // functions declared before, which all of the file sees
 }
 
 // namesAt reads the line again: only errors need it.
@@ -113,11 +111,22 @@ func (s *state) namesAt(file string, line int) *names {
 		return nil
 	}
 	n := &names{s: s}
-	walk(chunk, func(e ast.Expr) {
+	walker{func(e ast.Expr) {
 		if e.Line() == line {
 			n.exprs = append(n.exprs, e)
 		}
-	})
+	}, func(s *ast.GenericForStmt) {
+		if s.Line() == line {
+			n.loops = append(n.loops, s)
+		}
+	}}.stmts(chunk, 0)
+	for _, stmt := range chunk {
+		if declared, ok := stmt.(*ast.LocalAssignStmt); ok && declared.LastLine() < line && len(declared.Exprs) == 1 {
+			if _, ok := declared.Exprs[0].(*ast.FunctionExpr); ok {
+				n.local = append(n.local, declared.Names[0])
+			}
+		}
+	}
 	return n
 }
 
@@ -205,22 +214,70 @@ func (n *names) joined(operand int) string {
 	return only(found)
 }
 
-func (n *names) called() string {
+// uncallable says what was called that is not a function: by a call, or by a loop
+// that has a table in the place of an iterator.
+func (n *names) uncallable() string {
+	calls, iterators := n.called(), n.iterators()
+	call := only(calls)
+	switch {
+	case slices.Contains(absent, call):
+		return call + " is not available in scripts"
+	case len(iterators) == 0 && call != "":
+		return "attempt to call " + call + ", which is not a function"
+	case len(iterators) != 1:
+		return "attempt to call a value that is not a function"
+	}
+	remedy := "put pairs(…) or ipairs(…) around " + iterators[0]
+	if slices.ContainsFunc(calls, func(call string) bool { return !n.declared(call) }) {
+		return "attempt to call a value that is not a function: if it is what for … in was given, " + remedy
+	}
+	return "for … in wants a function: " + remedy
+}
+
+// called are what the calls call, less what surely is a function.
+func (n *names) called() []string {
 	var found []string
 	n.each(func(e ast.Expr) {
-		e2, ok := e.(*ast.FuncCallExpr)
-		if !ok {
-			return
-		}
-		text := exprText(e2.Func)
-		if e2.Func == nil {
-			text = exprText(e2.Receiver) + ":" + e2.Method
-		}
-		if !n.s.isFunction(text) {
-			found = append(found, text)
+		if call, ok := e.(*ast.FuncCallExpr); ok && !n.s.isFunction(calledText(call)) {
+			found = append(found, calledText(call))
 		}
 	})
-	return only(found)
+	return found
+}
+
+// iterators are what loops got, less the calls that surely give a function.
+func (n *names) iterators() []string {
+	if n == nil {
+		return nil
+	}
+	var found []string
+	for _, loop := range n.loops {
+		call, ok := loop.Exprs[0].(*ast.FuncCallExpr)
+		if ok && (call.Method == "gmatch" || slices.Contains(giveIterators, calledText(call))) {
+			continue
+		}
+		text := exprText(loop.Exprs[0])
+		if _, ok := loop.Exprs[0].(*ast.TableExpr); ok {
+			text = "the table"
+		}
+		found = append(found, text)
+	}
+	return found
+}
+
+// giveIterators are the functions of Lua's library that give a function.
+var giveIterators = []string{"coroutine.wrap", "ipairs", "pairs", "string.gmatch"}
+
+// declared tells whether a name is that of a function of the script.
+func (n *names) declared(name string) bool {
+	return slices.Contains(n.local, name) || n.s.run != nil && n.s.run.env.RawGetString(name).Type() == lua.LTFunction
+}
+
+func calledText(call *ast.FuncCallExpr) string {
+	if call.Func == nil {
+		return exprText(call.Receiver) + ":" + call.Method
+	}
+	return exprText(call.Func)
 }
 
 // full is the name of a called function with what stands before it:

@@ -3,9 +3,12 @@ package host
 import "github.com/yuin/gopher-lua/ast"
 
 // walk shows see every expression of a syntax tree, outer ones first.
-func walk(chunk []ast.Stmt, see func(e ast.Expr)) { walker{see}.stmts(chunk, 0) }
+func walk(chunk []ast.Stmt, see func(e ast.Expr)) { walker{see, nil}.stmts(chunk, 0) }
 
-type walker struct{ see func(e ast.Expr) }
+type walker struct {
+	see  func(e ast.Expr)
+	loop func(s *ast.GenericForStmt) // may be nil
+}
 
 func (w walker) stmts(list []ast.Stmt, depth int) {
 	if depth > maxNesting*2 {
@@ -36,6 +39,9 @@ func (w walker) stmts(list []ast.Stmt, depth int) {
 			w.exprs(depth, s.Init, s.Limit, s.Step)
 			w.stmts(s.Stmts, depth+1)
 		case *ast.GenericForStmt:
+			if w.loop != nil {
+				w.loop(s)
+			}
 			w.exprs(depth, s.Exprs...)
 			w.stmts(s.Stmts, depth+1)
 		case *ast.FuncDefStmt:

@@ -194,3 +194,42 @@ end)
 Activity.register("bad raise", function(call)
   error({ f = print })
 end)
+
+local function filter(t) return t end
+
+-- for over what a function gives: activities/faults.lua:202: for … in wants a function: put pairs(…) or ipairs(…) around filter(…)
+Activity.register("for over what a function gives", function(call)
+  for k, v in filter(call) do print(k, v) end
+end)
+
+-- for over a table: activities/faults.lua:208: for … in wants a function: put pairs(…) or ipairs(…) around call.items
+Activity.register("for over a table", function(call)
+  call.items = {}
+  for k, v in call.items do print(k, v) end
+end)
+
+-- for over a written table: activities/faults.lua:213: for … in wants a function: put pairs(…) or ipairs(…) around the table
+Activity.register("for over a written table", function(call)
+  for k, v in { 1 } do print(k, v) end
+end)
+
+-- for over a method's result: activities/faults.lua:219: attempt to call a value that is not a function: if it is what for … in was given, put pairs(…) or ipairs(…) around call:items(…)
+Activity.register("for over a method's result", function(call)
+  call.items = filter
+  for k, v in call:items() do print(k, v) end
+end)
+
+-- for with a missing function: activities/faults.lua:224: attempt to call a value that is not a function: if it is what for … in was given, put pairs(…) or ipairs(…) around fliter(…)
+Activity.register("for with a missing function", function(call)
+  for k, v in fliter(call) do print(k, v) end
+end)
+
+-- for with a missing function in it: activities/faults.lua:229: attempt to call prnit, which is not a function
+Activity.register("for with a missing function in it", function(call)
+  for k, v in pairs(call) do prnit(k, v) end
+end)
+
+-- for over a missing library: activities/faults.lua:234: io.popen is not available in scripts
+Activity.register("for over a missing library", function(call)
+  for line in io.popen("ls") do print(line) end
+end)
