@@ -17,6 +17,7 @@ import (
 type inspector struct {
 	s     *state
 	width int                  // of a table that may stand on one line; 0 gives each field a line of its own
+	exact bool                 // numbers have all their digits
 	open  map[*lua.LTable]bool // those that are being written, one within the other
 	left  int                  // bytes that may still be written
 }
@@ -43,7 +44,9 @@ func (p *inspector) text(v lua.LValue, indent string) string {
 	case lua.LString:
 		text = quote(string(v))
 	case lua.LNumber:
-		text = numberText(v)
+		if text = numberText(v); p.exact {
+			text = exactText(v)
+		}
 	case *lua.LFunction:
 		text = functionText(v)
 	case *lua.LUserData:

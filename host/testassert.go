@@ -20,7 +20,7 @@ type check struct {
 	holds  func(s *state, L *lua.LState, args []lua.LValue) (ok bool, detail string)
 	wanted string // "matching %1", where %1 is the first argument
 	shows  int    // the argument that was looked at
-	diff   bool   // the first two are compared line by line
+	alike  bool   // the first two were to be alike
 }
 
 var checks = map[string]check{
@@ -37,7 +37,7 @@ var checks = map[string]check{
 	"table":    {1, isType(lua.LTTable), "a table", 1, false},
 	"function": {1, isType(lua.LTFunction), "a function", 1, false},
 	"matches":  {2, (*state).checkMatches, "matching %1", 2, false},
-	"near":     {3, (*state).checkNear, "within %3 of %1", 2, false},
+	"near":     {3, (*state).checkNear, "within %3 of %1", 2, true},
 	"error":    {1, (*state).checkError, "a function that raises", 1, false},
 }
 
@@ -143,16 +143,20 @@ func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
 	if negated {
 		not = "not "
 	}
-	wanted := strings.NewReplacer("%1", s.shown(args[0]), "%3", s.shown(args[2])).Replace(c.wanted)
+	first, looked := s.shown(args[0]), s.shown(args[c.shows-1])
+	if c.alike && !negated {
+		first, looked = s.shownApart(args[0], args[1])
+	}
+	wanted := strings.NewReplacer("%1", first, "%3", s.shown(args[2])).Replace(c.wanted)
 	if name == "error" && args[1] != lua.LNil {
 		wanted += " " + s.shown(args[1])
 	}
-	a := &assertion{message: "expected " + not + wanted + ", got " + s.shown(args[c.shows-1]) + detail}
+	a := &assertion{message: "expected " + not + wanted + ", got " + looked + detail}
 	if said := s.saidOf(L, name, c); said != "" {
 		a.message = said + ": " + a.message
 	}
-	if c.diff && !negated {
-		a.expected, a.actual = s.inspect(args[0]), s.inspect(args[1])
+	if c.alike && !negated {
+		a.expected, a.actual = s.inspectApart(args[0], args[1])
 	}
 	s.run.test.failed = a
 	L.RaiseError("%s", a.message)
@@ -270,13 +274,4 @@ func (s *state) checkError(L *lua.LState, args []lua.LValue) (bool, string) {
 		return message == string(want), shown
 	}
 	return raised != nil && s.same(args[1], raised.value, 0), shown
-}
-
-// shown is a value on one line, cut where it is long.
-func (s *state) shown(v lua.LValue) string {
-	text := strings.Join(strings.Fields(s.inspect(v)), " ")
-	if runes := []rune(text); len(runes) > 60 {
-		text = string(runes[:59]) + "…"
-	}
-	return text
 }
