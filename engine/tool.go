@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ type Tool struct {
 	meta     map[string]*Schema // what a call's own meta-properties must be
 	consts   map[string]any     // what the host fills in where a call gives nothing
 	output   *Schema            // of the result; nil accepts all
-	result   any                // the schema of output as it was given
+	result   any                // the schema of output in JSON's values
 	activity string             // the activity that it names; "" for one of its own name
 }
 
@@ -59,10 +60,10 @@ func (t *Tool) compile(object map[string]any) error {
 	for _, name := range sortedKeys(metas) {
 		def := metas[name]
 		if name == "_output" {
-			if t.output, err = NewSchema(def); err != nil {
+			t.result = withDefinitions(def, object)
+			if t.output, err = NewSchema(t.result); err != nil {
 				return fmt.Errorf("_output: %w", err)
 			}
-			t.result = def
 			continue
 		}
 		def = asConst(name, def)
@@ -81,6 +82,33 @@ func (t *Tool) compile(object map[string]any) error {
 		return errors.New("_activity must be a string")
 	}
 	return nil
+}
+
+// OutputSchema is the schema of the result in a tool's schema, nil if it has none. What
+// the tool defines under $defs is there for it.
+func OutputSchema(tool any) any {
+	object, _ := tool.(map[string]any)
+	if def, ok := object["_output"]; ok {
+		return withDefinitions(def, object)
+	}
+	properties, _ := object["properties"].(map[string]any)
+	return withDefinitions(properties["_output"], object)
+}
+
+// withDefinitions is the schema of a result with what its tool defines. Its own
+// definitions go before.
+func withDefinitions(def any, tool map[string]any) any {
+	object, ok := def.(map[string]any)
+	shared, ok2 := tool["$defs"].(map[string]any)
+	if !ok || !ok2 {
+		return def
+	}
+	own, _ := object["$defs"].(map[string]any)
+	shared = maps.Clone(shared)
+	maps.Copy(shared, own)
+	object = maps.Clone(object)
+	object["$defs"] = shared
+	return object
 }
 
 // parameters are those that it declares by name.

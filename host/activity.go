@@ -125,7 +125,7 @@ func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engi
 	if err != nil {
 		return engine.Result{}, err
 	}
-	result, err := s.outcome(results, outputSchema(in.Tool))
+	result, err := s.outcome(results, engine.OutputSchema(in.Tool))
 	var failure *engine.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
@@ -174,16 +174,6 @@ func (s *state) object(v any) lua.LValue {
 
 func (a *activity) fail(format string, args ...any) *ScriptError {
 	return &ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
-}
-
-// outputSchema is the schema of a tool's result, nil if it has none.
-func outputSchema(tool any) any {
-	object, _ := tool.(map[string]any)
-	if schema, ok := object["_output"]; ok {
-		return schema
-	}
-	properties, _ := object["properties"].(map[string]any)
-	return properties["_output"]
 }
 
 // result reads what an activity returned (protocol §5).

@@ -114,6 +114,7 @@ func TestSchemaDecidesWhatIsEmpty(t *testing.T) {
 		{"items", `{"_output":{"type":"array","items":{"type":["array","null"]}}}`, `return {{}, {}}`, `[[],[]]`},
 		{"either", `{"_output":{"type":["array","object"]}}`, `return {}`, `{}`},
 		{"reference", `{"_output":{"$defs":{"l":{"type":"array"}},"properties":{"x":{"$ref":"#/$defs/l"}}}}`, `return {x = {}}`, `{"x":[]}`},
+		{"reference to the tool", `{"properties":{"_output":{"$ref":"#/$defs/l"}},"$defs":{"l":{"type":"array"}}}`, `return {}`, `[]`},
 		{"any of", `{"_output":{"anyOf":[{"type":"array"},{"type":"null"}]}}`, `return {}`, `[]`},
 		{"additional", `{"_output":{"additionalProperties":{"items":{}}}}`, `return {x = {}}`, `{"x":[]}`},
 		{"digits", `{"_output":{"type":"integer"}}`, `return "9007199254740993"`, `9007199254740993`},

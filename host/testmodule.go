@@ -281,7 +281,7 @@ func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) 
 	if err != nil {
 		return engine.Result{}, err
 	}
-	return s.outcome(results, outputSchema(in.Tool))
+	return s.outcome(results, engine.OutputSchema(in.Tool))
 }
 
 // pushOutcome gives a test how a run ended.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"obelus/engine"
 )
 
 // Types are annotations of the project's own tools, in LuaCATS, as editors read
@@ -72,7 +74,7 @@ func (w *typeWriter) tool(class, result string, schema any) string {
 	w.current, w.refs, w.root = class, map[string]string{}, schema
 	object, _ := schema.(map[string]any)
 	w.object(class, "obelus.Call", w.gathered(object))
-	output := outputSchema(schema)
+	output := engine.OutputSchema(schema)
 	if output == nil {
 		return "any"
 	}
