@@ -262,7 +262,7 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 		case p != nil && ctx.Err() != nil:
 			err = errCut
 		case p != nil && late():
-			err = timedOut(timeout)
+			err = timedOut(timeout, nil)
 		case p != nil:
 			err = fmt.Errorf("the activity %s broke down: %v", a.Name, p)
 		}
@@ -272,13 +272,19 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 		return Result{}, errCut
 	}
 	if late() {
-		return Result{}, timedOut(timeout)
+		return Result{}, timedOut(timeout, err)
 	}
 	return a.received(res, err)
 }
 
-func timedOut(after time.Duration) error {
-	return &Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
+// timedOut is the failure of a call whose time is over, with the place at which the
+// activity, if it knows, was by then.
+func timedOut(after time.Duration, said error) error {
+	fields := map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}
+	if own, ok := errors.AsType[*Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
+		fields["script"] = own.Fields["script"]
+	}
+	return &Failure{Fields: fields}
 }
 
 // receive settles calls that have ended, or records that they were cut off.

@@ -177,7 +177,11 @@ func (s *state) plainText(v lua.LValue) string {
 func (f *fault) failure() *engine.Failure {
 	switch {
 	case f.timeout:
-		return &engine.Failure{Fields: map[string]any{"message": f.Message, "code": "timeout"}}
+		fields := map[string]any{"message": f.Message, "code": "timeout"}
+		if f.Line > 0 {
+			fields["script"] = f.File + ":" + strconv.Itoa(f.Line)
+		}
+		return &engine.Failure{Fields: fields}
 	case f.author != nil && f.bad == nil:
 		return &engine.Failure{Fields: f.fields, Loose: true}
 	}

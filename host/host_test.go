@@ -176,7 +176,8 @@ func TestFailures(t *testing.T) {
 		{"assert bare", `assert(nil)`, `{"message":"assertion failed!","script":"activities/a.lua:1"}`},
 		{"raised again", `local ok, e = pcall(error, {code = "x"}); error(e)`, `{"code":"x","message":"x"}`},
 		{"in a callback", `("x"):gsub("x", function() error("deep", 0) end)`, `{"message":"deep"}`},
-		{"timeout", `while true do end`, `{"code":"timeout","message":"timed out after 200ms"}`},
+		{"timeout", `while true do end`, `{"code":"timeout","message":"timed out after 200ms","script":"activities/a.lua:1"}`},
+		{"timeout in a pcall", "\nwhile true do pcall(function() while true do end end) end", `{"code":"timeout","message":"timed out after 200ms","script":"activities/a.lua:2"}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
