@@ -31,6 +31,22 @@ type Request struct {
 	Scopes []store.Path
 }
 
+// Lists is [Schema.Lists] by the schema that the request's messages declare for a kind
+// last, for a value that is to enter it.
+func (r *Request) Lists(kind string, v any) any {
+	var declared any
+	for _, m := range r.Context {
+		if m.Kind == kind && m.Schema != nil {
+			declared = m.Schema
+		}
+	}
+	if declared == nil {
+		return v
+	}
+	schema, _ := NewSchema(declared) // what is wrong with it is told when the request is checked
+	return schema.Lists(v)
+}
+
 // Source is a call as written, and the line of the file that it begins on, 0
 // if that is not known.
 type Source struct {

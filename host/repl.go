@@ -207,7 +207,7 @@ func (r *REPL) run(s *state, L *lua.LState) int {
 	plan := L.CheckString(1)
 	var input map[string]any
 	if L.Get(2) != lua.LNil {
-		input = s.optionalObject(L, 2, "input")
+		input = s.optionalObject(L, 2, "input", nil)
 	}
 	return r.act(s, L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
 }

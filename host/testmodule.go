@@ -27,12 +27,17 @@ var testModule = []entry{
 // activity gets what the call's scopes grant, all if it has none.
 func (s *state) testActivity(L *lua.LState) int {
 	name := L.CheckString(1)
-	call := s.optionalObject(L, 2, "call")
-	kinds := s.optionalObject(L, 3, "context")
+	tool, known := s.gen.registry.Tool(name)
+	var schema any
+	if known {
+		schema = callSchema(tool.Schema)
+	}
+	call := s.optionalObject(L, 2, "call", schema)
+	kinds := s.optionalObject(L, 3, "context", nil)
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
 		call["_outputPath"] = "†result"
-		if tool, known := s.gen.registry.Tool(name); known && tool.Suggested("_outputPath") != nil {
+		if known && tool.Suggested("_outputPath") != nil {
 			call["_outputPath"] = tool.Suggested("_outputPath")
 		}
 	}
@@ -72,18 +77,18 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-func (s *state) optionalObject(L *lua.LState, arg int, what string) map[string]any {
+func (s *state) optionalObject(L *lua.LState, arg int, what string, schema any) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {
 		return object
 	}
-	maps.Copy(object, s.checkObject(L, arg, L.CheckTable(arg), what))
+	maps.Copy(object, s.checkObject(L, arg, L.CheckTable(arg), what, schema))
 	return object
 }
 
-// checkObject is what stands in an argument as an object.
-func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string) map[string]any {
-	value, err := s.fromLua(v, nil, what)
+// checkObject is what stands in an argument as an object; schema may be nil.
+func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, schema any) map[string]any {
+	value, err := s.fromLua(v, schema, what)
 	if err != nil {
 		L.ArgError(arg, err.Error())
 	}
@@ -119,7 +124,8 @@ func (s *state) testPlan(L *lua.LState) int {
 	registry = s.replaced(L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
-		start.Input, start.HasInput = s.checkObject(L, 2, input, "input"), true
+		start.Input, start.HasInput = s.checkObject(L, 2, input, "input", nil), true
+		start.Input = request.Lists("input", start.Input)
 	}
 	s.laidOver(L, request, options.RawGetString("context"))
 	log := store.NewMemory()
@@ -154,9 +160,9 @@ func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LVa
 	if context == lua.LNil {
 		return
 	}
-	kinds := s.checkObject(L, 2, context, "context")
+	kinds := s.checkObject(L, 2, context, "context", nil)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: kinds[kind], HasData: true})
+		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind]), HasData: true})
 	}
 }
 

@@ -117,6 +117,10 @@ func TestWhatATestIsGiven(t *testing.T) {
 		`test.clock(0) assert.equal(0, os.time()) test.clock() assert(os.time() > 1e9, "it stands still")`:                                                        "",
 		`local v, err, to = test.activity("chooses") assert.same({ 1, "†state.b" }, { v, to }) assert.is_nil(err)`:                                                "",
 		`assert.same({ type = "data", kind = "note", data = { a = 1 } }, test.activity("says"))`:                                                                  "",
+		`assert.equal("[]", test.activity("lines", { lines = {} }))`:                                                                                              "",
+		`assert.equal("[]", test.plan("plans/lines.lua", { input = { lines = {} } }).output)`:                                                                     "",
+		`assert.equal("[]", test.plan("plans/lines.lua", { context = { input = { lines = {} } } }).output)`:                                                       "",
+		`test.plan("plans/lines.lua", { input = { lines = { a = 1 } } })`:                                                                                         `input: it breaks the schema declared for input: †input.lines: got object, want array`,
 		`assert(1 == 2, "it is not so")`:              `it is not so`,
 		`assert(nil)`:                                 `assertion failed!`,
 		`assert.same({ 1, "m" }, { assert(1, "m") })`: "",
@@ -126,7 +130,14 @@ func TestWhatATestIsGiven(t *testing.T) {
 				Activity.register("add", function(call) if call.n < 0 then return nil, "negative" end return call.n end)
 				Activity.register("chooses", function() return Output.to("†state.b", 1) end)
 				Activity.register("says", function() return Message.data{ kind = "note", data = { a = 1 } } end)
-				Tool.register("own", { _activity = "add" })`,
+				Tool.register("own", { _activity = "add" })
+				Tool.register("lines", { properties = { lines = { type = "array" } } })
+				Activity.register("lines", function(call) return json.encode(call.lines) end)`,
+			"plans/lines.lua": `return {
+				context = { { type = "input", schema = { type = "object", properties = { lines = { type = "array" } } } } },
+				calls = { { _tool = "lines", lines = "†input.lines", _outputPath = "†out" } },
+				output = "†out",
+			}`,
 			"plans/p.lua": `return {
 				calls = { { _tool = "own", n = "†state.n", _outputPath = "†out" }, { _tool = "add", n = "†out", _outputPath = "†more" } },
 				output = "†out",

@@ -239,7 +239,8 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 	if err != nil {
 		return nil, "", err
 	}
-	return p.carryOut(ctx, engine.Start{Request: request, Input: input, HasInput: input != nil}, registry, runOptions{})
+	start := engine.Start{Request: request, Input: request.Lists("input", input), HasInput: input != nil}
+	return p.carryOut(ctx, start, registry, runOptions{})
 }
 
 // callFunction is call(tool, [parameters]) in Lua.
