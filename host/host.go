@@ -22,9 +22,10 @@ type Host struct {
 	last atomic.Pointer[Reload]
 
 	loading sync.Mutex // one attempt at a time; for what follows
-	files   []string   // that count too
-	good    sources    // of the present generation, with those files
-	tried   string     // the digest of the last attempt's sources
+	watched bool
+	files   []string // that count too as long as it is
+	good    sources  // of the present generation, with those files
+	tried   string   // the digest of the last attempt's sources
 }
 
 // settleTime is how long the files must have been left alone before they are
@@ -96,13 +97,32 @@ func (h *Host) Reload() Reload {
 	return h.reload(from)
 }
 
-// also lets further files count from now on, as they are.
-func (h *Host) also(files []string) {
+// watch begins the one watch that there may be: what a second one finds changed
+// would be missing from the first one's reports.
+func (h *Host) watch(files []string) error {
 	h.loading.Lock()
 	defer h.loading.Unlock()
-	h.files = files
+	if h.watched {
+		return errors.New("the project is watched already: use the reports of that watch, or end it first")
+	}
+	h.watched = true
+	h.count(files)
+	return nil
+}
+
+// unwatch ends the watch: its files count no longer.
+func (h *Host) unwatch() {
+	h.loading.Lock()
+	defer h.loading.Unlock()
+	h.watched = false
+	h.count(nil)
+}
+
+// count lets these further files count from now on, as they are, and no others.
+func (h *Host) count(files []string) {
 	tried := h.tried == h.good.digest()
-	h.good = maps.Clone(h.good)
+	h.good = h.good.without(h.files)
+	h.files = files
 	for _, name := range files {
 		if s, _ := takeSource(h.config.FS, name); !errors.Is(s.err, fs.ErrNotExist) {
 			h.good[name] = s

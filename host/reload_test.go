@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type folder struct {
 	dir     string
 	host    *Host
 	reloads chan Reload
+	end     func() // of the watch
 }
 
 // watched opens a project of these files, with objects that scripts see, and
@@ -36,17 +38,24 @@ func watched(t *testing.T, objects map[string]any, files map[string]string) *fol
 	if f.host, err = Open(Config{FS: os.DirFS(f.dir), Dir: f.dir, Objects: objects}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(f.host.Close)
+	f.end = f.watch("plans/p.lua")
+	return f
+}
+
+// watch watches the project, with a further file, until it is ended.
+func (f *folder) watch(file string) (end func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- f.host.Watch(ctx, func(r Reload) { f.reloads <- r }, "plans/p.lua") }()
-	t.Cleanup(func() {
+	go func() { ended <- f.host.Watch(ctx, func(r Reload) { f.reloads <- r }, file) }()
+	end = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			f.t.Error(err)
 		}
-		f.host.Close()
 	})
-	return f
+	f.t.Cleanup(end)
+	return end
 }
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, filepath.FromSlash(name)) }
@@ -468,4 +477,28 @@ func TestReloadsKeepNothing(t *testing.T) {
 	if late := heap(950); late > early+early/10 {
 		t.Errorf("the heap has %d bytes after 50 reloads, %d after 1,000", early, late)
 	}
+}
+
+// TestWatchTwice has watches side by side and one after the other.
+func TestWatchTwice(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1", "plans/p.lua": "1", "plans/q.lua": "1"})
+	f.write("activities/a.lua", answering("2"))
+	f.expect("2 +[] ~[activities/a.lua] -[]")
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			err := f.host.Watch(t.Context(), func(Reload) {}, "plans/q.lua")
+			if err == nil || !strings.Contains(err.Error(), "watched already") {
+				t.Errorf("a second watch gives %v", err)
+			}
+		})
+	}
+	group.Wait()
+	f.write("plans/p.lua", "22")
+	f.expect("3 +[] ~[plans/p.lua] -[]")
+
+	f.end()
+	f.watch("plans/q.lua")
+	f.write("activities/a.lua", answering("3"))
+	f.expect("4 +[] ~[activities/a.lua] -[]")
 }

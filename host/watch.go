@@ -26,8 +26,9 @@ const longestBurst = time.Second
 // reported, from the goroutine that Watch runs on; an attempt whose files hold
 // what the last one's did is none. files are further files below the project
 // that count, such as the plan that a program runs; the generation holds them
-// and does nothing with them. [Config.Dir] must be set. Watch gives nil once
-// ctx is done, or why the folder can't be watched.
+// and does nothing with them. [Config.Dir] must be set. There may be one watch at
+// a time; a second is refused. Watch gives nil once ctx is done, or why the folder
+// can't be watched.
 func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) error {
 	if h.config.Dir == "" {
 		return errors.New("the project has no folder on disk that could be watched")
@@ -40,8 +41,11 @@ func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) 
 		return fmt.Errorf("%s can't be watched: %w", h.config.Dir, err)
 	}
 	defer watcher.Close()
-	w := &watch{host: h, watcher: watcher}
-	h.also(files)
+	if err := h.watch(files); err != nil {
+		return err
+	}
+	defer h.unwatch()
+	w := &watch{host: h, files: files, watcher: watcher}
 	if err := w.follow(); err != nil {
 		return err
 	}
@@ -52,6 +56,7 @@ func (h *Host) Watch(ctx context.Context, report func(Reload), files ...string) 
 // watch is one Watch. It belongs to its goroutine.
 type watch struct {
 	host    *Host
+	files   []string // that count too
 	watcher *fsnotify.Watcher
 	burst   time.Time // when the changes began that have not been looked at; zero if there are none
 	due     <-chan time.Time
@@ -120,7 +125,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 		return false
 	}
 	name = filepath.ToSlash(name)
-	if name == SettingsFile || slices.Contains(w.host.files, name) {
+	if name == SettingsFile || slices.Contains(w.files, name) {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
@@ -133,8 +138,8 @@ func (w *watch) counts(e fsnotify.Event) bool {
 // follow watches every folder that may hold what counts. One that is watched
 // already stays so.
 func (w *watch) follow() error {
-	folders, files := []string{"."}, append([]string{SettingsFile}, w.host.files...)
-	for _, file := range w.host.files {
+	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
+	for _, file := range w.files {
 		folders = append(folders, path.Dir(file))
 	}
 	for _, folder := range scriptFolders {
