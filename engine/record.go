@@ -282,6 +282,9 @@ func (r *Run) unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
 // which nothing has run gives the zero Run.
 func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	var run Run
+	if err := store.CheckContext(name); err != nil { // to the journal an empty name means all contexts
+		return run, err
+	}
 	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventPlan})
 	if err != nil || !ok {
 		return run, err
@@ -356,6 +359,9 @@ func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Rec
 // recordsFrom gives those of a tick and later ones, of which the journal tells behind a
 // position.
 func recordsFrom(ctx context.Context, log store.Log, name string, tick int, n, at int64) ([]Record, error) {
+	if err := store.CheckContext(name); err != nil { // as for the last run
+		return nil, err
+	}
 	var all []Record
 	place := map[string]int{}
 	put := func(r Record) {

@@ -420,6 +420,33 @@ func TestRunChecksTheNameOfItsContext(t *testing.T) {
 	}
 }
 
+// TestAsksNoContextWithoutAName: to a log an empty name is that of all contexts.
+func TestAsksNoContextWithoutAName(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1}]`)); err != nil {
+		t.Fatal(err)
+	}
+	errs := map[string]error{"decide": r.Decide(t.Context(), engine.Decision{Call: "1.1"}), "cancel": engine.Cancel(t.Context(), log, "")}
+	_, errs["last run"] = engine.LastRun(t.Context(), log, "")
+	_, errs["records"] = engine.Records(t.Context(), log, "")
+	_, errs["holds"] = engine.Holds(t.Context(), log, "")
+	_, errs["held call"] = engine.HeldCall(t.Context(), log, "", "1.1")
+	_, errs["lazy"] = engine.Lazy(t.Context(), log, "")
+	_, errs["release"] = engine.Release(t.Context(), log, "")
+	_, errs["stands"] = engine.Stands(t.Context(), log, "")
+	_, errs["woken"] = engine.Woken(t.Context(), log, "")
+	_, errs["root plan"] = engine.RootPlan(t.Context(), log, "")
+	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})
+	_, errs["replay"] = r.Replay(t.Context(), "", nil)
+	_, _, errs["recorded"] = r.Recorded(t.Context(), "")
+	for what, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), `"" is no name for a context`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
 // TestAClockDatesAll: what a run appends has the dates of its clock, whatever it is.
 func TestAClockDatesAll(t *testing.T) {
 	now := time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC)

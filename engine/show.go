@@ -144,6 +144,9 @@ func Wakes(entry store.Entry) bool {
 // to a halt for, and which nobody has taken up: it is the newest that happened
 // there, or a decision that came just as the run halted.
 func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
+	if err := store.CheckContext(name); err != nil { // as for the last run
+		return false, err
+	}
 	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
 	if !ok || err != nil || Wakes(entry) {
 		return ok && err == nil, err
