@@ -95,7 +95,7 @@ func (f *Failure) Error() string {
 
 // Registered is an activity under its name, with how it wants to be run.
 type Registered struct {
-	Name     string
+	Name     string // in a list; in a [Registry] it has the name that it is found by
 	Activity Activity
 
 	// Timeout is how long one attempt may take; 0 for DefaultTimeout. Then its
@@ -169,10 +169,14 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 // Check tells what is wrong with how an activity is registered, as whoever runs a
 // plan with a call of it is told.
 func (r *Registered) Check() error {
+	nothing := errors.New("it has nothing to run: give it a function")
+	if r == nil {
+		return nothing
+	}
 	fn, isFunc := r.Activity.(ActivityFunc)
 	switch {
 	case r.Activity == nil, isFunc && fn == nil:
-		return errors.New("it has nothing to run: give it a function")
+		return nothing
 	case r.Timeout < 0:
 		return fmt.Errorf("its timeout must not be negative: %s", r.Timeout)
 	case r.Backoff < 0:
@@ -183,17 +187,17 @@ func (r *Registered) Check() error {
 	return nil
 }
 
-// latest is the activity as a call to it begins now.
-func (r *Registered) latest(tool *Tool) *Registered {
+// latest is the activity of a name as a call to it begins now.
+func (r *Registered) latest(name string, tool *Tool) *Registered {
 	if r.Latest == nil {
 		return r
 	}
 	now := r.Latest()
-	next, ok := now.Activities[r.Name]
+	next, ok := now.Activities[name]
 	if !ok || next == r {
 		return r
 	}
-	if same, ok := now.Tool(tool.Name); ok && (same == tool || reflect.DeepEqual(same.Schema, tool.Schema)) {
+	if same, ok := now.Tool(tool.Name); ok && same != nil && (same == tool || reflect.DeepEqual(same.Schema, tool.Schema)) {
 		return next
 	}
 	return r
@@ -206,7 +210,7 @@ func (r *Registry) Tool(name string) (*Tool, bool) {
 		return tool, true
 	}
 	if _, ok := r.Activities[name]; ok {
-		return &Tool{Name: name, Schema: map[string]any{}}, true
+		return &Tool{Name: name, Schema: map[string]any{}, made: true}, true
 	}
 	return nil, false
 }

@@ -330,7 +330,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		return t.settle(ctx, &result{index: i, value: Result{Value: call.given}, attempts: 0})
 	}
 	in.Key = t.context + "/" + c.record.Call
-	activity := call.activity.latest(call.tool)
+	activity := call.activity.latest(call.doer, call.tool)
 	c.record.Script, c.record.SHA256, c.record.Generation, c.record.Once = activity.Script, activity.SHA256, "", activity.NotIdempotent
 	if activity.Code != nil {
 		c.record.Generation = activity.Code.Digest
@@ -339,7 +339,7 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 	if c.record.At == 0 {
 		c.record.At = t.view.Seq()
 	}
-	s := start{index: i, activity: activity, invocation: in}
+	s := start{index: i, activity: activity, doer: call.doer, invocation: in}
 	switch {
 	case call.asks:
 		s.invocation.question = t.question(i, in)

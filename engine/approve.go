@@ -124,6 +124,9 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	if !ok {
 		return fmt.Errorf("call %s: its tool %q is not registered, so that its arguments can't be checked", record.Call, record.Tool)
 	}
+	if err := tool.check(); err != nil {
+		return fmt.Errorf("call %s: its tool %q can't be used: %w", record.Call, record.Tool, err)
+	}
 	for _, name := range sortedKeys(arguments) {
 		if strings.HasPrefix(name, "_") {
 			return &CorrectionError{record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}

@@ -28,6 +28,7 @@ type Call struct {
 	written  int // its position in the plan as written: one call there may stand for many
 	tool     *Tool
 	activity *Registered  // nil for a latent call, unless a model answers it
+	doer     string       // the name of that in the registry
 	delegate *delegated   // nil for a call that is not handed on
 	captured bool         // it is an anonymous delegate's, whose result its parent's call places
 	asks     bool         // it is latent, and a model answers it
@@ -95,13 +96,8 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 			errs = append(errs, err)
 		}
 	}
-	known := false
-	if c.tool, known = registry.Tool(name); !known && !namesDelegate(given) {
-		check(faultf(CodeUnknownTool, "unknown tool %q%s", name, didYouMean(name, registry.Names())))
-	}
-	if !known {
-		c.tool = &Tool{Name: name}
-	}
+	known, err := c.parseTool(given, registry)
+	check(err)
 	c.Issued = c.tool.fill(given)
 	if err := store.CheckDepth([]any{c.Issued}); err != nil { // in the list of the plan's message
 		check(faultf(CodeSchema, "the call is %w", err))
@@ -116,6 +112,23 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	}
 	check(c.parseParams())
 	return c, errs
+}
+
+// parseTool finds the call's tool. One that is not known takes anything, so that what
+// else is wrong is told as well.
+func (c *Call) parseTool(given map[string]any, registry *Registry) (known bool, err error) {
+	tool, known := registry.Tool(c.Tool)
+	if known {
+		if err = tool.check(); err == nil {
+			c.tool = tool
+			return true, nil
+		}
+		err = faultf(CodeUnknownTool, "tool %q can't be used: %w", c.Tool, err)
+	} else if !namesDelegate(given) {
+		err = faultf(CodeUnknownTool, "unknown tool %q%s", c.Tool, didYouMean(c.Tool, registry.Names()))
+	}
+	c.tool = &Tool{Name: c.Tool}
+	return false, err
 }
 
 // fill adds to a call what its tool has only one value for.
@@ -237,10 +250,11 @@ func (c *Call) parseActivity(registry *Registry) error {
 	if name == "" {
 		name = c.Tool
 	}
-	if c.activity = registry.Activities[name]; c.activity != nil {
-		if err := c.activity.Check(); err != nil {
+	if a, ok := registry.Activities[name]; ok {
+		if err := a.Check(); err != nil {
 			return faultf(CodeUnknownTool, "its activity %q can't be run: %w", name, err)
 		}
+		c.activity, c.doer = a, name
 		return nil
 	}
 	if c.tool.activity != "" {
@@ -262,7 +276,7 @@ func (c *Call) parseActivity(registry *Registry) error {
 		return faultf(CodeUnknownTool, "tool %q has neither an activity nor a model to answer it: register an activity of that name, or give the call its _output", c.Tool)
 	}
 	c.asks = true
-	c.activity = &Registered{Name: "model", Activity: asking{registry.Model}}
+	c.activity, c.doer = &Registered{Activity: asking{registry.Model}}, "model"
 	return nil
 }
 

@@ -17,9 +17,9 @@ import (
 // From there on a value is the same whether it has been in the log or not: what
 // a run comes to must not depend on whether it was interrupted.
 
-// received is what an activity gave back. What scripts give is JSON already, but
+// received is what the activity of a name gave back. What scripts give is JSON already, but
 // an embedder may have put something in Go around one.
-func (r *Registered) received(res Result, err error) (Result, error) {
+func received(name string, res Result, err error) (Result, error) {
 	var wrong error
 	switch {
 	case err != nil:
@@ -30,7 +30,7 @@ func (r *Registered) received(res Result, err error) (Result, error) {
 		res.Value, wrong = store.FromGo(res.Value, "result")
 	}
 	if wrong != nil {
-		return Result{}, fmt.Errorf("activity %s: %w", r.Name, wrong)
+		return Result{}, fmt.Errorf("activity %s: %w", name, wrong)
 	}
 	return res, err
 }

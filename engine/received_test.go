@@ -161,6 +161,19 @@ func TestGoFailureWithBadText(t *testing.T) {
 	}
 }
 
+// TestAnActivityHasTheNameThatItIsFoundBy: its own may be missing, or another where it
+// stands under several.
+func TestAnActivityHasTheNameThatItIsFoundBy(t *testing.T) {
+	for _, own := range []string{"", "other"} {
+		r := newRunner(store.NewMemory(), map[string]activity{"value": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{Value: math.NaN()}, nil
+		}})
+		r.Registry.Activities["value"].Name = own
+		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "_outputPath": "†state.x"}]`))
+		expect(t, outcome, err, engine.RunFailed, "1.1 value failed ! runtime: activity value: result: NaN is not a JSON number")
+	}
+}
+
 func TestGoValuesOfAModel(t *testing.T) {
 	for _, c := range []struct {
 		give any

@@ -202,6 +202,11 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 		{func(_ *engine.Runner, a *engine.Registered) { a.Timeout = -time.Second }, "its timeout must not be negative: -1s"},
 		{func(_ *engine.Runner, a *engine.Registered) { a.Retries = -1 }, "neither its retries nor its concurrency may be negative"},
 		{func(_ *engine.Runner, a *engine.Registered) { a.Concurrency = -1 }, "neither its retries nor its concurrency may be negative"},
+		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Activities["value"] = nil }, `its activity "value" can't be run: it has nothing to run: give it a function`},
+		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Tools["value"] = nil }, `tool "value" can't be used: there is nothing under its name: make the tool by NewTool`},
+		{func(r *engine.Runner, _ *engine.Registered) {
+			r.Registry.Tools["value"] = &engine.Tool{Name: "value", Schema: map[string]any{"required": []any{"x"}}}
+		}, `tool "value" can't be used: its schema has not been compiled: make the tool by NewTool`},
 		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Delegates["empty"] = nil }, `_delegate: "empty" has nothing to run: give it a request`},
 	} {
 		if err := one(c.set); err != nil && !strings.Contains(err.Error(), c.want) {

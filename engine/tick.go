@@ -78,6 +78,7 @@ func (c *callState) due() bool {
 type start struct {
 	index      int
 	activity   *Registered // as it is now
+	doer       string      // its name
 	invocation Invocation
 	room       *room // of a delegate
 	slot       slot  // of any other

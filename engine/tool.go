@@ -11,11 +11,12 @@ import (
 )
 
 // Tool is what a call names: a JSON Schema (2020-12) whose properties are the
-// call's parameters. It is immutable once it is made.
+// call's parameters. [NewTool] makes it; it is immutable from then on.
 type Tool struct {
 	Name   string
 	Schema any // as it was given, in JSON's values
 
+	made     bool               // by NewTool: its schema has been compiled into what follows
 	params   *Schema            // of the parameters, meta-properties left out; nil accepts all
 	required []string           // parameters and meta-properties that a call must have
 	meta     map[string]*Schema // what a call's own meta-properties must be
@@ -33,7 +34,7 @@ func NewTool(name string, schema any) (*Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
-	t := &Tool{Name: name, Schema: schema}
+	t := &Tool{Name: name, Schema: schema, made: true}
 	object, ok := schema.(map[string]any)
 	if !ok {
 		if b, isBool := schema.(bool); isBool && b {
@@ -45,6 +46,17 @@ func NewTool(name string, schema any) (*Tool, error) {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
 	return t, nil
+}
+
+// check refuses a tool that would take anything, whatever its schema says.
+func (t *Tool) check() error {
+	switch {
+	case t == nil:
+		return errors.New("there is nothing under its name: make the tool by NewTool")
+	case !t.made && t.Schema != nil:
+		return errors.New("its schema has not been compiled: make the tool by NewTool")
+	}
+	return nil
 }
 
 func (t *Tool) compile(object map[string]any) error {

@@ -36,7 +36,8 @@ func Try(ctx context.Context, registry *Registry, call, kinds map[string]any) (R
 			}
 		}
 	}
-	result, err := c.activity.received(c.activity.Activity.Run(ctx, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1}))
+	result, err := c.activity.Activity.Run(ctx, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1})
+	result, err = received(c.doer, result, err)
 	if err == nil && result.Message == nil {
 		result.Value, err = c.result(result.Value, result.Loose)
 	}

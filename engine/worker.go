@@ -229,7 +229,7 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 	for {
 		res.attempts++
 		s.invocation.Attempt = res.attempts
-		res.value, res.err = once(ctx, a, s.invocation)
+		res.value, res.err = once(ctx, s.doer, a, s.invocation)
 		if _, failed := errors.AsType[*Failure](res.err); !failed || res.attempts > a.Retries {
 			return res
 		}
@@ -248,7 +248,7 @@ func (r *Runner) attempt(ctx context.Context, s start) result {
 // whatever it is: an activity that gives up then seldom says that it is for that.
 // A panic of a Go activity is its own fault, and nobody else's. One that is told to
 // stop may end however it likes: unless it comes to a result it is cut off.
-func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err error) {
+func once(ctx context.Context, name string, a *Registered, in Invocation) (_ Result, err error) {
 	timeout := a.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -264,7 +264,7 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 		case p != nil && late():
 			err = timedOut(timeout, nil)
 		case p != nil:
-			err = fmt.Errorf("the activity %s broke down: %v", a.Name, p)
+			err = fmt.Errorf("the activity %s broke down: %v", name, p)
 		}
 	}()
 	res, err := a.Activity.Run(limited, in)
@@ -274,7 +274,7 @@ func once(ctx context.Context, a *Registered, in Invocation) (_ Result, err erro
 	if late() {
 		return Result{}, timedOut(timeout, err)
 	}
-	return a.received(res, err)
+	return received(name, res, err)
 }
 
 // timedOut is the failure of a call whose time is over, with the place at which the
