@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"testing"
 
@@ -41,4 +42,44 @@ func FuzzEncode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestPathsAsJSON: a path is its text, wherever it stands, and the zero path an empty
+// one.
+func TestPathsAsJSON(t *testing.T) {
+	type places struct {
+		At   store.Path
+		None store.Path
+		Left store.Path `json:",omitzero"`
+		By   map[store.Path]int
+	}
+	given := places{At: store.MustParsePath(`†a["b"].0`), By: map[store.Path]int{store.MustParsePath(`†a["x y"]`): 1}}
+	const want = `{"At":"†a.b.0","None":"","By":{"†a[\"x y\"]":1}}`
+	text, err := encoded(given)
+	if err != nil || text != want {
+		t.Errorf("%s, %v, not %s", text, err, want)
+	}
+	if v, err := store.FromGo(given, ""); err != nil || v.(map[string]any)["At"] != "†a.b.0" {
+		t.Errorf("%v, %v", v, err)
+	}
+	var read places
+	if err := json.Unmarshal([]byte(text), &read); err != nil || read.At != given.At || !read.None.IsZero() || read.By[store.MustParsePath(`†a["x y"]`)] != 1 {
+		t.Errorf("%+v, %v", read, err)
+	}
+	err = json.Unmarshal([]byte(`{"At": "†a..b"}`), &read)
+	if _, is := errors.AsType[*store.PathError](err); !is {
+		t.Errorf("a path that is none gives %v", err)
+	}
+}
+
+// TestMessagesAsJSON: a message is written as the log shows it, whether it is a copy or
+// not.
+func TestMessagesAsJSON(t *testing.T) {
+	m := store.Message{Seq: 1, Type: store.TypeData, Kind: "state", Data: map[string]any{"a": true}, HasData: true}
+	const want = `{"seq":1,"date":"0001-01-01T00:00:00.000Z","type":"data","kind":"state","data":{"a":true}}`
+	for _, v := range []any{m, &m} {
+		if text, err := encoded(v); err != nil || text != want {
+			t.Errorf("%s, %v, not %s", text, err, want)
+		}
+	}
 }

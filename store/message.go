@@ -238,7 +238,7 @@ func FormatDate(t time.Time) string {
 
 // MarshalJSON writes the message as log --json prints it; [ParseMessage] takes
 // it back.
-func (m *Message) MarshalJSON() ([]byte, error) {
+func (m Message) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	field := func(name string, v any) {
 		if b.Len() > 0 {

@@ -171,6 +171,19 @@ func KindPath(kind string) Path { return Path{Dagger + kind} }
 // String is the canonical text, empty for the zero Path.
 func (p Path) String() string { return p.text }
 
+// MarshalText gives the canonical text, empty for the zero Path.
+func (p Path) MarshalText() ([]byte, error) { return []byte(p.text), nil }
+
+// UnmarshalText is [ParsePath]; an empty text gives the zero Path.
+func (p *Path) UnmarshalText(text []byte) (err error) {
+	if len(text) == 0 {
+		*p = Path{}
+		return nil
+	}
+	*p, err = ParsePath(string(text))
+	return err
+}
+
 // IsZero reports whether p names nothing.
 func (p Path) IsZero() bool { return p.text == "" }
 
