@@ -135,6 +135,7 @@ func (s *Solution) received() (*Solution, error) {
 // [*PlanError].
 func (r *Request) received() (*Request, error) {
 	out, c := *r, &planCompiler{file: r.Name}
+	out.HasOutput = r.HasOutput || r.Output != nil
 	if r.Mode != "" && r.Mode != modeEager && r.Mode != modeLazy {
 		c.request(0, fmt.Errorf("mode: it is %q, and must be %s or %s", r.Mode, modeEager, modeLazy))
 	}

@@ -11,7 +11,7 @@ type Request struct {
 	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
 
 	// Output is the final output, in which references are resolved when all
-	// calls have settled; HasOutput tells null from none. As for a call, what is
+	// calls have settled; HasOutput tells a nil that is null from none. As for a call, what is
 	// there of before does not count where a call of the plan may write and has not.
 	Output     any
 	HasOutput  bool

@@ -20,7 +20,8 @@ type Resume struct {
 	Skip    []string // calls that failed or are in doubt, to go on without
 
 	// From is a call that has settled, to run again in a fork with all that is
-	// downstream of it, and Set corrections laid over its arguments.
+	// downstream of it, and Set corrections laid over its arguments. No call is
+	// named twice.
 	From string
 	Set  map[string]any
 
@@ -35,6 +36,21 @@ type Resume struct {
 // decides tells whether somebody decides about calls.
 func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip) > 0 || s.From != "" }
 
+// check refuses what can't all be meant.
+func (s *Resume) check() error {
+	if s.From == "" && len(s.Set) > 0 {
+		return &NoSuchCallError{Message: "there are corrections of arguments, and no call that they are for: name the call that is to run again"}
+	}
+	named := map[string]bool{s.From: s.From != ""}
+	for _, call := range slices.Concat(s.Retry, s.Skip) {
+		if named[call] {
+			return &NoSuchCallError{Message: fmt.Sprintf("call %s is named twice: name it once, to be retried, to be skipped or to run again", call)}
+		}
+		named[call] = true
+	}
+	return nil
+}
+
 // stays tells whether a run is to be left as it is.
 func (s *Resume) stays(last Run) bool {
 	return last.Status.Finished() && !s.decides() || last.unwanted() && s.Unasked
@@ -45,6 +61,9 @@ func (s *Resume) stays(last Run) bool {
 // gives its outcome again; fire-and-forget calls that it left behind are recorded as
 // cut off if their process has died.
 func (r *Runner) Resume(ctx context.Context, s Resume) (*Outcome, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	p, err := r.within(ctx, s.Context)
 	if err != nil {
 		return nil, err

@@ -69,8 +69,8 @@ type Start struct {
 	Context string // its name, see [store.CheckContext]; created if it is absent
 	Request *Request
 
-	// Input is appended as one input message, if HasInput is set. It may be
-	// anything that [store.FromGo] takes, a struct or a map of any type; what
+	// Input is appended as one input message, unless it is nil and HasInput is
+	// not set, which tells null from none. It may be anything that [store.FromGo] takes, a struct or a map of any type; what
 	// reads it gets JSON's values. What JSON doesn't have is a [*MessageError].
 	// What is JSON already is not copied, and must not be changed any more; so
 	// it is with all values of the request.
@@ -178,7 +178,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcom
 func (l *loop) begins(s Start) {
 	l.request, l.policy, l.started = s.Request, s.Approve.or(l.runner.Approve), s.Begun
 	l.opening = append(l.opening, s.Request.Context...)
-	if l.input = s.HasInput; l.input {
+	if l.input = s.HasInput || s.Input != nil; l.input {
 		l.opening = append(l.opening, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})
 	}
 }

@@ -447,6 +447,28 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 	}
 }
 
+// TestWhatIsGivenCounts: a value that is there counts without a word that it is; what
+// can't count is refused.
+func TestWhatIsGivenCounts(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	s := engine.Start{Context: "c", Request: &engine.Request{Output: "†input.n"}, Input: map[string]any{"n": 7}}
+	outcome, err := r.Run(t.Context(), s)
+	if err != nil || fmt.Sprint(outcome.Output) != "7" {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	for want, again := range map[string]engine.Resume{
+		"no call that they are for": {Context: "c", Set: map[string]any{"n": 8}},
+		"call 1.1 is named twice":   {Context: "c", Retry: []string{"1.1"}, Skip: []string{"1.1"}},
+		"call 1.2 is named twice":   {Context: "c", From: "1.2", Retry: []string{"1.2"}},
+		"call 1.3 is named twice":   {Context: "c", Skip: []string{"1.3", "1.4", "1.3"}},
+	} {
+		if _, err := r.Resume(t.Context(), again); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+}
+
 // TestAClockDatesAll: what a run appends has the dates of its clock, whatever it is.
 func TestAClockDatesAll(t *testing.T) {
 	now := time.Date(2020, 2, 29, 12, 0, 0, 0, time.UTC)

@@ -17,6 +17,9 @@ import (
 
 // readInputs merges the values of -i from left to right into one object.
 func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
+	if len(inputs) == 0 {
+		return nil, nil
+	}
 	var merged any = map[string]any{}
 	for _, text := range inputs {
 		v, err := a.readInput(ctx, text)

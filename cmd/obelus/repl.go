@@ -208,7 +208,6 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 		if start.Input, err = p.app.readInputs(ctx, words[1:]); err != nil {
 			return err
 		}
-		start.HasInput = len(words) > 1
 		start.Request, registry, err = p.app.host.Plan(p.planName(words[0]))
 	} else {
 		var call map[string]any
@@ -239,7 +238,10 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 	if err != nil {
 		return nil, "", err
 	}
-	start := engine.Start{Request: request, Input: request.Lists("input", input), HasInput: input != nil}
+	start := engine.Start{Request: request}
+	if input != nil {
+		start.Input = request.Lists("input", input)
+	}
 	return p.carryOut(ctx, start, registry, runOptions{})
 }
 

@@ -107,7 +107,7 @@ func (a *app) run(ctx context.Context, plan string, inputs []string, o runOption
 	if err != nil {
 		return err
 	}
-	start := engine.Start{HasInput: len(inputs) > 0}
+	start := engine.Start{}
 	if start.Input, err = a.readInputs(ctx, inputs); err != nil {
 		return err
 	}
