@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -27,6 +28,7 @@ type stream struct {
 	seq     int64     // and the seq of the last message
 	created time.Time // the context that was read: one that was pruned and made anew has other messages
 	unsent  []byte
+	begun   bool // the headers have been sent
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
@@ -204,10 +206,19 @@ func (st *stream) flush() error {
 	if len(st.unsent) == 0 {
 		return nil
 	}
+	controller := http.NewResponseController(st.w)
+	if !st.begun { // there can still be another answer
+		if err := controller.Flush(); errors.Is(err, http.ErrNotSupported) {
+			return errUnflushable
+		} else if err != nil {
+			return err
+		}
+		st.begun = true
+	}
 	_, err := st.w.Write(st.unsent)
 	st.unsent = st.unsent[:0]
 	if err != nil {
 		return err
 	}
-	return http.NewResponseController(st.w).Flush()
+	return controller.Flush()
 }

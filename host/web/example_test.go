@@ -2,12 +2,15 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing/fstest"
+	"time"
 
 	"obelus/host"
 	"obelus/host/web"
@@ -38,6 +41,28 @@ func Example() {
 	// Output:
 	// {"context":"c","error":null,"output":"Hello, Ada!","status":"done"}
 	// {"greeting":"Hello, Ada!"}
+}
+
+// A program with an HTTP server of its own: where it ends, it drains first.
+func ExampleServer_Drain() {
+	h, err := host.Open(host.Config{FS: fstest.MapFS{}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	served := web.New(web.Config{Host: h, Log: store.NewMemory()})
+	server := &http.Server{Handler: served, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute}
+	go server.Serve(listener)
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	fmt.Println(errors.Join(served.Drain(ctx), server.Shutdown(ctx)))
+	// Output: <nil>
 }
 
 func show(r *http.Response, err error) {

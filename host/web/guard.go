@@ -61,6 +61,16 @@ func (w *response) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
+// FlushError sends what has been written, and the headers before anything has.
+func (w *response) FlushError() error {
+	_ = w.controller.SetWriteDeadline(time.Now().Add(w.patience))
+	err := w.controller.Flush()
+	if w.status == 0 && !errors.Is(err, http.ErrNotSupported) {
+		w.status = http.StatusOK
+	}
+	return err
+}
+
 // guarded lets only good requests through, and tells of each.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

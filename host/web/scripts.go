@@ -51,7 +51,11 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 		return errDraining
 	}
 	if _, err := s.log.Head(r.Context(), ""); err != nil && !errors.Is(err, store.ErrNoContext) {
-		return err
+		if r.Context().Err() != nil { // that is nothing about the log
+			return err
+		}
+		s.logger.Error("the log can't be read", "error", err)
+		return errUnreadable
 	}
 	return write(w, http.StatusOK, map[string]any{"status": "ok"})
 }

@@ -118,7 +118,9 @@ func New(config Config) *Server {
 // Drain ends the server: it takes no more runs, calls that run may come to their
 // end within the time that the setting drain gives them, and what is left
 // undone is resumed by the next server. Streams end when all runs have. It gives up
-// waiting when ctx is done.
+// waiting when ctx is done. A program with an [http.Server] of its own drains first
+// and shuts that down then, which waits for requests: those for streams and for runs
+// end by the drain alone.
 func (s *Server) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true

@@ -72,6 +72,11 @@ var errUnreadable = &problem{
 	message: "the server can't read its log at present: try again later",
 }
 
+var errUnflushable = &problem{
+	status: http.StatusInternalServerError, code: "internal",
+	message: "no events can be sent: a handler around this one hides how its answers are flushed: give the writer around this handler an Unwrap method",
+}
+
 // problem is the one place where errors become answers.
 func (s *Server) problem(r *http.Request, err error) *problem {
 	var own *problem

@@ -525,3 +525,27 @@ func TestEventsOfAForkMadeAnew(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// unread is a log that can't be read any more.
+type unread struct{ store.Log }
+
+func (unread) Head(context.Context, string) (int64, error) { return 0, store.ErrClosed }
+
+func TestHealthOfALog(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.Log = unread{c.Log} })
+	s.refused("GET", "/healthz", "", http.StatusServiceUnavailable, "log")
+}
+
+// TestEventsThatCannotBeFlushed: a handler around the server may hide what streams need.
+func TestEventsThatCannotBeFlushed(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","input":{"n":1},"wait":true}`, http.StatusOK, `{"context":"c","error":null,"output":2,"status":"done"}`)
+	around := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.server.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+	}))
+	t.Cleanup(around.Close)
+	s.http.URL = around.URL
+	if told := s.refused("GET", "/v1/contexts/c/events", "", http.StatusInternalServerError, "internal"); !strings.Contains(told, "an Unwrap method") {
+		t.Error(told)
+	}
+}
