@@ -137,7 +137,7 @@ func (l *loop) received() (*Request, error) {
 func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			err = fmt.Errorf("the planner broke down: %v", panicked)
+			err = broken("the planner broke down", panicked)
 		}
 	}()
 	solution, err = p.Plan(ctx, ask)

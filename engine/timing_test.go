@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,6 +87,47 @@ func TestAFaultIsNotRetried(t *testing.T) {
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "value", "value": 1, "_outputPath": "†state.b"}]`))
 		if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[1].Status != engine.Done || ran.String() != "1.1×1" {
 			t.Errorf("%v, %v, ran %s", outcome, err, ran)
+		}
+	}
+}
+
+// TestAPanicIsPlaced: who wrote what panicked is told the line of it.
+func TestAPanicIsPlaced(t *testing.T) {
+	var nobody *counter
+	var nothing map[string]int
+	for want, breakDown := range map[string]func(){
+		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: no$`:           func() { panic("no") },
+		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: runtime error`: func() { nobody.runs = nil },
+		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: assignment to`: func() { nothing["a"] = 1 },
+	} {
+		r := newRunner(store.NewMemory(), map[string]activity{"value": func(context.Context, engine.Invocation) (engine.Result, error) {
+			breakDown()
+			return engine.Result{}, nil
+		}})
+		r.Registry.Model = engine.ModelFunc(func(context.Context, engine.Question) (any, error) {
+			breakDown()
+			return nil, nil
+		})
+		r.Registry.Tools["think"] = &engine.Tool{Name: "think"}
+		var told []string
+		for _, tool := range []string{"value", "think"} {
+			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "`+tool+`", "_outputPath": "†state"}]`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, fmt.Sprint(outcome.Calls[0].Error["message"]))
+		}
+		asked, err := r.Run(t.Context(), engine.Start{Context: "p", Request: &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+			breakDown()
+			return nil, nil
+		})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range append(told, asked.Error) {
+			if !regexp.MustCompile(want).MatchString(text) {
+				t.Errorf("%s, not %s", text, want)
+			}
 		}
 	}
 }

@@ -264,7 +264,7 @@ func once(ctx context.Context, name string, a *Registered, in Invocation) (_ Res
 		case p != nil && late():
 			err = timedOut(timeout, nil)
 		case p != nil:
-			err = fmt.Errorf("the activity %s broke down: %v", name, p)
+			err = broken("the activity "+name+" broke down", p)
 		}
 	}()
 	res, err := a.Activity.Run(limited, in)
