@@ -187,5 +187,5 @@ func raisedValue(err error) lua.LValue {
 	if errors.As(err, &api) && api.Type != lua.ApiErrorPanic {
 		return api.Object
 	}
-	return lua.LString(goPanic(err.Error()))
+	return lua.LString(goPanic(err.Error(), ""))
 }

@@ -57,7 +57,7 @@ func (s *state) fault(err error) *fault {
 	default:
 		message := unplaced(value.String())
 		if panicked {
-			message = goPanic(message)
+			message = goPanic(message, goPlace(stack))
 		} else if rest, ok := f.place(message); ok {
 			message = rest
 		}
@@ -195,14 +195,14 @@ func (s *state) caught(err error) lua.LValue {
 	s.raised = nil
 	var api *lua.ApiError
 	if !errors.As(err, &api) {
-		return lua.LString(goPanic(err.Error()))
+		return lua.LString(goPanic(err.Error(), ""))
 	}
 	object, ok := api.Object.(lua.LString)
 	switch {
 	case !ok:
 		return api.Object
 	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(goPanic(string(object)))
+		return lua.LString(goPanic(string(object), goPlace(api.StackTrace)))
 	case authored:
 		return object
 	}
@@ -217,19 +217,41 @@ func (s *state) caught(err error) lua.LValue {
 // library function raised it that no line of Lua called.
 func unplaced(message string) string { return strings.TrimPrefix(message, " ") }
 
-// goPanic says in Lua's words what made the interpreter itself panic.
-func goPanic(message string) string {
+// goPanic says in Lua's words what made the interpreter itself panic, at a place in Go
+// if it is known.
+func goPanic(message, place string) string {
 	for _, known := range []string{"callstack overflow", "index out of range", "stack overflow", "slice bounds out of range"} {
 		if strings.Contains(message, known) {
 			return "stack overflow"
 		}
 	}
-	return "an object of the host failed: " + message
+	if place != "" {
+		place = " at " + place
+	}
+	return "an object of the host failed" + place + ": " + message
+}
+
+// goPlace is the file and the line of what panicked, in the stack of an error of the
+// interpreter; "" if that has none. The folder would tell of the machine that the
+// program was made on.
+func goPlace(stack string) string {
+	_, frames, _ := strings.Cut(stack, "\npanic(")
+	lines := strings.Split(frames, "\n")
+	for i := 2; i+1 < len(lines); i += 2 { // a function, and its place
+		if !strings.HasPrefix(lines[i], "runtime.") && !strings.HasPrefix(lines[i], "internal/runtime/") {
+			place, _, _ := strings.Cut(strings.TrimPrefix(lines[i+1], "\t"), " ")
+			return place[strings.LastIndexByte(place, '/')+1:]
+		}
+	}
+	return ""
 }
 
 // traceback reads the interpreter's own, leaving out what is Go's.
 func traceback(stack string) []string {
 	var lines []string
+	if _, own, ok := strings.Cut(stack, "stack traceback:"); ok {
+		stack = own
+	}
 	for line := range strings.SplitSeq(stack, "\n") {
 		line, ok := strings.CutPrefix(line, "\t")
 		if !ok || strings.HasPrefix(line, "[G]") || strings.HasPrefix(line, "(tailcall)") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -404,6 +405,34 @@ func (a *account) Withdraw(n int) (*account, error) {
 	}
 	a.Balance -= n
 	return a, nil
+}
+
+func (a *account) Close() { panic("it is closed\nalready") }
+
+var nowhere map[int]int
+
+func (a *account) Lose(n int) { nowhere[n] = a.Balance }
+
+// TestObjectsThatBreakDown: where an object panics is told, beside the line of the script
+// that called it.
+func TestObjectsThatBreakDown(t *testing.T) {
+	for body, want := range map[string]string{
+		`account:close()`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: it is closed\nalready$`,
+		`account:lose(1)`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: assignment to entry in nil map$`,
+		`error(select(2, pcall(account.close, account)))`:  `an object of the host failed at sandbox_test\.go:\d+`,
+		`coroutine.wrap(function() account:close() end)()`: `an object of the host failed`,
+	} {
+		h, err := Open(Config{
+			FS:      project(map[string]string{"activities/a.lua": "Activity.register('a', function(call)\n" + body + "\nend)"}),
+			Objects: map[string]any{"account": &account{10}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := runA(h.Generation(), engine.Invocation{}); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("%s: %v, not %s", body, err, want)
+		}
+	}
 }
 
 // TestErrorsOfObjects: an error of a method in Go is what it says, wherever a script

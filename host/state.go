@@ -87,7 +87,7 @@ func newState(gen *Generation) *state {
 	boundTables()
 	s := &state{gen: gen, globals: map[string]lua.LValue{}, libs: map[string][]field{}, modules: map[string][]field{}}
 	s.L = lua.NewState(lua.Options{
-		SkipOpenLibs: true, CallStackSize: callFrames,
+		SkipOpenLibs: true, CallStackSize: callFrames, IncludeGoStackTrace: true, // for where an object breaks down
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
 	s.budget.state, s.budget.limits = s, &gen.limits
