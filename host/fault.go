@@ -217,28 +217,31 @@ func (s *state) caught(err error) lua.LValue {
 // library function raised it that no line of Lua called.
 func unplaced(message string) string { return strings.TrimPrefix(message, " ") }
 
-// goPanic says in Lua's words what made the interpreter itself panic, at a place in Go
-// if it is known.
+// goPanic says in Lua's words what made the interpreter itself panic, or an object of the
+// host, whose place in Go is known.
 func goPanic(message, place string) string {
+	if place != "" {
+		return "an object of the host failed at " + place + ": " + message
+	}
 	for _, known := range []string{"callstack overflow", "index out of range", "stack overflow", "slice bounds out of range"} {
 		if strings.Contains(message, known) {
 			return "stack overflow"
 		}
 	}
-	if place != "" {
-		place = " at " + place
-	}
-	return "an object of the host failed" + place + ": " + message
+	return "an object of the host failed: " + message
 }
 
 // goPlace is the file and the line of what panicked, in the stack of an error of the
-// interpreter; "" if that has none. The folder would tell of the machine that the
+// interpreter; "" if that has none, or it was the interpreter itself. The folder would tell of the machine that the
 // program was made on.
 func goPlace(stack string) string {
 	_, frames, _ := strings.Cut(stack, "\npanic(")
 	lines := strings.Split(frames, "\n")
 	for i := 2; i+1 < len(lines); i += 2 { // a function, and its place
 		if !strings.HasPrefix(lines[i], "runtime.") && !strings.HasPrefix(lines[i], "internal/runtime/") {
+			if strings.HasPrefix(lines[i], "github.com/yuin/gopher-lua.") {
+				return ""
+			}
 			place, _, _ := strings.Cut(strings.TrimPrefix(lines[i+1], "\t"), " ")
 			return place[strings.LastIndexByte(place, '/')+1:]
 		}

@@ -413,12 +413,16 @@ var nowhere map[int]int
 
 func (a *account) Lose(n int) { nowhere[n] = a.Balance }
 
+func (a *account) Pick(n int) string { return []string{"a"}[n] }
+
 // TestObjectsThatBreakDown: where an object panics is told, beside the line of the script
 // that called it.
 func TestObjectsThatBreakDown(t *testing.T) {
 	for body, want := range map[string]string{
 		`account:close()`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: it is closed\nalready$`,
 		`account:lose(1)`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: assignment to entry in nil map$`,
+		`account:pick(7)`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: runtime error: index out of range \[7\] with length 1$`,
+		`local function f() return f() + 1 end f()`:        `stack overflow`,
 		`error(select(2, pcall(account.close, account)))`:  `an object of the host failed at sandbox_test\.go:\d+`,
 		`coroutine.wrap(function() account:close() end)()`: `an object of the host failed`,
 	} {
