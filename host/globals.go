@@ -1,10 +1,14 @@
 package host
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
 )
 
 // libraryNames are the global tables that every script has.
@@ -59,9 +63,60 @@ func findAccident(proto *lua.FunctionProto, declared map[string]bool, e *ScriptE
 
 // eachGlobalSet shows see the globals that a function assigns itself.
 func eachGlobalSet(proto *lua.FunctionProto, see func(name string, line int)) {
+	eachGlobal(proto, lua.OP_SETGLOBAL, see)
+}
+
+func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, line int)) {
 	for i, instruction := range proto.Code {
-		if int(instruction>>26) == lua.OP_SETGLOBAL {
+		if int(instruction>>26) == operation {
 			see(proto.Constants[operandBx(instruction)].String(), proto.DbgSourcePositions[i])
 		}
 	}
+}
+
+// Slips warns of globals that activities read and nothing gives a value, where a name
+// that the script does know is hardly another: such a one is nil.
+func (g *Generation) Slips() []engine.Problem {
+	known := maps.Clone(knownGlobals())
+	for name := range g.config.Objects {
+		known[name] = true
+	}
+	for file, sc := range g.scripts {
+		if sc.proto != nil && strings.HasPrefix(file, "lib/") {
+			setWithin(sc.proto, known)
+		}
+	}
+	var all []engine.Problem
+	for _, file := range slices.Sorted(maps.Keys(g.scripts)) {
+		if sc := g.scripts[file]; sc.proto != nil && strings.HasPrefix(file, "activities/") {
+			own := maps.Clone(known)
+			setWithin(sc.proto, own)
+			all = append(all, slipsWithin(file, sc.proto, own, slices.Sorted(maps.Keys(own)))...)
+		}
+	}
+	return all
+}
+
+// setWithin notes the globals that a function and those in it assign.
+func setWithin(proto *lua.FunctionProto, names map[string]bool) {
+	eachGlobalSet(proto, func(name string, _ int) { names[name] = true })
+	for _, inner := range proto.FunctionPrototypes {
+		setWithin(inner, names)
+	}
+}
+
+func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []engine.Problem) {
+	for _, local := range proto.DbgLocals {
+		names = slices.Insert(names, 0, local.Name) // before what all scripts have
+	}
+	eachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
+		if hint := didYouMean(name, names); !known[name] && hint != "" {
+			all = append(all, engine.Problem{File: file, Line: line, Severity: engine.SeverityWarning, Code: engine.CodeUnresolved,
+				Message: "nothing gives the global " + name + " a value" + hint})
+		}
+	})
+	for _, inner := range proto.FunctionPrototypes {
+		all = append(all, slipsWithin(file, inner, known, slices.Clone(names))...)
+	}
+	return all
 }

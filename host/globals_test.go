@@ -2,9 +2,12 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestAccidentalGlobals(t *testing.T) {
@@ -47,5 +50,37 @@ func TestKnownGlobals(t *testing.T) {
 		if name[0] != 0 && !knownGlobals()[name] {
 			t.Errorf("%s is not known", name)
 		}
+	}
+}
+
+// TestSlips: a check warns of a global that nothing gives a value, where it is hardly
+// another name.
+func TestSlips(t *testing.T) {
+	h, err := Open(Config{
+		FS: project(map[string]string{
+			"lib/shared.lua": `shared_limit = 5`,
+			"activities/a.lua": `limit = 1
+				Activity.register("sum", function(call)
+					local total = limit + shared_limit + stock
+					local unlike = foo
+					return { total = totl, text = tostirng(total), id = function() return call.id, cal end }
+				end)`,
+		}),
+		Objects: map[string]any{"stock": 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range h.Generation().Slips() {
+		got = append(got, fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Message))
+	}
+	want := []string{
+		`activities/a.lua:5: nothing gives the global totl a value (did you mean "total"?)`,
+		`activities/a.lua:5: nothing gives the global tostirng a value (did you mean "tostring"?)`,
+		`activities/a.lua:5: nothing gives the global cal a value (did you mean "call"?)`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

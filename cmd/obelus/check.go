@@ -59,7 +59,7 @@ func (a *app) check(ctx context.Context, plans []string) error {
 	if err != nil {
 		return err
 	}
-	var problems []engine.Problem
+	problems := a.host.Generation().Slips()
 	for _, plan := range plans {
 		found, err := a.checkPlan(ctx, log, name, plan)
 		if err != nil {
