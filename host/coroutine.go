@@ -184,8 +184,11 @@ func (s *state) mostPcalls() int {
 // raisedValue is what Lua code raised, as it was.
 func raisedValue(err error) lua.LValue {
 	var api *lua.ApiError
-	if errors.As(err, &api) && api.Type != lua.ApiErrorPanic {
-		return api.Object
+	switch {
+	case !errors.As(err, &api):
+		return lua.LString(goPanic(err.Error(), ""))
+	case api.Type == lua.ApiErrorPanic:
+		return lua.LString(goPanic(api.Object.String(), goPlace(api.StackTrace)))
 	}
-	return lua.LString(goPanic(err.Error(), ""))
+	return api.Object
 }

@@ -79,7 +79,7 @@
 // says array. Numbers are float64, so an integer beyond ±2^53 reaches a script
 // as a string of digits, and null fields of objects are absent. What a script
 // has not changed comes back as it was all the same: integers of any size, 1.50
-// as 1.50, and null fields as long as nothing was taken from their table. A
+// as 1.50, and null fields as long as their table has at least as many others as before. A
 // string of digits that it copies elsewhere becomes the integer again where the
 // schema wants one. What the embedding program's own activities may give back is
 // told at [engine.Result]: scripts read it as they read what the log holds.

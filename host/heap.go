@@ -14,8 +14,12 @@ const HeapFloor = 32 << 20
 // another percentage in proportion.
 const leastHeap = 4 << 20
 
+// beyondFloor is the percentage of a heap that is larger than its floor: less than Go's
+// own 100, so that what a long run keeps takes no more memory than without a floor.
+const beyondFloor = 75
+
 // KeepHeap lets the heap of the program grow to floor bytes before it is collected,
-// and from then on as large as ever: twice what is in use. A run makes much that it
+// and from then on to 1.75 times what is in use. A run makes much that it
 // needs no more at the next step and keeps little, so that Go would collect a small
 // heap some hundred times a second; with [HeapFloor] 1,000 contexts at once take a
 // sixth less time (examples/bench). A program that embeds Obelus calls it, once, if the
@@ -26,7 +30,7 @@ func KeepHeap(floor uint64) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	debug.SetGCPercent(int(max(100, 100*floor/leastHeap))) // until something is known to be in use
+	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap))) // until something is known to be in use
 	watchHeap(floor)
 }
 
@@ -45,11 +49,11 @@ func watchHeap(floor uint64) {
 type collected struct{ _ [64]byte }
 
 // percentFor is the percentage with which a heap of which so much is in use is collected
-// at floor bytes, or as ever where that is more. Go takes it of what else it has to look
+// at floor bytes, or beyondFloor where that is more. Go takes it of what else it has to look
 // at as well, the roots, and of leastHeap.
 func percentFor(live, roots, floor uint64) int {
 	if floor <= live {
-		return 100
+		return beyondFloor
 	}
-	return int(max(100, min((floor-live)*100/max(1, live+roots), 100*floor/leastHeap)))
+	return int(max(beyondFloor, min((floor-live)*100/max(1, live+roots), 100*floor/leastHeap)))
 }

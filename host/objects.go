@@ -17,7 +17,7 @@ const crossed = "obelus"
 func (s *state) crossing(v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
-		if v.IsG && len(v.Upvalues) == luarUpvalues {
+		if n := len(v.Upvalues); v.IsG && (n == 0 || v.Upvalues[n-1].Value() != fills) {
 			return s.filling(v)
 		}
 	case *lua.LUserData:
@@ -34,9 +34,8 @@ func (s *state) crossing(v lua.LValue) lua.LValue {
 	return v
 }
 
-// luarUpvalues is how many values gopher-luar's functions of Go carry: the function, and
-// whether its receiver is a pointer. One that fills has a mark behind them.
-const luarUpvalues = 2
+// fills is what a function that fills carries behind what gopher-luar has it carry.
+var fills lua.LValue = &lua.LUserData{}
 
 func (s *state) fillingAll(functions *lua.LTable) {
 	for key, v := functions.Next(lua.LNil); key != lua.LNil; key, v = functions.Next(key) {
@@ -62,7 +61,7 @@ func (s *state) filling(fn *lua.LFunction) *lua.LFunction {
 			L.Replace(i, s.crossing(L.Get(i)))
 		}
 		return n
-	}, append(carried, lua.LTrue)...)
+	}, append(carried, fills)...)
 }
 
 // whole fills a table with all that is in it, and has a function of Lua give such.

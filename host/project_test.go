@@ -277,6 +277,9 @@ func TestSettingsGoForGo(t *testing.T) {
 		if outcome, err := runner.Run(t.Context(), start); err != nil || outcome.Status != want {
 			t.Errorf("approve %q: %+v, %v", policy, outcome, err)
 		}
+		if replayed, err := runner.Replay(t.Context(), start.Context, nil); err == nil && len(replayed.Differences) > 0 {
+			t.Errorf("approve %q: replayed %+v", policy, replayed)
+		}
 	}
 }
 

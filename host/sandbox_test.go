@@ -355,7 +355,10 @@ type order struct {
 }
 
 // shelf is an object that takes tables, in each form.
-type shelf struct{ Kept map[string]any }
+type shelf struct {
+	Kept map[string]any
+	All  []*shelf
+}
 
 func (s *shelf) Put(v map[string]any) string     { return fmt.Sprint(v) }
 func (s *shelf) Any(v any) string                { return fmt.Sprint(v) }
@@ -377,13 +380,14 @@ func TestObjectsGetTables(t *testing.T) {
 		`shelf.Kept = call.order; return shelf:Put({ n = shelf.Kept.ID })`: `"map[n:7]"`,
 		`return keep(call.order.Lines)`:                                    `"[map[a:x] map[a:y]]"`,
 		`return shelf:Same().Put(shelf, call.order)`:                       `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
+		`for _, s in shelf.All() do return s:Put(call.order) end`:          `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
 		`return shelf:Put(context.state)`:                                  `"map[s:map[deep:true]]"`,
 		`return shelf:Put(tool.properties)`:                                `"map[order:map[type:object]]"`,
 		`return shelf:Put(json.decode(json.encode(call.order)))`:           `"map[ID:7 Lines:map[1:map[a:x] 2:map[a:y]]]"`,
 	} {
 		h, err := Open(Config{
 			FS:      project(map[string]string{"activities/a.lua": `Activity.register("a", function(call, context, tool) ` + body + ` end)`}),
-			Objects: map[string]any{"shelf": &shelf{}, "keep": func(v []map[string]string) string { return fmt.Sprint(v) }},
+			Objects: map[string]any{"shelf": &shelf{All: []*shelf{{}}}, "keep": func(v []map[string]string) string { return fmt.Sprint(v) }},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -424,7 +428,7 @@ func TestObjectsThatBreakDown(t *testing.T) {
 		`account:pick(7)`: `^activities/a\.lua:2: an object of the host failed at sandbox_test\.go:\d+: runtime error: index out of range \[7\] with length 1$`,
 		`local function f() return f() + 1 end f()`:        `stack overflow`,
 		`error(select(2, pcall(account.close, account)))`:  `an object of the host failed at sandbox_test\.go:\d+`,
-		`coroutine.wrap(function() account:close() end)()`: `an object of the host failed`,
+		`coroutine.wrap(function() account:close() end)()`: `^an object of the host failed at sandbox_test\.go:\d+: it is closed\nalready$`,
 	} {
 		h, err := Open(Config{
 			FS:      project(map[string]string{"activities/a.lua": "Activity.register('a', function(call)\n" + body + "\nend)"}),

@@ -216,7 +216,9 @@ func csvHeader(e *Env, L *lua.LState, option lua.LValue, rows []any) []string {
 			columns[name] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(columns))
+	header = slices.AppendSeq([]string{}, maps.Keys(columns)) // none is another header than no header
+	slices.Sort(header)
+	return header
 }
 
 // csvNames reads the option header: a list of names, or that the rows have them.

@@ -153,6 +153,7 @@ func TestFunctions(t *testing.T) {
 		{`return csv.encode({{""}, {"a"}, {"", ""}})`, `"\"\"\na\n,\n"`},
 		{`return csv.decode(csv.encode({{"\239\187\191a"}}))`, "[[\"\ufeffa\"]]"},
 		{`return csv.encode({{1}}, {comma = "\0"})`, `activities/a.lua:2: bad argument #2 to csv.encode: comma must be one character`},
+		{`return csv.encode({{}}, {header = true})`, `"\n\n"`},
 		{`return csv.encode({{name = "Ada"}, {name = "Bo", phone = "123"}}, {header = true})`, `"name,phone\nAda,\nBo,123\n"`},
 		{`return csv.encode({{b = 1, a = 2}, {a = 3}}, {header = true})`, `"a,b\n2,1\n3,\n"`},
 		{`return csv.encode({{b = 1, a = 2}}, {header = {"b", "a"}, comma = ";"})`, `"b;a\n1;2\n"`},

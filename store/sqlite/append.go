@@ -196,7 +196,7 @@ func (w *writer) ready(o Options) error {
 	if err := w.readLast(); err != nil {
 		return err
 	}
-	w.makeTail()
+	w.makeTail(o.Synchronous == "full")
 	return nil
 }
 
@@ -206,9 +206,9 @@ const tailLength = 136 * (4096 + 24)
 // makeTail makes the write-ahead log where there is none, for speed alone: the name
 // of a new file has to be on the disk before anything in it counts, and to flush one
 // that grows takes twice as long as to flush one that is written over. What SQLite
-// has it begin with is what every log holds; the rest is nothing until it is written.
-// While it is made nobody else can write to it.
-func (w *writer) makeTail() {
+// has it begin with is what every log holds; the rest, which is there where every commit
+// is flushed, is nothing until it is written. While it is made nobody else can write to it.
+func (w *writer) makeTail(flushed bool) {
 	path := w.file.path + "-wal"
 	missing := func() bool {
 		info, err := os.Stat(path)
@@ -221,8 +221,10 @@ func (w *writer) makeTail() {
 		if !missing() {
 			return nil
 		}
-		if err := lengthen(path); err != nil {
-			return errors.Join(err, os.Truncate(path, 0))
+		if flushed {
+			if err := lengthen(path); err != nil {
+				return errors.Join(err, os.Truncate(path, 0))
+			}
 		}
 		return w.script(fmt.Sprintf("PRAGMA application_id = %d", applicationID))
 	})
