@@ -64,7 +64,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	run.Context = nil // it is there already
 	runner := *r
 	runner.Log, runner.Observe, runner.Attend, runner.replay = p.twin, nil, nil, p
-	runner.Approve = Policy{} // what was held is told by the log
+	runner.Approve = Policy{}                                     // what was held is told by the log
 	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: &run})
 	if err != nil {
