@@ -164,18 +164,10 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	}
 	h := t.shown(i, resolved, granted)
 	arguments := h.With(set)
-	for _, name := range sortedKeys(set) {
-		if strings.HasPrefix(name, "_") {
-			return &CorrectionError{t.calls[i].record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}
-		}
-		if err := call.tool.slip(name, h.Arguments); err != nil {
-			return &CorrectionError{t.calls[i].record.Call, err}
-		}
-		h.Corrected = append(h.Corrected, name)
-	}
-	if err := call.tool.takes(arguments); err != nil {
+	if err := cmp.Or(call.tool.correctable(set, h.Arguments), call.tool.takes(arguments)); err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
+	h.Corrected = sortedKeys(set)
 	h.Arguments, h.Decision = arguments, Approved
 	c := &t.calls[i]
 	c.record.Hold, c.record.Status, c.record.Reads = h, Ready, reads

@@ -127,13 +127,10 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	if err := tool.check(); err != nil {
 		return fmt.Errorf("call %s: its tool %q can't be used: %w", record.Call, record.Tool, err)
 	}
-	for _, name := range sortedKeys(arguments) {
-		if strings.HasPrefix(name, "_") {
-			return &CorrectionError{record.Call, fmt.Errorf("%s can't be corrected: only parameters can", name)}
-		}
-		if err := tool.slip(name, hold.Arguments); err != nil {
-			return &CorrectionError{record.Call, err}
-		}
+	if err := cmp.Or(tool.correctable(arguments, hold.Arguments), tool.takes(arguments)); err != nil {
+		return &CorrectionError{record.Call, err}
+	}
+	for name := range arguments {
 		if before, ok := hold.Arguments[name]; !ok || string(store.EncodeJSON(before)) != string(store.EncodeJSON(arguments[name])) {
 			hold.Corrected = append(hold.Corrected, name)
 		}
@@ -144,9 +141,6 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 		}
 	}
 	slices.Sort(hold.Corrected)
-	if err := tool.takes(arguments); err != nil {
-		return &CorrectionError{record.Call, err}
-	}
 	hold.Arguments = arguments
 	return nil
 }

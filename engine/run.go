@@ -70,10 +70,11 @@ type Start struct {
 	Request *Request
 
 	// Input is appended as one input message, unless it is nil and HasInput is
-	// not set, which tells null from none. It may be anything that [store.FromGo] takes, a struct or a map of any type; what
-	// reads it gets JSON's values. What JSON doesn't have is a [*MessageError].
-	// What is JSON already is not copied, and must not be changed any more; so
-	// it is with all values of the request.
+	// not set, which tells null from none. It may be anything that
+	// [store.FromGo] takes, a struct or a map of any type; what reads it gets
+	// JSON's values. What JSON doesn't have is a [*MessageError]. What is JSON
+	// already is not copied, and must not be changed any more; so it is with all
+	// values of the request.
 	Input    any
 	HasInput bool
 

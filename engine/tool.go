@@ -142,15 +142,21 @@ func (t *Tool) declares(name string) bool {
 	return property != nil
 }
 
-// slip tells of a parameter that a person sets, and that neither the tool declares nor
-// the call has, if one of those is hardly another. Others are free, as in a plan.
-func (t *Tool) slip(name string, call map[string]any) error {
+// correctable refuses what a person can't set: a meta-property, and a parameter that
+// neither the tool declares nor the call has, if one of those is hardly another. Others
+// are free, as in a plan.
+func (t *Tool) correctable(set, call map[string]any) error {
 	object, _ := t.Schema.(map[string]any)
-	if _, has := call[name]; has || t.declares(name) || object["additionalProperties"] == true {
-		return nil
-	}
-	if hint := didYouMean(name, append(t.parameters(), sortedKeys(call)...)); hint != "" {
-		return fmt.Errorf("unknown parameter %q%s", name, hint)
+	for _, name := range sortedKeys(set) {
+		if strings.HasPrefix(name, "_") {
+			return fmt.Errorf("%s can't be corrected: only parameters can", name)
+		}
+		if _, has := call[name]; has || t.declares(name) || object["additionalProperties"] == true {
+			continue
+		}
+		if hint := didYouMean(name, append(t.parameters(), sortedKeys(call)...)); hint != "" {
+			return fmt.Errorf("unknown parameter %q%s", name, hint)
+		}
 	}
 	return nil
 }

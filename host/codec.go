@@ -170,9 +170,9 @@ func isDigits(s string) bool {
 
 // kept is what a table can't hold as it was: null fields, and numbers of which Lua has
 // another text or none. They come back as they were, so that to look at a value changes
-// nothing: a number while its entry is what was made of it, null fields as long as
-// the table has at least as many others as it had, and of an array all or none. It hides where a
-// [lazyValue] does.
+// nothing: a number while its entry is what was made of it, null fields as long as the
+// table has at least as many others as it had, and of an array all or none. It hides
+// where a [lazyValue] does.
 type kept struct {
 	nulls   []string
 	numbers []keptNumber

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 
@@ -179,16 +178,4 @@ func (s *state) mostPcalls() int {
 		return coroutinePcalls
 	}
 	return maxPcalls
-}
-
-// raisedValue is what Lua code raised, as it was.
-func raisedValue(err error) lua.LValue {
-	var api *lua.ApiError
-	switch {
-	case !errors.As(err, &api):
-		return lua.LString(goPanic(err.Error(), ""))
-	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(goPanic(api.Object.String(), goPlace(api.StackTrace)))
-	}
-	return api.Object
 }

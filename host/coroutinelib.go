@@ -88,7 +88,8 @@ func (s *state) coroutineWrap(L *lua.LState) int {
 		case errors.As(err, &refused):
 			L.RaiseError("%s", string(refused))
 		case err != nil:
-			L.Error(raisedValue(err), 0)
+			value, _ := raisedValue(err)
+			L.Error(value, 0)
 		}
 		return pushAll(L, values)
 	}))

@@ -193,24 +193,28 @@ func (f *fault) failure() *engine.Failure {
 func (s *state) caught(err error) lua.LValue {
 	authored := s.raised != nil
 	s.raised = nil
-	var api *lua.ApiError
-	if !errors.As(err, &api) {
-		return lua.LString(goPanic(err.Error(), ""))
-	}
-	object, ok := api.Object.(lua.LString)
-	switch {
-	case !ok:
-		return api.Object
-	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(goPanic(string(object), goPlace(api.StackTrace)))
-	case authored:
-		return object
+	value, panicked := raisedValue(err)
+	object, ok := value.(lua.LString)
+	if !ok || panicked || authored {
+		return value
 	}
 	text := unplaced(string(object))
 	if m := placeOf(text); m != nil {
 		return lua.LString(m[0] + explain(text[len(m[0]):], nil))
 	}
 	return lua.LString(explain(text, nil))
+}
+
+// raisedValue is what Lua code raised, as it was, or in Lua's words what made Go panic.
+func raisedValue(err error) (value lua.LValue, panicked bool) {
+	var api *lua.ApiError
+	switch {
+	case !errors.As(err, &api):
+		return lua.LString(goPanic(err.Error(), "")), true
+	case api.Type == lua.ApiErrorPanic:
+		return lua.LString(goPanic(api.Object.String(), goPlace(api.StackTrace))), true
+	}
+	return api.Object, false
 }
 
 // unplaced is a message of the interpreter, which begins with a space where a
@@ -232,8 +236,8 @@ func goPanic(message, place string) string {
 }
 
 // goPlace is the file and the line of what panicked, in the stack of an error of the
-// interpreter; "" if that has none, or it was the interpreter itself. The folder would tell of the machine that the
-// program was made on.
+// interpreter; "" if that has none, or it was the interpreter itself. The folder would
+// tell of the machine that the program was made on.
 func goPlace(stack string) string {
 	_, frames, _ := strings.Cut(stack, "\npanic(")
 	lines := strings.Split(frames, "\n")

@@ -18,14 +18,14 @@ const leastHeap = 4 << 20
 // own 100, so that what a long run keeps takes no more memory than without a floor.
 const beyondFloor = 75
 
-// KeepHeap lets the heap of the program grow to floor bytes before it is collected,
-// and from then on to 1.75 times what is in use. A run makes much that it
-// needs no more at the next step and keeps little, so that Go would collect a small
-// heap some hundred times a second; with [HeapFloor] 1,000 contexts at once take a
-// sixth less time (examples/bench). A program that embeds Obelus calls it, once, if the
-// memory is its own to spend: it sets Go's percentage after each collection, and until
-// the first is noticed that of an empty heap, so that what grows very fast at the
-// beginning may take more for a moment. Where GOGC is set it does nothing.
+// KeepHeap lets the heap of the program grow to floor bytes before it is collected, and
+// from then on to 1.75 times what is in use. A run makes much that it needs no more at
+// the next step and keeps little, so that Go would collect a small heap some hundred
+// times a second; with [HeapFloor] 1,000 contexts at once take a quarter less time
+// (examples/bench). A program that embeds Obelus calls it, once, if the memory is its own
+// to spend: it sets Go's percentage after each collection, and until the first is noticed
+// that of an empty heap, so that what grows very fast at the beginning may take more for
+// a moment. Where GOGC is set it does nothing.
 func KeepHeap(floor uint64) {
 	if os.Getenv("GOGC") != "" {
 		return
