@@ -77,27 +77,31 @@ var errUnflushable = &problem{
 	message: "no events can be sent: a handler around this one hides how its answers are flushed: give the writer around this handler an Unwrap method",
 }
 
+// told are errors whose own words are for whoever asked.
+var told = []struct {
+	is     func(error) bool
+	status int
+	code   string
+}{
+	{is[*engine.ExprError], http.StatusUnprocessableEntity, "expression"},
+	{is[*engine.RefError], http.StatusUnprocessableEntity, "expression"},
+	{is[*engine.PolicyError], http.StatusUnprocessableEntity, "policy"},
+	{is[*store.ForkError], http.StatusUnprocessableEntity, "fork"},
+	{is[*engine.MissingError], http.StatusNotFound, "missing"},
+	{is[*engine.NoPlannerError], http.StatusConflict, "planner"},
+	{func(err error) bool { return errors.Is(err, store.ErrExists) }, http.StatusConflict, "exists"},
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // problem is the one place where errors become answers.
 func (s *Server) problem(r *http.Request, err error) *problem {
 	var own *problem
-	var plan *engine.PlanError
-	var message *engine.MessageError
-	var correction *engine.CorrectionError
-	var unfinished *engine.UnfinishedError
-	var busy *engine.BusyError
-	var call *engine.NoSuchCallError
-	var planner *engine.NoPlannerError
-	var missing *engine.MissingError
-	var expression *engine.ExprError
-	var ref *engine.RefError
-	var policy *engine.PolicyError
-	var fork *store.ForkError
 	var large *http.MaxBytesError
 	var slow net.Error
-	problems, scripts := host.Problems(err)
-	is := func(status int, code string) *problem {
-		return &problem{status: status, code: code, message: err.Error()}
-	}
 	switch {
 	case errors.As(err, &own):
 		return own
@@ -107,39 +111,17 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return &problem{status: http.StatusGatewayTimeout, code: "time", message: "there was no answer in the time that the request has", retry: 1}
 	case errors.As(err, &slow) && slow.Timeout():
 		return &problem{status: http.StatusRequestTimeout, code: "slow", message: "the body did not come in time"}
-	case errors.As(err, &plan):
-		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: plan.Problems}
-	case scripts && isTemporary(err): // too many files are open, say
-		return &problem{status: http.StatusServiceUnavailable, code: "internal", message: err.Error(), retry: 5}
-	case scripts:
-		return &problem{status: http.StatusUnprocessableEntity, code: "script", message: err.Error(), check: problems}
-	case errors.As(err, &message), errors.As(err, &correction):
-		wrong := engine.Problem{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}
-		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []engine.Problem{wrong}}
-	case errors.As(err, &expression), errors.As(err, &ref):
-		return is(http.StatusUnprocessableEntity, "expression")
-	case errors.As(err, &policy):
-		return is(http.StatusUnprocessableEntity, "policy")
-	case errors.As(err, &missing):
-		return is(http.StatusNotFound, "missing")
-	case errors.Is(err, store.ErrNoContext):
-		return &problem{status: http.StatusNotFound, code: "no-context", message: fmt.Sprintf("there is no context %s", r.PathValue("context"))}
-	case errors.As(err, &busy):
-		s.logger.Info("a context is in use", "context", busy.Context, "holder", busy.Holder)
-		return &problem{status: http.StatusConflict, code: "busy", message: fmt.Sprintf("context %s is in use: wait until its run has come to its end or to a halt", busy.Context)}
-	case errors.As(err, &unfinished):
-		message, _, _ := strings.Cut(err.Error(), ": go on")
-		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
-	case errors.As(err, &call) && call.Absent:
-		return is(http.StatusNotFound, "no-call")
-	case errors.As(err, &call):
-		return &problem{status: http.StatusConflict, code: "call", message: overHTTP(call.Message)}
-	case errors.As(err, &fork):
-		return is(http.StatusUnprocessableEntity, "fork")
-	case errors.Is(err, store.ErrExists):
-		return is(http.StatusConflict, "exists")
-	case errors.As(err, &planner):
-		return is(http.StatusConflict, "planner")
+	}
+	if p := faulty(err); p != nil {
+		return p
+	}
+	if p := s.refused(r, err); p != nil {
+		return p
+	}
+	for _, e := range told {
+		if e.is(err) {
+			return &problem{status: e.status, code: e.code, message: err.Error()}
+		}
 	}
 	s.logger.Error("a request failed", "path", r.URL.Path, "error", err)
 	if isUnwritable(err) {
@@ -149,6 +131,49 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return errUnreadable
 	}
 	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}
+}
+
+// faulty is the answer where a plan, a message or a script is at fault, with each place
+// in it; nil where none of them is.
+func faulty(err error) *problem {
+	var plan *engine.PlanError
+	if errors.As(err, &plan) {
+		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: plan.Problems}
+	}
+	problems, scripts := host.Problems(err)
+	switch {
+	case scripts && isTemporary(err): // too many files are open, say
+		return &problem{status: http.StatusServiceUnavailable, code: "internal", message: err.Error(), retry: 5}
+	case scripts:
+		return &problem{status: http.StatusUnprocessableEntity, code: "script", message: err.Error(), check: problems}
+	case is[*engine.MessageError](err), is[*engine.CorrectionError](err):
+		problems = []engine.Problem{{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}
+		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: problems}
+	}
+	return nil
+}
+
+// refused is the answer where a context is not there, or does not stand as the request
+// would have it; nil where it does.
+func (s *Server) refused(r *http.Request, err error) *problem {
+	var unfinished *engine.UnfinishedError
+	var busy *engine.BusyError
+	var call *engine.NoSuchCallError
+	switch {
+	case errors.Is(err, store.ErrNoContext):
+		return &problem{status: http.StatusNotFound, code: "no-context", message: fmt.Sprintf("there is no context %s", r.PathValue("context"))}
+	case errors.As(err, &busy):
+		s.logger.Info("a context is in use", "context", busy.Context, "holder", busy.Holder)
+		return &problem{status: http.StatusConflict, code: "busy", message: fmt.Sprintf("context %s is in use: wait until its run has come to its end or to a halt", busy.Context)}
+	case errors.As(err, &unfinished):
+		message, _, _ := strings.Cut(err.Error(), ": go on")
+		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
+	case errors.As(err, &call) && call.Absent:
+		return &problem{status: http.StatusNotFound, code: "no-call", message: err.Error()}
+	case errors.As(err, &call):
+		return &problem{status: http.StatusConflict, code: "call", message: overHTTP(call.Message)}
+	}
+	return nil
 }
 
 // forks finds advice to fork by a command.
