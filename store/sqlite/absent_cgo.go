@@ -1,0 +1,7 @@
+//go:build !cgo
+
+package sqlite
+
+// Without a C compiler Go leaves SQLite out, and what is missing then tells nobody why.
+// The compiler comes to this first, as the first type of the first file.
+type absent a_C_compiler_such_as_gcc_is_needed_and_CGO_ENABLED_must_not_be_0
