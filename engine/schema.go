@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -32,8 +34,12 @@ func (noLoader) Load(url string) (any, error) {
 // NewSchema compiles a JSON Schema of draft 2020-12, made of whatever
 // [store.FromGo] takes. References to other documents are refused: a schema
 // stands by itself.
-func NewSchema(schema any) (*Schema, error) {
-	schema, err := store.FromGo(schema, "")
+func NewSchema(schema any) (_ *Schema, err error) {
+	defer unbroken(&err)
+	schema, err = store.FromGo(schema, "")
+	if err == nil {
+		err = measurable(schema, "")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
@@ -57,13 +63,72 @@ func NewSchema(schema any) (*Schema, error) {
 
 // Validate tells what is wrong with a value of JSON, as [store.FromGo] gives it, which
 // the error calls by name.
-func (s *Schema) Validate(v any, name string) error {
-	err := s.compiled.Validate(v)
+func (s *Schema) Validate(v any, name string) (err error) {
+	defer unbroken(&err)
+	if err := measurable(v, name); err != nil {
+		return err
+	}
+	err = s.compiled.Validate(v)
 	var reasons *jsonschema.ValidationError
 	if errors.As(err, &reasons) {
 		return errors.New(describeInvalid(name, reasons))
 	}
 	return err
+}
+
+// unbroken makes an error of a panic: schemas and values come from anybody, and what
+// they meet is another's code.
+func unbroken(err *error) {
+	if p := recover(); p != nil {
+		*err = broken("the check against a schema broke", p)
+	}
+}
+
+// mostMeasured is how many digits a number may have that is held against a schema, and
+// how large its exponent may be: it is made a fraction of whole numbers.
+const mostMeasured = 10_000
+
+// measurable refuses numbers that are too long to be held against a schema.
+func measurable(v any, name string) error {
+	location, n := vast(v)
+	if n == "" {
+		return nil
+	}
+	slices.Reverse(location)
+	where, shown := strings.TrimPrefix(place(name, location)+": ", ": "), string(n)
+	if len(shown) > 30 {
+		shown = shown[:20] + "…"
+	}
+	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", where, shown, mostMeasured)
+}
+
+// vast finds such a number, "" if there is none, and the steps to it from the last.
+func vast(v any) (location []string, n json.Number) {
+	switch v := v.(type) {
+	case json.Number:
+		var exponent int
+		var err error
+		if i := strings.IndexAny(string(v), "eE"); i >= 0 {
+			exponent, err = strconv.Atoi(string(v[i+1:]))
+		}
+		if len(v) > mostMeasured || err != nil || max(exponent, -exponent) > mostMeasured {
+			return nil, v
+		}
+	case map[string]any:
+		first := ""
+		for key, e := range v {
+			if within, m := vast(e); m != "" && (n == "" || key < first) {
+				location, n, first = append(within, key), m, key
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if location, n = vast(e); n != "" {
+				return append(location, strconv.Itoa(i)), n
+			}
+		}
+	}
+	return location, n
 }
 
 // property is the schema of one property of an object, nil if it has none.
