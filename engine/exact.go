@@ -35,19 +35,29 @@ func (exactly) Visit(node *ast.Node) {
 			ast.Patch(node, exactCall("negate", n.Node))
 		}
 	case *ast.BinaryNode:
-		if _, ok := exactFunctions[n.Operator]; ok && !(isComparison(n.Operator) && (isSmall(n.Left) || isSmall(n.Right))) {
+		if text, ok := n.Right.(*ast.StringNode); ok && n.Operator == "matches" {
+			if p, err := newPattern(text.Value); err == nil { // the rewriter refuses all others
+				n.Right = &ast.ConstantNode{Value: p}
+			}
+		}
+		if isExact(n.Operator) && !(isComparison(n.Operator) && (isSmall(n.Left) || isSmall(n.Right))) {
 			ast.Patch(node, exactCall(n.Operator, n.Left, n.Right))
 		}
 	case *ast.SliceNode:
 		ast.Patch(node, exactCall("slice", n.Node, orInteger(n.From, 0), orInteger(n.To, math.MaxInt)))
 	case *ast.BuiltinNode:
-		if _, ok := exactFunctions[n.Name]; ok {
+		if isExact(n.Name) {
 			ast.Patch(node, exactCall(n.Name, n.Arguments...))
 		}
 	}
 }
 
+func isExact(name string) bool { return exactFunctions[name] != nil || countedFunctions[name] != nil }
+
 func exactCall(name string, args ...ast.Node) ast.Node {
+	if countedFunctions[name] != nil {
+		args = append([]ast.Node{&ast.IdentifierNode{Value: evalName}}, args...)
+	}
 	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: evalName + name}, Arguments: args}
 }
 
@@ -94,8 +104,6 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"/":  onIntegers(quotient, func(a, b any) any { return runtime.Divide(a, b) }),
 	"**": onIntegers(power, exponent),
 	"^":  onIntegers(power, exponent),
-	"==": comparison(equal),
-	"!=": comparison(func(a, b any) bool { return !equal(a, b) }),
 	"<":  comparison(less),
 	"<=": comparison(func(a, b any) bool { return runtime.LessOrEqual(alike(a, b)) }),
 	">":  comparison(func(a, b any) bool { return runtime.More(alike(a, b)) }),
@@ -120,7 +128,18 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"min":         largest("min", func(a, b any) bool { return less(b, a) }),
 	"round":       whole(builtin.Round),
 	"slice":       slice,
-	"string":      asText,
+}
+
+// countedFunctions are such as may take long, and so count what they look at.
+var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
+	"==": func(ev *evaluation, args []any) (any, error) {
+		return equal(args[0], args[1], &ev.budget), ev.spend(0)
+	},
+	"!=": func(ev *evaluation, args []any) (any, error) {
+		return !equal(args[0], args[1], &ev.budget), ev.spend(0)
+	},
+	"matches": matches,
+	"string":  asText,
 }
 
 func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) func(args ...any) (any, error) {
@@ -233,16 +252,21 @@ func power(a, n int) (any, error) {
 	return result, nil
 }
 
-// equal tells whether two values are the same, numbers by what they count.
-func equal(a, b any) bool {
+// equal tells whether two values are the same, numbers by what they count. Elements that
+// it looks at take of the budget, and where that is used up the answer is none.
+func equal(a, b any, budget *int) bool {
+	within := func(a, b any) bool {
+		*budget--
+		return *budget >= 0 && equal(a, b, budget)
+	}
 	switch a := a.(type) {
 	case []any:
 		if b, ok := b.([]any); ok {
-			return slices.EqualFunc(a, b, equal)
+			return slices.EqualFunc(a, b, within)
 		}
 	case map[string]any:
 		if b, ok := b.(map[string]any); ok {
-			return maps.EqualFunc(a, b, equal)
+			return maps.EqualFunc(a, b, within)
 		}
 	}
 	return runtime.Equal(alike(a, b))
@@ -312,16 +336,16 @@ func toFloat(args ...any) (any, error) {
 }
 
 // asText is string: a text as it is, and all else as JSON has it.
-func asText(args ...any) (any, error) {
+func asText(ev *evaluation, args []any) (any, error) {
 	if text, ok := args[0].(string); ok {
 		return text, nil
 	}
-	budget := maxProduced
-	v, err := fromExpr(args[0], &budget)
+	v, err := fromExpr(args[0], &ev.budget)
 	if err != nil {
 		return nil, ownError(err.Error())
 	}
-	return string(store.EncodeJSON(v)), nil
+	text := string(store.EncodeJSON(v))
+	return text, ev.spend(len(text))
 }
 
 // sum adds up an array, or what a unit makes of each element.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -135,6 +136,17 @@ func TestExpressions(t *testing.T) {
 		{`†(concat(†state.list, [9]))`, `[3,1,2,9]`},
 		{`†(upper(†state.nope || †input.name))`, `"BOB"`},
 		{`†input.name matches "^B"`, `true`},
+		{`†([†input.name matches ("^" + "B"), †state.user.note matches "a", "a" matches †state.user.note, not ("a" matches "b")])`, `[true,false,false,true]`},
+		// an index is an integer however it was computed
+		{`†([†state.list[round(0.6)], †state.list[floor(2.5)], †state.list[-1.0], †state.list[1e0]])`, `[1,2,2,1]`},
+		{`†(†state.list[0.5])`, `missing: []`},
+		{`†(†state.list[3.0] || "none")`, `"none"`},
+		// the order is exact, and of what is equal the order in which it stood
+		{`†(sort([9007199254740993, 9007199254740992.0, 9007199254740991]))`, `[9007199254740991,9007199254740992,9007199254740993]`},
+		{`†(sortBy([{"k": 9007199254740993}, {"k": 9007199254740992.0}, {"k": 1}], .k, "desc")[2].k)`, `1`},
+		{`†(map(sortBy([{"k": 9007199254740993}, {"k": 9007199254740992.0}], .k), string(.k)))`, `["9007199254740992","9007199254740993"]`},
+		{`†(map(sortBy([{"k": 2, "n": 1}, {"k": 1, "n": 2}, {"k": 2, "n": 3}, {"k": 1, "n": 4}], .k), .n))`, `[2,4,1,3]`},
+		{`†(map(sortBy([{"k": 2, "n": 1}, {"k": 1, "n": 2}, {"k": 2, "n": 3}, {"k": 1, "n": 4}], .k, "desc"), .n))`, `[1,3,2,4]`},
 		// strings are counted in characters, as len does
 		{`†("éa"[1:2])`, `"a"`},
 		{`†("éab"[:1] + "éab"[-1:] + "éab"[1:-1] + "éab"[2:1] + "éab"[5:] + "éab"[-9:9])`, `"ébaéab"`},
@@ -302,7 +314,7 @@ func TestExpressionErrorsAreForTheirReader(t *testing.T) {
 		`†(keys(5))`:                            "keys takes an object, not a number",
 		`†(keys())`:                             "keys takes an object, not 0 values",
 		`†(values(†state.user, 2))`:             "values takes an object, not 2 values",
-		`†(†state.i matches "a")`:               "a string is needed here, not a number",
+		`†(†state.i matches "a")`:               "matches takes two strings, not a number and a string",
 		`†(†input.name ** 2)`:                   "** takes two numbers, not a string and a number",
 		`†(1 == "a")`:                           "== compares values of one type, not a number and a string",
 		`†(count(†state.i, true))`:              "an array is needed here, not a number",
@@ -325,7 +337,7 @@ func TestExpressionErrorsAreForTheirReader(t *testing.T) {
 		`†(join(†state.words, 5))`:              "join puts a string between strings, not a number",
 		`†(sort(†state.user))`:                  "sort takes an array, not an object",
 		`†(sort(5))`:                            "sort takes an array, not a number",
-		`†(sort())`:                             "invalid number of arguments (expected 1 or 2, got 0)",
+		`†(sort())`:                             "sort takes an array, and perhaps its order",
 		`†(sort([1, 2], "up"))`:                 "invalid order up, expected asc or desc",
 		`†(split("a,b", ",", "1"))`:             "how many parts split may make is an integer, and not a string",
 		`†(sort([1, "a"]))`:                     "< compares two numbers or two strings, not a string and a number",
@@ -405,10 +417,22 @@ func TestExpressionBudgetOfReferences(t *testing.T) {
 	for i := range list {
 		list[i] = json.Number("1")
 	}
-	values := map[string]any{"†input.text": strings.Repeat("é", 1_000_000), "†input.list": list}
+	object := map[string]any{}
+	for i := range 1000 {
+		object[strconv.Itoa(i)] = json.Number("1")
+	}
+	values := map[string]any{
+		"†input.text": strings.Repeat("é", 1_000_000), "†input.list": list,
+		"†input.nested": []any{[]any{list}}, "†input.object": object, "†input.pattern": strings.Repeat("é", 1000),
+	}
 	for _, text := range []string{
 		`†(len(filter(†input.list, len(†input.text) > .x)))`, `†(count(†input.list, †input.text[-2:] == "x"))`,
 		`†(len(map(†input.list, max(†input.list))))`, `†(len(map(†input.list, †input.text contains "x")))`,
+		`†(len(map(†input.list, max(†input.nested))))`, `†(count(†input.list, †input.object == †input.object))`,
+		`†(count(†input.list, †input.object != †input.object))`, `†(count(†input.list, †input.object in [†input.object]))`,
+		`†(count(†input.list, string(†input.object) == "x"))`, `†(count(†input.list, †input.text matches "(é|éé)+$"))`,
+		`†(len(map(†input.list, "x" matches (string(#index) + "{900}a{1000}"))))`,
+		`†(†input.text matches †input.pattern)`,
 	} {
 		e, err := engine.ParseExpr(text)
 		if err != nil {

@@ -3,7 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
+	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -67,6 +70,7 @@ var callbacks = []*builtin.Function{
 	callback("keys"+ownSuffix, keys),
 	callback("replace"+ownSuffix, replace),
 	callback("sort"+ownSuffix, sorted),
+	callback("sortBy"+ownSuffix, sortedBy),
 	callback("split"+ownSuffix, split),
 	callback("sum"+ownSuffix, sum),
 	callback("type"+ownSuffix, func(_ *evaluation, args []any) (any, error) {
@@ -86,6 +90,9 @@ var programFunctions = func() map[string]*builtin.Function {
 	}
 	for name, f := range exactFunctions {
 		all[evalName+name] = &builtin.Function{Name: evalName + name, Func: f}
+	}
+	for name, f := range countedFunctions {
+		all[evalName+name] = callback(evalName+name, f)
 	}
 	return all
 }()
@@ -108,17 +115,23 @@ func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(po
 // predicate asks for it at every element; what is done with it each time costs as
 // much as it is large.
 func (ev *evaluation) reference(i int) (any, error) {
-	if v, ok := ev.resolved[i]; ok {
-		return v, ev.spend(1 + extent(v))
+	if r, ok := ev.resolved[i]; ok {
+		return r.value, ev.spend(1 + r.extent)
 	}
 	v, err := ev.plain(refUnit{i, ev.expr.source.paths[i]})
 	if err == nil {
 		if ev.resolved == nil {
-			ev.resolved = map[int]any{}
+			ev.resolved = map[int]resolved{}
 		}
-		ev.resolved[i] = v
+		ev.resolved[i] = resolved{v, extent(v)}
 	}
 	return v, err
+}
+
+// resolved is the value of a reference, and what it costs to use it again.
+type resolved struct {
+	value  any
+	extent int
 }
 
 // extent is how much there is to walk over in a value, next to what each element
@@ -128,7 +141,13 @@ func extent(v any) int {
 	case string:
 		return len(v) / 64
 	case []any:
-		return len(v) / 4
+		n := len(v) / 4
+		for _, e := range v {
+			if inner, ok := e.([]any); ok {
+				n += extent(inner)
+			}
+		}
+		return n
 	}
 	return 0
 }
@@ -172,7 +191,7 @@ func member(v, property any) (any, bool) {
 		e, exists := c[key]
 		return e, ok && exists
 	case []any:
-		i, ok := property.(int)
+		i, ok := integral(property)
 		if i < 0 {
 			i += len(c) // as in expr, from the end
 		}
@@ -190,19 +209,78 @@ func member(v, property any) (any, bool) {
 	return nil, false
 }
 
-// sorted is expr's sort of an array; of all else that makes an empty one.
+// integral is the integer that a number is, as 2.0 is 2.
+func integral(v any) (i int, ok bool) {
+	switch v := v.(type) {
+	case int:
+		return v, true
+	case float64:
+		return int(v), v == math.Trunc(v) && math.Abs(v) < maxSmall
+	}
+	return 0, false
+}
+
+// sorted is expr's sort, exact where integers are large.
 func sorted(ev *evaluation, args []any) (any, error) {
-	if len(args) > 0 {
-		array, ok := args[0].([]any)
-		if !ok {
-			return fail("sort takes an array, not %s", describe(args[0]))
-		}
-		if err := ev.spend(len(array)); err != nil {
+	if len(args) < 1 || len(args) > 2 {
+		return fail("sort takes an array, and perhaps its order")
+	}
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("sort takes an array, not %s", describe(args[0]))
+	}
+	return inOrder(ev, array, array, args[1:])
+}
+
+// sortedBy is expr's sortBy, as sorted is its sort.
+func sortedBy(ev *evaluation, args []any) (any, error) {
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("sortBy takes an array, not %s", describe(args[0]))
+	}
+	keys := make([]any, len(array))
+	for i, e := range array {
+		var err error
+		if keys[i], err = ev.each([]any{args[1], e}); err != nil {
 			return nil, err
 		}
 	}
-	v, _, err := builtin.Builtins[builtin.Index["sort"]].Safe(args...)
-	return v, err
+	return inOrder(ev, array, keys, args[2:])
+}
+
+// inOrder is an array in the order of a key for each element, ascending unless order
+// says "desc". What is equal stays as it stood.
+func inOrder(ev *evaluation, array, keys, order []any) (any, error) {
+	if err := ev.spend(len(array)); err != nil {
+		return nil, err
+	}
+	if _, _, err := builtin.Builtins[builtin.Index["sort"]].Safe(append([]any{[]any{}}, order...)...); err != nil {
+		return nil, err
+	}
+	places := make([]int, len(array))
+	for i := range places {
+		places[i] = i
+	}
+	before := func(i, j int) int {
+		switch {
+		case less(keys[i], keys[j]):
+			return -1
+		case less(keys[j], keys[i]):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(places, func(i, j int) int {
+		if len(order) > 0 && order[0] == "desc" {
+			return before(j, i)
+		}
+		return before(i, j)
+	})
+	ordered := make([]any, len(array))
+	for n, i := range places {
+		ordered[n] = array[i]
+	}
+	return ordered, nil
 }
 
 func split(ev *evaluation, args []any) (any, error) {
@@ -236,7 +314,8 @@ func in(ev *evaluation, args []any) (any, error) {
 		if err := ev.spend(len(c)); err != nil {
 			return nil, err
 		}
-		return slices.ContainsFunc(c, func(e any) bool { return equal(args[0], e) }), nil
+		found := slices.ContainsFunc(c, func(e any) bool { return equal(args[0], e, &ev.budget) })
+		return found, ev.spend(0)
 	case map[string]any:
 		key, ok := args[0].(string)
 		_, exists := c[key]
@@ -247,6 +326,79 @@ func in(ev *evaluation, args []any) (any, error) {
 		return exists, nil
 	}
 	return fail("in looks into an array or an object, not into %s", describe(args[1]))
+}
+
+// pattern is a regular expression, and how much of the budget it takes to look at
+// patternBytes of a text.
+type pattern struct {
+	*regexp.Regexp
+	price int
+}
+
+// patternBytes is how many bytes of a text a pattern of one instruction looks at for a
+// unit of the budget: in the worst case an instruction at a byte takes some ten nanoseconds.
+const patternBytes = 16
+
+func newPattern(text string) (*pattern, error) {
+	compiled, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	return &pattern{compiled, len(program.Inst)}, nil
+}
+
+// pattern is the pattern of a text, which is compiled once.
+func (ev *evaluation) pattern(text string) (*pattern, error) {
+	if p := ev.patterns[text]; p != nil {
+		return p, nil
+	}
+	if len(text) > MaxExpression {
+		return nil, fmt.Errorf("a pattern may have %d bytes, and not %d", MaxExpression, len(text))
+	}
+	p, err := newPattern(text)
+	if err != nil {
+		return nil, err
+	}
+	if ev.patterns == nil {
+		ev.patterns = map[string]*pattern{}
+	}
+	ev.patterns[text] = p
+	return p, ev.spend(len(text) + 8*p.price) // to make one takes as long
+}
+
+// matches tells whether a text matches a pattern, which is compiled already where it is
+// written out. As in expr, null matches nothing.
+func matches(ev *evaluation, args []any) (any, error) {
+	if args[0] == nil || args[1] == nil {
+		return false, nil
+	}
+	text, ok := args[0].(string)
+	p, compiled := args[1].(*pattern)
+	source, ok2 := args[1].(string)
+	if !ok || !compiled && !ok2 {
+		if compiled {
+			return fail("matches takes two strings, not %s and a string", describe(args[0]))
+		}
+		return fail("matches takes two strings, not %s and %s", describe(args[0]), describe(args[1]))
+	}
+	if !compiled {
+		var err error
+		if p, err = ev.pattern(source); err != nil {
+			return nil, err
+		}
+	}
+	if err := ev.spend(len(text) / patternBytes * p.price); err != nil {
+		return nil, err
+	}
+	return p.MatchString(text), nil
 }
 
 func add(ev *evaluation, args []any) (any, error) {

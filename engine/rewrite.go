@@ -261,7 +261,7 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 			w.err = err
 			return n
 		}
-		if n.Name == "sum" {
+		if isOwnMapping(n.Name) {
 			n.Arguments[i] = w.number(u)
 			continue
 		}
@@ -271,11 +271,15 @@ func (w *rewriter) closure(n *ast.BuiltinNode, callback string) ast.Node {
 		}
 		predicate.Node = w.call(predicate.Node, callback, args...)
 	}
-	if n.Name == "sum" { // expr's lets integers wrap around
+	if isOwnMapping(n.Name) {
 		return w.call(n, n.Name+ownSuffix, n.Arguments...)
 	}
 	return n
 }
+
+// isOwnMapping tells of functions that are ours, since expr's let integers wrap around, or
+// make floats of them.
+func isOwnMapping(name string) bool { return name == "sum" || name == "sortBy" }
 
 func (w *rewriter) unknownFunction(n *ast.CallNode) ast.Node {
 	name, ok := n.Callee.(*ast.IdentifierNode)
