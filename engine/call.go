@@ -170,6 +170,11 @@ func (c *Call) parseMeta() error {
 	return err
 }
 
+// mayWriteAnywhere tells of a call of which it could not be found out where it writes.
+func (c *Call) mayWriteAnywhere() bool {
+	return c.Issued == nil || c.Issued["_outputPath"] != nil && len(c.Output.Writes()) == 0
+}
+
 func (c *Call) parseOutput() error {
 	path, err := c.text("_outputPath")
 	if err != nil {

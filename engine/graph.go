@@ -287,15 +287,34 @@ func (r *reachability) from(i int) []bool {
 	return r.seen
 }
 
+// cycles finds the first few circles in which calls wait for each other, none of which
+// stands in two of them.
+func (g *graph) cycles() (all [][]edge) {
+	for apart := map[int]bool{}; len(all) <= maxTold; {
+		cycle := g.cycle(apart)
+		if cycle == nil {
+			break
+		}
+		all = append(all, cycle)
+		for _, e := range cycle {
+			apart[e.to] = true
+		}
+	}
+	return all
+}
+
 // cycle finds calls that wait for each other in a circle, as the edges from
-// each to the next; nil if there are none.
-func (g *graph) cycle() []edge {
+// each to the next; nil if there are none but for calls that are set apart.
+func (g *graph) cycle(apart map[int]bool) []edge {
 	const (
 		unseen = iota
 		open
 		closed
 	)
 	state := make([]int, len(g.calls))
+	for i := range apart {
+		state[i] = closed
+	}
 	next := make([]int, len(g.calls)) // which edge of each open call is being followed
 	for start := range g.calls {
 		if state[start] != unseen {

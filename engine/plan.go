@@ -36,7 +36,7 @@ func NothingExists(store.Path, string) (bool, error) { return false, nil }
 func everythingExists(store.Path, string) (bool, error) { return true, nil }
 
 // Compile makes a plan of a request's calls. What is wrong with it comes as a
-// [*PlanError], all of it at once.
+// [*PlanError], all of it at once, warnings behind the errors.
 func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	request, err := request.received()
 	if err != nil {
@@ -50,17 +50,34 @@ func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error)
 func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	c := &planCompiler{file: request.Name}
 	p, err := c.compile(request, registry, exists)
-	if err == nil {
-		p.Warnings, err = c.warnings(p, request, exists)
+	refused, isRefused := errors.AsType[*PlanError](err)
+	if err != nil && !isRefused {
+		return nil, err
 	}
-	return p, err
+	warnings, failed := c.warnings(p, request, exists)
+	if failed != nil {
+		return nil, failed
+	}
+	slices.SortStableFunc(warnings, func(a, b Problem) int {
+		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
+	})
+	if isRefused {
+		return nil, &PlanError{append(refused.Problems, warnings...)}
+	}
+	p.Warnings = warnings
+	return p, nil
 }
 
 // compile is Compile of a request that has been received, to be run.
 func compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
-	return (&planCompiler{file: request.Name}).compile(request, registry, exists)
+	p, err := (&planCompiler{file: request.Name}).compile(request, registry, exists)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
+// compile gives the plan also where it is refused, as far as it was understood.
 func (c *planCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
 	registry = c.tools(request, registry)
 	p := &Plan{}
@@ -74,17 +91,17 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	}
 	c.output(p, request)
 	c.delegates(p, registry)
-	if len(c.problems) > 0 {
-		return nil, &PlanError{c.problems}
-	}
 	g, err := newGraph(p.Calls, exists)
 	if err != nil {
 		return nil, err
 	}
 	p.graph = g
-	if cycle := g.cycle(); cycle != nil {
+	for _, cycle := range g.cycles() {
+		c.circular = true
 		c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
-		return nil, &PlanError{c.problems}
+	}
+	if len(c.problems) > 0 {
+		return p, &PlanError{c.problems}
 	}
 	return p, nil
 }
@@ -94,7 +111,8 @@ type planCompiler struct {
 	file     string
 	checked  map[string]bool // delegates that have been checked, or are being
 	warned   map[Problem]bool
-	hints    int // that were looked for
+	hints    int  // that were looked for
+	circular bool // calls wait for each other, so that none is before another
 	problems []Problem
 }
 
@@ -182,15 +200,19 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 }
 
 // warnings finds what may be meant, but often is not.
-func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Problem, error) {
-	all, err := c.unresolved(p, request, exists)
-	if err != nil {
-		return nil, err
+func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
+	if !slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere) {
+		if all, err = c.unresolved(p, request, exists); err != nil {
+			return nil, err
+		}
 	}
 	for _, call := range p.Calls {
 		for _, err := range call.slips() {
 			all = c.warn(all, call, err)
 		}
+	}
+	if c.circular {
+		return all, nil
 	}
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
@@ -200,9 +222,6 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) ([]Pro
 		}
 		all = c.warn(all, call, err)
 	}
-	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
-	})
 	return all, nil
 }
 

@@ -55,7 +55,8 @@ func (p Problem) Error() string {
 	return b.String() + p.Message
 }
 
-// PlanError is a plan that is refused whole, with all that is wrong with it.
+// PlanError is a plan that is refused whole, with all that is wrong with it. From
+// [Compile] and [Runner.Check] warnings follow the errors, which Error alone tells.
 type PlanError struct{ Problems []Problem }
 
 // maxTold is how many problems a text names: what writes plans makes some mistakes in
@@ -64,12 +65,13 @@ const maxTold = 20
 
 func (e *PlanError) Error() string {
 	var lines []string
-	for i, p := range e.Problems {
-		if i == maxTold {
-			lines = append(lines, fmt.Sprintf("and %d more", len(e.Problems)-i))
-			break
+	for _, p := range e.Problems {
+		if p.Severity != SeverityWarning {
+			lines = append(lines, p.Error())
 		}
-		lines = append(lines, p.Error())
+	}
+	if more := len(lines) - maxTold; more > 0 {
+		lines = append(lines[:maxTold], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(lines, "\n")
 }
