@@ -150,44 +150,48 @@ type arrival struct {
 
 func (e *entered) add(op store.Op, message int) { e.came = append(e.came, arrival{op, message}) }
 
-// check holds what has entered a kind to the schema in force, before another
+// check holds what has entered a kind to the schemas in force, before another
 // one is.
 func (e *entered) check(ctx context.Context, kind string) (number int, err error) {
-	declared, err := e.view.Schema(ctx, kind)
-	if err != nil {
-		return 0, &logError{err}
-	}
-	if declared != nil {
-		schema, err := NewSchema(declared)
-		if err != nil {
-			return 0, err
-		}
-		if number, err := e.hold(ctx, kind, schema); err != nil {
-			return number, err
-		}
-	}
-	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
-	return 0, nil
-}
-
-// hold holds what has entered a kind to a schema.
-func (e *entered) hold(ctx context.Context, kind string, schema *Schema) (number int, err error) {
 	type value struct {
 		path     store.Path
 		instance string
 	}
-	checked := map[value]bool{}
+	schemas, checked := map[string]*Schema{}, map[value]bool{}
 	for _, a := range e.came {
 		v := value{a.op.Path, a.op.Instance}
 		if a.op.Path.Kind() != kind || checked[v] {
 			continue
 		}
 		checked[v] = true
+		schema, known := schemas[v.instance]
+		if !known {
+			if schema, err = e.schema(ctx, kind, v.instance); err != nil {
+				return 0, err
+			}
+			schemas[v.instance] = schema
+		}
+		if schema == nil {
+			continue
+		}
 		if err := e.joined(ctx, schema, a.op, 0); err != nil {
 			return e.blame(ctx, schema, a.op), err
 		}
 	}
+	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
 	return 0, nil
+}
+
+// schema is the one that is in force for a kind in an instance, nil for none.
+func (e *entered) schema(ctx context.Context, kind, instance string) (*Schema, error) {
+	declared, err := e.view.Schema(ctx, kind, instance)
+	if err != nil {
+		return nil, &logError{err}
+	}
+	if declared == nil {
+		return nil, nil
+	}
+	return NewSchema(declared)
 }
 
 func (e *entered) checkAll(ctx context.Context) (number int, err error) {

@@ -32,7 +32,7 @@ type loop struct {
 	fresh   bool // the view has just been opened
 	policy  Policy
 
-	declared map[string]declaration // by kind
+	declared map[declaredKey]declaration
 
 	tick    int    // the number of the newest tick, 0 before the first
 	first   int    // the tick with which the run began
@@ -66,7 +66,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		runner.pool = newPool(ctx, r.parallel())
 	}
 	l := &loop{
-		runner: &runner, context: name, view: view, declared: map[string]declaration{}, forget: func() {},
+		runner: &runner, context: name, view: view, declared: map[declaredKey]declaration{}, forget: func() {},
 		jobs: make(chan job), results: make(chan *result, 64), closed: make(chan struct{}),
 		turn: make(chan struct{}, 1), back: make(chan error, 1),
 	}

@@ -311,6 +311,9 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 	return nil
 }
 
+// declaredKey is for what a schema is declared.
+type declaredKey struct{ kind, instance string }
+
 // declaration is a schema that is declared for a kind. A run keeps the last of each,
 // for to compile one takes longer than a step.
 type declaration struct {
@@ -318,22 +321,24 @@ type declaration struct {
 	compiled *Schema
 }
 
-// declared is the schema that is declared for a kind now, nil for none.
-func (t *tick) declared(ctx context.Context, kind string) (*Schema, error) {
-	schema, err := t.view.Schema(ctx, kind)
+// declared is the schema that is declared for a kind now, for all or for an instance;
+// nil for none.
+func (t *tick) declared(ctx context.Context, kind, instance string) (*Schema, error) {
+	schema, err := t.view.Schema(ctx, kind, instance)
 	if err != nil {
 		return nil, &logError{err}
 	}
 	if schema == nil {
 		return nil, nil
 	}
-	last := t.loop.declared[kind]
+	key := declaredKey{kind, instance}
+	last := t.loop.declared[key]
 	if !sameObject(last.schema, schema) {
 		if last.compiled, err = NewSchema(schema); err != nil {
 			return nil, &fault{CodeSchema, err}
 		}
 		last.schema = schema
-		t.loop.declared[kind] = last
+		t.loop.declared[key] = last
 	}
 	return last.compiled, nil
 }
@@ -348,7 +353,7 @@ func sameObject(a, b any) bool {
 // declaredLists is [Schema.Lists] by the schema that is declared for a path to which
 // a call writes. What is pushed or appended stands behind what is there.
 func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v any) (any, error) {
-	declared, err := t.declared(ctx, path.Kind())
+	declared, err := t.declared(ctx, path.Kind(), call.Instance)
 	if declared == nil || err != nil {
 		return v, err
 	}
@@ -387,7 +392,7 @@ func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
 		}
 		return &logError{err}
 	}
-	declared, err := t.declared(ctx, op.Path.Kind())
+	declared, err := t.declared(ctx, op.Path.Kind(), op.Instance)
 	if declared == nil || err != nil {
 		return err
 	}

@@ -16,14 +16,15 @@ import (
 type View struct {
 	log      Log
 	context  string
-	base     int64          // the log is asked for what is up to here
-	absent   bool           // there was no such context
-	ops      []Op           // of the messages after base, staged ones last; none of a message that is none
-	writes   writeIndex     // of the same
-	messages []Message      // that are staged
-	schemas  map[string]any // of what is committed, by kind; nil for none
-	kinds    []KindOf       // of the log
-	asked    bool           // for kinds
+	base     int64                    // the log is asked for what is up to here
+	absent   bool                     // there was no such context
+	ops      []Op                     // of the messages after base, staged ones last; none of a message that is none
+	writes   writeIndex               // of the same
+	messages []Message                // that are staged
+	declared []declaration            // what has been committed since base, oldest first
+	schemas  map[string][]declaration // what base has, by kind, newest first, to the first that is for all
+	kinds    []KindOf                 // of the log
+	asked    bool                     // for kinds
 }
 
 var _ Reader = (*View)(nil)
@@ -46,7 +47,7 @@ func OpenView(ctx context.Context, log Log, name string) (*View, error) {
 	if err != nil && !absent {
 		return nil, err
 	}
-	return &View{log: log, context: name, base: seq, absent: absent, writes: writeIndex{}, schemas: map[string]any{}}, nil
+	return &View{log: log, context: name, base: seq, absent: absent, writes: writeIndex{}, schemas: map[string][]declaration{}}, nil
 }
 
 // Seq is the seq of the newest message that the view holds, staged ones among
@@ -84,7 +85,7 @@ func (v *View) Commit() {
 
 func (v *View) declare(m *Message) {
 	if m.Schema != nil {
-		v.schemas[m.Kind] = m.Schema
+		v.declared = append(v.declared, declaration{m.Kind, m.Instance, m.Schema})
 	}
 }
 
@@ -177,24 +178,47 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 	return SortKinds(slices.Concat(v.kinds, v.writes.kinds())), nil
 }
 
-// Schema is the newest schema that has been declared for a kind, nil if there
-// is none.
-func (v *View) Schema(ctx context.Context, kind string) (any, error) {
+// declaration is a schema that a message declares for its kind.
+type declaration struct {
+	kind, instance string
+	schema         any
+}
+
+// holds tells whether it counts for a kind in an instance (protocol §3: no instance
+// sees another's).
+func (d declaration) holds(kind, instance string) bool {
+	return d.kind == kind && (d.instance == "" || d.instance == instance)
+}
+
+// Schema is the newest schema that has been declared for a kind, for all or for the
+// instance; nil if there is none.
+func (v *View) Schema(ctx context.Context, kind, instance string) (any, error) {
 	for _, m := range slices.Backward(v.messages) {
-		if m.Schema != nil && m.Kind == kind {
+		if m.Schema != nil && (declaration{m.Kind, m.Instance, nil}).holds(kind, instance) {
 			return m.Schema, nil
 		}
 	}
-	if schema, ok := v.schemas[kind]; ok || v.base == 0 {
-		return schema, nil
-	}
-	v.schemas[kind] = nil
-	for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
-		if err != nil {
-			return nil, err
+	for _, d := range slices.Backward(v.declared) {
+		if d.holds(kind, instance) {
+			return d.schema, nil
 		}
-		v.schemas[kind] = m.Schema
-		break
 	}
-	return v.schemas[kind], nil
+	if _, ok := v.schemas[kind]; !ok && v.base > 0 {
+		var all []declaration
+		for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, declaration{m.Kind, m.Instance, m.Schema}); m.Instance == "" {
+				break
+			}
+		}
+		v.schemas[kind] = all
+	}
+	for _, d := range v.schemas[kind] {
+		if d.holds(kind, instance) {
+			return d.schema, nil
+		}
+	}
+	return nil, nil
 }
