@@ -13,12 +13,9 @@ import (
 func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, error) {
 	p := &planReader{file: name, registry: g.registry}
 	source = bytes.TrimPrefix(source, []byte("\ufeff"))
-	v, err := store.DecodeJSON(source)
+	v, err := store.DecodeGiven(source, store.MaxDepth)
 	if err != nil {
 		return nil, p.fail(lineIn(err.Error()), "%s", err.Error())
-	}
-	if key, line := repeatedKey(source); line > 0 {
-		return nil, p.fail(line, "%q stands twice in one object: only one of them would count", key)
 	}
 	switch v := v.(type) {
 	case []any:
@@ -47,39 +44,6 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 		return request, nil
 	}
 	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
-}
-
-// repeatedKey finds a key that an object has twice, and its line. The text is known to
-// be good.
-func repeatedKey(source []byte) (key string, line int) {
-	d := json.NewDecoder(bytes.NewReader(source))
-	d.UseNumber()
-	var within func() bool // the next value
-	within = func() bool {
-		token, _ := d.Token()
-		opened, ok := token.(json.Delim)
-		if !ok {
-			return false
-		}
-		seen := map[string]bool{}
-		for d.More() {
-			if opened == '{' {
-				token, _ := d.Token()
-				if key = token.(string); seen[key] {
-					line = bytes.Count(source[:d.InputOffset()], []byte("\n")) + 1
-					return true
-				}
-				seen[key] = true
-			}
-			if within() {
-				return true
-			}
-		}
-		_, _ = d.Token()
-		return false
-	}
-	within()
-	return key, line
 }
 
 var lineText = regexp.MustCompile(`at line (\d+)`)

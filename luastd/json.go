@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -29,6 +30,9 @@ func jsonArray(e *Env, L *lua.LState) int {
 	t := L.OptTable(1, nil)
 	if t == nil {
 		t = L.CreateTable(0, 0)
+	}
+	if key, _ := t.Next(lua.LNil); key.Type() == lua.LTString {
+		L.ArgError(1, fmt.Sprintf("an array expected, and this table has the key %q", key.String()))
 	}
 	e.Codec.MarkArray(t)
 	L.Push(t)
@@ -71,10 +75,30 @@ func decodeJSON(text string) (any, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("not JSON: more text after the value, at %s", position(text, int(d.InputOffset())))
 	}
+	if i := halfCharacter(text); i >= 0 {
+		return nil, fmt.Errorf("not JSON that can be read: %s is half a character: the other half is not there, at %s", text[i:i+6], position(text, i))
+	}
 	if deep(v, maxJSONDepth) {
 		return nil, fmt.Errorf("not JSON that can be read: nested deeper than %d", maxJSONDepth)
 	}
 	return v, nil
+}
+
+// escapes are those of JSON: of a character in two halves with what follows the first.
+var escapes = regexp.MustCompile(`(?i)\\(?:u(d[89ab]..(\\ud[c-f]..)?|d[c-f]..)|.)`)
+
+// halfCharacter finds an escape that stands for one half of a character alone, which
+// encoding/json replaces, or gives -1.
+func halfCharacter(text string) int {
+	if !strings.Contains(text, `\ud`) && !strings.Contains(text, `\uD`) {
+		return -1
+	}
+	for _, m := range escapes.FindAllStringSubmatchIndex(text, -1) {
+		if half, other := m[2] >= 0, m[4] >= 0; half && !other {
+			return m[0]
+		}
+	}
+	return -1
 }
 
 func jsonError(text string, err error) error {
@@ -85,7 +109,7 @@ func jsonError(text string, err error) error {
 	case err == io.EOF:
 		return errors.New("not JSON: it is empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("not JSON: it ends too early")
+		return fmt.Errorf("not JSON: it ends too early, at %s", position(text, len(strings.TrimRight(text, " \t\r\n"))))
 	}
 	return errors.New("not JSON")
 }

@@ -15,7 +15,7 @@ func TestHalfCharacters(t *testing.T) {
 		`"\ud800\u0041"`:             `\ud800 is half a character: the other half is not there, at line 1 column 2`,
 		`"\ud83d\ude00\ude00"`:       `\ude00 is half a character: the other half is not there, at line 1 column 14`,
 		`"\ud83d\ud83d\ude00"`:       `\ud83d is half a character: the other half is not there, at line 1 column 2`,
-		`"\ud800`:                    "not JSON: it ends too early",
+		`"\ud800`:                    "not JSON: it ends too early, at line 1 column 8",
 		`"\\ud800"`:                  "",
 		`"\\\\\ud83d\uDE00\\"`:       "",
 		`["\ud83d\ude00", "\uFFFD", "\n\"\ud83d\ude00"]`: "",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -35,7 +36,7 @@ func ParseMessages(text []byte) ([]Message, error) {
 }
 
 func parseRaw(raw []byte) (m Message, err error) {
-	v, err := DecodeWithin(raw, MaxDepth+1) // the message is one object around its data
+	v, err := DecodeGiven(raw, MaxDepth+1) // the message is one object around its data
 	if err == nil {
 		m, err = ParseMessage(v)
 	}
@@ -75,6 +76,9 @@ func ParseMessage(v any) (Message, error) {
 		return Message{}, fmt.Errorf("expected an object with a type, found %s", Describe(v))
 	}
 	typ, ok := given["type"].(string)
+	if _, has := given["type"]; has && !ok {
+		return Message{}, fmt.Errorf(`"type" must be a string, not %s (one of %s)`, Describe(given["type"]), typeNames)
+	}
 	if !ok {
 		return Message{}, errors.New(`no "type" (one of ` + typeNames + `)`)
 	}
@@ -307,6 +311,9 @@ func writtenPath(m *Message, text string) (Path, error) {
 		}
 	}
 	if len(found) == 1 {
+		if key := beside(m.Data, found[0]); key != "" {
+			return Path{}, fmt.Errorf("its data holds %q beside %s, where its call wrote", key, found[0])
+		}
 		return found[0], nil
 	}
 	where := "the call's _outputPath"
@@ -314,6 +321,23 @@ func writtenPath(m *Message, text string) (Path, error) {
 		where = "its path " + text
 	}
 	return Path{}, fmt.Errorf("can't tell where its call wrote: %s names %d paths that exist in its data of kind %q, not one", where, len(found), m.Kind)
+}
+
+// beside finds a key in data that does not lead to path, "" if there is none.
+func beside(data any, path Path) string {
+	for _, segment := range path.Segments() {
+		object, ok := data.(map[string]any)
+		if !ok {
+			break
+		}
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			if key != segment {
+				return key
+			}
+		}
+		data = object[segment]
+	}
+	return ""
 }
 
 // scanPaths finds the paths in the text of an output path, whatever stands

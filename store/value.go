@@ -48,6 +48,84 @@ func DecodeWithin(text []byte, most int) (any, error) {
 	return v, nil
 }
 
+// DecodeGiven is [DecodeWithin] of what a person or a program wrote: a key that stands
+// twice in one object is refused, for only one of the two would count.
+func DecodeGiven(text []byte, most int) (any, error) {
+	v, err := DecodeWithin(text, most)
+	if err != nil || colons(text) == keys(v) { // as nearly always
+		return v, err
+	}
+	if key, at := repeatedKey(text); at > 0 {
+		return nil, fmt.Errorf("%q stands twice in one object: only one of them would count, at %s", key, position(text, at-1))
+	}
+	return v, nil
+}
+
+// colons counts those of JSON that stand in no string: one for each key.
+func colons(text []byte) (n int) {
+	within := false
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '"':
+			within = !within
+		case within && text[i] == '\\':
+			i++
+		case !within && text[i] == ':':
+			n++
+		}
+	}
+	return n
+}
+
+// keys counts those of all objects in a value.
+func keys(v any) (n int) {
+	switch v := v.(type) {
+	case map[string]any:
+		n = len(v)
+		for _, e := range v {
+			n += keys(e)
+		}
+	case []any:
+		for _, e := range v {
+			n += keys(e)
+		}
+	}
+	return n
+}
+
+// repeatedKey finds a key that an object has twice, and where its text ends. The text is
+// known to be good.
+func repeatedKey(text []byte) (key string, at int64) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var within func() bool // the next value
+	within = func() bool {
+		token, _ := d.Token()
+		opened, ok := token.(json.Delim)
+		if !ok {
+			return false
+		}
+		seen := map[string]bool{}
+		for d.More() {
+			if opened == '{' {
+				token, _ := d.Token()
+				if key = token.(string); seen[key] {
+					at = d.InputOffset()
+					return true
+				}
+				seen[key] = true
+			}
+			if within() {
+				return true
+			}
+		}
+		_, _ = d.Token()
+		return false
+	}
+	within()
+	return key, at
+}
+
 // halfCharacter finds an escape in JSON that stands for one half of a character
 // alone, which encoding/json replaces, or gives -1.
 func halfCharacter(text []byte) int {
@@ -96,7 +174,7 @@ func jsonError(text []byte, err error) error {
 	case err == io.EOF:
 		return errors.New("not JSON: empty")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("not JSON: it ends too early")
+		return fmt.Errorf("not JSON: it ends too early, at %s", position(text, int64(len(bytes.TrimRight(text, " \t\r\n")))))
 	}
 	return fmt.Errorf("not JSON: %w", err)
 }

@@ -35,6 +35,9 @@ func (a *app) append(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	if len(messages) == 0 && a.context == "" { // a new context would be the latest one
+		return &usageError{"there are no messages to append"}
+	}
 	if err := a.openLog(); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func isStdin(text string) bool { return text == "-" || text == "@-" }
 // key:=json.
 func (a *app) readInput(ctx context.Context, text string) (any, error) {
 	switch {
-	case strings.HasPrefix(text, "{"):
+	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
 		return decodeObject([]byte(text))
 	case isStdin(text):
 		content, err := a.read(ctx, "-")
@@ -110,7 +110,7 @@ func readPair(text string) (v any, err error) {
 	v = value
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
 		key = name
-		if v, err = store.DecodeJSON([]byte(value)); err != nil {
+		if v, err = store.DecodeGiven([]byte(value), store.MaxDepth); err != nil {
 			return nil, err
 		}
 	}
@@ -124,7 +124,7 @@ func readPair(text string) (v any, err error) {
 }
 
 func decodeObject(text []byte) (any, error) {
-	v, err := store.DecodeJSON(withoutBOM(text))
+	v, err := store.DecodeGiven(withoutBOM(text), store.MaxDepth)
 	if err != nil {
 		return nil, err
 	}

@@ -193,8 +193,8 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	var asked struct {
-		Context string `json:"context"`
-		At      *int64 `json:"at"`
+		Context *string `json:"context"`
+		At      *int64  `json:"at"`
 	}
 	if err := read(r, &asked); err != nil {
 		return err
@@ -203,11 +203,9 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if asked.Context == "" {
-		asked.Context = newContext()
-	}
-	if err := store.CheckContext(asked.Context); err != nil {
-		return wrong("context %s", err)
+	fork, err := contextFor(asked.Context)
+	if err != nil {
+		return err
 	}
 	at := int64(0) // as it is now
 	if asked.At != nil {
@@ -215,11 +213,11 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 			return wrong("at %d: it must be a whole number above 0", at)
 		}
 	}
-	at, err = engine.Fork(r.Context(), s.log, from, at, asked.Context)
+	at, err = engine.Fork(r.Context(), s.log, from, at, fork)
 	if err != nil {
 		return err
 	}
-	return write(w, http.StatusOK, map[string]any{"context": asked.Context, "parent": from, "at": at})
+	return write(w, http.StatusOK, map[string]any{"context": fork, "parent": from, "at": at})
 }
 
 func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -85,18 +87,41 @@ func read(r *http.Request, into any) error {
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}
-	if _, err := store.DecodeWithin(body, store.MaxDepth+1); err != nil { // what a field holds may be that deep
+	v, err := store.DecodeGiven(body, store.MaxDepth+1) // what a field holds may be that deep
+	if err == nil {
+		err = checkFields(v, reflect.TypeOf(into).Elem())
+	}
+	if err != nil {
 		return wrong("the body must be a JSON object: %s", err)
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	err = d.Decode(into)
+	err = json.Unmarshal(body, into)
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind):
 		return wrong("%s", kindWanted(into, kind))
 	case err != nil:
 		return wrong("the body must be a JSON object: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+// checkFields refuses fields that a body does not have. To encoding/json "Plan" would be
+// plan too.
+func checkFields(v any, body reflect.Type) error {
+	var known []string
+	for i := range body.NumField() {
+		name, _, _ := strings.Cut(body.Field(i).Tag.Get("json"), ",")
+		known = append(known, name)
+	}
+	object, _ := v.(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if near := engine.Nearest(name, known); near != "" {
+			return fmt.Errorf("unknown field %q (did you mean %q?)", name, near)
+		}
+		return fmt.Errorf("unknown field %q", name)
 	}
 	return nil
 }

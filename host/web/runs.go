@@ -223,7 +223,7 @@ func (s *Server) runner(registry *engine.Registry) *engine.Runner {
 type runRequest struct {
 	Plan    string          `json:"plan"`
 	Input   json.RawMessage `json:"input"`
-	Context string          `json:"context"`
+	Context *string         `json:"context"`
 	Wait    bool            `json:"wait"`
 	Mode    string          `json:"mode"`
 	Approve string          `json:"approve"`
@@ -258,8 +258,16 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	return s.tellRun(w, r, one, asked.Wait)
 }
 
-// newContext is a name that no other context has.
-func newContext() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+// contextFor is the name that is asked for a new context, or one that no other has.
+func contextFor(asked *string) (string, error) {
+	if asked == nil {
+		return ulid.MustNew(ulid.Now(), rand.Reader).String(), nil
+	}
+	if err := store.CheckContext(*asked); err != nil {
+		return "", wrong("context %s", err)
+	}
+	return *asked, nil
+}
 
 // start checks what is asked for, but for the plan.
 func (q *runRequest) start() (start engine.Start, err error) {
@@ -274,11 +282,8 @@ func (q *runRequest) start() (start engine.Start, err error) {
 			return start, wrong("approve %s: %s", quoted(q.Approve), err)
 		}
 	}
-	if start.Context = q.Context; start.Context == "" {
-		start.Context = newContext()
-	}
-	if err := store.CheckContext(start.Context); err != nil {
-		return start, wrong("context %s", err)
+	if start.Context, err = contextFor(q.Context); err != nil {
+		return start, err
 	}
 	if len(q.Input) == 0 || string(q.Input) == "null" {
 		return start, nil
