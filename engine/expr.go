@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,7 +47,7 @@ func ParseExpr(text string) (*Expr, error) {
 	c := &exprCompiler{source: s, config: newConfig()}
 	tree, err := s.parse(c.config)
 	if err != nil {
-		return nil, err
+		return nil, s.howChosen(err)
 	}
 	c.tree = tree
 	root, err := c.unit(tree.Node, false)
@@ -53,6 +55,27 @@ func ParseExpr(text string) (*Expr, error) {
 		return nil, err
 	}
 	return &Expr{source: s, root: root, units: c.units}, nil
+}
+
+// aloneBetween finds | and & that stand alone, once texts are left out.
+var (
+	texts        = regexp.MustCompile(`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\|{2,}|&{2,}`)
+	aloneBetween = regexp.MustCompile(`[|&]`)
+)
+
+// howChosen says what | and & are in an expression that is wrong and has one of them alone.
+func (s *source) howChosen(err error) error {
+	bad, ok := errors.AsType[*ExprError](err)
+	if !ok {
+		return err
+	}
+	switch aloneBetween.FindString(texts.ReplaceAllString(s.text, " ")) {
+	case "|":
+		bad.Message += " (|| gives the first that exists; behind one | stands a function: | upper())"
+	case "&":
+		bad.Message += " (&& asks whether both exist; conditions are joined by and)"
+	}
+	return bad
 }
 
 // String is the expression as written.

@@ -61,7 +61,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		},
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			a.term.quiet = a.quiet
-			return a.checkContext(c)
+			return a.checkGlobals(c)
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
@@ -111,13 +111,19 @@ var contextless = map[string]string{
 	"version": "it tells of the program alone",
 }
 
-// checkContext refuses a -c that says nothing.
-func (a *app) checkContext(c *cobra.Command) error {
+// checkGlobals refuses global flags that say nothing.
+func (a *app) checkGlobals(c *cobra.Command) error {
+	for _, f := range []struct{ name, value, message string }{
+		{"context", a.context, "-c is empty: name a context, or leave the flag out"},
+		{"db", a.dbFlag, "--db is empty: name a file, or leave the flag out"},
+		{"project", a.projectFlag, "-C is empty: name a folder, or leave the flag out"},
+	} {
+		if c.Flags().Changed(f.name) && f.value == "" {
+			return &usageError{f.message}
+		}
+	}
 	if !c.Flags().Changed("context") {
 		return nil
-	}
-	if a.context == "" {
-		return &usageError{"-c is empty: name a context, or leave the flag out"}
 	}
 	if instead, ok := contextless[c.Name()]; ok {
 		return &usageError{fmt.Sprintf("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))}

@@ -70,7 +70,9 @@ func (a *app) moment(ctx context.Context, text string) (m engine.Moment, err err
 	given := a.context
 	defer func() { a.context = given }()
 	a.context = name
-	m.Context, err = a.readContext(ctx)
+	if m.Context, err = a.readContext(ctx); err == nil {
+		err = a.tellBeyond(ctx, m.Context, m.At)
+	}
 	return m, err
 }
 

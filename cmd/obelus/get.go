@@ -54,10 +54,23 @@ func (a *app) about(ctx context.Context, ref string, of asked, answer func(conte
 	if of.context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
+	if err := a.tellBeyond(ctx, of.context, of.at); err != nil {
+		return err
+	}
 	err = answer(ctx, of)
 	if missing := (*engine.MissingError)(nil); errors.As(err, &missing) {
 		a.term.say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
 		return statusError(exitFailed)
+	}
+	return err
+}
+
+// tellBeyond says where a seq is one that a context does not have yet: what it holds now
+// is what is given then.
+func (a *app) tellBeyond(ctx context.Context, name string, at int64) error {
+	head, err := a.log.Head(ctx, name)
+	if err == nil && at > head {
+		a.term.say("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
 	}
 	return err
 }
