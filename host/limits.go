@@ -82,13 +82,8 @@ func asDepth(v any) (int, error) {
 // asSize is a number of bytes, or text like "64MB": a K is 1024.
 func asSize(v any) (int, error) {
 	if text, ok := v.(string); ok {
-		m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
-		if m != nil {
-			n, err := strconv.Atoi(m[1])
-			factor := map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
-			if err == nil && n > 0 && n < 1<<40/factor {
-				return n * factor, nil
-			}
+		if n, ok := ParseSize(text); ok {
+			return n, nil
 		}
 	}
 	if n, ok := v.(json.Number); ok {
@@ -97,6 +92,18 @@ func asSize(v any) (int, error) {
 		}
 	}
 	return 0, wrongType(`a size: a number of bytes or text like "64MB"`, v)
+}
+
+// ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100".
+// It is false for what is no such text, and for 0.
+func ParseSize(text string) (n int, ok bool) {
+	m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	factor := map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
+	return n * factor, err == nil && n > 0 && n < 1<<40/factor
 }
 
 // over says which limit something is over, and how it is raised.

@@ -38,7 +38,9 @@ func (s *state) require(L *lua.LState) int {
 		v = s.loadWith(L, name, L.NewFunctionFromProto(sc.proto))
 	} else if fields := s.module(name); fields != nil {
 		v = s.table(fields)
-	} else if v = s.standardLibrary(name); v == nil {
+	} else if v = s.standardLibrary(name); v == nil && name == "test" {
+		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
+	} else if v == nil {
 		L.RaiseError("there is no module %s: no %s, and none is built in%s", quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
 	}
 	s.loadedModules().RawSetString(name, v)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,7 +54,25 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 	if err != nil {
 		return err
 	}
-	return a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
+	err = a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
+	if refused, ok := errors.AsType[*engine.PlanError](err); ok {
+		for i := range refused.Problems {
+			refused.Problems[i].Message += textMeant(refused.Problems[i].Message, pairs)
+		}
+	}
+	return err
+}
+
+// textMeant tells how JSON is given, where a parameter was given as text that is no text to
+// its tool.
+func textMeant(message string, pairs []string) string {
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		if !strings.HasSuffix(key, ":") && strings.Contains(message, key+": got string, want ") {
+			return fmt.Sprintf(" (%s=%s is text; JSON is given as %[1]s:=%[2]s)", key, value)
+		}
+	}
+	return ""
 }
 
 // result gives what the one call of a run came to: what it wrote, whatever its

@@ -346,7 +346,8 @@ func (fullDevice) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // TestStdoutIsFull: what can't be written is told, be it help.
 func TestStdoutIsFull(t *testing.T) {
-	for _, args := range [][]string{{"version"}, {"help"}, {"help", "run"}, {"get", "--help"}} {
+	dir := project(t, map[string]string{"obelus.lua": "return {}", "tests/a_test.lua": `it("holds", function() end)`})
+	for _, args := range [][]string{{"version"}, {"help"}, {"help", "run"}, {"get", "--help"}, {"test", "--json", "-C", dir}} {
 		var stderr strings.Builder
 		if status := obelus(args, strings.NewReader(""), fullDevice{}, &stderr); status != exitFailed || !strings.Contains(stderr.String(), "no space left on device") {
 			t.Errorf("%s: status %d: %s", args, status, &stderr)

@@ -51,50 +51,64 @@ func (a *app) init(dir string) error {
 	}
 	for _, name := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		done, err := "wrote "+file, writeTemplate(dir, name)
+		done, text, err := "wrote", "%s %s", writeTemplate(dir, name)
 		if name == ignoreFile && errors.Is(err, fs.ErrExist) {
-			done, err = addIgnored(file)
+			done, text, err = addIgnored(file)
 		}
 		if err != nil {
 			return &usageError{fmt.Sprintf("can't write %s: %s", file, plainError(err))}
 		}
-		a.term.say("%s", done)
+		if err := a.tellFile(done, file, text); err != nil {
+			return err
+		}
 	}
 	if err := a.initTypes(dir); err != nil {
 		return err
+	}
+	if a.json {
+		return nil
 	}
 	plan := filepath.Join(dir, "plans", "hello.lua")
 	a.term.say("\nnow try:\n  obelus run %s", quoted(plan))
 	return nil
 }
 
+// tellFile tells what was done to a file; text has a place for that and for its name.
+func (a *app) tellFile(status, file, text string) error {
+	if a.json {
+		return a.term.ndjson(map[string]string{"file": file, "status": status})
+	}
+	a.term.say(text, status, file)
+	return nil
+}
+
 const ignoreFile = ".gitignore"
 
 // addIgnored adds to a .gitignore what keeps the log out, unless it is there, and
-// says which.
-func addIgnored(file string) (done string, err error) {
+// says which and how.
+func addIgnored(file string) (done, text string, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	for line := range strings.Lines(string(content)) {
 		if strings.Trim(strings.TrimRight(line, " \t\r\n"), "/") == ".obelus" {
-			return "kept " + file, nil
+			return "kept", "%s %s", nil
 		}
 	}
 	more, err := fs.ReadFile(scripts.Init(), ignoreFile)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if len(content) > 0 && !strings.HasSuffix(string(content), "\n") {
 		more = append([]byte("\n"), more...)
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	_, err = f.Write(more)
-	return "added /.obelus/ to " + file, errors.Join(err, f.Close())
+	return "added to", "added /.obelus/ to %[2]s", errors.Join(err, f.Close())
 }
 
 // initTypes writes the annotations for editors. A folder that had scripts before
@@ -115,8 +129,7 @@ func (a *app) initTypes(dir string) error {
 			return err
 		}
 	}
-	a.term.say("wrote %s: %d files", filepath.Join(dir, typesFolder), len(stale))
-	return nil
+	return a.tellFile("wrote", filepath.Join(dir, typesFolder), fmt.Sprintf("%%s %%s: %d files", len(stale)))
 }
 
 func templateFiles() ([]string, error) {

@@ -133,7 +133,10 @@ func TestPromptOfADumbTerminal(t *testing.T) {
 		{"\n> ", "print('on') while true do end\n"},
 		{"\non\n", "\x03"},
 		{"interrupted\n> ", "x[1]\n"},
-		{"\n7\n> ", "\x04"},
+		{"\n7\n> ", "for i = 1, 2 do\n"},
+		{"\n>> ", "\x03"},
+		{"\n> ", "1+1\n"},
+		{"\n2\n> ", "\x04"},
 	})
 	if status != exitDone || !restored {
 		t.Errorf("it ended with %d, the terminal restored: %v\n%s", status, restored, said)

@@ -47,6 +47,13 @@ type typedLines struct {
 	whole, raw liner.ModeApplier // of the terminal, while something runs and while a line is typed
 	history    string            // the file, or empty
 	interrupts chan os.Signal
+	pending    chan typed // where a line is being read already
+}
+
+// typed is a line that was typed, or why there is none.
+type typed struct {
+	line string
+	err  error
 }
 
 // onTerminal is a session with a person.
@@ -114,7 +121,7 @@ func (l *typedLines) read(ctx context.Context, more bool) (string, error) {
 	}
 	l.term.endLine() // the editor writes its line anew, from the first column on
 	l.raw.ApplyMode()
-	line, err := waitFor(ctx, func() (string, error) { return l.line.Prompt(prompt) })
+	line, err := l.prompt(ctx, prompt)
 	if errors.Is(err, liner.ErrPromptAborted) {
 		return "", errDropped
 	}
@@ -123,6 +130,34 @@ func (l *typedLines) read(ctx context.Context, more bool) (string, error) {
 		l.appendHistory(line)
 	}
 	return line, err
+}
+
+// prompt reads a line. Where the editor leaves the terminal as it is, Ctrl-C is a signal:
+// what was typed is dropped then, and the next line comes from the same reading.
+func (l *typedLines) prompt(ctx context.Context, prompt string) (string, error) {
+	var interrupts chan os.Signal
+	if !liner.TerminalSupported() {
+		interrupts = l.interrupts
+	}
+	if l.pending != nil {
+		fmt.Print(prompt)
+	} else {
+		l.pending = make(chan typed, 1)
+		go func(read chan typed) {
+			line, err := l.line.Prompt(prompt)
+			read <- typed{line, err}
+		}(l.pending)
+	}
+	select {
+	case read := <-l.pending:
+		l.pending = nil
+		return read.line, read.err
+	case <-interrupts:
+		l.term.tell("") // the terminal shows ^C
+		return "", liner.ErrPromptAborted
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // running lets an interrupt end one input. The second one ends the program, as

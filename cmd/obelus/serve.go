@@ -72,7 +72,7 @@ second one ends it at once. SIGHUP loads the scripts anew.`,
 	flags.StringVar(&o.addr, "addr", "", "listen at `HOST:PORT` (default "+defaultAddr+")")
 	flags.StringVar(&o.token, "token", "", "a `TOKEN` that requests must bring (default: OBELUS_TOKEN)")
 	flags.StringSliceVar(&o.names, "name", nil, "host `NAME` under which it is reached, beside its address")
-	flags.Int64Var(&o.body, "body", 0, "`BYTES` that a request may have (default 8388608)")
+	flags.Var((*bytesFlag)(&o.body), "body", "`BYTES` that a request may have, such as 500KB (default 8MB)")
 	flags.IntVar(&o.runs, "runs", 0, "at most `N` runs at once (default 64)")
 	flags.IntVar(&o.queue, "queue", 0, "at most `N` runs that wait for their turn; more are refused (default 256)")
 	flags.Var((*span)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
@@ -152,10 +152,13 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 	if o.log != "text" && o.log != "json" {
 		return &usageError{fmt.Sprintf("--log %s: it is text or json", o.log)}
 	}
+	if given("token") && o.token == "" {
+		return &usageError{"--token is empty: give one, or leave the flag out"}
+	}
 	for _, bound := range []struct {
 		flag  string
 		value int64
-	}{{"body", o.body}, {"runs", int64(o.runs)}, {"queue", int64(o.queue)}, {"timeout", int64(o.timeout)}} {
+	}{{"runs", int64(o.runs)}, {"queue", int64(o.queue)}, {"timeout", int64(o.timeout)}} {
 		if given(bound.flag) && bound.value <= 0 {
 			return &usageError{fmt.Sprintf("--%s must be above 0", bound.flag)}
 		}

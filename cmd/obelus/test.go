@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -144,6 +145,7 @@ type tally struct {
 	file                    string // of which a test was told last
 	passed, failed, pending int
 	empty                   []string // files without tests
+	unwritten               error    // why a line could not be written
 }
 
 // testLine is a test as test --json prints it.
@@ -194,7 +196,7 @@ func (t *tally) tell(line testLine, err error) {
 		line.Error = err.Error()
 	}
 	if t.app.json {
-		term.ndjson(line)
+		t.unwritten = cmp.Or(t.unwritten, term.ndjson(line))
 		return
 	}
 	if t.file != line.File {
@@ -252,6 +254,8 @@ func (t *tally) end(pattern string) error {
 		t.app.term.fail(&usageError{file + ": it holds no tests: describe and it define them"})
 	}
 	switch {
+	case t.unwritten != nil:
+		return t.unwritten
 	case t.failed > 0:
 		return statusError(exitFailed)
 	case len(t.empty) > 0:

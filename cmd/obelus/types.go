@@ -62,7 +62,12 @@ func (a *app) types(check bool) error {
 	}
 	if check {
 		for _, f := range stale {
-			a.term.tell("%s is %s", filepath.Join(typesFolder, f.name), f.state())
+			file := filepath.Join(typesFolder, f.name)
+			if !a.json {
+				a.term.tell("%s is %s", file, f.state())
+			} else if err := a.tellFile(f.state(), file, ""); err != nil {
+				return err
+			}
 		}
 		if len(stale) > 0 {
 			a.term.say("obelus types brings them up to date")
@@ -73,7 +78,9 @@ func (a *app) types(check bool) error {
 		if err := f.settle(a.dir); err != nil {
 			return err
 		}
-		a.term.say("%s", f.done())
+		if err := a.tellFile(f.done(), filepath.Join(typesFolder, f.name), "%s %s"); err != nil {
+			return err
+		}
 	}
 	if len(stale) == 0 {
 		a.term.say("%s is up to date", typesFolder)
@@ -118,9 +125,9 @@ func (f typesFile) settle(dir string) error {
 
 func (f typesFile) done() string {
 	if f.content == nil {
-		return "removed " + filepath.Join(typesFolder, f.name)
+		return "removed"
 	}
-	return "wrote " + filepath.Join(typesFolder, f.name)
+	return "wrote"
 }
 
 // staleTypes finds what is to be written or removed below a project's folder.
@@ -178,7 +185,7 @@ func (a *app) editorSettings() error {
 		if err := writeTemplate(a.dir, editorFile); err != nil {
 			return fmt.Errorf("can't write %s: %w", editorFile, plainError(err))
 		}
-		a.term.say("wrote %s", editorFile)
+		return a.tellFile("wrote", editorFile, "%s %s")
 	case err == nil && !strings.Contains(string(content), filepath.ToSlash(typesFolder)):
 		a.term.tell(`%s does not name %s: add it, "workspace.library": ["%[2]s"]`, editorFile, filepath.ToSlash(typesFolder))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"obelus/engine"
+	"obelus/host"
 )
 
 // wrapArgs makes of cobra's complaint about arguments one that shows how the
@@ -125,6 +126,28 @@ func article(flagType string) string {
 		return "a whole number"
 	}
 	return "a " + flagType
+}
+
+// bytesFlag is a flag for a number of bytes, as settings have it: "8MB".
+type bytesFlag int64
+
+func (b *bytesFlag) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *bytesFlag) Type() string { return `size: a number of bytes above 0 or text like "8MB"` }
+
+// Set reads it.
+func (b *bytesFlag) Set(text string) error {
+	n, ok := host.ParseSize(text)
+	if !ok {
+		return errors.New("no size")
+	}
+	*b = bytesFlag(n)
+	return nil
 }
 
 // span is a flag for a time, in seconds or as "1m30s".
