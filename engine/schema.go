@@ -1,20 +1,13 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"math"
-	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 
 	"obelus/store"
 )
@@ -82,53 +75,6 @@ func unbroken(err *error) {
 	if p := recover(); p != nil {
 		*err = broken("the check against a schema broke", p)
 	}
-}
-
-// mostMeasured is how many digits a number may have that is held against a schema, and
-// how large its exponent may be: it is made a fraction of whole numbers.
-const mostMeasured = 10_000
-
-// measurable refuses numbers that are too long to be held against a schema.
-func measurable(v any, name string) error {
-	location, n := vast(v)
-	if n == "" {
-		return nil
-	}
-	slices.Reverse(location)
-	where, shown := strings.TrimPrefix(place(name, location)+": ", ": "), string(n)
-	if len(shown) > 30 {
-		shown = shown[:20] + "…"
-	}
-	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", where, shown, mostMeasured)
-}
-
-// vast finds such a number, "" if there is none, and the steps to it from the last.
-func vast(v any) (location []string, n json.Number) {
-	switch v := v.(type) {
-	case json.Number:
-		var exponent int
-		var err error
-		if i := strings.IndexAny(string(v), "eE"); i >= 0 {
-			exponent, err = strconv.Atoi(string(v[i+1:]))
-		}
-		if len(v) > mostMeasured || err != nil || max(exponent, -exponent) > mostMeasured {
-			return nil, v
-		}
-	case map[string]any:
-		first := ""
-		for key, e := range v {
-			if within, m := vast(e); m != "" && (n == "" || key < first) {
-				location, n, first = append(within, key), m, key
-			}
-		}
-	case []any:
-		for i, e := range v {
-			if location, n = vast(e); n != "" {
-				return append(location, strconv.Itoa(i)), n
-			}
-		}
-	}
-	return location, n
 }
 
 // property is the schema of one property of an object, nil if it has none.
@@ -288,152 +234,4 @@ func (s *Schema) outline(v any, name string) error {
 		}
 	}
 	return nil
-}
-
-var english = message.NewPrinter(language.English)
-
-// maxReasons is how many things that are wrong one error tells of.
-const maxReasons = 3
-
-// describeInvalid says what is wrong and where, for the first few leaves.
-func describeInvalid(name string, e *jsonschema.ValidationError) string {
-	var reasons []string
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if len(e.Causes) == 0 || ofContains(e.ErrorKind) {
-			reasons = append(reasons, strings.TrimPrefix(place(name, e.InstanceLocation)+": ", ": ")+describeKind(e))
-			return
-		}
-		for _, cause := range e.Causes {
-			walk(cause)
-		}
-	}
-	walk(e)
-	if len(reasons) > maxReasons {
-		reasons = append(reasons[:maxReasons], fmt.Sprintf("and %d more", len(reasons)-maxReasons))
-	}
-	return strings.Join(reasons, "; ")
-}
-
-func describeKind(e *jsonschema.ValidationError) string {
-	if words := describeSize(e.ErrorKind); words != "" {
-		return words
-	}
-	switch k := e.ErrorKind.(type) {
-	case *kind.FalseSchema:
-		return "it is not allowed here"
-	case *kind.Not:
-		return `it fits what the schema's "not" rules out`
-	case *kind.Contains:
-		return `no element fits the schema's "contains"`
-	case *kind.Required:
-		return "it lacks " + quoteAll(k.Missing)
-	case *kind.Const:
-		return "value must be " + string(store.EncodeJSON(k.Want))
-	case *kind.AdditionalProperties:
-		return "unknown " + quoteAll(k.Properties)
-	case *kind.Enum:
-		text := e.ErrorKind.LocalizedString(english)
-		if text != "'enum' failed" { // as it is told where arrays or objects are among them
-			return text
-		}
-		values := make([]string, len(k.Want))
-		for i, v := range k.Want {
-			values[i] = string(store.EncodeJSON(v))
-		}
-		return "value must be one of " + strings.Join(values, ", ")
-	}
-	return e.ErrorKind.LocalizedString(english)
-}
-
-// ofContains tells whether too few elements fit, which the causes, one for each that
-// does not, would tell as if all had to.
-func ofContains(k jsonschema.ErrorKind) bool {
-	switch k.(type) {
-	case *kind.Contains, *kind.MinContains:
-		return true
-	}
-	return false
-}
-
-// describeSize says what is too small, too large, too few or too many; "" if it is
-// nothing of the kind.
-func describeSize(k jsonschema.ErrorKind) string {
-	switch k := k.(type) {
-	case *kind.Minimum:
-		return mustBe("at least", k.Want, k.Got)
-	case *kind.Maximum:
-		return mustBe("at most", k.Want, k.Got)
-	case *kind.ExclusiveMinimum:
-		return mustBe("above", k.Want, k.Got)
-	case *kind.ExclusiveMaximum:
-		return mustBe("below", k.Want, k.Got)
-	case *kind.MultipleOf:
-		return mustBe("a multiple of", k.Want, k.Got)
-	case *kind.MinLength:
-		return mustHave("at least", k.Want, "character", "", k.Got)
-	case *kind.MaxLength:
-		return mustHave("at most", k.Want, "character", "", k.Got)
-	case *kind.MinItems:
-		return mustHave("at least", k.Want, "element", "", k.Got)
-	case *kind.MaxItems:
-		return mustHave("at most", k.Want, "element", "", k.Got)
-	case *kind.MinContains:
-		return mustHave("at least", k.Want, "element", ` for the schema's "contains"`, len(k.Got))
-	case *kind.MaxContains:
-		return mustHave("at most", k.Want, "element", ` for the schema's "contains"`, len(k.Got))
-	case *kind.MinProperties:
-		return mustHave("at least", k.Want, "key", "", k.Got)
-	case *kind.MaxProperties:
-		return mustHave("at most", k.Want, "key", "", k.Got)
-	}
-	return ""
-}
-
-func mustBe(bound string, want, got *big.Rat) string {
-	return fmt.Sprintf("must be %s %s, not %s", bound, ratText(want), ratText(got))
-}
-
-func mustHave(bound string, want int, what, which string, got int) string {
-	if want != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("must have %s %d %s%s, not %d", bound, want, what, which, got)
-}
-
-// mostBits is how large a whole number is told by all of its digits.
-const mostBits = 200
-
-func ratText(r *big.Rat) string {
-	if r.IsInt() && r.Num().BitLen() <= mostBits {
-		return r.Num().String()
-	}
-	f, _ := r.Float64()
-	if math.IsInf(f, 0) {
-		return new(big.Float).SetRat(r).Text('g', 15)
-	}
-	return string(store.EncodeJSON(f))
-}
-
-func quoteAll(names []string) string {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = fmt.Sprintf("%q", name)
-	}
-	return strings.Join(quoted, ", ")
-}
-
-// place is a value within another, as a person would write it.
-func place(name string, location []string) string {
-	for _, step := range location {
-		switch {
-		case strings.Trim(step, "0123456789") == "":
-			name += "[" + step + "]"
-		case name == "":
-			name = step
-		default:
-			name += "." + step
-		}
-	}
-	return name
 }

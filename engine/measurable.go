@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostMeasured is how many digits a number may have that is held against a schema, and
+// how large its exponent may be: it is made a fraction of whole numbers.
+const mostMeasured = 10_000
+
+// measurable refuses numbers that are too long to be held against a schema.
+func measurable(v any, name string) error {
+	location, n := vast(v)
+	if n == "" {
+		return nil
+	}
+	slices.Reverse(location)
+	where, shown := strings.TrimPrefix(place(name, location)+": ", ": "), string(n)
+	if len(shown) > 30 {
+		shown = shown[:20] + "…"
+	}
+	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", where, shown, mostMeasured)
+}
+
+// vast finds such a number, "" if there is none, and the steps to it from the last.
+func vast(v any) (location []string, n json.Number) {
+	switch v := v.(type) {
+	case json.Number:
+		var exponent int
+		var err error
+		if i := strings.IndexAny(string(v), "eE"); i >= 0 {
+			exponent, err = strconv.Atoi(string(v[i+1:]))
+		}
+		if len(v) > mostMeasured || err != nil || max(exponent, -exponent) > mostMeasured {
+			return nil, v
+		}
+	case map[string]any:
+		first := ""
+		for key, e := range v {
+			if within, m := vast(e); m != "" && (n == "" || key < first) {
+				location, n, first = append(within, key), m, key
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if location, n = vast(e); n != "" {
+				return append(location, strconv.Itoa(i)), n
+			}
+		}
+	}
+	return location, n
+}

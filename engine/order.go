@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/expr-lang/expr/builtin"
+)
+
+// sorted is expr's sort, exact where integers are large.
+func sorted(ev *evaluation, args []any) (any, error) {
+	if len(args) < 1 || len(args) > 2 {
+		return fail("sort takes an array, and perhaps its order")
+	}
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("sort takes an array, not %s", describe(args[0]))
+	}
+	return inOrder(ev, array, array, args[1:])
+}
+
+// sortedBy is expr's sortBy, as sorted is its sort.
+func sortedBy(ev *evaluation, args []any) (any, error) {
+	array, ok := args[0].([]any)
+	if !ok {
+		return fail("sortBy takes an array, not %s", describe(args[0]))
+	}
+	keys := make([]any, len(array))
+	for i, e := range array {
+		var err error
+		if keys[i], err = ev.each([]any{args[1], e}); err != nil {
+			return nil, err
+		}
+	}
+	return inOrder(ev, array, keys, args[2:])
+}
+
+// inOrder is an array in the order of a key for each element, ascending unless order
+// says "desc". What is equal stays as it stood.
+func inOrder(ev *evaluation, array, keys, order []any) (any, error) {
+	if err := ev.spend(len(array)); err != nil {
+		return nil, err
+	}
+	if _, _, err := builtin.Builtins[builtin.Index["sort"]].Safe(append([]any{[]any{}}, order...)...); err != nil {
+		return nil, err
+	}
+	places := make([]int, len(array))
+	for i := range places {
+		places[i] = i
+	}
+	before := func(i, j int) int {
+		switch {
+		case less(keys[i], keys[j]):
+			return -1
+		case less(keys[j], keys[i]):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(places, func(i, j int) int {
+		if len(order) > 0 && order[0] == "desc" {
+			return before(j, i)
+		}
+		return before(i, j)
+	})
+	ordered := make([]any, len(array))
+	for n, i := range places {
+		ordered[n] = array[i]
+	}
+	return ordered, nil
+}

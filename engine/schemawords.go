@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"obelus/store"
+)
+
+var english = message.NewPrinter(language.English)
+
+// maxReasons is how many things that are wrong one error tells of.
+const maxReasons = 3
+
+// describeInvalid says what is wrong and where, for the first few leaves.
+func describeInvalid(name string, e *jsonschema.ValidationError) string {
+	var reasons []string
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		if len(e.Causes) == 0 || ofContains(e.ErrorKind) {
+			reasons = append(reasons, strings.TrimPrefix(place(name, e.InstanceLocation)+": ", ": ")+describeKind(e))
+			return
+		}
+		for _, cause := range e.Causes {
+			walk(cause)
+		}
+	}
+	walk(e)
+	if len(reasons) > maxReasons {
+		reasons = append(reasons[:maxReasons], fmt.Sprintf("and %d more", len(reasons)-maxReasons))
+	}
+	return strings.Join(reasons, "; ")
+}
+
+func describeKind(e *jsonschema.ValidationError) string {
+	if words := describeSize(e.ErrorKind); words != "" {
+		return words
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.FalseSchema:
+		return "it is not allowed here"
+	case *kind.Not:
+		return `it fits what the schema's "not" rules out`
+	case *kind.Contains:
+		return `no element fits the schema's "contains"`
+	case *kind.Required:
+		return "it lacks " + quoteAll(k.Missing)
+	case *kind.Const:
+		return "value must be " + string(store.EncodeJSON(k.Want))
+	case *kind.AdditionalProperties:
+		return "unknown " + quoteAll(k.Properties)
+	case *kind.Enum:
+		text := e.ErrorKind.LocalizedString(english)
+		if text != "'enum' failed" { // as it is told where arrays or objects are among them
+			return text
+		}
+		values := make([]string, len(k.Want))
+		for i, v := range k.Want {
+			values[i] = string(store.EncodeJSON(v))
+		}
+		return "value must be one of " + strings.Join(values, ", ")
+	}
+	return e.ErrorKind.LocalizedString(english)
+}
+
+// ofContains tells whether too few elements fit, which the causes, one for each that
+// does not, would tell as if all had to.
+func ofContains(k jsonschema.ErrorKind) bool {
+	switch k.(type) {
+	case *kind.Contains, *kind.MinContains:
+		return true
+	}
+	return false
+}
+
+// describeSize says what is too small, too large, too few or too many; "" if it is
+// nothing of the kind.
+func describeSize(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Minimum:
+		return mustBe("at least", k.Want, k.Got)
+	case *kind.Maximum:
+		return mustBe("at most", k.Want, k.Got)
+	case *kind.ExclusiveMinimum:
+		return mustBe("above", k.Want, k.Got)
+	case *kind.ExclusiveMaximum:
+		return mustBe("below", k.Want, k.Got)
+	case *kind.MultipleOf:
+		return mustBe("a multiple of", k.Want, k.Got)
+	case *kind.MinLength:
+		return mustHave("at least", k.Want, "character", "", k.Got)
+	case *kind.MaxLength:
+		return mustHave("at most", k.Want, "character", "", k.Got)
+	case *kind.MinItems:
+		return mustHave("at least", k.Want, "element", "", k.Got)
+	case *kind.MaxItems:
+		return mustHave("at most", k.Want, "element", "", k.Got)
+	case *kind.MinContains:
+		return mustHave("at least", k.Want, "element", ` for the schema's "contains"`, len(k.Got))
+	case *kind.MaxContains:
+		return mustHave("at most", k.Want, "element", ` for the schema's "contains"`, len(k.Got))
+	case *kind.MinProperties:
+		return mustHave("at least", k.Want, "key", "", k.Got)
+	case *kind.MaxProperties:
+		return mustHave("at most", k.Want, "key", "", k.Got)
+	}
+	return ""
+}
+
+func mustBe(bound string, want, got *big.Rat) string {
+	return fmt.Sprintf("must be %s %s, not %s", bound, ratText(want), ratText(got))
+}
+
+func mustHave(bound string, want int, what, which string, got int) string {
+	if want != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("must have %s %d %s%s, not %d", bound, want, what, which, got)
+}
+
+// mostBits is how large a whole number is told by all of its digits.
+const mostBits = 200
+
+func ratText(r *big.Rat) string {
+	if r.IsInt() && r.Num().BitLen() <= mostBits {
+		return r.Num().String()
+	}
+	f, _ := r.Float64()
+	if math.IsInf(f, 0) {
+		return new(big.Float).SetRat(r).Text('g', 15)
+	}
+	return string(store.EncodeJSON(f))
+}
+
+func quoteAll(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = fmt.Sprintf("%q", name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// place is a value within another, as a person would write it.
+func place(name string, location []string) string {
+	for _, step := range location {
+		switch {
+		case strings.Trim(step, "0123456789") == "":
+			name += "[" + step + "]"
+		case name == "":
+			name = step
+		default:
+			name += "." + step
+		}
+	}
+	return name
+}
