@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -164,15 +165,19 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 			continue
 		}
 		checked[v] = true
-		schema, known := schemas[v.instance]
-		if !known {
-			if schema, err = e.schema(ctx, kind, v.instance); err != nil {
+		declared, of, err := e.view.Schema(ctx, kind, v.instance)
+		if err != nil {
+			return 0, &logError{err}
+		}
+		if declared == nil {
+			continue
+		}
+		schema := schemas[of]
+		if schema == nil {
+			if schema, err = NewSchema(declared); err != nil {
 				return 0, err
 			}
-			schemas[v.instance] = schema
-		}
-		if schema == nil {
-			continue
+			schemas[of] = schema
 		}
 		if err := e.joined(ctx, schema, a.op, 0); err != nil {
 			return e.blame(ctx, schema, a.op), err
@@ -180,18 +185,6 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 	}
 	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
 	return 0, nil
-}
-
-// schema is the one that is in force for a kind in an instance, nil for none.
-func (e *entered) schema(ctx context.Context, kind, instance string) (*Schema, error) {
-	declared, err := e.view.Schema(ctx, kind, instance)
-	if err != nil {
-		return nil, &logError{err}
-	}
-	if declared == nil {
-		return nil, nil
-	}
-	return NewSchema(declared)
 }
 
 func (e *entered) checkAll(ctx context.Context) (number int, err error) {
@@ -221,17 +214,19 @@ func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at in
 // blame finds the number of the message from which on the value of an operation
 // breaks the schema, among those that bear on it and came under the schema.
 func (e *entered) blame(ctx context.Context, schema *Schema, op store.Op) int {
-	blamed := 0
-	for _, a := range slices.Backward(e.came) {
-		if !a.op.Path.Overlaps(op.Path) || a.op.Instance != "" && a.op.Instance != op.Instance {
-			continue
-		}
-		blamed = a.message + 1
-		if before := e.first + int64(a.message); before == 0 || e.joined(ctx, schema, op, before) == nil {
-			break
+	var bearing []int
+	for _, a := range e.came {
+		if a.op.Path.Overlaps(op.Path) && (a.op.Instance == "" || a.op.Instance == op.Instance) {
+			bearing = append(bearing, a.message)
 		}
 	}
-	return blamed
+	i := sort.Search(len(bearing), func(i int) bool {
+		return e.joined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
+	})
+	if i == len(bearing) {
+		return 0
+	}
+	return bearing[i] + 1
 }
 
 // checkContent holds definitions of tools, and the calls of a plan, to their form.

@@ -105,7 +105,7 @@ type evaluation struct {
 	expr     *Expr
 	lookup   Lookup
 	budget   int
-	resolved map[int]resolved    // references, by number
+	resolved map[int]any         // references, by number
 	patterns map[string]*pattern // that were made as it went, by their texts
 	element  any
 	index    any

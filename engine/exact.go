@@ -46,6 +46,17 @@ func (exactly) Visit(node *ast.Node) {
 	case *ast.SliceNode:
 		ast.Patch(node, exactCall("slice", n.Node, orInteger(n.From, 0), orInteger(n.To, math.MaxInt)))
 	case *ast.BuiltinNode:
+		if slices.Contains(plainBuiltins, n.Name) {
+			cost := "costOfText"
+			if slices.Contains([]string{"max", "mean", "median", "min", "reverse"}, n.Name) {
+				cost = "costOfAll"
+			}
+			for i, arg := range n.Arguments {
+				if !isSmall(arg) {
+					n.Arguments[i] = exactCall(cost, arg)
+				}
+			}
+		}
 		if isExact(n.Name) {
 			ast.Patch(node, exactCall(n.Name, n.Arguments...))
 		}
@@ -138,8 +149,39 @@ var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
 	"!=": func(ev *evaluation, args []any) (any, error) {
 		return !equal(args[0], args[1], &ev.budget), ev.spend(0)
 	},
-	"matches": matches,
-	"string":  asText,
+	"matches":   matches,
+	"string":    asText,
+	"costOfAll": func(ev *evaluation, args []any) (any, error) { return args[0], ev.spend(walked(args[0])) },
+	"costOfText": func(ev *evaluation, args []any) (any, error) {
+		text, _ := args[0].(string)
+		return args[0], ev.spend(len(text) / 64)
+	},
+	"trim": func(ev *evaluation, args []any) (any, error) {
+		if len(args) == 1 {
+			return strings.TrimSpace(args[0].(string)), nil
+		}
+		text, cut := args[0].(string), args[1].(string)
+		if err := ev.spend(len(text) / 16 * len(cut)); err != nil {
+			return nil, err
+		}
+		return strings.Trim(text, cut), nil
+	},
+}
+
+// walked is what a function costs that walks over a value, in arrays within arrays too.
+func walked(v any) (n int) {
+	switch v := v.(type) {
+	case string:
+		return len(v) / 64
+	case []any:
+		n = len(v) / 4
+		for _, e := range v {
+			if inner, ok := e.([]any); ok {
+				n += walked(inner)
+			}
+		}
+	}
+	return n
 }
 
 func onIntegers(exact func(a, b int) (any, error), others func(a, b any) any) func(args ...any) (any, error) {

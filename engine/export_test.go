@@ -7,3 +7,10 @@ func (r *Runner) WithoutChance() *Runner {
 	r.jitter = func(d time.Duration) time.Duration { return d / 2 }
 	return r
 }
+
+// BoundEdges gives the graphs of plans another bound, until it is undone.
+func BoundEdges(n int) (undo func()) {
+	before := mostEdges
+	mostEdges = n
+	return func() { mostEdges = before }
+}

@@ -423,16 +423,20 @@ func TestExpressionBudgetOfReferences(t *testing.T) {
 	}
 	values := map[string]any{
 		"†input.text": strings.Repeat("é", 1_000_000), "†input.list": list,
-		"†input.nested": []any{[]any{list}}, "†input.object": object, "†input.pattern": strings.Repeat("é", 1000),
+		"†input.nested": []any{[]any{list}}, "†input.large": []any{strings.Repeat("x", 1_000_000)},
+		"†input.object": object, "†input.pattern": strings.Repeat("é", 1000),
 	}
 	for _, text := range []string{
 		`†(len(filter(†input.list, len(†input.text) > .x)))`, `†(count(†input.list, †input.text[-2:] == "x"))`,
 		`†(len(map(†input.list, max(†input.list))))`, `†(len(map(†input.list, †input.text contains "x")))`,
-		`†(len(map(†input.list, max(†input.nested))))`, `†(count(†input.list, †input.object == †input.object))`,
-		`†(count(†input.list, †input.object != †input.object))`, `†(count(†input.list, †input.object in [†input.object]))`,
+		`†(len(map(†input.list, max(†input.nested))))`, `†(count(†input.list, max(†input.nested[0*1]) == 1))`,
+		`†(count(†input.list, len(keys(†input.object)) == 0))`,
+		`†(trim(†input.text, †input.pattern))`, `†(count(†input.list, upper(first(†input.large)) == "x"))`,
+		`†(count(†input.list, †input.object == †input.object))`,
+		`†(count(†input.list, †input.object in [†input.object]))`,
 		`†(count(†input.list, string(†input.object) == "x"))`, `†(count(†input.list, †input.text matches "(é|éé)+$"))`,
 		`†(len(map(†input.list, "x" matches (string(#index) + "{900}a{1000}"))))`,
-		`†(†input.text matches †input.pattern)`,
+		`†(†input.text matches †input.pattern)`, `†(count(†input.list, "x" matches "(?:a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?){1000}$"))`,
 	} {
 		e, err := engine.ParseExpr(text)
 		if err != nil {

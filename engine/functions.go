@@ -110,23 +110,17 @@ func types(pointer any) []reflect.Type { return []reflect.Type{reflect.TypeOf(po
 // predicate asks for it at every element; what is done with it each time costs as
 // much as it is large.
 func (ev *evaluation) reference(i int) (any, error) {
-	if r, ok := ev.resolved[i]; ok {
-		return r.value, ev.spend(1 + r.extent)
+	if v, ok := ev.resolved[i]; ok {
+		return v, ev.spend(1 + extent(v))
 	}
 	v, err := ev.plain(refUnit{i, ev.expr.source.paths[i]})
 	if err == nil {
 		if ev.resolved == nil {
-			ev.resolved = map[int]resolved{}
+			ev.resolved = map[int]any{}
 		}
-		ev.resolved[i] = resolved{v, extent(v)}
+		ev.resolved[i] = v
 	}
 	return v, err
-}
-
-// resolved is the value of a reference, and what it costs to use it again.
-type resolved struct {
-	value  any
-	extent int
 }
 
 // extent is how much there is to walk over in a value, next to what each element
@@ -136,13 +130,7 @@ func extent(v any) int {
 	case string:
 		return len(v) / 64
 	case []any:
-		n := len(v) / 4
-		for _, e := range v {
-			if inner, ok := e.([]any); ok {
-				n += extent(inner)
-			}
-		}
-		return n
+		return len(v) / 4
 	}
 	return 0
 }
@@ -281,8 +269,11 @@ func concatArrays(ev *evaluation, args []any) (any, error) {
 	return all, nil
 }
 
-func keys(_ *evaluation, args []any) (any, error) {
+func keys(ev *evaluation, args []any) (any, error) {
 	object, err := soleObject("keys", args)
+	if err == nil {
+		err = ev.spend(len(object))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -293,8 +284,11 @@ func keys(_ *evaluation, args []any) (any, error) {
 	return all, nil
 }
 
-func values(_ *evaluation, args []any) (any, error) {
+func values(ev *evaluation, args []any) (any, error) {
 	object, err := soleObject("values", args)
+	if err == nil {
+		err = ev.spend(len(object))
+	}
 	if err != nil {
 		return nil, err
 	}

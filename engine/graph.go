@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -40,7 +41,14 @@ type graph struct {
 	writers map[string]*writerIndex // by instance
 
 	backward bool // some call depends on one that stands after it
+	edges    int  // how many there are, up to one more than mostEdges
 }
+
+// mostEdges bounds the graph, each edge of which takes some hundred bytes: of n calls that
+// read what n others write there are n times n.
+var mostEdges = 5_000_000
+
+var errTooWide = errors.New("the calls wait for each other in too many ways, some millions: have fewer of them read what many write, or write to fewer paths")
 
 // writerIndex finds the calls that may write what overlaps a path.
 type writerIndex struct {
@@ -74,8 +82,13 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 			g.wire(g.newest(before, j, r), j, r, scopeEdge)
 		}
 	}
-	g.wireReads()
-	g.wireThoughts()
+	if g.edges <= mostEdges {
+		g.wireReads()
+		g.wireThoughts()
+	}
+	if g.edges > mostEdges {
+		return nil, errTooWide
+	}
 	for _, index := range g.writers {
 		index.built = true
 	}
@@ -221,6 +234,10 @@ func (g *graph) wire(from []int, to int, path store.Path, kind edgeKind) {
 }
 
 func (g *graph) add(e edge) {
+	if g.edges > mostEdges {
+		return
+	}
+	g.edges++
 	g.into[e.to] = append(g.into[e.to], e)
 	g.outOf[e.from] = append(g.outOf[e.from], e)
 }
@@ -231,7 +248,10 @@ func (g *graph) wireReads() {
 	var edges []edge
 	for j, call := range g.calls {
 		for _, r := range slices.Concat(call.reads, call.scopes) {
-			edges = append(edges, g.readEdges(j, r)...)
+			if edges = append(edges, g.readEdges(j, r)...); len(edges) > mostEdges {
+				g.edges = mostEdges + 1
+				return
+			}
 		}
 	}
 	reach := reachability{g: g}
@@ -290,7 +310,7 @@ func (r *reachability) from(i int) []bool {
 // cycles finds the first few circles in which calls wait for each other, none of which
 // stands in two of them.
 func (g *graph) cycles() (all [][]edge) {
-	for apart := map[int]bool{}; len(all) <= maxTold; {
+	for apart := map[int]bool{}; len(all) < maxTold; {
 		cycle := g.cycle(apart)
 		if cycle == nil {
 			break

@@ -78,7 +78,9 @@ func (l *loop) compile(ctx context.Context, request *Request, show bool) (*Plan,
 			return nil, err
 		}
 		if instances := instancesOf(held); !show || len(instances) > 1 {
-			if _, err := compile(request, registry, everythingExists); err != nil {
+			if _, err := compile(request, registry, everythingExists); err != nil && show {
+				return compileToShow(request, registry, there) // with all that is to be said of it
+			} else if err != nil {
 				return nil, err
 			}
 			request.Calls = expand(request.Calls, instances)

@@ -12,6 +12,26 @@ import (
 // how large its exponent may be: it is made a fraction of whole numbers.
 const mostMeasured = 10_000
 
+// measuring are the keywords that look at what numbers count. Of type it is integer.
+var measuring = []string{"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf", "uniqueItems"}
+
+// measures tells whether a schema, or what it holds, has one of them.
+func measures(schema any) bool {
+	switch s := schema.(type) {
+	case map[string]any:
+		for key, v := range s {
+			if slices.Contains(measuring, key) || measures(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(s, measures)
+	case string:
+		return s == "integer"
+	}
+	return false
+}
+
 // measurable refuses numbers that are too long to be held against a schema.
 func measurable(v any, name string) error {
 	location, n := vast(v)

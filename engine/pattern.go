@@ -73,7 +73,7 @@ func matches(ev *evaluation, args []any) (any, error) {
 			return nil, err
 		}
 	}
-	if err := ev.spend(len(text) / patternBytes * p.price); err != nil {
+	if err := ev.spend((len(text) + patternBytes) * p.price / patternBytes); err != nil {
 		return nil, err
 	}
 	return p.MatchString(text), nil

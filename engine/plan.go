@@ -51,7 +51,7 @@ func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, 
 	c := &planCompiler{file: request.Name}
 	p, err := c.compile(request, registry, exists)
 	refused, isRefused := errors.AsType[*PlanError](err)
-	if err != nil && !isRefused {
+	if err != nil && (!isRefused || p == nil) {
 		return nil, err
 	}
 	warnings, failed := c.warnings(p, request, exists)
@@ -92,12 +92,19 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	c.output(p, request)
 	c.delegates(p, registry)
 	g, err := newGraph(p.Calls, exists)
+	if errors.Is(err, errTooWide) {
+		c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
+		return nil, &PlanError{c.problems}
+	}
 	if err != nil {
 		return nil, err
 	}
 	p.graph = g
+	c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere)
 	for _, cycle := range g.cycles() {
-		c.circular = true
+		if c.circular = true; c.unsure {
+			break // what is wrong with another call may have made it
+		}
 		c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 	}
 	if len(c.problems) > 0 {
@@ -113,6 +120,7 @@ type planCompiler struct {
 	warned   map[Problem]bool
 	hints    int  // that were looked for
 	circular bool // calls wait for each other, so that none is before another
+	unsure   bool // a call may write where nobody knows
 	problems []Problem
 }
 
@@ -201,7 +209,7 @@ func (c *planCompiler) delegates(p *Plan, registry *Registry) {
 
 // warnings finds what may be meant, but often is not.
 func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
-	if !slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere) {
+	if !c.unsure {
 		if all, err = c.unresolved(p, request, exists); err != nil {
 			return nil, err
 		}
@@ -211,7 +219,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 			all = c.warn(all, call, err)
 		}
 	}
-	if c.circular {
+	if c.circular || c.unsure {
 		return all, nil
 	}
 	for _, pair := range p.graph.unordered(exists) {

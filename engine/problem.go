@@ -56,7 +56,7 @@ func (p Problem) Error() string {
 }
 
 // PlanError is a plan that is refused whole, with all that is wrong with it. From
-// [Compile] and [Runner.Check] warnings follow the errors, which Error alone tells.
+// [Compile] and [Runner.Check] warnings follow the errors; Error tells of errors alone.
 type PlanError struct{ Problems []Problem }
 
 // maxTold is how many problems a text names: what writes plans makes some mistakes in

@@ -13,7 +13,10 @@ import (
 )
 
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
-type Schema struct{ compiled *jsonschema.Schema }
+type Schema struct {
+	compiled *jsonschema.Schema
+	measures bool // it may look at what a number counts
+}
 
 const schemaURL = "obelus:///schema.json"
 
@@ -44,7 +47,7 @@ func NewSchema(schema any) (_ *Schema, err error) {
 	}
 	compiled, err := c.Compile(schemaURL)
 	if err == nil {
-		return &Schema{compiled}, nil
+		return &Schema{compiled, measures(schema)}, nil
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var reasons *jsonschema.ValidationError
@@ -58,8 +61,10 @@ func NewSchema(schema any) (_ *Schema, err error) {
 // the error calls by name.
 func (s *Schema) Validate(v any, name string) (err error) {
 	defer unbroken(&err)
-	if err := measurable(v, name); err != nil {
-		return err
+	if s.measures {
+		if err := measurable(v, name); err != nil {
+			return err
+		}
 	}
 	err = s.compiled.Validate(v)
 	var reasons *jsonschema.ValidationError
@@ -69,8 +74,8 @@ func (s *Schema) Validate(v any, name string) (err error) {
 	return err
 }
 
-// unbroken makes an error of a panic: schemas and values come from anybody, and what
-// they meet is another's code.
+// unbroken makes an error of a panic, as a last resort: schemas and values come from
+// anybody, and what they meet is another's code.
 func unbroken(err *error) {
 	if p := recover(); p != nil {
 		*err = broken("the check against a schema broke", p)
@@ -105,7 +110,7 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 			allowed = allowed && more
 		}
 	}
-	return joined(all), allowed
+	return s.joined(all), allowed
 }
 
 // item is the schema of an array's element, nil if it has none.
@@ -119,7 +124,7 @@ func (s *Schema) item(i int) *Schema {
 			all = append(all, at.Items2020)
 		}
 	}
-	return joined(all)
+	return s.joined(all)
 }
 
 // parts are the schema itself and all that it includes by $ref and allOf: each of
@@ -147,14 +152,14 @@ func (s *Schema) parts() iter.Seq[*jsonschema.Schema] {
 }
 
 // joined is a schema to which each of several counts, nil for none.
-func joined(all []*jsonschema.Schema) *Schema {
+func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	switch len(all) {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{all[0]}
+		return &Schema{all[0], s.measures}
 	}
-	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}}
+	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}, s.measures}
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as

@@ -22,21 +22,35 @@ const maxReasons = 3
 // describeInvalid says what is wrong and where, for the first few leaves.
 func describeInvalid(name string, e *jsonschema.ValidationError) string {
 	var reasons []string
+	more := 0
 	var walk func(e *jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
-		if len(e.Causes) == 0 || ofContains(e.ErrorKind) {
-			reasons = append(reasons, strings.TrimPrefix(place(name, e.InstanceLocation)+": ", ": ")+describeKind(e))
-			return
-		}
-		for _, cause := range e.Causes {
-			walk(cause)
+		switch {
+		case len(e.Causes) > 0 && !ofContains(e.ErrorKind):
+			for _, cause := range e.Causes {
+				walk(cause)
+			}
+		case len(reasons) < maxReasons:
+			reasons = append(reasons, shortened(strings.TrimPrefix(place(name, e.InstanceLocation)+": ", ": ")+describeKind(e)))
+		default:
+			more++ // to describe them could take as long as what they are about
 		}
 	}
 	walk(e)
-	if len(reasons) > maxReasons {
-		reasons = append(reasons[:maxReasons], fmt.Sprintf("and %d more", len(reasons)-maxReasons))
+	if more > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// mostReason is how much of a reason is told, in bytes: it may hold a whole value.
+const mostReason = 2000
+
+func shortened(text string) string {
+	if len(text) <= mostReason {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostReason], "") + "…"
 }
 
 func describeKind(e *jsonschema.ValidationError) string {

@@ -311,7 +311,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 	return nil
 }
 
-// declaredKey is for what a schema is declared.
+// declaredKey is for what a schema is declared, and by which instance.
 type declaredKey struct{ kind, instance string }
 
 // declaration is a schema that is declared for a kind. A run keeps the last of each,
@@ -324,14 +324,14 @@ type declaration struct {
 // declared is the schema that is declared for a kind now, for all or for an instance;
 // nil for none.
 func (t *tick) declared(ctx context.Context, kind, instance string) (*Schema, error) {
-	schema, err := t.view.Schema(ctx, kind, instance)
+	schema, of, err := t.view.Schema(ctx, kind, instance)
 	if err != nil {
 		return nil, &logError{err}
 	}
 	if schema == nil {
 		return nil, nil
 	}
-	key := declaredKey{kind, instance}
+	key := declaredKey{kind, of}
 	last := t.loop.declared[key]
 	if !sameObject(last.schema, schema) {
 		if last.compiled, err = NewSchema(schema); err != nil {

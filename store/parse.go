@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -311,8 +312,8 @@ func writtenPath(m *Message, text string) (Path, error) {
 		}
 	}
 	if len(found) == 1 {
-		if key := beside(m.Data, found[0]); key != "" {
-			return Path{}, fmt.Errorf("its data holds %q beside %s, where its call wrote", key, found[0])
+		if other := beside(m.Data, found[0]); other != "" {
+			return Path{}, fmt.Errorf("its data holds %s beside %s, where its call wrote", other, found[0])
 		}
 		return found[0], nil
 	}
@@ -323,16 +324,19 @@ func writtenPath(m *Message, text string) (Path, error) {
 	return Path{}, fmt.Errorf("can't tell where its call wrote: %s names %d paths that exist in its data of kind %q, not one", where, len(found), m.Kind)
 }
 
-// beside finds a key in data that does not lead to path, "" if there is none.
+// beside finds what in data does not lead to path, "" if there is nothing.
 func beside(data any, path Path) string {
 	for _, segment := range path.Segments() {
+		if array, ok := data.([]any); ok && len(array) > 1 {
+			return "another element"
+		}
 		object, ok := data.(map[string]any)
 		if !ok {
 			break
 		}
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			if key != segment {
-				return key
+				return strconv.Quote(key)
 			}
 		}
 		data = object[segment]

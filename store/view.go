@@ -191,23 +191,23 @@ func (d declaration) holds(kind, instance string) bool {
 }
 
 // Schema is the newest schema that has been declared for a kind, for all or for the
-// instance; nil if there is none.
-func (v *View) Schema(ctx context.Context, kind, instance string) (any, error) {
+// instance, and the instance that declared it, "" for all; nil if there is none.
+func (v *View) Schema(ctx context.Context, kind, instance string) (schema any, of string, err error) {
 	for _, m := range slices.Backward(v.messages) {
 		if m.Schema != nil && (declaration{m.Kind, m.Instance, nil}).holds(kind, instance) {
-			return m.Schema, nil
+			return m.Schema, m.Instance, nil
 		}
 	}
 	for _, d := range slices.Backward(v.declared) {
 		if d.holds(kind, instance) {
-			return d.schema, nil
+			return d.schema, d.instance, nil
 		}
 	}
 	if _, ok := v.schemas[kind]; !ok && v.base > 0 {
 		var all []declaration
 		for m, err := range v.log.Messages(ctx, Filter{Context: v.context, At: v.base, Kind: kind, Schema: true, Newest: true}) {
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
 			if all = append(all, declaration{m.Kind, m.Instance, m.Schema}); m.Instance == "" {
 				break
@@ -217,8 +217,8 @@ func (v *View) Schema(ctx context.Context, kind, instance string) (any, error) {
 	}
 	for _, d := range v.schemas[kind] {
 		if d.holds(kind, instance) {
-			return d.schema, nil
+			return d.schema, d.instance, nil
 		}
 	}
-	return nil, nil
+	return nil, "", nil
 }

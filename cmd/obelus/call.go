@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,7 +69,7 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 func textMeant(message string, pairs []string) string {
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, "=")
-		if !strings.HasSuffix(key, ":") && strings.Contains(message, key+": got string, want ") {
+		if !strings.HasSuffix(key, ":") && strings.HasPrefix(message, key+": got string, want ") && json.Valid([]byte(value)) {
 			return fmt.Sprintf(" (%s=%s is text; JSON is given as %[1]s:=%[2]s)", key, value)
 		}
 	}

@@ -216,7 +216,9 @@ func (st *stream) flush() error {
 		st.begun = true
 	}
 	_, err := st.w.Write(st.unsent)
-	st.unsent = st.unsent[:0]
+	if st.unsent = st.unsent[:0]; cap(st.unsent) > 4*portion {
+		st.unsent = nil // a large message is no reason to keep as much for each client
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,35 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"obelus/engine"
+)
+
+// TestPlansThatAreTooWide holds that a plan is refused whose calls wait for each other in
+// more ways than there is room for, whichever of them stand first, and one that has as many
+// as there may be is not.
+func TestPlansThatAreTooWide(t *testing.T) {
+	defer engine.BoundEdges(100)()
+	for _, c := range []struct {
+		n            int
+		readersFirst bool
+		refused      bool
+	}{{10, false, false}, {10, true, false}, {11, false, true}, {11, true, true}} {
+		var writers, readers []engine.Source
+		for i := range c.n {
+			writers = append(writers, engine.Source{Call: map[string]any{"_tool": "value", "value": true, "_outputPath": fmt.Sprintf("†a.k%d", i)}})
+			readers = append(readers, engine.Source{Call: map[string]any{"_tool": "value", "value": "†a", "_outputPath": fmt.Sprintf("†b.k%d", i)}})
+		}
+		calls := append(writers, readers...)
+		if c.readersFirst {
+			calls = append(readers, writers...)
+		}
+		_, err := engine.Compile(&engine.Request{Calls: calls}, activities(), engine.NothingExists)
+		if refused := errors.As(err, new(*engine.PlanError)); refused != c.refused {
+			t.Errorf("%d of each, readers first: %v: %v", c.n, c.readersFirst, err)
+		}
+	}
+}
