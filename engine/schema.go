@@ -46,6 +46,9 @@ func NewSchema(schema any) (_ *Schema, err error) {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
 	compiled, err := c.Compile(schemaURL)
+	if err == nil && checks(compiled, map[*jsonschema.Schema]int{}) > mostChecks {
+		return nil, errChecks
+	}
 	if err == nil {
 		return &Schema{compiled, measures(schema)}, nil
 	}
