@@ -324,12 +324,10 @@ func writtenPath(m *Message, text string) (Path, error) {
 	return Path{}, fmt.Errorf("can't tell where its call wrote: %s names %d paths that exist in its data of kind %q, not one", where, len(found), m.Kind)
 }
 
-// beside finds what in data does not lead to path, "" if there is nothing.
+// beside finds a key in data that does not lead to path, "" if there is none. An array on
+// the way is left as it is: the history finds its elements.
 func beside(data any, path Path) string {
 	for _, segment := range path.Segments() {
-		if array, ok := data.([]any); ok && len(array) > 1 {
-			return "another element"
-		}
 		object, ok := data.(map[string]any)
 		if !ok {
 			break
