@@ -39,11 +39,11 @@ func measurable(v any, name string) error {
 		return nil
 	}
 	slices.Reverse(location)
-	where, shown := strings.TrimPrefix(place(name, location)+": ", ": "), string(n)
+	shown := string(n)
 	if len(shown) > 30 {
 		shown = shown[:20] + "…"
 	}
-	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", where, shown, mostMeasured)
+	return fmt.Errorf("%sthe number %s can't be checked against a schema: it has more than %d digits, or an exponent beyond ±%[3]d", before(name, location), shown, mostMeasured)
 }
 
 // vast finds such a number, "" if there is none, and the steps to it from the last.

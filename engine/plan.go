@@ -58,9 +58,6 @@ func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, 
 	if failed != nil {
 		return nil, failed
 	}
-	slices.SortStableFunc(warnings, func(a, b Problem) int {
-		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
-	})
 	if isRefused {
 		return nil, &PlanError{append(refused.Problems, warnings...)}
 	}
@@ -100,12 +97,11 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		return nil, err
 	}
 	p.graph = g
-	c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere)
-	for _, cycle := range g.cycles() {
-		if c.circular = true; c.unsure {
-			break // what is wrong with another call may have made it
+	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure { // it may have made a circle
+		for _, cycle := range g.cycles() {
+			c.circular = true
+			c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 		}
-		c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
 	}
 	if len(c.problems) > 0 {
 		return p, &PlanError{c.problems}
@@ -219,9 +215,17 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 			all = c.warn(all, call, err)
 		}
 	}
-	if c.circular || c.unsure {
-		return all, nil
+	if !c.circular && !c.unsure {
+		all = c.unordered(all, p, exists)
 	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
+	})
+	return all, nil
+}
+
+// unordered warns of calls whose order decides what comes of them, and is left to chance.
+func (c *planCompiler) unordered(all []Problem, p *Plan, exists Exists) []Problem {
 	for _, pair := range p.graph.unordered(exists) {
 		call, other := p.Calls[pair.second], p.Calls[pair.first]
 		err := faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
@@ -230,7 +234,7 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 		}
 		all = c.warn(all, call, err)
 	}
-	return all, nil
+	return all
 }
 
 // warn adds a warning, unless a call for another instance has it too.

@@ -31,7 +31,7 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 				walk(cause)
 			}
 		case len(reasons) < maxReasons:
-			reasons = append(reasons, shortened(strings.TrimPrefix(place(name, e.InstanceLocation)+": ", ": ")+describeKind(e)))
+			reasons = append(reasons, shortened(before(name, e.InstanceLocation)+describeKind(e)))
 		default:
 			more++ // to describe them could take as long as what they are about
 		}
@@ -159,6 +159,11 @@ func quoteAll(names []string) string {
 		quoted[i] = fmt.Sprintf("%q", name)
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// before is a place as it stands before what is said of it.
+func before(name string, location []string) string {
+	return strings.TrimPrefix(place(name, location)+": ", ": ")
 }
 
 // place is a value within another, as a person would write it.

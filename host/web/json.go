@@ -118,10 +118,7 @@ func checkFields(v any, body reflect.Type) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		if near := engine.Nearest(name, known); near != "" {
-			return fmt.Errorf("unknown field %q (did you mean %q?)", name, near)
-		}
-		return fmt.Errorf("unknown field %q", name)
+		return fmt.Errorf("unknown field %s%s", quoted(name), meant(name, known))
 	}
 	return nil
 }
@@ -195,13 +192,17 @@ func checkQuery(r *http.Request, names string) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		message := "there is no parameter " + quoted(name)
-		if near := engine.Nearest(name, known); near != "" {
-			message += " (did you mean " + quoted(near) + "?)"
-		}
-		return wrong("%s", message)
+		return wrong("there is no parameter %s%s", quoted(name), meant(name, known))
 	}
 	return nil
+}
+
+// meant is a hint to what a name was meant to be, "" where none is near.
+func meant(name string, known []string) string {
+	if near := engine.Nearest(name, known); near != "" {
+		return " (did you mean " + quoted(near) + "?)"
+	}
+	return ""
 }
 
 // query reads parameters.
