@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,12 +51,7 @@ func measurable(v any, name string) error {
 func vast(v any) (location []string, n json.Number) {
 	switch v := v.(type) {
 	case json.Number:
-		var exponent int
-		var err error
-		if i := strings.IndexAny(string(v), "eE"); i >= 0 {
-			exponent, err = strconv.Atoi(string(v[i+1:]))
-		}
-		if len(v) > mostMeasured || err != nil || max(exponent, -exponent) > mostMeasured {
+		if digits(v) > mostMeasured {
 			return nil, v
 		}
 	case map[string]any:
@@ -73,4 +69,17 @@ func vast(v any) (location []string, n json.Number) {
 		}
 	}
 	return location, n
+}
+
+// digits is of how many digits a number is, or its exponent moves it.
+func digits(n json.Number) int {
+	i := strings.IndexAny(string(n), "eE")
+	if i < 0 {
+		return len(n)
+	}
+	exponent, err := strconv.Atoi(string(n[i+1:]))
+	if err != nil {
+		return math.MaxInt
+	}
+	return max(len(n), exponent, -exponent)
 }

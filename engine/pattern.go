@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // pattern is a regular expression, and how much of the budget it takes to look at
@@ -17,20 +19,41 @@ type pattern struct {
 // unit of the budget: in the worst case an instruction at a byte takes some ten nanoseconds.
 const patternBytes = 16
 
+// mostInstructions bounds what patterns take together in a schema: memory for as long as it
+// is known. x{1000} is a thousand.
+const mostInstructions = 300_000
+
+var errInstructions = fmt.Errorf("it takes too much: with what it repeats, it is more than %d characters", mostInstructions)
+
 func newPattern(text string) (*pattern, error) {
-	compiled, err := regexp.Compile(text)
-	if err != nil {
-		return nil, err
-	}
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
+	}
+	if instructions(parsed) > mostInstructions {
+		return nil, errInstructions
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
 		return nil, err
 	}
-	return &pattern{compiled, len(program.Inst)}, nil
+	compiled, err := regexp.Compile(text)
+	return &pattern{compiled, len(program.Inst)}, err
+}
+
+// instructions is about how many a pattern will have, before it is written out.
+func instructions(parsed *syntax.Regexp) int {
+	n := 1
+	if parsed.Op == syntax.OpLiteral {
+		n = len(parsed.Rune)
+	}
+	for _, sub := range parsed.Sub {
+		n = min(n+instructions(sub), mostInstructions+1)
+	}
+	if parsed.Op == syntax.OpRepeat {
+		n *= max(1, parsed.Min, parsed.Max)
+	}
+	return n
 }
 
 // pattern is the pattern of a text, which is compiled once.
@@ -77,4 +100,24 @@ func matches(ev *evaluation, args []any) (any, error) {
 		return nil, err
 	}
 	return p.MatchString(text), nil
+}
+
+// patternsOfSchema makes the patterns of one schema.
+func patternsOfSchema() jsonschema.RegexpEngine {
+	made := map[string]*pattern{} // each is asked for twice, to see whether it is one
+	left := mostInstructions
+	return func(text string) (jsonschema.Regexp, error) {
+		if p := made[text]; p != nil {
+			return p, nil
+		}
+		p, err := newPattern(text)
+		if err != nil {
+			return nil, err
+		}
+		if left -= p.price; left < 0 {
+			return nil, errInstructions
+		}
+		made[text] = p
+		return p, nil
+	}
 }

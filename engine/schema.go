@@ -15,7 +15,8 @@ import (
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
-	measures bool // it may look at what a number counts
+	measures bool                 // it may look at what a number counts
+	dynamic  []*jsonschema.Schema // what a dynamic reference may refer to
 }
 
 const schemaURL = "obelus:///schema.json"
@@ -36,21 +37,22 @@ func NewSchema(schema any) (_ *Schema, err error) {
 	if err == nil {
 		err = measurable(schema, "")
 	}
+	if err == nil && inSchema(schema) > mostInSchema {
+		err = fmt.Errorf("it has more than %d objects and booleans within", mostInSchema)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(patternsOfSchema())
 	if err := c.AddResource(schemaURL, schema); err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
 	compiled, err := c.Compile(schemaURL)
-	if err == nil && checks(compiled, map[*jsonschema.Schema]int{}) > mostChecks {
-		return nil, errChecks
-	}
 	if err == nil {
-		return &Schema{compiled, measures(schema)}, nil
+		return newSchema(compiled, measures(schema))
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var reasons *jsonschema.ValidationError
@@ -58,6 +60,47 @@ func NewSchema(schema any) (_ *Schema, err error) {
 		return nil, fmt.Errorf("not a JSON Schema: %s", describeInvalid("", reasons))
 	}
 	return nil, fmt.Errorf("not a JSON Schema: %s", strings.ReplaceAll(err.Error(), schemaURL, ""))
+}
+
+// mostInSchema bounds how many schemas one may be made of: how long it takes to compile them
+// grows with the square.
+const mostInSchema = 20_000
+
+// inSchema is how much there is that may be a schema.
+func inSchema(v any) (n int) {
+	switch v := v.(type) {
+	case bool:
+		n = 1
+	case map[string]any:
+		n = 1
+		for _, within := range v {
+			n += inSchema(within)
+		}
+	case []any:
+		for _, within := range v {
+			n += inSchema(within)
+		}
+	}
+	return n
+}
+
+// newSchema refuses a schema that would look at any value for too long.
+func newSchema(compiled *jsonschema.Schema, measures bool) (*Schema, error) {
+	s := &Schema{compiled: compiled, measures: measures}
+	all := reached(compiled)
+	for _, one := range all {
+		if one.DynamicAnchor != "" || one.RecursiveAnchor {
+			s.dynamic = append(s.dynamic, one)
+		}
+	}
+	e := newEffort(s.dynamic)
+	for _, one := range all {
+		e.hold(one, anything{}, nil)
+	}
+	if e.left < 0 {
+		return nil, fmt.Errorf("not a JSON Schema that can be held against a value: %w", errEffort)
+	}
+	return s, nil
 }
 
 // Validate tells what is wrong with a value of JSON, as [store.FromGo] gives it, which
@@ -69,12 +112,24 @@ func (s *Schema) Validate(v any, name string) (err error) {
 			return err
 		}
 	}
-	err = s.compiled.Validate(v)
+	err = s.check(v)
 	var reasons *jsonschema.ValidationError
 	if errors.As(err, &reasons) {
 		return errors.New(describeInvalid(name, reasons))
 	}
+	if errors.Is(err, errEffort) {
+		return fmt.Errorf("%sit can't be checked against its schema: %w", before(name, nil), err)
+	}
 	return err
+}
+
+// check is the check itself, unless it would take too long.
+func (s *Schema) check(v any) error {
+	e := newEffort(s.dynamic)
+	if e.hold(s.compiled, v, nil); e.left < 0 {
+		return errEffort
+	}
+	return s.compiled.Validate(v)
 }
 
 // unbroken makes an error of a panic, as a last resort: schemas and values come from
@@ -160,9 +215,9 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{all[0], s.measures}
+		return &Schema{all[0], s.measures, s.dynamic}
 	}
-	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}, s.measures}
+	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}, s.measures, s.dynamic}
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as
@@ -192,7 +247,7 @@ func (s *Schema) lists(v any) any {
 	}
 	switch given := v.(type) {
 	case map[string]any:
-		if len(given) == 0 && s.compiled.Validate(given) != nil && s.compiled.Validate([]any{}) == nil {
+		if len(given) == 0 && s.check(given) != nil && s.check([]any{}) == nil {
 			return []any{}
 		}
 		object := make(map[string]any, len(given))

@@ -60,6 +60,8 @@ func describeKind(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
 	case *kind.FalseSchema:
 		return "it is not allowed here"
+	case *kind.Format:
+		return fmt.Sprintf("not a valid %s: %v", k.Want, k.Err)
 	case *kind.Not:
 		return `it fits what the schema's "not" rules out`
 	case *kind.Contains:
