@@ -43,6 +43,33 @@ func (s *site) cancelled(one *run) {
 	}
 }
 
+// TestCrowded: no more is taken on than there is room for, and what was taken is given back.
+func TestCrowded(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.Body = 1000 })
+	const all = bodies * 1000
+	run := `{"plan":"plans/echo.json","wait":true}`
+	if !s.server.room.TryAcquire(all - 20) {
+		t.Fatal("there is no room")
+	}
+	s.refused("POST", "/v1/runs", run, 429, "full")
+	s.refused("POST", "/v1/contexts/a/messages", `{"type":"state","a":"long"}`, 429, "full")
+	s.server.room.Release(all - 20)
+	s.refused("POST", "/v1/runs", strings.Repeat(" ", 1001), 413, "too-large")
+	if status, text := s.ask("POST", "/v1/runs", run); status != http.StatusOK {
+		t.Error(status, text)
+	}
+	s.server.streams.Store(mostStreams)
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","a":1}`)
+	s.refused("GET", "/v1/contexts/a/events", "", 429, "full")
+	s.server.streams.Store(0)
+	if status, text := s.ask("HEAD", "/v1/contexts/a/events", ""); status != http.StatusOK {
+		t.Error(status, text)
+	}
+	for !s.server.room.TryAcquire(all) { // an answer may arrive before the request is let go of
+		runtime.Gosched()
+	}
+}
+
 // TestUnwantedWhileDraining: a run that is cancelled while its server ends is not
 // resumed by the next one, whether or not those who did so wait for it.
 func TestUnwantedWhileDraining(t *testing.T) {

@@ -16,6 +16,11 @@ import (
 // there.
 const keepAlive = 15 * time.Second
 
+// mostStreams bounds how many clients follow contexts: each takes a connection, and memory.
+const mostStreams = 4096
+
+var errFollowed = &problem{status: http.StatusTooManyRequests, code: "full", message: "too many clients follow contexts", retry: 15}
+
 // stream is one client that follows a context.
 type stream struct {
 	w       http.ResponseWriter
@@ -53,14 +58,17 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if err := st.find(r.Context()); err != nil {
 		return err
 	}
+	if s.streams.Add(1) > mostStreams {
+		s.streams.Add(-1)
+		return errFollowed
+	}
+	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodHead {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	s.metrics.streams.Inc()
-	defer s.metrics.streams.Dec()
 	return st.run(r.Context(), s.drained)
 }
 

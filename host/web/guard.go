@@ -13,18 +13,32 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
+
+// bodies is how many of the largest bodies there may be at once, of requests that are not
+// answered yet: what is made of one takes many times its memory.
+const bodies = 8
 
 // body is that of a request. Once it has been read, the client is waited for no
 // longer: a deadline that passed then would look as if it had gone away.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
+	room       *semaphore.Weighted
+	taken      int64
 }
 
-// Read reads.
+var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", message: "the requests that are being answered are too large together", retry: 1}
+
+// Read reads as far as there is room.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if !b.room.TryAcquire(int64(n)) {
+		return 0, errCrowded
+	}
+	b.taken += int64(n)
 	if errors.Is(err, io.EOF) {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
@@ -99,7 +113,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
-			r.Body = &body{http.MaxBytesReader(w, r.Body, s.config.Body), w.controller}
+			body := &body{http.MaxBytesReader(w, r.Body, s.config.Body), w.controller, s.room, 0}
+			defer func() { s.room.Release(body.taken) }()
+			r.Body = body
 		}
 		next.ServeHTTP(w, r)
 	})

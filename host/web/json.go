@@ -128,7 +128,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError
 	var slow net.Error
-	if err == nil || errors.As(err, &large) || errors.As(err, &slow) && slow.Timeout() {
+	if err == nil || errors.Is(err, errCrowded) || errors.As(err, &large) || errors.As(err, &slow) && slow.Timeout() {
 		return body, err
 	}
 	return nil, wrong("the body can't be read to its end: %s", err)

@@ -19,7 +19,6 @@ type metrics struct {
 	latency  *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
 	calls    *prometheus.HistogramVec
-	streams  prometheus.Gauge
 }
 
 // spans are the buckets of what takes from under a millisecond to minutes.
@@ -37,16 +36,15 @@ func newMetrics(s *Server) *metrics {
 			Name: "obelus_run_duration_seconds", Help: "Runs that ended or halted, by status, and how long they took.", Buckets: spans}, []string{"status"}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "obelus_call_duration_seconds", Help: "Calls that settled, by tool and status, and how long they took.", Buckets: spans}, []string{"tool", "status"}),
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "obelus_event_streams", Help: "Clients that follow a context."}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	registry.MustRegister(m.requests, m.latency, m.runs, m.calls, m.streams,
+	registry.MustRegister(m.requests, m.latency, m.runs, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(s.gate.places)) }),
 		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(s.gate.waiting.Load()) }),
+		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(s.streams.Load()) }),
 		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) }),
 		gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
 			if s.config.Host.LastReload().Err != nil {

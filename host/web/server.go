@@ -8,7 +8,10 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"obelus/engine"
 	"obelus/host"
@@ -64,6 +67,8 @@ type Server struct {
 	logger   *slog.Logger
 	handler  http.Handler
 	gate     *gate
+	room     *semaphore.Weighted // bytes of bodies
+	streams  atomic.Int64        // clients that follow a context
 	tail     *tail
 	reading  chan struct{} // places for streams that read the log
 	news     chan struct{} // that something was appended here which a run may wait for
@@ -101,7 +106,7 @@ func New(config Config) *Server {
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
 		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1), drained: make(chan struct{}),
-		gate: newGate(config.Runs, config.Queue),
+		gate: newGate(config.Runs, config.Queue), room: semaphore.NewWeighted(bodies * config.Body),
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
