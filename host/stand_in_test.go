@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -38,7 +40,7 @@ func TestAStandInDoesNotYield(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := tests.List("tests/a_test.lua")
+	found, err := tests.List(t.Context(), "tests/a_test.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,4 +51,28 @@ func TestAStandInDoesNotYield(t *testing.T) {
 		}
 	}
 	goleak.VerifyNone(t, before)
+}
+
+// TestAListEndsWithItsContext: whoever lists the tests of a file does not wait for one that
+// never ends.
+func TestAListEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	tests, err := OpenTests(Config{
+		FS:     project(map[string]string{"tests/a_test.lua": `print("here") while true do end`}),
+		Stderr: cancels(cancel),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tests.List(ctx, "tests/a_test.lua"); err == nil || strings.Contains(err.Error(), "timed out") {
+		t.Error(err)
+	}
+}
+
+// cancels is a writer that cancels once something is written.
+type cancels context.CancelFunc
+
+func (c cancels) Write(p []byte) (int, error) {
+	c()
+	return len(p), nil
 }

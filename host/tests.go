@@ -82,14 +82,14 @@ type TestFailure struct {
 	Expected, Actual string // as text to be compared line by line; empty where nothing was compared
 }
 
-// List runs a file of tests to see what is in it. Its error is a
+// List runs a file of tests to see what is in it, until ctx ends. Its error is a
 // [*ScriptError].
-func (t *Tests) List(file string) ([]Test, error) {
+func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 	sc, err := t.script(file)
 	if err != nil {
 		return nil, err
 	}
-	s, run, err := t.load(context.Background(), sc)
+	s, run, err := t.load(ctx, sc)
 	if err != nil {
 		return nil, err
 	}
@@ -194,11 +194,11 @@ func (t *Tests) script(file string) (*script, error) {
 	if !fs.ValidPath(name) {
 		return nil, &ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
 	}
-	source, err := fs.ReadFile(t.gen.config.FS, name)
-	if err != nil {
-		return nil, unreadable(name, err)
+	read, _ := takeSource(t.gen.config.FS, name)
+	if read.err != nil {
+		return nil, unreadable(name, read.err)
 	}
-	return newScript(name, source, t.gen.limits.Source)
+	return newScript(name, read.bytes, t.gen.limits.Source)
 }
 
 // load runs a file of tests in a new state, which is thrown away afterwards.

@@ -27,7 +27,7 @@ func ExampleTests() {
 	}
 	files, _ := tests.Files()
 	for _, file := range files {
-		found, err := tests.List(file)
+		found, err := tests.List(context.Background(), file)
 		if err != nil {
 			fmt.Println(err)
 			return

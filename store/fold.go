@@ -1,13 +1,17 @@
 package store
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // While a value is being folded, the parts of it that have been changed are
-// objects and arrays of its own, which may be changed again in place; all else
+// objects, arrays and texts of its own, which may be changed again in place; all else
 // is shared with the messages. So a thousand pushes cost a thousand appends.
 type (
 	ownObject map[string]any
 	ownArray  struct{ items []any }
+	ownText   struct{ strings.Builder }
 )
 
 // apply lets one operation join the value at a place below v. It tells whether
@@ -71,8 +75,9 @@ func concat(v, value any) (_ any, misfit bool) {
 		}
 		return value, v != nil
 	case string:
-		if current, ok := v.(string); ok {
-			return current + more, false
+		if current, ok := own(v).(*ownText); ok {
+			current.WriteString(more)
+			return current, false
 		}
 		return value, v != nil
 	}
@@ -97,7 +102,7 @@ func merge(v, value any) any {
 	return current
 }
 
-// own gives an object or array that may be changed: v itself if it is one
+// own gives an object, array or text that may be changed: v itself if it is one
 // already, else a shallow copy. Anything else it gives back as it is.
 func own(v any) any {
 	switch v := v.(type) {
@@ -107,6 +112,10 @@ func own(v any) any {
 		return c
 	case []any:
 		return &ownArray{append(make([]any, 0, len(v)+1), v...)}
+	case string:
+		text := &ownText{}
+		text.WriteString(v)
+		return text
 	}
 	return v
 }
@@ -125,6 +134,8 @@ func freeze(v any) any {
 			v.items[i] = freeze(e)
 		}
 		return v.items
+	case *ownText:
+		return v.String()
 	}
 	return v
 }

@@ -318,7 +318,7 @@ func TestNoFile(t *testing.T) {
 		"plans/p.lua": `return { calls = {}, output = 1 }`,
 	})
 	const told = "it is a pipe, a socket or a device, not a file"
-	for _, name := range []string{"plans/pipe.lua", "plans/pipe.json", "activities/pipe.lua"} {
+	for _, name := range []string{"plans/pipe.lua", "plans/pipe.json", "activities/pipe.lua", "tests/pipe_test.lua"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 			t.Fatal(err)
@@ -326,10 +326,14 @@ func TestNoFile(t *testing.T) {
 		if err := syscall.Mkfifo(file, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"run", file}, {"check"}} {
+		asked, status := [][]string{{"run", file}, {"check"}}, exitUsage
+		if strings.HasPrefix(name, "tests/") {
+			asked, status = [][]string{{"test"}, {"test", name}}, exitFailed
+		}
+		for _, args := range asked {
 			c := program(t, dir, args...)
 			said, err := c.CombinedOutput()
-			if c.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(said), name+": ") || !strings.Contains(string(said), told) {
+			if c.ProcessState.ExitCode() != status || !strings.Contains(string(said), name+": ") || !strings.Contains(string(said), told) {
 				t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, said)
 			}
 		}

@@ -69,11 +69,30 @@ func (a *app) read(ctx context.Context, file string) ([]byte, error) {
 	if file != "-" {
 		return readFile(ctx, file)
 	}
-	return waitFor(ctx, func() ([]byte, error) { return io.ReadAll(a.stdin) })
+	return waitFor(ctx, func() ([]byte, error) { return readAll(a.stdin) })
 }
 
 func readFile(ctx context.Context, file string) ([]byte, error) {
-	return waitFor(ctx, func() ([]byte, error) { return os.ReadFile(file) })
+	return waitFor(ctx, func() ([]byte, error) {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return readAll(f)
+	})
+}
+
+// mostRead is more than SQLite keeps in one row.
+const mostRead = 1 << 30
+
+// readAll reads to the end, of which a device may have none.
+func readAll(r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, mostRead+1))
+	if err == nil && len(content) > mostRead {
+		err = fmt.Errorf("it has more than %d bytes", mostRead)
+	}
+	return content, err
 }
 
 // waitFor reads something, or gives up when ctx ends.

@@ -59,7 +59,10 @@ func (a *app) test(ctx context.Context, files []string, pattern string) error {
 	}
 	tally := &tally{app: a}
 	for _, file := range files {
-		found, err := tests.List(file)
+		found, err := tests.List(ctx, file)
+		if ctx.Err() != nil {
+			return context.Canceled
+		}
 		if err != nil {
 			tally.broken(file, err)
 			continue
