@@ -12,9 +12,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // bodies is how many of the largest bodies there may be at once, of requests that are not
@@ -26,8 +25,9 @@ const bodies = 8
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
-	room       *semaphore.Weighted
-	taken      int64
+	all        *atomic.Int64 // bytes of those that there are
+	most       int64         // of them
+	own        int64
 }
 
 var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", message: "the requests that are being answered are too large together", retry: 1}
@@ -35,10 +35,10 @@ var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", mess
 // Read reads as far as there is room.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if !b.room.TryAcquire(int64(n)) {
+	b.own += int64(n)
+	if b.all.Add(int64(n)) > b.most {
 		return 0, errCrowded
 	}
-	b.taken += int64(n)
 	if errors.Is(err, io.EOF) {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
@@ -113,8 +113,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
-			body := &body{http.MaxBytesReader(w, r.Body, s.config.Body), w.controller, s.room, 0}
-			defer func() { s.room.Release(body.taken) }()
+			body := &body{http.MaxBytesReader(w, r.Body, s.config.Body), w.controller, &s.bodies, bodies * s.config.Body, 0}
+			defer func() { s.bodies.Add(-body.own) }()
 			r.Body = body
 		}
 		next.ServeHTTP(w, r)

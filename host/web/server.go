@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"obelus/engine"
 	"obelus/host"
 	"obelus/store"
@@ -67,8 +65,8 @@ type Server struct {
 	logger   *slog.Logger
 	handler  http.Handler
 	gate     *gate
-	room     *semaphore.Weighted // bytes of bodies
-	streams  atomic.Int64        // clients that follow a context
+	bodies   atomic.Int64 // bytes of bodies
+	streams  atomic.Int64 // clients that follow a context
 	tail     *tail
 	reading  chan struct{} // places for streams that read the log
 	news     chan struct{} // that something was appended here which a run may wait for
@@ -106,7 +104,7 @@ func New(config Config) *Server {
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
 		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1), drained: make(chan struct{}),
-		gate: newGate(config.Runs, config.Queue), room: semaphore.NewWeighted(bodies * config.Body),
+		gate: newGate(config.Runs, config.Queue),
 	}
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
