@@ -2,8 +2,7 @@ package engine
 
 import (
 	"slices"
-
-	"github.com/expr-lang/expr/builtin"
+	"strconv"
 )
 
 // sorted is expr's sort, exact where integers are large.
@@ -15,7 +14,7 @@ func sorted(ev *evaluation, args []any) (any, error) {
 	if !ok {
 		return fail("sort takes an array, not %s", describe(args[0]))
 	}
-	return inOrder(ev, array, array, args[1:])
+	return inOrder(ev, "sort", array, array, args[1:])
 }
 
 // sortedBy is expr's sortBy, as sorted is its sort.
@@ -31,17 +30,22 @@ func sortedBy(ev *evaluation, args []any) (any, error) {
 			return nil, err
 		}
 	}
-	return inOrder(ev, array, keys, args[2:])
+	return inOrder(ev, "sortBy", array, keys, args[2:])
 }
 
 // inOrder is an array in the order of a key for each element, ascending unless order
 // says "desc". What is equal stays as it stood.
-func inOrder(ev *evaluation, array, keys, order []any) (any, error) {
+func inOrder(ev *evaluation, function string, array, keys, order []any) (any, error) {
 	if err := ev.spend(len(array)); err != nil {
 		return nil, err
 	}
-	if _, _, err := builtin.Builtins[builtin.Index["sort"]].Safe(append([]any{[]any{}}, order...)...); err != nil {
-		return nil, err
+	descending := len(order) > 0 && order[0] == "desc"
+	if len(order) > 0 && !descending && order[0] != "asc" {
+		given := describe(order[0])
+		if text, ok := order[0].(string); ok {
+			given = strconv.Quote(shortened(text))
+		}
+		return fail(`%s takes "asc" or "desc" for its order, not %s`, function, given)
 	}
 	places := make([]int, len(array))
 	for i := range places {
@@ -57,7 +61,7 @@ func inOrder(ev *evaluation, array, keys, order []any) (any, error) {
 		return 0
 	}
 	slices.SortStableFunc(places, func(i, j int) int {
-		if len(order) > 0 && order[0] == "desc" {
+		if descending {
 			return before(j, i)
 		}
 		return before(i, j)

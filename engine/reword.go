@@ -59,7 +59,6 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	add(`^cannot get (first|last) element from (.+)$`, "$1 takes an array, not @2")
 	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, "$3 takes @2, not @1")
 	add(`^non-integer slice index (.+)$`, "a slice begins and ends at an integer, not @1")
-	add(`^(sort|sortBy) order argument must be a string \(got (.+)\)$`, `$1 takes "asc" or "desc" for its order, not @2`)
 	add(`^hash of unhashable type: (.+)$`, "a group goes by a scalar, not by @1")
 	add(`^invalid argument for (\w+) \(type (.+)\)$`, "$1 does not take @2")
 
