@@ -27,7 +27,7 @@ type Call struct {
 
 	written  int // its position in the plan as written: one call there may stand for many
 	tool     *Tool
-	known    bool         // the tool is
+	unclear  bool         // what its tool prescribes is not known
 	activity *Registered  // nil for a latent call, unless a model answers it
 	doer     string       // the name of that in the registry
 	delegate *delegated   // nil for a call that is not handed on
@@ -98,7 +98,7 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 		}
 	}
 	known, err := c.parseTool(given, registry)
-	c.known = known
+	c.unclear = err != nil
 	check(err)
 	c.Issued = c.tool.fill(given)
 	if err := store.CheckDepth([]any{c.Issued}); err != nil { // in the list of the plan's message
@@ -173,14 +173,14 @@ func (c *Call) parseMeta() error {
 }
 
 // mayWriteAnywhere tells of a call of which it could not be found out where it writes: its
-// output path or its instance can't be read, or its tool is not known, which may say so.
+// output path or its instance can't be read, or its tool can't, which may say so.
 func (c *Call) mayWriteAnywhere() bool {
 	if c.Issued == nil || c.tool == nil {
 		return true
 	}
 	instance, given := c.Issued["_instance"]
 	_, readable := instance.(string)
-	return given && !readable || len(c.Output.Writes()) == 0 && (c.Issued["_outputPath"] != nil || !c.known)
+	return given && !readable || len(c.Output.Writes()) == 0 && (c.Issued["_outputPath"] != nil || c.unclear)
 }
 
 func (c *Call) parseOutput() error {
