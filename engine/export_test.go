@@ -14,3 +14,10 @@ func BoundEdges(n int) (undo func()) {
 	mostEdges = n
 	return func() { mostEdges = before }
 }
+
+// BoundPatience lets checks against schemas take so long, until it is undone.
+func BoundPatience(d time.Duration) (undo func()) {
+	before := mostPatience
+	mostPatience = d
+	return func() { mostPatience = before }
+}

@@ -11,7 +11,7 @@ import (
 
 // mostMeasured is how many digits a number may have that is held against a schema, and
 // how large its exponent may be: it is made a fraction of whole numbers.
-const mostMeasured = 10_000
+const mostMeasured = 1000
 
 // measuring are the keywords that look at what numbers count. Of type it is integer.
 var measuring = []string{"const", "enum", "exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf", "uniqueItems"}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // pattern is a regular expression, and how much of the budget it takes to look at
@@ -100,24 +98,4 @@ func matches(ev *evaluation, args []any) (any, error) {
 		return nil, err
 	}
 	return p.MatchString(text), nil
-}
-
-// patternsOfSchema makes the patterns of one schema.
-func patternsOfSchema() jsonschema.RegexpEngine {
-	made := map[string]*pattern{} // each is asked for twice, to see whether it is one
-	left := mostInstructions
-	return func(text string) (jsonschema.Regexp, error) {
-		if p := made[text]; p != nil {
-			return p, nil
-		}
-		p, err := newPattern(text)
-		if err != nil {
-			return nil, err
-		}
-		if left -= p.price; left < 0 {
-			return nil, errInstructions
-		}
-		made[text] = p
-		return p, nil
-	}
 }

@@ -15,8 +15,8 @@ import (
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
-	measures bool                 // it may look at what a number counts
-	dynamic  []*jsonschema.Schema // what a dynamic reference may refer to
+	measures bool // it may look at what a number counts
+	patience *patience
 }
 
 const schemaURL = "obelus:///schema.json"
@@ -32,27 +32,34 @@ func (noLoader) Load(url string) (any, error) {
 // [store.FromGo] takes. References to other documents are refused: a schema
 // stands by itself.
 func NewSchema(schema any) (_ *Schema, err error) {
-	defer unbroken(&err)
+	defer func() {
+		if p := recover(); p != nil {
+			err = broken("the check of a schema broke", p)
+		}
+	}()
 	schema, err = store.FromGo(schema, "")
 	if err == nil {
 		err = measurable(schema, "")
 	}
 	if err == nil && inSchema(schema) > mostInSchema {
-		err = fmt.Errorf("it has more than %d objects and booleans within", mostInSchema)
+		err = fmt.Errorf("it has more than %d objects, arrays and booleans within", mostInSchema)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(patternsOfSchema())
+	c := newSchemaCompiler()
 	if err := c.AddResource(schemaURL, schema); err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
 	compiled, err := c.Compile(schemaURL)
+	if err == nil && checks(compiled, map[*jsonschema.Schema]int{}) > mostChecks {
+		return nil, errChecks
+	}
 	if err == nil {
-		return newSchema(compiled, measures(schema))
+		for _, one := range c.all {
+			c.watch(one)
+		}
+		return &Schema{compiled, measures(schema), c.patience}, nil
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var reasons *jsonschema.ValidationError
@@ -77,6 +84,7 @@ func inSchema(v any) (n int) {
 			n += inSchema(within)
 		}
 	case []any:
+		n = 1
 		for _, within := range v {
 			n += inSchema(within)
 		}
@@ -84,60 +92,23 @@ func inSchema(v any) (n int) {
 	return n
 }
 
-// newSchema refuses a schema that would look at any value for too long.
-func newSchema(compiled *jsonschema.Schema, measures bool) (*Schema, error) {
-	s := &Schema{compiled: compiled, measures: measures}
-	all := reached(compiled)
-	for _, one := range all {
-		if one.DynamicAnchor != "" || one.RecursiveAnchor {
-			s.dynamic = append(s.dynamic, one)
-		}
-	}
-	e := newEffort(s.dynamic)
-	for _, one := range all {
-		e.hold(one, anything{}, nil)
-	}
-	if e.left < 0 {
-		return nil, fmt.Errorf("not a JSON Schema that can be held against a value: %w", errEffort)
-	}
-	return s, nil
-}
-
 // Validate tells what is wrong with a value of JSON, as [store.FromGo] gives it, which
 // the error calls by name.
 func (s *Schema) Validate(v any, name string) (err error) {
-	defer unbroken(&err)
 	if s.measures {
 		if err := measurable(v, name); err != nil {
 			return err
 		}
 	}
-	err = s.check(v)
+	err = s.patience.during(func() error { return s.compiled.Validate(v) })
 	var reasons *jsonschema.ValidationError
-	if errors.As(err, &reasons) {
+	switch {
+	case errors.As(err, &reasons):
 		return errors.New(describeInvalid(name, reasons))
-	}
-	if errors.Is(err, errEffort) {
-		return fmt.Errorf("%sit can't be checked against its schema: %w", before(name, nil), err)
+	case err == errSlow:
+		return fmt.Errorf("%sit can't be held against its schema: %w", before(name, nil), err)
 	}
 	return err
-}
-
-// check is the check itself, unless it would take too long.
-func (s *Schema) check(v any) error {
-	e := newEffort(s.dynamic)
-	if e.hold(s.compiled, v, nil); e.left < 0 {
-		return errEffort
-	}
-	return s.compiled.Validate(v)
-}
-
-// unbroken makes an error of a panic, as a last resort: schemas and values come from
-// anybody, and what they meet is another's code.
-func unbroken(err *error) {
-	if p := recover(); p != nil {
-		*err = broken("the check against a schema broke", p)
-	}
 }
 
 // property is the schema of one property of an object, nil if it has none.
@@ -154,7 +125,7 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 			all = append(all, p)
 		}
 		for pattern, p := range at.PatternProperties {
-			if pattern.MatchString(name) {
+			if known, ok := pattern.(*patientPattern); ok && known.pattern.MatchString(name) {
 				all = append(all, p)
 			}
 		}
@@ -209,15 +180,23 @@ func (s *Schema) parts() iter.Seq[*jsonschema.Schema] {
 	}
 }
 
+// breadth is how many parts there are.
+func (s *Schema) breadth() (n int) {
+	for range s.parts() {
+		n++
+	}
+	return n
+}
+
 // joined is a schema to which each of several counts, nil for none.
 func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	switch len(all) {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{all[0], s.measures, s.dynamic}
+		return &Schema{all[0], s.measures, s.patience}
 	}
-	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}, s.measures, s.dynamic}
+	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}, s.measures, s.patience}
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as
@@ -238,7 +217,11 @@ func (s *Schema) Lists(v any) any {
 	if s == nil || !holdsEmpty(v) {
 		return v
 	}
-	return s.lists(v)
+	listed := v
+	if err := s.patience.during(func() error { listed = s.lists(v); return nil }); err != nil {
+		return v // as the check of it will tell
+	}
+	return listed
 }
 
 func (s *Schema) lists(v any) any {
@@ -247,11 +230,12 @@ func (s *Schema) lists(v any) any {
 	}
 	switch given := v.(type) {
 	case map[string]any:
-		if len(given) == 0 && s.check(given) != nil && s.check([]any{}) == nil {
+		if len(given) == 0 && s.compiled.Validate(given) != nil && s.compiled.Validate([]any{}) == nil {
 			return []any{}
 		}
 		object := make(map[string]any, len(given))
 		for key, e := range given {
+			s.patience.step(s.breadth())
 			property, _ := s.property(key)
 			object[key] = property.lists(e)
 		}
@@ -259,6 +243,7 @@ func (s *Schema) lists(v any) any {
 	case []any:
 		list := make([]any, len(given))
 		for i, e := range given {
+			s.patience.step(s.breadth())
 			list[i] = s.item(i).lists(e)
 		}
 		return list

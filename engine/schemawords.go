@@ -61,6 +61,9 @@ func describeKind(e *jsonschema.ValidationError) string {
 	case *kind.FalseSchema:
 		return "it is not allowed here"
 	case *kind.Format:
+		if m, ok := k.Err.(misfit); ok {
+			return describeKind(&jsonschema.ValidationError{ErrorKind: m.ErrorKind})
+		}
 		return fmt.Sprintf("not a valid %s: %v", k.Want, k.Err)
 	case *kind.Not:
 		return `it fits what the schema's "not" rules out`

@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// mostChecks bounds how often a schema may look at one value. Where definitions each refer
+// to the one below twice, forty of them would look at it 2⁴⁰ times.
+const mostChecks = 100_000
+
+var errChecks = errors.New("not a JSON Schema that can be held against a value: what it refers to would look at one value too often, more than 100000 times")
+
+// checks is how often a schema looks at a value itself; where it, or what it holds for parts
+// of the value, does so too often, more than mostChecks. Of one within itself it knows not
+// how deep a value will be. known is what has been counted.
+func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
+	if s == nil {
+		return 0
+	}
+	if n, ok := known[s]; ok {
+		return n
+	}
+	n := 1
+	known[s] = n
+	same := slices.Concat([]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
+	for _, part := range slices.AppendSeq(same, maps.Values(s.DependentSchemas)) {
+		n = min(n+checks(part, known), mostChecks+1)
+	}
+	for _, part := range within(s) {
+		if checks(part, known) > mostChecks {
+			n = mostChecks + 1
+		}
+	}
+	known[s] = n
+	return n
+}
+
+// within are the schemas of the parts of a value.
+func within(s *jsonschema.Schema) []*jsonschema.Schema {
+	all := append([]*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}, s.PrefixItems...)
+	all = slices.AppendSeq(all, maps.Values(s.Properties))
+	all = slices.AppendSeq(all, maps.Values(s.PatternProperties))
+	if more, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
+		all = append(all, more)
+	}
+	return all
+}

@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// mostPatience is how long a value may be held against a schema. Nearly all take some
+// microseconds, and a million rows a second or two.
+var mostPatience = 5 * time.Second
+
+// patience ends what takes too long where a value is held against a schema. The check
+// itself knows no end: it is asked for a step at whatever part of a schema looks at a part
+// of a value. One check has it at a time.
+type patience struct {
+	mu    sync.Mutex
+	steps int       // of some hundred nanoseconds, since it looked at the time
+	began time.Time // or shortly after
+}
+
+// errSlow is what a step panics with when it is time.
+var errSlow = errors.New("that takes too long: it is too much, or the schema looks at the same again and again")
+
+// during does something that asks for steps.
+func (p *patience) during(do func() error) (err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.steps, p.began = 0, time.Time{}
+	defer func() {
+		switch failure := recover(); failure {
+		case nil:
+		case errSlow:
+			err = errSlow
+		default: // a last resort: schemas and values come from anybody, and what they meet is another's code
+			err = broken("the check against a schema broke", failure)
+		}
+	}()
+	return do()
+}
+
+// step takes n steps.
+func (p *patience) step(n int) {
+	if p.steps += n; p.steps < 4096 {
+		return
+	}
+	p.steps = 0
+	switch {
+	case p.began.IsZero():
+		p.began = time.Now()
+	case time.Since(p.began) > mostPatience:
+		panic(errSlow)
+	}
+}
+
+// schemaCompiler compiles one schema so that its check can be ended.
+type schemaCompiler struct {
+	*jsonschema.Compiler
+	patience *patience
+	all      []*jsonschema.Schema
+	patterns map[string]*patientPattern // each is asked for twice, to see whether it is one
+	left     int                        // of mostInstructions
+}
+
+func newSchemaCompiler() *schemaCompiler {
+	c := &schemaCompiler{Compiler: jsonschema.NewCompiler(), patience: &patience{}, patterns: map[string]*patientPattern{}, left: mostInstructions}
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(c.pattern)
+	// A vocabulary without a keyword is told of every schema that is compiled.
+	c.AssertVocabs()
+	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: "obelus:///patience", Compile: func(at *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
+		c.all = append(c.all, at.Enqueue(nil))
+		return nil, nil
+	}})
+	return c
+}
+
+// watch has a schema ask for steps before it looks at a value: a format is the one thing
+// that the library calls for every value, before it goes on to its parts.
+func (c *schemaCompiler) watch(s *jsonschema.Schema) {
+	rules := rulesOf(s)
+	format := s.Format
+	if format != nil && format.Name == "regex" {
+		format = &jsonschema.Format{Name: format.Name, Validate: isPattern}
+	}
+	itself := 2 + len(s.AllOf) + len(s.AnyOf) + len(s.OneOf) + len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies)
+	for _, name := range slices.Concat(slices.Concat(slices.Collect(maps.Values(s.DependentRequired))...), s.Required) {
+		itself += 1 + len(name)/64
+	}
+	each := 2 + len(s.PatternProperties)
+	name := "value"
+	if format != nil {
+		name = format.Name
+	}
+	s.Format = &jsonschema.Format{Name: name, Validate: func(v any) error {
+		c.patience.step(itself + each*size(v))
+		if err := rules.check(v, c.patience); err != nil || format == nil {
+			return err
+		}
+		return format.Validate(v)
+	}}
+}
+
+// size is how many parts a value has, or how long it is.
+func size(v any) int {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v)
+	case []any:
+		return len(v)
+	case string:
+		return len(v) / 64
+	case json.Number:
+		return len(v) / 16
+	}
+	return 0
+}
+
+func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
+	if p := c.patterns[text]; p != nil {
+		return p, nil
+	}
+	p, err := newPattern(text)
+	if err != nil {
+		return nil, err
+	}
+	if c.left -= p.price; c.left < 0 {
+		return nil, errInstructions
+	}
+	c.patterns[text] = &patientPattern{p, c.patience}
+	return c.patterns[text], nil
+}
+
+// isPattern is the format regex of values, in the drafts that look at formats.
+func isPattern(v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	_, err := newPattern(text)
+	return err
+}
+
+// patientPattern asks for steps while it looks at a text.
+type patientPattern struct {
+	*pattern
+	patience *patience
+}
+
+// MatchString tells whether a text matches.
+func (p *patientPattern) MatchString(text string) bool {
+	worst := len(text) * p.price / 10
+	p.patience.step(1 + min(worst, len(text))/10)
+	if worst < 100_000 {
+		return p.Regexp.MatchString(text)
+	}
+	return p.MatchReader(&patientReader{strings.NewReader(text), p})
+}
+
+// patientReader asks for steps at every character.
+type patientReader struct {
+	*strings.Reader
+	pattern *patientPattern
+}
+
+// ReadRune reads a character.
+func (r *patientReader) ReadRune() (rune, int, error) {
+	r.pattern.patience.step(1 + r.pattern.price/10)
+	return r.Reader.ReadRune()
+}

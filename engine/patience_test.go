@@ -1,0 +1,143 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// within is a value within others, n deep.
+func within(open, value, end string, n int) string {
+	return strings.Repeat(open, n) + value + strings.Repeat(end, n)
+}
+
+// array is one of n elements.
+func array(n int, element string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(element+",", n), ",") + "]"
+}
+
+func decoded(t *testing.T, text string) any {
+	t.Helper()
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// forests are all that n arrays can be within and beside each other: the same brackets,
+// in other orders.
+func forests(n int) (all []string) {
+	if n == 0 {
+		return []string{""}
+	}
+	for k := range n {
+		for _, first := range forests(k) {
+			for _, others := range forests(n - 1 - k) {
+				all = append(all, strings.TrimSuffix("["+first+"],"+others, ","))
+			}
+		}
+	}
+	return all
+}
+
+// No schema and value keep the host from its work: the check that nothing would end is
+// refused before it begins.
+func TestSchemaThatTakesTooLong(t *testing.T) {
+	defer engine.BoundPatience(100 * time.Millisecond)()
+	const tooLong = "takes too long"
+	twice := within(`{"a":`, "1", "}", 200)
+	for name, c := range map[string]struct{ schema, value, wrong string }{
+		"within itself, twice":  {`{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}`, twice, tooLong},
+		"by dynamic references": {`{"$dynamicAnchor": "n", "properties": {"a": {"allOf": [{"$dynamicRef": "#n"}, {"$dynamicRef": "#n"}]}}}`, twice, tooLong},
+		"by recursive references": {`{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": true,
+			"properties": {"a": {"allOf": [{"$recursiveRef": "#"}, {"$recursiveRef": "#"}]}}}`, twice, tooLong},
+		"in the words of older drafts": {`{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"allOf": [{"$ref": "#"}, {"$ref": "#"}]}]}`,
+			within("[", "1", "]", 200), tooLong},
+		"by what depends on a key":  {`{"dependentSchemas": {"a": {"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}}}`, twice, tooLong},
+		"a condition within itself": {`{"properties": {"a": {"if": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}}`, twice, tooLong},
+		"large patterns":            {`{"pattern": "` + strings.Repeat("[ab]{1000}", 400) + `"}`, `"a"`, "it takes too much"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema, err := engine.NewSchema(decoded(t, c.schema))
+			if err == nil {
+				err = schema.Validate(decoded(t, c.value), "x")
+			}
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("got %v, want %q", err, c.wrong)
+			}
+		})
+	}
+}
+
+// What does not take long passes, however large or deep it is.
+func TestSchemaThatTakesAWhile(t *testing.T) {
+	tree := `{"anyOf": [{"type": "number"}, {"type": "array", "items": {"$ref": "#"}}, {"type": "object", "additionalProperties": {"$ref": "#"}}]}`
+	list := `{"if": {"required": ["last"]}, "then": {"properties": {"next": {"$ref": "#"}}}, "else": {"properties": {"next": {"$ref": "#"}}}}`
+	row := `{"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "maximum": 9}, "b": {"type": "string", "pattern": "^[a-z]+$"}, "c": {"enum": ["x", "y"]}}}`
+	union := `{"oneOf": [{"type": "null"}`
+	for _, kind := range []string{"a", "b", "c"} {
+		union += `, {"type": "object", "properties": {"kind": {"const": "` + kind + `"}, "next": {"$ref": "#"}}}`
+	}
+	union += "]}"
+	numbers := "0"
+	for i := range 20_000 {
+		numbers += fmt.Sprintf(",%d", i+1)
+	}
+	for name, c := range map[string]struct{ schema, value, wrong string }{
+		"a tree":        {tree, within(`{"a": [`, "1", "]}", 120), ""},
+		"a list":        {list, within(`{"next": `, "1", "}", 250), ""},
+		"conditions":    {`{"properties": {"next": {"if": {"$ref": "#"}, "then": {"required": ["next"]}}}}`, within(`{"next": `, "{}", "}", 200), ""},
+		"a table":       {`{"items": ` + row + `}`, array(20_000, `{"a": 1, "b": "hello", "c": "y"}`), ""},
+		"a set":         {`{"uniqueItems": true}`, "[" + numbers + "]", ""},
+		"no set":        {`{"uniqueItems": true}`, "[" + numbers + ", 1e2]", "items at 100 and 20,001 are equal"},
+		"lists alike":   {`{"uniqueItems": true}`, "[[" + strings.Join(forests(9), "],[") + "]]", ""},
+		"many values":   {`{"items": {"enum": ` + array(3_000, "[1, [1, 2, 3]]") + `}}`, array(3_000, "[1, [1, 2, 4]]"), "value must be one of"},
+		"long numbers":  {`{"items": {"multipleOf": 1e-999}}`, array(20_000, "1.5"), ""},
+		"identifiers":   {`{"items": {"pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"}}`, array(20_000, `"c0a8012e-7c1f-4b5e-9d0a-0123456789ab"`), ""},
+		"a union":       {union, within(`{"kind": "c", "next": `, "null", "}", 7), ""},
+		"a long choice": {`{"items": {"enum": [` + numbers + `]}}`, array(20_000, "20000.0"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema, err := engine.NewSchema(decoded(t, c.schema))
+			if err == nil {
+				err = schema.Validate(decoded(t, c.value), "x")
+			}
+			if err == nil && c.wrong != "" || err != nil && (c.wrong == "" || !strings.Contains(err.Error(), c.wrong)) {
+				t.Errorf("got %v, want %q", err, c.wrong)
+			}
+		})
+	}
+}
+
+// A schema is shared by all who hold values against it at the same time, and none of them
+// has to wait longer than the others take.
+func TestSchemaOfMany(t *testing.T) {
+	schema, err := engine.NewSchema(decoded(t, `{"$schema": "http://json-schema.org/draft-07/schema#",
+		"properties": {"a": {"format": "regex", "pattern": "^[^x]*$"}, "b": {"enum": [1, 2]}, "l": {"items": {"uniqueItems": true}, "type": "array"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits, misfits := decoded(t, `{"a": "^a+$", "b": 1.0, "l": {}}`), []any{decoded(t, `{"a": "["}`), decoded(t, `{"a": "x"}`), decoded(t, `{"b": 3}`), decoded(t, `{"l": [[1, 1.0]]}`)}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				if err := schema.Validate(schema.Lists(fits), ""); err != nil {
+					t.Error(err)
+				}
+				for _, v := range misfits {
+					if err := schema.Validate(v, ""); err == nil {
+						t.Errorf("%s fits", store.EncodeJSON(v))
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"obelus/store"
+)
+
+// rules are what a schema says of a whole value by comparing it: its const, its enum and
+// that its elements differ. The library would compare each with each, and nothing could
+// end that.
+type rules struct {
+	fixed  *any
+	text   string // of fixed
+	enum   []any
+	types  map[string]bool // of the values of enum
+	texts  map[string]bool // and they
+	unique bool
+}
+
+// rulesOf takes them from a schema.
+func rulesOf(s *jsonschema.Schema) *rules {
+	r := &rules{fixed: s.Const, unique: s.UniqueItems}
+	if r.fixed != nil {
+		r.text = likeText(*r.fixed)
+	}
+	if s.Enum != nil {
+		r.enum, r.types, r.texts = s.Enum.Values, map[string]bool{}, map[string]bool{}
+		for _, v := range r.enum {
+			r.types[store.TypeName(v)] = true
+			r.texts[likeText(v)] = true
+		}
+	}
+	s.Const, s.Enum, s.UniqueItems = nil, nil, false
+	return r
+}
+
+// misfit is what is wrong with a value by a rule.
+type misfit struct{ jsonschema.ErrorKind }
+
+func (m misfit) Error() string { return m.LocalizedString(english) }
+
+func (r *rules) check(v any, p *patience) error {
+	if r.fixed != nil && (store.TypeName(v) != store.TypeName(*r.fixed) || p.likeText(v) != r.text) {
+		return misfit{&kind.Const{Got: v, Want: *r.fixed}}
+	}
+	if r.enum != nil && !(r.types[store.TypeName(v)] && r.texts[p.likeText(v)]) {
+		return misfit{&kind.Enum{Got: v, Want: r.enum}}
+	}
+	array, ok := v.([]any)
+	if !r.unique || !ok {
+		return nil
+	}
+	seen := make(map[string]int, len(array))
+	for i, v := range array {
+		text := p.likeText(v)
+		if first, ok := seen[text]; ok {
+			return misfit{&kind.UniqueItems{Duplicates: [2]int{first, i}}}
+		}
+		seen[text] = i
+	}
+	return nil
+}
+
+func (p *patience) likeText(v any) string {
+	text := likeText(v)
+	p.step(1 + len(text)/32)
+	return text
+}
+
+// likeText is a text that values have in common which a schema takes for the same.
+func likeText(v any) string { return string(store.EncodeJSON(alikeNumbers(v))) }
+
+// alikeNumbers is a value whose numbers are written alike if they count the same.
+func alikeNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		return alikeNumber(string(v))
+	case []any:
+		array := make([]any, len(v))
+		for i, e := range v {
+			array[i] = alikeNumbers(e)
+		}
+		return array
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for key, e := range v {
+			object[key] = alikeNumbers(e)
+		}
+		return object
+	}
+	return v
+}
+
+// alikeNumber is a number without needless zeros, of which the exponent tells the size:
+// of 100, 1e2 and 100.0 it is 1e2.
+func alikeNumber(text string) json.Number {
+	mantissa, exponent := text, 0
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		mantissa = text[:i]
+		exponent, _ = strconv.Atoi(text[i+1:]) // it is measurable
+	}
+	digits, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	exponent -= len(fraction)
+	digits = strings.TrimLeft(whole+fraction, "0")
+	significant := strings.TrimRight(digits, "0")
+	exponent += len(digits) - len(significant)
+	switch {
+	case significant == "":
+		return "0"
+	case negative:
+		significant = "-" + significant
+	}
+	return json.Number(significant + "e" + strconv.Itoa(exponent))
+}
