@@ -26,7 +26,11 @@ type Host struct {
 	files   []string // that count too as long as it is
 	good    sources  // of the present generation, with those files
 	tried   string   // the digest of the last attempt's sources
+	empty   map[string]emptied
 }
+
+// emptied is since when a file is known to be empty, and its time then.
+type emptied struct{ since, time time.Time }
 
 // settleTime is how long the files must have been left alone before they are
 // loaded anew.
@@ -89,12 +93,37 @@ func (h *Host) LastReload() Reload { return *h.last.Load() }
 
 // Reload loads the scripts anew, whether they have changed or not. If all of
 // them load, the new generation takes the place of the old one, whole and at
-// once, and calls that run end with the old one; else that stays.
+// once, and calls that run end with the old one; else that stays. A file that
+// is just being written is waited for a little.
 func (h *Host) Reload() Reload {
 	h.loading.Lock()
 	defer h.loading.Unlock()
-	from, _ := takeSources(h.config.FS, h.files...)
-	return h.reload(from)
+	for began := time.Now(); ; time.Sleep(settleTime) {
+		if from, settled := h.take(time.Since(began) >= longestBurst); settled {
+			return h.reload(from)
+		}
+	}
+}
+
+// take takes the sources. They have settled if none is half of a file, unless they are
+// overdue, and none is empty only since now: what it had comes back in a moment.
+func (h *Host) take(overdue bool) (from sources, settled bool) {
+	from, settled = takeSources(h.config.FS, h.files...)
+	settled = settled || overdue
+	before := h.empty
+	h.empty = map[string]emptied{}
+	for name, s := range from {
+		if !s.emptied(h.good, name) {
+			continue
+		}
+		known, ok := before[name]
+		if !ok || !known.time.Equal(s.time) {
+			known = emptied{time.Now(), s.time}
+		}
+		h.empty[name] = known
+		settled = settled && time.Since(known.since) >= settleTime
+	}
+	return from, settled
 }
 
 // watch begins the one watch that there may be: what a second one finds changed
@@ -142,15 +171,13 @@ const (
 	attempted
 )
 
-// reloadChanged is Reload if the files hold something else than before. Half
-// of a file, and one that is empty since now, are waited for unless there is no
-// time left, or enough has been waited.
-func (h *Host) reloadChanged(waited, overdue bool) (Reload, attempt) {
+// reloadChanged is Reload if the files hold something else than before, and have settled.
+func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	h.loading.Lock()
 	defer h.loading.Unlock()
-	from, settled := takeSources(h.config.FS, h.files...)
+	from, settled := h.take(overdue)
 	switch {
-	case !settled && !overdue, !waited && from.emptied(h.good):
+	case !settled:
 		return Reload{}, unsettled
 	case from.digest() == h.tried:
 		return Reload{}, unchanged

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"obelus/engine"
@@ -369,6 +371,58 @@ func TestWatchEndless(t *testing.T) {
 		case <-limit:
 			t.Fatal("nothing is loaded as long as there are changes")
 		}
+	}
+}
+
+// written is a project in which somebody writes lib/m.lua: it is empty for one look at the
+// files.
+type written struct {
+	fs.FS
+	before, after fs.FS
+	opened        int // lib/m.lua, since it has been empty
+}
+
+func (w *written) Open(name string) (fs.File, error) {
+	if name != "lib/m.lua" || w.before == nil {
+		return w.FS.Open(name)
+	}
+	if w.opened++; w.opened <= 3 { // its size, its text and its size again
+		return w.before.Open(name)
+	}
+	return w.after.Open(name)
+}
+
+// TestEmptied: also where changes have gone on for long, and where somebody asks for a
+// reload, a file is not loaded that has just been emptied.
+func TestEmptied(t *testing.T) {
+	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
+	open := func() (*written, *Host) {
+		w := &written{FS: project(files)}
+		h, err := Open(Config{FS: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		w.before = fstest.MapFS{"lib/m.lua": {ModTime: time.Unix(1, 0)}}
+		w.after = fstest.MapFS{"lib/m.lua": {Data: []byte("return 5"), ModTime: time.Unix(2, 0)}}
+		return w, h
+	}
+	source := func(h *Host) string { return string(h.good["lib/m.lua"].bytes) }
+	_, h := open()
+	if r := h.Reload(); r.Err != nil || source(h) != "return 5" {
+		t.Errorf("%+v: %s", r, source(h))
+	}
+	_, h = open()
+	if _, result := h.reloadChanged(true); result != unsettled {
+		t.Error(result)
+	}
+	if r, result := h.reloadChanged(true); result != attempted || r.Err != nil || source(h) != "return 5" {
+		t.Errorf("%d %+v: %s", result, r, source(h))
+	}
+	w, h := open()
+	w.after = w.before // this time it stays so
+	if r := h.Reload(); r.Err != nil || source(h) != "" || !slices.Equal(r.Changed, []string{"lib/m.lua"}) {
+		t.Errorf("%+v: %s", r, source(h))
 	}
 }
 

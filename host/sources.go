@@ -20,6 +20,7 @@ type sources map[string]source
 type source struct {
 	bytes  []byte
 	sha256 string // in hex
+	time   time.Time
 	err    error
 }
 
@@ -113,6 +114,7 @@ func takeSource(fsys fs.FS, name string) (s source, quiet bool) {
 	sum := sha256.Sum256(s.bytes)
 	s.sha256 = hex.EncodeToString(sum[:])
 	after, err := fs.Stat(fsys, name)
+	s.time = before.ModTime()
 	quiet = err == nil && before.ModTime().Equal(after.ModTime()) && before.Size() == after.Size() && after.Size() == int64(len(s.bytes))
 	return s, quiet
 }
@@ -171,11 +173,7 @@ func (s sources) without(files []string) sources {
 
 // emptied tells whether a file has become empty: its text is probably on its
 // way.
-func (s sources) emptied(before sources) bool {
-	for name, is := range s {
-		if was, ok := before[name]; is.err == nil && len(is.bytes) == 0 && (!ok || len(was.bytes) > 0) {
-			return true
-		}
-	}
-	return false
+func (s source) emptied(before sources, name string) bool {
+	was, ok := before[name]
+	return s.err == nil && len(s.bytes) == 0 && (!ok || len(was.bytes) > 0)
 }

@@ -60,7 +60,6 @@ type watch struct {
 	watcher *fsnotify.Watcher
 	burst   time.Time // when the changes began that have not been looked at; zero if there are none
 	due     <-chan time.Time
-	waited  bool            // a second period, for a file that has become empty
 	linked  map[string]bool // by way of which files that are links are read: each link, and where the last leads
 }
 
@@ -90,7 +89,7 @@ func (w *watch) run(ctx context.Context, report func(Reload)) error {
 func (w *watch) touch() {
 	now := time.Now()
 	if w.burst.IsZero() {
-		w.burst, w.waited = now, false
+		w.burst = now
 	}
 	w.due = time.After(min(settleTime, longestBurst-now.Sub(w.burst)))
 }
@@ -100,10 +99,8 @@ func (w *watch) look(report func(Reload)) error {
 	if err := w.follow(); err != nil { // before the files are read, so that nothing is missed
 		return err
 	}
-	overdue := time.Since(w.burst) >= longestBurst
-	r, result := w.host.reloadChanged(w.waited || overdue, overdue)
+	r, result := w.host.reloadChanged(time.Since(w.burst) >= 2*longestBurst)
 	if result == unsettled {
-		w.waited = true
 		w.due = time.After(settleTime)
 		return nil
 	}
