@@ -19,6 +19,7 @@ const (
 	optionalName = "ǂoptional"
 	elementName  = "ǂelement"
 	testName     = "ǂtest"
+	truthName    = "ǂtruth"
 	mapName      = "ǂmap"
 	addName      = "ǂadd"
 	inName       = "ǂin"
@@ -56,6 +57,12 @@ var callbacks = []*builtin.Function{
 			return fail("a predicate must be true or false, not %s", describe(v))
 		}
 		return v, err
+	}),
+	boolCallback(truthName, func(_ *evaluation, args []any) (any, error) { // of and and or expr looks at the left one
+		if _, ok := args[0].(bool); !ok {
+			return fail("true or false is needed here, not %s", describe(args[0]))
+		}
+		return args[0], nil
 	}),
 	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
 	callback(addName, add),

@@ -171,6 +171,10 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 	switch n.Operator {
 	case "+":
 		return w.call(n, addName, n.Left, n.Right)
+	case "and", "or":
+		if !isLiteral(n.Right) { // what is one, expr refuses before it runs
+			n.Right = w.call(n.Right, truthName, n.Right)
+		}
 	case "in":
 		return w.call(n, inName, n.Left, n.Right)
 	case "matches": // expr takes what it says of a pattern for a format
@@ -181,6 +185,15 @@ func (w *rewriter) binary(n *ast.BinaryNode) ast.Node {
 		}
 	}
 	return n
+}
+
+// isLiteral tells of a value that is written out.
+func isLiteral(n ast.Node) bool {
+	switch n.(type) {
+	case *ast.NilNode, *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.StringNode, *ast.ArrayNode, *ast.MapNode:
+		return true
+	}
+	return false
 }
 
 // nested makes a unit of what knows missing from null, and calls it.
