@@ -122,10 +122,10 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	}
 	tool, ok := (&planCompiler{}).tools(&Request{Tools: brought}, registry).Tool(record.Tool)
 	if !ok {
-		return fmt.Errorf("call %s: its tool %q is not registered, so that its arguments can't be checked", record.Call, record.Tool)
+		return &NoSuchCallError{Message: fmt.Sprintf("call %s: its tool %q is not registered any more, so that its arguments can't be checked", record.Call, record.Tool)}
 	}
 	if err := tool.check(); err != nil {
-		return fmt.Errorf("call %s: its tool %q can't be used: %w", record.Call, record.Tool, err)
+		return &NoSuchCallError{Message: fmt.Sprintf("call %s: its tool %q can't be used: %s", record.Call, record.Tool, err)}
 	}
 	if err := cmp.Or(tool.correctable(arguments, hold.Arguments), tool.takes(arguments)); err != nil {
 		return &CorrectionError{record.Call, err}

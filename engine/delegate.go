@@ -51,6 +51,42 @@ func (d *Delegate) registry(caller *Registry) *Registry {
 	return &with
 }
 
+// tools are the names of those that the delegate's calls may name, called by one whose
+// registry is given, and of its own delegates'.
+func (d *Delegate) tools(caller *Registry, seen map[*Delegate]bool) []string {
+	if seen[d] || d.Request == nil {
+		return nil
+	}
+	seen[d] = true
+	request, err := d.received()
+	if err != nil {
+		return nil // as its call will tell
+	}
+	own := d.registry(caller)
+	names := slices.Concat(own.Names(), sortedKeys(request.Tools))
+	for _, m := range request.Context {
+		if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
+			names = append(names, sortedKeys(definitions)...)
+		}
+	}
+	for _, source := range request.Calls {
+		call, _ := source.Call.(map[string]any)
+		tool, _ := call["_tool"].(string)
+		definition, _ := request.Tools[tool].(map[string]any)
+		by := []any{call["_delegate"], definition["_delegate"]}
+		if known, ok := own.Tool(tool); ok {
+			by = append(by, known.consts["_delegate"])
+		}
+		for _, v := range by {
+			name, _ := v.(string)
+			if inner, err := own.delegate(name); err == nil {
+				names = append(names, inner.tools(own, seen)...)
+			}
+		}
+	}
+	return names
+}
+
 // Anonymous as a call's _delegate runs the call itself in an empty room.
 const Anonymous = "anonymous"
 

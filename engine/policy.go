@@ -91,8 +91,8 @@ func (p Policy) check(plan *Plan, registry *Registry, depth int) error {
 	names := registry.Names()
 	for _, call := range plan.Calls {
 		names = append(names, call.Tool)
-		if d := call.delegate; d != nil && d.Registry != nil {
-			names = append(names, d.Registry.Names()...)
+		if call.delegate != nil {
+			names = append(names, call.delegate.tools(registry, map[*Delegate]bool{})...)
 		}
 	}
 	for _, tool := range p.Tools {
