@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -45,18 +46,24 @@ func (s *site) cancelled(one *run) {
 
 // TestCrowded: no more is taken on than there is room for, and what was taken is given back.
 func TestCrowded(t *testing.T) {
-	s := serve(t, work, nil, func(c *Config) { c.Body = 1000 })
-	run := `{"plan":"plans/echo.json","wait":true}`
-	s.server.bodies.Store(bodies*1000 - 20)
-	s.refused("POST", "/v1/runs", run, 429, "full")
-	s.refused("POST", "/v1/contexts/a/messages", `{"type":"state","a":"long"}`, 429, "full")
-	s.server.bodies.Add(20 - bodies*1000)
-	s.refused("POST", "/v1/runs", strings.Repeat(" ", 1001), 413, "too-large")
-	if status, text := s.ask("POST", "/v1/runs", run); status != http.StatusOK {
-		t.Error(status, text)
+	s := serve(t, work, nil, func(c *Config) { c.Body = 100_000 })
+	large := `{"plan":"plans/echo.json","wait":true,"input":{"n":"` + strings.Repeat("x", 70_000) + `"}}`
+	message := `{"type":"state","a":"` + strings.Repeat("x", 70_000) + `"}`
+	s.server.bodies.Store(bodies * 100_000)
+	s.refused("POST", "/v1/runs", large, 429, "full")
+	s.refused("POST", "/v1/contexts/a/messages", message, 429, "full")
+	s.expect("POST", "/v1/contexts/a/messages", `{"type":"state","a":1}`, 200, `{"context":"a","messages":1,"seq":1}`)
+	s.server.bodies.Add(-bodies * 100_000)
+	s.refused("POST", "/v1/runs", strings.Repeat(" ", 100_001), 413, "too-large")
+	for range 20 {
+		if status, text := s.ask("POST", "/v1/runs", large); status != http.StatusOK {
+			t.Fatal(status, text)
+		}
+		if status, text := s.ask("POST", "/v1/contexts/a/messages", message); status != http.StatusOK {
+			t.Fatal(status, text)
+		}
 	}
 	s.server.streams.Store(mostStreams)
-	s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","a":1}`)
 	s.refused("GET", "/v1/contexts/a/events", "", 429, "full")
 	s.server.streams.Store(0)
 	if status, text := s.ask("HEAD", "/v1/contexts/a/events", ""); status != http.StatusOK {
@@ -65,6 +72,12 @@ func TestCrowded(t *testing.T) {
 	for s.server.bodies.Load() != 0 { // an answer may arrive before the request is let go of
 		runtime.Gosched()
 	}
+}
+
+// TestCrowdedUnbounded: a program that gives bodies no bound gets none.
+func TestCrowdedUnbounded(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.Body = math.MaxInt64 })
+	s.expect("POST", "/v1/contexts/a/messages", `{"type":"state","a":"`+strings.Repeat("x", 100_000)+`"}`, 200, `{"context":"a","messages":1,"seq":1}`)
 }
 
 // TestUnwantedWhileDraining: a run that is cancelled while its server ends is not

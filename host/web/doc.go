@@ -101,7 +101,7 @@
 // Config.Names, or whose Origin is not that host: no page of another site gets
 // anything out of a server on somebody's machine. With a Config.Token every
 // request but GET /healthz must bring it. What a request may take is bounded in
-// size, what those take together that are not answered yet is too, and so are runs in
+// size, what those take together that are being worked on is too, and so are runs in
 // number and time, and streams in number. Time for headers and bodies is the
 // http.Server's: set ReadHeaderTimeout and ReadTimeout.
 package web

@@ -52,17 +52,16 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	defer s.streams.Add(-1)
+	if s.streams.Add(1) > mostStreams {
+		return errFollowed
+	}
 	news, leave := s.tail.follow(name)
 	defer leave()
 	st := &stream{w: w, log: s.log, news: news, reading: s.reading, name: name, after: after}
 	if err := st.find(r.Context()); err != nil {
 		return err
 	}
-	if s.streams.Add(1) > mostStreams {
-		s.streams.Add(-1)
-		return errFollowed
-	}
-	defer s.streams.Add(-1)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodHead {

@@ -16,33 +16,46 @@ import (
 	"time"
 )
 
-// bodies is how many of the largest bodies there may be at once, of requests that are not
-// answered yet: what is made of one takes many times its memory.
-const bodies = 8
+// bodies is how many of the largest bodies there may be at once that are being read and
+// worked on: what is made of one takes many times its memory. small is what always passes.
+const (
+	bodies = 8
+	small  = 64 << 10
+)
 
 // body is that of a request. Once it has been read, the client is waited for no
 // longer: a deadline that passed then would look as if it had gone away.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
-	all        *atomic.Int64 // bytes of those that there are
-	most       int64         // of them
-	own        int64
+	all        *atomic.Int64 // bytes of those that there are, beyond the small beginning of each
+	largest    int64
+	read, held int64
 }
 
-var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", message: "the requests that are being answered are too large together", retry: 1}
+var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", message: "the requests that are being worked on are too large together", retry: 1}
 
 // Read reads as far as there is room.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.own += int64(n)
-	if b.all.Add(int64(n)) > b.most {
-		return 0, errCrowded
+	b.read += int64(n)
+	if more := b.read - small - b.held; more > 0 {
+		if b.all.Add(more)/bodies > b.largest {
+			b.all.Add(-more)
+			return 0, errCrowded
+		}
+		b.held += more
 	}
 	if errors.Is(err, io.EOF) {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// release gives the room back.
+func (b *body) release() {
+	b.all.Add(-b.held)
+	b.held = 0
 }
 
 // response is an answer under way.
@@ -113,8 +126,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
-			body := &body{http.MaxBytesReader(w, r.Body, s.config.Body), w.controller, &s.bodies, bodies * s.config.Body, 0}
-			defer func() { s.bodies.Add(-body.own) }()
+			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, all: &s.bodies, largest: s.config.Body}
+			defer body.release()
 			r.Body = body
 		}
 		next.ServeHTTP(w, r)

@@ -83,6 +83,9 @@ func writeList[T any](w http.ResponseWriter, all []T, shown func(T) (any, error)
 // read decodes a request's body, which must be one object with no other fields
 // than those of the value; nothing is an empty one.
 func read(r *http.Request, into any) error {
+	if b, ok := r.Body.(*body); ok {
+		defer b.release() // a run that is waited for may take an hour
+	}
 	body, err := readBody(r)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err

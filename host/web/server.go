@@ -65,7 +65,7 @@ type Server struct {
 	logger   *slog.Logger
 	handler  http.Handler
 	gate     *gate
-	bodies   atomic.Int64 // bytes of bodies
+	bodies   atomic.Int64 // bytes of bodies that are being worked on
 	streams  atomic.Int64 // clients that follow a context
 	tail     *tail
 	reading  chan struct{} // places for streams that read the log
