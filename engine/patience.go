@@ -26,7 +26,7 @@ type patience struct {
 }
 
 // errSlow is what a step panics with when it is time.
-var errSlow = errors.New("that takes too long: it is too much, or the schema looks at the same again and again")
+var errSlow = errors.New("a check against a schema takes too long")
 
 // during does something that asks for steps.
 func (p *patience) during(do func() error) (err error) {

@@ -106,7 +106,7 @@ func (s *Schema) Validate(v any, name string) (err error) {
 	case errors.As(err, &reasons):
 		return errors.New(describeInvalid(name, reasons))
 	case err == errSlow:
-		return fmt.Errorf("%sit can't be held against its schema: %w", before(name, nil), err)
+		return fmt.Errorf("%sit can't be held against its schema: that takes more than %v: give it less at once, or make the schema simpler", before(name, nil), mostPatience)
 	}
 	return err
 }

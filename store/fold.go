@@ -75,11 +75,16 @@ func concat(v, value any) (_ any, misfit bool) {
 		}
 		return value, v != nil
 	case string:
-		if current, ok := own(v).(*ownText); ok {
-			current.WriteString(more)
-			return current, false
+		text, ok := v.(*ownText)
+		if current, plain := v.(string); plain {
+			text, ok = &ownText{}, true
+			text.WriteString(current)
 		}
-		return value, v != nil
+		if !ok {
+			return value, v != nil
+		}
+		text.WriteString(more)
+		return text, false
 	}
 	return value, true
 }
@@ -102,7 +107,7 @@ func merge(v, value any) any {
 	return current
 }
 
-// own gives an object, array or text that may be changed: v itself if it is one
+// own gives an object or array that may be changed: v itself if it is one
 // already, else a shallow copy. Anything else it gives back as it is.
 func own(v any) any {
 	switch v := v.(type) {
@@ -112,10 +117,6 @@ func own(v any) any {
 		return c
 	case []any:
 		return &ownArray{append(make([]any, 0, len(v)+1), v...)}
-	case string:
-		text := &ownText{}
-		text.WriteString(v)
-		return text
 	}
 	return v
 }
