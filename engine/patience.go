@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -28,9 +30,14 @@ type patience struct {
 // errSlow is what a step panics with when it is time.
 var errSlow = errors.New("a check against a schema takes too long")
 
-// during does something that asks for steps.
-func (p *patience) during(do func() error) (err error) {
+// exclusively does something that asks for steps, once nobody else does.
+func (p *patience) exclusively(do func() error) error {
 	p.mu.Lock()
+	return p.held(do)
+}
+
+// held does something that asks for steps, and lets go.
+func (p *patience) held(do func() error) (err error) {
 	defer p.mu.Unlock()
 	p.steps, p.began = 0, time.Time{}
 	defer func() {
@@ -63,32 +70,97 @@ func (p *patience) step(n int) {
 type schemaCompiler struct {
 	*jsonschema.Compiler
 	patience *patience
-	all      []*jsonschema.Schema
 	patterns map[string]*patientPattern // each is asked for twice, to see whether it is one
 	left     int                        // of mostInstructions
 }
 
-func newSchemaCompiler() *schemaCompiler {
-	c := &schemaCompiler{Compiler: jsonschema.NewCompiler(), patience: &patience{}, patterns: map[string]*patientPattern{}, left: mostInstructions}
+// compileSchema compiles a schema, and tells what it consists of.
+func compileSchema(schema any) (compiled *jsonschema.Schema, all []*jsonschema.Schema, p *patience, err error) {
+	c := &schemaCompiler{jsonschema.NewCompiler(), &patience{}, map[string]*patientPattern{}, mostInstructions}
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(c.pattern)
-	// A vocabulary without a keyword is told of every schema that is compiled.
-	c.AssertVocabs()
-	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: "obelus:///patience", Compile: func(at *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
-		c.all = append(c.all, at.Enqueue(nil))
-		return nil, nil
-	}})
-	return c
+	if err = c.AddResource(schemaURL, schema); err != nil {
+		return nil, nil, nil, err
+	}
+	if compiled, err = c.Compile(schemaURL); err != nil {
+		return nil, nil, nil, err
+	}
+	roots := []*jsonschema.Schema{compiled}
+	for _, pointer := range dynamicAnchors(schema, "") { // which nothing else need refer to
+		if anchored, err := c.Compile(schemaURL + "#" + pointer); err == nil {
+			roots = append(roots, anchored)
+		}
+	}
+	all = reached(roots)
+	for _, one := range all {
+		c.watch(one)
+	}
+	return compiled, all, c.patience, nil
+}
+
+// dynamicAnchors are the pointers to what has one in a schema.
+func dynamicAnchors(v any, pointer string) (all []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if v["$dynamicAnchor"] != nil {
+			all = append(all, pointer)
+		}
+		for key, within := range v {
+			token := strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+			all = append(all, dynamicAnchors(within, pointer+"/"+url.PathEscape(token))...)
+		}
+	case []any:
+		for i, within := range v {
+			all = append(all, dynamicAnchors(within, pointer+"/"+strconv.Itoa(i))...)
+		}
+	}
+	return all
+}
+
+// reached are schemas and all others that they hold against anything.
+func reached(next []*jsonschema.Schema) (all []*jsonschema.Schema) {
+	seen := map[*jsonschema.Schema]bool{nil: true}
+	for len(next) > 0 {
+		s := next[len(next)-1]
+		if next = next[:len(next)-1]; seen[s] {
+			continue
+		}
+		seen[s] = true
+		all = append(all, s)
+		next = append(next, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
+		next = append(next, s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema)
+		next = slices.Concat(next, s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems)
+		for _, named := range []map[string]*jsonschema.Schema{s.Properties, s.DependentSchemas} {
+			next = slices.AppendSeq(next, maps.Values(named))
+		}
+		next = slices.AppendSeq(next, maps.Values(s.PatternProperties))
+		if s.DynamicRef != nil {
+			next = append(next, s.DynamicRef.Ref)
+		}
+		for _, v := range append(slices.Collect(maps.Values(s.Dependencies)), s.AdditionalProperties, s.Items, s.AdditionalItems) {
+			switch v := v.(type) {
+			case *jsonschema.Schema:
+				next = append(next, v)
+			case []*jsonschema.Schema:
+				next = append(next, v...)
+			}
+		}
+	}
+	return all
 }
 
 // watch has a schema ask for steps before it looks at a value: a format is the one thing
 // that the library calls for every value, before it goes on to its parts.
 func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 	rules := rulesOf(s)
+	if s.UniqueItems {
+		s.UniqueItems = false
+		s.Extensions = append(s.Extensions, unique{c.patience})
+	}
 	format := s.Format
 	if format != nil && format.Name == "regex" {
-		format = &jsonschema.Format{Name: format.Name, Validate: isPattern}
+		format = &jsonschema.Format{Name: format.Name, Validate: c.patience.isPattern}
 	}
 	itself := 2 + len(s.AllOf) + len(s.AnyOf) + len(s.OneOf) + len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies)
 	for _, name := range slices.Concat(slices.Concat(slices.Collect(maps.Values(s.DependentRequired))...), s.Required) {
@@ -139,12 +211,15 @@ func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
 }
 
 // isPattern is the format regex of values, in the drafts that look at formats.
-func isPattern(v any) error {
+func (p *patience) isPattern(v any) error {
 	text, ok := v.(string)
 	if !ok {
 		return nil
 	}
-	_, err := newPattern(text)
+	made, err := newPattern(text)
+	if err == nil {
+		p.step(10 * made.price)
+	}
 	return err
 }
 
@@ -157,7 +232,7 @@ type patientPattern struct {
 // MatchString tells whether a text matches.
 func (p *patientPattern) MatchString(text string) bool {
 	worst := len(text) * p.price / 10
-	p.patience.step(1 + min(worst, len(text))/10)
+	p.patience.step(1 + worst)
 	if worst < 100_000 {
 		return p.Regexp.MatchString(text)
 	}

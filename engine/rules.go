@@ -11,21 +11,19 @@ import (
 	"obelus/store"
 )
 
-// rules are what a schema says of a whole value by comparing it: its const, its enum and
-// that its elements differ. The library would compare each with each, and nothing could
-// end that.
+// rules are what a schema says of a whole value by comparing it: its const and its enum.
+// The library would compare the value with each, and nothing could end that.
 type rules struct {
-	fixed  *any
-	text   string // of fixed
-	enum   []any
-	types  map[string]bool // of the values of enum
-	texts  map[string]bool // and they
-	unique bool
+	fixed *any
+	text  string // of fixed
+	enum  []any
+	types map[string]bool // of the values of enum
+	texts map[string]bool // and they
 }
 
 // rulesOf takes them from a schema.
 func rulesOf(s *jsonschema.Schema) *rules {
-	r := &rules{fixed: s.Const, unique: s.UniqueItems}
+	r := &rules{fixed: s.Const}
 	if r.fixed != nil {
 		r.text = likeText(*r.fixed)
 	}
@@ -36,7 +34,7 @@ func rulesOf(s *jsonschema.Schema) *rules {
 			r.texts[likeText(v)] = true
 		}
 	}
-	s.Const, s.Enum, s.UniqueItems = nil, nil, false
+	s.Const, s.Enum = nil, nil
 	return r
 }
 
@@ -52,19 +50,25 @@ func (r *rules) check(v any, p *patience) error {
 	if r.enum != nil && !(r.types[store.TypeName(v)] && r.texts[p.likeText(v)]) {
 		return misfit{&kind.Enum{Got: v, Want: r.enum}}
 	}
-	array, ok := v.([]any)
-	if !r.unique || !ok {
-		return nil
-	}
+	return nil
+}
+
+// unique is that an array's elements differ, which the library would compare each with
+// each where they have the same hash.
+type unique struct{ patience *patience }
+
+// Validate finds the first that does not.
+func (u unique) Validate(at *jsonschema.ValidatorContext, v any) {
+	array, _ := v.([]any)
 	seen := make(map[string]int, len(array))
 	for i, v := range array {
-		text := p.likeText(v)
+		text := u.patience.likeText(v)
 		if first, ok := seen[text]; ok {
-			return misfit{&kind.UniqueItems{Duplicates: [2]int{first, i}}}
+			at.AddError(&kind.UniqueItems{Duplicates: [2]int{first, i}})
+			return
 		}
 		seen[text] = i
 	}
-	return nil
 }
 
 func (p *patience) likeText(v any) string {
@@ -103,7 +107,7 @@ func alikeNumber(text string) json.Number {
 	mantissa, exponent := text, 0
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
 		mantissa = text[:i]
-		exponent, _ = strconv.Atoi(text[i+1:]) // it is measurable
+		exponent, _ = strconv.Atoi(text[i+1:]) // what is not measurable has been refused
 	}
 	digits, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")

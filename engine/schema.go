@@ -17,6 +17,8 @@ type Schema struct {
 	compiled *jsonschema.Schema
 	measures bool // it may look at what a number counts
 	patience *patience
+	source   any          // what it was compiled from; nil for a part of another
+	spare    chan *Schema // copies for those who find it in use
 }
 
 const schemaURL = "obelus:///schema.json"
@@ -47,19 +49,13 @@ func NewSchema(schema any) (_ *Schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
-	c := newSchemaCompiler()
-	if err := c.AddResource(schemaURL, schema); err != nil {
-		return nil, fmt.Errorf("not a JSON Schema: %w", err)
-	}
-	compiled, err := c.Compile(schemaURL)
+	compiled, all, patience, err := compileSchema(schema)
 	if err == nil && checks(compiled, map[*jsonschema.Schema]int{}) > mostChecks {
 		return nil, errChecks
 	}
 	if err == nil {
-		for _, one := range c.all {
-			c.watch(one)
-		}
-		return &Schema{compiled, measures(schema), c.patience}, nil
+		foreign := slices.ContainsFunc(all, func(s *jsonschema.Schema) bool { return !strings.HasPrefix(s.Location, schemaURL) })
+		return &Schema{compiled, foreign || measures(schema), patience, schema, make(chan *Schema, 4)}, nil
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var reasons *jsonschema.ValidationError
@@ -73,7 +69,8 @@ func NewSchema(schema any) (_ *Schema, err error) {
 // grows with the square.
 const mostInSchema = 20_000
 
-// inSchema is how much there is that may be a schema.
+// inSchema is how much there is that may be a schema, or is in an array that may have to
+// be one of different elements.
 func inSchema(v any) (n int) {
 	switch v := v.(type) {
 	case bool:
@@ -84,8 +81,10 @@ func inSchema(v any) (n int) {
 			n += inSchema(within)
 		}
 	case []any:
-		n = 1
 		for _, within := range v {
+			if _, ok := within.([]any); ok {
+				n++
+			}
 			n += inSchema(within)
 		}
 	}
@@ -100,7 +99,7 @@ func (s *Schema) Validate(v any, name string) (err error) {
 			return err
 		}
 	}
-	err = s.patience.during(func() error { return s.compiled.Validate(v) })
+	err = s.alone(func(s *Schema) error { return s.compiled.Validate(v) })
 	var reasons *jsonschema.ValidationError
 	switch {
 	case errors.As(err, &reasons):
@@ -111,9 +110,45 @@ func (s *Schema) Validate(v any, name string) (err error) {
 	return err
 }
 
+// alone does something with the schema that nobody else does meanwhile, or with a copy: one
+// who takes long must not hold up others.
+func (s *Schema) alone(do func(s *Schema) error) error {
+	if s.patience.mu.TryLock() {
+		return s.patience.held(func() error { return do(s) })
+	}
+	if s.source == nil {
+		return s.patience.exclusively(func() error { return do(s) })
+	}
+	var other *Schema
+	select {
+	case other = <-s.spare:
+	default:
+		compiled, _, patience, err := compileSchema(s.source)
+		if err != nil {
+			return err
+		}
+		other = &Schema{compiled: compiled, patience: patience}
+	}
+	defer func() {
+		select {
+		case s.spare <- other:
+		default:
+		}
+	}()
+	return other.patience.exclusively(func() error { return do(other) })
+}
+
 // property is the schema of one property of an object, nil if it has none.
 // allowed is false if the schema refuses a property of that name.
 func (s *Schema) property(name string) (property *Schema, allowed bool) {
+	return s.propertyBy(name, func(pattern jsonschema.Regexp) (matches bool) {
+		_ = s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
+		return matches
+	})
+}
+
+// propertyBy is property where patterns match by a function.
+func (s *Schema) propertyBy(name string, match func(jsonschema.Regexp) bool) (property *Schema, allowed bool) {
 	var all []*jsonschema.Schema
 	allowed = true
 	for at := range s.parts() {
@@ -125,7 +160,7 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 			all = append(all, p)
 		}
 		for pattern, p := range at.PatternProperties {
-			if known, ok := pattern.(*patientPattern); ok && known.pattern.MatchString(name) {
+			if match(pattern) {
 				all = append(all, p)
 			}
 		}
@@ -194,9 +229,10 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{all[0], s.measures, s.patience}
+		return &Schema{compiled: all[0], measures: s.measures, patience: s.patience}
 	}
-	return &Schema{&jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}, s.measures, s.patience}
+	joined := &jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}
+	return &Schema{compiled: joined, measures: s.measures, patience: s.patience}
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as
@@ -218,7 +254,7 @@ func (s *Schema) Lists(v any) any {
 		return v
 	}
 	listed := v
-	if err := s.patience.during(func() error { listed = s.lists(v); return nil }); err != nil {
+	if err := s.alone(func(s *Schema) error { listed = s.lists(v); return nil }); err != nil {
 		return v // as the check of it will tell
 	}
 	return listed
@@ -236,7 +272,7 @@ func (s *Schema) lists(v any) any {
 		object := make(map[string]any, len(given))
 		for key, e := range given {
 			s.patience.step(s.breadth())
-			property, _ := s.property(key)
+			property, _ := s.propertyBy(key, func(pattern jsonschema.Regexp) bool { return pattern.MatchString(key) })
 			object[key] = property.lists(e)
 		}
 		return object
