@@ -27,6 +27,7 @@ type Host struct {
 	good    sources  // of the present generation, with those files
 	tried   string   // the digest of the last attempt's sources
 	empty   map[string]emptied
+	late    bool // such a file has been left as it was
 }
 
 // emptied is since when a file is known to be empty, and its time then.
@@ -94,7 +95,7 @@ func (h *Host) LastReload() Reload { return *h.last.Load() }
 // Reload loads the scripts anew, whether they have changed or not. If all of
 // them load, the new generation takes the place of the old one, whole and at
 // once, and calls that run end with the old one; else that stays. A file that
-// is just being written is waited for a little.
+// is just being written is waited for, up to a second.
 func (h *Host) Reload() Reload {
 	h.loading.Lock()
 	defer h.loading.Unlock()
@@ -105,13 +106,14 @@ func (h *Host) Reload() Reload {
 	}
 }
 
-// take takes the sources. They have settled if none is half of a file, unless they are
-// overdue, and none is empty only since now: what it had comes back in a moment.
+// take takes the sources. They have settled if none is half of a file and none is empty
+// only since now: what it had comes back in a moment. Where they are overdue they are
+// taken as they are, but for such an empty one, which stays as it was.
 func (h *Host) take(overdue bool) (from sources, settled bool) {
 	from, settled = takeSources(h.config.FS, h.files...)
 	settled = settled || overdue
 	before := h.empty
-	h.empty = map[string]emptied{}
+	h.empty, h.late = map[string]emptied{}, false
 	for name, s := range from {
 		if !s.emptied(h.good, name) {
 			continue
@@ -121,7 +123,16 @@ func (h *Host) take(overdue bool) (from sources, settled bool) {
 			known = emptied{time.Now(), s.time}
 		}
 		h.empty[name] = known
-		settled = settled && time.Since(known.since) >= settleTime
+		switch was, ok := h.good[name]; {
+		case time.Since(known.since) >= settleTime:
+		case !overdue:
+			settled = false
+		case ok:
+			from[name], h.late = was, true
+		default:
+			delete(from, name)
+			h.late = true
+		}
 	}
 	return from, settled
 }
@@ -170,6 +181,13 @@ const (
 	unsettled                // they are being written
 	attempted
 )
+
+// postponed tells whether the last attempt left a file as it was that is empty by now.
+func (h *Host) postponed() bool {
+	h.loading.Lock()
+	defer h.loading.Unlock()
+	return h.late
+}
 
 // reloadChanged is Reload if the files hold something else than before, and have settled.
 func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {

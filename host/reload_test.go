@@ -413,16 +413,53 @@ func TestEmptied(t *testing.T) {
 		t.Errorf("%+v: %s", r, source(h))
 	}
 	_, h = open()
-	if _, result := h.reloadChanged(true); result != unsettled {
+	if _, result := h.reloadChanged(false); result != unsettled {
 		t.Error(result)
 	}
-	if r, result := h.reloadChanged(true); result != attempted || r.Err != nil || source(h) != "return 5" {
+	if r, result := h.reloadChanged(false); result != attempted || r.Err != nil || source(h) != "return 5" {
+		t.Errorf("%d %+v: %s", result, r, source(h))
+	}
+	_, h = open()
+	if _, result := h.reloadChanged(true); result != unchanged || !h.postponed() || source(h) != "return 0" { // what else has changed does not wait
+		t.Error(result, h.postponed(), source(h))
+	}
+	if r, result := h.reloadChanged(true); result != attempted || h.postponed() || source(h) != "return 5" {
 		t.Errorf("%d %+v: %s", result, r, source(h))
 	}
 	w, h := open()
 	w.after = w.before // this time it stays so
 	if r := h.Reload(); r.Err != nil || source(h) != "" || !slices.Equal(r.Changed, []string{"lib/m.lua"}) {
 		t.Errorf("%+v: %s", r, source(h))
+	}
+}
+
+// ever is a project of which a file is emptied at every look.
+type ever struct {
+	fs.FS
+	looks int
+}
+
+func (e *ever) Open(name string) (fs.File, error) {
+	if name != "lib/m.lua" {
+		return e.FS.Open(name)
+	}
+	e.looks++
+	return fstest.MapFS{name: {ModTime: time.Unix(int64(e.looks/3), 0)}}.Open(name)
+}
+
+// TestReloadEnds: who asks for a reload does not wait for what never ends, and gets the rest.
+func TestReloadEnds(t *testing.T) {
+	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
+	w := &written{FS: project(files)}
+	h, err := Open(Config{FS: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	files["activities/a.lua"] = answering("2")
+	w.FS = &ever{FS: project(files)}
+	if r := h.Reload(); r.Err != nil || !slices.Equal(r.Changed, []string{"activities/a.lua"}) {
+		t.Errorf("%+v", r)
 	}
 }
 

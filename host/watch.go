@@ -18,7 +18,7 @@ import (
 )
 
 // longestBurst is how long changes may go on one after the other until the
-// scripts are loaded in their midst.
+// scripts are loaded in their midst, and how much longer if a file is being written then.
 const longestBurst = time.Second
 
 // Watch loads the scripts anew whenever their files change, once they have been
@@ -91,6 +91,9 @@ func (w *watch) touch() {
 	if w.burst.IsZero() {
 		w.burst = now
 	}
+	if now.Sub(w.burst) >= longestBurst && w.due != nil {
+		return // it is looked at soon, however much comes
+	}
 	w.due = time.After(min(settleTime, longestBurst-now.Sub(w.burst)))
 }
 
@@ -105,6 +108,9 @@ func (w *watch) look(report func(Reload)) error {
 		return nil
 	}
 	w.burst, w.due = time.Time{}, nil
+	if w.host.postponed() {
+		w.touch()
+	}
 	if result == attempted {
 		report(r)
 	}
