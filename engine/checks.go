@@ -8,8 +8,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// mostChecks bounds how often a schema may look at one value. Where definitions each refer
-// to the one below twice, forty of them would look at it 2⁴⁰ times.
+// mostChecks bounds how often a schema may look at one value, so that whoever writes it is
+// told, before a check of every value takes too long: where definitions each refer to the
+// one below twice, forty of them would look at it 2⁴⁰ times.
 const mostChecks = 100_000
 
 var errChecks = errors.New("not a JSON Schema that can be held against a value: what it refers to would look at one value too often, more than 100000 times")

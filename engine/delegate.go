@@ -62,18 +62,12 @@ func (d *Delegate) tools(caller *Registry, seen map[*Delegate]bool) []string {
 	if err != nil {
 		return nil // as its call will tell
 	}
-	own := d.registry(caller)
-	names := slices.Concat(own.Names(), sortedKeys(request.Tools))
-	for _, m := range request.Context {
-		if definitions, ok := m.Data.(map[string]any); ok && m.Type == store.TypeTool {
-			names = append(names, sortedKeys(definitions)...)
-		}
-	}
+	own := (&planCompiler{}).tools(request, d.registry(caller))
+	names := own.Names()
 	for _, source := range request.Calls {
 		call, _ := source.Call.(map[string]any)
 		tool, _ := call["_tool"].(string)
-		definition, _ := request.Tools[tool].(map[string]any)
-		by := []any{call["_delegate"], definition["_delegate"]}
+		by := []any{call["_delegate"]}
 		if known, ok := own.Tool(tool); ok {
 			by = append(by, known.consts["_delegate"])
 		}

@@ -58,12 +58,7 @@ var callbacks = []*builtin.Function{
 		}
 		return v, err
 	}),
-	boolCallback(truthName, func(_ *evaluation, args []any) (any, error) { // of and and or expr looks at the left one
-		if _, ok := args[0].(bool); !ok {
-			return fail("true or false is needed here, not %s", describe(args[0]))
-		}
-		return args[0], nil
-	}),
+	truth,
 	callback(mapName, func(ev *evaluation, args []any) (any, error) { return ev.each(args) }),
 	callback(addName, add),
 	callback("concat"+ownSuffix, concatArrays),
@@ -98,6 +93,15 @@ var programFunctions = func() map[string]*builtin.Function {
 	}
 	return all
 }()
+
+// truth is what stands on the right of and and or, where expr looks at the left alone. Its
+// types have what can be known refused before anything runs.
+var truth = &builtin.Function{Name: truthName, Types: types(new(func(any, bool) bool)), Func: func(args ...any) (any, error) {
+	if _, ok := args[1].(bool); !ok {
+		return fail("true or false is needed here, not %s", describe(args[1]))
+	}
+	return args[1], nil
+}}
 
 func callback(name string, f func(ev *evaluation, args []any) (any, error)) *builtin.Function {
 	return &builtin.Function{Name: name, Types: types(new(func(...any) any)), Func: func(args ...any) (any, error) {

@@ -57,6 +57,7 @@ var rewordings = sync.OnceValue(func() (all []rewording) {
 	add(`^cannot take (.+) elements$`, "take takes a number of elements, not @1")
 	add(`^cannot slice (.+)$`, "arrays and strings have slices, not @1")
 	add(`^cannot get (first|last) element from (.+)$`, "$1 takes an array, not @2")
+	add(`^cannot use (.+) as argument \(type bool\) to call `+truthName, "true or false is needed here, not @1")
 	add(`^cannot use (.+) as argument \(type (.+)\) to call (\w+)`, "$3 takes @2, not @1")
 	add(`^non-integer slice index (.+)$`, "a slice begins and ends at an integer, not @1")
 	add(`^hash of unhashable type: (.+)$`, "a group goes by a scalar, not by @1")
