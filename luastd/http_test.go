@@ -81,6 +81,33 @@ func web(t *testing.T) (server *httptest.Server, config host.Config) {
 	return server, host.Config{Grants: &luastd.Grants{Net: luastd.Grant{List: []string{strings.TrimPrefix(server.URL, "http://")}}}}
 }
 
+// TestRedirectKeepsSecrets: what a request says who it is by goes to nobody else, be it
+// another port of the same host.
+func TestRedirectKeepsSecrets(t *testing.T) {
+	got := make(chan http.Header, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header }))
+	t.Cleanup(other.Close)
+	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/there" {
+			got <- r.Header
+			return
+		}
+		http.Redirect(w, r, r.URL.Query().Get("to"), http.StatusFound)
+	}))
+	t.Cleanup(first.Close)
+	t.Cleanup(luastd.CloseIdleConnections)
+	config := host.Config{Grants: &luastd.Grants{Net: luastd.Grant{All: true}}}
+	for to, kept := range map[string]bool{"/there": true, other.URL: false} {
+		text := `return http.get("` + first.URL + `/?to=` + to + `", {headers = {authorization = "Bearer S", cookie = "a=b", ["x-other"] = "1"}}).status`
+		if answer := run(t, config, text); answer != "200" {
+			t.Errorf("%s: %s", to, answer)
+		}
+		if h := <-got; (h.Get("Authorization") != "") != kept || (h.Get("Cookie") != "") != kept || h.Get("X-Other") != "1" {
+			t.Errorf("%s: %v", to, h)
+		}
+	}
+}
+
 func TestHTTP(t *testing.T) {
 	server, config := web(t)
 	tests := []struct{ body, want string }{

@@ -169,6 +169,11 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	}
 	client := http.Client{Transport: n, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		next.Header.Del("Referer") // the query of where it came from may be secret
+		if first := via[0].URL; endpointOf(next.URL) != endpointOf(first) || next.URL.Scheme != first.Scheme {
+			for _, secret := range []string{"Authorization", "Cookie", "Proxy-Authorization"} { // net/http gives them to subdomains and other ports
+				next.Header.Del(secret)
+			}
+		}
 		switch {
 		case r.redirects == 0:
 			return http.ErrUseLastResponse

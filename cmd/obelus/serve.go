@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -152,8 +153,11 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 	if o.log != "text" && o.log != "json" {
 		return &usageError{fmt.Sprintf("--log %s: it is text or json", o.log)}
 	}
-	if given("token") && o.token == "" {
+	if given("token") && strings.TrimSpace(o.token) == "" {
 		return &usageError{"--token is empty: give one, or leave the flag out"}
+	}
+	if env := os.Getenv("OBELUS_TOKEN"); !given("token") && env != "" && strings.TrimSpace(env) == "" {
+		return &usageError{"OBELUS_TOKEN is nothing but white space: give a token, or leave it out"}
 	}
 	for _, bound := range []struct {
 		flag  string
@@ -169,7 +173,7 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 // settle fills in what the flags do not say.
 func (o *serveOptions) settle(s host.Serving) {
 	o.addr = cmp.Or(o.addr, s.Addr, defaultAddr)
-	o.token = cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))
+	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))) // a file ends with a line's end, which no header can bring
 }
 
 // listen opens the address. One that others can reach needs a token.
