@@ -175,7 +175,7 @@ func (c *Call) parseMeta() error {
 // mayWriteAnywhere tells of a call of which it could not be found out where it writes: its
 // output path or its instance can't be read, or its tool can't, which may say so.
 func (c *Call) mayWriteAnywhere() bool {
-	if c.Issued == nil || c.tool == nil {
+	if c.Issued == nil {
 		return true
 	}
 	instance, given := c.Issued["_instance"]

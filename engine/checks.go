@@ -27,8 +27,7 @@ func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	}
 	n := 1
 	known[s] = n
-	same := slices.Concat([]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
-	for _, part := range slices.AppendSeq(same, maps.Values(s.DependentSchemas)) {
+	for _, part := range itself(s) {
 		n = min(n+checks(part, known), mostChecks+1)
 	}
 	for _, part := range within(s) {
@@ -38,6 +37,12 @@ func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	}
 	known[s] = n
 	return n
+}
+
+// itself are the schemas that a schema holds against the same value.
+func itself(s *jsonschema.Schema) []*jsonschema.Schema {
+	all := slices.Concat([]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
+	return slices.AppendSeq(all, maps.Values(s.DependentSchemas))
 }
 
 // within are the schemas of the parts of a value.

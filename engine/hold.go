@@ -106,25 +106,31 @@ func (t *tick) issued(i int) map[string]any {
 
 // literal writes a value so that none of its strings is read as an expression.
 func literal(v any) any {
-	switch v := v.(type) {
-	case string:
-		if strings.HasPrefix(v, store.Dagger) {
-			return store.Dagger + v
+	return eachScalar(v, func(v any) any {
+		if text, ok := v.(string); ok && strings.HasPrefix(text, store.Dagger) {
+			return store.Dagger + text
 		}
+		return v
+	})
+}
+
+// eachScalar is a value with what a function makes of each scalar in it.
+func eachScalar(v any, of func(scalar any) any) any {
+	switch v := v.(type) {
 	case []any:
 		all := make([]any, len(v))
 		for i, e := range v {
-			all[i] = literal(e)
+			all[i] = eachScalar(e, of)
 		}
 		return all
 	case map[string]any:
 		all := make(map[string]any, len(v))
 		for key, e := range v {
-			all[key] = literal(e)
+			all[key] = eachScalar(e, of)
 		}
 		return all
 	}
-	return v
+	return of(v)
 }
 
 // takeDecisions finds what people have decided about held calls while the tick

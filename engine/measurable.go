@@ -73,13 +73,19 @@ func vast(v any) (location []string, n json.Number) {
 
 // digits is of how many digits a number is, or its exponent moves it.
 func digits(n json.Number) int {
-	i := strings.IndexAny(string(n), "eE")
-	if i < 0 {
-		return len(n)
-	}
-	exponent, err := strconv.Atoi(string(n[i+1:]))
+	_, exponent, err := exponential(n)
 	if err != nil {
 		return math.MaxInt
 	}
 	return max(len(n), exponent, -exponent)
+}
+
+// exponential is a number as what stands before its exponent, and that, 0 for none.
+func exponential(n json.Number) (mantissa string, exponent int, err error) {
+	mantissa = string(n)
+	if i := strings.IndexAny(mantissa, "eE"); i >= 0 {
+		exponent, err = strconv.Atoi(mantissa[i+1:])
+		mantissa = mantissa[:i]
+	}
+	return mantissa, exponent, err
 }

@@ -51,24 +51,26 @@ func inOrder(ev *evaluation, function string, array, keys, order []any) (any, er
 	for i := range places {
 		places[i] = i
 	}
-	before := func(i, j int) int {
-		switch {
-		case less(keys[i], keys[j]):
-			return -1
-		case less(keys[j], keys[i]):
-			return 1
-		}
-		return 0
-	}
 	slices.SortStableFunc(places, func(i, j int) int {
 		if descending {
-			return before(j, i)
+			i, j = j, i
 		}
-		return before(i, j)
+		return ordered(keys[i], keys[j])
 	})
-	ordered := make([]any, len(array))
+	all := make([]any, len(array))
 	for n, i := range places {
-		ordered[n] = array[i]
+		all[n] = array[i]
 	}
-	return ordered, nil
+	return all, nil
+}
+
+// ordered is less for a sort: below 0 where a is less than b, and above where b is.
+func ordered(a, b any) int {
+	switch {
+	case less(a, b):
+		return -1
+	case less(b, a):
+		return 1
+	}
+	return 0
 }

@@ -74,17 +74,18 @@ type schemaCompiler struct {
 	left     int                        // of mostInstructions
 }
 
-// compileSchema compiles a schema, and tells what it consists of.
-func compileSchema(schema any) (compiled *jsonschema.Schema, all []*jsonschema.Schema, p *patience, err error) {
+// compileSchema compiles a schema whose check asks for steps.
+func compileSchema(schema any) (*Schema, error) {
 	c := &schemaCompiler{jsonschema.NewCompiler(), &patience{}, map[string]*patientPattern{}, mostInstructions}
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(c.pattern)
-	if err = c.AddResource(schemaURL, schema); err != nil {
-		return nil, nil, nil, err
+	if err := c.AddResource(schemaURL, schema); err != nil {
+		return nil, err
 	}
-	if compiled, err = c.Compile(schemaURL); err != nil {
-		return nil, nil, nil, err
+	compiled, err := c.Compile(schemaURL)
+	if err != nil {
+		return nil, err
 	}
 	roots := []*jsonschema.Schema{compiled}
 	for _, pointer := range dynamicAnchors(schema, "") { // which nothing else need refer to
@@ -92,11 +93,12 @@ func compileSchema(schema any) (compiled *jsonschema.Schema, all []*jsonschema.S
 			roots = append(roots, anchored)
 		}
 	}
-	all = reached(roots)
-	for _, one := range all {
+	s := &Schema{compiled: compiled, measures: measures(schema), patience: c.patience}
+	for _, one := range reached(roots) {
 		c.watch(one)
+		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
 	}
-	return compiled, all, c.patience, nil
+	return s, nil
 }
 
 // dynamicAnchors are the pointers to what has one in a schema.
@@ -128,17 +130,11 @@ func reached(next []*jsonschema.Schema) (all []*jsonschema.Schema) {
 		}
 		seen[s] = true
 		all = append(all, s)
-		next = append(next, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else)
-		next = append(next, s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema)
-		next = slices.Concat(next, s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems)
-		for _, named := range []map[string]*jsonschema.Schema{s.Properties, s.DependentSchemas} {
-			next = slices.AppendSeq(next, maps.Values(named))
-		}
-		next = slices.AppendSeq(next, maps.Values(s.PatternProperties))
+		next = append(append(append(next, itself(s)...), within(s)...), s.RecursiveRef)
 		if s.DynamicRef != nil {
 			next = append(next, s.DynamicRef.Ref)
 		}
-		for _, v := range append(slices.Collect(maps.Values(s.Dependencies)), s.AdditionalProperties, s.Items, s.AdditionalItems) {
+		for _, v := range append(slices.Collect(maps.Values(s.Dependencies)), s.Items, s.AdditionalItems) {
 			switch v := v.(type) {
 			case *jsonschema.Schema:
 				next = append(next, v)

@@ -90,7 +90,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 	c.delegates(p, registry)
 	g, err := newGraph(p.Calls, exists)
 	if errors.Is(err, errTooWide) {
-		c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
+		c.request(0, err)
 		return nil, &PlanError{c.problems}
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	add := func(name string, schema any) {
 		tool, err := NewTool(name, schema)
 		if err != nil {
-			c.problems = append(c.problems, Problem{File: c.file, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
+			c.request(0, err)
 			return
 		}
 		brought[name] = tool

@@ -91,15 +91,20 @@ func (p Policy) check(plan *Plan, registry *Registry, depth int) error {
 	names := registry.Names()
 	for _, call := range plan.Calls {
 		names = append(names, call.Tool)
+	}
+	unknown := func(tool string) bool { return !slices.Contains(names, tool) }
+	if !slices.ContainsFunc(p.Tools, unknown) { // as nearly always
+		return nil
+	}
+	seen := map[*Delegate]bool{}
+	for _, call := range plan.Calls {
 		if call.delegate != nil {
-			names = append(names, call.delegate.tools(registry, map[*Delegate]bool{})...)
+			names = append(names, call.delegate.tools(registry, seen)...)
 		}
 	}
-	for _, tool := range p.Tools {
-		if !slices.Contains(names, tool) {
-			return &PolicyError{fmt.Sprintf("the approval policy names the tool %q, which is not registered%s", tool,
-				didYouMean(tool, append(names, "never", "always", "scopes")))}
-		}
+	if i := slices.IndexFunc(p.Tools, unknown); i >= 0 {
+		return &PolicyError{fmt.Sprintf("the approval policy names the tool %q, which is not registered%s", p.Tools[i],
+			didYouMean(p.Tools[i], append(names, "never", "always", "scopes")))}
 	}
 	return nil
 }

@@ -78,37 +78,19 @@ func (p *patience) likeText(v any) string {
 }
 
 // likeText is a text that values have in common which a schema takes for the same.
-func likeText(v any) string { return string(store.EncodeJSON(alikeNumbers(v))) }
-
-// alikeNumbers is a value whose numbers are written alike if they count the same.
-func alikeNumbers(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		return alikeNumber(string(v))
-	case []any:
-		array := make([]any, len(v))
-		for i, e := range v {
-			array[i] = alikeNumbers(e)
+func likeText(v any) string {
+	return string(store.EncodeJSON(eachScalar(v, func(v any) any {
+		if n, ok := v.(json.Number); ok {
+			return alikeNumber(n)
 		}
-		return array
-	case map[string]any:
-		object := make(map[string]any, len(v))
-		for key, e := range v {
-			object[key] = alikeNumbers(e)
-		}
-		return object
-	}
-	return v
+		return v
+	})))
 }
 
 // alikeNumber is a number without needless zeros, of which the exponent tells the size:
 // of 100, 1e2 and 100.0 it is 1e2.
-func alikeNumber(text string) json.Number {
-	mantissa, exponent := text, 0
-	if i := strings.IndexAny(text, "eE"); i >= 0 {
-		mantissa = text[:i]
-		exponent, _ = strconv.Atoi(text[i+1:]) // what is not measurable has been refused
-	}
+func alikeNumber(n json.Number) json.Number {
+	mantissa, exponent, _ := exponential(n) // what is not measurable has been refused
 	digits, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
 	exponent -= len(fraction)

@@ -49,13 +49,13 @@ func NewSchema(schema any) (_ *Schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
-	compiled, all, patience, err := compileSchema(schema)
-	if err == nil && checks(compiled, map[*jsonschema.Schema]int{}) > mostChecks {
+	s, err := compileSchema(schema)
+	if err == nil && checks(s.compiled, map[*jsonschema.Schema]int{}) > mostChecks {
 		return nil, errChecks
 	}
 	if err == nil {
-		foreign := slices.ContainsFunc(all, func(s *jsonschema.Schema) bool { return !strings.HasPrefix(s.Location, schemaURL) })
-		return &Schema{compiled, foreign || measures(schema), patience, schema, make(chan *Schema, 4)}, nil
+		s.source, s.spare = schema, make(chan *Schema, 4)
+		return s, nil
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var reasons *jsonschema.ValidationError
@@ -123,11 +123,10 @@ func (s *Schema) alone(do func(s *Schema) error) error {
 	select {
 	case other = <-s.spare:
 	default:
-		compiled, _, patience, err := compileSchema(s.source)
-		if err != nil {
+		var err error
+		if other, err = compileSchema(s.source); err != nil {
 			return err
 		}
-		other = &Schema{compiled: compiled, patience: patience}
 	}
 	defer func() {
 		select {

@@ -70,15 +70,7 @@ func median(args ...any) (any, error) {
 	if err := eachNumber("median", args, func(v any) { all = append(all, v) }); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(all, func(a, b any) int {
-		switch {
-		case less(a, b):
-			return -1
-		case less(b, a):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, ordered)
 	if len(all) > 0 {
 		all = all[(len(all)-1)/2 : len(all)/2+1]
 	}
