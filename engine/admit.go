@@ -220,12 +220,10 @@ func (e *entered) blame(ctx context.Context, schema *Schema, op store.Op) int {
 			bearing = append(bearing, a.message)
 		}
 	}
-	i := sort.Search(len(bearing), func(i int) bool {
+	last := len(bearing) - 1 // by then it does: what all of them have made has been looked at
+	i := sort.Search(last, func(i int) bool {
 		return e.joined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
 	})
-	if i == len(bearing) {
-		return 0
-	}
 	return bearing[i] + 1
 }
 
