@@ -160,6 +160,7 @@ func TestMoreFunctions(t *testing.T) {
 
 		{`return template.render("{{a}} {{b.c}} {{l.2}} {{n}} {{t}}{{z}}", {a = "x", b = {c = 1.5}, l = {1, 2}, n = 3, t = true, z = json.null})`, `"x 1.5 2 3 true"`},
 		{`return template.render("{{#each l}}{{this}},{{/each}}{{#each o}}{{@key}}={{this}};{{/each}}", {l = {1, "b"}, o = {y = 2, x = 1}})`, `"1,b,x=1;y=2;"`},
+		{`return template.render("{{#each o}}{{#each this}}[{{@key}}]{{this}}{{/each}}{{/each}}", {o = {[""] = {1}, x = {2, 3}}})`, `"[]1[x]2[x]3"`},
 		{`return template.render("{{#each l}}{{name}}{{#if @index}}{{@index}}{{/if}} of {{all}} {{#each sub}}{{this}}{{name}}{{/each}};{{/each}}", {all = 2, l = {{name = "a", sub = {1, 2}}, {name = "b", sub = {}}}})`, `"a1 of 2 1a2a;b2 of 2 ;"`},
 		{`return template.render("{{#if x}}1{{else}}2{{/if}}{{#if e}}1{{else}}2{{/if}}{{#if f}}1{{/if}}{{#if s}}s{{/if}}{{#if n}}n{{/if}}{{#if x.y.z}}3{{/if}}", {e = {}, f = false, s = "", n = 0})`, `"22sn"`},
 		{`return template.render("{{a" .. ("|json"):rep(40) .. "}}", {a = '"'})`, `activities/a.lua:2: a string would be longer than 16777216 bytes`},

@@ -94,7 +94,7 @@ type scope struct {
 	value any
 	each  bool
 	index int
-	key   string // of an element of a table
+	key   any // the name of an element of a table; nil for one of a list
 }
 
 func (r *renderer) render(nodes []templateNode) error {
@@ -167,7 +167,7 @@ func (r *renderer) each(n *templateNode) error {
 	case nil:
 	case []any:
 		for i, element := range v {
-			elements = append(elements, scope{element, true, i + 1, ""})
+			elements = append(elements, scope{element, true, i + 1, nil})
 		}
 	case map[string]any:
 		for i, key := range slices.Sorted(maps.Keys(v)) {
@@ -199,11 +199,13 @@ func (r *renderer) find(path []string) (v any, known bool) {
 		v, known = inner.value, true
 	case name == "@index" && inner.each:
 		v, known = json.Number(strconv.Itoa(inner.index)), true
-	case name == "@key" && inner.key != "":
-		v, known = inner.key, true
 	}
 	for i := len(r.scopes) - 1; i >= 0 && !known; i-- {
-		v, known = field(r.scopes[i].value, path[0])
+		if v = r.scopes[i].key; path[0] == "@key" && v != nil {
+			known = true
+		} else {
+			v, known = field(r.scopes[i].value, path[0])
+		}
 	}
 	for _, name := range path[1:] {
 		if known {

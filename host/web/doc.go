@@ -56,7 +56,8 @@
 // run that was cancelled the message may say less. The list's own error is a text, of a
 // context that can't be read: alone it has the code damaged. "stuck" is why scripts as
 // they are now do not let a run go on. A DELETE waits until calls at work have ended, as
-// long as the setting drain lets them.
+// long as the setting drain lets them; requests for runs of its context that wait for their
+// turn are answered like it, and leave nothing.
 //
 // Messages are answered with {"context","seq","messages"}, a fork with
 // {"context","parent","at"}, a decision with {"context","call","decision"}, without call

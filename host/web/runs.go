@@ -60,18 +60,23 @@ var errDraining = &problem{status: http.StatusServiceUnavailable, code: "stoppin
 type carrier func(ctx context.Context, begun func()) (*engine.Outcome, error)
 
 // begin carries out a run once it is its turn. One that nobody asked for waits for
-// that however many others do.
+// that however many others do, and finds in the log then that it is cancelled; another
+// may be cancelled while it waits.
 func (s *Server) begin(ctx context.Context, name string, alone bool, carry carrier) (*run, error) {
-	if err := s.gate.enter(ctx, alone); err != nil {
-		return nil, err
-	}
-	s.log.giveBack(s.running, name)
 	limited, cancel := context.WithCancelCause(s.running)
-	one := &run{context: name, began: time.Now(), generation: s.config.Host.Generation().Number, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
-	if err := s.enlist(ctx, one); err != nil {
-		cancel(nil)
-		s.gate.leave()
-		return nil, err
+	one := &run{context: name, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	if err := s.enter(ctx, limited, one); err != nil {
+		defer cancel(nil)
+		switch context.Cause(limited) {
+		case nil:
+			return nil, err
+		case errCancelled:
+			one.outcome = cancelled(name)
+			close(one.ended)
+			return one, nil
+		default:
+			return nil, errDraining
+		}
 	}
 	go func() {
 		defer s.runs.Done()
@@ -86,7 +91,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 		}
 		if unasked && one.goesOn() && engine.Cancel(context.Background(), s.log, name) == nil {
 			one.unwanted = true
-			one.outcome = &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}
+			one.outcome = cancelled(name)
 		}
 		s.end(one)
 	}()
@@ -122,6 +127,38 @@ func (one *run) cut(cause error) {
 	}
 }
 
+// enter waits for a run's turn, and makes it one of the server's.
+func (s *Server) enter(ctx, limited context.Context, one *run) error {
+	if !one.alone {
+		s.queue(one, true)
+		defer s.queue(one, false)
+	}
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(limited, stop)()
+	if err := s.gate.enter(waiting, one.alone); err != nil {
+		return err
+	}
+	s.log.giveBack(s.running, one.context)
+	one.began, one.generation = time.Now(), s.config.Host.Generation().Number
+	err := s.enlist(waiting, one)
+	if err != nil {
+		s.gate.leave()
+	}
+	return err
+}
+
+// queue notes that a run waits for its turn, or does so no longer.
+func (s *Server) queue(one *run, waits bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if waits {
+		s.queued[one] = true
+	} else {
+		delete(s.queued, one)
+	}
+}
+
 // enlist makes a run one of the server's, unless its context has one already.
 func (s *Server) enlist(ctx context.Context, one *run) error {
 	for {
@@ -141,6 +178,9 @@ func (s *Server) tryEnlist(one *run) (before *run, err error) {
 	defer s.mu.Unlock()
 	if s.draining {
 		return nil, errDraining
+	}
+	if one.unasked {
+		return nil, errCancelled
 	}
 	if before := s.active[one.context]; before != nil {
 		return before, nil
@@ -465,13 +505,7 @@ func (s *Server) resuming(how engine.Resume) carrier {
 
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("context")
-	s.mu.Lock()
-	one := s.active[name]
-	late := one != nil && one.over
-	if one != nil {
-		one.unasked = true
-	}
-	s.mu.Unlock()
+	one, late, withdrawn := s.unask(name)
 	if one != nil {
 		one.cancel(errCancelled)
 		if late {
@@ -481,10 +515,38 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 			return s.tellRun(w, r, one, true)
 		}
 	}
-	if _, err := s.log.Head(r.Context(), name); err != nil {
+	err := s.cancelHalted(r.Context(), name)
+	if err != nil && !(withdrawn && isOver(err)) {
 		return err
 	}
-	root, err := engine.Root(r.Context(), s.log, name)
+	return write(w, http.StatusOK, outcomeBody(cancelled(name)))
+}
+
+// unask notes of the runs of a context that somebody has cancelled them: those that
+// wait for their turn, which have to do nothing more, and the one that has it, which may
+// be all but over.
+func (s *Server) unask(name string) (one *run, late, withdrawn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one = s.active[name]
+	if one != nil {
+		late, one.unasked = one.over, true
+	}
+	for queued := range s.queued {
+		if queued.context == name && queued != one {
+			queued.unasked, withdrawn = true, true
+			queued.cancel(errCancelled)
+		}
+	}
+	return one, late, withdrawn
+}
+
+// cancelHalted cancels the run of a context that nobody is at.
+func (s *Server) cancelHalted(ctx context.Context, name string) error {
+	if _, err := s.log.Head(ctx, name); err != nil {
+		return err
+	}
+	root, err := engine.Root(ctx, s.log, name)
 	if err != nil {
 		return err
 	}
@@ -495,13 +557,23 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	left := s.leftovers[name]
 	s.mu.Unlock()
 	s.log.giveBack(s.running, name)
-	if err := engine.Cancel(r.Context(), s.log, name); err != nil {
+	if err := engine.Cancel(ctx, s.log, name); err != nil {
 		return s.cancelLater(name, err)
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.leftovers[name] == left {
 		delete(s.leftovers, name)
 	}
-	s.mu.Unlock()
-	return write(w, http.StatusOK, outcomeBody(&engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}))
+	return nil
+}
+
+// isOver tells of an error whether there was nothing to cancel.
+func isOver(err error) bool {
+	return errors.Is(err, store.ErrNoContext) || errors.As(err, new(*engine.NoSuchCallError))
+}
+
+// cancelled is how a run stands that was cancelled before it went on.
+func cancelled(name string) *engine.Outcome {
+	return &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}
 }

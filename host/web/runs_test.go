@@ -96,6 +96,70 @@ func TestCancelQueued(t *testing.T) {
 	}
 }
 
+// TestCancelInQueue: what somebody asked for and what waits for its turn is cancelled
+// with its context, and can be withdrawn before anything of it is in the log.
+func TestCancelInQueue(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"b"}`)
+	<-p.reached
+	answers := make(chan string)
+	queue := func(path, body string) {
+		n := s.server.gate.waiting.Load()
+		go func() {
+			_, text := s.ask("POST", path, body)
+			answers <- text
+		}()
+		for s.server.gate.waiting.Load() == n {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	const gone = `{"context":"%s","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`
+	queue("/v1/contexts/a/resume", `{}`)
+	queue("/v1/contexts/a/resume", `{"wait":true}`)
+	queue("/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"c"}`)
+	for name, requests := range map[string]int{"a": 2, "c": 1} {
+		s.expect("DELETE", "/v1/runs/"+name, "", 200, fmt.Sprintf(gone, name))
+		for range requests {
+			if text := <-answers; text != fmt.Sprintf(gone, name) {
+				t.Error(text)
+			}
+		}
+	}
+	if n := s.server.gate.waiting.Load(); n != 0 {
+		t.Errorf("%d wait", n)
+	}
+	s.refused("DELETE", "/v1/runs/c", "", 404, "no-context")
+	close(p.resume)
+	s.until("b", engine.RunDone)
+	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled {
+		t.Errorf("the run is %s, %v", last.Status, err)
+	}
+}
+
+// TestDrainQueued: who waits for a run's turn is told at once that it won't come.
+func TestDrainQueued(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Runs = 1 })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"}`)
+	<-p.reached
+	told := make(chan string)
+	go func() {
+		told <- s.refused("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"b"}`, 503, "stopping")
+	}()
+	for s.server.gate.waiting.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	drained := make(chan error)
+	go func() { drained <- s.server.Drain(context.Background()) }()
+	<-told
+	close(p.resume)
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCancel(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/sleep.lua","context":"a"}`)

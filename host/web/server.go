@@ -82,6 +82,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	active   map[string]*run // by context
+	queued   map[*run]bool   // that somebody asked for and that wait for their turn
 	woken    map[string]bool // contexts whose run waits for its turn to go on by itself
 	draining bool
 
@@ -101,7 +102,7 @@ func New(config Config) *Server {
 	config.NoResume = config.NoResume || serve.NoResume
 	config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
 	s := &Server{
-		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, woken: map[string]bool{},
+		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
 		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1), drained: make(chan struct{}),
 		gate: newGate(config.Runs, config.Queue),
