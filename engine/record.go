@@ -275,8 +275,9 @@ type Run struct {
 	behind bool  // fire-and-forget calls went on when its newest tick ended
 }
 
-// unwanted tells whether somebody has cancelled it.
-func (r *Run) unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
+// Unwanted tells whether somebody has cancelled it: it goes on if it is resumed, and not
+// by itself.
+func (r *Run) Unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
 
 // LastRun reads what the journal has of a context's newest run. A context in
 // which nothing has run gives the zero Run.

@@ -53,7 +53,7 @@ func (s *Resume) check() error {
 
 // stays tells whether a run is to be left as it is.
 func (s *Resume) stays(last Run) bool {
-	return last.Status.Finished() && !s.decides() || last.unwanted() && s.Unasked
+	return last.Status.Finished() && !s.decides() || last.Unwanted() && s.Unasked
 }
 
 // Resume goes on with the newest run of a context: what has a recorded outcome
@@ -119,8 +119,23 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 
 // Cancel records that the newest run of a context, which has come to a halt, is
 // not to go on by itself; it can still be resumed. Its error is a
-// [*NoSuchCallError] where no run is halted, and a [*BusyError] where it runs.
+// [*NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
+// [*DelegateError] for what is part of another run.
 func Cancel(ctx context.Context, log store.Log, name string) error {
+	if _, err := log.Head(ctx, name); err != nil {
+		return err
+	}
+	root, err := Root(ctx, log, name)
+	if err != nil {
+		return err
+	}
+	if root != name {
+		return &DelegateError{Context: name, Root: root}
+	}
+	return cancel(ctx, log, name)
+}
+
+func cancel(ctx context.Context, log store.Log, name string) error {
 	l, err := (&Runner{Log: log}).newLoop(ctx, name)
 	if err != nil {
 		return err
@@ -160,7 +175,7 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *Record) er
 		}
 	}
 	if err == nil {
-		err = Cancel(ctx, log, child)
+		err = cancel(ctx, log, child)
 	}
 	if errors.As(err, new(*NoSuchCallError)) || errors.As(err, new(*BusyError)) {
 		return nil // it has ended, or somebody goes on with it by itself
@@ -176,7 +191,7 @@ func halted(ctx context.Context, log store.Log, name string) (Run, error) {
 		return last, err
 	case last.Tick == 0:
 		return last, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
-	case last.Status.Finished() || last.unwanted():
+	case last.Status.Finished() || last.Unwanted():
 		return last, &NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
 	return last, nil

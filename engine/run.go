@@ -130,6 +130,13 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("context %s is in use by %s", e.Context, e.Holder)
 }
 
+// DelegateError is a context that a delegate's call made: its run is part of another one.
+type DelegateError struct{ Context, Root string }
+
+func (e *DelegateError) Error() string {
+	return fmt.Sprintf("context %s is a delegate's: cancel the run of %s, which it is part of", e.Context, e.Root)
+}
+
 // NoSuchCallError names a call that is not there, or not as it must be for what
 // is asked.
 type NoSuchCallError struct {

@@ -140,6 +140,7 @@ func (a *app) commands() []*cobra.Command {
 		a.backupCommand(),
 		a.callCommand(),
 		a.callsCommand(),
+		a.cancelCommand(),
 		a.checkCommand(),
 		a.contextsCommand(),
 		a.diffCommand(),

@@ -168,6 +168,7 @@ func exitStatus(err error) int {
 	var message *engine.MessageError
 	var unfinished *engine.UnfinishedError
 	var call *engine.NoSuchCallError
+	var delegate *engine.DelegateError
 	var policy *engine.PolicyError
 	var correction *engine.CorrectionError
 	var planner *engine.NoPlannerError
@@ -190,7 +191,7 @@ func exitStatus(err error) int {
 		return exitBusy
 	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.As(err, &damaged), errors.Is(err, sqlite.ErrReadOnly):
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call),
+	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call), errors.As(err, &delegate),
 		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
 		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &query), errors.Is(err, store.ErrExists), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage

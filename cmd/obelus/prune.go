@@ -36,8 +36,8 @@ those for which both is true. Their delegates' contexts go with them. Those that
 are named go all or none; others go some ten thousand messages at a time, in
 whole contexts, so that runs can append meanwhile.
 
-A context that a fork needs stays, and so does one whose run is unfinished, but
-for a fork in which nobody has gone on with it. The file is made smaller
+A context that a fork needs stays, and so does one whose run is unfinished and not
+cancelled, but for a fork in which nobody has gone on with it. The file is made smaller
 afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 		Example: `  obelus prune --older-than 30d --dry-run
   obelus prune --status done,failed --older-than 24h
@@ -316,9 +316,9 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if err != nil {
 			return nil, err
 		}
-		if !run.Status.Finished() && !untouched {
+		if !run.Status.Finished() && !run.Unwanted() && !untouched {
 			if named {
-				return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s): it stays", name, run.Status)}
+				return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", name, run.Status, a.again())}
 			}
 			continue
 		}

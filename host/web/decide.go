@@ -83,7 +83,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
 	if root, err := engine.Root(r.Context(), s.log, name); err == nil {
 		last, err := engine.LastRun(r.Context(), s.log, root)
-		if err == nil && last.Status == engine.RunCancelled && !last.Stopped {
+		if err == nil && last.Unwanted() {
 			decision["status"] = last.Status
 		}
 	}

@@ -227,7 +227,7 @@ func (s *Server) stands(name string, statuses []engine.RunStatus) (bool, error) 
 }
 
 func isOf(last engine.Run, statuses []engine.RunStatus) bool {
-	return last.Tick > 0 && slices.Contains(statuses, last.Status) && (last.Status != engine.RunCancelled || last.Stopped)
+	return last.Tick > 0 && slices.Contains(statuses, last.Status) && !last.Unwanted()
 }
 
 // wakes tells whether a run is to wait for its turn to go on by itself: not if it

@@ -543,16 +543,6 @@ func (s *Server) unask(name string) (one *run, late, withdrawn bool) {
 
 // cancelHalted cancels the run of a context that nobody is at.
 func (s *Server) cancelHalted(ctx context.Context, name string) error {
-	if _, err := s.log.Head(ctx, name); err != nil {
-		return err
-	}
-	root, err := engine.Root(ctx, s.log, name)
-	if err != nil {
-		return err
-	}
-	if root != name {
-		return &problem{status: http.StatusConflict, code: "delegate", message: fmt.Sprintf("context %s is a delegate's: cancel the run of %s, which it is part of", name, root)}
-	}
 	s.mu.Lock()
 	left := s.leftovers[name]
 	s.mu.Unlock()

@@ -168,6 +168,8 @@ func (s *Server) refused(r *http.Request, err error) *problem {
 	case errors.As(err, &unfinished):
 		message, _, _ := strings.Cut(err.Error(), ": go on")
 		return &problem{status: http.StatusConflict, code: "unfinished", message: message + fmt.Sprintf(": go on with it by POST /v1/contexts/%s/resume", unfinished.Context)}
+	case is[*engine.DelegateError](err):
+		return &problem{status: http.StatusConflict, code: "delegate", message: err.Error()}
 	case errors.As(err, &call) && call.Absent:
 		return &problem{status: http.StatusNotFound, code: "no-call", message: err.Error()}
 	case errors.As(err, &call):

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel",
+		Short: "give a run up that waits, or that was interrupted",
+		Long: `Record that the newest run of a context, the latest unless -c names one, is not
+to go on: a server leaves it alone whatever comes, and prune may remove it. What
+is in the log stays, and resume goes on with it all the same. A run that some
+process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
+server that has it.`,
+		Example: `  obelus cancel -c order-7`,
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.cancel(c.Context()) },
+	}
+}
+
+func (a *app) cancel(ctx context.Context) error {
+	if err := a.openSettings(); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	name, err := a.readContext(ctx)
+	if err != nil {
+		return err
+	}
+	if err := engine.Cancel(ctx, a.log, name); err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": name, "status": engine.RunCancelled})
+	}
+	a.term.say("cancelled: %s resume -c %s would go on with it", a.again(), name)
+	return nil
+}
