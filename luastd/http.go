@@ -91,14 +91,17 @@ func httpRequest(e *Env, L *lua.LState) int {
 	if !ok {
 		L.ArgError(1, "url is text")
 	}
-	method := "GET"
+	method := lua.LString("GET")
 	if v := opts.RawGetString("method"); v != lua.LNil {
-		method = strings.ToUpper(lua.LVAsString(v))
+		if method, ok = v.(lua.LString); !ok {
+			L.ArgError(1, "method is text")
+		}
 	}
-	if !isToken(method) || method == "CONNECT" {
-		L.ArgError(1, fmt.Sprintf("method can't be %q", method))
+	verb := strings.ToUpper(string(method))
+	if !isToken(verb) || verb == "CONNECT" {
+		L.ArgError(1, fmt.Sprintf("method can't be %q", verb))
 	}
-	return e.http(L, "http.request", e.httpCall(L, 1, method, string(target), opts))
+	return e.http(L, "http.request", e.httpCall(L, 1, verb, string(target), opts))
 }
 
 // http makes a request and pushes its answer.

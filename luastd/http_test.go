@@ -169,6 +169,7 @@ func TestHTTP(t *testing.T) {
 		{`return http.get(U, {query = {a = {{}}}})`, `activities/a.lua:2: bad argument #2 to http.get: query.a is text, a number, a boolean, or an array of them`},
 		{`return http.get(U, {method = "PUT"})`, `activities/a.lua:2: bad argument #2 to http.get: unknown option method (one of body, headers, json, max_bytes, query, redirects, timeout)`},
 		{`return http.request{method = "GET"}`, `activities/a.lua:2: bad argument #1 to http.request: url is text`},
+		{`return http.request{url = U, method = 5}`, `activities/a.lua:2: bad argument #1 to http.request: method is text`},
 		{`return http.request{url = U, method = "A B"}`, `activities/a.lua:2: bad argument #1 to http.request: method can't be "A B"`},
 		{`return http.request{url = U, method = "CONNECT"}`, `activities/a.lua:2: bad argument #1 to http.request: method can't be "CONNECT"`},
 		{`return http.request(U)`, `activities/a.lua:2: bad argument #1 to http.request: table expected, got string`},

@@ -203,6 +203,7 @@ func TestFunctions(t *testing.T) {
 		{`log.info("x", {1})`, `activities/a.lua:2: bad argument #2 to log.info: fields have names`},
 
 		{`return select(2, fs.read("x"))`, `"reading \"x\" is not possible: the project has no folder on disk"`},
+		{`return select(2, fs.read(""))`, `"reading \".\" is not possible: the project has no folder on disk"`},
 	}
 	for _, test := range tests {
 		slept := time.Duration(0)

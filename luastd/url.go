@@ -228,7 +228,7 @@ func urlParse(e *Env, L *lua.LState) int {
 	if err != nil {
 		return failed(L, urlError(err))
 	}
-	values, err := url.ParseQuery(u.RawQuery)
+	values, err := url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "%3B")) // which separates nothing
 	if err != nil {
 		return failed(L, "not a URL: the query: "+urlReason(err))
 	}

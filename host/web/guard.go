@@ -39,17 +39,28 @@ var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", mess
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	if more := b.read - small - b.held; more > 0 {
-		if b.all.Add(more)/bodies > b.largest {
-			b.all.Add(-more)
-			return 0, errCrowded
-		}
-		b.held += more
+	if !b.hold(b.read - small - b.held) {
+		return 0, errCrowded
 	}
 	if errors.Is(err, io.EOF) {
 		_ = b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
+}
+
+// hold takes so much more room, if there is.
+func (b *body) hold(more int64) bool {
+	for more > 0 {
+		taken := b.all.Load()
+		if (taken+more)/bodies > b.largest {
+			return false
+		}
+		if b.all.CompareAndSwap(taken, taken+more) {
+			b.held += more
+			break
+		}
+	}
+	return true
 }
 
 // release gives the room back.
