@@ -48,6 +48,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return select(2, url.parse("mailto:x%zz"))`, `"not a URL: invalid URL escape \"%zz\""`},
 		{`return select(2, url.parse("http://[::zz]/"))`, `"not a URL: invalid host: each colon-separated field must have at least one digit (at \"zz\")"`},
 		{`return url.parse("http://x/?a;b").query`, `{"a;b":""}`},
+		{`return select(2, url.parse("http://x/?a=%zz"))`, `"not a URL: the query: invalid URL escape \"%zz\""`},
 		{`return select(2, url.parse("http://x:port/"))`, `"not a URL: invalid port \":port\" after host"`},
 		{`local t = {} for _, s in ipairs{"https://me:s%20x@example.com:8443/a%2Fb/c?q=1&q=2#frag%20ment", "mailto:ada@example.com", "http://[::1]:80/", "/p?x=1", "//host/p", "file:///etc/x", "http://x/?a=%26", "redis://:secret@h"} do t[#t + 1] = url.build(url.parse(s)) == s end return t`, `[true,true,true,true,true,true,true,true]`},
 		{`return url.build{scheme = "http", host = "x", path = "a b/100%", query = {n = 1, b = true, l = {1, "ä"}}}`, `"http://x/a%20b/100%25?b=true&l=1&l=%C3%A4&n=1"`},
