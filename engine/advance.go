@@ -154,6 +154,9 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 	g, call := t.plan.graph, t.plan.Calls[i]
 	return func(path store.Path) (value any, exists, open bool, err error) {
 		sources := g.sourcesOf(i, path)
+		if len(sources) == 0 {
+			sources = t.redone(i, path)
+		}
 		fresh := len(sources) == 0
 		for _, s := range slices.Backward(sources) { // the last is the most likely
 			if fresh = t.wroteAbove(s, path); fresh {
@@ -174,6 +177,18 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 		reads[path.String()] = newestOf(resolved.From)
 		return resolved.Value, true, false, nil
 	}
+}
+
+// redone lists the calls after one that may write at a path that it reads or above, and
+// run again: what they wrote before satisfies the reference no more.
+func (t *tick) redone(i int, path store.Path) (all []int) {
+	for _, e := range t.plan.graph.into[i] {
+		above := func(w store.Path) bool { return w.Contains(path) }
+		if e.kind == dataEdge && e.path == path && e.from > i && t.calls[e.from].record.Before != 0 && slices.ContainsFunc(t.plan.Calls[e.from].Output.Writes(), above) {
+			all = append(all, e.from)
+		}
+	}
+	return all
 }
 
 // newestOf is the newest of the messages that a value is made of: an instance's

@@ -74,6 +74,7 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 func (t *tick) downstream(ctx context.Context, first int) ([]int, error) {
 	all, looked := []int{first}, map[int][]store.Path{}
 	for next := 0; next < len(all); next++ {
+		t.wireWhole(all[next])
 		writes := t.plan.Calls[all[next]].Output.Writes()
 		for _, e := range t.plan.graph.outOf[all[next]] {
 			if e.kind == readEdge || slices.Contains(all, e.to) || t.untouched(e.to) {
@@ -133,11 +134,8 @@ func (t *tick) before(i int, path store.Path) int64 {
 	if r.Before == 0 {
 		return 0
 	}
-	for _, e := range t.plan.graph.into[i] {
-		if e.kind == readEdge || t.calls[e.from].record.Before == 0 {
-			continue
-		}
-		if slices.ContainsFunc(t.calls[e.from].wrote, path.Overlaps) {
+	for _, w := range t.plan.graph.writersFor(i, path) {
+		if t.calls[w].record.Before != 0 && slices.ContainsFunc(t.calls[w].wrote, path.Overlaps) {
 			return 0
 		}
 	}

@@ -148,6 +148,9 @@ func (c *Call) parseDelegate(registry *Registry, known bool) error {
 	return nil
 }
 
+// cutSum is how many bytes of a sum stand for a name that would be too long.
+const cutSum = 16
+
 // childOf names the context of a delegate.
 func childOf(context, call string, attempt int) string {
 	name := context + "." + call
@@ -156,9 +159,17 @@ func childOf(context, call string, attempt int) string {
 	}
 	if len(name) > maxContextName {
 		sum := sha256.Sum256([]byte(name))
-		return hex.EncodeToString(sum[:16]) + "." + call
+		return hex.EncodeToString(sum[:cutSum]) + "." + call
 	}
 	return name
+}
+
+// isCut tells whether a name may be that of a delegate's context whose parents' names
+// were too long to be in it.
+func isCut(name string) bool {
+	sum, _, _ := strings.Cut(name, ".")
+	_, err := hex.DecodeString(sum)
+	return err == nil && hex.DecodedLen(len(sum)) == cutSum
 }
 
 // newChild names the context of a call's delegate: one that is not there yet, or

@@ -40,6 +40,9 @@ type graph struct {
 
 	writers map[string]*writerIndex // by instance
 
+	thinned  []edge       // of each list of writers that newest has shortened, the oldest that it kept
+	complete map[int]bool // the calls behind which nothing is left out any more
+
 	backward bool // some call depends on one that stands after it
 	edges    int  // how many there are, up to one more than mostEdges
 }
@@ -79,7 +82,7 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		}
 		for _, r := range call.scopes {
 			before, _ := g.split(j, r)
-			g.wire(g.newest(before, j, r), j, r, scopeEdge)
+			g.wireNewest(before, j, r, scopeEdge)
 		}
 	}
 	if g.edges <= mostEdges {
@@ -170,7 +173,7 @@ func (g *graph) writersFor(j int, r store.Path) []int {
 // wireReference applies rules 1 and 2 to one reference.
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
-	g.wire(g.newest(before, j, r), j, r, dataEdge)
+	g.wireNewest(before, j, r, dataEdge)
 	if len(before) > 0 || len(after) == 0 {
 		return nil
 	}
@@ -221,6 +224,45 @@ func (g *graph) newest(before []int, j int, r store.Path) []int {
 	return before
 }
 
+// wireNewest has call j wait for those before it that write what it looks at.
+func (g *graph) wireNewest(before []int, j int, r store.Path, kind edgeKind) {
+	kept := g.newest(before, j, r)
+	if len(kept) < len(before) {
+		g.thinned = append(g.thinned, edge{kept[0], j, r, kind})
+	}
+	g.wire(kept, j, r, kind)
+}
+
+// wireWhole wires to a call what was left out since there are others between the two,
+// and gives that. It is for one that runs when those between have settled already.
+func (g *graph) wireWhole(i int) []edge {
+	if g.complete[i] {
+		return nil
+	}
+	if g.complete == nil {
+		g.complete = map[int]bool{}
+	}
+	g.complete[i] = true
+	var edges []edge
+	for _, e := range g.thinned {
+		if i >= e.from {
+			continue
+		}
+		before, _ := g.split(e.to, e.path)
+		if _, writes := slices.BinarySearch(before, i); writes {
+			edges = append(edges, edge{i, e.to, e.path, e.kind})
+		}
+	}
+	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
+		_, left := g.readEdges(i, r)
+		edges = append(edges, left...)
+	}
+	for _, e := range edges {
+		g.add(e)
+	}
+	return edges
+}
+
 // looksAt tells whether the call reads a path or has it in its scopes.
 func (c *Call) looksAt(path store.Path) bool {
 	above := func(p store.Path) bool { return p.Contains(path) }
@@ -248,7 +290,8 @@ func (g *graph) wireReads() {
 	var edges []edge
 	for j, call := range g.calls {
 		for _, r := range slices.Concat(call.reads, call.scopes) {
-			if edges = append(edges, g.readEdges(j, r)...); len(edges) > mostEdges {
+			wired, _ := g.readEdges(j, r)
+			if edges = append(edges, wired...); len(edges) > mostEdges {
 				g.edges = mostEdges + 1
 				return
 			}
@@ -265,19 +308,19 @@ func (g *graph) wireReads() {
 }
 
 // readEdges holds the calls after j that write to r until j has read. One that
-// reads there itself waits for the first of them anyway.
-func (g *graph) readEdges(j int, r store.Path) []edge {
-	var edges []edge
+// reads there itself waits for the first of them anyway, and is left out.
+func (g *graph) readEdges(j int, r store.Path) (edges, left []edge) {
 	_, after := g.split(j, r)
 	for n, k := range after {
 		first, call := g.calls[after[0]], g.calls[k]
 		seen := first.Instance == "" || first.Instance == call.Instance
 		if n > 0 && len(after) > manyWriters && !g.backward && seen && call.looksAt(r) {
-			continue
+			left = append(left, edge{j, k, r, readEdge})
+		} else {
+			edges = append(edges, edge{j, k, r, readEdge})
 		}
-		edges = append(edges, edge{j, k, r, readEdge})
 	}
-	return edges
+	return edges, left
 }
 
 // reachability answers which calls depend on one call. It remembers the last

@@ -107,6 +107,9 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
+	if err := t.rewire(); err != nil {
+		return nil, err
+	}
 	runs := func(c callState) bool { return !c.record.Status.Settled() } // again, in a tick that was over
 	if last.over && !s.decides() && !slices.ContainsFunc(t.calls, runs) {
 		t = nil
@@ -122,6 +125,9 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 // [*NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
 // [*DelegateError] for what is part of another run.
 func Cancel(ctx context.Context, log store.Log, name string) error {
+	if err := store.CheckContext(name); err != nil {
+		return err
+	}
 	if _, err := log.Head(ctx, name); err != nil {
 		return err
 	}
@@ -519,9 +525,32 @@ func (t *tick) revive(i int) {
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
 	}
 	t.note(i)
+	t.wireWhole(i)
 	for _, e := range t.plan.graph.outOf[i] {
 		if behind := &t.calls[e.to].record; e.kind == dataEdge && behind.Status == Skipped && behind.Reason != skippedByPerson {
 			t.revive(e.to)
 		}
+	}
+}
+
+// rewire has calls wait for one that has yet to settle also where the graph leaves that to
+// others between them, some of which have settled before it.
+func (t *tick) rewire() error {
+	for i := range t.calls {
+		overtaken := func(e edge) bool { return t.calls[e.to].record.Status.Settled() }
+		if !t.calls[i].record.Status.Settled() && slices.ContainsFunc(t.plan.graph.outOf[i], overtaken) {
+			t.wireWhole(i)
+		}
+	}
+	if t.plan.graph.edges > mostEdges {
+		return errTooWide
+	}
+	return nil
+}
+
+// wireWhole completes what waits for a call.
+func (t *tick) wireWhole(i int) {
+	for _, e := range t.plan.graph.wireWhole(i) {
+		t.calls[e.to].waits++
 	}
 }

@@ -97,7 +97,11 @@ func (t *tick) wakeInside(ctx context.Context) error {
 				continue
 			}
 			t.calls[i].seen = entry.N
-			if entry.Context == child || strings.HasPrefix(entry.Context, child+".") {
+			within, err := isWithin(ctx, t.runner.Log, entry.Context, child)
+			if err != nil {
+				return err
+			}
+			if within {
 				delete(t.inside, child)
 				t.calls[i].record.Status = Blocked
 				t.queue(i)
@@ -105,6 +109,25 @@ func (t *tick) wakeInside(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isWithin tells whether a context is another one, or that of a delegate in it, however
+// deep. Their names say so, but for those that childOf had to cut.
+func isWithin(ctx context.Context, log store.Log, name, other string) (bool, error) {
+	for range MaxDepth + 1 {
+		if name == other || strings.HasPrefix(name, other+".") {
+			return true, nil
+		}
+		if !isCut(name) {
+			break
+		}
+		origin, ok, err := originOf(ctx, log, name)
+		if err != nil || !ok || origin.Parent == "" {
+			return false, err
+		}
+		name = origin.Parent
+	}
+	return false, nil
 }
 
 // taken tells whether the delegate's context was made by something else.
