@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -132,31 +131,12 @@ func (t *tick) fits(ctx context.Context, i int) (bool, error) {
 	return true, nil
 }
 
-// resolver reads paths for call i: as of now, as of when it started first, or, if
-// it runs again, as it did before.
-func (t *tick) resolver(i int) func(store.Path) store.Resolver {
-	return func(path store.Path) store.Resolver {
-		before, record := t.before(i, path), &t.calls[i].record
-		if p := t.runner.replay; p != nil {
-			if before = cmp.Or(before, p.before(t.context, record.Call)); before != 0 { // a seq of the log, and not of the twin
-				return store.Resolver{Log: p.log, Context: t.context, At: before}
-			}
-		}
-		r := t.view.Resolver()
-		r.At = cmp.Or(before, record.At)
-		return r
-	}
-}
-
 // lookup reads references for call i, as of now, and notes where each value
 // came from.
 func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup {
 	g, call := t.plan.graph, t.plan.Calls[i]
 	return func(path store.Path) (value any, exists, open bool, err error) {
 		sources := g.sourcesOf(i, path)
-		if len(sources) == 0 {
-			sources = t.redone(i, path)
-		}
 		fresh := len(sources) == 0
 		for _, s := range slices.Backward(sources) { // the last is the most likely
 			if fresh = t.wroteAbove(s, path); fresh {
@@ -166,7 +146,7 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 		if !fresh {
 			return nil, false, false, nil
 		}
-		resolved, err := t.resolver(i)(path).Resolve(ctx, path, call.Instance)
+		resolved, err := t.resolver(i).Resolve(ctx, path, call.Instance)
 		if err != nil {
 			return nil, false, false, err
 		}
@@ -177,18 +157,6 @@ func (t *tick) lookup(ctx context.Context, i int, reads map[string]int64) Lookup
 		reads[path.String()] = newestOf(resolved.From)
 		return resolved.Value, true, false, nil
 	}
-}
-
-// redone lists the calls after one that may write at a path that it reads or above, and
-// run again: what they wrote before satisfies the reference no more.
-func (t *tick) redone(i int, path store.Path) (all []int) {
-	for _, e := range t.plan.graph.into[i] {
-		above := func(w store.Path) bool { return w.Contains(path) }
-		if e.kind == dataEdge && e.path == path && e.from > i && t.calls[e.from].record.Before != 0 && slices.ContainsFunc(t.plan.Calls[e.from].Output.Writes(), above) {
-			all = append(all, e.from)
-		}
-	}
-	return all
 }
 
 // newestOf is the newest of the messages that a value is made of: an instance's
@@ -207,7 +175,7 @@ func (t *tick) wroteAbove(i int, path store.Path) bool {
 
 // grant builds what scopes let an instance see, by kind, and notes in reads, if
 // it is not nil, where each value came from.
-func grant(ctx context.Context, resolver func(store.Path) store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
+func grant(ctx context.Context, resolver store.Resolver, scopes []store.Path, instance string, reads map[string]int64) (map[string]any, error) {
 	granted := map[string]any{}
 	scopes = slices.Clone(scopes)
 	slices.SortFunc(scopes, func(a, b store.Path) int { return len(a.String()) - len(b.String()) })
@@ -215,7 +183,7 @@ func grant(ctx context.Context, resolver func(store.Path) store.Resolver, scopes
 		if slices.ContainsFunc(scopes[:n], func(wider store.Path) bool { return wider.Contains(scope) }) {
 			continue
 		}
-		resolved, err := resolver(scope).Resolve(ctx, scope, instance)
+		resolved, err := resolver.Resolve(ctx, scope, instance)
 		if err != nil {
 			return nil, err
 		}

@@ -36,6 +36,9 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 	for _, i := range downstream {
 		t.redo(i)
 	}
+	if err := t.readAuthors(ctx); err != nil {
+		return err
+	}
 	if len(set) > 0 {
 		return t.corrected(ctx, first, set)
 	}
@@ -123,23 +126,8 @@ func (t *tick) redo(i int) {
 	c := &t.calls[i]
 	attempts, before := c.record.Attempts, cmp.Or(c.record.Before, c.record.At, t.view.Seq())
 	c.record, c.reported, c.wrote = t.fresh(i), false, nil
-	c.record.Attempts, c.record.Before = attempts, before
+	c.record.Attempts, c.record.Before, c.record.Again = attempts, before, t.view.Seq()
 	t.note(i)
-}
-
-// before is the seq as of which a call that runs again reads a path, as it did before; 0
-// where something that runs again too has written there.
-func (t *tick) before(i int, path store.Path) int64 {
-	r := t.calls[i].record
-	if r.Before == 0 {
-		return 0
-	}
-	for _, w := range t.plan.graph.writersFor(i, path) {
-		if t.calls[w].record.Before != 0 && slices.ContainsFunc(t.calls[w].wrote, path.Overlaps) {
-			return 0
-		}
-	}
-	return r.Before
 }
 
 // corrected lets a call run with a person's corrections laid over what it would

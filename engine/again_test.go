@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -383,5 +384,91 @@ func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
 	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": map[string]any{"b": 1}}})
 	if !errors.As(err, &refused) {
 		t.Error(err)
+	}
+}
+
+// TestOnceMoreAsAtFirst: what runs once more reads neither what later calls wrote, nor what
+// was written before by those that run again too; and it waits for all that it waits for
+// when it runs first.
+func TestOnceMoreAsAtFirst(t *testing.T) {
+	many := func(call string) string { // that write to a path or elsewhere, and look there
+		var b strings.Builder
+		for i := range 64 {
+			fmt.Fprintf(&b, call+",", i)
+		}
+		return b.String()
+	}
+	const from, retry = "from", "retry"
+	for what, test := range map[string]struct{ how, call, text, want string }{
+		"a branch that is not taken this time": {from, "1.2", `[{"_tool": "value", "value": "†state.order", "_outputPath": "†out.a"},
+			{"_tool": "value", "value": 1, "_outputPath": "†state.order"}, {"_tool": "flaky", "value": "†state.order", "_outputPath": "†out.b || †state.refusal"}]`, `{"a":2,"b":2}`},
+		"before a writer that fails this time": {from, "1.2", `[{"_tool": "value", "value": "†state.order || \"none\"", "_outputPath": "†out.a"},
+			{"_tool": "fallible", "value": 1, "_outputPath": "†state.order || †state.refusal"}]`, `{"a":"none"}`},
+		"behind many writers": {from, "1.1", `[{"_tool": "value", "value": 1, "_outputPath": "†state.x"},` +
+			many(`{"_tool": "fail", "value": "†state.x", "_outputPath": "†state.x || †notes.n%d"}`) + `
+			{"_tool": "value", "value": "†state.x", "_outputPath": "†out.a"}]`, `{"a":2}`},
+		"behind many that have settled": {retry, "1.1", `[{"_tool": "flaky", "value": 1, "_outputPath": "†state.x"},` +
+			many(`{"_tool": "fail", "value": "†state.x || 0", "_outputPath": "†state.x || †notes.n%d"}`) + `
+			{"_tool": "value", "value": "†state.x", "_outputPath": "†out.a"}]`, `{"a":1}`},
+		"over its own, for an instance": {from, "1.1", `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.x"},
+			{"_tool": "value", "value": ["†state.x"], "_instance": "①", "_outputPath": "†state.x"},
+			{"_tool": "value", "value": "†state.x", "_instance": "①", "_outputPath": "†out.a"}]}`, `{"a":[2]}`},
+		"beside a later write, a failed one": {retry, "1.1", `{"calls": [
+			{"_tool": "flaky", "value": "†state.b", "_outputPath": "†out.a"}, {"_tool": "value", "value": "after", "_outputPath": "†state.b"}]}`, `{"a":"before"}`},
+		"beside a later write, a skipped one": {retry, "1.1", `{"calls": [
+			{"_tool": "flaky", "value": 1, "_outputPath": "†state.q"}, {"_tool": "value", "value": ["†state.q", "†state.b"], "_outputPath": "†out.a"},
+			{"_tool": "value", "value": "after", "_outputPath": "†state.b"}]}`, `{"a":[1,"before"]}`},
+		"beside a later write, of all": {from, "1.1", `{"calls": [
+			{"_tool": "value", "value": 1, "_outputPath": "†state.q"}, {"_tool": "see", "_scopes": ["state"], "_outputPath": "†out.a"},
+			{"_tool": "value", "value": "after", "_outputPath": "†state.b"}]}`, `{"a":{"state":{"b":"before","q":2}}}`},
+	} {
+		log := store.NewMemory()
+		mended := false
+		r := newRunner(log, map[string]activity{
+			"value": value,
+			"see": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+				return engine.Result{Value: in.Context}, nil
+			},
+			"fail": func(context.Context, engine.Invocation) (engine.Result, error) {
+				return engine.Result{}, engine.NewFailure("no")
+			},
+			"flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				if !mended && test.how == retry {
+					return engine.Result{}, engine.NewFailure("not now")
+				}
+				return value(ctx, in)
+			},
+			"fallible": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				if mended {
+					return engine.Result{}, engine.NewFailure("not now")
+				}
+				return value(ctx, in)
+			},
+		})
+		if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "b": "before"}]`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Run(t.Context(), start(t, test.text)); err != nil {
+			t.Fatal(what, err)
+		}
+		mended = true
+		again := engine.Resume{Context: "c", Retry: []string{test.call}}
+		if test.how == from {
+			if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+				t.Fatal(err)
+			}
+			again = engine.Resume{Context: "f", From: test.call, Set: map[string]any{"value": json.Number("2")}}
+		}
+		outcome, err := r.Resume(t.Context(), again)
+		if err != nil || !outcome.Status.Finished() {
+			t.Fatalf("%s: %+v, %v", what, outcome, err)
+		}
+		out, err := store.Resolver{Log: log, Context: again.Context}.Resolve(t.Context(), store.MustParsePath("†out"), "①")
+		if got := string(store.EncodeJSON(out.Value)); err != nil || got != test.want {
+			t.Errorf("%s: %s, not %s, %v", what, got, test.want, err)
+		}
+		if replayed, err := r.Replay(t.Context(), again.Context, nil); err != nil || len(replayed.Differences) > 0 {
+			t.Errorf("%s: replayed, %+v, %v", what, replayed, err)
+		}
 	}
 }

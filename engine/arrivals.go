@@ -67,10 +67,17 @@ func (t *tick) arrive(ctx context.Context, at func(*arrivals) int64) error {
 		return nil
 	}
 	a, err := p.arriving(ctx, t.context)
-	if err == nil {
-		t.view.Stage(a.until(at(a))...)
+	if err != nil {
+		return err
 	}
-	return err
+	arrived := a.until(at(a))
+	for n, m := range arrived {
+		if i, ok := callAt(t.event.Tick, m.Call); ok && i < len(t.calls) {
+			t.authors[t.view.Seq()+int64(n)+1] = author{i, true}
+		}
+	}
+	t.view.Stage(arrived...)
+	return nil
 }
 
 // arriveBefore appends what they had when a tick began; those who read it then do so

@@ -21,3 +21,10 @@ func BoundPatience(d time.Duration) (undo func()) {
 	mostPatience = d
 	return func() { mostPatience = before }
 }
+
+// BoundWriters has so many writers of one path wired one by one, until it is undone.
+func BoundWriters(n int) (undo func()) {
+	before := manyWriters
+	manyWriters = n
+	return func() { manyWriters = before }
+}

@@ -209,9 +209,10 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	if t.plan.output == nil {
 		return t.given(), nil, nil
 	}
+	resolver := t.result()
 	before := false // what is there of something that is missing
 	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
-		resolved, err := t.view.Resolver().Resolve(ctx, path, "")
+		resolved, err := resolver.Resolve(ctx, path, "")
 		if err != nil || !resolved.Exists {
 			return nil, false, false, err
 		}

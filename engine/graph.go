@@ -208,7 +208,7 @@ func (g *graph) above(j int, r store.Path) []int {
 // manyWriters is how many writers of one path are wired one by one. A thousand
 // calls that each read and write the same path would be half a million edges;
 // beyond this number only those are kept from which the others follow.
-const manyWriters = 64
+var manyWriters = 64
 
 // newest leaves out writers before j that a later one waits for anyway, for it
 // reads there too.
@@ -261,6 +261,23 @@ func (g *graph) wireWhole(i int) []edge {
 		g.add(e)
 	}
 	return edges
+}
+
+// overwriters are the calls that wait until call i has read.
+func (g *graph) overwriters(i int) map[int]bool {
+	all := map[int]bool{}
+	for _, e := range g.outOf[i] {
+		if e.kind == readEdge {
+			all[e.to] = true
+		}
+	}
+	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
+		_, left := g.readEdges(i, r)
+		for _, e := range left {
+			all[e.to] = true
+		}
+	}
+	return all
 }
 
 // looksAt tells whether the call reads a path or has it in its scopes.

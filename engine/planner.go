@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"obelus/store"
 )
 
 // Planner gives the calls of one tick after another (protocol §7, the loop). A
@@ -74,7 +72,7 @@ func (l *loop) ask(ctx context.Context, tick int) (Ask, error) {
 		if scopes == nil {
 			scopes = slices.Concat(kinds[""], kinds[instance])
 		}
-		granted, err := grant(ctx, func(store.Path) store.Resolver { return l.view.Resolver() }, scopes, instance, nil)
+		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, nil)
 		switch {
 		case err != nil:
 			return ask, err

@@ -66,6 +66,7 @@ type Record struct {
 	Retry      bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
 	Once       bool             `json:"once,omitempty"`    // it has begun, and its activity must not run twice
 	Before     int64            `json:"before,omitempty"`  // of a call that runs again: the seq as of which it reads what does not
+	Again      int64            `json:"again,omitempty"`   // of such a call: the seq up to which what it wrote counts no more
 	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
 
@@ -139,6 +140,9 @@ func (r *Record) append(b []byte) []byte {
 	}
 	if r.Before != 0 {
 		b = appendNumber(b, `,"before":`, r.Before)
+	}
+	if r.Again != 0 {
+		b = appendNumber(b, `,"again":`, r.Again)
 	}
 	if r.Hold != nil {
 		b = store.AppendJSON(append(b, `,"hold":`...), r.Hold)

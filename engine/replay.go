@@ -50,7 +50,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 		return nil, err
 	}
 	r, request = at.runner, at.own(request)
-	p := &replay{log: &asOf{r.Log, map[string]end{}}, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}}
+	p := &replay{log: &asOf{r.Log, map[string]end{}}, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}, wrote: map[tickOf]authors{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
@@ -85,6 +85,13 @@ type replay struct {
 
 	records map[string]map[string]Record // by context and call
 	order   map[string]map[string]stretch
+	wrote   map[tickOf]authors
+}
+
+// tickOf names a tick.
+type tickOf struct {
+	context string
+	tick    int
 }
 
 // stretch is the positions in the journal at which a call began and settled, and the
@@ -294,27 +301,36 @@ func (p *replay) skipped(name, call string) bool {
 	return err == nil && record.Status == Skipped && record.Reason == skippedByPerson
 }
 
-// decided is what a person decided about a call: its hold, nil for none, and as of
-// when it read where it ran again, 0 where it did not.
-func (p *replay) decided(name, call string) (h *Hold, before int64) {
+// decided is what a person decided about a call: its hold, nil for none, and where it ran
+// again as of when it reads, and when that was asked for.
+func (p *replay) decided(name, call string) (h *Hold, before, again int64) {
 	record, _, err := p.record(context.Background(), name, call)
 	if err != nil {
-		return nil, 0
+		return nil, 0, 0
 	}
 	if h = record.Hold; h != nil && h.Decision == "" {
 		h = nil
 	}
-	return h, record.Before
+	return h, record.Before, record.Again
 }
 
-// before is the seq as of which a call read that was tried again: when it began first; 0
-// for one that was not.
-func (p *replay) before(name, call string) int64 {
-	record, _, err := p.record(context.Background(), name, call)
-	if err != nil || record.At >= p.stretch(name, call).beganAt {
-		return 0
+// triedAgain tells of a call whether it was, and read as of when it began first.
+func (p *replay) triedAgain(name string, r Record) bool {
+	return r.At != 0 && r.At < p.stretch(name, r.Call).beganAt
+}
+
+// authors are those of what the log has of a tick.
+func (p *replay) authors(t *tick) authors {
+	of := tickOf{t.context, t.event.Tick}
+	if known, ok := p.wrote[of]; ok {
+		return known
 	}
-	return record.At
+	ctx, began := context.Background(), int64(0)
+	if a, err := p.arriving(ctx, of.context); err == nil {
+		began = a.starts[of.tick]
+	}
+	p.wrote[of], _ = t.authorsIn(ctx, p.log, began) // what can't be read now is found to be missing when it is asked for
+	return p.wrote[of]
 }
 
 // child is the context of a call's delegate, which is looked at as it was when the call

@@ -107,7 +107,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := t.rewire(); err != nil {
+	if err := t.rewire(ctx); err != nil {
 		return nil, err
 	}
 	runs := func(c callState) bool { return !c.record.Status.Settled() } // again, in a tick that was over
@@ -421,7 +421,7 @@ func (t *tick) restore(record Record, twice bool) {
 		t.note(i)
 	default:
 		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
-		c.record.Before = record.Before
+		c.record.Before, c.record.Again = record.Before, record.Again
 		c.was = record.Status
 		if cut || record.Child != "" || record.Status == Blocked {
 			c.record.At = record.At
@@ -520,7 +520,8 @@ func (t *tick) revive(i int) {
 	c := &t.calls[i]
 	was := c.record
 	c.record, c.reported = t.fresh(i), false
-	c.record.Attempts, c.record.Child, c.record.Retry, c.record.Before = was.Attempts, was.Child, was.Child != "", was.Before
+	c.record.Attempts, c.record.Child, c.record.Retry = was.Attempts, was.Child, was.Child != ""
+	c.record.Before, c.record.Again = was.Before, was.Again
 	if was.Status == InDoubt || was.Child != "" {
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
 	}
@@ -533,19 +534,63 @@ func (t *tick) revive(i int) {
 	}
 }
 
-// rewire has calls wait for one that has yet to settle also where the graph leaves that to
-// others between them, some of which have settled before it.
-func (t *tick) rewire() error {
+// rewire makes ready for calls that run when others have settled that stand between them:
+// they wait for each other all the same, and don't see all that is there.
+func (t *tick) rewire(ctx context.Context) error {
+	behind := false
 	for i := range t.calls {
-		overtaken := func(e edge) bool { return t.calls[e.to].record.Status.Settled() }
-		if !t.calls[i].record.Status.Settled() && slices.ContainsFunc(t.plan.graph.outOf[i], overtaken) {
-			t.wireWhole(i)
+		if !t.calls[i].record.Status.Settled() {
+			behind = t.wirePast(i) || behind
 		}
+		behind = behind || t.calls[i].record.Before != 0
 	}
 	if t.plan.graph.edges > mostEdges {
 		return errTooWide
 	}
-	return nil
+	if !behind || t.authors != nil {
+		return nil
+	}
+	return t.readAuthors(ctx)
+}
+
+// wirePast has those wait for a call that wait for calls which wait for it and have
+// settled already, and tells whether any have. Who waits for it to settle need not wait for
+// it to read, and nobody does where it has read.
+func (t *tick) wirePast(i int) bool {
+	passed := map[int]bool{}
+	direct := slices.Clone(t.plan.graph.outOf[i])
+	for _, e := range direct {
+		if e.kind != readEdge {
+			t.passSettled(i, e, passed)
+		}
+	}
+	for _, e := range direct {
+		if e.kind == readEdge && t.calls[i].record.At == 0 {
+			t.passSettled(i, e, passed)
+		}
+	}
+	return len(passed) > 0
+}
+
+// passSettled wires a call to those that are reached by one of its edges through calls
+// that have settled.
+func (t *tick) passSettled(i int, first edge, passed map[int]bool) {
+	settled := func(i int) bool { return t.calls[i].record.Status.Settled() }
+	for stack := []int{first.to}; len(stack) > 0; {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if !settled(at) || passed[at] {
+			continue
+		}
+		passed[at] = true
+		for _, e := range t.plan.graph.outOf[at] {
+			if !settled(e.to) {
+				t.plan.graph.add(edge{i, e.to, first.path, first.kind})
+				t.calls[e.to].waits++
+			}
+			stack = append(stack, e.to)
+		}
+	}
 }
 
 // wireWhole completes what waits for a call.

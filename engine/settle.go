@@ -303,6 +303,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 			return err
 		}
 	}
+	t.wroteNow(i, len(messages))
 	t.view.Stage(messages...)
 	c.wrote, c.record.Writes = paths, make([]string, len(paths))
 	for n, path := range paths {

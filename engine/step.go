@@ -122,6 +122,7 @@ func (t *tick) undo() {
 	t.entries, t.places = t.entries[:t.saved.entries], t.places[:t.saved.entries]
 	t.noted, t.starts = t.noted[:t.saved.noted], nil
 	t.view.Drop()
+	t.authors.forget(t.view.Committed())
 	t.recount()
 	t.rebuild()
 }

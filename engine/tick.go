@@ -35,6 +35,7 @@ type tick struct {
 	waiting    waitIndex             // calls that wait for what nothing in the plan writes
 	holding    map[int]bool          // calls that are held for a person
 	inside     map[string]int        // calls whose delegates wait, by the delegates' contexts
+	authors    authors               // of what there is of the tick, if what calls read depends on that; else nil
 	busy       map[*Registered]int
 	running    int       // workers that the tick waits for
 	detached   int       // workers of fire-and-forget calls
@@ -145,9 +146,10 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 // replays takes from the log what was decided about calls, and which waited for none
 // of those that the plan has them wait for.
 func (t *tick) replays(p *replay) {
+	t.authors = authors{}
 	for i := range t.calls {
 		c := &t.calls[i]
-		c.record.Hold, c.record.Before = p.decided(t.context, c.record.Call)
+		c.record.Hold, c.record.Before, c.record.Again = p.decided(t.context, c.record.Call)
 		for _, e := range t.plan.graph.into[i] {
 			if t.overtook(e) {
 				c.waits--
