@@ -29,7 +29,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if err != nil || last.Tick == 0 {
 		return a, err
 	}
-	plans, err := p.plans(ctx, name, last.plan.First)
+	plans, err := plansOf(ctx, p.log, name, last.plan.First)
 	if err != nil {
 		return a, err
 	}

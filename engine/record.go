@@ -270,6 +270,9 @@ type Run struct {
 	// Stopped tells of a cancelled one that its host went ([ErrStopped]).
 	Stopped bool
 
+	// Planner tells that its plan is a function, which is asked at every tick.
+	Planner bool
+
 	// Held tells that its plan is lazy, and has not been released by [Release].
 	Held bool
 
@@ -298,6 +301,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		return run, err
 	}
 	run.Status, run.Tick, run.Plan, run.after = RunRunning, run.plan.Tick, run.plan.Plan, entry.N
+	run.Planner = run.plan.Planner
 	if run.plan.Mode == modeLazy {
 		released, err := run.released(ctx, log, name, 0)
 		if err != nil {

@@ -24,7 +24,7 @@ type Replayed struct {
 // Difference is one thing that came out otherwise.
 type Difference struct {
 	Call     string `json:"call,omitempty"` // or, without one, a value or the run's own end
-	What     string `json:"what"`           // "status", "writes", "output", or a path
+	What     string `json:"what"`           // "issued", as the plan has it, "status", "writes", "output", or a path
 	Recorded any    `json:"recorded"`
 	Replayed any    `json:"replayed"`
 }
@@ -34,7 +34,8 @@ type Difference struct {
 // planner of the request is asked again; without a request the recorded plans
 // are run. What others appended meanwhile is there from when it was. Nothing outside
 // is touched, and nothing is written. Its error is an [*UnfinishedError] for a run
-// that has not ended.
+// that has not ended, and a [*NoPlannerError] for one whose planner the request no
+// longer has.
 func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Replayed, error) {
 	last, err := LastRun(ctx, r.Log, name)
 	switch {
@@ -55,8 +56,11 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	if err != nil {
 		return nil, err
 	}
-	if start.Request.Planner == nil || request == nil || request.Planner == nil {
+	switch {
+	case start.Request.Planner == nil || request == nil:
 		request = start.Request
+	case request.Planner == nil:
+		return nil, at.explain(&NoPlannerError{name})
 	}
 	p.recorded = request == start.Request
 	run := *request
@@ -102,7 +106,7 @@ type stretch struct{ began, settled, beganAt, settledAt int64 }
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded.
 func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, err error) {
-	plans, err := p.plans(ctx, name, last.plan.First)
+	plans, err := plansOf(ctx, p.log, name, last.plan.First)
 	if err != nil {
 		return start, err
 	}
@@ -129,10 +133,10 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 	return start, err
 }
 
-// plans are those of a run, from its first tick on.
-func (p *replay) plans(ctx context.Context, name string, first int) ([]planEvent, error) {
+// plansOf are the plans of a run, from its first tick on.
+func plansOf(ctx context.Context, log store.Log, name string, first int) ([]planEvent, error) {
 	var all []planEvent
-	for entry, err := range p.log.Journal(ctx, store.JournalFilter{Context: name, Event: eventPlan}) {
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: eventPlan}) {
 		if err != nil {
 			return nil, err
 		}
@@ -210,8 +214,8 @@ func (p *replay) answer(ctx context.Context, key string) result {
 }
 
 // inside tells whether a delegate's call is answered by what its delegate runs: not
-// where it failed for a reason of its own, maybe before the delegate had ended, nor
-// where what that ran has been pruned.
+// where it failed for a reason of its own, maybe before the delegate had ended, or since
+// that waits and nobody goes on with it, nor where what that ran has been pruned.
 func (p *replay) inside(ctx context.Context, name, call string) bool {
 	record, ok, err := p.record(ctx, name, call)
 	if err != nil || !ok {
@@ -219,7 +223,11 @@ func (p *replay) inside(ctx context.Context, name, call string) bool {
 	}
 	_, there := p.log.ends[record.Child]
 	pruned := record.Child != "" && !there && p.stretch(name, call).settled != 0
-	return !pruned && (record.Status != Failed || record.Error["code"] == "delegate")
+	if pruned || record.Status != Failed {
+		return !pruned
+	}
+	last, err := LastRun(ctx, p.log, record.Child)
+	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
 }
 
 // written is the result of a call that wrote something.
@@ -265,7 +273,7 @@ func (p *replay) delegate(name string, request *Request) *Request {
 	if err != nil || last.Tick == 0 {
 		return &run
 	}
-	plans, err := p.plans(ctx, name, last.plan.First)
+	plans, err := plansOf(ctx, p.log, name, last.plan.First)
 	if err != nil {
 		return &run
 	}
@@ -407,6 +415,11 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 			differ(Difference{Call: r.Call, What: "writes", Recorded: was.Writes, Replayed: r.Writes})
 		}
 	}
+	missing, err := p.issued(ctx, name, last.plan.First)
+	if err != nil {
+		return nil, err
+	}
+	done.Differences = append(done.Differences, missing...)
 	changed, err := differences(ctx, p.log, Moment{Context: name}, p.twin, Moment{Context: name})
 	if err != nil {
 		return nil, err
@@ -417,6 +430,47 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 		}
 	}
 	return done, nil
+}
+
+// issued tells which calls the plans of a run issue otherwise now, or no more.
+func (p *replay) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
+	was, err := callsIssued(ctx, p.log, name, first)
+	if err != nil {
+		return nil, err
+	}
+	again, err := callsIssued(ctx, p.twin, name, first)
+	now := map[string]any{}
+	for _, i := range again {
+		now[i.call] = i.as
+	}
+	for _, i := range was {
+		if as := now[i.call]; !sameJSON(i.as, as) {
+			all = append(all, Difference{Call: i.call, What: "issued", Recorded: i.as, Replayed: as})
+		}
+	}
+	return all, err
+}
+
+// issued is a call as a plan has it.
+type issued struct {
+	call string
+	as   any
+}
+
+// callsIssued are the calls of a run's plans, in their order.
+func callsIssued(ctx context.Context, log store.Log, name string, first int) (all []issued, err error) {
+	plans, err := plansOf(ctx, log, name, first)
+	for _, plan := range plans {
+		if plan.Seq == 0 || err != nil { // it was refused
+			continue
+		}
+		var calls []any
+		calls, err = planMessage(ctx, log, name, plan.Seq)
+		for i, call := range calls {
+			all = append(all, issued{callID(plan.Tick, i+1), call})
+		}
+	}
+	return all, err
 }
 
 func sameJSON(a, b any) bool { return string(store.EncodeJSON(a)) == string(store.EncodeJSON(b)) }

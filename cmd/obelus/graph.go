@@ -52,11 +52,11 @@ var graphFormats = map[string]drawing{"dot": drawDOT, "mermaid": drawMermaid, "t
 
 // graphRan shows a plan as it ran.
 func (a *app) graphRan(ctx context.Context, draw drawing) error {
-	name, _, registry, err := a.openLastRun(ctx)
+	run, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
 	}
-	plan, records, err := (&engine.Runner{Log: a.log, Registry: registry}).Recorded(ctx, name)
+	plan, records, err := (&engine.Runner{Log: a.log, Registry: run.registry}).Recorded(ctx, run.context)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
 	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
 	c.Flags().BoolVar(&follow, "follow", false, "go on with what is appended")
-	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
+	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 1h)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
 	c.Flags().Var((*wordList)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
@@ -93,10 +93,11 @@ func readSince(text string) (time.Time, error) {
 	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 1h", text)}
 }
 
-// readDate reads a time as flags take it.
+// readDate reads a time as flags take it: without a zone it is that of the machine, as
+// times are shown.
 func readDate(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t, true
 		}
 	}

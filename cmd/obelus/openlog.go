@@ -104,21 +104,28 @@ func (a *app) openForReading(ctx context.Context) (name string, err error) {
 	return a.readContext(ctx)
 }
 
-// openLastRun opens the project too, and finds the plan of the context's newest
-// run as its file is now, nil without one, and the tools that it may call.
-func (a *app) openLastRun(ctx context.Context) (name string, request *engine.Request, registry *engine.Registry, err error) {
+// lastRun is the newest run of a context, by the project as it is now.
+type lastRun struct {
+	context  string
+	request  *engine.Request  // its plan as its file is now, nil without one
+	registry *engine.Registry // the tools that it may call
+	unread   error            // why the file can't be read
+}
+
+// openLastRun opens the project too, and finds what the context's newest run runs.
+func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 	if err := a.openProject(""); err != nil {
-		return "", nil, nil, err
+		return run, err
 	}
-	if name, err = a.openForReading(ctx); err != nil {
-		return "", nil, nil, err
+	if run.context, err = a.openForReading(ctx); err != nil {
+		return run, err
 	}
-	plan, err := engine.RootPlan(ctx, a.log, name)
+	plan, err := engine.RootPlan(ctx, a.log, run.context)
 	if err != nil {
-		return "", nil, nil, err
+		return run, err
 	}
-	request, registry, _ = a.host.Generation().PlanOf(plan)
-	return name, request, registry, nil
+	run.request, run.registry, run.unread = a.host.Generation().PlanOf(plan)
+	return run, nil
 }
 
 // readContext finds the context that a reading command is about: the one that

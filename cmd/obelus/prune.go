@@ -45,7 +45,7 @@ afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error { return a.prune(c.Context(), args, o) },
 	}
-	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date")
+	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date (without a zone, of this machine's)")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done,failed,...`, or none for those without one")
 	c.Flags().BoolVar(&o.dry, "dry-run", false, "tell what would go, and remove nothing")
 	c.Flags().BoolVar(&o.noVacuum, "no-vacuum", false, "leave the file as large as it is")
@@ -193,20 +193,23 @@ func (a *app) vacuum(ctx context.Context) error {
 	return nil
 }
 
+// mostDays is how long ago a date may be, in days: those of a calendar go no further back.
+const mostDays = 700_000
+
 // before is the time that --older-than names; zero for none.
 func (o *pruneOptions) before() (time.Time, error) {
 	if o.older == "" {
 		return time.Time{}, nil
 	}
 	if days, ok := strings.CutSuffix(o.older, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
 			return time.Now().AddDate(0, 0, -n), nil
 		}
 	}
 	if span, err := time.ParseDuration(o.older); err == nil && span >= 0 {
 		return time.Now().Add(-span), nil
 	}
-	if t, ok := readDate(o.older); ok {
+	if t, ok := readDate(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
 		return t, nil
 	}
 	return time.Time{}, &usageError{fmt.Sprintf("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)}

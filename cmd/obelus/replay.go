@@ -16,8 +16,8 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "run a plan again with every call answered from the record, and compare",
 		Long: `Run the newest run of a context again, the latest unless one is named, in memory
 and with every activity answered from the record. What the log says must come
-out: which calls ran and which were skipped, where they wrote, every value and
-the output. A plan that is a function is asked again, by its file as it is now.
+out: which calls were issued, ran and were skipped, where they wrote, every value
+and the output. A plan that is a function is asked again, by its file as it is now.
 Nothing is written, and no activity runs; but the tools of the plan must be there,
 and take what it gives them.
 
@@ -38,12 +38,19 @@ refused now.`,
 }
 
 func (a *app) replay(ctx context.Context) error {
-	name, request, registry, err := a.openLastRun(ctx)
+	run, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
 	}
-	runner := &engine.Runner{Log: a.log, Registry: registry, Ticks: a.host.Generation().Settings().Ticks}
-	replayed, err := runner.Replay(ctx, name, request)
+	last, err := engine.LastRun(ctx, a.log, run.context)
+	if err != nil {
+		return err
+	}
+	if last.Planner && run.request == nil && run.unread != nil {
+		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.unread)
+	}
+	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: a.host.Generation().Settings().Ticks}
+	replayed, err := runner.Replay(ctx, run.context, run.request)
 	if err != nil {
 		return err
 	}
@@ -56,9 +63,9 @@ func (a *app) replay(ctx context.Context) error {
 		return statusError(exitFailed)
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": name, "calls": replayed.Calls, "same": true})
+		return a.term.ndjson(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
 	}
-	a.term.say("context %s: the same came out (%d calls)", name, replayed.Calls)
+	a.term.say("context %s: the same came out (%d calls)", run.context, replayed.Calls)
 	return nil
 }
 
