@@ -37,6 +37,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 			if err := checkAt(c, f.At); err != nil {
 				return err
 			}
+			f.Kind = strings.TrimPrefix(f.Kind, store.Dagger)
 			var err error
 			if f.Path, err = readPathFlag(path); err != nil {
 				return err
