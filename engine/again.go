@@ -75,23 +75,21 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 // downstream lists a call and those that looked at what it may write, and so on,
 // in the order of the plan.
 func (t *tick) downstream(ctx context.Context, first int) ([]int, error) {
-	all, looked := []int{first}, map[int][]store.Path{}
+	all, found, looked := []int{first}, map[int]bool{first: true}, map[int][]store.Path{}
+	settled := func(i int) bool { return !found[i] && !t.untouched(i) }
 	for next := 0; next < len(all); next++ {
-		t.wireWhole(all[next])
 		writes := t.plan.Calls[all[next]].Output.Writes()
-		for _, e := range t.plan.graph.outOf[all[next]] {
-			if e.kind == readEdge || slices.Contains(all, e.to) || t.untouched(e.to) {
-				continue
-			}
+		overlaps := func(path store.Path) bool { return slices.ContainsFunc(writes, path.Overlaps) }
+		for _, e := range t.plan.graph.behind(all[next], settled) {
 			if _, ok := looked[e.to]; !ok {
 				var err error
 				if looked[e.to], err = t.looked(ctx, e.to); err != nil {
 					return nil, err
 				}
 			}
-			overlaps := func(path store.Path) bool { return slices.ContainsFunc(writes, path.Overlaps) }
-			if e.kind == thoughtEdge || t.calls[e.to].record.Started == "" || slices.ContainsFunc(looked[e.to], overlaps) {
-				all = append(all, e.to)
+			reads := e.kind == thoughtEdge || t.calls[e.to].record.Started == "" || slices.ContainsFunc(looked[e.to], overlaps)
+			if reads && !found[e.to] {
+				all, found[e.to] = append(all, e.to), true
 			}
 		}
 	}

@@ -40,8 +40,7 @@ type graph struct {
 
 	writers map[string]*writerIndex // by instance
 
-	thinned  []edge       // of each list of writers that newest has shortened, the oldest that it kept
-	complete map[int]bool // the calls behind which nothing is left out any more
+	thinned []edge // of each list of writers that newest has shortened, the oldest that it kept
 
 	backward bool // some call depends on one that stands after it
 	edges    int  // how many there are, up to one more than mostEdges
@@ -233,51 +232,37 @@ func (g *graph) wireNewest(before []int, j int, r store.Path, kind edgeKind) {
 	g.wire(kept, j, r, kind)
 }
 
-// wireWhole wires to a call what was left out since there are others between the two,
-// and gives that. It is for one that runs when those between have settled already.
-func (g *graph) wireWhole(i int) []edge {
-	if g.complete[i] {
-		return nil
+// behind lists the edges by which those of the others that are wanted read what call i may
+// write: also edges that were left out since there are others between the two, which need
+// not have looked.
+func (g *graph) behind(i int, wanted func(to int) bool) (all []edge) {
+	for _, e := range g.outOf[i] {
+		if e.kind != readEdge && wanted(e.to) {
+			all = append(all, e)
+		}
 	}
-	if g.complete == nil {
-		g.complete = map[int]bool{}
-	}
-	g.complete[i] = true
-	var edges []edge
 	for _, e := range g.thinned {
-		if i >= e.from {
+		if i >= e.from || !wanted(e.to) {
 			continue
 		}
 		before, _ := g.split(e.to, e.path)
 		if _, writes := slices.BinarySearch(before, i); writes {
-			edges = append(edges, edge{i, e.to, e.path, e.kind})
-		}
-	}
-	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
-		_, left := g.readEdges(i, r)
-		edges = append(edges, left...)
-	}
-	for _, e := range edges {
-		g.add(e)
-	}
-	return edges
-}
-
-// overwriters are the calls that wait until call i has read.
-func (g *graph) overwriters(i int) map[int]bool {
-	all := map[int]bool{}
-	for _, e := range g.outOf[i] {
-		if e.kind == readEdge {
-			all[e.to] = true
-		}
-	}
-	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
-		_, left := g.readEdges(i, r)
-		for _, e := range left {
-			all[e.to] = true
+			all = append(all, edge{i, e.to, e.path, e.kind})
 		}
 	}
 	return all
+}
+
+// overwrites tells whether a call waits until call i has read.
+func (g *graph) overwrites(call, i int) bool {
+	waits := func(e edge) bool { return e.to == call && e.kind == readEdge }
+	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
+		_, after := g.split(i, r)
+		if _, writes := slices.BinarySearch(after, call); writes { // unless i depends on it
+			return !g.backward || slices.ContainsFunc(g.outOf[i], waits)
+		}
+	}
+	return false
 }
 
 // looksAt tells whether the call reads a path or has it in its scopes.
@@ -307,8 +292,7 @@ func (g *graph) wireReads() {
 	var edges []edge
 	for j, call := range g.calls {
 		for _, r := range slices.Concat(call.reads, call.scopes) {
-			wired, _ := g.readEdges(j, r)
-			if edges = append(edges, wired...); len(edges) > mostEdges {
+			if edges = append(edges, g.readEdges(j, r)...); len(edges) > mostEdges {
 				g.edges = mostEdges + 1
 				return
 			}
@@ -325,19 +309,19 @@ func (g *graph) wireReads() {
 }
 
 // readEdges holds the calls after j that write to r until j has read. One that
-// reads there itself waits for the first of them anyway, and is left out.
-func (g *graph) readEdges(j int, r store.Path) (edges, left []edge) {
+// reads there itself waits for the first of them anyway.
+func (g *graph) readEdges(j int, r store.Path) []edge {
+	var edges []edge
 	_, after := g.split(j, r)
 	for n, k := range after {
 		first, call := g.calls[after[0]], g.calls[k]
 		seen := first.Instance == "" || first.Instance == call.Instance
 		if n > 0 && len(after) > manyWriters && !g.backward && seen && call.looksAt(r) {
-			left = append(left, edge{j, k, r, readEdge})
-		} else {
-			edges = append(edges, edge{j, k, r, readEdge})
+			continue
 		}
+		edges = append(edges, edge{j, k, r, readEdge})
 	}
-	return edges, left
+	return edges
 }
 
 // reachability answers which calls depend on one call. It remembers the last

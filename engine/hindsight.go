@@ -97,7 +97,6 @@ func (t *tick) result() store.Resolver {
 
 // hides tells of the messages of a tick whether call i is not to see them.
 func (t *tick) hides(i int, record *Record, known authors) func(seq int64) bool {
-	var overwriters map[int]bool
 	again := record.Before != 0
 	return func(seq int64) bool {
 		a, ours := known[seq]
@@ -107,10 +106,7 @@ func (t *tick) hides(i int, record *Record, known authors) func(seq int64) bool 
 		case a.formerly:
 			return again || record.At == 0 || record.At > t.calls[a.call].record.Again
 		}
-		if overwriters == nil {
-			overwriters = t.plan.graph.overwriters(i)
-		}
-		return overwriters[a.call]
+		return t.plan.graph.overwrites(a.call, i)
 	}
 }
 

@@ -526,9 +526,12 @@ func (t *tick) revive(i int) {
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
 	}
 	t.note(i)
-	t.wireWhole(i)
-	for _, e := range t.plan.graph.outOf[i] {
-		if behind := &t.calls[e.to].record; e.kind == dataEdge && behind.Status == Skipped && behind.Reason != skippedByPerson {
+	skipped := func(i int) bool {
+		r := &t.calls[i].record
+		return r.Status == Skipped && r.Reason != skippedByPerson
+	}
+	for _, e := range t.plan.graph.behind(i, skipped) {
+		if e.kind == dataEdge && skipped(e.to) { // still, for another may have revived it
 			t.revive(e.to)
 		}
 	}
@@ -590,12 +593,5 @@ func (t *tick) passSettled(i int, first edge, passed map[int]bool) {
 			}
 			stack = append(stack, e.to)
 		}
-	}
-}
-
-// wireWhole completes what waits for a call.
-func (t *tick) wireWhole(i int) {
-	for _, e := range t.plan.graph.wireWhole(i) {
-		t.calls[e.to].waits++
 	}
 }
