@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	"obelus/store"
@@ -61,10 +62,16 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 		if err := admit(ctx, view, messages); err != nil {
 			return store.Appended{}, err
 		}
+		origin := store.Origin{}
+		if view.Absent() {
+			if origin, err = expected(ctx, log, name); err != nil {
+				return store.Appended{}, err
+			}
+		}
 		appended, err := log.Append(ctx, store.Batch{
 			Context:   name,
 			ExpectSeq: view.Committed(),
-			Create:    &store.Origin{},
+			Create:    &origin,
 			Messages:  view.Staged(),
 			Journal:   []store.Entry{{Event: eventAppend, Data: text(map[string]any{"messages": len(messages)})}},
 		})
@@ -74,6 +81,26 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 		}
 	}
 	return store.Appended{}, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", name, maxConflicts)
+}
+
+// expected is the origin of a context that is not there yet: that of a delegate, where a
+// call has said that its delegate will run there.
+func expected(ctx context.Context, log store.Log, name string) (store.Origin, error) {
+	parts := strings.Split(name, ".")
+	if len(parts) < 3 {
+		return store.Origin{}, nil
+	}
+	position, _, _ := strings.Cut(parts[len(parts)-1], "-") // more than one attempt was made
+	origin := store.Origin{Parent: strings.Join(parts[:len(parts)-2], "."), Call: parts[len(parts)-2] + "." + position}
+	records, err := Records(ctx, log, origin.Parent)
+	if errors.Is(err, store.ErrNoContext) || store.CheckContext(origin.Parent) != nil {
+		return store.Origin{}, nil
+	}
+	awaited := func(r Record) bool { return r.Call == origin.Call && r.Child == name && !r.Status.Settled() }
+	if err != nil || !slices.ContainsFunc(records, awaited) {
+		return store.Origin{}, err
+	}
+	return origin, nil
 }
 
 // admit stages messages on a view if every one of them fits and breaks no

@@ -29,6 +29,9 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 	if err != nil {
 		return err
 	}
+	if err := t.readAuthors(ctx); err != nil { // what they looked at depends on what they saw
+		return err
+	}
 	downstream, err := t.downstream(ctx, first)
 	if err != nil {
 		return err
@@ -74,26 +77,36 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 
 // downstream lists a call and those that looked at what it may write, and so on,
 // in the order of the plan.
-func (t *tick) downstream(ctx context.Context, first int) ([]int, error) {
-	all, found, looked := []int{first}, map[int]bool{first: true}, map[int][]store.Path{}
-	settled := func(i int) bool { return !found[i] && !t.untouched(i) }
-	for next := 0; next < len(all); next++ {
-		writes := t.plan.Calls[all[next]].Output.Writes()
-		overlaps := func(path store.Path) bool { return slices.ContainsFunc(writes, path.Overlaps) }
-		for _, e := range t.plan.graph.behind(all[next], settled) {
-			if _, ok := looked[e.to]; !ok {
-				var err error
-				if looked[e.to], err = t.looked(ctx, e.to); err != nil {
+func (t *tick) downstream(ctx context.Context, first int) (all []int, err error) {
+	g, again := t.plan.graph, make([]bool, len(t.calls))
+	again[first] = true
+	for more := true; more; {
+		more = false
+		for i, call := range t.plan.Calls {
+			if again[i] || t.untouched(i) {
+				continue
+			}
+			shown := slices.ContainsFunc(g.into[i], func(e edge) bool { return e.kind == thoughtEdge && again[e.from] })
+			if !shown && !g.dependsOnAny(i, slices.Concat(call.reads, call.scopes), again) {
+				continue
+			}
+			if !shown && t.calls[i].record.Started != "" {
+				looked, err := t.looked(ctx, i)
+				if err != nil {
 					return nil, err
 				}
+				if !g.dependsOnAny(i, looked, again) {
+					continue
+				}
 			}
-			reads := e.kind == thoughtEdge || t.calls[e.to].record.Started == "" || slices.ContainsFunc(looked[e.to], overlaps)
-			if reads && !found[e.to] {
-				all, found[e.to] = append(all, e.to), true
-			}
+			again[i], more = true, true
 		}
 	}
-	slices.Sort(all)
+	for i := range again {
+		if again[i] {
+			all = append(all, i)
+		}
+	}
 	return all, nil
 }
 
@@ -154,7 +167,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	h.Corrected = sortedKeys(set)
 	h.Arguments, h.Decision = arguments, Approved
 	c := &t.calls[i]
-	c.record.Hold, c.record.Status, c.record.Reads = h, Ready, reads
+	c.record.Hold, c.record.Reads = h, reads
 	t.note(i)
 	return nil
 }

@@ -472,3 +472,57 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestRetriedAfterItsOverwriter: a retry that is cut off reads what it does where it is not.
+func TestRetriedAfterItsOverwriter(t *testing.T) {
+	for n, crashed := 1, true; crashed; n++ {
+		log := store.NewMemory()
+		r, _, mend := forked(t, log, `[
+			{"_tool": "value", "value": "old", "_outputPath": "†state.x"},
+			{"_tool": "flaky", "value": "†state.x", "_outputPath": "†out.a"},
+			{"_tool": "value", "value": "new", "_outputPath": "†state.x"}]`)
+		mend()
+		r.Log = &crashing{Log: log, left: n}
+		_, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.2"}})
+		if crashed = err != nil; crashed && n == 1 {
+			continue // nothing of it is in the log
+		}
+		r.Log = log
+		if _, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := store.Resolver{Log: log, Context: "c"}.Resolve(t.Context(), store.MustParsePath("†out.a"), "")
+		if err != nil || out.Value != "old" {
+			t.Errorf("crash %d: %v, %v", n, out.Value, err)
+		}
+	}
+}
+
+// TestCorrectionAfterACrash: a correction holds where the process dies before the call begins.
+func TestCorrectionAfterACrash(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	r.Parallel = 1
+	if _, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "value", "value": "†input.z", "_outputPath": "†out.a"},
+		{"_tool": "value", "value": "as planned", "_outputPath": "†out.b"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Append(t.Context(), log, "f", messages(t, `{"type": "input", "z": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	r.Log = &crashing{Log: log, left: 2} // the lease, and the first step, in which 1.1 begins
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "corrected"}}); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	r.Log = log
+	if _, err := r.Resume(t.Context(), engine.Resume{Context: "f"}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := store.Resolver{Log: log, Context: "f"}.Resolve(t.Context(), store.MustParsePath("†out.b"), "")
+	if err != nil || out.Value != "corrected" {
+		t.Errorf("%v, %v", out.Value, err)
+	}
+}

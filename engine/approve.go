@@ -122,6 +122,16 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	}
 	tool, ok := (&planCompiler{}).tools(&Request{Tools: brought}, registry).Tool(record.Tool)
 	if !ok {
+		calls, err := planMessage(ctx, r.Log, record.Context, last.plan.Seq)
+		if err != nil {
+			return err
+		}
+		if i, of := callAt(last.Tick, record.Call); of && i < len(calls) {
+			given, _ := calls[i].(map[string]any)
+			tool, ok = &Tool{Name: record.Tool}, namesDelegate(given) // which needs none
+		}
+	}
+	if !ok {
 		return &NoSuchCallError{Message: fmt.Sprintf("call %s: its tool %q is not registered any more, so that its arguments can't be checked", record.Call, record.Tool)}
 	}
 	if err := tool.check(); err != nil {

@@ -144,7 +144,7 @@ func (s *seen) story(outcome *engine.Outcome, name string) string {
 	var b strings.Builder
 	for _, r := range outcome.Calls {
 		fmt.Fprintf(&b, "%s %s %s %v", r.Call, r.Tool, r.Status, r.Writes)
-		if r.Status == engine.Done || r.Status == engine.Failed {
+		if r.Started != "" { // else it was refused, or skipped
 			fmt.Fprint(&b, " ", s.by[name+"/"+r.Call])
 		}
 		b.WriteByte('\n')

@@ -413,3 +413,62 @@ func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 }
+
+// TestAppendBeforeADelegateBegins: what is appended to the context that a call has named
+// for its delegate, and which is not there yet, is the delegate's.
+func TestAppendBeforeADelegateBegins(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	asked := 0
+	r.Registry.Delegates["thinks"] = &engine.Delegate{Request: &engine.Request{Planner: engine.PlannerFunc(func(ctx context.Context, _ engine.Ask) (*engine.Solution, error) {
+		if asked++; asked == 1 {
+			if _, err := engine.Append(ctx, log, "c.1.1", messages(t, `[{"type": "state", "early": 1}]`)); err != nil {
+				return nil, err
+			}
+		}
+		return &engine.Solution{Calls: []engine.Source{
+			{Call: map[string]any{"_tool": "value", "value": []any{"†state.early", "†state.late"}, "_outputPath": "†out"}},
+		}, Output: "†out"}, nil
+	})}}
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "hand", "_delegate": "thinks", "_outputPath": "†state.done"}]`))
+	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Child != "c.1.1" {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	if info, err := log.Info(t.Context(), "c.1.1"); err != nil || info.Origin.Parent != "c" || info.Origin.Call != "1.1" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `[{"type": "state", "late": 2}]`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	expect(t, outcome, err, engine.RunDone, "1.1 hand done → †state.done")
+	if _, err := engine.Append(t.Context(), log, "c.1.7", messages(t, `[{"type": "state", "x": 1}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := log.Info(t.Context(), "c.1.7"); err != nil || info.Origin.Parent != "" {
+		t.Errorf("what no call has named: %+v, %v", info, err)
+	}
+}
+
+// TestWokenBeforeWhatEndedSince: what came while a run that had halted still drained is
+// behind what ended then.
+func TestWokenBeforeWhatEndedSince(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"}, {"_tool": "value", "value": 1}]`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, came := range []bool{false, true} {
+		if came {
+			if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "x": 1}]`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := log.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Call: "1.2", Event: "done", Data: `{"call":"1.2","tick":1,"position":2,"tool":"value","status":"done"}`}}}); err != nil {
+			t.Fatal(err)
+		}
+		if woken, err := engine.Woken(t.Context(), r.Log, "c"); err != nil || woken != came {
+			t.Errorf("woken %t, %v", woken, err)
+		}
+	}
+}

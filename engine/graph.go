@@ -40,8 +40,6 @@ type graph struct {
 
 	writers map[string]*writerIndex // by instance
 
-	thinned []edge // of each list of writers that newest has shortened, the oldest that it kept
-
 	backward bool // some call depends on one that stands after it
 	edges    int  // how many there are, up to one more than mostEdges
 }
@@ -81,7 +79,7 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		}
 		for _, r := range call.scopes {
 			before, _ := g.split(j, r)
-			g.wireNewest(before, j, r, scopeEdge)
+			g.wire(g.newest(before, j, r), j, r, scopeEdge)
 		}
 	}
 	if g.edges <= mostEdges {
@@ -172,7 +170,7 @@ func (g *graph) writersFor(j int, r store.Path) []int {
 // wireReference applies rules 1 and 2 to one reference.
 func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	before, after := g.split(j, r)
-	g.wireNewest(before, j, r, dataEdge)
+	g.wire(g.newest(before, j, r), j, r, dataEdge)
 	if len(before) > 0 || len(after) == 0 {
 		return nil
 	}
@@ -182,6 +180,20 @@ func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 		g.wire(after, j, r, dataEdge)
 	}
 	return err
+}
+
+// dependsOnAny tells whether call j waited for one of a set to look at paths.
+func (g *graph) dependsOnAny(j int, looked []store.Path, set []bool) bool {
+	return slices.ContainsFunc(looked, func(r store.Path) bool {
+		before, after := g.split(j, r)
+		if !g.backward || len(before) > 0 {
+			after = nil
+		}
+		waited := func(i int) bool {
+			return set[i] && slices.ContainsFunc(g.into[j], func(e edge) bool { return e.from == i && e.kind != readEdge })
+		}
+		return slices.ContainsFunc(before, func(i int) bool { return set[i] }) || slices.ContainsFunc(after, waited)
+	})
 }
 
 // sourcesOf are the sources of one of call j's reads.
@@ -223,46 +235,16 @@ func (g *graph) newest(before []int, j int, r store.Path) []int {
 	return before
 }
 
-// wireNewest has call j wait for those before it that write what it looks at.
-func (g *graph) wireNewest(before []int, j int, r store.Path, kind edgeKind) {
-	kept := g.newest(before, j, r)
-	if len(kept) < len(before) {
-		g.thinned = append(g.thinned, edge{kept[0], j, r, kind})
+// overwrites tells whether call k waits until call i has read.
+func (g *graph) overwrites(k, i int) bool {
+	if g.backward { // then none is left out
+		return slices.ContainsFunc(g.outOf[i], func(e edge) bool { return e.to == k && e.kind == readEdge })
 	}
-	g.wire(kept, j, r, kind)
-}
-
-// behind lists the edges by which those of the others that are wanted read what call i may
-// write: also edges that were left out since there are others between the two, which need
-// not have looked.
-func (g *graph) behind(i int, wanted func(to int) bool) (all []edge) {
-	for _, e := range g.outOf[i] {
-		if e.kind != readEdge && wanted(e.to) {
-			all = append(all, e)
-		}
-	}
-	for _, e := range g.thinned {
-		if i >= e.from || !wanted(e.to) {
-			continue
-		}
-		before, _ := g.split(e.to, e.path)
-		if _, writes := slices.BinarySearch(before, i); writes {
-			all = append(all, edge{i, e.to, e.path, e.kind})
-		}
-	}
-	return all
-}
-
-// overwrites tells whether a call waits until call i has read.
-func (g *graph) overwrites(call, i int) bool {
-	waits := func(e edge) bool { return e.to == call && e.kind == readEdge }
-	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
+	return slices.ContainsFunc(slices.Concat(g.calls[i].reads, g.calls[i].scopes), func(r store.Path) bool {
 		_, after := g.split(i, r)
-		if _, writes := slices.BinarySearch(after, call); writes { // unless i depends on it
-			return !g.backward || slices.ContainsFunc(g.outOf[i], waits)
-		}
-	}
-	return false
+		_, writes := slices.BinarySearch(after, k)
+		return writes
+	})
 }
 
 // looksAt tells whether the call reads a path or has it in its scopes.
@@ -309,7 +291,7 @@ func (g *graph) wireReads() {
 }
 
 // readEdges holds the calls after j that write to r until j has read. One that
-// reads there itself waits for the first of them anyway.
+// reads there itself waits for the first of them anyway, and is left out.
 func (g *graph) readEdges(j int, r store.Path) []edge {
 	var edges []edge
 	_, after := g.split(j, r)

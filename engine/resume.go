@@ -107,8 +107,10 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := t.rewire(ctx); err != nil {
-		return nil, err
+	if t.outrun() {
+		if err := t.readAuthors(ctx); err != nil {
+			return nil, err
+		}
 	}
 	runs := func(c callState) bool { return !c.record.Status.Settled() } // again, in a tick that was over
 	if last.over && !s.decides() && !slices.ContainsFunc(t.calls, runs) {
@@ -461,6 +463,7 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			return err
 		}
 	}
+	revived := make([]bool, len(t.calls))
 	for _, name := range s.Retry {
 		i, err := t.decidable(name)
 		if err != nil {
@@ -474,8 +477,10 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			t.note(i)
 		default:
 			t.revive(i)
+			revived[i] = true
 		}
 	}
+	t.reviveBehind(revived)
 	for _, name := range s.Skip {
 		i, err := t.decidable(name)
 		if err != nil {
@@ -526,72 +531,31 @@ func (t *tick) revive(i int) {
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
 	}
 	t.note(i)
-	skipped := func(i int) bool {
-		r := &t.calls[i].record
-		return r.Status == Skipped && r.Reason != skippedByPerson
-	}
-	for _, e := range t.plan.graph.behind(i, skipped) {
-		if e.kind == dataEdge && skipped(e.to) { // still, for another may have revived it
-			t.revive(e.to)
-		}
-	}
 }
 
-// rewire makes ready for calls that run when others have settled that stand between them:
-// they wait for each other all the same, and don't see all that is there.
-func (t *tick) rewire(ctx context.Context) error {
-	behind := false
-	for i := range t.calls {
-		if !t.calls[i].record.Status.Settled() {
-			behind = t.wirePast(i) || behind
-		}
-		behind = behind || t.calls[i].record.Before != 0
-	}
-	if t.plan.graph.edges > mostEdges {
-		return errTooWide
-	}
-	if !behind || t.authors != nil {
-		return nil
-	}
-	return t.readAuthors(ctx)
-}
-
-// wirePast has those wait for a call that wait for calls which wait for it and have
-// settled already, and tells whether any have. Who waits for it to settle need not wait for
-// it to read, and nobody does where it has read.
-func (t *tick) wirePast(i int) bool {
-	passed := map[int]bool{}
-	direct := slices.Clone(t.plan.graph.outOf[i])
-	for _, e := range direct {
-		if e.kind != readEdge {
-			t.passSettled(i, e, passed)
-		}
-	}
-	for _, e := range direct {
-		if e.kind == readEdge && t.calls[i].record.At == 0 {
-			t.passSettled(i, e, passed)
-		}
-	}
-	return len(passed) > 0
-}
-
-// passSettled wires a call to those that are reached by one of its edges through calls
-// that have settled.
-func (t *tick) passSettled(i int, first edge, passed map[int]bool) {
-	settled := func(i int) bool { return t.calls[i].record.Status.Settled() }
-	for stack := []int{first.to}; len(stack) > 0; {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if !settled(at) || passed[at] {
-			continue
-		}
-		passed[at] = true
-		for _, e := range t.plan.graph.outOf[at] {
-			if !settled(e.to) {
-				t.plan.graph.add(edge{i, e.to, first.path, first.kind})
-				t.calls[e.to].waits++
+// reviveBehind has what was skipped behind calls that run again be looked at again.
+func (t *tick) reviveBehind(again []bool) {
+	for more := true; more; {
+		more = false
+		for i, call := range t.plan.Calls {
+			r := &t.calls[i].record
+			if r.Status == Skipped && r.Reason != skippedByPerson && !again[i] && t.plan.graph.dependsOnAny(i, call.reads, again) {
+				t.revive(i)
+				again[i], more = true, true
 			}
-			stack = append(stack, e.to)
 		}
 	}
+}
+
+// outrun tells whether calls are to run that others have outrun which wait for them, or
+// run again: then they are not to see all that is there.
+func (t *tick) outrun() bool {
+	settled := func(e edge) bool { return t.calls[e.to].record.Status.Settled() }
+	for i := range t.calls {
+		r := &t.calls[i].record
+		if r.Before != 0 || !r.Status.Settled() && slices.ContainsFunc(t.plan.graph.outOf[i], settled) {
+			return true
+		}
+	}
+	return false
 }

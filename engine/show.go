@@ -141,15 +141,20 @@ func Wakes(entry store.Entry) bool {
 }
 
 // Woken tells whether something has come to a context which its run may have come
-// to a halt for, and which nobody has taken up: it is the newest that happened
-// there, or a decision that came just as the run halted.
+// to a halt for, and which nobody has taken up: it came since the run halted, or is a
+// decision that came just then.
 func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 	if err := store.CheckContext(name); err != nil { // as for the last run
 		return false, err
 	}
-	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
-	if !ok || err != nil || Wakes(entry) {
-		return ok && err == nil, err
+	halt, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
+	if err != nil {
+		return false, err
+	}
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, After: halt.N}) {
+		if err != nil || Wakes(entry) {
+			return err == nil, err
+		}
 	}
 	last, err := LastRun(ctx, log, name)
 	if err != nil || last.Status != RunWaiting {

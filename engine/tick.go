@@ -281,11 +281,17 @@ const lookEvery = 100 * time.Millisecond
 // decisions, or either in a delegate's context.
 func (t *tick) looks() bool { return len(t.waiting)+len(t.holding)+len(t.inside) > 0 }
 
-// seed releases what restored calls hold, and finds what can run.
+// seed releases what restored calls hold, and finds what can run. What has settled though
+// what it waits for is to run again holds what waits for it until that has settled too.
 func (t *tick) seed() {
 	for i := range t.calls {
-		if t.calls[i].record.Status.Settled() {
-			t.release(i, true)
+		switch c := &t.calls[i]; {
+		case c.record.Status.Settled():
+			if c.waits == 0 {
+				t.release(i, true)
+			}
+		case c.record.At != 0: // it has read
+			t.release(i, false)
 		}
 	}
 	t.rebuild()
@@ -359,6 +365,8 @@ func (t *tick) release(i int, settled bool) {
 		next := t.change(e.to)
 		if next.waits--; next.due() {
 			t.queue(e.to)
+		} else if next.waits == 0 && next.record.Status.Settled() {
+			defer t.release(e.to, true)
 		}
 	}
 	c.started = true

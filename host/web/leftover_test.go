@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -457,4 +458,52 @@ func TestMendedDelegate(t *testing.T) {
 	s.until("c.1.1", engine.RunDone)
 	s.expect("GET", "/v1/contexts/c.1.1/get?ref=s.a", "", http.StatusOK, "5")
 	s.kept("c.1.1", func(l *leftover) bool { return l == nil })
+}
+
+// TestWokenElsewhere: what comes to a run that another process is at, which may not take it
+// up any more, is looked at when that has let go of it.
+func TestWokenElsewhere(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.lookAgain = 10 * time.Millisecond })
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"a","wait":true}`)
+	lease := store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Minute}}
+	held, err := s.log.Append(t.Context(), lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
+	kept := func() bool {
+		s.server.mu.Lock()
+		defer s.server.mu.Unlock()
+		return s.server.leftovers["a"] != nil
+	}
+	for !kept() {
+		time.Sleep(time.Millisecond)
+	}
+	lease.Lease = &store.Lease{Epoch: held.Epoch}
+	if _, err := s.log.Append(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	s.until("a", engine.RunDone)
+}
+
+// TestCancelBesideRefused: a request that is refused is not what a DELETE cancels.
+func TestCancelBesideRefused(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	for i := range 50 {
+		name := fmt.Sprint("x", i)
+		s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/double.lua","context":%q,"wait":true}`, name))
+		refused := make(chan struct{})
+		for range 2 {
+			go func() {
+				s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/double.lua","context":%q}`, name))
+				refused <- struct{}{}
+			}()
+		}
+		status, text := s.ask("DELETE", "/v1/runs/"+name, "")
+		<-refused
+		<-refused
+		if last, err := engine.LastRun(t.Context(), s.log, name); err != nil || status == 200 && last.Status != engine.RunCancelled {
+			t.Fatalf("%d %s; the run is %s, %v", status, text, last.Status, err)
+		}
+	}
 }

@@ -227,6 +227,9 @@ func (s *Server) end(one *run) {
 	close(one.ended)
 	took := time.Since(one.began)
 	switch {
+	case pause > 0 && errors.As(one.err, new(*engine.BusyError)):
+		s.logger.Debug("run in use", "context", one.context, "error", one.err)
+		return
 	case pause == s.config.lookAgain: // for the first time
 		until := "the log can be written"
 		if isOfScripts(one.err) {
@@ -508,12 +511,19 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	one, late, withdrawn := s.unask(name)
 	if one != nil {
 		one.cancel(errCancelled)
-		if late {
+		select {
+		case <-one.begun:
+		case <-one.ended:
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		if late || !one.hasBegun() {
 			<-one.ended
 		}
-		if !late || !one.goesOn() {
+		if one.hasBegun() && !(late && one.goesOn()) {
 			return s.tellRun(w, r, one, true)
 		}
+		withdrawn = true // nothing of it is in the log, or it has halted
 	}
 	err := s.cancelHalted(r.Context(), name)
 	if err != nil && !(withdrawn && isOver(err)) {
