@@ -12,8 +12,8 @@ import (
 
 // A call that runs once more finds more in the log than it did at first. What it reads
 // must not depend on that: not what calls wrote that wait until it has read, nor what
-// calls that run again wrote before. Of what does not run again, one that does reads what
-// it read at first.
+// calls that run again wrote before. Of what others appended, one that runs again reads
+// what it read at first; one that is tried again reads all of it.
 
 // authors tells which calls of a tick wrote messages, by their seqs.
 type authors map[int64]author

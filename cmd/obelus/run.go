@@ -43,7 +43,8 @@ arguments, and lets it run also if a person had rejected it: whoever corrects it
 has decided. What does not depend on it keeps its outcome. Calls that run again,
 and the output, see nothing of what was written at first by those that do; but it
 stays in the log, below what they write now: what they push is there twice, and
-where other calls wrote after them, their value is now the newest.
+where other calls wrote after them, their value is now the newest. A correction
+holds until its call runs again.
 
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
