@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 	"time"
 
 	"obelus/store"
@@ -81,26 +80,6 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 		}
 	}
 	return store.Appended{}, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", name, maxConflicts)
-}
-
-// expected is the origin of a context that is not there yet: that of a delegate, where a
-// call has said that its delegate will run there.
-func expected(ctx context.Context, log store.Log, name string) (store.Origin, error) {
-	parts := strings.Split(name, ".")
-	if len(parts) < 3 {
-		return store.Origin{}, nil
-	}
-	position, _, _ := strings.Cut(parts[len(parts)-1], "-") // more than one attempt was made
-	origin := store.Origin{Parent: strings.Join(parts[:len(parts)-2], "."), Call: parts[len(parts)-2] + "." + position}
-	records, err := Records(ctx, log, origin.Parent)
-	if errors.Is(err, store.ErrNoContext) || store.CheckContext(origin.Parent) != nil {
-		return store.Origin{}, nil
-	}
-	awaited := func(r Record) bool { return r.Call == origin.Call && r.Child == name && !r.Status.Settled() }
-	if err != nil || !slices.ContainsFunc(records, awaited) {
-		return store.Origin{}, err
-	}
-	return origin, nil
 }
 
 // admit stages messages on a view if every one of them fits and breaks no

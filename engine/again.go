@@ -39,8 +39,8 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 	for _, i := range downstream {
 		t.redo(i)
 	}
-	if err := t.readAuthors(ctx); err != nil {
-		return err
+	for seq, a := range t.authors {
+		t.authors[seq] = t.author(seq, a.call)
 	}
 	if len(set) > 0 {
 		return t.corrected(ctx, first, set)

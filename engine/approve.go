@@ -126,7 +126,7 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 		if err != nil {
 			return err
 		}
-		if i, of := callAt(last.Tick, record.Call); of && i < len(calls) {
+		if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
 			given, _ := calls[i].(map[string]any)
 			tool, ok = &Tool{Name: record.Tool}, namesDelegate(given) // which needs none
 		}

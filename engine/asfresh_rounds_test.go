@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -9,24 +8,7 @@ import (
 	"testing"
 
 	"obelus/engine"
-	"obelus/store"
 )
-
-// meddled is a log to which others append now and then, so that steps are undone.
-type meddled struct {
-	store.Log
-	*rand.Rand
-	every int
-}
-
-func (l *meddled) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
-	if b.ExpectSeq != store.AnySeq && b.Create == nil && l.IntN(l.every) == 0 {
-		if _, err := engine.Append(ctx, l.Log, b.Context, []store.Message{{Type: store.TypeData, Kind: "z", HasData: true, Data: map[string]any{"o": fmt.Sprint(l.IntN(5))}}}); err != nil {
-			return store.Appended{}, err
-		}
-	}
-	return l.Log.Append(ctx, b)
-}
 
 // TestAgainInRounds: calls run again several times, with corrections, in forks and forks of
 // those, while others append and persons approve: at the end they have been given what the
@@ -41,7 +23,12 @@ func TestAgainInRounds(t *testing.T) {
 			p := freshPlans{randomPlans: randomPlans{rand.New(rand.NewPCG(seed, 9))}, catch: true}
 			request, r, s := p.fresh(t, "calc", "branch", "branch", "maybe")
 			inner := r.Log
-			r.Log = &meddled{inner, p.Rand, 3}
+			r.Log = &foreign{Log: inner, t: t, inject: func(int) string { // steps are undone now and then
+				if p.IntN(3) > 0 {
+					return ""
+				}
+				return fmt.Sprintf(`{"type": "data", "kind": "z", "data": {"o": "%d"}}`, p.IntN(5))
+			}}
 			r.Parallel = 1 + p.IntN(3)
 			held := p.IntN(3) == 0
 			policy := engine.Policy{}

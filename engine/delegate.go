@@ -172,6 +172,30 @@ func isCut(name string) bool {
 	return err == nil && hex.DecodedLen(len(sum)) == cutSum
 }
 
+// expected is the origin of a context that is not there yet: that of a delegate, where a
+// call has said that its delegate will run there. A name that had to be cut tells nothing
+// of that.
+func expected(ctx context.Context, log store.Log, name string) (store.Origin, error) {
+	parts := strings.Split(name, ".")
+	if len(parts) < 3 {
+		return store.Origin{}, nil
+	}
+	parent := strings.Join(parts[:len(parts)-2], ".")
+	if store.CheckContext(parent) != nil {
+		return store.Origin{}, nil
+	}
+	records, err := Records(ctx, log, parent)
+	if errors.Is(err, store.ErrNoContext) {
+		err = nil
+	}
+	for _, r := range records {
+		if r.Child == name && !r.Status.Settled() {
+			return store.Origin{Parent: parent, Call: r.Call}, nil
+		}
+	}
+	return store.Origin{}, err
+}
+
 // newChild names the context of a call's delegate: one that is not there yet, or
 // the recorded one of a call that is replayed.
 func (t *tick) newChild(ctx context.Context, r *Record) (string, error) {

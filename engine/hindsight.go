@@ -42,10 +42,15 @@ func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (autho
 			return nil, err
 		}
 		if i, ok := callAt(t.event.Tick, m.Call); ok && i < len(t.calls) {
-			all[m.Seq] = author{i, m.Seq <= t.calls[i].record.Again}
+			all[m.Seq] = t.author(m.Seq, i)
 		}
 	}
 	return all, nil
+}
+
+// author is a call that wrote the message of a seq in the log.
+func (t *tick) author(seq int64, call int) author {
+	return author{call, seq <= t.calls[call].record.Again}
 }
 
 // readAuthors finds who wrote what the log has of the tick. From then on reads depend on

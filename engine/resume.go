@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"obelus/store"
 )
@@ -107,7 +105,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*Outcome, error) {
 	if err := t.decide(ctx, s); err != nil {
 		return nil, err
 	}
-	if t.outrun() {
+	if t.authors == nil && t.outrun() {
 		if err := t.readAuthors(ctx); err != nil {
 			return nil, err
 		}
@@ -494,17 +492,16 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 }
 
 func (t *tick) decidable(name string) (int, error) {
-	position, ok := strings.CutPrefix(name, strconv.Itoa(t.event.Tick)+".")
-	i, err := strconv.Atoi(position)
-	if !ok || err != nil || i < 1 || i > len(t.calls) {
+	i, ok := callAt(t.event.Tick, name)
+	if !ok || i >= len(t.calls) {
 		return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 	}
-	status := t.calls[i-1].record.Status
+	status := t.calls[i].record.Status
 	if status != Failed && status != InDoubt {
-		status = cmp.Or(t.calls[i-1].was, status)
+		status = cmp.Or(t.calls[i].was, status)
 		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
 	}
-	return i - 1, nil
+	return i, nil
 }
 
 // span names the calls that there are.

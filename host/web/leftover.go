@@ -133,11 +133,10 @@ func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 // settled lets go of a run that is over, as far as this server is concerned, or
 // keeps it if that could not be recorded: then it is tried again, ever more
 // seldom, since its calls may run again each time. So is one that the scripts as they
-// are now don't let go on: they may be mended; and one to which something came that another
-// process is at. One of which nothing is in the log is
-// left to who asked for it, and what is left stays if it is another request for it
-// that is refused. It gives how long the run waits; 0 for one that is not kept. The
-// caller holds the lock.
+// are now don't let go on: they may be mended; and one to which something came that
+// another process is at. One of which nothing is in the log is left to who asked for it,
+// and what is left stays if it is another request for it that is refused. It gives how
+// long the run waits; 0 for one that is not kept. The caller holds the lock.
 func (s *Server) settled(one *run) time.Duration {
 	l := s.leftovers[one.context]
 	var busy *engine.BusyError
