@@ -45,7 +45,7 @@ func (t *tick) early(next turn) bool {
 	if t.runner.replay == nil {
 		return false
 	}
-	first := func(s start) bool { return t.replayed(s.index).settled < next.rank }
+	first := func(s start) bool { return t.replayed(s.index).settled.n < next.rank }
 	return slices.ContainsFunc(t.unanswered, first) || slices.ContainsFunc(t.starts, first)
 }
 
@@ -76,7 +76,7 @@ func (t *tick) unpark(a *Registered) {
 
 // consider looks at a call of which all that it depends on has settled.
 func (t *tick) consider(ctx context.Context, i int) error {
-	if err := t.arrive(ctx, func(*arrivals) int64 { return t.replayed(i).beganAt }); err != nil {
+	if err := t.arrive(ctx, func(*arrivals) moment { return t.replayed(i).began }); err != nil {
 		return err
 	}
 	if t.runner.replay.skipped(t.context, t.calls[i].record.Call) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,9 +40,11 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 	for _, i := range downstream {
 		t.redo(i)
 	}
-	for seq, a := range t.authors {
-		t.authors[seq] = t.author(seq, a.call)
+	former, err := t.event.former(ctx, t.runner.Log, t.context, t.all())
+	if err != nil {
+		return err
 	}
+	t.view.Hide(slices.Collect(maps.Keys(former))...)
 	if len(set) > 0 {
 		return t.corrected(ctx, first, set)
 	}

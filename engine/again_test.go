@@ -413,6 +413,8 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 		"over its own, for an instance": {from, "1.1", `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.x"},
 			{"_tool": "value", "value": ["†state.x"], "_instance": "①", "_outputPath": "†state.x"},
 			{"_tool": "value", "value": "†state.x", "_instance": "①", "_outputPath": "†out.a"}]}`, `{"a":[2]}`},
+		"onto its own": {from, "1.1", `[{"_tool": "value", "value": 1, "_outputPath": "†state.x"},
+			{"_tool": "value", "value": "†(†state.x == 1 ? \"text\" : [†state.x])", "_outputMethod": "concat", "_outputPath": "†out.a"}]`, `{"a":[2]}`},
 		"beside a later write, a failed one": {retry, "1.1", `{"calls": [
 			{"_tool": "flaky", "value": "†state.b", "_outputPath": "†out.a"}, {"_tool": "value", "value": "after", "_outputPath": "†state.b"}]}`, `{"a":"before"}`},
 		"beside a later write, a skipped one": {retry, "1.1", `{"calls": [

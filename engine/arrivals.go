@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"obelus/store"
@@ -14,8 +15,10 @@ import (
 type arrivals struct {
 	messages []store.Message
 	errors   map[string]int64 // by call, the seq of its error that comes out
-	ends     map[int]int64    // the seq at which each tick ended
-	starts   map[int]int64    // and at which it began
+	ends     map[int]moment   // when each tick ended
+	starts   map[int]moment   // and when it began
+	former   map[int64]int64  // what counts no more: seqs, with the position in the journal since which
+	arrived  map[int64]int64  // of that, the seqs that have in the twin, and are not hidden there
 }
 
 // arriving finds what others appended to a context.
@@ -23,7 +26,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if a, ok := p.arrivals[name]; ok {
 		return a, nil
 	}
-	a := &arrivals{errors: map[string]int64{}, ends: map[int]int64{}, starts: map[int]int64{}}
+	a := &arrivals{errors: map[string]int64{}, ends: map[int]moment{}, starts: map[int]moment{}, arrived: map[int64]int64{}}
 	p.arrivals[name] = a
 	last, err := LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
@@ -33,17 +36,12 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if err != nil {
 		return a, err
 	}
-	for _, plan := range plans {
-		a.starts[plan.Tick] = plan.Start
+	events, again, err := a.happened(ctx, p.log, name)
+	if err == nil {
+		a.former, err = former(ctx, p.log, name, plans[0].Start, again)
 	}
-	events, err := p.comings(ctx, name)
 	if err != nil {
 		return a, err
-	}
-	for _, e := range events {
-		if e.tick != 0 {
-			a.ends[e.tick] = e.seq
-		}
 	}
 	return a, a.find(ctx, p, name, plans, events)
 }
@@ -59,9 +57,9 @@ func (a *arrivals) until(seq int64) []store.Message {
 	return arrived
 }
 
-// arrive stages what others had appended to the context of a tick that is replayed at
-// a seq, which may depend on what there is.
-func (t *tick) arrive(ctx context.Context, at func(*arrivals) int64) error {
+// arrive stages what others had appended to the context of a tick that is replayed at a
+// moment, which may depend on what there is.
+func (t *tick) arrive(ctx context.Context, at func(*arrivals) moment) error {
 	p := t.runner.replay
 	if p == nil {
 		return nil
@@ -70,19 +68,16 @@ func (t *tick) arrive(ctx context.Context, at func(*arrivals) int64) error {
 	if err != nil {
 		return err
 	}
-	arrived := a.until(at(a))
-	for n, m := range arrived {
-		if i, ok := callAt(t.event.Tick, m.Call); ok && i < len(t.calls) {
-			t.authors[t.view.Seq()+int64(n)+1] = author{i, true}
-		}
-	}
+	now := at(a)
+	arrived, seq := a.until(now.seq), t.view.Seq()
 	t.view.Stage(arrived...)
+	a.hide(t.view, arrived, seq, now)
 	return nil
 }
 
 // arriveBefore appends what they had when a tick began; those who read it then do so
 // in the log.
-func (p *replay) arriveBefore(ctx context.Context, name string, tick int) error {
+func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string, tick int) error {
 	if p == nil {
 		return nil
 	}
@@ -90,7 +85,33 @@ func (p *replay) arriveBefore(ctx context.Context, name string, tick int) error 
 	if err != nil {
 		return err
 	}
-	return p.append(ctx, name, a.until(a.starts[tick]))
+	now := a.starts[tick]
+	arrived, seq := a.until(now.seq), view.Seq()
+	if err := p.append(ctx, name, arrived); err != nil {
+		return err
+	}
+	if _, err := view.Refresh(ctx); err != nil {
+		return err
+	}
+	a.hide(view, arrived, seq, now)
+	return nil
+}
+
+// hide hides in the twin what counted no more at a moment, also of what has just arrived,
+// behind a seq of the twin.
+func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now moment) {
+	for n, m := range arrived {
+		if _, former := a.former[m.Seq]; former {
+			a.arrived[m.Seq] = seq + int64(n) + 1
+		}
+	}
+	maps.DeleteFunc(a.arrived, func(seq, twin int64) bool {
+		overcome := a.former[seq] <= now.n
+		if overcome {
+			view.Hide(twin)
+		}
+		return overcome
+	})
 }
 
 func (p *replay) append(ctx context.Context, name string, messages []store.Message) error {
@@ -187,11 +208,13 @@ type coming struct {
 	messages int64 // that were appended
 }
 
-// comings lists them, in their order.
-func (p *replay) comings(ctx context.Context, name string) (events []coming, err error) {
-	for entry, err := range p.log.Journal(ctx, store.JournalFilter{Context: name}) {
+// happened finds when ticks began and ended; and it lists what came, and when each call
+// ran again, both in their order.
+func (a *arrivals) happened(ctx context.Context, log store.Log, name string) (events []coming, again map[string][]moment, err error) {
+	again = map[string][]moment{}
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch entry.Event {
 		case eventAppend:
@@ -200,13 +223,26 @@ func (p *replay) comings(ctx context.Context, name string) (events []coming, err
 			}
 			_ = json.Unmarshal([]byte(entry.Data), &data) // what can't be read tells of none
 			events = append(events, coming{seq: entry.Seq, messages: data.Messages})
+		case eventPlan:
+			plan, err := readPlanEvent(entry)
+			if err != nil {
+				return nil, nil, err
+			}
+			a.starts[plan.Tick] = moment{plan.Start, entry.N}
 		case eventRun:
 			end, _, err := readRunEvent(entry)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			events = append(events, coming{seq: entry.Seq, tick: end.Tick})
+			a.ends[end.Tick] = moment{entry.Seq, entry.N}
+		case string(Blocked):
+			r, err := readRecord(entry)
+			if err != nil {
+				return nil, nil, err
+			}
+			again[r.Call] = append(again[r.Call], moment{r.Again, entry.N})
 		}
 	}
-	return events, nil
+	return events, again, nil
 }

@@ -127,12 +127,12 @@ func (t *tick) reportFailures(ctx context.Context) error {
 		slices.SortFunc(failed, func(x, y *Record) int { return cmp.Compare(a.errors[x.Call], a.errors[y.Call]) })
 	}
 	for _, r := range failed {
-		if err := t.arrive(ctx, func(a *arrivals) int64 { return a.errors[r.Call] }); err != nil {
+		if err := t.arrive(ctx, func(a *arrivals) moment { return moment{a.errors[r.Call], a.ends[t.event.Tick].n} }); err != nil {
 			return err
 		}
 		t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 	}
-	return t.arrive(ctx, func(a *arrivals) int64 { return a.ends[t.event.Tick] })
+	return t.arrive(ctx, func(a *arrivals) moment { return a.ends[t.event.Tick] })
 }
 
 // after decides whether the planner is asked again: not if there is an output,
@@ -182,6 +182,9 @@ func (t *tick) report(data map[string]any) {
 // reportedFailure is the call whose failure an error message reports, and that;
 // empty where it is about no call.
 func reportedFailure(m *store.Message) (call string, failure any) {
+	if m.Kind != store.KindError {
+		return "", nil
+	}
 	data, _ := m.Data.(map[string]any)
 	call, _ = data["call"].(string)
 	return call, data["error"]
@@ -209,7 +212,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	if t.plan.output == nil {
 		return t.given(), nil, nil
 	}
-	resolver := t.result()
+	resolver := t.view.Resolver()
 	before := false // what is there of something that is missing
 	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,18 +12,13 @@ import (
 )
 
 // A call that runs once more finds more in the log than it did at first. What it reads
-// must not depend on that: not what calls wrote that wait until it has read, nor what
-// calls that run again wrote before. Of what others appended, one that runs again reads
-// what it read at first; one that is tried again reads all of it.
+// must not depend on that: not what calls wrote that wait until it has read. Of what others
+// appended, one that runs again reads what it read at first; one that is tried again reads
+// all of it. What calls that run again wrote before is hidden from all of the run, by its
+// view.
 
 // authors tells which calls of a tick wrote messages, by their seqs.
-type authors map[int64]author
-
-// author is a call that wrote a message; formerly, if it has run again since.
-type author struct {
-	call     int
-	formerly bool
-}
+type authors map[int64]int
 
 // callAt is the place of a tick's call that a message names, if it does.
 func callAt(tick int, call string) (i int, ok bool) {
@@ -42,15 +38,10 @@ func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (autho
 			return nil, err
 		}
 		if i, ok := callAt(t.event.Tick, m.Call); ok && i < len(t.calls) {
-			all[m.Seq] = t.author(m.Seq, i)
+			all[m.Seq] = i
 		}
 	}
 	return all, nil
-}
-
-// author is a call that wrote the message of a seq in the log.
-func (t *tick) author(seq int64, call int) author {
-	return author{call, seq <= t.calls[call].record.Again}
 }
 
 // readAuthors finds who wrote what the log has of the tick. From then on reads depend on
@@ -64,14 +55,14 @@ func (t *tick) readAuthors(ctx context.Context) (err error) {
 func (t *tick) wroteNow(i, messages int) {
 	for n := range messages {
 		if t.authors != nil {
-			t.authors[t.view.Seq()+int64(n)+1] = author{call: i}
+			t.authors[t.view.Seq()+int64(n)+1] = i
 		}
 	}
 }
 
 // forget drops what is not committed.
 func (a authors) forget(committed int64) {
-	maps.DeleteFunc(a, func(seq int64, _ author) bool { return seq > committed })
+	maps.DeleteFunc(a, func(seq int64, _ int) bool { return seq > committed })
 }
 
 // resolver reads paths for call i: as of now, or as of when it started first.
@@ -81,38 +72,68 @@ func (t *tick) resolver(i int) store.Resolver {
 	if p := t.runner.replay; p != nil {
 		record, _, _ = p.record(context.Background(), t.context, record.Call) // one that can't be read has not been
 		if record.Before != 0 || p.triedAgain(t.context, record) {            // it reads what it did
-			r.Log, r.At, known = p.log, record.At, p.authors(t)
+			a, _ := p.arriving(context.Background(), t.context)
+			r.Log, r.At, known = without(p.log, a.former, t.replayed(i).began.n), record.At, p.authors(t)
 		}
 	}
 	if known != nil {
-		r.Log = &hindsight{r.Log, t.hides(i, &record, known)}
+		r.Log = &hindsight{r.Log, func(seq int64) bool {
+			author, ours := known[seq]
+			return ours && t.plan.graph.overwrites(author, i) || !ours && record.Before != 0 && seq > record.Before
+		}}
 	}
 	return r
 }
 
-// result reads paths for the output: as of now, without what calls wrote that have run
-// again since.
-func (t *tick) result() store.Resolver {
-	r := t.view.Resolver()
-	if t.authors != nil {
-		r.Log = &hindsight{r.Log, func(seq int64) bool { return t.authors[seq].formerly }}
+// former finds what there is in a log behind a seq that counts no more, for its calls
+// have run again: what they wrote, and what told of their failures. It gives the seqs,
+// with the position in the journal since which each counts no more. When each call ran
+// again is given in its order, where seq is that up to which nothing counts.
+func former(ctx context.Context, log store.Log, name string, after int64, again map[string][]moment) (map[int64]int64, error) {
+	all := map[int64]int64{}
+	if len(again) == 0 {
+		return all, nil
 	}
-	return r
-}
-
-// hides tells of the messages of a tick whether call i is not to see them.
-func (t *tick) hides(i int, record *Record, known authors) func(seq int64) bool {
-	again := record.Before != 0
-	return func(seq int64) bool {
-		a, ours := known[seq]
-		switch {
-		case !ours:
-			return again && seq > record.Before
-		case a.formerly:
-			return again || record.At == 0 || record.At > t.calls[a.call].record.Again
+	for m, err := range log.Messages(ctx, store.Filter{Context: name, After: after}) {
+		if err != nil {
+			return nil, err
 		}
-		return t.plan.graph.overwrites(a.call, i)
+		call := m.Call
+		if call == "" {
+			call, _ = reportedFailure(m)
+		}
+		first := slices.IndexFunc(again[call], func(at moment) bool { return m.Seq <= at.seq })
+		if first >= 0 {
+			all[m.Seq] = again[call][first].n
+		}
 	}
+	return all, nil
+}
+
+// former finds what counts no more of the run that has the plan.
+func (e *planEvent) former(ctx context.Context, log store.Log, name string, records []Record) (map[int64]int64, error) {
+	again := map[string][]moment{}
+	for _, c := range records {
+		if c.Again != 0 && c.Tick >= e.First {
+			again[c.Call] = []moment{{seq: c.Again}}
+		}
+	}
+	if len(again) == 0 {
+		return nil, nil
+	}
+	plans, err := plansOf(ctx, log, name, e.First)
+	if err != nil {
+		return nil, err
+	}
+	return former(ctx, log, name, plans[0].Start, again)
+}
+
+// without is a log without what counted no more at a position in the journal.
+func without(log store.Reader, former map[int64]int64, n int64) store.Reader {
+	return &hindsight{log, func(seq int64) bool {
+		since, ok := former[seq]
+		return ok && since <= n
+	}}
 }
 
 // hindsight is a log without what a call is not to see.

@@ -207,17 +207,17 @@ func (l *loop) ticks(ctx context.Context, t *tick) (*Outcome, error) {
 // begin stages what the next tick appends: what the run begins with, and the
 // plan.
 func (l *loop) begin(ctx context.Context) (*tick, error) {
-	if l.begun {
-		if err := l.runner.replay.arriveBefore(ctx, l.context, l.tick+1); err != nil {
-			return nil, err
-		}
-	}
 	if !l.fresh {
 		if _, err := l.view.Refresh(ctx); err != nil {
 			return nil, err
 		}
 	}
 	l.fresh = false
+	if l.begun {
+		if err := l.runner.replay.arriveBefore(ctx, l.view, l.context, l.tick+1); err != nil {
+			return nil, err
+		}
+	}
 	l.halted = false // a plan's event says so too
 	if !l.begun {
 		if err := l.enter(ctx); err != nil {

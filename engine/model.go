@@ -141,7 +141,7 @@ func (t *tick) readMessages(ctx context.Context, i int, q *Question) error {
 		if err != nil {
 			return err
 		}
-		if m.Seq <= t.event.Start || wrote[m.Call] {
+		if !t.view.Hides(m.Seq) && (m.Seq <= t.event.Start || wrote[m.Call]) {
 			seen = append(seen, m)
 		}
 	}

@@ -98,10 +98,13 @@ type tickOf struct {
 	tick    int
 }
 
-// stretch is the positions in the journal at which a call began and settled, and the
-// seqs at which it did. One that was refused or skipped began when it settled; 0 is
-// for one that did not.
-type stretch struct{ began, settled, beganAt, settledAt int64 }
+// moment is a place in a context's history: the seq to which it had come, and a position
+// in the journal.
+type moment struct{ seq, n int64 }
+
+// stretch is when a call began and settled. One that was refused or skipped began when it
+// settled; nothing is for one that did not.
+type stretch struct{ began, settled moment }
 
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded.
@@ -222,7 +225,7 @@ func (p *replay) inside(ctx context.Context, name, call string) bool {
 		return true
 	}
 	_, there := p.log.ends[record.Child]
-	pruned := record.Child != "" && !there && p.stretch(name, call).settled != 0
+	pruned := record.Child != "" && !there && p.stretch(name, call).settled.n != 0
 	if pruned || record.Status != Failed {
 		return !pruned
 	}
@@ -240,7 +243,7 @@ func (p *replay) written(ctx context.Context, name string, record Record) (res r
 		res.paths = append(res.paths, path)
 	}
 	values := byPath{}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.stretch(name, record.Call).settledAt, Newest: true}) {
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.stretch(name, record.Call).settled.seq, Newest: true}) {
 		if err != nil {
 			return result{err: unreadLog(ctx, err)}
 		}
@@ -324,7 +327,7 @@ func (p *replay) decided(name, call string) (h *Hold, before, again int64) {
 
 // triedAgain tells of a call whether it was, and read as of when it began first.
 func (p *replay) triedAgain(name string, r Record) bool {
-	return r.At != 0 && r.At < p.stretch(name, r.Call).beganAt
+	return r.At != 0 && r.At < p.stretch(name, r.Call).began.seq
 }
 
 // authors are those of what the log has of a tick.
@@ -335,7 +338,7 @@ func (p *replay) authors(t *tick) authors {
 	}
 	ctx, began := context.Background(), int64(0)
 	if a, err := p.arriving(ctx, of.context); err == nil {
-		began = a.starts[of.tick]
+		began = a.starts[of.tick].seq
 	}
 	p.wrote[of], _ = t.authorsIn(ctx, p.log, began) // what can't be read now is found to be missing when it is asked for
 	return p.wrote[of]
@@ -348,7 +351,7 @@ func (p *replay) child(ctx context.Context, name, call string) (string, error) {
 	if err != nil || !ok || record.Child == "" {
 		return "", err
 	}
-	if settled := p.stretch(name, call).settled; settled != 0 {
+	if settled := p.stretch(name, call).settled.n; settled != 0 {
 		err = p.log.cut(ctx, record.Child, settled)
 	}
 	return record.Child, err
@@ -363,12 +366,12 @@ func (p *replay) stretch(name, call string) stretch {
 			if err != nil || entry.Call == "" {
 				continue // what can't be read now is found to be missing when it is asked for
 			}
-			s, status := known[entry.Call], Status(entry.Event)
+			s, status, now := known[entry.Call], Status(entry.Event), moment{entry.Seq, entry.N}
 			switch {
 			case status.Settled():
-				s = stretch{began: cmp.Or(s.began, entry.N), settled: entry.N, beganAt: cmp.Or(s.beganAt, entry.Seq), settledAt: entry.Seq}
-			case status == Running && (s.began == 0 || s.settled != 0): // the first time, or once more
-				s = stretch{began: entry.N, beganAt: entry.Seq}
+				s = stretch{began: cmp.Or(s.began, now), settled: now}
+			case status == Running && (s.began.n == 0 || s.settled.n != 0): // the first time, or once more
+				s = stretch{began: now}
 			case status == Blocked:
 				if r, err := readRecord(entry); err == nil && r.At == 0 { // it is to read anew
 					s = stretch{}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"obelus/store"
@@ -270,19 +272,24 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if err != nil {
 		return nil, err
 	}
+	records, err := l.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	former, err := last.plan.former(ctx, l.runner.Log, l.context, records)
+	if err != nil {
+		return nil, err
+	}
+	l.view.Hide(slices.Collect(maps.Keys(former))...)
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
-		if plan, err = l.recorded(ctx, last); err != nil {
+		if plan, err = l.recorded(ctx, last, former); err != nil {
 			return nil, err
 		}
 	}
 	t := newTick(l, plan, last.plan)
 	t.begun = true
 	t.journalled = newest.N // decisions up to here are in the records
-	records, err := l.records(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for _, record := range records {
 		twice, err := l.disown(ctx, &record)
 		if err != nil {
@@ -351,18 +358,26 @@ func (r *Runner) recorded(ctx context.Context, name string) (*Plan, []Record, er
 	if last.Tick == 0 {
 		return nil, nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run", name)}
 	}
+	records, err := Records(ctx, r.Log, name)
+	if err != nil {
+		return nil, nil, err
+	}
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
-		if plan, err = (&loop{runner: r, context: name}).recorded(ctx, last); err != nil {
+		former, err := last.plan.former(ctx, r.Log, name, records)
+		if err == nil {
+			plan, err = (&loop{runner: r, context: name}).recorded(ctx, last, former)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
-	records, err := Records(ctx, r.Log, name)
-	return plan, slices.DeleteFunc(records, func(r Record) bool { return r.Tick != last.Tick }), err
+	return plan, slices.DeleteFunc(records, func(r Record) bool { return r.Tick != last.Tick }), nil
 }
 
-// recorded compiles a plan that is in the log, as it was when its tick began.
-func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
+// recorded compiles a plan that is in the log, as it was when its tick began; what there
+// is of calls' former runs does not count.
+func (l *loop) recorded(ctx context.Context, last Run, former map[int64]int64) (*Plan, error) {
 	log := l.runner.Log
 	registry, err := last.plan.contextTools(ctx, log, l.context, l.runner.Registry)
 	if err != nil {
@@ -384,7 +399,7 @@ func (l *loop) recorded(ctx context.Context, last Run) (*Plan, error) {
 	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
 	}
-	there := exists(ctx, store.Resolver{Log: log, Context: l.context, At: last.plan.Start})
+	there := exists(ctx, store.Resolver{Log: without(log, former, math.MaxInt64), Context: l.context, At: last.plan.Start})
 	if last.plan.Start == 0 {
 		there = NothingExists
 	}
@@ -443,7 +458,7 @@ func (t *tick) readReported(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if call, failure := reportedFailure(m); call != "" {
+		if call, failure := reportedFailure(m); call != "" && !t.view.Hides(m.Seq) {
 			reported[call] = string(store.EncodeJSON(failure))
 		}
 	}

@@ -19,7 +19,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 		return log.err
 	}
 	if res.waits == nil {
-		if err := t.arrive(ctx, func(*arrivals) int64 { return t.replayed(i).settledAt }); err != nil {
+		if err := t.arrive(ctx, func(*arrivals) moment { return t.replayed(i).settled }); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -320,4 +321,35 @@ func TestAModelIsGivenTheToolsSchema(t *testing.T) {
 	})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "x": 1, "_outputPath": "†out"}]`))
 	expect(t, outcome, err, engine.RunDone, "1.1 judge done → †out")
+}
+
+// TestAModelSeesNoFormerRun: of calls that run again it is shown what they come to now.
+func TestAModelSeesNoFormerRun(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{"value": value})
+	tool, err := engine.NewTool("judge", map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Registry.Tools["judge"] = tool
+	var seen string
+	r.Registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+		seen = string(store.EncodeJSON(q.Messages[len(q.Messages)-1]))
+		for _, m := range q.Messages[:len(q.Messages)-1] {
+			if m["kind"] == "state" {
+				t.Errorf("it is shown %v, and %s", m, seen)
+			}
+		}
+		return "so", nil
+	})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "judge", "x": "†state.a", "_outputPath": "†out"}]`))
+	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 judge done → †out")
+	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.1", Set: map[string]any{"value": json.Number("2")}})
+	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 judge done → †out")
+	if want := `{"data":{"a":2},"kind":"state","type":"data"}`; seen != want {
+		t.Errorf("it is shown %s, not %s", seen, want)
+	}
 }

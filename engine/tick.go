@@ -322,7 +322,7 @@ func (t *tick) queue(i int) {
 	if t.plan.Calls[i].fireAndForget() {
 		queue = &t.loose
 	}
-	heap.Push(queue, turn{t.replayed(i).began, i})
+	heap.Push(queue, turn{t.replayed(i).began.n, i})
 }
 
 // overtook tells of a call that is replayed whether it did not wait for another: that
@@ -331,8 +331,8 @@ func (t *tick) overtook(e edge) bool {
 	if t.runner.replay == nil {
 		return false
 	}
-	began := t.replayed(e.to).began
-	return began != 0 && began < t.replayed(e.from).began
+	began := t.replayed(e.to).began.n
+	return began != 0 && began < t.replayed(e.from).began.n
 }
 
 // replayed is when a call that is replayed began and settled; zero for all else.

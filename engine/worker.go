@@ -157,7 +157,7 @@ func (t *tick) answer(run context.Context) {
 	}
 	next := 0
 	for i, s := range t.unanswered {
-		if t.replayed(s.index).settled < t.replayed(t.unanswered[next].index).settled {
+		if t.replayed(s.index).settled.n < t.replayed(t.unanswered[next].index).settled.n {
 			next = i
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 )
 
@@ -23,6 +24,7 @@ type View struct {
 	messages []Message                // that are staged
 	declared []declaration            // what has been committed since base, oldest first
 	schemas  map[string][]declaration // what base has, by kind, newest first, to the first that is for all
+	hidden   map[int64]bool           // seqs of what counts no more; may be nil
 	kinds    []KindOf                 // of the log
 	asked    bool                     // for kinds
 }
@@ -89,12 +91,28 @@ func (v *View) declare(m *Message) {
 	}
 }
 
+// Hide leaves messages out of what paths resolve to from now on, as of any seq: they
+// are in the log, and count no more. Staged ones that are dropped are hidden no longer.
+func (v *View) Hide(seqs ...int64) {
+	for _, seq := range seqs {
+		if v.hidden == nil {
+			v.hidden = map[int64]bool{}
+		}
+		v.hidden[seq] = true
+	}
+}
+
+// Hides tells whether a message is hidden. It may be asked by several goroutines while
+// none changes the view.
+func (v *View) Hides(seq int64) bool { return v.hidden[seq] }
+
 // Drop forgets what is staged. That is rare, so that it takes what making the
 // index anew does.
 func (v *View) Drop() {
 	if len(v.messages) == 0 {
 		return
 	}
+	maps.DeleteFunc(v.hidden, func(seq int64, _ bool) bool { return seq > v.Committed() })
 	v.ops = v.ops[:len(v.ops)-len(v.messages)]
 	v.messages = v.messages[:0]
 	v.writes = writeIndex{}
@@ -134,6 +152,9 @@ func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 			q.At = v.base
 		}
 		for op, err := range v.log.Touching(ctx, q) {
+			if err == nil && v.hidden[op.Seq] {
+				continue
+			}
 			if !yield(op, err) || err != nil {
 				return
 			}
@@ -154,7 +175,7 @@ func (v *View) touching(q Query, yield func(Op, error) bool) bool {
 	var search writeSearch
 	search.begin(v.writes[q.Instance], q.Path, at)
 	for seq, ok := search.next(); ok; seq, ok = search.next() {
-		if !yield(v.ops[seq-v.base-1], nil) {
+		if !v.hidden[seq] && !yield(v.ops[seq-v.base-1], nil) {
 			return false
 		}
 	}
@@ -175,7 +196,21 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 		}
 		v.kinds, v.asked = kinds, true
 	}
-	return SortKinds(slices.Concat(v.kinds, v.writes.kinds())), nil
+	kinds := SortKinds(slices.Concat(v.kinds, v.writes.kinds()))
+	if len(v.hidden) == 0 {
+		return kinds, nil
+	}
+	left := kinds[:0]
+	for _, k := range kinds {
+		for _, err := range v.Touching(ctx, Query{Path: KindPath(k.Kind), Instance: k.Instance}) {
+			if err != nil {
+				return nil, err
+			}
+			left = append(left, k)
+			break
+		}
+	}
+	return left, nil
 }
 
 // declaration is a schema that a message declares for its kind.

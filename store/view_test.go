@@ -11,7 +11,8 @@ import (
 )
 
 // TestViewIsTheLog: whatever is staged, committed, dropped and taken in from
-// others, a view answers as the log would if it held the same.
+// others, a view answers as the log would if it held the same; and if what is hidden were
+// something else.
 func TestViewIsTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
@@ -39,7 +40,7 @@ func TestViewIsTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"stage", "commit", "drop", "others"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"stage", "commit", "drop", "others", "hide"}).Draw(t, "step") {
 			case "stage":
 				view.Stage(message.Draw(t, "message"))
 			case "commit":
@@ -49,6 +50,10 @@ func TestViewIsTheLog(t *testing.T) {
 				}
 			case "drop":
 				view.Drop()
+			case "hide":
+				if view.Seq() > 0 {
+					view.Hide(rapid.Int64Range(1, view.Seq()).Draw(t, "hidden"))
+				}
 			case "others":
 				view.Drop()
 				add("c", message.Draw(t, "their message"))
@@ -74,11 +79,21 @@ func holdView(ctx context.Context, t *rapid.T, log store.Log, view *store.View) 
 		}
 	}
 	all = append(all, view.Staged()...)
+	for i := range all {
+		if view.Hides(int64(i) + 1) {
+			all[i] = store.Message{Type: store.TypeText, Data: "hidden", HasData: true}
+		}
+	}
 	if _, err := same.Append(ctx, store.Batch{Context: "c", Create: &store.Origin{}, Messages: all}); err != nil {
 		t.Fatal(err)
 	}
 	if view.Seq() != int64(len(all)) {
 		t.Fatalf("it is at %d, not at %d", view.Seq(), len(all))
+	}
+	kinds, err := view.Kinds(ctx)
+	wanted, _ := same.Kinds(ctx, "c")
+	if fmt.Sprint(kinds, err) != fmt.Sprint(wanted, nil) {
+		t.Fatalf("the kinds are %v, %v, not %v", kinds, err, wanted)
 	}
 	for _, text := range []string{"†s", "†s.a", "†s.a.b", "†s.l", "†s.l.0", `†s["x y"]`, "†t", "†none"} {
 		for _, instance := range []string{"", "i"} {

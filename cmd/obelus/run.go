@@ -40,11 +40,11 @@ scripts change, until it is interrupted. Its input is read once.
 --from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
 downstream of it, by the scripts as they are now; --set corrects the call's
 arguments, and lets it run also if a person had rejected it: whoever corrects it
-has decided. What does not depend on it keeps its outcome. Calls that run again,
-and the output, see nothing of what was written at first by those that do; but it
-stays in the log, below what they write now: what they push is there twice, and
-where other calls wrote after them, their value is now the newest. A correction
-holds until its call runs again.
+has decided. What does not depend on it keeps its outcome. The run, its planner
+and its output see nothing any more of what was written at first by calls that run
+again; but it stays in the log, below what they write now: get and later runs of
+the context find what they push there twice, and where other calls wrote after
+them, their value is now the newest. A correction holds until its call runs again.
 
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
