@@ -274,24 +274,34 @@ func (t *tick) refuse(i int, wrong error) {
 	t.fail(i, failureOf(wrong))
 }
 
-// behind says which branch or failure a skipped call was behind.
+// mostReasons bounds how many calls the reason of a skip names.
+const mostReasons = 8
+
+// behind says which branches or failures a skipped call was behind, first those that were
+// not skipped themselves.
 func (t *tick) behind(i int, paths []store.Path) string {
 	var reasons []string
 	var named []int
-	for _, path := range paths {
-		for _, w := range t.plan.graph.writersFor(i, path) {
-			if slices.Contains(named, w) {
-				continue
+	for _, skipped := range []bool{false, true} {
+		for _, path := range paths {
+			for _, w := range t.plan.graph.writersFor(i, path) {
+				status := t.calls[w].record.Status
+				if (status == Skipped) != skipped || slices.Contains(named, w) {
+					continue
+				}
+				if len(named) == mostReasons {
+					return strings.Join(append(reasons, "and more"), "; ")
+				}
+				reason := "%s took another branch than %s"
+				switch status {
+				case Failed:
+					reason = "%s failed, and so did not write %s"
+				case Skipped:
+					reason = "%s was skipped, and so did not write %s"
+				}
+				named = append(named, w)
+				reasons = append(reasons, fmt.Sprintf(reason, t.plan.graph.label(w), path))
 			}
-			named = append(named, w)
-			reason := "%s took another branch than %s"
-			switch t.calls[w].record.Status {
-			case Failed:
-				reason = "%s failed, and so did not write %s"
-			case Skipped:
-				reason = "%s was skipped, and so did not write %s"
-			}
-			reasons = append(reasons, fmt.Sprintf(reason, t.plan.graph.label(w), path))
 		}
 	}
 	return strings.Join(reasons, "; ")

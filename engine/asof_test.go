@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -222,5 +223,26 @@ func TestSkippedBehindTheOneBefore(t *testing.T) {
 	}
 	if want := "call 1 (value) took another branch than †audit.a"; outcome.Calls[1].Reason != want {
 		t.Errorf("%q, not %q", outcome.Calls[1].Reason, want)
+	}
+}
+
+// TestSkippedBehindMany: a reason names those that failed before those that were skipped
+// themselves, and not all where there are many.
+func TestSkippedBehindMany(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value, "fail": func(context.Context, engine.Invocation) (engine.Result, error) {
+		return engine.Result{}, engine.NewFailure("no")
+	}})
+	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "fail", "_outputPath": "†state.b"},`+
+		strings.Repeat(`{"_tool": "value", "value": "†state.b", "_outputPath": "†state.a"},`, 100)+`
+		{"_tool": "fail", "_outputPath": "†state.a"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†out"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "call 102 (fail) failed, and so did not write †state.a; "
+	for position := 2; position < 9; position++ {
+		want += fmt.Sprintf("call %d (value) was skipped, and so did not write †state.a; ", position)
+	}
+	if got := outcome.Calls[102].Reason; got != want+"and more" {
+		t.Errorf("%q, not %q", got, want+"and more")
 	}
 }
