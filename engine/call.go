@@ -107,9 +107,9 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	check(c.parseMeta())
 	check(c.parseOutput())
 	check(c.parseScopes())
-	if _, handed := c.Issued["_delegate"]; handed {
+	if _, handed := c.Issued["_delegate"]; handed && !c.stoodIn(registry) {
 		check(c.parseDelegate(registry, known))
-	} else if known {
+	} else if known || handed {
 		check(c.parseActivity(registry))
 	}
 	check(c.parseParams())

@@ -119,6 +119,12 @@ func namesDelegate(call map[string]any) bool {
 	return ok && name != Anonymous
 }
 
+// stoodIn tells whether an activity stands in for the call's delegate.
+func (c *Call) stoodIn(registry *Registry) bool {
+	a := registry.Activities[c.Tool]
+	return a != nil && a.StandIn && namesDelegate(c.Issued)
+}
+
 // delegated is a call's delegate, found.
 type delegated struct {
 	*Delegate

@@ -113,7 +113,8 @@ func (s *state) testClock(L *lua.LState) int {
 
 // test.plan(file, {input = …, tools = {name = function}, context = {kind = …}})
 // → {status, output, error, calls, context}: runs a plan in a log of its own.
-// tools are run by the functions, which get what activities get.
+// tools are run by the functions, which get what activities get, also where their
+// calls have a delegate by name.
 func (s *state) testPlan(L *lua.LState) int {
 	file := L.CheckString(1)
 	options := s.planOptions(L)
@@ -186,7 +187,7 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
 		}
-		standIns[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		standIns[name] = &engine.Registered{Name: name, StandIn: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 			return s.standIn(ctx, L, fn, in)
 		})}
 	}

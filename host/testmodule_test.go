@@ -70,6 +70,8 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 		`local f = function() return 1 end
 			local run = test.plan("plans/p.lua", { input = {}, context = {}, tools = { add = f, brought = f, told = f, handed = f } })
 			assert.same({ 1, 1, 1, 1, 1 }, run.output)`: "",
+		`local f = function(call) return call.n end
+			assert.same({ 1, 2 }, test.plan("plans/handed.lua", { tools = { fixed = f, any = f } }).output)`: "",
 	} {
 		got := failureIn(t, body, map[string]string{
 			"activities/a.lua": `
@@ -85,6 +87,12 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 				},
 				output = { "†a", "†b", "†c", "†d", "†e" },
 			}`,
+			"plans/handed.lua": `
+				Tool.register("fixed", { _delegate = "d" })
+				return {
+					calls = { { _tool = "fixed", n = 1, _outputPath = "†a" }, { _tool = "any", _delegate = "plans/inner.lua", n = 2, _outputPath = "†b" } },
+					output = { "†a", "†b" },
+				}`,
 			"plans/inner.lua": `
 				Tool.register("own", {})
 				return { calls = { { _tool = "add", _outputPath = "†r" } }, output = "†r" }`,
