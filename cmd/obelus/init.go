@@ -49,13 +49,19 @@ func (a *app) init(dir string) error {
 			return &usageError{fmt.Sprintf("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))}
 		}
 	}
+	var wrote []string
 	for _, name := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		done, text, err := "wrote", "%s %s", writeTemplate(dir, name)
 		if name == ignoreFile && errors.Is(err, fs.ErrExist) {
 			done, text, err = addIgnored(file)
+		} else if err == nil {
+			wrote = append(wrote, file)
 		}
 		if err != nil {
+			for _, file := range wrote {
+				_ = os.Remove(file) // so that init can be tried again
+			}
 			return &usageError{fmt.Sprintf("can't write %s: %s", file, plainError(err))}
 		}
 		if err := a.tellFile(done, file, text); err != nil {
@@ -157,5 +163,8 @@ func writeTemplate(dir, name string) error {
 		return err
 	}
 	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(file)
+	}
+	return err
 }
