@@ -55,6 +55,10 @@ type Log interface {
 	// if nobody does, or there is no such context.
 	Holder(ctx context.Context, context string) (string, error)
 
+	// Lapsed lists the contexts whose lease nobody has given back, and nobody
+	// holds any more: who had it died, or stood still for too long.
+	Lapsed(ctx context.Context) ([]string, error)
+
 	// Code gives a set of scripts by its digest; [ErrNoCode] if none is kept
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)

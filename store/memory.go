@@ -353,6 +353,26 @@ func (l *Memory) Holder(ctx context.Context, name string) (string, error) {
 	return c.lease.holder(time.Now()), nil
 }
 
+// Lapsed implements [Log].
+func (l *Memory) Lapsed(ctx context.Context) (names []string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	now := time.Now()
+	for name, c := range l.contexts {
+		if c.lease.until > 0 && c.lease.holder(now) == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
 // Touching implements [Log]. No lock is held while the loop's body runs, so it
 // may append.
 func (l *Memory) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {

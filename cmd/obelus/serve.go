@@ -46,7 +46,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "run plans on request, over HTTP",
 		Long: `Serve the project over HTTP (go doc obelus/host/web lists the paths): run plans
 on request, show what the log holds, stream what happens, take decisions. What a
-crash left is resumed. Scripts are loaded anew as they change. A script or a plan
+crash left is resumed, within a minute also what another process leaves that dies
+while this one serves. Scripts are loaded anew as they change. A script or a plan
 that is a link to what is outside the project is refused.
 
 At most --runs go on at once; a request for one more is answered when it has begun,

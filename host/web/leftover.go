@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"obelus/engine"
@@ -10,10 +11,11 @@ import (
 	"obelus/store"
 )
 
-// How often a server looks at what was left, and how seldom at most it tries what
-// it could not write.
+// How often a server looks at what was left, how many times for each time that it looks
+// for what other processes leave, and how seldom at most it tries what it could not write.
 const (
 	lookAgain  = time.Second
+	lookAround = 15
 	leastOften = time.Minute
 )
 
@@ -53,7 +55,11 @@ func (s *Server) recover() {
 	}
 	ticker := time.NewTicker(s.config.lookAgain)
 	defer ticker.Stop()
-	for {
+	var lapsed []string
+	for n := 1; ; n++ {
+		if n%lookAround == 0 && !s.config.NoResume {
+			lapsed = s.abandoned(lapsed)
+		}
 		for _, name := range s.due() {
 			s.takeOver(name)
 		}
@@ -63,6 +69,38 @@ func (s *Server) recover() {
 		case <-ticker.C:
 		}
 	}
+}
+
+// abandoned adds to what was left the runs of processes that have died since: whose
+// leases had lapsed at the last look, and have now, for one who slept renews them.
+func (s *Server) abandoned(before []string) (lapsed []string) {
+	lapsed, err := s.log.Lapsed(s.running)
+	if err != nil {
+		s.trouble("what was left can't be found", err)
+		return before
+	}
+	for _, name := range lapsed {
+		if !slices.Contains(before, name) {
+			continue
+		}
+		root, err := engine.Root(s.running, s.log, name)
+		if err != nil {
+			s.trouble("what was left can't be found", err, "context", name)
+			continue
+		}
+		s.mu.Lock()
+		known := s.active[root] != nil || s.leftovers[root] != nil
+		s.mu.Unlock()
+		if known {
+			continue
+		}
+		if l := s.leftIn(root, false); l != nil {
+			s.mu.Lock()
+			s.leftovers[root] = l
+			s.mu.Unlock()
+		}
+	}
+	return lapsed
 }
 
 // due are the contexts of leftovers whose time has come.
@@ -184,7 +222,7 @@ func (s *Server) left() map[string]*leftover {
 			roots = append(roots, info.Context)
 		}
 	}
-	woken, untouched := map[string]bool{}, map[string]bool{}
+	woken := map[string]bool{}
 	for _, name := range names {
 		if is, err := engine.Woken(s.running, s.log, name); err != nil {
 			s.trouble("what a context waits for can't be found", err, "context", name)
@@ -195,29 +233,35 @@ func (s *Server) left() map[string]*leftover {
 			}
 			woken[root] = true
 		}
-		entry, ok, _ := store.Newest(s.running, s.log, store.JournalFilter{Context: name})
-		untouched[name] = ok && engine.Forked(entry)
 	}
 	all := map[string]*leftover{}
 	for _, name := range roots {
-		if untouched[name] {
-			continue
-		}
-		statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
-		if woken[name] {
-			statuses = append(statuses, engine.RunWaiting)
-		}
-		last, err := engine.LastRun(s.running, s.log, name)
-		behind, wrong := last.LeftBehind(s.running, s.log, name)
-		if err = cmp.Or(err, wrong); err != nil {
-			s.trouble("how a run stands can't be told", err, "context", name)
-		}
-		if behind {
-			statuses = append(statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting)
-		}
-		if isOf(last, statuses) {
-			all[name] = &leftover{statuses: statuses}
+		if l := s.leftIn(name, woken[name]); l != nil {
+			all[name] = l
 		}
 	}
 	return all
+}
+
+// leftIn is what was left in a context that is no delegate's; nil for nothing.
+func (s *Server) leftIn(name string, woken bool) *leftover {
+	if entry, ok, _ := store.Newest(s.running, s.log, store.JournalFilter{Context: name}); ok && engine.Forked(entry) {
+		return nil
+	}
+	statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
+	if woken {
+		statuses = append(statuses, engine.RunWaiting)
+	}
+	last, err := engine.LastRun(s.running, s.log, name)
+	behind, wrong := last.LeftBehind(s.running, s.log, name)
+	if err = cmp.Or(err, wrong); err != nil {
+		s.trouble("how a run stands can't be told", err, "context", name)
+	}
+	if behind {
+		statuses = append(statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting)
+	}
+	if !isOf(last, statuses) {
+		return nil
+	}
+	return &leftover{statuses: statuses}
 }

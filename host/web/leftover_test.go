@@ -72,10 +72,12 @@ func TestRecoverDecided(t *testing.T) {
 	s.until("lazy", engine.RunDone)
 }
 
-// dying is a log of a process that dies once a run has come to its end.
+// dying is a log of a process that dies once something has happened: a run has come to its
+// end, or a call is running.
 type dying struct {
 	store.Log
-	dead bool
+	event string
+	dead  bool
 }
 
 func (d *dying) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
@@ -83,7 +85,7 @@ func (d *dying) Append(ctx context.Context, b store.Batch) (store.Appended, erro
 		return store.Appended{}, errors.New("the process has ended")
 	}
 	for _, e := range b.Journal {
-		d.dead = d.dead || e.Event == "run"
+		d.dead = d.dead || e.Event == d.event
 	}
 	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
 		b.Lease = &store.Lease{Epoch: b.Lease.Epoch, For: time.Millisecond}
@@ -98,7 +100,7 @@ func TestRecoverLeftBehind(t *testing.T) {
 	if err := s.server.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	runner := &engine.Runner{Log: &dying{Log: s.log}, Registry: s.host.Generation().Registry(), Drain: -1}
+	runner := &engine.Runner{Log: &dying{Log: s.log, event: "run"}, Registry: s.host.Generation().Registry(), Drain: -1}
 	if _, err := runner.Run(t.Context(), engine.Start{Context: "a", Request: &engine.Request{
 		Calls: []engine.Source{{Call: map[string]any{"_tool": "sleep"}}}, Output: "x", HasOutput: true,
 	}}); err == nil {
@@ -126,6 +128,24 @@ func TestRecoverLeftBehind(t *testing.T) {
 	}
 	if records, err := engine.Records(t.Context(), s.log, "a"); err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" {
 		t.Errorf("%+v, %v", records, err)
+	}
+}
+
+// TestTakenOver: what another process was at when it died goes on by a server that lives,
+// also where that was in a delegate.
+func TestTakenOver(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
+	for name, call := range map[string]map[string]any{
+		"a": {"_tool": "double", "n": 2, "_outputPath": "†out"},
+		"b": {"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": engine.Anonymous},
+	} {
+		runner := &engine.Runner{Log: &dying{Log: s.log, event: "running"}, Registry: s.host.Generation().Registry()}
+		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &engine.Request{
+			Calls: []engine.Source{{Call: call}}, Output: "†out", HasOutput: true,
+		}}); err == nil {
+			t.Fatal("it has not died")
+		}
+		s.until(name, engine.RunDone)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -96,6 +97,7 @@ const (
 	// greatest epoch of those that were pruned.
 	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
 		WHERE context IN (?1, '') ORDER BY context DESC LIMIT 1`
+	selectTaken  = `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`
 	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, namespace, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 )
 
@@ -104,8 +106,12 @@ func (c *conn) lease(ctx context.Context, name string) (*lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	return leaseOf(row), nil
+}
+
+func leaseOf(row []driver.Value) *lease {
 	holder := process{host: text(row[1]), boot: text(row[2]), namespace: text(row[3]), pid: integer(row[4]), started: text(row[5])}
-	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[6])}, nil
+	return &lease{epoch: integer(row[0]), holder: holder, until: integer(row[6])}
 }
 
 // anyHeld tells of a context that is being run.
@@ -181,4 +187,22 @@ func (l *Log) Holder(ctx context.Context, name string) (holder string, err error
 		return err
 	})
 	return holder, explain(l.path, err)
+}
+
+// Lapsed implements [store.Log]. Its cost is that of the contexts that there are.
+func (l *Log) Lapsed(ctx context.Context) (names []string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	err = l.readers.read(func(c *conn) error {
+		now := time.Now()
+		return c.each(ctx, selectTaken, nil, func(row []driver.Value) (bool, error) {
+			if leaseOf(row).holds(now) == "" {
+				names = append(names, text(row[7]))
+			}
+			return true, nil
+		})
+	})
+	slices.Sort(names)
+	return names, explain(l.path, err)
 }

@@ -94,18 +94,31 @@ func testLeaseHeld(t *testing.T, l store.Log) {
 }
 
 func testLeaseLapsed(t *testing.T, l store.Log) {
+	add(t, l, "b")
 	add(t, l, "c")
+	held := func(want ...string) {
+		t.Helper()
+		names, err := l.Lapsed(t.Context())
+		equal(t, "error", err, nil)
+		equal(t, "lapsed", names, want)
+	}
+	held()
 	mustLease(t, l, 0, lapsed)
 	equal(t, "holder", holder(t, l), "")
+	held("c")
 	equal(t, "not taken over", mustLease(t, l, 1, lapsed), int64(1))
 	equal(t, "taken over", mustLease(t, l, 0, lapsed), int64(2))
 	refuseLease(t, l, 1, time.Hour, "")
+	held("c")
 	equal(t, "renewed", mustLease(t, l, 2, time.Hour), int64(2))
+	held()
 	refuseLease(t, l, 0, time.Hour, thisProcess)
 	refuseLease(t, l, 1, time.Hour, thisProcess)
 	// A shorter time does not shorten what is left.
 	mustLease(t, l, 2, lapsed)
 	equal(t, "holder of what is left", holder(t, l), thisProcess)
+	mustLease(t, l, 2, 0)
+	held()
 }
 
 // testLeaseUndone: what is not appended changes no lease.
