@@ -17,8 +17,8 @@ type arrivals struct {
 	errors   map[string]int64 // by call, the seq of its error that comes out
 	ends     map[int]moment   // when each tick ended
 	starts   map[int]moment   // and when it began
-	former   map[int64]int64  // what counts no more: seqs, with the position in the journal since which
-	arrived  map[int64]int64  // of that, the seqs that have in the twin, and are not hidden there
+	former   map[int64]int64  // by seq, what counts no more, with the position in the journal since which
+	unhidden map[int64]int64  // by seq, what of it has arrived and counted then, with its seq in the twin
 }
 
 // arriving finds what others appended to a context.
@@ -26,7 +26,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if a, ok := p.arrivals[name]; ok {
 		return a, nil
 	}
-	a := &arrivals{errors: map[string]int64{}, ends: map[int]moment{}, starts: map[int]moment{}, arrived: map[int64]int64{}}
+	a := &arrivals{errors: map[string]int64{}, ends: map[int]moment{}, starts: map[int]moment{}, unhidden: map[int64]int64{}}
 	p.arrivals[name] = a
 	last, err := LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
@@ -102,10 +102,10 @@ func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string
 func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now moment) {
 	for n, m := range arrived {
 		if _, former := a.former[m.Seq]; former {
-			a.arrived[m.Seq] = seq + int64(n) + 1
+			a.unhidden[m.Seq] = seq + int64(n) + 1
 		}
 	}
-	maps.DeleteFunc(a.arrived, func(seq, twin int64) bool {
+	maps.DeleteFunc(a.unhidden, func(seq, twin int64) bool {
 		overcome := a.former[seq] <= now.n
 		if overcome {
 			view.Hide(twin)
