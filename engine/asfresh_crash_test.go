@@ -130,7 +130,7 @@ func TestAgainAfterACrash(t *testing.T) {
 		if err != nil || !outcome.Status.Finished() {
 			return "", "", false
 		}
-		maps.Copy(s.by, inFork(s.by))
+		maps.Copy(s.by, inFork(s.by, "c", "f"))
 		if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 			t.Fatal(err)
 		}

@@ -179,7 +179,7 @@ func TestAgainAsFresh(t *testing.T) {
 			if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || !outcome.Status.Finished() {
 				continue
 			}
-			maps.Copy(s.by, inFork(s.by))
+			maps.Copy(s.by, inFork(s.by, "c", "f"))
 			if _, err := engine.Fork(t.Context(), r.Log, "c", 0, "f"); err != nil {
 				t.Fatal(err)
 			}
@@ -227,11 +227,13 @@ func overtakes(calls []engine.Record) bool {
 	return false
 }
 
-// inFork is what calls of context c were given, for a fork of it.
-func inFork(by map[string]string) map[string]string {
+// inFork is what calls of a context were given, for a fork of it.
+func inFork(by map[string]string, of, name string) map[string]string {
 	copied := map[string]string{}
 	for key, given := range by {
-		copied["f"+strings.TrimPrefix(key, "c")] = given
+		if rest, ok := strings.CutPrefix(key, of+"/"); ok {
+			copied[name+"/"+rest] = given
+		}
 	}
 	return copied
 }
