@@ -132,7 +132,7 @@ func BenchmarkTouchingSet(b *testing.B) {
 		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
 			l := benchmarkLog(b, "log.db")
 			fillLog(b, l, size)
-			benchmarkTouching(b, l, "†state.item7.value")
+			benchmarkTouching(b, l, store.Query{Path: store.MustParsePath("†state.item7.value")})
 		})
 	}
 }
@@ -166,7 +166,26 @@ func BenchmarkTouchingRoot(b *testing.B) {
 			if _, err := l.Append(b.Context(), batch); err != nil {
 				b.Fatal(err)
 			}
-			benchmarkTouching(b, l, "†state")
+			benchmarkTouching(b, l, store.Query{Path: store.MustParsePath("†state")})
+		})
+	}
+}
+
+// BenchmarkTouchingInstance reads a whole kind of one instance among others.
+func BenchmarkTouchingInstance(b *testing.B) {
+	for _, size := range []int{1e2, 1e4, 1e5} {
+		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
+			l := benchmarkLog(b, "log.db")
+			batch := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}}
+			for i := range size {
+				m := written("†state.value", "some value")
+				m.Instance = fmt.Sprint("i", i)
+				batch.Messages = append(batch.Messages, m)
+			}
+			if _, err := l.Append(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+			benchmarkTouching(b, l, store.Query{Path: store.KindPath("state"), Instance: "i7"})
 		})
 	}
 }
@@ -176,13 +195,13 @@ func BenchmarkMemoryTouchingSet(b *testing.B) {
 		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
 			l := store.NewMemory()
 			fillLog(b, l, size)
-			benchmarkTouching(b, l, "†state.item7.value")
+			benchmarkTouching(b, l, store.Query{Path: store.MustParsePath("†state.item7.value")})
 		})
 	}
 }
 
-func benchmarkTouching(b *testing.B, l store.Log, path string) {
-	q := store.Query{Context: "c", Path: store.MustParsePath(path)}
+func benchmarkTouching(b *testing.B, l store.Log, q store.Query) {
+	q.Context = "c"
 	b.ReportAllocs()
 	for b.Loop() {
 		found := false
@@ -194,7 +213,7 @@ func benchmarkTouching(b *testing.B, l store.Log, path string) {
 			break
 		}
 		if !found {
-			b.Fatal("nothing touches ", path)
+			b.Fatal("nothing touches ", q.Path)
 		}
 	}
 }

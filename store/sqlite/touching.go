@@ -225,6 +225,7 @@ const firstLimit = 256
 type descendants struct {
 	limit  int     // 0 if there are none
 	tried  int     // the limit within which all could not be read
+	others bool    // most of what is below is of other instances
 	all    bool    // seqs are all that are left
 	seqs   []int64 // ascending
 	hi     int64   // nothing above it is left
@@ -274,13 +275,31 @@ const selectBelow = `SELECT CASE WHEN instance = ?2 AND seq <= ?3 THEN seq ELSE 
 	WHERE context = ?1 AND path > ?6 AND path < ?7
 	LIMIT ?8`
 
+// selectSeeking gives the same, but asks for the instance at one path after another,
+// so that other instances, however many there are, cost nothing. A 0 comes of a path
+// where the instance has nothing, and where each range ends.
+const selectSeeking = `WITH RECURSIVE paths(path, upto) AS (
+		SELECT min(path), ?5 FROM writes WHERE context = ?1 AND path > ?4 AND path < ?5
+		UNION ALL
+		SELECT min(path), ?7 FROM writes WHERE context = ?1 AND path > ?6 AND path < ?7
+		UNION ALL
+		SELECT (SELECT min(w.path) FROM writes w WHERE w.context = ?1 AND w.path > paths.path AND w.path < upto), upto
+		FROM paths WHERE path IS NOT NULL)
+	SELECT COALESCE(w.seq, 0) FROM paths LEFT JOIN writes w
+		ON w.context = ?1 AND w.path = paths.path AND w.instance = ?2 AND w.seq <= ?3
+	LIMIT ?8`
+
 // gather reads all that is below the path, if that is within the limit.
 func (t *touching) gather() error {
 	d, r := &t.under, below(t.q.Path)
 	values := []driver.Value{t.q.Context, t.q.Instance, d.hi, r[0][0], r[0][1], r[1][0], r[1][1], int64(d.limit) + 1}
+	sql := selectBelow
+	if d.others {
+		sql = selectSeeking
+	}
 	seen := 0
 	d.seqs, d.tried = d.seqs[:0], d.limit
-	err := t.each(t.ctx, selectBelow, values, func(row []driver.Value) (bool, error) {
+	err := t.each(t.ctx, sql, values, func(row []driver.Value) (bool, error) {
 		seen++
 		if seq := integer(row[0]); seq > 0 {
 			d.seqs = append(d.seqs, seq)
@@ -292,6 +311,7 @@ func (t *touching) gather() error {
 		slices.Sort(d.seqs)
 		d.seqs = slices.Compact(d.seqs)
 	}
+	d.others = d.others || len(d.seqs) < seen/2
 	return err
 }
 
