@@ -218,7 +218,7 @@ func TestAnOlderLogIsBroughtUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if _, err := db.Exec("PRAGMA user_version = 7"); err != nil { // what makes it 8 can be done again
+		if _, err := db.Exec("PRAGMA user_version = 8"); err != nil { // what makes it 9 can be done again
 			t.Fatal(err)
 		}
 	}

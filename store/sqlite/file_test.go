@@ -89,7 +89,7 @@ func TestNewer(t *testing.T) {
 	if err := errors.Join(c.script("PRAGMA user_version = 99"), c.close()); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, path, ErrNewer, "99", "version 8")
+	refused(t, path, ErrNewer, "99", fmt.Sprint("version ", newest))
 }
 
 // TestBroughtUpToDateMeanwhile: who has a log open that a newer obelus brings up to
@@ -98,7 +98,7 @@ func TestBroughtUpToDateMeanwhile(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l, written("†s", "x"))
 	other := plain(t, l.path)
-	for version, want := range map[int]error{9: ErrNewer, 7: ErrOlder} {
+	for version, want := range map[int]error{newest + 1: ErrNewer, newest - 1: ErrOlder} {
 		if err := other.script(fmt.Sprintf("PRAGMA user_version = %d", version)); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestBroughtUpToDateMeanwhile(t *testing.T) {
 	if n := seqs(t, l, "c"); n != 1 {
 		t.Errorf("%d messages", n)
 	}
-	if err := other.script("PRAGMA user_version = 8"); err != nil {
+	if err := other.script(fmt.Sprint("PRAGMA user_version = ", newest)); err != nil {
 		t.Fatal(err)
 	}
 	add(t, l, written("†s", "x"))
@@ -165,7 +165,7 @@ func TestHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != 8 {
+	if id, version := binary.BigEndian.Uint32(header[68:]), binary.BigEndian.Uint32(header[60:]); id != applicationID || version != uint32(newest) {
 		t.Errorf("id %x, version %d", id, version)
 	}
 	if header[18] != 2 {
