@@ -140,9 +140,20 @@ func Wakes(entry store.Entry) bool {
 	return entry.Event == eventAppend || entry.Event == eventRelease
 }
 
+// Ended tells whether an entry is the end of a run, or of what its host could do for it: the
+// context may be a delegate's, for which the call that it belongs to waits.
+func Ended(entry store.Entry) bool {
+	if entry.Event != eventRun || entry.Call != "" {
+		return false
+	}
+	end, _, err := readRunEvent(entry)
+	return err == nil && (end.Status == RunDone || end.Status == RunFailed || end.Stopped)
+}
+
 // Woken tells whether something has come to a context which its run may have come
 // to a halt for, and which nobody has taken up: it came since the run halted, or is a
-// decision that came just then.
+// decision that came just then. So it tells of what has come to a delegate that it waits
+// for; and of one that ended while somebody else was at it, or that nobody is at any more.
 func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 	if err := store.CheckContext(name); err != nil { // as for the last run
 		return false, err
@@ -161,10 +172,42 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 		return false, err
 	}
 	records, err := Records(ctx, log, name)
-	decided := func(r Record) bool { return r.Status == Ready }
+	if err != nil {
+		return false, err
+	}
 	begun := func(r Record) bool { return r.Tick == last.Tick && r.Status != Blocked }
-	released := last.plan.Mode == modeLazy && !last.Held && !slices.ContainsFunc(records, begun)
-	return released || slices.ContainsFunc(records, decided), err
+	if last.plan.Mode == modeLazy && !last.Held && !slices.ContainsFunc(records, begun) {
+		return true, nil
+	}
+	for _, r := range records {
+		woken := r.Status == Ready
+		if r.Status == Waiting {
+			woken, err = wokenInside(ctx, log, name, &r)
+		}
+		if woken || err != nil {
+			return woken, err
+		}
+	}
+	return false, nil
+}
+
+// wokenInside is Woken for a call that waits for its delegate, if it does.
+func wokenInside(ctx context.Context, log store.Log, name string, r *Record) (bool, error) {
+	child, err := ownChild(ctx, log, name, r)
+	if err != nil || child == "" {
+		return false, err
+	}
+	last, err := LastRun(ctx, log, child)
+	switch {
+	case err != nil, last.Unwanted(), last.Tick == 0:
+		return false, err
+	case last.Status == RunWaiting:
+		return Woken(ctx, log, child)
+	case last.Status.Finished():
+		return true, nil
+	}
+	holder, err := log.Holder(ctx, child)
+	return err == nil && holder == "", err
 }
 
 // LeftBehind tells whether the run of a context that has come to its end or to a halt

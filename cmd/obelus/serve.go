@@ -47,8 +47,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve the project over HTTP (go doc obelus/host/web lists the paths): run plans
 on request, show what the log holds, stream what happens, take decisions. What a
 crash left is resumed, within a minute also what another process leaves that dies
-while this one serves. Scripts are loaded anew as they change. A script or a plan
-that is a link to what is outside the project is refused.
+while this one serves; what was begun with other permissions goes on with those of
+the server. Scripts are loaded anew as they change. A script or a plan that is a
+link to what is outside the project is refused.
 
 At most --runs go on at once; a request for one more is answered when it has begun,
 also without "wait", or with 429 if --queue others wait for that already.
@@ -58,8 +59,8 @@ environment's OBELUS_TOKEN, which every request must bring; names under which it
 is reached are given by --name. The settings are in obelus.lua, under serve.
 
 SIGTERM and an interrupt let calls that run come to their end within the time
-of the setting drain; what is left undone is resumed when it is started again. A
-second one ends it at once. SIGHUP loads the scripts anew.`,
+of the setting drain; what is left undone is resumed by the next server that is
+started. A second one ends it at once. SIGHUP loads the scripts anew.`,
 		Example: `  obelus serve
   curl -d '{"plan":"plans/refund.lua","wait":true}' http://127.0.0.1:7331/v1/runs`,
 		Args: cobra.NoArgs,

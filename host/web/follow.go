@@ -142,8 +142,11 @@ func (s *Server) look(seen int64) (int64, error) {
 		}
 		seen = entry.N
 		s.tail.wake(entry.Context)
-		if engine.Wakes(entry) {
+		switch {
+		case engine.Wakes(entry):
 			s.goOn(entry.Context)
+		case engine.Ended(entry):
+			s.goOnAbove(entry.Context)
 		}
 	}
 	return seen, nil
@@ -183,6 +186,26 @@ func (s *Server) goOn(name string) {
 	if !s.draining {
 		s.tasks.Go(func() { s.resumeAlone(root, engine.RunWaiting) })
 	}
+}
+
+// goOnAbove looks again at the run that a delegate's context is part of, where that had
+// halted while somebody else was at the delegate, whose run has ended. One that this server
+// has under way looks when it halts.
+func (s *Server) goOnAbove(name string) {
+	root, err := engine.Root(s.running, s.log, name)
+	if err != nil {
+		s.trouble("a run can't be found", err, "context", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil || root == name || s.active[root] != nil || s.draining {
+		return
+	}
+	s.tasks.Go(func() {
+		if s.comes(root) {
+			s.resumeAlone(root, engine.RunWaiting)
+		}
+	})
 }
 
 // resumeAlone goes on with a run for which nobody waits, if it stands so.

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"time"
 
 	"obelus/engine"
@@ -55,10 +54,10 @@ func (s *Server) recover() {
 	}
 	ticker := time.NewTicker(s.config.lookAgain)
 	defer ticker.Stop()
-	var lapsed []string
+	lapsed := map[string]bool{}
 	for n := 1; ; n++ {
 		if n%lookAround == 0 && !s.config.NoResume {
-			lapsed = s.abandoned(lapsed)
+			lapsed = s.lapsed(lapsed)
 		}
 		for _, name := range s.due() {
 			s.takeOver(name)
@@ -71,36 +70,38 @@ func (s *Server) recover() {
 	}
 }
 
-// abandoned adds to what was left the runs of processes that have died since: whose
-// leases had lapsed at the last look, and have now, for one who slept renews them.
-func (s *Server) abandoned(before []string) (lapsed []string) {
-	lapsed, err := s.log.Lapsed(s.running)
+// lapsed looks for contexts of processes that have died since: whose leases had lapsed at
+// the look before, and have now, for one who slept renews them. It tells of those that it
+// finds whether they have been dealt with.
+func (s *Server) lapsed(before map[string]bool) map[string]bool {
+	names, err := s.log.Lapsed(s.running)
 	if err != nil {
 		s.trouble("what was left can't be found", err)
 		return before
 	}
-	for _, name := range lapsed {
-		if !slices.Contains(before, name) {
-			continue
-		}
-		root, err := engine.Root(s.running, s.log, name)
-		if err != nil {
-			s.trouble("what was left can't be found", err, "context", name)
-			continue
-		}
-		s.mu.Lock()
-		known := s.active[root] != nil || s.leftovers[root] != nil
-		s.mu.Unlock()
-		if known {
-			continue
-		}
-		if l := s.leftIn(root, false); l != nil {
-			s.mu.Lock()
-			s.leftovers[root] = l
-			s.mu.Unlock()
-		}
+	found := make(map[string]bool, len(names))
+	for _, name := range names {
+		dealt, again := before[name]
+		found[name] = dealt || again && s.abandoned(name)
 	}
-	return lapsed
+	return found
+}
+
+// abandoned adds the run that a context is part of, whose process has died, to what was
+// left, unless it is known or is not to go on. It tells whether it could.
+func (s *Server) abandoned(name string) bool {
+	root, err := engine.Root(s.running, s.log, name)
+	if err != nil {
+		s.trouble("what was left can't be found", err, "context", name)
+		return false
+	}
+	l := s.leftIn(root)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l != nil && s.active[root] == nil && s.leftovers[root] == nil {
+		s.leftovers[root] = l
+	}
+	return true
 }
 
 // due are the contexts of leftovers whose time has come.
@@ -210,46 +211,29 @@ func isOfScripts(err error) bool {
 // those that wait for what has come since. A fork in which nobody has gone on is none
 // of them: what runs there is for who made it to say.
 func (s *Server) left() map[string]*leftover {
-	parents := map[string]string{}
-	var roots, names []string
+	all := map[string]*leftover{}
 	for info, err := range s.log.Contexts(s.running, "") {
 		if err != nil {
 			s.trouble("what was left can't be found", err)
 			return nil
 		}
-		names = append(names, info.Context)
-		if parents[info.Context] = info.Origin.Parent; info.Origin.Parent == "" {
-			roots = append(roots, info.Context)
+		if info.Origin.Parent != "" {
+			continue
 		}
-	}
-	woken := map[string]bool{}
-	for _, name := range names {
-		if is, err := engine.Woken(s.running, s.log, name); err != nil {
-			s.trouble("what a context waits for can't be found", err, "context", name)
-		} else if is {
-			root := name
-			for parents[root] != "" {
-				root = parents[root]
-			}
-			woken[root] = true
-		}
-	}
-	all := map[string]*leftover{}
-	for _, name := range roots {
-		if l := s.leftIn(name, woken[name]); l != nil {
-			all[name] = l
+		if l := s.leftIn(info.Context); l != nil {
+			all[info.Context] = l
 		}
 	}
 	return all
 }
 
 // leftIn is what was left in a context that is no delegate's; nil for nothing.
-func (s *Server) leftIn(name string, woken bool) *leftover {
+func (s *Server) leftIn(name string) *leftover {
 	if entry, ok, _ := store.Newest(s.running, s.log, store.JournalFilter{Context: name}); ok && engine.Forked(entry) {
 		return nil
 	}
 	statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
-	if woken {
+	if s.comes(name) {
 		statuses = append(statuses, engine.RunWaiting)
 	}
 	last, err := engine.LastRun(s.running, s.log, name)
@@ -264,4 +248,13 @@ func (s *Server) leftIn(name string, woken bool) *leftover {
 		return nil
 	}
 	return &leftover{statuses: statuses}
+}
+
+// comes tells whether a run that waits has something to go on with.
+func (s *Server) comes(name string) bool {
+	is, err := engine.Woken(s.running, s.log, name)
+	if err != nil {
+		s.trouble("what a context waits for can't be found", err, "context", name)
+	}
+	return is
 }

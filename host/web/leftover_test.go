@@ -78,6 +78,8 @@ type dying struct {
 	store.Log
 	event string
 	dead  bool
+	stays string // a context whose lease does not lapse with the others, as of one who stood still
+	epoch int64  // of that
 }
 
 func (d *dying) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
@@ -85,12 +87,16 @@ func (d *dying) Append(ctx context.Context, b store.Batch) (store.Appended, erro
 		return store.Appended{}, errors.New("the process has ended")
 	}
 	for _, e := range b.Journal {
-		d.dead = d.dead || e.Event == d.event
+		d.dead = d.dead || e.Event == d.event && (d.stays == "" || b.Context == d.stays)
 	}
-	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
+	if b.Lease != nil && b.Lease.For > 0 && b.Context != d.stays { // whoever dies holds nothing
 		b.Lease = &store.Lease{Epoch: b.Lease.Epoch, For: time.Millisecond}
 	}
-	return d.Log.Append(ctx, b)
+	appended, err := d.Log.Append(ctx, b)
+	if b.Context == d.stays {
+		d.epoch = appended.Epoch
+	}
+	return appended, err
 }
 
 // TestRecoverLeftBehind: what a run that had come to its end left behind, and what
@@ -145,6 +151,51 @@ func TestTakenOver(t *testing.T) {
 		}}); err == nil {
 			t.Fatal("it has not died")
 		}
+		s.until(name, engine.RunDone)
+	}
+}
+
+// TestTakenOverWithoutItsDelegate: a run that was taken over while its delegate's context
+// was still held goes on when that is free, whoever ended what ran there, and however it
+// became free.
+func TestTakenOverWithoutItsDelegate(t *testing.T) {
+	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
+	registry := s.host.Generation().Registry()
+	for name, then := range map[string]func(delegate string){
+		"dies": func(delegate string) {
+			lease := store.Batch{Context: delegate, ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Millisecond}}
+			if _, err := s.log.Append(t.Context(), lease); err != nil {
+				t.Error(err)
+			}
+		},
+		"ends": func(delegate string) {
+			other := &engine.Runner{Log: s.log, Registry: registry}
+			_, err := other.Resume(t.Context(), engine.Resume{Context: delegate})
+			if err != nil && !errors.As(err, new(*engine.BusyError)) { // the server may have found it free already
+				t.Error(err)
+			}
+		},
+		"stops": func(delegate string) {
+			end := store.Entry{Event: "run", Data: `{"tick":1,"status":"cancelled","output":null,"stopped":true}`}
+			if _, err := s.log.Append(t.Context(), store.Batch{Context: delegate, ExpectSeq: store.AnySeq, Journal: []store.Entry{end}}); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		log := &dying{Log: s.log, event: "running", stays: name + ".1.1"}
+		runner := &engine.Runner{Log: log, Registry: registry}
+		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &engine.Request{
+			Calls:  []engine.Source{{Call: map[string]any{"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": engine.Anonymous}}},
+			Output: "†out", HasOutput: true,
+		}}); err == nil {
+			t.Fatal("it has not died")
+		}
+		s.until(name, engine.RunWaiting)
+		free := store.Batch{Context: log.stays, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: log.epoch}}
+		if _, err := s.log.Append(t.Context(), free); err != nil {
+			t.Fatal(err)
+		}
+		then(log.stays)
 		s.until(name, engine.RunDone)
 	}
 }
