@@ -55,6 +55,9 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 		if err == nil {
 			err = endsAfter(newest, view.Committed())
 		}
+		if err == nil {
+			err = hideFormer(ctx, view, log, name)
+		}
 		if err != nil {
 			return store.Appended{}, err
 		}

@@ -119,9 +119,9 @@ func (t *tick) consider(ctx context.Context, i int) error {
 func (t *tick) fits(ctx context.Context, i int) (bool, error) {
 	call := t.plan.Calls[i]
 	for _, path := range call.Output.Writes() {
-		err := t.view.Resolver().CheckMethod(ctx, path, call.Instance, call.method())
-		if _, misfit := errors.AsType[*store.FitError](err); misfit {
-			t.refuse(i, &fault{"method", err})
+		err := t.joins(ctx, i, func(r store.Resolver) error { return r.CheckMethod(ctx, path, call.Instance, call.method()) })
+		if _, misfit := errors.AsType[*fault](err); misfit {
+			t.refuse(i, err)
 			return false, nil
 		}
 		if err != nil {

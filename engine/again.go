@@ -40,15 +40,20 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 	for _, i := range downstream {
 		t.redo(i)
 	}
-	former, err := t.event.former(ctx, t.runner.Log, t.context, t.all())
-	if err != nil {
+	if err := t.hideFormer(ctx); err != nil {
 		return err
 	}
-	t.view.Hide(slices.Collect(maps.Keys(former))...)
 	if len(set) > 0 {
 		return t.corrected(ctx, first, set)
 	}
 	return nil
+}
+
+// hideFormer hides what its calls that are to run again, or to be tried again, came to before.
+func (t *tick) hideFormer(ctx context.Context) error {
+	former, err := former(ctx, t.runner.Log, t.context, t.all())
+	t.view.Hide(slices.Collect(maps.Keys(former))...)
+	return err
 }
 
 // settledCall finds a call of the tick that has settled.
@@ -163,11 +168,16 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	h := t.shown(i, resolved, granted)
+	for _, key := range sortedKeys(set) {
+		name, _ := argument(key)
+		h.Corrected = append(h.Corrected, name)
+	}
+	slices.Sort(h.Corrected)
+	h.Corrected = slices.Compact(h.Corrected)
 	arguments := h.With(set)
-	if err := cmp.Or(call.tool.correctable(set, h.Arguments), call.tool.takes(arguments)); err != nil {
+	if err := cmp.Or(call.tool.correctable(h.Corrected, h.Arguments), call.tool.takes(arguments)); err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
-	h.Corrected = sortedKeys(set)
 	h.Arguments, h.Decision = arguments, Approved
 	c := &t.calls[i]
 	c.record.Hold, c.record.Reads = h, reads

@@ -375,15 +375,21 @@ func TestAgainWithWhatIsMissing(t *testing.T) {
 }
 
 // TestAgainKeepsWhatIsNotCorrected: of a parameter that is corrected in part, and
-// of which the rest can't be known, nothing is thrown away.
+// of which the rest can't be known, nothing is thrown away; one that is corrected as a
+// whole needs nothing of it.
 func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
 	r, _, _ := forked(t, store.NewMemory(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": {"b": "†state.b", "c": 7}, "_outputPath": "†state.c"}]`)
 	var refused *engine.NoSuchCallError
-	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": map[string]any{"b": 1}}})
+	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value.b": 1}})
 	if !errors.As(err, &refused) {
 		t.Error(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": map[string]any{}, "value.c": 8}})
+	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
+	if got := string(store.EncodeJSON(outcome.Calls[1].Hold.Arguments["value"])); got != `{"c":8}` {
+		t.Errorf("it ran with %s", got)
 	}
 }
 

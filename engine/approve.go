@@ -137,7 +137,7 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	if err := tool.check(); err != nil {
 		return &NoSuchCallError{Message: fmt.Sprintf("call %s: its tool %q can't be used: %s", record.Call, record.Tool, err)}
 	}
-	if err := cmp.Or(tool.correctable(arguments, hold.Arguments), tool.takes(arguments)); err != nil {
+	if err := cmp.Or(tool.correctable(sortedKeys(arguments), hold.Arguments), tool.takes(arguments)); err != nil {
 		return &CorrectionError{record.Call, err}
 	}
 	for name := range arguments {

@@ -3,8 +3,8 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 
 	"obelus/store"
@@ -15,10 +15,10 @@ import (
 type arrivals struct {
 	messages []store.Message
 	errors   map[string]int64 // by call, the seq of its error that comes out
-	ends     map[int]moment   // when each tick ended
-	starts   map[int]moment   // and when it began
-	former   map[int64]int64  // by seq, what counts no more, with the position in the journal since which
-	unhidden map[int64]int64  // by seq, what of it has arrived and counted then, with its seq in the twin
+	past
+	former   map[int64]int64 // by seq, what counts no more, with the position in the journal since which
+	unhidden map[int64]int64 // by seq, what of it has arrived and counted then, with its seq in the twin
+	next     int64           // the first position since which any of that counts no more
 }
 
 // arriving finds what others appended to a context.
@@ -26,7 +26,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if a, ok := p.arrivals[name]; ok {
 		return a, nil
 	}
-	a := &arrivals{errors: map[string]int64{}, ends: map[int]moment{}, starts: map[int]moment{}, unhidden: map[int64]int64{}}
+	a := &arrivals{errors: map[string]int64{}, unhidden: map[int64]int64{}}
 	p.arrivals[name] = a
 	last, err := LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
@@ -36,14 +36,13 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if err != nil {
 		return a, err
 	}
-	events, again, err := a.happened(ctx, p.log, name)
-	if err == nil {
-		a.former, err = former(ctx, p.log, name, plans[0].Start, again)
-	}
-	if err != nil {
+	if a.past, err = pastOf(ctx, p.log, name); err != nil {
 		return a, err
 	}
-	return a, a.find(ctx, p, name, plans, events)
+	if a.former, err = a.past.former(ctx, p.log, name); err != nil {
+		return a, err
+	}
+	return a, a.find(ctx, p, name, plans)
 }
 
 // until takes out what had arrived by a seq.
@@ -101,16 +100,25 @@ func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string
 // behind a seq of the twin.
 func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now moment) {
 	for n, m := range arrived {
-		if _, former := a.former[m.Seq]; former {
+		if since, former := a.former[m.Seq]; former {
+			if len(a.unhidden) == 0 || since < a.next {
+				a.next = since
+			}
 			a.unhidden[m.Seq] = seq + int64(n) + 1
 		}
 	}
+	if len(a.unhidden) == 0 || a.next > now.n {
+		return
+	}
+	a.next = math.MaxInt64
 	maps.DeleteFunc(a.unhidden, func(seq, twin int64) bool {
-		overcome := a.former[seq] <= now.n
-		if overcome {
+		since := a.former[seq]
+		if since <= now.n {
 			view.Hide(twin)
+			return true
 		}
-		return overcome
+		a.next = min(a.next, since)
+		return false
 	})
 }
 
@@ -125,7 +133,7 @@ func (p *replay) append(ctx context.Context, name string, messages []store.Messa
 // find finds the messages of a run that no replay brings forth: those that others
 // appended, what was wrong with plans that were refused, which the log does not have,
 // and what calls wrote or failed of that ran again since.
-func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []planEvent, events []coming) error {
+func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []planEvent) error {
 	refused := func(seq int64) bool {
 		for i, plan := range plans {
 			if plan.Seq == 0 && seq > plan.Start && (i == len(plans)-1 || seq <= plans[i+1].Start) {
@@ -143,7 +151,7 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 			continue
 		}
 		if m.Call == "" && m.Kind == store.KindError && !refused(m.Seq) {
-			overcome, err := p.overcome(ctx, name, m, events)
+			overcome, err := p.overcome(ctx, name, m, a.events)
 			if err != nil {
 				return err
 			}
@@ -198,51 +206,4 @@ func (p *replay) overcome(ctx context.Context, name string, m *store.Message, ev
 	}
 	r, ok, err := p.record(ctx, name, call)
 	return ok && (r.Status != Failed || !sameJSON(failure, map[string]any(r.Error))), err
-}
-
-// coming is where a context stood when a tick ended, or when somebody had appended
-// messages to it.
-type coming struct {
-	seq      int64
-	tick     int   // that ended, 0 for an append
-	messages int64 // that were appended
-}
-
-// happened finds when ticks began and ended; and it lists what came, and when each call
-// ran again, both in their order.
-func (a *arrivals) happened(ctx context.Context, log store.Log, name string) (events []coming, again map[string][]moment, err error) {
-	again = map[string][]moment{}
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
-		if err != nil {
-			return nil, nil, err
-		}
-		switch entry.Event {
-		case eventAppend:
-			var data struct {
-				Messages int64 `json:"messages"`
-			}
-			_ = json.Unmarshal([]byte(entry.Data), &data) // what can't be read tells of none
-			events = append(events, coming{seq: entry.Seq, messages: data.Messages})
-		case eventPlan:
-			plan, err := readPlanEvent(entry)
-			if err != nil {
-				return nil, nil, err
-			}
-			a.starts[plan.Tick] = moment{plan.Start, entry.N}
-		case eventRun:
-			end, _, err := readRunEvent(entry)
-			if err != nil {
-				return nil, nil, err
-			}
-			events = append(events, coming{seq: entry.Seq, tick: end.Tick})
-			a.ends[end.Tick] = moment{entry.Seq, entry.N}
-		case string(Blocked):
-			r, err := readRecord(entry)
-			if err != nil {
-				return nil, nil, err
-			}
-			again[r.Call] = append(again[r.Call], moment{r.Again, entry.N})
-		}
-	}
-	return events, again, nil
 }

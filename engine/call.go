@@ -368,10 +368,15 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {
 	params := make(map[string]any, len(c.Issued))
 	var lacking *Missing
+	replaced := map[string]bool{} // by name, true where nothing is left of it
+	for key := range instead {
+		name, whole := argument(key)
+		replaced[name] = replaced[name] || whole
+	}
 	for _, p := range c.params {
 		v, m, err := p.eval(lookup)
 		_, bad := errors.AsType[*ExprError](err)
-		if v, ok := instead[p.name]; ok && (bad || m != nil) && (p.object == nil || !isObject(v)) {
+		if whole, ok := replaced[p.name]; ok && (bad || m != nil) && (whole || p.object == nil) {
 			continue
 		}
 		switch {
@@ -384,13 +389,6 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 		params[p.name] = v
 	}
 	return params, lacking, nil
-}
-
-// isObject tells whether a correction joins an object over which it is laid, and so
-// leaves something of it.
-func isObject(v any) bool {
-	_, ok := v.(map[string]any)
-	return ok
 }
 
 // withMeta adds to the parameters of the call its meta-properties.

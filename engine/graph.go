@@ -247,6 +247,22 @@ func (g *graph) overwrites(k, i int) bool {
 	})
 }
 
+// behind are the calls that wait for call i, directly or not.
+func (g *graph) behind(i int) map[int]bool {
+	all, stack := map[int]bool{}, []int{i}
+	for len(stack) > 0 {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, e := range g.outOf[at] {
+			if !all[e.to] {
+				all[e.to] = true
+				stack = append(stack, e.to)
+			}
+		}
+	}
+	return all
+}
+
 // looksAt tells whether the call reads a path or has it in its scopes.
 func (c *Call) looksAt(path store.Path) bool {
 	above := func(p store.Path) bool { return p.Contains(path) }

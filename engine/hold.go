@@ -72,7 +72,7 @@ func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
 	}
 	looked := slices.Clone(c.scopes)
 	for _, p := range c.params {
-		if !slices.Contains(h.Corrected, p.name) || isObject(h.Arguments[p.name]) {
+		if _, joined := h.Arguments[p.name].(map[string]any); joined || !slices.Contains(h.Corrected, p.name) {
 			looked = append(looked, p.reads()...)
 		}
 	}

@@ -260,6 +260,13 @@ func (l *loop) enter(ctx context.Context) error {
 		if last, err = l.finished(ctx); err != nil {
 			return err
 		}
+		log := l.runner.Log
+		if p := l.runner.replay; p != nil {
+			log = p.log
+		}
+		if err := hideFormer(ctx, l.view, log, l.context); err != nil {
+			return err
+		}
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
 	if last.behind {

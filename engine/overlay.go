@@ -2,8 +2,10 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Overlay lays b over a: objects key by key, and an object whose keys are
@@ -72,12 +74,48 @@ func indices(object map[string]any) []index {
 	return all
 }
 
-// With gives the arguments that a person is shown with corrections laid over
-// them, for [Decision.Arguments]; nil without any.
+// With gives the arguments that a person is shown with corrections, for
+// [Decision.Arguments]; nil without any. Each takes the place of what stands at its key,
+// in which dots lead into objects and, by an index, into arrays: {"note": "ok",
+// "lines.0.amount": 5}.
 func (h *Hold) With(set map[string]any) map[string]any {
 	if len(set) == 0 {
 		return nil
 	}
-	arguments, _ := Overlay(map[string]any(h.Arguments), set).(map[string]any)
-	return arguments
+	arguments := any(map[string]any(h.Arguments))
+	for _, key := range sortedKeys(set) { // what is above comes before what is below
+		arguments = replaceAt(arguments, strings.Split(key, "."), set[key])
+	}
+	return arguments.(map[string]any)
+}
+
+// replaceAt gives a value in which another one stands at a place. It changes neither.
+func replaceAt(v any, place []string, there any) any {
+	if len(place) == 0 {
+		return there
+	}
+	key, rest := place[0], place[1:]
+	switch v := v.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(v)+1)
+		maps.Copy(object, v)
+		object[key] = replaceAt(v[key], rest, there)
+		return object
+	case []any:
+		if i := indices(map[string]any{key: nil})[0].index; i >= 0 && i < len(v) {
+			list := slices.Clone(v)
+			list[i] = replaceAt(v[i], rest, there)
+			return list
+		} else if i == len(v) {
+			return append(slices.Clip(v), replaceAt(nil, rest, there))
+		}
+	}
+	return map[string]any{key: replaceAt(nil, rest, there)}
+}
+
+// argument is the name of the argument that a correction's key leads into, and whether it
+// takes the place of all of it.
+func argument(key string) (name string, whole bool) {
+	name, _, below := strings.Cut(key, ".")
+	return name, !below
 }

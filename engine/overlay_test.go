@@ -31,3 +31,40 @@ func TestOverlay(t *testing.T) {
 		}
 	}
 }
+
+// TestHoldWith: a correction takes the place of what stands at its key, and of nothing else.
+func TestHoldWith(t *testing.T) {
+	object := func(text string) map[string]any {
+		v, err := store.DecodeJSON([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.(map[string]any)
+	}
+	hold := engine.Hold{Arguments: object(`{"v": {"force": true, "ids": [1, {"n": 2}]}, "n": 7}`)}
+	for _, test := range []struct{ set, want string }{
+		{`{}`, `null`},
+		{`{"n": 8}`, `{"n":8,"v":{"force":true,"ids":[1,{"n":2}]}}`},
+		{`{"v": {}}`, `{"n":7,"v":{}}`},
+		{`{"v": {"ids": {"0": 9}}}`, `{"n":7,"v":{"ids":{"0":9}}}`},
+		{`{"v.ids.0": 9}`, `{"n":7,"v":{"force":true,"ids":[9,{"n":2}]}}`},
+		{`{"v.ids.1.n": {}}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":{}}]}}`},
+		{`{"v.ids.2": 3}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":2},3]}}`},
+		{`{"v.ids.9": 3}`, `{"n":7,"v":{"force":true,"ids":{"9":3}}}`},
+		{`{"v.new.a": 1, "v.new.b": 2}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":2}],"new":{"a":1,"b":2}}}`},
+		{`{"v.ids": [], "v": {"force": false}}`, `{"n":7,"v":{"force":false,"ids":[]}}`},
+		{`{"n.x": 1}`, `{"n":{"x":1},"v":{"force":true,"ids":[1,{"n":2}]}}`},
+	} {
+		before := string(store.EncodeJSON(map[string]any(hold.Arguments)))
+		with := any(nil)
+		if arguments := hold.With(object(test.set)); arguments != nil {
+			with = arguments
+		}
+		if got := string(store.EncodeJSON(with)); got != test.want {
+			t.Errorf("%s: %s, not %s", test.set, got, test.want)
+		}
+		if after := string(store.EncodeJSON(map[string]any(hold.Arguments))); after != before {
+			t.Fatalf("%s changed what is held to %s", test.set, after)
+		}
+	}
+}

@@ -330,6 +330,16 @@ func (p *replay) triedAgain(name string, r Record) bool {
 	return r.At != 0 && r.At < p.stretch(name, r.Call).began.seq
 }
 
+// wroteAgain tells of a call that ran again, or was tried again, whether it wrote something.
+func (p *replay) wroteAgain(ctx context.Context, name, call string) (bool, error) {
+	a, err := p.arriving(ctx, name)
+	if err != nil || a.again[call] == nil {
+		return false, err
+	}
+	record, _, err := p.record(ctx, name, call)
+	return len(record.Writes) > 0, err
+}
+
 // authors are those of what the log has of a tick.
 func (p *replay) authors(t *tick) authors {
 	of := tickOf{t.context, t.event.Tick}

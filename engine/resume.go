@@ -20,8 +20,8 @@ type Resume struct {
 	Skip    []string // calls that failed or are in doubt, to go on without
 
 	// From is a call that has settled, to run again in a fork with all that is
-	// downstream of it, and Set corrections laid over its arguments. No call is
-	// named twice.
+	// downstream of it, and Set corrections of its arguments, as [Hold.With] takes
+	// them. No call is named twice.
 	From string
 	Set  map[string]any
 
@@ -276,7 +276,7 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if err != nil {
 		return nil, err
 	}
-	former, err := last.plan.former(ctx, l.runner.Log, l.context, records)
+	former, err := former(ctx, l.runner.Log, l.context, records)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func (r *Runner) recorded(ctx context.Context, name string) (*Plan, []Record, er
 	}
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
-		former, err := last.plan.former(ctx, r.Log, name, records)
+		former, err := former(ctx, r.Log, name, records)
 		if err == nil {
 			plan, err = (&loop{runner: r, context: name}).recorded(ctx, last, former)
 		}
@@ -494,6 +494,9 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		}
 	}
 	t.reviveBehind(revived)
+	if err := t.hideFormer(ctx); err != nil {
+		return err
+	}
 	for _, name := range s.Skip {
 		i, err := t.decidable(name)
 		if err != nil {
@@ -539,8 +542,14 @@ func (t *tick) revive(i int) {
 	c.record, c.reported = t.fresh(i), false
 	c.record.Attempts, c.record.Child, c.record.Retry = was.Attempts, was.Child, was.Child != ""
 	c.record.Before, c.record.Again = was.Before, was.Again
-	if was.Status == InDoubt || was.Child != "" {
+	if was.Status == Failed {
+		c.record.Again = t.view.Seq() // what told of it
+	}
+	switch {
+	case was.Status == InDoubt || was.Child != "":
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
+	case was.Hold != nil && was.Hold.Corrected != nil: // it has not come to effect
+		c.record.Reads, c.record.Hold = was.Reads, was.Hold
 	}
 	t.note(i)
 }

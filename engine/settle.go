@@ -299,7 +299,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 			return &fault{CodeSchema, fmt.Errorf("the result at %s is %w", path, err)}
 		}
 		op, _ := messages[n].Op()
-		if err := t.checkWrite(ctx, op); err != nil {
+		if err := t.checkWrite(ctx, i, op); err != nil {
 			return err
 		}
 	}
@@ -384,25 +384,28 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 	return all, nil
 }
 
-// checkWrite holds a write against what it joins and what is declared there.
-func (t *tick) checkWrite(ctx context.Context, op store.Op) error {
-	resolver := t.view.Resolver()
-	if err := resolver.CheckOp(ctx, op); err != nil {
-		if _, misfit := errors.AsType[*store.FitError](err); misfit {
-			return &fault{"method", err}
-		}
-		return &logError{err}
-	}
+// checkWrite holds a write of call i against what it joins and what is declared there.
+func (t *tick) checkWrite(ctx context.Context, i int, op store.Op) error {
 	declared, err := t.declared(ctx, op.Path.Kind(), op.Instance)
-	if declared == nil || err != nil {
+	if err != nil {
 		return err
 	}
-	value, err := resolver.After(ctx, op)
-	if err != nil {
+	err = t.joins(ctx, i, func(r store.Resolver) error {
+		err := r.CheckOp(ctx, op)
+		if err != nil || declared == nil {
+			return err
+		}
+		value, err := r.After(ctx, op)
+		if err != nil {
+			return err
+		}
+		if err := checkDeclared(declared, op.Path, value); err != nil {
+			return &fault{CodeSchema, err}
+		}
+		return nil
+	})
+	if _, misfit := errors.AsType[*fault](err); err != nil && !misfit {
 		return &logError{err}
 	}
-	if err := checkDeclared(declared, op.Path, value); err != nil {
-		return &fault{CodeSchema, err}
-	}
-	return nil
+	return err
 }

@@ -145,9 +145,9 @@ func (t *Tool) declares(name string) bool {
 // correctable refuses what a person can't set: a meta-property, and a parameter that
 // neither the tool declares nor the call has, if one of those is hardly another. Others
 // are free, as in a plan.
-func (t *Tool) correctable(set, call map[string]any) error {
+func (t *Tool) correctable(names []string, call map[string]any) error {
 	object, _ := t.Schema.(map[string]any)
-	for _, name := range sortedKeys(set) {
+	for _, name := range names {
 		if strings.HasPrefix(name, "_") {
 			return fmt.Errorf("%s can't be corrected: only parameters can", name)
 		}

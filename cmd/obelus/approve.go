@@ -109,7 +109,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			return a.decide(c.Context(), args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
 		},
 	}
-	c.Flags().StringArrayVar(&set, "set", nil, "correct an argument: `key=text` or key:=json, dots nest")
+	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
 	c.Flags().BoolVar(&plan, "plan", false, "release the lazy plan")
 	return c
 }
@@ -148,15 +148,15 @@ func corrected(r engine.Record, set []string) (engine.Decision, error) {
 
 // readSet reads what --set corrects.
 func readSet(set []string) (map[string]any, error) {
-	corrections := any(map[string]any{})
+	corrections := map[string]any{}
 	for _, pair := range set {
-		v, err := readPair(pair)
+		key, v, err := readPair(pair)
 		if err != nil {
 			return nil, &usageError{fmt.Sprintf("--set %s: %s", pair, err)}
 		}
-		corrections = engine.Overlay(corrections, v)
+		corrections[key] = v
 	}
-	return corrections.(map[string]any), nil
+	return corrections, nil
 }
 
 // decide records a decision about a held call.

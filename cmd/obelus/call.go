@@ -95,7 +95,7 @@ func (a *app) result(ctx context.Context, outcome *engine.Outcome) (any, error) 
 func readPairs(pairs []string) (map[string]any, error) {
 	var params any = map[string]any{}
 	for _, pair := range pairs {
-		v, err := readPair(pair)
+		v, err := readNested(pair)
 		if err != nil {
 			return nil, &usageError{fmt.Sprintf("%s: %s", pair, err)}
 		}

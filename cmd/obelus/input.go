@@ -56,7 +56,7 @@ func (a *app) readInput(ctx context.Context, text string) (any, error) {
 		}
 		return decodeObject(content)
 	}
-	v, err := readPair(text)
+	v, err := readNested(text)
 	if errors.Is(err, errNoPair) {
 		err = fmt.Errorf("%w, {…}, @file or -", err)
 	}
@@ -117,26 +117,35 @@ func waitFor[T any](ctx context.Context, read func() (T, error)) (T, error) {
 
 var errNoPair = errors.New("expected key=text, key:=json")
 
-// readPair reads key=text or key:=json; dots in the key nest.
-func readPair(text string) (v any, err error) {
+// readPair reads key=text or key:=json.
+func readPair(text string) (key string, v any, err error) {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok || key == "" || key == ":" {
-		return nil, errNoPair
+		return "", nil, errNoPair
 	}
 	if !utf8.ValidString(text) { // what is not text would be stored as something else
-		return nil, fmt.Errorf("it is not valid UTF-8")
+		return "", nil, fmt.Errorf("it is not valid UTF-8")
 	}
 	v = value
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
 		key = name
 		if v, err = store.DecodeGiven([]byte(value), store.MaxDepth); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 	}
+	if slices.Contains(strings.Split(key, "."), "") {
+		return "", nil, fmt.Errorf("the key %q has an empty part", key)
+	}
+	return key, v, nil
+}
+
+// readNested reads a pair; dots in the key nest.
+func readNested(text string) (any, error) {
+	key, v, err := readPair(text)
+	if err != nil {
+		return nil, err
+	}
 	for _, k := range slices.Backward(strings.Split(key, ".")) {
-		if k == "" {
-			return nil, fmt.Errorf("the key %q has an empty part", key)
-		}
 		v = map[string]any{k: v}
 	}
 	return v, nil

@@ -177,12 +177,18 @@ func (a *app) printModelView(ctx context.Context, f store.Filter, names []string
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
+	former, err := engine.Former(ctx, a.log, f.Context)
+	if err != nil {
+		return err
+	}
 	var messages []*store.Message
 	for m, err := range a.log.Messages(ctx, f) {
 		if err != nil {
 			return err
 		}
-		messages = append(messages, m)
+		if !former[m.Seq] {
+			messages = append(messages, m)
+		}
 	}
 	for _, shown := range engine.ModelView(messages, scopes, "") {
 		if err := a.term.ndjson(shown); err != nil {

@@ -21,8 +21,9 @@ whose outcome is recorded keep it; all others run, each from its beginning.
 --retry runs calls again that failed, or that are in doubt (they had started
 when the process ended, and their activity says that it must not run twice),
 and looks again at what was skipped behind them. They read what they would have
-read at first, and what persons appended since; where calls after them have written
-over what they write, their value is now the newest. --skip goes on without them.`,
+read at first, and what persons appended since, but not of their failures; where
+calls after them have written over what they write, their value is now the newest.
+--skip goes on without them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.resume(c.Context(), s) },
 	}

@@ -40,11 +40,12 @@ scripts change, until it is interrupted. Its input is read once.
 --from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
 downstream of it, by the scripts as they are now; --set corrects the call's
 arguments, and lets it run also if a person had rejected it: whoever corrects it
-has decided. What does not depend on it keeps its outcome. The run, its planner
-and its output see nothing any more of what was written at first by calls that run
-again; but it stays in the log, below what they write now: get and later runs of
-the context find what they push there twice, and where other calls wrote after
-them, their value is now the newest. A correction holds until its call runs again.
+has decided. What does not depend on it keeps its outcome. What was written at
+first by calls that run again counts no more: not for the run and later ones of the
+context, nor for what is appended to it. In the log it stays, and get and the views
+show it where nothing was written over it since. Where calls that keep their outcome
+had written over it, what is written now is newer, for the run's output too. A
+correction holds until its call has come to something by it.
 
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
 refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
@@ -72,7 +73,7 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
 	c.Flags().StringVar(&o.mode, "mode", "", "eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
 	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
-	c.Flags().StringArrayVar(&set, "set", nil, "with --from: correct an argument: `key=text` or key:=json, dots nest")
+	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
 	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
 	a.allow.register(c)

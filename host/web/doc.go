@@ -45,6 +45,9 @@
 // (503) when the log can be written again; and one that the scripts of that moment
 // refuse when they, or its plan's file, have been mended.
 //
+// Corrections, "set", are arguments by their names, each put in the place of what stands
+// there; dots lead inside: {"set":{"lines.0.amount":5}}.
+//
 // GET /healthz gives 200 while requests are taken and the log can be read, else 503.
 //
 // # Answers
