@@ -110,7 +110,7 @@ type Registered struct {
 	Backoff       time.Duration // before the second attempt, doubled for each one after; 0 for DefaultBackoff
 	NotIdempotent bool          // in doubt after a crash, instead of run again
 	Concurrency   int           // how many calls of it one run, with its delegates, makes at once; 0 for no limit of its own
-	StandIn       bool          // it runs its tool's calls also where they have a delegate by name: in a test
+	StandIn       bool          // it runs its tool's calls also where that names another activity, or they have a delegate by name: in a test
 
 	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file

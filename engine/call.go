@@ -260,7 +260,7 @@ func ParseScopes(v any) ([]store.Path, error) {
 
 func (c *Call) parseActivity(registry *Registry) error {
 	name := c.tool.activity
-	if name == "" {
+	if name == "" || registry.standIn(c.Tool) != nil {
 		name = c.Tool
 	}
 	if a, ok := registry.Activities[name]; ok {

@@ -121,8 +121,15 @@ func namesDelegate(call map[string]any) bool {
 
 // stoodIn tells whether an activity stands in for the call's delegate.
 func (c *Call) stoodIn(registry *Registry) bool {
-	a := registry.Activities[c.Tool]
-	return a != nil && a.StandIn && namesDelegate(c.Issued)
+	return registry.standIn(c.Tool) != nil && namesDelegate(c.Issued)
+}
+
+// standIn is the activity that stands in for whatever runs a tool's calls; nil for none.
+func (r *Registry) standIn(tool string) *Registered {
+	if a := r.Activities[tool]; a != nil && a.StandIn {
+		return a
+	}
+	return nil
 }
 
 // delegated is a call's delegate, found.

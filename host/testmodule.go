@@ -191,40 +191,26 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 			return s.standIn(ctx, L, fn, in)
 		})}
 	}
-	out, err := withStandIns(registry, standIns)
-	if err != nil {
-		L.RaiseError("%s", err.Error())
-	}
-	return out
+	return withStandIns(registry, standIns)
 }
 
 // withStandIns is a registry in which other activities run some tools, in delegates
 // from files too, of those that the plan knows.
-func withStandIns(registry *engine.Registry, standIns map[string]*engine.Registered) (*engine.Registry, error) {
+func withStandIns(registry *engine.Registry, standIns map[string]*engine.Registered) *engine.Registry {
 	out := *registry
-	out.Tools, out.Activities = maps.Clone(registry.Tools), maps.Clone(registry.Activities)
-	for name, standIn := range standIns {
-		if tool, ok := out.Tools[name]; ok {
-			own, err := engine.NewTool(name, withoutActivity(tool.Schema))
-			if err != nil {
-				return nil, err
-			}
-			out.Tools[name] = own
-		}
-		out.Activities[name] = standIn
-	}
+	out.Activities = maps.Clone(registry.Activities)
+	maps.Copy(out.Activities, standIns)
 	if registry.File == nil {
-		return &out, nil
+		return &out
 	}
 	out.File = func(name string) (*engine.Delegate, error) {
 		d, err := registry.File(name)
 		if err != nil || d.Registry == nil {
 			return d, err
 		}
-		own, err := withStandIns(d.Registry, standIns)
-		return &engine.Delegate{Request: d.Request, Registry: own}, err
+		return &engine.Delegate{Request: d.Request, Registry: withStandIns(d.Registry, standIns)}, nil
 	}
-	return &out, nil
+	return &out
 }
 
 // callable names the tools of a plan: those of its registry, and those that it or
@@ -250,22 +236,6 @@ func callable(request *engine.Request, registry *engine.Registry) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// withoutActivity is a tool's schema less the activity that it names.
-func withoutActivity(schema any) any {
-	object, ok := schema.(map[string]any)
-	if !ok {
-		return schema
-	}
-	object = maps.Clone(object)
-	delete(object, "_activity")
-	if properties, ok := object["properties"].(map[string]any); ok {
-		properties = maps.Clone(properties)
-		delete(properties, "_activity")
-		object["properties"] = properties
-	}
-	return object
 }
 
 // standIn runs a call by a function of the test, on the test's own goroutine.

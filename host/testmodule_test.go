@@ -71,7 +71,7 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 			local run = test.plan("plans/p.lua", { input = {}, context = {}, tools = { add = f, brought = f, told = f, handed = f } })
 			assert.same({ 1, 1, 1, 1, 1 }, run.output)`: "",
 		`local f = function(call) return call.n end
-			assert.same({ 1, 2 }, test.plan("plans/handed.lua", { tools = { fixed = f, any = f } }).output)`: "",
+			assert.same({ 1, 2, 3, 4 }, test.plan("plans/handed.lua", { tools = { fixed = f, any = f, named = f } }).output)`: "",
 	} {
 		got := failureIn(t, body, map[string]string{
 			"activities/a.lua": `
@@ -90,8 +90,12 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 			"plans/handed.lua": `
 				Tool.register("fixed", { _delegate = "d" })
 				return {
-					calls = { { _tool = "fixed", n = 1, _outputPath = "†a" }, { _tool = "any", _delegate = "plans/inner.lua", n = 2, _outputPath = "†b" } },
-					output = { "†a", "†b" },
+					tools = { named = { _activity = "add" } },
+					calls = {
+						{ _tool = "fixed", n = 1, _outputPath = "†a" }, { _tool = "any", _delegate = "plans/inner.lua", n = 2, _outputPath = "†b" },
+						{ _tool = "named", n = 3, _outputPath = "†c" }, { _tool = "named", _delegate = "plans/inner.lua", n = 4, _outputPath = "†d" },
+					},
+					output = { "†a", "†b", "†c", "†d" },
 				}`,
 			"plans/inner.lua": `
 				Tool.register("own", {})

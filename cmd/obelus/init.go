@@ -49,27 +49,19 @@ func (a *app) init(dir string) error {
 			return &usageError{fmt.Sprintf("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))}
 		}
 	}
-	var wrote []string
-	for _, name := range files {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		done, text, err := "wrote", "%s %s", writeTemplate(dir, name)
-		if name == ignoreFile && errors.Is(err, fs.ErrExist) {
-			done, text, err = addIgnored(file)
-		} else if err == nil {
-			wrote = append(wrote, file)
-		}
-		if err != nil {
-			for _, file := range wrote {
-				_ = os.Remove(file) // so that init can be tried again
+	done, err := a.initFiles(dir, files)
+	if err != nil {
+		for _, d := range done {
+			if d.status == "wrote" {
+				_ = os.Remove(d.file) // so that init can be tried again
 			}
-			return &usageError{fmt.Sprintf("can't write %s: %s", file, plainError(err))}
 		}
-		if err := a.tellFile(done, file, text); err != nil {
+		return &usageError{err.Error()}
+	}
+	for _, d := range done {
+		if err := a.tellFile(d.status, d.file, d.text); err != nil {
 			return err
 		}
-	}
-	if err := a.initTypes(dir); err != nil {
-		return err
 	}
 	if a.json {
 		return nil
@@ -77,6 +69,29 @@ func (a *app) init(dir string) error {
 	plan := filepath.Join(dir, "plans", "hello.lua")
 	a.term.say("\nnow try:\n  obelus run %s", quoted(plan))
 	return nil
+}
+
+// initialised is a file of a new project, and what was done to it.
+type initialised struct{ status, file, text string }
+
+// initFiles writes the files of a new project, and gives those with which it is done.
+func (a *app) initFiles(dir string, files []string) (done []initialised, err error) {
+	for _, name := range files {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		status, text, err := "wrote", "%s %s", writeTemplate(dir, name)
+		if name == ignoreFile && errors.Is(err, fs.ErrExist) {
+			status, text, err = addIgnored(file)
+		}
+		if err != nil {
+			return done, fmt.Errorf("can't write %s: %w", file, plainError(err))
+		}
+		done = append(done, initialised{status, file, text})
+	}
+	types, err := a.initTypes(dir)
+	if err != nil {
+		return done, err
+	}
+	return append(done, initialised{"wrote", filepath.Join(dir, typesFolder), fmt.Sprintf("%%s %%s: %d files", types)}), nil
 }
 
 // tellFile tells what was done to a file; text has a place for that and for its name.
@@ -117,25 +132,25 @@ func addIgnored(file string) (done, text string, err error) {
 	return "added to", "added /.obelus/ to %[2]s", errors.Join(err, f.Close())
 }
 
-// initTypes writes the annotations for editors. A folder that had scripts before
+// initTypes writes the annotations for editors, and tells how many files. A folder that had scripts before
 // may hold some that do not load: it gets what is known without them.
-func (a *app) initTypes(dir string) error {
+func (a *app) initTypes(dir string) (files int, err error) {
 	h, err := host.Open(host.Config{FS: os.DirFS(dir), Stderr: a.term})
 	if err != nil {
 		if h, err = host.Open(host.Config{}); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	stale, err := staleTypes(dir, h.Generation())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, f := range stale {
 		if err := f.settle(dir); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return a.tellFile("wrote", filepath.Join(dir, typesFolder), fmt.Sprintf("%%s %%s: %d files", len(stale)))
+	return len(stale), nil
 }
 
 func templateFiles() ([]string, error) {
