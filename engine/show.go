@@ -225,12 +225,15 @@ func (r *Run) LeftBehind(ctx context.Context, log store.Log, name string) (bool,
 // after it, nobody has gone on with what ran where it was forked.
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
-// Root is the context at the top, whose run a context is part of: itself, if it
-// is no delegate's.
+// Root is the context at the top, whose run the newest run of a context is part of:
+// itself, if it is no delegate's, or if a plan was run there after the delegate's.
 func Root(ctx context.Context, log store.Log, name string) (string, error) {
 	for range MaxDepth + 1 {
 		origin, ok, err := originOf(ctx, log, name)
 		if err != nil || !ok || origin.Parent == "" {
+			return name, err
+		}
+		if last, err := LastRun(ctx, log, name); err != nil || !last.plan.ofDelegate() {
 			return name, err
 		}
 		name = origin.Parent

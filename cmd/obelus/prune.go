@@ -319,10 +319,16 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if err != nil {
 			return nil, err
 		}
-		if !run.Status.Finished() && !run.Unwanted() && !untouched {
-			if named {
-				return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", name, run.Status, a.again())}
+		which := name
+		if run.Status.Finished() || run.Unwanted() || untouched {
+			if which, run, err = a.within(ctx, f, name); err != nil {
+				return nil, err
 			}
+		}
+		switch {
+		case which != "" && named:
+			return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", which, run.Status, a.again())}
+		case which != "":
 			continue
 		}
 		chosen = append(chosen, name)
@@ -333,6 +339,24 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		}
 	}
 	return a.free(f, chosen, len(names) > 0)
+}
+
+// within finds the context of a delegate in a context in which a plan was run that is
+// unfinished, and part of no other run; none has no name.
+func (a *app) within(ctx context.Context, f *families, name string) (which string, run engine.Run, err error) {
+	for _, member := range f.members(name)[1:] {
+		root, err := engine.Root(ctx, a.log, member)
+		if err != nil {
+			return "", run, err
+		}
+		if root != member {
+			continue
+		}
+		if run, err = engine.LastRun(ctx, a.log, member); err != nil || !run.Status.Finished() && !run.Unwanted() {
+			return member, run, err
+		}
+	}
+	return "", run, nil
 }
 
 // untouched tells of a fork in which nobody has gone on with what ran where it was

@@ -58,13 +58,13 @@ func TestPruneInPortions(t *testing.T) {
 		}
 		add("fork", pruneTogether, store.Origin{})
 		add("old", pruneTogether, store.Origin{})
-		add("old/part", 1, store.Origin{Parent: "old"})
+		add("old.part", 1, store.Origin{Parent: "old"})
 		add("small", 1, store.Origin{})
 		add("smaller", 1, store.Origin{})
-		add("new", 1, store.Origin{Fork: "old/part", At: 1})
+		add("new", 1, store.Origin{Fork: "old.part", At: 1})
 		add("newer", pruneTogether, store.Origin{Fork: "new", At: 1})
-		add("newer/part", 1, store.Origin{Parent: "newer"})
-		add("newest", 1, store.Origin{Fork: "newer/part", At: 1})
+		add("newer.part", 1, store.Origin{Parent: "newer"})
+		add("newest", 1, store.Origin{Fork: "newer.part", At: 1})
 		return &portions{Log: log}
 	}
 	for _, c := range []struct {
@@ -73,9 +73,9 @@ func TestPruneInPortions(t *testing.T) {
 		roots int
 		want  []string
 	}{
-		{nil, false, 7, []string{"newer newer/part newest", "new old old/part small smaller", "fork"}},
+		{nil, false, 7, []string{"newer newer.part newest", "new old old.part small smaller", "fork"}},
 		{nil, true, 7, nil},
-		{[]string{"fork", "new", "newer", "newest", "old"}, false, 5, []string{"fork new newer newer/part newest old old/part"}},
+		{[]string{"fork", "new", "newer", "newest", "old"}, false, 5, []string{"fork new newer newer.part newest old old.part"}},
 	} {
 		log := filled()
 		a := &app{log: log}

@@ -217,7 +217,12 @@ func (s *Server) left() map[string]*leftover {
 			s.trouble("what was left can't be found", err)
 			return nil
 		}
-		if info.Origin.Parent != "" {
+		root, err := engine.Root(s.running, s.log, info.Context)
+		if err != nil {
+			s.trouble("a run can't be found", err, "context", info.Context)
+			root = info.Context
+		}
+		if root != info.Context {
 			continue
 		}
 		if l := s.leftIn(info.Context); l != nil {
@@ -227,7 +232,8 @@ func (s *Server) left() map[string]*leftover {
 	return all
 }
 
-// leftIn is what was left in a context that is no delegate's; nil for nothing.
+// leftIn is what was left in a context, the run of which is part of no other; nil for
+// nothing.
 func (s *Server) leftIn(name string) *leftover {
 	if entry, ok, _ := store.Newest(s.running, s.log, store.JournalFilter{Context: name}); ok && engine.Forked(entry) {
 		return nil

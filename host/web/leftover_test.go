@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -198,6 +199,28 @@ func TestTakenOverWithoutItsDelegate(t *testing.T) {
 		then(log.stays)
 		s.until(name, engine.RunDone)
 	}
+}
+
+// TestRunWhereADelegateRan: a plan that is run in the context of a delegate that has ended
+// is a run of its own: it goes on by itself, and can be cancelled.
+func TestRunWhereADelegateRan(t *testing.T) {
+	files := maps.Clone(work)
+	files["plans/handed.json"] = `{"calls": [{"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": "anonymous"}], "output": "†out"}`
+	files["plans/waits.json"] = `{"calls": [{"_tool": "double", "n": "†input.m", "_outputPath": "†out"}], "output": "†out"}`
+	s := serve(t, files, nil, nil)
+	for _, name := range []string{"a", "b"} {
+		s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/handed.json","context":%q,"wait":true}`, name))
+		s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/waits.json","context":"%s.1.1","wait":true}`, name))
+		s.until(name+".1.1", engine.RunWaiting)
+	}
+	s.ask("POST", "/v1/contexts/a.1.1/messages", `{"type":"input","m":4}`)
+	s.events("a.1.1", "", func(e event) bool {
+		return e.kind == "run" && strings.Contains(e.data, `"status":"done"`) && strings.Contains(e.data, `"tick":2`)
+	})
+	if status, text := s.ask("DELETE", "/v1/runs/b.1.1", ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	s.until("b.1.1", engine.RunCancelled)
 }
 
 // full is a log that can't grow for a while.
