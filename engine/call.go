@@ -112,8 +112,7 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	} else if known || handed {
 		check(c.parseActivity(registry))
 	}
-	check(c.parseParams())
-	return c, errs
+	return c, append(errs, c.parseParams()...)
 }
 
 // parseTool finds the call's tool. One that is not known takes anything, so that what
@@ -293,15 +292,17 @@ func (c *Call) parseActivity(registry *Registry) error {
 	return nil
 }
 
-// parseParams compiles the parameters and checks those that hold no reference.
-func (c *Call) parseParams() error {
+// parseParams compiles the parameters and checks those that hold no reference. It tells of
+// each what is wrong with it.
+func (c *Call) parseParams() (errs []error) {
 	for _, name := range sortedKeys(c.Issued) {
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
 		t, err := parseTemplate(c.Issued[name], name)
 		if err != nil {
-			return &fault{CodeExpression, err}
+			errs = append(errs, &fault{CodeExpression, err})
+			continue
 		}
 		c.params = append(c.params, param{name, t})
 		for _, path := range t.reads() {
@@ -316,13 +317,14 @@ func (c *Call) parseParams() error {
 			if near := Nearest(name, c.unknown()); near != "" && len(name) > 2 {
 				hint = fmt.Sprintf(" (did you mean it by %q?)", near)
 			}
-			return faultf(CodeSchema, "parameter %q is missing%s", name, hint)
+			errs = append(errs, faultf(CodeSchema, "parameter %q is missing%s", name, hint))
 		}
 	}
-	return c.checkFixed()
+	return append(errs, c.checkFixed(len(errs) == 0)...)
 }
 
-func (c *Call) checkFixed() error {
+// checkFixed checks the parameters one by one, and all together where each is right.
+func (c *Call) checkFixed(right bool) (errs []error) {
 	if c.tool.params == nil {
 		return nil
 	}
@@ -330,22 +332,21 @@ func (c *Call) checkFixed() error {
 	for _, p := range c.params {
 		schema, allowed := c.tool.params.property(p.name)
 		if !allowed {
-			return faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, c.tool.parameters()))
-		}
-		if err := p.check(schema, p.name); err != nil {
-			return &fault{CodeSchema, err}
+			errs = append(errs, faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, c.tool.parameters())))
+		} else if err := p.check(schema, p.name); err != nil {
+			errs = append(errs, &fault{CodeSchema, err})
 		}
 		if p.fixed() {
 			fixed[p.name] = p.value
 		}
 	}
-	if len(fixed) < len(c.params) {
-		return nil
+	if !right || len(errs) > 0 || len(fixed) < len(c.params) {
+		return errs
 	}
 	if err := c.tool.params.Validate(fixed, ""); err != nil {
-		return &fault{CodeSchema, err}
+		errs = append(errs, &fault{CodeSchema, err})
 	}
-	return nil
+	return errs
 }
 
 // resolve gives the call with every parameter resolved, checked against its

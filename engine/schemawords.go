@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -26,6 +27,8 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 	var walk func(e *jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
 		switch {
+		case len(e.Causes) > 1 && ofAlternatives(e.ErrorKind) && len(reasons) < maxReasons:
+			reasons = append(reasons, describeAlternatives(name, e.Causes))
 		case len(e.Causes) > 0 && !ofContains(e.ErrorKind):
 			for _, cause := range e.Causes {
 				walk(cause)
@@ -41,6 +44,29 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 		reasons = append(reasons, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// describeAlternatives says what is wrong with each of some, one of which would do.
+func describeAlternatives(name string, causes []*jsonschema.ValidationError) string {
+	var reasons []string
+	for _, cause := range causes[:min(len(causes), maxReasons)] {
+		if reason := describeInvalid(name, cause); !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	if more := len(causes) - maxReasons; more > 0 {
+		reasons = append(reasons, fmt.Sprintf("one of %d more", more))
+	}
+	return shortened(strings.Join(reasons, ", or "))
+}
+
+// ofAlternatives tells of a schema of which one of several parts has to fit.
+func ofAlternatives(k jsonschema.ErrorKind) bool {
+	switch k.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return true
+	}
+	return false
 }
 
 // mostReason is how much of a reason is told, in bytes: it may hold a whole value.
