@@ -98,10 +98,6 @@ type tickOf struct {
 	tick    int
 }
 
-// moment is a place in a context's history: the seq to which it had come, and a position
-// in the journal.
-type moment struct{ seq, n int64 }
-
 // stretch is when a call began and settled. One that was refused or skipped began when it
 // settled; nothing is for one that did not.
 type stretch struct{ began, settled moment }
