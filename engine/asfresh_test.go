@@ -51,6 +51,8 @@ func (p freshPlans) expression() string {
 		return "†(" + p.ref() + ` == "3" ? ` + p.ref() + " : " + p.ref() + ")"
 	case n == 5:
 		return p.pick("p", "q", "r")
+	case n == 6 && p.catch && p.IntN(3) == 0:
+		return `†error || "none"`
 	}
 	return p.ref()
 }

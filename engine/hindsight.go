@@ -20,6 +20,10 @@ import (
 // authors tells which calls of a tick wrote messages, by their seqs.
 type authors map[int64]int
 
+// reporting is the author of what told of calls' failures, when the tick had ended: no call
+// of it saw that at first.
+const reporting = -1
+
 // callAt is the place of a tick's call that a message names, if it does.
 func callAt(tick int, call string) (i int, ok bool) {
 	position, ok := strings.CutPrefix(call, strconv.Itoa(tick)+".")
@@ -39,6 +43,10 @@ func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (autho
 		}
 		if i, ok := callAt(t.event.Tick, m.Call); ok && i < len(t.calls) {
 			all[m.Seq] = i
+		}
+		failed, _ := reportedFailure(m)
+		if _, ok := callAt(t.event.Tick, failed); ok && m.Call == "" {
+			all[m.Seq] = reporting
 		}
 	}
 	return all, nil
@@ -78,8 +86,14 @@ func (t *tick) resolver(i int) store.Resolver {
 	}
 	if known != nil {
 		r.Log = &hindsight{r.Log, func(seq int64) bool {
-			author, ours := known[seq]
-			return ours && t.plan.graph.overwrites(author, i) || !ours && record.Before != 0 && seq > record.Before
+			switch author, ours := known[seq]; {
+			case !ours:
+				return record.Before != 0 && seq > record.Before
+			case author == reporting:
+				return true
+			default:
+				return t.plan.graph.overwrites(author, i)
+			}
 		}}
 	}
 	return r

@@ -574,7 +574,7 @@ func (t *tick) outrun() bool {
 	settled := func(e edge) bool { return t.calls[e.to].record.Status.Settled() }
 	for i := range t.calls {
 		r := &t.calls[i].record
-		if r.Before != 0 || !r.Status.Settled() && slices.ContainsFunc(t.plan.graph.outOf[i], settled) {
+		if r.Before != 0 || r.Again != 0 || !r.Status.Settled() && slices.ContainsFunc(t.plan.graph.outOf[i], settled) {
 			return true
 		}
 	}
