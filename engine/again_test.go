@@ -429,6 +429,9 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 		"beside a later write, of all": {from, "1.1", `{"calls": [
 			{"_tool": "value", "value": 1, "_outputPath": "†state.q"}, {"_tool": "see", "_scopes": ["state"], "_outputPath": "†out.a"},
 			{"_tool": "value", "value": "after", "_outputPath": "†state.b"}]}`, `{"a":{"state":{"b":"before","q":2}}}`},
+		"behind a writer that stands after it": {from, "1.2", `[
+			{"_tool": "see", "_scopes": ["state"], "x": "†late.z", "_outputPath": "†out.a"}, {"_tool": "value", "value": 1, "_outputPath": "†state.q"},
+			{"_tool": "value", "value": "†(†state.b || †state.q)", "_outputPath": "†late.z"}]`, `{"a":{"state":{"b":"before","q":2}}}`},
 	} {
 		log := store.NewMemory()
 		mended := false

@@ -182,17 +182,21 @@ func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 	return err
 }
 
-// dependsOnAny tells whether call j waited for one of a set to look at paths.
+// dependsOnAny tells whether call j waited for one of a set to look at paths. Of those that
+// stand after it, it finds what they wrote where it waited for them, directly or not.
 func (g *graph) dependsOnAny(j int, looked []store.Path, set []bool) bool {
+	var waited []int
 	return slices.ContainsFunc(looked, func(r store.Path) bool {
-		before, after := g.split(j, r)
-		if !g.backward || len(before) > 0 {
-			after = nil
+		earlier, later := g.split(j, r)
+		if slices.ContainsFunc(earlier, func(i int) bool { return set[i] }) {
+			return true
 		}
-		waited := func(i int) bool {
-			return set[i] && slices.ContainsFunc(g.into[j], func(e edge) bool { return e.from == i && e.kind != readEdge })
-		}
-		return slices.ContainsFunc(before, func(i int) bool { return set[i] }) || slices.ContainsFunc(after, waited)
+		return g.backward && slices.ContainsFunc(later, func(i int) bool {
+			if set[i] && waited == nil {
+				waited = g.ancestors(j)
+			}
+			return set[i] && slices.Contains(waited, i)
+		})
 	})
 }
 
