@@ -51,7 +51,7 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 
 // hideFormer hides what its calls that are to run again, or to be tried again, came to before.
 func (t *tick) hideFormer(ctx context.Context) error {
-	former, err := former(ctx, t.runner.Log, t.context, t.all())
+	former, err := former(ctx, t.runner.Log, t.context, t.event.First, t.all())
 	t.view.Hide(slices.Collect(maps.Keys(former))...)
 	return err
 }
@@ -149,8 +149,7 @@ func (t *tick) redo(i int) {
 	t.note(i)
 }
 
-// corrected lets a call run with a person's corrections laid over what it would
-// run with.
+// corrected lets a call run with a person's corrections of what it would run with.
 func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	call, reads := t.plan.Calls[i], map[string]int64{}
 	resolved, lacking, err := call.evaluate(t.lookup(ctx, i, reads), set)
@@ -168,14 +167,13 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	h := t.shown(i, resolved, granted)
-	for _, key := range sortedKeys(set) {
-		name, _ := argument(key)
-		h.Corrected = append(h.Corrected, name)
+	for key := range set {
+		h.Corrected = append(h.Corrected, placeOf(key, call.Issued)[0])
 	}
 	slices.Sort(h.Corrected)
 	h.Corrected = slices.Compact(h.Corrected)
-	arguments := h.With(set)
-	if err := cmp.Or(call.tool.correctable(h.Corrected, h.Arguments), call.tool.takes(arguments)); err != nil {
+	arguments, err := h.With(set)
+	if err := cmp.Or(err, call.tool.correctable(h.Corrected, h.Arguments), call.tool.takes(arguments)); err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	h.Arguments, h.Decision = arguments, Approved

@@ -36,7 +36,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if err != nil {
 		return a, err
 	}
-	if a.past, err = pastOf(ctx, p.log, name); err != nil {
+	if a.past, err = pastOf(ctx, p.log, name, last.plan.First); err != nil {
 		return a, err
 	}
 	if a.former, err = a.past.former(ctx, p.log, name); err != nil {

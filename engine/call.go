@@ -371,13 +371,13 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 	var lacking *Missing
 	replaced := map[string]bool{} // by name, true where nothing is left of it
 	for key := range instead {
-		name, whole := argument(key)
-		replaced[name] = replaced[name] || whole
+		place := placeOf(key, c.Issued)
+		replaced[place[0]] = replaced[place[0]] || len(place) == 1
 	}
 	for _, p := range c.params {
 		v, m, err := p.eval(lookup)
 		_, bad := errors.AsType[*ExprError](err)
-		if whole, ok := replaced[p.name]; ok && (bad || m != nil) && (whole || p.object == nil) {
+		if whole, ok := replaced[p.name]; ok && (bad || m != nil) && (whole || p.expr != nil) {
 			continue
 		}
 		switch {

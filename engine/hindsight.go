@@ -36,7 +36,7 @@ func callAt(tick int, call string) (i int, ok bool) {
 
 // authorsIn finds the authors of what a log has of a tick since it began.
 func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (authors, error) {
-	all := authors{}
+	all, reports := authors{}, []int64{}
 	for m, err := range log.Messages(ctx, store.Filter{Context: t.context, After: began}) {
 		if err != nil {
 			return nil, err
@@ -46,10 +46,19 @@ func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (autho
 		}
 		failed, _ := reportedFailure(m)
 		if _, ok := callAt(t.event.Tick, failed); ok && m.Call == "" {
-			all[m.Seq] = reporting
+			reports = append(reports, m.Seq)
 		}
 	}
-	return all, nil
+	if len(reports) == 0 {
+		return all, nil
+	}
+	p, err := pastOf(ctx, log, t.context, t.event.First)
+	for _, seq := range reports {
+		if p.endedWith(seq) > 0 { // nobody brought it
+			all[seq] = reporting
+		}
+	}
+	return all, err
 }
 
 // readAuthors finds who wrote what the log has of the tick. From then on reads depend on
@@ -104,7 +113,8 @@ func (t *tick) resolver(i int) store.Resolver {
 // for it. Its error is a [*fault], or that of the log.
 func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) error) error {
 	err := check(t.view.Resolver())
-	if err != nil && t.authors != nil {
+	_, misfit := errors.AsType[*store.FitError](err)
+	if misfit && t.authors != nil {
 		behind, r := t.plan.graph.behind(i), t.view.Resolver()
 		r.Log = &hindsight{t.view, func(seq int64) bool {
 			author, ours := t.authors[seq]
@@ -112,7 +122,7 @@ func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) erro
 		}}
 		err = check(r)
 	}
-	if p := t.runner.replay; err != nil && p != nil {
+	if p := t.runner.replay; misfit && p != nil {
 		again, wrong := p.wroteAgain(ctx, t.context, t.calls[i].record.Call)
 		if again || wrong != nil {
 			err = wrong // what the log has of it did do

@@ -64,15 +64,15 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 }
 
 // without leaves out of what the call has read what only parameters have in the
-// place of which a person has put something else: what is an object may be joined of
-// both.
+// place of which a person has put something else: what is an object or an array may have
+// been corrected in part.
 func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
 	if len(h.Corrected) == 0 {
 		return reads
 	}
 	looked := slices.Clone(c.scopes)
 	for _, p := range c.params {
-		if _, joined := h.Arguments[p.name].(map[string]any); joined || !slices.Contains(h.Corrected, p.name) {
+		if isContainer(h.Arguments[p.name]) || !slices.Contains(h.Corrected, p.name) {
 			looked = append(looked, p.reads()...)
 		}
 	}
@@ -83,6 +83,14 @@ func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
 		}
 	}
 	return kept
+}
+
+func isContainer(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 // issued is call i as issued, with the corrections that a person made.

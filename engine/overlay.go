@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -64,8 +66,8 @@ type index struct {
 func indices(object map[string]any) []index {
 	all := make([]index, 0, len(object))
 	for key := range object {
-		i, err := strconv.Atoi(key)
-		if err != nil || strconv.Itoa(i) != key { // as in a path
+		i, ok := asIndex(key)
+		if !ok {
 			i = -1
 		}
 		all = append(all, index{key, i})
@@ -74,48 +76,91 @@ func indices(object map[string]any) []index {
 	return all
 }
 
+// asIndex is the element that a key stands for, written as in a path.
+func asIndex(key string) (i int, ok bool) {
+	i, err := strconv.Atoi(key)
+	return i, err == nil && i >= 0 && strconv.Itoa(i) == key
+}
+
 // With gives the arguments that a person is shown with corrections, for
-// [Decision.Arguments]; nil without any. Each takes the place of what stands at its key,
-// in which dots lead into objects and, by an index, into arrays: {"note": "ok",
-// "lines.0.amount": 5}.
-func (h *Hold) With(set map[string]any) map[string]any {
+// [Decision.Arguments]; nil without any. Each takes the place of what stands at its key:
+// an argument, or, by dots, what is in it, of an array by an index from 0 to its length:
+// {"note": "ok", "lines.0.amount": 5}. Its error is about a key.
+func (h *Hold) With(set map[string]any) (map[string]any, error) {
 	if len(set) == 0 {
-		return nil
+		return nil, nil
 	}
+	corrections := make([]correction, 0, len(set))
+	for key, v := range set {
+		corrections = append(corrections, correction{placeOf(key, h.Arguments), v})
+	}
+	slices.SortFunc(corrections, correction.compare)
 	arguments := any(map[string]any(h.Arguments))
-	for _, key := range sortedKeys(set) { // what is above comes before what is below
-		arguments = replaceAt(arguments, strings.Split(key, "."), set[key])
+	for _, c := range corrections {
+		var err error
+		if arguments, err = replaceAt(arguments, c.place, c.value); err != nil {
+			return nil, fmt.Errorf("%s: %w", strings.Join(c.place, "."), err)
+		}
 	}
-	return arguments.(map[string]any)
+	return arguments.(map[string]any), nil
+}
+
+// correction is a value and the place where it is to stand, from the argument inwards.
+type correction struct {
+	place []string
+	value any
+}
+
+// compare orders what is above before what is below, and elements by their indices.
+func (c correction) compare(other correction) int {
+	return slices.CompareFunc(c.place, other.place, func(a, b string) int {
+		x, isX := asIndex(a)
+		y, isY := asIndex(b)
+		if isX && isY {
+			return cmp.Compare(x, y)
+		}
+		return cmp.Compare(a, b)
+	})
+}
+
+// placeOf is the place that a correction's key names: an argument that there is, dots and
+// all, or what is inside one.
+func placeOf(key string, arguments map[string]any) []string {
+	if _, ok := arguments[key]; ok {
+		return []string{key}
+	}
+	return strings.Split(key, ".")
 }
 
 // replaceAt gives a value in which another one stands at a place. It changes neither.
-func replaceAt(v any, place []string, there any) any {
+func replaceAt(v any, place []string, there any) (any, error) {
 	if len(place) == 0 {
-		return there
+		return there, nil
 	}
 	key, rest := place[0], place[1:]
+	if key == "" {
+		return nil, errors.New("a key has an empty part")
+	}
 	switch v := v.(type) {
 	case map[string]any:
+		inner, err := replaceAt(v[key], rest, there)
 		object := make(map[string]any, len(v)+1)
 		maps.Copy(object, v)
-		object[key] = replaceAt(v[key], rest, there)
-		return object
+		object[key] = inner
+		return object, err
 	case []any:
-		if i := indices(map[string]any{key: nil})[0].index; i >= 0 && i < len(v) {
-			list := slices.Clone(v)
-			list[i] = replaceAt(v[i], rest, there)
-			return list
-		} else if i == len(v) {
-			return append(slices.Clip(v), replaceAt(nil, rest, there))
+		i, ok := asIndex(key)
+		if !ok || i > len(v) {
+			return nil, fmt.Errorf("in an array of %d only an index from 0 to %[1]d can be corrected, not %s", len(v), key)
 		}
+		list := slices.Clone(v)
+		if i == len(v) {
+			list = append(list, nil)
+		}
+		var err error
+		list[i], err = replaceAt(list[i], rest, there)
+		return list, err
 	}
-	return map[string]any{key: replaceAt(nil, rest, there)}
-}
-
-// argument is the name of the argument that a correction's key leads into, and whether it
-// takes the place of all of it.
-func argument(key string) (name string, whole bool) {
-	name, _, below := strings.Cut(key, ".")
-	return name, !below
+	inner, err := replaceAt(nil, rest, there)
+	return map[string]any{key: inner}, err
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 
 	"obelus/engine"
@@ -50,17 +51,28 @@ func TestHoldWith(t *testing.T) {
 		{`{"v.ids.0": 9}`, `{"n":7,"v":{"force":true,"ids":[9,{"n":2}]}}`},
 		{`{"v.ids.1.n": {}}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":{}}]}}`},
 		{`{"v.ids.2": 3}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":2},3]}}`},
-		{`{"v.ids.9": 3}`, `{"n":7,"v":{"force":true,"ids":{"9":3}}}`},
+		{`{"v.ids.3": 4, "v.ids.2": 3}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":2},3,4]}}`},
+		{`{"v.ids.9": 3}`, "v.ids.9: in an array of 2 only an index from 0 to 2 can be corrected, not 9"},
+		{`{"v.ids.x": 3}`, "v.ids.x: in an array of 2 only an index from 0 to 2 can be corrected, not x"},
+		{`{"v..x": 3}`, "v..x: a key has an empty part"},
+		{`{"dotted.name": 3}`, `{"dotted.name":3,"n":7}`},
 		{`{"v.new.a": 1, "v.new.b": 2}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":2}],"new":{"a":1,"b":2}}}`},
 		{`{"v.ids": [], "v": {"force": false}}`, `{"n":7,"v":{"force":false,"ids":[]}}`},
 		{`{"n.x": 1}`, `{"n":{"x":1},"v":{"force":true,"ids":[1,{"n":2}]}}`},
 	} {
-		before := string(store.EncodeJSON(map[string]any(hold.Arguments)))
-		with := any(nil)
-		if arguments := hold.With(object(test.set)); arguments != nil {
-			with = arguments
+		hold := hold
+		if strings.Contains(test.set, "dotted") {
+			hold.Arguments = object(`{"dotted.name": 1, "n": 7}`)
 		}
-		if got := string(store.EncodeJSON(with)); got != test.want {
+		before := string(store.EncodeJSON(map[string]any(hold.Arguments)))
+		arguments, err := hold.With(object(test.set))
+		got := string(store.EncodeJSON(arguments))
+		if err != nil {
+			got = err.Error()
+		} else if arguments == nil {
+			got = "null"
+		}
+		if got != test.want {
 			t.Errorf("%s: %s, not %s", test.set, got, test.want)
 		}
 		if after := string(store.EncodeJSON(map[string]any(hold.Arguments))); after != before {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 
@@ -30,8 +31,9 @@ type coming struct {
 	messages int64 // that were appended
 }
 
-// pastOf reads what happened in a context.
-func pastOf(ctx context.Context, log store.Log, name string) (past, error) {
+// pastOf reads what happened in a context, for a run that began with a tick: what was tried
+// again in an earlier one is told of there.
+func pastOf(ctx context.Context, log store.Log, name string, first int) (past, error) {
 	p := past{starts: map[int]moment{}, ends: map[int]moment{}, again: map[string][]moment{}}
 	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
 		if err != nil {
@@ -62,15 +64,16 @@ func pastOf(ctx context.Context, log store.Log, name string) (past, error) {
 			if err != nil {
 				return p, err
 			}
-			p.ranAgain(&r, entry.N)
+			p.ranAgain(&r, entry.N, first)
 		}
 	}
 	return p, nil
 }
 
-// ranAgain notes that a call was to run again at a position in the journal, if it was.
-func (p *past) ranAgain(r *Record, n int64) {
-	if r.Again != 0 {
+// ranAgain notes that a call was to run again at a position in the journal, if it was, or to
+// be tried again in a run that began with a tick.
+func (p *past) ranAgain(r *Record, n int64, first int) {
+	if r.Again != 0 && (r.Before != 0 || r.Tick >= first) {
 		tick := strconv.Itoa(r.Tick)
 		p.again[r.Call] = append(p.again[r.Call], moment{r.Again, n})
 		p.again[tick] = append(p.again[tick], moment{r.Again, n})
@@ -109,8 +112,9 @@ func (p *past) former(ctx context.Context, log store.Log, name string) (map[int6
 		}
 		whose := m.Call
 		if whose == "" && m.Kind == store.KindError {
-			if whose, _ = reportedFailure(m); whose == "" {
-				whose = strconv.Itoa(p.endedWith(m.Seq))
+			if tick := p.endedWith(m.Seq); tick > 0 { // nobody brought it
+				call, _ := reportedFailure(m)
+				whose = cmp.Or(call, strconv.Itoa(tick))
 			}
 		}
 		again := p.again[whose]
@@ -121,32 +125,32 @@ func (p *past) former(ctx context.Context, log store.Log, name string) (map[int6
 	return all, nil
 }
 
-// former finds what counts no more in a context of which some calls are to run again as
-// their records say, which the journal need not have yet.
-func former(ctx context.Context, log store.Log, name string, records []Record) (map[int64]int64, error) {
+// former finds what counts no more for a run that began with a tick, some calls of which
+// are to run again as their records say, which the journal need not have yet.
+func former(ctx context.Context, log store.Log, name string, first int, records []Record) (map[int64]int64, error) {
 	if !slices.ContainsFunc(records, func(r Record) bool { return r.Again != 0 }) {
 		return nil, nil
 	}
-	p, err := pastOf(ctx, log, name)
+	p, err := pastOf(ctx, log, name, first)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range records {
-		p.ranAgain(&r, 0)
+		p.ranAgain(&r, 0, first)
 	}
 	return p.former(ctx, log, name)
 }
 
-// Former finds the messages of a context, by their seqs, that are there and count no more,
-// since in it, a fork, calls ran again that had written them. Neither runs nor what is
-// appended are held to them; [store.Resolver] over the log heeds them.
+// Former finds the messages of a context, by their seqs, that count no more for a run that
+// begins there, nor for what is appended: in it, a fork, the calls that they are of ran
+// again. They stay in the log, and [store.Resolver] over it heeds them.
 func Former(ctx context.Context, log store.Log, name string) (map[int64]bool, error) {
 	all := map[int64]bool{}
 	origin, _, err := originOf(ctx, log, name)
 	if err != nil || origin.Fork == "" {
 		return all, err
 	}
-	p, err := pastOf(ctx, log, name)
+	p, err := pastOf(ctx, log, name, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}

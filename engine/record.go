@@ -66,7 +66,7 @@ type Record struct {
 	Retry      bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
 	Once       bool             `json:"once,omitempty"`    // it has begun, and its activity must not run twice
 	Before     int64            `json:"before,omitempty"`  // of a call that runs again: the seq as of which it reads what does not
-	Again      int64            `json:"again,omitempty"`   // of such a call: the seq up to which what it wrote counts no more
+	Again      int64            `json:"again,omitempty"`   // of such a call, and of one that is tried again: the seq up to which what it came to counts no more
 	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
 

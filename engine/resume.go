@@ -276,7 +276,7 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	if err != nil {
 		return nil, err
 	}
-	former, err := former(ctx, l.runner.Log, l.context, records)
+	former, err := former(ctx, l.runner.Log, l.context, last.plan.First, records)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func (r *Runner) recorded(ctx context.Context, name string) (*Plan, []Record, er
 	}
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
-		former, err := former(ctx, r.Log, name, records)
+		former, err := former(ctx, r.Log, name, last.plan.First, records)
 		if err == nil {
 			plan, err = (&loop{runner: r, context: name}).recorded(ctx, last, former)
 		}
@@ -548,7 +548,7 @@ func (t *tick) revive(i int) {
 	switch {
 	case was.Status == InDoubt || was.Child != "":
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
-	case was.Hold != nil && was.Hold.Corrected != nil: // it has not come to effect
+	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.holds(t.plan.Calls[i]): // it has not come to effect
 		c.record.Reads, c.record.Hold = was.Reads, was.Hold
 	}
 	t.note(i)

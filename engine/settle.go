@@ -386,26 +386,28 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 
 // checkWrite holds a write of call i against what it joins and what is declared there.
 func (t *tick) checkWrite(ctx context.Context, i int, op store.Op) error {
-	declared, err := t.declared(ctx, op.Path.Kind(), op.Instance)
-	if err != nil {
+	err := t.joins(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	switch _, misfit := errors.AsType[*fault](err); {
+	case misfit:
 		return err
-	}
-	err = t.joins(ctx, i, func(r store.Resolver) error {
-		err := r.CheckOp(ctx, op)
-		if err != nil || declared == nil {
-			return err
-		}
-		value, err := r.After(ctx, op)
-		if err != nil {
-			return err
-		}
-		if err := checkDeclared(declared, op.Path, value); err != nil {
-			return &fault{CodeSchema, err}
-		}
-		return nil
-	})
-	if _, misfit := errors.AsType[*fault](err); err != nil && !misfit {
+	case err != nil:
 		return &logError{err}
 	}
-	return err
+	declared, err := t.declared(ctx, op.Path.Kind(), op.Instance)
+	if declared == nil || err != nil {
+		return err
+	}
+	r := t.view.Resolver()
+	value, err := r.After(ctx, op)
+	if _, misfit := errors.AsType[*store.FitError](err); misfit { // it takes the place of what is there
+		r.Log = &hindsight{t.view, func(int64) bool { return true }}
+		value, err = r.After(ctx, op)
+	}
+	if err != nil {
+		return &logError{err}
+	}
+	if err := checkDeclared(declared, op.Path, value); err != nil {
+		return &fault{CodeSchema, err}
+	}
+	return nil
 }

@@ -155,7 +155,8 @@ func Ended(entry store.Entry) bool {
 // decision that came just then. So it tells of what has come to a delegate that it waits
 // for; and of one that ended while somebody else was at it, or that nobody is at any more.
 func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
-	if err := store.CheckContext(name); err != nil { // as for the last run
+	last, err := LastRun(ctx, log, name)
+	if err != nil || last.Status != RunWaiting {
 		return false, err
 	}
 	halt, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
@@ -166,10 +167,6 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 		if err != nil || Wakes(entry) {
 			return err == nil, err
 		}
-	}
-	last, err := LastRun(ctx, log, name)
-	if err != nil || last.Status != RunWaiting {
-		return false, err
 	}
 	records, err := Records(ctx, log, name)
 	if err != nil {
@@ -191,23 +188,27 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 	return false, nil
 }
 
-// wokenInside is Woken for a call that waits for its delegate, if it does.
+// wokenInside is Woken for a call that waits for its delegate, if it does. Whoever is at
+// that takes up what comes.
 func wokenInside(ctx context.Context, log store.Log, name string, r *Record) (bool, error) {
 	child, err := ownChild(ctx, log, name, r)
 	if err != nil || child == "" {
 		return false, err
 	}
 	last, err := LastRun(ctx, log, child)
-	switch {
-	case err != nil, last.Unwanted(), last.Tick == 0:
+	if err != nil || last.Unwanted() || last.Tick == 0 {
 		return false, err
-	case last.Status == RunWaiting:
-		return Woken(ctx, log, child)
-	case last.Status.Finished():
+	}
+	if !last.plan.ofDelegate() || last.Status.Finished() {
 		return true, nil
 	}
-	holder, err := log.Holder(ctx, child)
-	return err == nil && holder == "", err
+	if holder, err := log.Holder(ctx, child); err != nil || holder != "" {
+		return false, err
+	}
+	if last.Status == RunWaiting {
+		return Woken(ctx, log, child)
+	}
+	return true, nil
 }
 
 // LeftBehind tells whether the run of a context that has come to its end or to a halt

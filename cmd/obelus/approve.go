@@ -137,13 +137,17 @@ recorded; resume, or a run that is still alive, goes on.`,
 	return c
 }
 
-// corrected is an approval with a person's corrections laid over what is shown.
+// corrected is an approval with a person's corrections of what is shown.
 func corrected(r engine.Record, set []string) (engine.Decision, error) {
 	corrections, err := readSet(set)
 	if err != nil {
 		return engine.Decision{}, err
 	}
-	return engine.Decision{Arguments: r.Hold.With(corrections)}, nil
+	arguments, err := r.Hold.With(corrections)
+	if err != nil {
+		return engine.Decision{}, &engine.CorrectionError{Call: r.Call, Err: err}
+	}
+	return engine.Decision{Arguments: arguments}, nil
 }
 
 // readSet reads what --set corrects.

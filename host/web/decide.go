@@ -20,8 +20,11 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.decide(w, r, func(record engine.Record, d *engine.Decision) {
-		d.Arguments = record.Hold.With(set)
+	return s.decide(w, r, func(record engine.Record, d *engine.Decision) (err error) {
+		if d.Arguments, err = record.Hold.With(set); err != nil {
+			err = &engine.CorrectionError{Call: record.Call, Err: err}
+		}
+		return err
 	})
 }
 
@@ -51,11 +54,14 @@ func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(asked.Reason) == "" {
 		return wrong(`give a reason, with which the call fails: {"reason": "no receipt"}`)
 	}
-	return s.decide(w, r, func(_ engine.Record, d *engine.Decision) { d.Reject, d.Reason = true, asked.Reason })
+	return s.decide(w, r, func(_ engine.Record, d *engine.Decision) error {
+		d.Reject, d.Reason = true, asked.Reason
+		return nil
+	})
 }
 
 // decide records a decision about a held call, and goes on with its run.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.Record, *engine.Decision)) error {
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.Record, *engine.Decision) error) error {
 	name, err := s.there(r)
 	if err != nil {
 		return err
@@ -65,7 +71,9 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 		return err
 	}
 	d := engine.Decision{Context: record.Context, Call: record.Call}
-	how(record, &d)
+	if err := how(record, &d); err != nil {
+		return err
+	}
 	plan, err := engine.RootPlan(r.Context(), s.log, d.Context)
 	if err != nil {
 		return err

@@ -195,10 +195,11 @@ func (s *Server) goOnAbove(name string) {
 	root, err := engine.Root(s.running, s.log, name)
 	if err != nil {
 		s.trouble("a run can't be found", err, "context", name)
+		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil || root == name || s.active[root] != nil || s.draining {
+	if root == name || s.active[root] != nil || s.draining {
 		return
 	}
 	s.tasks.Go(func() {

@@ -201,6 +201,37 @@ func TestTakenOverWithoutItsDelegate(t *testing.T) {
 	}
 }
 
+// TestDelegateHeldByAnother: what comes to a delegate's context that somebody else is at is
+// left to that one, and does not keep the server busy.
+func TestDelegateHeldByAnother(t *testing.T) {
+	files := maps.Clone(work)
+	files["plans/waits.json"] = `{"calls": [{"_tool": "double", "n": "†input.m", "_outputPath": "†out"}], "output": "†out"}`
+	files["plans/outer.json"] = `{"calls": [{"_tool": "go", "_outputPath": "†out", "_delegate": "plans/waits.json"}], "output": "†out"}`
+	s := serve(t, files, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/outer.json","context":"a","wait":true}`)
+	lease := store.Batch{Context: "a.1.1", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Minute}}
+	held, err := s.log.Append(t.Context(), lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ask("POST", "/v1/contexts/a.1.1/messages", `{"type":"input","m":4}`)
+	for i := range 50 {
+		s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/double.lua","context":"b%d","input":{"n":1},"wait":true}`, i))
+	}
+	if halts := s.halts("a"); halts > 3 {
+		t.Errorf("it halted %d times", halts)
+	}
+	free := store.Batch{Context: "a.1.1", ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: held.Epoch}}
+	if _, err := s.log.Append(t.Context(), free); err != nil {
+		t.Fatal(err)
+	}
+	other := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
+	if _, err := other.Resume(t.Context(), engine.Resume{Context: "a.1.1"}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("a", engine.RunDone)
+}
+
 // TestRunWhereADelegateRan: a plan that is run in the context of a delegate that has ended
 // is a run of its own: it goes on by itself, and can be cancelled.
 func TestRunWhereADelegateRan(t *testing.T) {
