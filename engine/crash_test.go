@@ -228,7 +228,7 @@ func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 // TestWhatWasLeftBehindIsCutOff ends the process at each append of a run, of one
 // tick or two, that leaves a fire-and-forget call behind: what has not ended with an
 // outcome is recorded as cut off, by who resumes the run or runs another one in its
-// context, and replayed so.
+// context, and replayed so; and before that the run is replayed as far as it came.
 func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 	late := `{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}`
 	for _, request := range []*engine.Request{
@@ -255,6 +255,11 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 				crashed = errors.Is(err, errCrash)
 				r.Log = inner
+				if last, err := engine.LastRun(t.Context(), inner, "c"); err == nil && last.Status == engine.RunDone {
+					if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
+						t.Fatalf("%d: replayed while it is left behind, %+v, %v", n, replayed, err)
+					}
+				}
 				if outcome, err := goOn(r); errors.As(err, new(*engine.UnfinishedError)) {
 					continue
 				} else if err != nil || outcome.Status != engine.RunDone {
