@@ -172,9 +172,8 @@ func (s *Server) position() int64 {
 // goOn looks again at the run that a context is part of, if it waits. One that
 // this server has under way looks by itself, or once more when it halts.
 func (s *Server) goOn(name string) {
-	root, err := engine.Root(s.running, s.log, name)
-	if err != nil {
-		s.trouble("a run can't be found", err, "context", name)
+	root, ok := s.root(name)
+	if !ok {
 		return
 	}
 	s.mu.Lock()
@@ -192,14 +191,13 @@ func (s *Server) goOn(name string) {
 // halted while somebody else was at the delegate, whose run has ended. One that this server
 // has under way looks when it halts.
 func (s *Server) goOnAbove(name string) {
-	root, err := engine.Root(s.running, s.log, name)
-	if err != nil {
-		s.trouble("a run can't be found", err, "context", name)
+	root, ok := s.root(name)
+	if !ok || root == name {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if root == name || s.active[root] != nil || s.draining {
+	if s.active[root] != nil || s.draining {
 		return
 	}
 	s.tasks.Go(func() {
@@ -207,6 +205,15 @@ func (s *Server) goOnAbove(name string) {
 			s.resumeAlone(root, engine.RunWaiting)
 		}
 	})
+}
+
+// root is the context whose run another one's is part of, if that can be told.
+func (s *Server) root(name string) (root string, ok bool) {
+	root, err := engine.Root(s.running, s.log, name)
+	if err != nil {
+		s.trouble("a run can't be found", err, "context", name)
+	}
+	return root, err == nil
 }
 
 // resumeAlone goes on with a run for which nobody waits, if it stands so.

@@ -90,9 +90,8 @@ func (s *Server) lapsed(before map[string]bool) map[string]bool {
 // abandoned adds the run that a context is part of, whose process has died, to what was
 // left, unless it is known or is not to go on. It tells whether it could.
 func (s *Server) abandoned(name string) bool {
-	root, err := engine.Root(s.running, s.log, name)
-	if err != nil {
-		s.trouble("what was left can't be found", err, "context", name)
+	root, ok := s.root(name)
+	if !ok {
 		return false
 	}
 	l := s.leftIn(root)
@@ -217,12 +216,7 @@ func (s *Server) left() map[string]*leftover {
 			s.trouble("what was left can't be found", err)
 			return nil
 		}
-		root, err := engine.Root(s.running, s.log, info.Context)
-		if err != nil {
-			s.trouble("a run can't be found", err, "context", info.Context)
-			root = info.Context
-		}
-		if root != info.Context {
+		if root, ok := s.root(info.Context); ok && root != info.Context {
 			continue
 		}
 		if l := s.leftIn(info.Context); l != nil {
