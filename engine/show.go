@@ -177,20 +177,40 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 		return true, nil
 	}
 	for _, r := range records {
-		woken := r.Status == Ready
-		if r.Status == Waiting {
-			woken, err = wokenInside(ctx, log, name, &r)
-		}
-		if woken || err != nil {
-			return woken, err
+		if r.Status == Ready {
+			return true, nil
 		}
 	}
-	return false, nil
+	return wokenInside(ctx, log, name, records, Woken)
 }
 
-// wokenInside is Woken for a call that waits for its delegate, if it does. Whoever is at
-// that takes up what comes.
-func wokenInside(ctx context.Context, log store.Log, name string, r *Record) (bool, error) {
+// Freed tells whether a run waits for a delegate that ended while somebody else was at it,
+// or that nobody is at any more.
+func Freed(ctx context.Context, log store.Log, name string) (bool, error) {
+	last, err := LastRun(ctx, log, name)
+	if err != nil || last.Status != RunWaiting {
+		return false, err
+	}
+	records, err := Records(ctx, log, name)
+	if err != nil {
+		return false, err
+	}
+	return wokenInside(ctx, log, name, records, Freed)
+}
+
+// wokenInside tells whether one of some calls waits for a delegate that is free, or of which
+// that is told that itself waits.
+func wokenInside(ctx context.Context, log store.Log, name string, records []Record, told func(context.Context, store.Log, string) (bool, error)) (woken bool, err error) {
+	for i := 0; i < len(records) && !woken && err == nil; i++ {
+		if r := &records[i]; r.Status == Waiting {
+			woken, err = free(ctx, log, name, r, told)
+		}
+	}
+	return woken, err
+}
+
+// free is wokenInside for a call. Whoever is at its delegate takes up what comes.
+func free(ctx context.Context, log store.Log, name string, r *Record, told func(context.Context, store.Log, string) (bool, error)) (bool, error) {
 	child, err := ownChild(ctx, log, name, r)
 	if err != nil || child == "" {
 		return false, err
@@ -206,7 +226,7 @@ func wokenInside(ctx context.Context, log store.Log, name string, r *Record) (bo
 		return false, err
 	}
 	if last.Status == RunWaiting {
-		return Woken(ctx, log, child)
+		return told(ctx, log, child)
 	}
 	return true, nil
 }

@@ -201,7 +201,7 @@ func (s *Server) goOnAbove(name string) {
 		return
 	}
 	s.tasks.Go(func() {
-		if s.comes(root) {
+		if s.freed(root) {
 			s.resumeAlone(root, engine.RunWaiting)
 		}
 	})

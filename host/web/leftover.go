@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"time"
 
@@ -251,8 +252,13 @@ func (s *Server) leftIn(name string) *leftover {
 }
 
 // comes tells whether a run that waits has something to go on with.
-func (s *Server) comes(name string) bool {
-	is, err := engine.Woken(s.running, s.log, name)
+func (s *Server) comes(name string) bool { return s.told(name, engine.Woken) }
+
+// freed tells whether it has since a delegate ended, or is free: other news is followed.
+func (s *Server) freed(name string) bool { return s.told(name, engine.Freed) }
+
+func (s *Server) told(name string, of func(context.Context, store.Log, string) (bool, error)) bool {
+	is, err := of(s.running, s.log, name)
 	if err != nil {
 		s.trouble("what a context waits for can't be found", err, "context", name)
 	}

@@ -250,7 +250,7 @@ func (s *Server) end(one *run) {
 	}
 	s.metrics.run(string(one.outcome.Status), took)
 	s.logger.Info("run", "context", one.context, "status", one.outcome.Status, "took", took)
-	if one.outcome.Status == engine.RunWaiting && (again || s.comes(one.context)) {
+	if one.outcome.Status == engine.RunWaiting && (again || s.freed(one.context)) {
 		s.goOn(one.context)
 	}
 }
