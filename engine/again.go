@@ -167,11 +167,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
 	h := t.shown(i, resolved, granted)
-	for key := range set {
-		h.Corrected = append(h.Corrected, placeOf(key, call.Issued)[0])
-	}
-	slices.Sort(h.Corrected)
-	h.Corrected = slices.Compact(h.Corrected)
+	h.Corrected = sortedKeys(call.replacedBy(set))
 	arguments, err := h.With(set)
 	if err := cmp.Or(err, call.tool.correctable(h.Corrected, h.Arguments), call.tool.takes(arguments)); err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}

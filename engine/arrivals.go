@@ -26,7 +26,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if a, ok := p.arrivals[name]; ok {
 		return a, nil
 	}
-	a := &arrivals{errors: map[string]int64{}, unhidden: map[int64]int64{}}
+	a := &arrivals{errors: map[string]int64{}, unhidden: map[int64]int64{}, next: math.MaxInt64}
 	p.arrivals[name] = a
 	last, err := LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
@@ -39,7 +39,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if a.past, err = pastOf(ctx, p.log, name, last.plan.First); err != nil {
 		return a, err
 	}
-	if a.former, err = a.past.former(ctx, p.log, name); err != nil {
+	if a.former, err = a.formerIn(ctx, p.log, name); err != nil {
 		return a, err
 	}
 	return a, a.find(ctx, p, name, plans)
@@ -101,13 +101,11 @@ func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string
 func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now moment) {
 	for n, m := range arrived {
 		if since, former := a.former[m.Seq]; former {
-			if len(a.unhidden) == 0 || since < a.next {
-				a.next = since
-			}
+			a.next = min(a.next, since)
 			a.unhidden[m.Seq] = seq + int64(n) + 1
 		}
 	}
-	if len(a.unhidden) == 0 || a.next > now.n {
+	if a.next > now.n {
 		return
 	}
 	a.next = math.MaxInt64

@@ -369,11 +369,7 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {
 	params := make(map[string]any, len(c.Issued))
 	var lacking *Missing
-	replaced := map[string]bool{} // by name, true where nothing is left of it
-	for key := range instead {
-		place := placeOf(key, c.Issued)
-		replaced[place[0]] = replaced[place[0]] || len(place) == 1
-	}
+	replaced := c.replacedBy(instead)
 	for _, p := range c.params {
 		v, m, err := p.eval(lookup)
 		_, bad := errors.AsType[*ExprError](err)
@@ -390,6 +386,20 @@ func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, 
 		params[p.name] = v
 	}
 	return params, lacking, nil
+}
+
+// replacedBy names the parameters of which corrections put something else in the place of
+// all, with true, or of a part.
+func (c *Call) replacedBy(set map[string]any) map[string]bool {
+	if len(set) == 0 {
+		return nil
+	}
+	replaced := map[string]bool{}
+	for key := range set {
+		place := placeOf(key, c.Issued)
+		replaced[place[0]] = replaced[place[0]] || len(place) == 1
+	}
+	return replaced
 }
 
 // withMeta adds to the parameters of the call its meta-properties.

@@ -185,7 +185,7 @@ func (g *graph) wireReference(j int, r store.Path, exists Exists) error {
 // dependsOnAny tells whether call j waited for one of a set to look at paths. Of those that
 // stand after it, it finds what they wrote where it waited for them, directly or not.
 func (g *graph) dependsOnAny(j int, looked []store.Path, set []bool) bool {
-	var waited []int
+	var waited map[int]bool
 	return slices.ContainsFunc(looked, func(r store.Path) bool {
 		earlier, later := g.split(j, r)
 		if slices.ContainsFunc(earlier, func(i int) bool { return set[i] }) {
@@ -195,7 +195,7 @@ func (g *graph) dependsOnAny(j int, looked []store.Path, set []bool) bool {
 			if set[i] && waited == nil {
 				waited = g.ancestors(j)
 			}
-			return set[i] && slices.Contains(waited, i)
+			return set[i] && waited[i]
 		})
 	})
 }
@@ -251,16 +251,27 @@ func (g *graph) overwrites(k, i int) bool {
 	})
 }
 
+// ancestors are the calls that call i depends on, directly or not.
+func (g *graph) ancestors(i int) map[int]bool {
+	return follow(i, g.into, func(e edge) (int, bool) { return e.from, e.kind != readEdge && e.kind != thoughtEdge })
+}
+
 // behind are the calls that wait for call i, directly or not.
 func (g *graph) behind(i int) map[int]bool {
+	return follow(i, g.outOf, func(e edge) (int, bool) { return e.to, true })
+}
+
+// follow finds the calls to which edges lead from call i, one after another; it is told
+// where an edge leads, and whether it counts.
+func follow(i int, edges [][]edge, leads func(edge) (to int, counts bool)) map[int]bool {
 	all, stack := map[int]bool{}, []int{i}
 	for len(stack) > 0 {
 		at := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, e := range g.outOf[at] {
-			if !all[e.to] {
-				all[e.to] = true
-				stack = append(stack, e.to)
+		for _, e := range edges[at] {
+			if to, counts := leads(e); counts && to != i && !all[to] {
+				all[to] = true
+				stack = append(stack, to)
 			}
 		}
 	}

@@ -133,7 +133,7 @@ func (t *tick) question(i int, in Invocation) *Question {
 func (t *tick) readMessages(ctx context.Context, i int, q *Question) error {
 	call := t.plan.Calls[i]
 	wrote := map[string]bool{}
-	for _, k := range t.plan.graph.ancestors(i) {
+	for k := range t.plan.graph.ancestors(i) {
 		wrote[callID(t.event.Tick, t.plan.Calls[k].Position)] = true
 	}
 	var seen []*store.Message
@@ -147,23 +147,6 @@ func (t *tick) readMessages(ctx context.Context, i int, q *Question) error {
 	}
 	q.Messages = ModelView(seen, call.scopes, call.Instance)
 	return nil
-}
-
-// ancestors lists the calls that a call depends on, directly or not.
-func (g *graph) ancestors(i int) []int {
-	seen := map[int]bool{i: true}
-	stack, all := []int{i}, []int{}
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for _, e := range g.into[at] {
-			if e.kind != readEdge && e.kind != thoughtEdge && !seen[e.from] {
-				seen[e.from] = true
-				stack, all = append(stack, e.from), append(all, e.from)
-			}
-		}
-	}
-	return all
 }
 
 // wireThoughts puts latent calls in the order of the plan: a thought is shown

@@ -86,22 +86,21 @@ func (p *past) endedWith(seq int64) int {
 	first, _ := slices.BinarySearchFunc(p.events, seq, func(e coming, seq int64) int { return cmp.Compare(e.seq, seq) })
 	for _, e := range p.events[first:] {
 		switch {
-		case e.tick == 0 && seq > e.seq-e.messages:
-			return 0
+		case e.tick == 0 && seq <= e.seq-e.messages:
+			continue
 		case e.tick != 0 && seq > p.starts[e.tick].seq:
 			return e.tick
-		case e.tick != 0:
-			return 0
 		}
+		return 0
 	}
 	return 0
 }
 
-// former finds what there is in the context that counts no more, for its calls have run
+// formerIn finds what there is in the context that counts no more, for its calls have run
 // again, or are tried again: what they wrote, what told of their failures, and what told
 // that their tick came to nothing. It gives the seqs, with the position in the journal
 // since which each counts no more.
-func (p *past) former(ctx context.Context, log store.Log, name string) (map[int64]int64, error) {
+func (p *past) formerIn(ctx context.Context, log store.Log, name string) (map[int64]int64, error) {
 	all := map[int64]int64{}
 	if len(p.again) == 0 {
 		return all, nil
@@ -138,7 +137,7 @@ func former(ctx context.Context, log store.Log, name string, first int, records 
 	for _, r := range records {
 		p.ranAgain(&r, 0, first)
 	}
-	return p.former(ctx, log, name)
+	return p.formerIn(ctx, log, name)
 }
 
 // Former finds the messages of a context, by their seqs, that count no more for a run that
@@ -154,7 +153,7 @@ func Former(ctx context.Context, log store.Log, name string) (map[int64]bool, er
 	if err != nil {
 		return nil, err
 	}
-	former, err := p.former(ctx, log, name)
+	former, err := p.formerIn(ctx, log, name)
 	for seq := range former {
 		all[seq] = true
 	}

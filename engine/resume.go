@@ -494,8 +494,10 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		}
 	}
 	t.reviveBehind(revived)
-	if err := t.hideFormer(ctx); err != nil {
-		return err
+	if len(s.Retry) > 0 {
+		if err := t.hideFormer(ctx); err != nil {
+			return err
+		}
 	}
 	for _, name := range s.Skip {
 		i, err := t.decidable(name)

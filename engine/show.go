@@ -155,10 +155,42 @@ func Ended(entry store.Entry) bool {
 // decision that came just then. So it tells of what has come to a delegate that it waits
 // for; and of one that ended while somebody else was at it, or that nobody is at any more.
 func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
+	return woken(ctx, log, name, true)
+}
+
+// Freed tells whether a run waits for a delegate that ended while somebody else was at it,
+// or that nobody is at any more.
+func Freed(ctx context.Context, log store.Log, name string) (bool, error) {
+	return woken(ctx, log, name, false)
+}
+
+// woken is Freed, and with what has come besides Woken.
+func woken(ctx context.Context, log store.Log, name string, besides bool) (bool, error) {
 	last, err := LastRun(ctx, log, name)
 	if err != nil || last.Status != RunWaiting {
 		return false, err
 	}
+	records, err := Records(ctx, log, name)
+	if err != nil {
+		return false, err
+	}
+	if besides {
+		if came, err := last.came(ctx, log, name, records); came || err != nil {
+			return came, err
+		}
+	}
+	for i := range records {
+		if r := &records[i]; r.Status == Waiting {
+			if freed, err := freedInside(ctx, log, name, r, besides); freed || err != nil {
+				return freed, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// came tells of a run that has halted whether messages or decisions have come.
+func (r *Run) came(ctx context.Context, log store.Log, name string, records []Record) (bool, error) {
 	halt, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventRun})
 	if err != nil {
 		return false, err
@@ -168,49 +200,15 @@ func Woken(ctx context.Context, log store.Log, name string) (bool, error) {
 			return err == nil, err
 		}
 	}
-	records, err := Records(ctx, log, name)
-	if err != nil {
-		return false, err
-	}
-	begun := func(r Record) bool { return r.Tick == last.Tick && r.Status != Blocked }
-	if last.plan.Mode == modeLazy && !last.Held && !slices.ContainsFunc(records, begun) {
-		return true, nil
-	}
-	for _, r := range records {
-		if r.Status == Ready {
-			return true, nil
-		}
-	}
-	return wokenInside(ctx, log, name, records, Woken)
+	decided := func(c Record) bool { return c.Status == Ready }
+	begun := func(c Record) bool { return c.Tick == r.Tick && c.Status != Blocked }
+	released := r.plan.Mode == modeLazy && !r.Held && !slices.ContainsFunc(records, begun)
+	return released || slices.ContainsFunc(records, decided), nil
 }
 
-// Freed tells whether a run waits for a delegate that ended while somebody else was at it,
-// or that nobody is at any more.
-func Freed(ctx context.Context, log store.Log, name string) (bool, error) {
-	last, err := LastRun(ctx, log, name)
-	if err != nil || last.Status != RunWaiting {
-		return false, err
-	}
-	records, err := Records(ctx, log, name)
-	if err != nil {
-		return false, err
-	}
-	return wokenInside(ctx, log, name, records, Freed)
-}
-
-// wokenInside tells whether one of some calls waits for a delegate that is free, or of which
-// that is told that itself waits.
-func wokenInside(ctx context.Context, log store.Log, name string, records []Record, told func(context.Context, store.Log, string) (bool, error)) (woken bool, err error) {
-	for i := 0; i < len(records) && !woken && err == nil; i++ {
-		if r := &records[i]; r.Status == Waiting {
-			woken, err = free(ctx, log, name, r, told)
-		}
-	}
-	return woken, err
-}
-
-// free is wokenInside for a call. Whoever is at its delegate takes up what comes.
-func free(ctx context.Context, log store.Log, name string, r *Record, told func(context.Context, store.Log, string) (bool, error)) (bool, error) {
+// freedInside is woken for a call that waits, if that is for its delegate. Whoever is at
+// that takes up what comes.
+func freedInside(ctx context.Context, log store.Log, name string, r *Record, besides bool) (bool, error) {
 	child, err := ownChild(ctx, log, name, r)
 	if err != nil || child == "" {
 		return false, err
@@ -226,7 +224,7 @@ func free(ctx context.Context, log store.Log, name string, r *Record, told func(
 		return false, err
 	}
 	if last.Status == RunWaiting {
-		return told(ctx, log, child)
+		return woken(ctx, log, child, besides)
 	}
 	return true, nil
 }

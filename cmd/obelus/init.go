@@ -132,8 +132,8 @@ func addIgnored(file string) (done, text string, err error) {
 	return "added to", "added /.obelus/ to %[2]s", errors.Join(err, f.Close())
 }
 
-// initTypes writes the annotations for editors, and tells how many files. A folder that had scripts before
-// may hold some that do not load: it gets what is known without them.
+// initTypes writes the annotations for editors, and tells how many files. A folder that
+// had scripts before may hold some that do not load: it gets what is known without them.
 func (a *app) initTypes(dir string) (files int, err error) {
 	h, err := host.Open(host.Config{FS: os.DirFS(dir), Stderr: a.term})
 	if err != nil {

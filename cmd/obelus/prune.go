@@ -315,17 +315,10 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if len(o.statuses) > 0 && !slices.Contains(o.statuses, status) {
 			continue
 		}
-		untouched, err := a.untouched(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		which := name
-		if run.Status.Finished() || run.Unwanted() || untouched {
-			if which, run, err = a.within(ctx, f, name); err != nil {
-				return nil, err
-			}
-		}
+		which, run, err := a.unfinished(ctx, f, name, run)
 		switch {
+		case err != nil:
+			return nil, err
 		case which != "" && named:
 			return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", which, run.Status, a.again())}
 		case which != "":
@@ -341,23 +334,30 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 	return a.free(f, chosen, len(names) > 0)
 }
 
-// within finds the context of a delegate in a context in which a plan was run that is
-// unfinished, and part of no other run; none has no name.
-func (a *app) within(ctx context.Context, f *families, name string) (which string, run engine.Run, err error) {
+// unfinished finds a run that is, and that nobody has given up, among that of a context and
+// those in its delegates' contexts that are part of no other. Where there is none, it has no
+// name.
+func (a *app) unfinished(ctx context.Context, f *families, name string, run engine.Run) (which string, _ engine.Run, err error) {
+	untouched, err := a.untouched(ctx, name)
+	if err != nil || !isOver(run) && !untouched {
+		return name, run, err
+	}
 	for _, member := range f.members(name)[1:] {
 		root, err := engine.Root(ctx, a.log, member)
 		if err != nil {
-			return "", run, err
+			return member, run, err
 		}
 		if root != member {
 			continue
 		}
-		if run, err = engine.LastRun(ctx, a.log, member); err != nil || !run.Status.Finished() && !run.Unwanted() {
+		if run, err = engine.LastRun(ctx, a.log, member); err != nil || !isOver(run) {
 			return member, run, err
 		}
 	}
 	return "", run, nil
 }
+
+func isOver(run engine.Run) bool { return run.Status.Finished() || run.Unwanted() }
 
 // untouched tells of a fork in which nobody has gone on with what ran where it was
 // made: nothing of its own would be lost.

@@ -217,8 +217,10 @@ func (s *Server) left() map[string]*leftover {
 			s.trouble("what was left can't be found", err)
 			return nil
 		}
-		if root, ok := s.root(info.Context); ok && root != info.Context {
-			continue
+		if info.Origin.Parent != "" {
+			if root, ok := s.root(info.Context); ok && root != info.Context {
+				continue
+			}
 		}
 		if l := s.leftIn(info.Context); l != nil {
 			all[info.Context] = l
