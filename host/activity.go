@@ -121,7 +121,7 @@ func (a *activity) keep(w *warmState, err error) {
 }
 
 func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
-	results, err := s.call(fn, s.object(in.Call), s.object(in.Context), s.object(in.Tool))
+	results, err := s.call(fn, s.arguments(in)...)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -139,6 +139,12 @@ func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engi
 		message += " (it was for " + path + ")"
 	}
 	return engine.Result{}, a.fail("%s", message)
+}
+
+// arguments are what an activity receives: what protocol §5 says, and behind it the key
+// of §7, by which the world outside can tell that it has been asked for this before.
+func (s *state) arguments(in engine.Invocation) []lua.LValue {
+	return []lua.LValue{s.object(in.Call), s.object(in.Context), s.object(in.Tool), lua.LString(in.Key)}
 }
 
 // outcome reads what an activity gave back: a failure where it returned nil and

@@ -247,7 +247,7 @@ func (s *state) standIn(ctx context.Context, L *lua.LState, fn lua.LValue, in en
 }
 
 func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
-	results, err := s.apart(L, fn, s.toLua(in.Call), s.object(in.Context), s.object(in.Tool))
+	results, err := s.apart(L, fn, s.arguments(in)...)
 	if f, raised := err.(*fault); raised {
 		s.raised = nil
 		if failure := f.failure(); failure != nil {

@@ -68,12 +68,12 @@ Activity.register("hello", function() end)
 ---@class tool.plain: obelus.Call
 
 ---@class obelus.Activity
----@field register fun(name: "hello", fn: fun(call: tool.hello, context: obelus.Context, tool: table): tool.hello.result|nil, any)
----@field register fun(name: "hello", options: obelus.ActivityOptions, fn: fun(call: tool.hello, context: obelus.Context, tool: table): tool.hello.result|nil, any)
----@field register fun(name: "pay.now", fn: fun(call: tool.pay.now, context: obelus.Context, tool: table): tool.pay.now.result|nil, any)
----@field register fun(name: "pay.now", options: obelus.ActivityOptions, fn: fun(call: tool.pay.now, context: obelus.Context, tool: table): tool.pay.now.result|nil, any)
----@field register fun(name: "plain", fn: fun(call: tool.plain, context: obelus.Context, tool: table): any, any)
----@field register fun(name: "plain", options: obelus.ActivityOptions, fn: fun(call: tool.plain, context: obelus.Context, tool: table): any, any)
+---@field register fun(name: "hello", fn: fun(call: tool.hello, context: obelus.Context, tool: table, key: string): tool.hello.result|nil, any)
+---@field register fun(name: "hello", options: obelus.ActivityOptions, fn: fun(call: tool.hello, context: obelus.Context, tool: table, key: string): tool.hello.result|nil, any)
+---@field register fun(name: "pay.now", fn: fun(call: tool.pay.now, context: obelus.Context, tool: table, key: string): tool.pay.now.result|nil, any)
+---@field register fun(name: "pay.now", options: obelus.ActivityOptions, fn: fun(call: tool.pay.now, context: obelus.Context, tool: table, key: string): tool.pay.now.result|nil, any)
+---@field register fun(name: "plain", fn: fun(call: tool.plain, context: obelus.Context, tool: table, key: string): any, any)
+---@field register fun(name: "plain", options: obelus.ActivityOptions, fn: fun(call: tool.plain, context: obelus.Context, tool: table, key: string): any, any)
 
 ---@class obelus.test
 ---@field activity fun(name: "hello", call?: tool.hello, context?: obelus.Context): tool.hello.result|nil, any, string?

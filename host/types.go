@@ -28,7 +28,7 @@ func (g *Generation) Types() []byte {
 	for i, name := range names {
 		tool, _ := g.registry.Tool(name)
 		class, result := classes[i], w.tool(classes[i], results[i], tool.Schema)
-		fn := fmt.Sprintf("fn: fun(call: %s, context: obelus.Context, tool: table): %s, any", class, optionalType(result))
+		fn := fmt.Sprintf("fn: fun(call: %s, context: obelus.Context, tool: table, key: string): %s, any", class, optionalType(result))
 		literal := quote(name)
 		registers = append(registers,
 			fmt.Sprintf("---@field register fun(name: %s, %s)", literal, fn),

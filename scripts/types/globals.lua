@@ -63,11 +63,11 @@
 Activity = {}
 
 ---Registers the function that does the work of a tool. It gives a result, or nil
----and a failure.
+---and a failure. The key is the same whenever the call is tried, also after a crash.
 ---@param name string
 ---@param options obelus.ActivityOptions
----@param fn fun(call: obelus.Call, context: obelus.Context, tool: table): any, any
----@overload fun(name: string, fn: fun(call: obelus.Call, context: obelus.Context, tool: table): any, any)
+---@param fn fun(call: obelus.Call, context: obelus.Context, tool: table, key: string): any, any
+---@overload fun(name: string, fn: fun(call: obelus.Call, context: obelus.Context, tool: table, key: string): any, any)
 function Activity.register(name, options, fn) end
 
 ---@class obelus.Delegate

@@ -8,7 +8,7 @@ local test = {}
 
 ---@class obelus.test.PlanOptions
 ---@field input? table
----@field tools? table<string, fun(call: obelus.Call, context: obelus.Context, tool: table): any, any> run these in place of activities
+---@field tools? table<string, fun(call: obelus.Call, context: obelus.Context, tool: table, key: string): any, any> run these in place of activities
 ---@field context? obelus.Context
 
 ---@class obelus.test.Run
