@@ -81,12 +81,14 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		}
 		root.AddCommand(command)
 	}
+	root.AddCommand(topics()...)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
 			c.Args = helpArgs
+			completeTopics(c)
 		case "completion":
 			c.Args, c.RunE = shellArgs, root.RunE
 			for _, shell := range c.Commands() {

@@ -69,7 +69,7 @@ func nearestCommand(c *cobra.Command, word string) string {
 	var begun, others []string
 	for _, command := range c.Commands() {
 		switch name := command.Name(); {
-		case !command.IsAvailableCommand():
+		case !command.IsAvailableCommand() && !command.IsAdditionalHelpTopicCommand():
 		case strings.HasPrefix(name, word) || strings.HasPrefix(word, name):
 			begun = append(begun, name)
 		default:
