@@ -148,6 +148,9 @@ func (w *yamlWriter) value(v any, depth int, listed bool) (ended bool) {
 		text = "null"
 	} else if _, ok := v.(json.Number); ok && !strings.Contains(text, ".") {
 		text = strings.Replace(strings.ToLower(text), "e", ".0e", 1) // a number to older readers too
+		if text == "-0" {
+			text = "-0.0" // as a whole number it would lose its sign
+		}
 	}
 	w.b.WriteString(" " + text)
 	return false
