@@ -44,7 +44,7 @@ func (a *app) serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "run plans on request, over HTTP",
-		Long: `Serve the project over HTTP (go doc obelus/host/web lists the paths): run plans
+		Long: `Serve the project over HTTP (obelus help server lists the paths): run plans
 on request, show what the log holds, stream what happens, take decisions. What a
 crash left is resumed, within a minute also what another process leaves that dies
 while this one serves; what was begun with other permissions goes on with those of

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/host/web"
 	"obelus/scripts"
 )
 
@@ -25,13 +26,17 @@ var (
 // than types. Nothing runs under their names.
 func topics() []*cobra.Command {
 	modules := &cobra.Command{Use: "modules", Short: "what scripts can require"}
-	modules.SetHelpFunc(func(c *cobra.Command, _ []string) { // no other start of the program makes it
-		_, _ = io.WriteString(c.OutOrStdout(), modulesTopic())
-	})
+	server := &cobra.Command{Use: "server", Short: "what obelus serve can be asked over HTTP, and answers"}
+	for c, text := range map[*cobra.Command]func() string{modules: modulesTopic, server: web.Doc} {
+		c.SetHelpFunc(func(c *cobra.Command, _ []string) { // no other start of the program makes it
+			_, _ = io.WriteString(c.OutOrStdout(), text())
+		})
+	}
 	return []*cobra.Command{
 		{Use: "activities", Short: "how to write activities and tools", Long: activitiesTopic},
 		modules,
 		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: plansTopic},
+		server,
 		{Use: "settings", Short: "what obelus.lua can say, permissions and limits too", Long: settingsTopic},
 	}
 }

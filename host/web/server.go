@@ -148,15 +148,16 @@ func (s *Server) Drain(ctx context.Context) error {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// routes are the paths, sorted by what they are about.
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
-	methods := map[string][]string{}
-	for _, route := range []struct {
-		pattern string
-		handle  func(http.ResponseWriter, *http.Request) error
-		query   string // the parameters that it takes
-	}{
+// route is what the server does at a path.
+type route struct {
+	pattern string
+	handle  func(http.ResponseWriter, *http.Request) error
+	query   string // the parameters that it takes
+}
+
+// table lists the routes, sorted by what they are about. [Doc] tells of them.
+func (s *Server) table() []route {
+	return []route{
 		{"GET /healthz", s.health, anyQuery},
 		{"GET /metrics", s.metrics.serve, anyQuery},
 		{"POST /v1/runs", s.postRun, ""},
@@ -176,7 +177,13 @@ func (s *Server) routes() http.Handler {
 		{"POST /v1/contexts/{context}/resume", s.postResume, ""},
 		{"POST /v1/contexts/{context}/fork", s.postFork, ""},
 		{"GET /v1/scripts", s.getScripts, ""},
-	} {
+	}
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	methods := map[string][]string{}
+	for _, route := range s.table() {
 		mux.HandleFunc(route.pattern, s.answer(route.pattern, func(w http.ResponseWriter, r *http.Request) error {
 			if err := checkQuery(r, route.query); err != nil {
 				return err

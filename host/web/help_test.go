@@ -1,0 +1,31 @@
+package web
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDoc holds that clients are told of every path and of what it can be asked by.
+func TestDoc(t *testing.T) {
+	lines := slices.Collect(strings.Lines(Doc()))
+	for _, route := range serve(t, work, nil, nil).server.table() {
+		method, path, _ := strings.Cut(route.pattern, " ")
+		i := slices.IndexFunc(lines, func(line string) bool {
+			words := strings.Fields(strings.ReplaceAll(line, ",", " "))
+			return slices.Contains(words, path) && words[0] == method
+		})
+		if i < 0 {
+			t.Errorf("%s is not told of", route.pattern)
+			continue
+		}
+		for _, name := range strings.Fields(route.query) {
+			if route.query != anyQuery && !strings.Contains(lines[i], " ?"+name+"=") && !strings.Contains(lines[i], " &"+name+"=") {
+				t.Errorf("of %s it is not told that it takes %s", route.pattern, name)
+			}
+		}
+	}
+	if text := Doc(); !strings.HasPrefix(text, "Requests and answers are JSON") || !strings.Contains(text, "\nEVENTS\n") || strings.Contains(text, "//") || strings.Contains(text, "SAFETY") {
+		t.Errorf("the page is not what clients are to read:\n%s", text)
+	}
+}
