@@ -169,6 +169,8 @@ func TestFunctions(t *testing.T) {
 		{`return time.now()`, `1700000000.25`},
 		{`return time.format(time.now())`, `"2023-11-14T22:13:20Z"`},
 		{`return time.format(0, "%Y-%m-%d %H:%M:%S %a %A %b %B %j %p %I %y %e %% %u %w %V %s")`, `"1970-01-01 00:00:00 Thu Thursday Jan January 001 AM 12 70  1 % 4 4 01 0"`},
+		{`return time.format(1700000000, "%r %g") .. time.parse("2023-11-14 10:13:20 PM", "%F %r")`, `"10:13:20 PM 231700000000"`},
+		{`return {time.parse("2139/39", "%Y/%y") == time.parse("2139", "%Y"), select(2, time.parse("2139/40", "%Y/%y"))}`, `[true,"\"2139/40\" does not fit the layout \"%Y/%y\""]`},
 		{`return time.format(1.5, "%S.%L %f")`, `"01.500 500000"`},
 		{`return time.format(0, "%Q")`, `activities/a.lua:2: bad argument #2 to time.format: unknown %Q in the layout`},
 		{`return time.format(253402300799.5) .. time.format(-62167219200)`, `"9999-12-31T23:59:59Z0000-01-01T00:00:00Z"`},

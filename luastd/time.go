@@ -177,6 +177,9 @@ func formatVerb(t time.Time, verb byte) (string, bool) {
 	case 'G':
 		year, _ := t.ISOWeek()
 		return strconv.Itoa(year), true
+	case 'g':
+		year, _ := t.ISOWeek()
+		return fmt.Sprintf("%02d", year%100), true
 	case 'V':
 		_, week := t.ISOWeek()
 		return fmt.Sprintf("%02d", week), true
@@ -188,7 +191,7 @@ func formatVerb(t time.Time, verb byte) (string, bool) {
 var verbs = map[byte]string{
 	'A': "Monday", 'B': "January", 'D': "01/02/06", 'F': "2006-01-02", 'H': "15", 'I': "03", 'M': "04", 'R': "15:04",
 	'S': "05", 'T': "15:04:05", 'X': "15:04:05", 'Y': "2006", 'Z': "MST", 'a': "Mon", 'b': "Jan", 'c': "Mon Jan _2 15:04:05 2006",
-	'd': "02", 'e': "_2", 'h': "Jan", 'j': "002", 'm': "01", 'p': "PM", 'x': "01/02/06", 'y': "06", 'z': "-0700",
+	'd': "02", 'e': "_2", 'h': "Jan", 'j': "002", 'm': "01", 'p': "PM", 'r': "03:04:05 PM", 'x': "01/02/06", 'y': "06", 'z': "-0700",
 }
 
 // parseTime reads a time by a layout of strptime; without a zone it is UTC.
@@ -209,6 +212,7 @@ func parseTime(text, layout string) (time.Time, error) {
 	}
 	var layouts, values []string // apart, or one layout's end and the next one's start would be a third
 	rest, ok := text, true
+	full, short := slices.Contains(items, "%Y"), "" // a year in full tells which one of two digits is meant
 	for _, item := range items {
 		value := ""
 		if value, rest, ok = takeItem(rest, item); !ok {
@@ -217,12 +221,14 @@ func parseTime(text, layout string) (time.Time, error) {
 		switch verb := item[len(item)-1]; {
 		case item == "%Z" && !slices.Contains(zones, value):
 			return time.Time{}, fmt.Errorf("the zone %q is not known: of names only UTC, GMT and Z are, and %%z reads an offset like +0100", value)
+		case item == "%y" && full:
+			short = whole(verb, value)
 		case len(item) == 2 && item != "%Z":
 			layouts, values = append(layouts, cmp.Or(readVerbs[verb], verbs[verb])), append(values, whole(verb, value))
 		}
 	}
 	t, err := time.ParseInLocation(strings.Join(layouts, "|"), strings.Join(values, "|"), time.UTC)
-	if err != nil || rest != "" {
+	if err != nil || rest != "" || short != "" && short != t.Format("06") {
 		return time.Time{}, misfit(text, layout)
 	}
 	return t, nil
@@ -247,7 +253,7 @@ func misfit(text, layout string) error {
 
 // composed are the verbs that stand for several.
 var composed = map[byte]string{
-	'D': "%m/%d/%y", 'F': "%Y-%m-%d", 'R': "%H:%M", 'T': "%H:%M:%S", 'X': "%H:%M:%S", 'c': "%a %b %e %H:%M:%S %Y", 'x': "%m/%d/%y",
+	'D': "%m/%d/%y", 'F': "%Y-%m-%d", 'R': "%H:%M", 'T': "%H:%M:%S", 'X': "%H:%M:%S", 'c': "%a %b %e %H:%M:%S %Y", 'r': "%I:%M:%S %p", 'x': "%m/%d/%y",
 }
 
 // readVerbs are the verbs whose numbers need not have all digits to be read.
