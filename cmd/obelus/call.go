@@ -95,11 +95,13 @@ func (a *app) result(ctx context.Context, outcome *engine.Outcome) (any, error) 
 func readPairs(pairs []string) (map[string]any, error) {
 	var params any = map[string]any{}
 	for _, pair := range pairs {
-		v, err := readNested(pair)
+		place, v, err := readNested(pair)
+		if err == nil {
+			params, err = layOver(params, place, v)
+		}
 		if err != nil {
 			return nil, &usageError{fmt.Sprintf("%s: %s", pair, err)}
 		}
-		params = engine.Overlay(params, v)
 	}
 	return params.(map[string]any), nil
 }

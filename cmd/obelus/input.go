@@ -8,10 +8,10 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"obelus/engine"
 	"obelus/store"
 )
 
@@ -22,45 +22,83 @@ func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
 	}
 	var merged any = map[string]any{}
 	for _, text := range inputs {
-		v, err := a.readInput(ctx, text)
+		place, v, err := a.readInput(ctx, text)
+		if err == nil {
+			merged, err = layOver(merged, place, v)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
 			return nil, &usageError{fmt.Sprintf("-i %s: %s", text, err)}
 		}
-		merged = engine.Overlay(merged, v)
 	}
 	return merged, nil
+}
+
+// layOver puts a value at a place in another one, and where both are objects its keys
+// beside what is there. It may change either.
+func layOver(v any, place []string, there any) (any, error) {
+	if len(place) == 0 {
+		over, ok := there.(map[string]any)
+		object, ok2 := v.(map[string]any)
+		if !ok || !ok2 {
+			return there, nil
+		}
+		for key, value := range over {
+			object[key], _ = layOver(object[key], nil, value) // at no place it always fits
+		}
+		return object, nil
+	}
+	key, rest := place[0], place[1:]
+	if list, ok := v.([]any); ok {
+		i, err := strconv.Atoi(key)
+		if err != nil || strconv.Itoa(i) != key || i < 0 || i > len(list) {
+			return nil, fmt.Errorf("what is there is an array of %d, in which only an index from 0 to %[1]d can be given, not %s", len(list), key)
+		}
+		if i == len(list) {
+			list = append(list, nil)
+		}
+		list[i], err = layOver(list[i], rest, there)
+		return list, err
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		object = map[string]any{}
+	}
+	var err error
+	object[key], err = layOver(object[key], rest, there)
+	return object, err
 }
 
 // isStdin tells of a value of -i that stands for stdin, as curl has it too.
 func isStdin(text string) bool { return text == "-" || text == "@-" }
 
-// readInput reads one value of -i: {…}, @file, - for stdin, key=text or
-// key:=json.
-func (a *app) readInput(ctx context.Context, text string) (any, error) {
+// readInput reads one value of -i, and the place where it is to stand: {…}, @file, - for
+// stdin, key=text or key:=json.
+func (a *app) readInput(ctx context.Context, text string) (place []string, v any, err error) {
 	switch {
 	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
-		return decodeObject([]byte(text))
+		v, err = decodeObject([]byte(text))
 	case isStdin(text):
-		content, err := a.read(ctx, "-")
-		if err != nil {
-			return nil, err
+		content, unread := a.read(ctx, "-")
+		if unread != nil {
+			return nil, nil, unread
 		}
-		return decodeObject(content)
+		v, err = decodeObject(content)
 	case strings.HasPrefix(text, "@"):
-		content, err := readFile(ctx, text[1:])
-		if err != nil {
-			return nil, fmt.Errorf("can't read the file: %w", plainError(err))
+		content, unread := readFile(ctx, text[1:])
+		if unread != nil {
+			return nil, nil, fmt.Errorf("can't read the file: %w", plainError(unread))
 		}
-		return decodeObject(content)
+		v, err = decodeObject(content)
+	default:
+		place, v, err = readNested(text)
+		if errors.Is(err, errNoPair) {
+			err = fmt.Errorf("%w, {…}, @file or -", err)
+		}
 	}
-	v, err := readNested(text)
-	if errors.Is(err, errNoPair) {
-		err = fmt.Errorf("%w, {…}, @file or -", err)
-	}
-	return v, err
+	return place, v, err
 }
 
 // read reads a file, or stdin where it is called -, until ctx ends: a pipe may hold
@@ -139,16 +177,10 @@ func readPair(text string) (key string, v any, err error) {
 	return key, v, nil
 }
 
-// readNested reads a pair; dots in the key nest.
-func readNested(text string) (any, error) {
+// readNested reads a pair; dots in the key lead to a place.
+func readNested(text string) (place []string, v any, err error) {
 	key, v, err := readPair(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range slices.Backward(strings.Split(key, ".")) {
-		v = map[string]any{k: v}
-	}
-	return v, nil
+	return strings.Split(key, "."), v, err
 }
 
 func decodeObject(text []byte) (any, error) {
