@@ -114,6 +114,8 @@ func TestHTTP(t *testing.T) {
 		{`local a = http.get(U .. "/echo") return {a.status, a.headers["x-two"], a.headers["content-type"], a:json().method, a:json().headers["User-Agent"][1]}`, `[200,"a, b","text/plain; charset=utf-8","GET","obelus"]`},
 		{`return http.get(U .. "/echo?x=1#f", {query = {a = {1, "b c"}, n = true}}):json().query`, `"x=1&a=1&a=b+c&n=true"`},
 		{`return http.get(U .. "/echo", {headers = {["X-One"] = "1", ["X-Many"] = {"a", 2}, ["user-agent"] = "me"}}):json().headers`, `{"User-Agent":["me"],"X-Many":["a, 2"],"X-One":["1"]}`},
+		{`return http.get(U .. "/echo?q=a b&é=<50%>&c=%20"):json().query`, `"q=a%20b&%C3%A9=%3C50%%3E&c=%20"`},
+		{`return http.post(U .. "/to?/echo?q=a b"):json().query`, `"q=a%20b"`},
 		{`local e = http.post(U .. "/echo", {json = {a = {1, json.null}, s = "<é>"}}):json() return {e.method, e.body, e.headers["Content-Type"]}`, `["POST","{\"a\":[1,null],\"s\":\"<é>\"}",["application/json"]]`},
 		{`local e = http.post(U .. "/echo", {json = false, headers = {["Content-Type"] = "text/x"}}):json() return {e.body, e.headers["Content-Type"]}`, `["false",["text/x"]]`},
 		{`local e = http.request{method = "patch", url = U .. "/echo", body = "plain"}:json() return {e.method, e.body}`, `["PATCH","plain"]`},

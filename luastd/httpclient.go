@@ -161,6 +161,7 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	if err != nil {
 		return HTTPResponse{}, err
 	}
+	escapeRaw(request.URL)
 	for name, text := range r.Headers {
 		request.Header.Set(name, text)
 	}
@@ -169,6 +170,7 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	}
 	client := http.Client{Transport: n, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		next.Header.Del("Referer") // the query of where it came from may be secret
+		escapeRaw(next.URL)
 		if first := via[0].URL; endpointOf(next.URL) != endpointOf(first) || next.URL.Scheme != first.Scheme {
 			for _, secret := range []string{"Authorization", "Cookie", "Proxy-Authorization"} { // net/http gives them to subdomains and other ports
 				next.Header.Del(secret)
@@ -202,6 +204,9 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	}
 	return HTTPResponse{Status: answer.StatusCode, Headers: headers, Body: string(text)}, nil
 }
+
+// escapeRaw escapes in a query what can't stand in a request: net/http writes it as it is.
+func escapeRaw(u *url.URL) { u.RawQuery = escapeBytes(u.RawQuery, `"<>`) }
 
 // isWeb tells whether a URL is one that requests are made to.
 func isWeb(u *url.URL) bool {

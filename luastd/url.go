@@ -156,10 +156,17 @@ func queryText(query any) (string, error) {
 
 // escapeQuery escapes in a query that is written already what can't stand there.
 func escapeQuery(text string) string {
-	_, wrong := url.PathUnescape(text)
+	if _, err := url.PathUnescape(text); err != nil {
+		return escapeBytes(text, `"#<>%`)
+	}
+	return escapeBytes(text, `"#<>`)
+}
+
+// escapeBytes escapes white space, what is not ASCII, and some other characters.
+func escapeBytes(text, others string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"#<>`, c) >= 0 || c == '%' && wrong != nil {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(others, c) >= 0 {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
