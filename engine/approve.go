@@ -253,6 +253,7 @@ type LazyPlan struct {
 	Context string `json:"context"`
 	Plan    string `json:"plan"`
 	Tick    int    `json:"tick"`
+	Since   string `json:"since"`
 }
 
 // Lazy lists the plans that wait to be released, in a context and in those of its
@@ -263,7 +264,7 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
 		return nil, err
 	}
 	if last.Held {
-		return []LazyPlan{{Context: name, Plan: last.Plan, Tick: last.Tick}}, nil
+		return []LazyPlan{{name, last.Plan, last.Tick, date(last.began)}}, nil
 	}
 	return lazyInside(ctx, log, name)
 }

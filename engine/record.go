@@ -277,9 +277,10 @@ type Run struct {
 	Held bool
 
 	plan   planEvent
-	after  int64 // the journal's position of the plan event
-	over   bool  // its newest tick has ended, and the planner is to be asked again
-	behind bool  // fire-and-forget calls went on when its newest tick ended
+	began  time.Time // its newest tick, as after
+	after  int64     // the journal's position of the plan event
+	over   bool      // its newest tick has ended, and the planner is to be asked again
+	behind bool      // fire-and-forget calls went on when its newest tick ended
 }
 
 // Unwanted tells whether somebody has cancelled it: it goes on if it is resumed, and not
@@ -301,7 +302,7 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 		return run, err
 	}
 	run.Status, run.Tick, run.Plan, run.after = RunRunning, run.plan.Tick, run.plan.Plan, entry.N
-	run.Planner = run.plan.Planner
+	run.Planner, run.began = run.plan.Planner, entry.Date
 	if run.plan.Mode == modeLazy {
 		released, err := run.released(ctx, log, name, 0)
 		if err != nil {

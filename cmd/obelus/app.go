@@ -124,6 +124,11 @@ func (a *app) checkGlobals(c *cobra.Command) error {
 			return &usageError{f.message}
 		}
 	}
+	for _, name := range []string{"allow-env", "allow-net", "allow-read", "allow-write"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "[]" {
+			return &usageError{fmt.Sprintf("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)}
+		}
+	}
 	if !c.Flags().Changed("context") {
 		return nil
 	}

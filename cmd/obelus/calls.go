@@ -59,7 +59,7 @@ change, until it is interrupted.`,
 	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
 	c.Flags().Var((*wordList)(&o.tools), "tool", "only calls of the `TOOL,...`")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
-	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 1h)")
+	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 7d)")
 	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
 	c.Flags().BoolVar(&o.follow, "follow", false, "go on with every change")
 	return c

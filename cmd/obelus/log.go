@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
 	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
 	c.Flags().BoolVar(&follow, "follow", false, "go on with what is appended")
-	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 1h)")
+	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
 	c.Flags().Var((*wordList)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
@@ -85,18 +86,26 @@ func readSince(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if span, err := time.ParseDuration(text); err == nil {
-		return time.Now().Add(-span), nil
-	}
-	if t, ok := readDate(text); ok {
+	if t, ok := readPast(text); ok {
 		return t, nil
 	}
-	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 1h", text)}
+	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)}
 }
 
-// readDate reads a time as flags take it: without a zone it is that of the machine, as
-// times are shown.
-func readDate(text string) (time.Time, bool) {
+// mostDays is how long ago a time may be, in days: those of a calendar go no further back.
+const mostDays = 700_000
+
+// readPast reads a time as flags take it: as a span before now, of days perhaps, or as a
+// date, which without a zone is one of the machine's, as times are shown.
+func readPast(text string) (time.Time, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
+			return time.Now().AddDate(0, 0, -n), true
+		}
+	}
+	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
+		return time.Now().Add(-span), true
+	}
 	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t, true

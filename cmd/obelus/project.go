@@ -125,16 +125,22 @@ func (a *app) inProject(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	name, inside := a.below(absolute)
 	if a.projectFlag != "" && !filepath.IsAbs(file) {
-		if _, err := os.Stat(absolute); err != nil { // plans are often named from the project's folder
-			absolute = filepath.Join(a.dir, file)
+		if _, err := os.Stat(absolute); err != nil || !inside { // plans are often named from the project's folder
+			name, inside = a.below(filepath.Join(a.dir, file))
 		}
 	}
-	name, err := filepath.Rel(a.dir, absolute)
-	if err != nil || strings.HasPrefix(name, "..") {
+	if !inside {
 		return "", &usageError{fmt.Sprintf("%s lies outside the project %s", file, a.dir)}
 	}
-	return filepath.ToSlash(name), nil
+	return name, nil
+}
+
+// below is a file's name below the project's folder, if it lies there.
+func (a *app) below(absolute string) (name string, inside bool) {
+	name, err := filepath.Rel(a.dir, absolute)
+	return filepath.ToSlash(name), err == nil && filepath.IsLocal(name)
 }
 
 // onlySettings is a project of which nothing but its settings is of interest.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -193,23 +191,12 @@ func (a *app) vacuum(ctx context.Context) error {
 	return nil
 }
 
-// mostDays is how long ago a date may be, in days: those of a calendar go no further back.
-const mostDays = 700_000
-
 // before is the time that --older-than names; zero for none.
 func (o *pruneOptions) before() (time.Time, error) {
 	if o.older == "" {
 		return time.Time{}, nil
 	}
-	if days, ok := strings.CutSuffix(o.older, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
-			return time.Now().AddDate(0, 0, -n), nil
-		}
-	}
-	if span, err := time.ParseDuration(o.older); err == nil && span >= 0 {
-		return time.Now().Add(-span), nil
-	}
-	if t, ok := readDate(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
+	if t, ok := readPast(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
 		return t, nil
 	}
 	return time.Time{}, &usageError{fmt.Sprintf("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)}

@@ -139,7 +139,7 @@ func TestDates(t *testing.T) {
 		"2026-01-31": "2026-01-30T15:00:00Z", "2026-01-31 12:00:00": "2026-01-31T03:00:00Z",
 		"2026-01-31T12:00:00Z": "2026-01-31T12:00:00Z", "2026-01-31T12:00:00+02:00": "2026-01-31T10:00:00Z",
 	} {
-		if got, ok := readDate(text); !ok || got.UTC().Format(time.RFC3339) != want {
+		if got, ok := readPast(text); !ok || got.UTC().Format(time.RFC3339) != want {
 			t.Errorf("%s is %s, not %s", text, got.UTC(), want)
 		}
 	}

@@ -16,7 +16,7 @@
 // Requests and answers are JSON, in the shapes that the commands print with
 // --json; a list is an array. What a context's delegates hold is listed with the
 // context, and decided about there or in theirs: {"context","call",…} is a call, and
-// {"context","plan","tick"} a lazy plan.
+// {"context","plan","tick","since"} a lazy plan.
 //
 //	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
 //	DELETE /v1/runs/{context}                      cancel

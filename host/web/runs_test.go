@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -266,7 +267,9 @@ func TestDecisionsInside(t *testing.T) {
 			{ _tool = "hand", _delegate = "plans/inner.lua", amount = 2, _outputPath = "†state.b" } } }`,
 	}, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/outer.lua","context":"a","wait":true}`)
-	s.expect("GET", "/v1/contexts/a/approvals", "", 200, `[{"context":"a.1.1","plan":"plans/inner.lua","tick":1}]`)
+	if status, text := s.ask("GET", "/v1/contexts/a/approvals", ""); status != 200 || !regexp.MustCompile(`^\[{"context":"a.1.1","plan":"plans/inner.lua","tick":1,"since":"20[^"]*Z"}\]$`).MatchString(text) {
+		t.Errorf("what is to be approved: %d %s", status, text)
+	}
 	s.expect("POST", "/v1/contexts/a/approve", "", 200, `{"context":"a.1.1","decision":"approved"}`)
 	s.events("a.1.1", "", func(e event) bool { return strings.Contains(e.data, `"held"`) })
 	s.expect("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":{"amount":5}}`, 200, `{"call":"1.1","context":"a.1.1","decision":"approved"}`)
