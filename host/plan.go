@@ -81,13 +81,13 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 		return nil, nil, err
 	}
 	p := g.reader(name, sc, registry)
+	p.place = func(field string) int {
+		chunk, _ := parseChunk(name, source)
+		return fieldLine(chunk, field)
+	}
 	request, err := p.guarded(s, v)
 	if err != nil {
 		return nil, nil, err
-	}
-	if request.HasOutput {
-		chunk, _ := parseChunk(name, source)
-		request.OutputLine = fieldLine(chunk, "output")
 	}
 	s.end()
 	return request, registry, nil
@@ -139,8 +139,9 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 // planReader makes a request of a plan's value.
 type planReader struct {
 	file     string
-	what     string // what is read, where that is not a whole file: `delegate "x": `
-	line     int    // of what is read, 0 if that is not known
+	what     string                        // what is read, where that is not a whole file: `delegate "x": `
+	line     int                           // of what is read, 0 if that is not known
+	place    func(field string) (line int) // of the request; nil if that is not known
 	registry *engine.Registry
 	tools    map[string]any // that the request brings
 	schema   *engine.Schema // of its output, nil for none
@@ -151,12 +152,20 @@ func (p *planReader) fail(line int, format string, args ...any) error {
 	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
+// at is the line of a request's field, as far as that is known.
+func (p *planReader) at(field string) int {
+	if p.place == nil {
+		return 0
+	}
+	return p.place(field)
+}
+
 // wrong is a field that must be something else, in the words of the file's language.
 func (p *planReader) wrong(field, want string, v any) error {
 	if _, text := v.(string); p.planner == nil && !text {
-		return p.fail(0, "%s must be %s, not %s", field, want, store.Describe(v))
+		return p.fail(p.at(field), "%s must be %s, not %s", field, want, store.Describe(v))
 	}
-	return p.fail(0, "%s %s", field, wrongType(want, v))
+	return p.fail(p.at(field), "%s %s", field, wrongType(want, v))
 }
 
 // guarded is lua, where what a script returns must not harm the program.
@@ -209,7 +218,7 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 		name := lua.LVAsString(key)
 		if name != "calls" && name != "plan" {
 			if fields[name], err = s.fromLua(v, requestSchema[name], name); err != nil {
-				return nil, nil, p.fail(0, "%s", err.Error())
+				return nil, nil, p.fail(p.at(name), "%s", err.Error())
 			}
 			continue
 		}
@@ -219,7 +228,7 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 		case *lua.LFunction:
 			fields[name] = p.planner
 		default:
-			return nil, nil, p.fail(0, "%s must be a list of calls or a function, not a %s", name, v.Type())
+			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
 	return fields, calls, nil
@@ -282,12 +291,12 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	r := &engine.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(0, "unknown field %s%s", quote(name), didYouMean(name, requestFields))
+			return nil, p.fail(p.at(name), "unknown field %s%s", quote(name), didYouMean(name, requestFields))
 		}
 	}
 	_, calls := fields["calls"]
 	if _, plan := fields["plan"]; calls && plan {
-		return nil, p.fail(0, `"plan" is another word for "calls": give one of them`)
+		return nil, p.fail(p.at("plan"), `"plan" is another word for "calls": give one of them`)
 	} else if !calls && !plan {
 		return nil, p.fail(0, `it has no "calls"`)
 	}
@@ -299,7 +308,9 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
 		p.schema, _ = engine.NewSchema(r.Schema) // the engine tells what is wrong with it
 	}
-	r.Output, r.HasOutput = fields["output"]
+	if r.Output, r.HasOutput = fields["output"]; r.HasOutput {
+		r.OutputLine = p.at("output")
+	}
 	r.Output = p.schema.Lists(r.Output)
 	if err := p.ofPlanner(r, fields); err != nil {
 		return nil, err
@@ -325,12 +336,12 @@ func (p *planReader) ofPlanner(r *engine.Request, fields map[string]any) (err er
 	scopes, scoped := fields["scopes"]
 	switch {
 	case r.Planner != nil && r.HasOutput:
-		return p.fail(0, "output belongs into what the function returns, beside the calls")
+		return p.fail(p.at("output"), "output belongs into what the function returns, beside the calls")
 	case scoped && r.Planner == nil:
-		return p.fail(0, "scopes are for a function: they say what of the context it gets")
+		return p.fail(p.at("scopes"), "scopes are for a function: they say what of the context it gets")
 	case scoped:
 		if r.Scopes, err = engine.ParseScopes(scopes); err != nil {
-			return p.fail(0, "scopes%s", err)
+			return p.fail(p.at("scopes"), "scopes%s", err)
 		}
 	}
 	return nil
@@ -348,7 +359,7 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 	for i, e := range list {
 		m, err := store.ParseMessage(e)
 		if err != nil {
-			return nil, p.fail(0, "context message %d: %s", i+1, err)
+			return nil, p.fail(p.at("context"), "context message %d: %s", i+1, err)
 		}
 		if m.Schema != nil && p.planner != nil {
 			schemas[m.Kind], _ = engine.NewSchema(m.Schema)

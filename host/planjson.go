@@ -24,6 +24,8 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 		if _, ok := v["_tool"]; ok {
 			return nil, p.fail(1, "a plan is a list of calls: put [ and ] around this one")
 		}
+		lines := jsonLines(source)
+		p.place = func(field string) int { return lines.fields[field] }
 		request, err := p.request(v)
 		if err != nil {
 			return nil, err
@@ -34,13 +36,12 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 		}
 		calls, ok := v[field].([]any)
 		if one, _ := v[field].(map[string]any); one["_tool"] != nil {
-			return nil, p.fail(0, "%s is a list of calls: put [ and ] around this one", field)
+			return nil, p.fail(p.at(field), "%s is a list of calls: put [ and ] around this one", field)
 		}
 		if !ok {
 			return nil, p.wrong(field, "a list of calls", v[field])
 		}
-		lines := jsonLines(source)
-		request.Calls, request.OutputLine = jsonCalls(calls, lines.calls), lines.output
+		request.Calls = jsonCalls(calls, lines.calls)
 		return request, nil
 	}
 	return nil, p.fail(1, "a plan is a list of calls, or an object with calls, not %s", store.Describe(v))
@@ -71,7 +72,7 @@ func jsonCalls(list []any, lines []int) []engine.Source {
 // planLines is where in a JSON plan things stand, by line.
 type planLines struct {
 	calls  []int
-	output int
+	fields map[string]int // of a request, by name
 }
 
 // jsonLines reads a plan once more, for the places of its values. The text is
@@ -83,18 +84,17 @@ func jsonLines(source []byte) (lines planLines) {
 		lines.calls = r.elements()
 		return lines
 	}
+	lines.fields = map[string]int{}
 	for r.d.More() {
-		key, _ := r.d.Token()
+		token, _ := r.d.Token()
+		key, _ := token.(string)
 		r.next()
-		switch key {
-		case "calls", "plan":
-			if t, _ := r.d.Token(); t == json.Delim('[') {
-				lines.calls = r.elements()
-				r.d.Token()
-			}
+		lines.fields[key] = r.line
+		if (key == "calls" || key == "plan") && r.source[r.at] == '[' {
+			r.d.Token()
+			lines.calls = r.elements()
+			r.d.Token()
 			continue
-		case "output":
-			lines.output = r.line
 		}
 		r.skip()
 	}
