@@ -268,3 +268,26 @@ func (t *Tool) Suggested(property string) any {
 	}
 	return nil
 }
+
+// resultPaths are where a call that is made by itself leaves its result, where its tool
+// does not say.
+var resultPaths = []string{store.Dagger + "result", store.Dagger + "state.result"}
+
+// ResultPath is the output path of a call that somebody makes by itself, to try what it
+// gives: what the tool says, else the first of some that it takes. A call of no tool at
+// all has one too.
+func (t *Tool) ResultPath() string {
+	if t == nil {
+		return resultPaths[0]
+	}
+	const property = "_outputPath"
+	if path, ok := t.Suggested(property).(string); ok {
+		return path
+	}
+	for _, path := range resultPaths {
+		if allowed := t.meta[property]; allowed == nil || allowed.Validate(path, property) == nil {
+			return path
+		}
+	}
+	return resultPaths[0]
+}

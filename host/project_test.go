@@ -65,6 +65,7 @@ func TestLoadErrors(t *testing.T) {
 		{"no function", map[string]string{"activities/a.lua": "Activity.register('x', {})"}, `activities/a.lua:1: bad argument #3 to Activity.register: function expected, got nil`},
 		{"no name", map[string]string{"activities/a.lua": "Tool.register('', {})"}, `activities/a.lua:1: bad argument #1 to Tool.register: a name must not be empty`},
 		{"not a schema", map[string]string{"activities/a.lua": "\nTool.register('x', {f = print})"}, `activities/a.lua:2: tool "x": schema.f: a function is not a JSON value`},
+		{"module in settings", map[string]string{"obelus.lua": "return require 'conf'", "lib/conf.lua": "return {}"}, `obelus.lua:1: there is no module "conf" here: obelus.lua can't require the project's own, only those that are built in`},
 		{"missing module", map[string]string{"activities/a.lua": "\nrequire 'strr'"}, `activities/a.lua:2: there is no module "strr": no lib/strr.lua, lib/strr/init.lua, activities/strr.lua, activities/strr/init.lua, and none is built in (did you mean "str"?)`},
 	}
 	for _, test := range tests {

@@ -40,6 +40,8 @@ func (s *state) require(L *lua.LState) int {
 		v = s.table(fields)
 	} else if v = s.standardLibrary(name); v == nil && name == "test" {
 		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
+	} else if v == nil && s.run.script.file == SettingsFile {
+		L.RaiseError("there is no module %s here: "+SettingsFile+" can't require the project's own, only those that are built in%s", quote(name), s.gen.nearModule(name))
 	} else if v == nil {
 		L.RaiseError("there is no module %s: no %s, and none is built in%s", quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
 	}

@@ -36,10 +36,7 @@ func (s *state) testActivity(L *lua.LState) int {
 	kinds := s.optionalObject(L, 3, "context", nil)
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
-		call["_outputPath"] = "†result"
-		if known && tool.Suggested("_outputPath") != nil {
-			call["_outputPath"] = tool.Suggested("_outputPath")
-		}
+		call["_outputPath"] = tool.ResultPath()
 	}
 	ctx, cancel := s.waitContext()
 	defer cancel()

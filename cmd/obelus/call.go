@@ -32,9 +32,6 @@ call can be said here too: _outputPath=†state.city, where the tool wants its o
 	return c
 }
 
-// resultPath is where a call without a path of its own leaves its result.
-const resultPath = store.Dagger + "result"
-
 func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) error {
 	call, err := readPairs(pairs)
 	if err != nil {
@@ -112,7 +109,7 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 		return nil, &usageError{fmt.Sprintf("_tool=%v: the tool is named first: obelus call %[1]v", given)}
 	}
 	call["_tool"] = tool
-	output, err := a.callOutput(registry, tool, call)
+	output, err := callOutput(registry, tool, call)
 	if err != nil {
 		return nil, err
 	}
@@ -130,20 +127,16 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 	return request, nil
 }
 
-// callOutput gives the call an output path, one that its tool names or else one of
-// our own, and tells where the result will be.
-func (a *app) callOutput(registry *engine.Registry, tool string, call map[string]any) (string, error) {
+// callOutput gives the call an output path where it has none, and tells where the result
+// will be.
+func callOutput(registry *engine.Registry, tool string, call map[string]any) (string, error) {
 	if given, ok := call["_outputPath"].(string); ok {
 		return outputExpression(given)
 	}
-	if known, ok := registry.Tool(tool); ok {
-		if suggested, ok := known.Suggested("_outputPath").(string); ok {
-			call["_outputPath"] = suggested
-			return outputExpression(suggested)
-		}
-	}
-	call["_outputPath"] = resultPath
-	return resultPath, nil
+	known, _ := registry.Tool(tool)
+	path := known.ResultPath()
+	call["_outputPath"] = path
+	return outputExpression(path)
 }
 
 // outputExpression finds a result at whichever alternative it went to.
