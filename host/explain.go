@@ -19,7 +19,7 @@ var (
 	faultConcat  = regexp.MustCompile(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
 	faultCompare = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
 	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number$`)
-	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+) \((.*)\)$`)
+	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \((.*)\)$`)
 )
 
 // absent are the globals of Lua 5.1 that scripts do not have.
@@ -64,7 +64,11 @@ func explain(message string, names *names) string {
 		return "the " + m[1] + " of a for loop must be a number"
 	}
 	if m := faultOptions.FindStringSubmatch(message); m != nil {
-		return "bad argument #" + m[1] + " to " + names.full(m[2]) + ": " + m[3]
+		name := "?"
+		if m[2] != "main chunk" { // which no line of Lua called, but pcall
+			name = names.full(m[2])
+		}
+		return "bad argument #" + m[1] + " to " + name + ": " + m[3]
 	}
 	switch message {
 	case "attempt to call a non-function object":
