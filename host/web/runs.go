@@ -508,6 +508,9 @@ func (s *Server) resuming(how engine.Resume) carrier {
 
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("context")
+	if store.CheckContext(name) != nil {
+		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
+	}
 	one, late, withdrawn := s.unask(name)
 	if one != nil {
 		one.cancel(errCancelled)
