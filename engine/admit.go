@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"time"
 
 	"obelus/store"
@@ -217,7 +216,13 @@ func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at in
 	if !value.Exists { // as of a seq before it came
 		return nil
 	}
-	return checkDeclared(schema, op.Path, value.Value)
+	return schema.takes(op.Path, func(at store.Path) (any, error) {
+		value, err := resolver.Resolve(ctx, at, op.Instance)
+		if err != nil {
+			return nil, &logError{err}
+		}
+		return value.Value, nil
+	})
 }
 
 // blame finds the number of the message from which on the value of an operation
@@ -259,43 +264,4 @@ func checkContent(m *store.Message) error {
 		}
 	}
 	return nil
-}
-
-// checkDeclared holds the value that a path is to have against the schema that
-// is declared for its kind, as far as that says something of the path.
-func checkDeclared(declared *Schema, path store.Path, value any) error {
-	schema, err := declaredAt(declared, path)
-	if err != nil || schema == nil {
-		return err
-	}
-	if err := schema.Validate(value, path.String()); err != nil {
-		return fmt.Errorf("it breaks the schema declared for %s: %w", path.Kind(), err)
-	}
-	return nil
-}
-
-// declaredAt is what the schema that is declared for a path's kind says of the
-// path, nil for nothing.
-func declaredAt(schema *Schema, path store.Path) (*Schema, error) {
-	for n, segment := range path.Segments() {
-		i, err := strconv.Atoi(segment)
-		containers := []string{"object", "array"}
-		if err != nil {
-			containers = containers[:1]
-		}
-		if want, ok := schema.holds(containers...); !ok {
-			return nil, fmt.Errorf("%s: the schema declared for %s wants %s at %s, which holds no %q", path, path.Kind(), want, path.Prefixes()[n], segment)
-		}
-		property, allowed := schema.property(segment)
-		if !allowed {
-			return nil, fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), segment)
-		}
-		if property == nil && err == nil {
-			property = schema.item(i)
-		}
-		if schema = property; schema == nil {
-			return nil, nil
-		}
-	}
-	return schema, nil
 }

@@ -93,8 +93,11 @@ func compileSchema(schema any) (*Schema, error) {
 			roots = append(roots, anchored)
 		}
 	}
-	s := &Schema{compiled: compiled, measures: measures(schema), patience: c.patience}
+	s := &Schema{compiled: compiled, measures: measures(schema), wholes: map[*jsonschema.Schema]bool{}, patience: c.patience}
 	for _, one := range reached(roots) {
+		if isWhole(one) { // of which the rest takes some away
+			s.wholes[one] = true
+		}
 		c.watch(one)
 		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
 	}

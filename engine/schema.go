@@ -15,7 +15,8 @@ import (
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
-	measures bool // it may look at what a number counts
+	measures bool                        // it may look at what a number counts
+	wholes   map[*jsonschema.Schema]bool // those in it that tell of a value more than what it may have in it
 	patience *patience
 	source   any          // what it was compiled from; nil for a part of another
 	spare    chan *Schema // copies for those who find it in use
@@ -228,10 +229,32 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{compiled: all[0], measures: s.measures, patience: s.patience}
+		return &Schema{compiled: all[0], measures: s.measures, wholes: s.wholes, patience: s.patience}
 	}
 	joined := &jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}
-	return &Schema{compiled: joined, measures: s.measures, patience: s.patience}
+	return &Schema{compiled: joined, measures: s.measures, wholes: s.wholes, patience: s.patience}
+}
+
+// whole tells whether the schema says something of a value that can be judged by nothing
+// in it alone.
+func (s *Schema) whole() bool {
+	if len(s.wholes) == 0 {
+		return false
+	}
+	for at := range s.parts() {
+		if s.wholes[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// isWhole is whole for one schema. What objects and arrays must have at least is not
+// counted: it may be brought later.
+func isWhole(s *jsonschema.Schema) bool {
+	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
+		s.MaxProperties != nil || s.PropertyNames != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
+		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil || s.DynamicRef != nil
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
+	"strconv"
 
 	"obelus/store"
 )
@@ -258,16 +258,21 @@ func contained(paths []store.Path, kind string, data any) (byPath, bool) {
 		if slices.ContainsFunc(paths, func(p store.Path) bool { return p == at }) {
 			return true
 		}
-		object, ok := v.(map[string]any)
-		if !ok || len(object) == 0 {
-			return false
+		within := map[string]any{}
+		switch v := v.(type) {
+		case map[string]any:
+			within = v
+		case []any:
+			for i, e := range v {
+				within[strconv.Itoa(i)] = e
+			}
 		}
-		for key, e := range object {
+		for key, e := range within {
 			if !covered(e, at.Child(key)) {
 				return false
 			}
 		}
-		return true
+		return len(within) > 0
 	}
 	return values, covered(data, store.KindPath(paths[0].Kind()))
 }
@@ -308,106 +313,6 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 	c.wrote, c.record.Writes = paths, make([]string, len(paths))
 	for n, path := range paths {
 		c.record.Writes[n] = path.String()
-	}
-	return nil
-}
-
-// declaredKey is for what a schema is declared, and by which instance.
-type declaredKey struct{ kind, instance string }
-
-// declaration is a schema that is declared for a kind. A run keeps the last of each,
-// for to compile one takes longer than a step.
-type declaration struct {
-	schema   any
-	compiled *Schema
-}
-
-// declared is the schema that is declared for a kind now, for all or for an instance;
-// nil for none.
-func (t *tick) declared(ctx context.Context, kind, instance string) (*Schema, error) {
-	schema, of, err := t.view.Schema(ctx, kind, instance)
-	if err != nil {
-		return nil, &logError{err}
-	}
-	if schema == nil {
-		return nil, nil
-	}
-	key := declaredKey{kind, of}
-	last := t.loop.declared[key]
-	if !sameObject(last.schema, schema) {
-		if last.compiled, err = NewSchema(schema); err != nil {
-			return nil, &fault{CodeSchema, err}
-		}
-		last.schema = schema
-		t.loop.declared[key] = last
-	}
-	return last.compiled, nil
-}
-
-// sameObject tells whether two values are one and the same object.
-func sameObject(a, b any) bool {
-	x, one := a.(map[string]any)
-	y, other := b.(map[string]any)
-	return one && other && reflect.ValueOf(x).Pointer() == reflect.ValueOf(y).Pointer()
-}
-
-// declaredLists is [Schema.Lists] by the schema that is declared for a path to which
-// a call writes. What is pushed or appended stands behind what is there.
-func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v any) (any, error) {
-	declared, err := t.declared(ctx, path.Kind(), call.Instance)
-	if declared == nil || err != nil {
-		return v, err
-	}
-	schema, err := declaredAt(declared, path)
-	if err != nil {
-		return nil, &fault{CodeSchema, err}
-	}
-	if schema == nil || call.Method != store.Push && call.Method != store.Concat {
-		return schema.Lists(v), nil
-	}
-	resolved, err := t.view.Resolver().Resolve(ctx, path, call.Instance)
-	if err != nil {
-		return nil, &logError{err}
-	}
-	there, _ := resolved.Value.([]any)
-	if call.Method == store.Push {
-		return schema.item(len(there)).Lists(v), nil
-	}
-	list, isList := v.([]any)
-	if !isList {
-		return schema.Lists(v), nil
-	}
-	all := make([]any, len(list))
-	for i, e := range list {
-		all[i] = schema.item(len(there) + i).Lists(e)
-	}
-	return all, nil
-}
-
-// checkWrite holds a write of call i against what it joins and what is declared there.
-func (t *tick) checkWrite(ctx context.Context, i int, op store.Op) error {
-	err := t.joins(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
-	switch _, misfit := errors.AsType[*fault](err); {
-	case misfit:
-		return err
-	case err != nil:
-		return &logError{err}
-	}
-	declared, err := t.declared(ctx, op.Path.Kind(), op.Instance)
-	if declared == nil || err != nil {
-		return err
-	}
-	r := t.view.Resolver()
-	value, err := r.After(ctx, op)
-	if _, misfit := errors.AsType[*store.FitError](err); misfit { // it takes the place of what is there
-		r.Log = &hindsight{t.view, func(int64) bool { return true }}
-		value, err = r.After(ctx, op)
-	}
-	if err != nil {
-		return &logError{err}
-	}
-	if err := checkDeclared(declared, op.Path, value); err != nil {
-		return &fault{CodeSchema, err}
 	}
 	return nil
 }
