@@ -61,6 +61,12 @@ func (t *Tool) check() error {
 
 func (t *Tool) compile(object map[string]any) error {
 	params, metas := splitMeta(object)
+	properties, _ := object["properties"].(map[string]any)
+	for _, name := range sortedKeys(properties) {
+		if _, twice := object[name]; twice && strings.HasPrefix(name, "_") {
+			return fmt.Errorf("%s stands in its properties and beside them: say it once", name)
+		}
+	}
 	var err error
 	if len(params) > 0 {
 		if t.params, err = NewSchema(params); err != nil {
@@ -79,7 +85,7 @@ func (t *Tool) compile(object map[string]any) error {
 			continue
 		}
 		def = asConst(name, def)
-		if t.meta[name], err = NewSchema(def); err != nil {
+		if t.meta[name], err = NewSchema(withDefinitions(def, object)); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if value, ok := def.(map[string]any)["const"]; ok {
@@ -107,8 +113,8 @@ func OutputSchema(tool any) any {
 	return withDefinitions(properties["_output"], object)
 }
 
-// withDefinitions is the schema of a result with what its tool defines. Its own
-// definitions go before.
+// withDefinitions is the schema of a meta-property, the result among them, with what its
+// tool defines. Its own definitions go before.
 func withDefinitions(def any, tool map[string]any) any {
 	object, ok := def.(map[string]any)
 	shared, ok2 := tool["$defs"].(map[string]any)
@@ -235,10 +241,17 @@ func asConst(name string, def any) any {
 	return map[string]any{"const": def}
 }
 
-func isKeyword(key string) bool {
-	return slices.Contains([]string{"type", "const", "enum", "pattern", "items", "properties", "required", "description", "title", "default",
-		"anyOf", "oneOf", "allOf", "not", "if", "minLength", "maxLength", "format", "minItems", "maxItems", "contains", "uniqueItems", "$ref", "examples", "$comment"}, key)
-}
+// keywords are those of JSON Schema 2020-12, by its vocabularies.
+var keywords = strings.Fields(`
+	$id $schema $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment $defs
+	prefixItems items contains additionalProperties properties patternProperties dependentSchemas propertyNames
+	if then else allOf anyOf oneOf not unevaluatedItems unevaluatedProperties
+	type enum const multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
+	maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required dependentRequired
+	title description default deprecated readOnly writeOnly examples
+	format contentEncoding contentMediaType contentSchema`)
+
+func isKeyword(key string) bool { return slices.Contains(keywords, key) }
 
 func requiredOf(object map[string]any) ([]string, bool) {
 	list, ok := object["required"].([]any)
