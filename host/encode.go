@@ -172,7 +172,7 @@ func (e *encoder) text(v string, schema any) (any, error) {
 		return nil, e.fail("the text is not valid UTF-8")
 	}
 	if len(v) >= 16 && isBigInteger(v) {
-		if s, ok := schemaAt(schema, e.root); ok && s.wants("integer", "number") && !s.wants("string") {
+		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("integer", "number") && !s.wants("string") {
 			return json.Number(v), nil
 		}
 	}
@@ -230,7 +230,7 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 }
 
 func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
-	at, known := schemaAt(schema, e.root)
+	at, known := schemaAt(schema, e.root, t)
 	n, key := beyondArray(t)
 	marked := e.s.isArray(t)
 	switch k := key.(type) {
@@ -338,7 +338,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 // restored is a value as the number that it was, unless it is text and that is wanted.
 func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	if _, text := v.(string); text {
-		if s, ok := schemaAt(schema, e.root); ok && s.wants("string") && !s.wants("integer", "number") {
+		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("string") && !s.wants("integer", "number") {
 			return v, nil
 		}
 	}

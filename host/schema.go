@@ -1,9 +1,12 @@
 package host
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
+
+	lua "github.com/yuin/gopher-lua"
 )
 
 // schemaNode is a place in a JSON Schema. The codec asks it what an empty
@@ -14,36 +17,93 @@ type schemaNode struct {
 	root         any
 }
 
-// schemaAt begins at a schema; known is false if it says nothing.
-func schemaAt(schema, root any) (at schemaNode, known bool) {
+// schemaAt begins at a schema; known is false if it says nothing. Of alternatives those
+// count that a table may be, which is nil for anything else.
+func schemaAt(schema, root any, t *lua.LTable) (at schemaNode, known bool) {
 	object, ok := schema.(map[string]any)
 	if !ok {
 		return schemaNode{}, false
 	}
 	at = schemaNode{root: root}
-	at.gather(object, 0)
+	at.gather(object, t, 0)
 	return at, true
 }
 
 // gather follows $ref and the combinators, as far as is sensible.
-func (n *schemaNode) gather(object map[string]any, depth int) {
+func (n *schemaNode) gather(object map[string]any, t *lua.LTable, depth int) {
 	if depth > 8 || len(n.alternatives) > 32 {
 		return
 	}
 	n.alternatives = append(n.alternatives, object)
-	if ref, ok := object["$ref"].(string); ok {
-		if target, ok := resolveRef(n.root, ref); ok {
-			n.gather(target, depth+1)
-		}
+	if target, ok := n.referred(object); ok {
+		n.gather(target, t, depth+1)
 	}
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		list, _ := object[word].([]any)
 		for _, e := range list {
-			if inner, ok := e.(map[string]any); ok {
-				n.gather(inner, depth+1)
+			if inner, ok := e.(map[string]any); ok && (word == "allOf" || n.mayBe(inner, t)) {
+				n.gather(inner, t, depth+1)
 			}
 		}
 	}
+	if condition, ok := object["if"].(map[string]any); ok && t != nil {
+		word := "then"
+		if !n.mayBe(condition, t) {
+			word = "else"
+		}
+		if inner, ok := object[word].(map[string]any); ok {
+			n.gather(inner, t, depth+1)
+		}
+	}
+}
+
+func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok bool) {
+	ref, ok := object["$ref"].(string)
+	if !ok {
+		return nil, false
+	}
+	return resolveRef(n.root, ref)
+}
+
+// mayBe tells whether a table may be what a schema describes, by the fields for which
+// that has one value, or a few.
+func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable) bool {
+	if t == nil {
+		return true
+	}
+	if target, ok := n.referred(object); ok {
+		object = target
+	}
+	properties, _ := object["properties"].(map[string]any)
+	for name, schema := range properties {
+		field, _ := schema.(map[string]any)
+		values, some := field["enum"].([]any)
+		if value, one := field["const"]; one {
+			values, some = []any{value}, true
+		}
+		v := t.RawGetString(name)
+		if some && v != lua.LNil && !slices.ContainsFunc(values, func(value any) bool { return isLike(v, value) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// isLike tells whether a value of Lua is one of JSON, as far as that is told without
+// looking into tables.
+func isLike(v lua.LValue, value any) bool {
+	switch value := value.(type) {
+	case string:
+		return v == lua.LString(value)
+	case bool:
+		return v == lua.LBool(value)
+	case json.Number:
+		f, err := value.Float64()
+		return err == nil && v == lua.LNumber(f) || v == lua.LString(value)
+	case nil:
+		return v.Type() == lua.LTUserData
+	}
+	return v.Type() == lua.LTTable
 }
 
 // resolveRef follows a reference into the same schema: "#", "#/$defs/item".
@@ -103,34 +163,47 @@ func (n schemaNode) wants(types ...string) bool {
 
 // property is the schema of a field, nil if nothing is said.
 func (n schemaNode) property(name string) any {
-	for _, object := range n.alternatives {
-		if properties, ok := object["properties"].(map[string]any); ok {
-			if schema, ok := properties[name]; ok {
-				return schema
-			}
+	return n.each(func(object map[string]any) (any, bool) {
+		properties, _ := object["properties"].(map[string]any)
+		schema, ok := properties[name]
+		if !ok {
+			schema, ok = object["additionalProperties"].(map[string]any)
 		}
-	}
-	for _, object := range n.alternatives {
-		if schema, ok := object["additionalProperties"].(map[string]any); ok {
-			return schema
-		}
-	}
-	return nil
+		return schema, ok
+	})
 }
 
 // item is the schema of an element, from 0, nil if nothing is said.
 func (n schemaNode) item(i int) any {
-	for _, object := range n.alternatives {
+	return n.each(func(object map[string]any) (any, bool) {
 		if prefix, ok := object["prefixItems"].([]any); ok && i < len(prefix) {
-			return prefix[i]
+			return prefix[i], true
 		}
-	}
+		schema, ok := object["items"].(map[string]any)
+		return schema, ok
+	})
+}
+
+// each is what all alternatives say of something in the value: any of it may hold.
+func (n schemaNode) each(says func(object map[string]any) (any, bool)) any {
+	var one any
+	var several []any
 	for _, object := range n.alternatives {
-		if schema, ok := object["items"].(map[string]any); ok {
-			return schema
+		schema, ok := says(object)
+		switch {
+		case !ok:
+		case one == nil:
+			one = schema
+		case several == nil:
+			several = []any{one, schema}
+		default:
+			several = append(several, schema)
 		}
 	}
-	return nil
+	if several == nil {
+		return one
+	}
+	return map[string]any{"anyOf": several}
 }
 
 // schemaOfSchemas says where JSON Schema itself has arrays: {} in Lua after
