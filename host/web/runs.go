@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 		defer cancel(nil)
 		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
 		defer stop()
-		one.outcome, one.err = carry(bounded, func() { close(one.begun) })
+		s.carryOut(bounded, one, carry)
 		unasked := s.close(one)
 		if cause := context.Cause(bounded); cause != nil {
 			one.unwanted = errors.Is(cause, errCancelled) || errors.Is(cause, errTime)
@@ -96,6 +97,17 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 		s.end(one)
 	}()
 	return one, nil
+}
+
+// carryOut carries out a run. A fault of the program costs that run and no other.
+func (s *Server) carryOut(ctx context.Context, one *run, carry carrier) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			one.outcome, one.err = nil, fmt.Errorf("it broke down: %v", broken)
+			s.logger.Error("a run broke down: this is a fault of the program", "context", one.context, "error", broken, "stack", string(debug.Stack()))
+		}
+	}()
+	one.outcome, one.err = carry(ctx, func() { close(one.begun) })
 }
 
 // goesOn tells whether a run has ended for now only: it waits, or the next server

@@ -1,0 +1,51 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// breaking is a log that breaks down where a call writes to the context "breaks".
+type breaking struct{ store.Log }
+
+func (b breaking) Append(ctx context.Context, batch store.Batch) (store.Appended, error) {
+	for _, m := range batch.Messages {
+		if m.Call != "" && batch.Context == "breaks" {
+			panic("no such element")
+		}
+	}
+	return b.Log.Append(ctx, batch)
+}
+
+// TestAFaultOfTheProgramCostsOneRun: neither the server nor the runs beside it.
+func TestAFaultOfTheProgramCostsOneRun(t *testing.T) {
+	var logged bytes.Buffer
+	s := serve(t, work, nil, func(c *Config) {
+		c.Log = breaking{c.Log}
+		c.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	})
+	for range 2 {
+		status, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":2},"context":"breaks","wait":true}`)
+		if status != 500 && status != 409 { // it is unfinished by then
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":2},"context":"whole","wait":true}`, 200,
+		`{"context":"whole","error":null,"output":4,"status":"done"}`)
+	if holder, err := s.log.Holder(t.Context(), "breaks"); holder != "" || err != nil {
+		t.Errorf("it is held by %s, %v", holder, err)
+	}
+	s.server.Drain(t.Context())
+	if text := logged.String(); strings.Count(text, "a run broke down") != 1 || !strings.Contains(text, "no such element") {
+		t.Errorf("the log says %s", text)
+	}
+	if run, err := engine.LastRun(t.Context(), s.log, "breaks"); err != nil || run.Status != engine.RunRunning {
+		t.Errorf("the run is %s, %v", run.Status, err)
+	}
+}
