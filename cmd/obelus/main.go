@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -37,11 +39,17 @@ func main() {
 }
 
 // obelus is the whole program: it runs one command and gives its exit status.
-func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	a := &app{stdin: stdin, term: newTerminal(stdout, stderr)}
 	ctx, stop := interruptible(a.term)
 	defer stop()
 	defer a.close()
+	defer func() {
+		if broken := recover(); broken != nil {
+			a.brokeDown(broken)
+			status = exitFailed
+		}
+	}()
 	root := a.rootCommand()
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		a.completions(root)
@@ -56,6 +64,14 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		a.fail(err)
 	}
 	return exitStatus(err)
+}
+
+// brokeDown tells of a fault of the program itself, and whoever says -v where it is.
+func (a *app) brokeDown(broken any) {
+	a.term.fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; -v tells where, for a report)", broken))
+	if a.verbose {
+		a.term.say("%s", debug.Stack())
+	}
 }
 
 // checkedWriter keeps the first error for those who do not look at it, as cobra when it
