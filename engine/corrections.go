@@ -45,9 +45,11 @@ type correction struct {
 	value any
 }
 
-// compare orders what is above before what is below, and elements by their indices.
-func (c correction) compare(other correction) int {
-	return slices.CompareFunc(c.place, other.place, func(a, b string) int {
+func (c correction) compare(other correction) int { return comparePlaces(c.place, other.place) }
+
+// comparePlaces orders what is above before what is below, and elements by their indices.
+func comparePlaces(a, b []string) int {
+	return slices.CompareFunc(a, b, func(a, b string) int {
 		x, isX := asIndex(a)
 		y, isY := asIndex(b)
 		if isX && isY {

@@ -55,24 +55,19 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 	if declared == nil || err != nil {
 		return v, err
 	}
-	schema, _, err := declared.below(path, false, func(at store.Path) (any, error) {
-		resolved, err := t.view.Resolver().Resolve(ctx, at, call.Instance)
-		if err != nil {
-			return nil, &logError{err}
-		}
-		return resolved.Value, nil
-	})
+	value := t.valueOf(ctx, call.Instance)
+	schema, _, err := declared.below(path, false, value)
 	if err != nil {
 		return nil, brokenDeclaration(err)
 	}
 	if schema == nil || call.Method != store.Push && call.Method != store.Concat {
 		return schema.Lists(v), nil
 	}
-	resolved, err := t.view.Resolver().Resolve(ctx, path, call.Instance)
+	resolved, err := value(path)
 	if err != nil {
-		return nil, &logError{err}
+		return nil, err
 	}
-	there, _ := resolved.Value.([]any)
+	there, _ := resolved.([]any)
 	if call.Method == store.Push {
 		return schema.item(len(there)).Lists(v), nil
 	}
@@ -87,31 +82,33 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 	return all, nil
 }
 
-// checkWrite holds a write of call i against what it joins and what is declared there.
-func (t *tick) checkWrite(ctx context.Context, i int, op store.Op) error {
-	err := t.joins(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
-	switch _, misfit := errors.AsType[*fault](err); {
-	case misfit:
-		return err
-	case err != nil:
-		return &logError{err}
-	}
-	declared, err := t.declared(ctx, op.Path.Kind(), op.Instance)
-	if declared == nil || err != nil {
-		return err
-	}
-	r := t.view.Resolver()
-	return brokenDeclaration(declared.takes(op.Path, func(at store.Path) (any, error) {
-		value, err := r.After(ctx, op, at)
-		if _, misfit := errors.AsType[*store.FitError](err); misfit { // it takes the place of what is there
-			r.Log = &hindsight{t.view, func(int64) bool { return true }}
-			value, err = r.After(ctx, op, at)
+// checkDeclared holds what a call has just staged at some paths against what is declared
+// there: together, for one may be right with another only.
+func (t *tick) checkDeclared(ctx context.Context, call *Call, paths []store.Path) error {
+	for _, path := range paths {
+		declared, err := t.declared(ctx, path.Kind(), call.Instance)
+		if err != nil {
+			return err
 		}
+		if declared == nil {
+			continue
+		}
+		if err := declared.takes(path, t.valueOf(ctx, call.Instance)); err != nil {
+			return brokenDeclaration(err)
+		}
+	}
+	return nil
+}
+
+// valueOf resolves paths for an instance, as what is staged has them.
+func (t *tick) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
+	return func(at store.Path) (any, error) {
+		resolved, err := t.view.Resolver().Resolve(ctx, at, instance)
 		if err != nil {
 			return nil, &logError{err}
 		}
-		return value, nil
-	}))
+		return resolved.Value, nil
+	}
 }
 
 // brokenDeclaration makes an error of a call of what a schema says that is declared,
@@ -124,18 +121,31 @@ func brokenDeclaration(err error) error {
 }
 
 // takes holds what is written at a path against the schema that is declared for the
-// path's kind, as far as that says something of it; after gives the value that the path,
-// or one above it, has then.
-func (s *Schema) takes(path store.Path, after func(store.Path) (any, error)) error {
-	part, at, err := s.below(path, true, after)
+// path's kind, as far as that says something of it. value gives what the path, or one
+// above it, has come to. What is there at least is asked of the path alone: of what is
+// above it and beside it the rest may come later.
+func (s *Schema) takes(path store.Path, value func(store.Path) (any, error)) error {
+	part, at, err := s.below(path, true, value)
 	if part == nil || err != nil {
 		return err
 	}
-	value, err := after(at)
+	if at != path {
+		if err := part.growing().holdsAt(at, value); err != nil {
+			return err
+		}
+		if part, _, err = s.below(path, false, value); part == nil || err != nil {
+			return err
+		}
+	}
+	return part.holdsAt(path, value)
+}
+
+func (s *Schema) holdsAt(path store.Path, value func(store.Path) (any, error)) error {
+	v, err := value(path)
 	if err != nil {
 		return err
 	}
-	if err := part.Validate(value, at.String()); err != nil {
+	if err := s.Validate(v, path.String()); err != nil {
 		return fmt.Errorf("it breaks the schema declared for %s: %w", path.Kind(), err)
 	}
 	return nil
@@ -144,8 +154,7 @@ func (s *Schema) takes(path store.Path, after func(store.Path) (any, error)) err
 // below is what the schema that is declared for a path's kind says of the path, nil for
 // nothing, or, where that is to be judged, of the first place on the way that it
 // says something of as a whole. What a segment is of, an array or an object, is told by
-// the value above it. That objects lack what is required does not count there: others
-// may bring it.
+// the value above it.
 func (s *Schema) below(path store.Path, judged bool, value func(store.Path) (any, error)) (part *Schema, at store.Path, err error) {
 	prefixes := path.Prefixes()
 	for n, segment := range path.Segments() {

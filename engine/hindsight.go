@@ -68,18 +68,16 @@ func (t *tick) readAuthors(ctx context.Context) (err error) {
 	return err
 }
 
-// wroteNow notes who wrote messages that are about to be staged.
-func (t *tick) wroteNow(i, messages int) {
-	for n := range messages {
-		if t.authors != nil {
-			t.authors[t.view.Seq()+int64(n)+1] = i
-		}
+// wroteNow notes who wrote the message that is about to be staged.
+func (t *tick) wroteNow(i int) {
+	if t.authors != nil {
+		t.authors[t.view.Seq()+1] = i
 	}
 }
 
-// forget drops what is not committed.
-func (a authors) forget(committed int64) {
-	maps.DeleteFunc(a, func(seq int64, _ int) bool { return seq > committed })
+// forget drops what comes behind a seq, which is there no more.
+func (a authors) forget(last int64) {
+	maps.DeleteFunc(a, func(seq int64, _ int) bool { return seq > last })
 }
 
 // resolver reads paths for call i: as of now, or as of when it started first.

@@ -94,12 +94,16 @@ func compileSchema(schema any) (*Schema, error) {
 		}
 	}
 	s := &Schema{compiled: compiled, measures: measures(schema), wholes: map[*jsonschema.Schema]bool{}, patience: c.patience}
-	for _, one := range reached(roots) {
+	all := reached(roots)
+	for _, one := range all {
 		if isWhole(one) { // of which the rest takes some away
 			s.wholes[one] = true
 		}
 		c.watch(one)
 		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
+	}
+	if len(s.wholes) > 0 {
+		s.grow(all)
 	}
 	return s, nil
 }

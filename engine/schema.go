@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,8 +16,9 @@ import (
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
 type Schema struct {
 	compiled *jsonschema.Schema
-	measures bool                        // it may look at what a number counts
-	wholes   map[*jsonschema.Schema]bool // those in it that tell of a value more than what it may have in it
+	measures bool                                      // it may look at what a number counts
+	wholes   map[*jsonschema.Schema]bool               // those in it that tell of a value more than what it may have in it
+	grown    map[*jsonschema.Schema]*jsonschema.Schema // of all in it, if there are such; see growing
 	patience *patience
 	source   any          // what it was compiled from; nil for a part of another
 	spare    chan *Schema // copies for those who find it in use
@@ -181,11 +183,20 @@ func (s *Schema) propertyBy(name string, match func(jsonschema.Regexp) bool) (pr
 func (s *Schema) item(i int) *Schema {
 	var all []*jsonschema.Schema
 	for at := range s.parts() {
+		items, isList := at.Items.([]*jsonschema.Schema) // of drafts before 2020-12
+		each, isOne := at.Items.(*jsonschema.Schema)
+		rest, more := at.AdditionalItems.(*jsonschema.Schema)
 		switch {
 		case i < len(at.PrefixItems):
 			all = append(all, at.PrefixItems[i])
 		case at.Items2020 != nil:
 			all = append(all, at.Items2020)
+		case isOne:
+			all = append(all, each)
+		case i < len(items):
+			all = append(all, items[i])
+		case isList && more:
+			all = append(all, rest)
 		}
 	}
 	return s.joined(all)
@@ -229,10 +240,10 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{compiled: all[0], measures: s.measures, wholes: s.wholes, patience: s.patience}
+		return &Schema{compiled: all[0], measures: s.measures, wholes: s.wholes, grown: s.grown, patience: s.patience}
 	}
 	joined := &jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}
-	return &Schema{compiled: joined, measures: s.measures, wholes: s.wholes, patience: s.patience}
+	return &Schema{compiled: joined, measures: s.measures, wholes: s.wholes, grown: s.grown, patience: s.patience}
 }
 
 // whole tells whether the schema says something of a value that can be judged by nothing
@@ -250,11 +261,55 @@ func (s *Schema) whole() bool {
 }
 
 // isWhole is whole for one schema. What objects and arrays must have at least is not
-// counted: it may be brought later.
+// counted, see [Schema.growing].
 func isWhole(s *jsonschema.Schema) bool {
 	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
 		s.MaxProperties != nil || s.PropertyNames != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
-		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil || s.DynamicRef != nil
+		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil || s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil
+}
+
+// growing is the schema without what it wants to be there at least, of the value and of
+// what is in it: the rest may come later. Of alternatives all counts.
+func (s *Schema) growing() *Schema {
+	compiled := s.grown[s.compiled]
+	if compiled == nil { // what joined has made
+		joined := *s.compiled
+		joined.AllOf = s.grownOf(s.compiled.AllOf)
+		compiled = &joined
+	}
+	return &Schema{compiled: compiled, measures: s.measures, patience: s.patience}
+}
+
+// grow makes copies of schemas that are as [Schema.growing] tells.
+func (s *Schema) grow(all []*jsonschema.Schema) {
+	s.grown = make(map[*jsonschema.Schema]*jsonschema.Schema, len(all))
+	for _, one := range all {
+		made := *one
+		s.grown[one] = &made
+	}
+	for _, made := range s.grown {
+		made.Required, made.MinProperties, made.MinItems, made.DependentRequired = nil, nil, nil, nil
+		made.Ref, made.Items2020 = s.grown[made.Ref], s.grown[made.Items2020]
+		made.AllOf, made.PrefixItems = s.grownOf(made.AllOf), s.grownOf(made.PrefixItems)
+		made.Properties, made.PatternProperties = maps.Clone(made.Properties), maps.Clone(made.PatternProperties)
+		for name, property := range made.Properties {
+			made.Properties[name] = s.grown[property]
+		}
+		for pattern, property := range made.PatternProperties {
+			made.PatternProperties[pattern] = s.grown[property]
+		}
+		if additional, ok := made.AdditionalProperties.(*jsonschema.Schema); ok {
+			made.AdditionalProperties = s.grown[additional]
+		}
+	}
+}
+
+func (s *Schema) grownOf(all []*jsonschema.Schema) []*jsonschema.Schema {
+	made := slices.Clone(all)
+	for i, one := range made {
+		made[i] = s.grown[one]
+	}
+	return made
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
@@ -30,7 +31,7 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 		case len(e.Causes) > 1 && ofAlternatives(e.ErrorKind) && len(reasons) < maxReasons:
 			reasons = append(reasons, describeAlternatives(name, e.Causes))
 		case len(e.Causes) > 0 && !ofContains(e.ErrorKind):
-			for _, cause := range e.Causes {
+			for _, cause := range placed(e.Causes) {
 				walk(cause)
 			}
 		case len(reasons) < maxReasons:
@@ -46,10 +47,18 @@ func describeInvalid(name string, e *jsonschema.ValidationError) string {
 	return strings.Join(reasons, "; ")
 }
 
+// placed are causes in the order of where they are: the library goes through objects as chance has it,
+// and the same must be told each time.
+func placed(causes []*jsonschema.ValidationError) []*jsonschema.ValidationError {
+	return slices.SortedStableFunc(slices.Values(causes), func(a, b *jsonschema.ValidationError) int {
+		return cmp.Or(comparePlaces(a.InstanceLocation, b.InstanceLocation), cmp.Compare(a.SchemaURL, b.SchemaURL))
+	})
+}
+
 // describeAlternatives says what is wrong with each of some, one of which would do.
 func describeAlternatives(name string, causes []*jsonschema.ValidationError) string {
 	var reasons []string
-	for _, cause := range causes[:min(len(causes), maxReasons)] {
+	for _, cause := range causes[:min(len(causes), maxReasons)] { // as the schema lists them
 		if reason := describeInvalid(name, cause); !slices.Contains(reasons, reason) {
 			reasons = append(reasons, reason)
 		}
@@ -100,7 +109,7 @@ func describeKind(e *jsonschema.ValidationError) string {
 	case *kind.Const:
 		return "value must be " + string(store.EncodeJSON(k.Want))
 	case *kind.AdditionalProperties:
-		return "unknown " + quoteAll(k.Properties)
+		return "unknown " + quoteAll(slices.Sorted(slices.Values(k.Properties)))
 	case *kind.Enum:
 		text := e.ErrorKind.LocalizedString(english)
 		if text != "'enum' failed" { // as it is told where arrays or objects are among them

@@ -280,39 +280,57 @@ func contained(paths []store.Path, kind string, data any) (byPath, bool) {
 // write stages the messages of a result, all or none.
 func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
 	c, call := t.change(i), t.plan.Calls[i]
-	now := t.runner.now()
-	messages := make([]store.Message, len(paths))
-	for n, path := range paths {
-		v := value
-		if values, ok := value.(byPath); ok {
-			v = values[path]
-		}
-		if loose && holdsEmpty(v) {
-			var err error
-			if v, err = t.declaredLists(ctx, call, path, v); err != nil {
+	now, before := t.runner.now(), t.view.Seq()
+	err := func() error {
+		for _, path := range paths {
+			v := value
+			if values, ok := value.(byPath); ok {
+				v = values[path]
+			}
+			m, err := t.message(ctx, i, path, v, loose)
+			if err != nil {
 				return err
 			}
+			m.Date, m.Written = now, date(now)
+			t.wroteNow(i)
+			t.view.Stage(m)
 		}
-		if size, most := store.SizeOf(v), positive(t.runner.Result, DefaultResult); size > most {
-			return faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
-		}
-		messages[n] = store.Message{
-			Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true, Date: now,
-			Producer: t.issued(i), Call: c.record.Call, Path: path, Method: call.Method, Written: date(now),
-		}
-		if err := store.CheckDepth(messages[n].Data); err != nil {
-			return &fault{CodeSchema, fmt.Errorf("the result at %s is %w", path, err)}
-		}
-		op, _ := messages[n].Op()
-		if err := t.checkWrite(ctx, i, op); err != nil {
-			return err
-		}
+		return t.checkDeclared(ctx, call, paths)
+	}()
+	if err != nil {
+		t.view.Unstage(before)
+		t.authors.forget(before)
+		return err
 	}
-	t.wroteNow(i, len(messages))
-	t.view.Stage(messages...)
 	c.wrote, c.record.Writes = paths, make([]string, len(paths))
 	for n, path := range paths {
 		c.record.Writes[n] = path.String()
 	}
 	return nil
+}
+
+// message is what a result says at one of its paths, where it fits what is there.
+func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
+	call := t.plan.Calls[i]
+	if loose && holdsEmpty(v) {
+		if v, err = t.declaredLists(ctx, call, path, v); err != nil {
+			return m, err
+		}
+	}
+	if size, most := store.SizeOf(v), positive(t.runner.Result, DefaultResult); size > most {
+		return m, faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
+	}
+	m = store.Message{
+		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true,
+		Producer: t.issued(i), Call: t.calls[i].record.Call, Path: path, Method: call.Method,
+	}
+	if err := store.CheckDepth(m.Data); err != nil {
+		return m, &fault{CodeSchema, fmt.Errorf("the result at %s is %w", path, err)}
+	}
+	op, _ := m.Op()
+	err = t.joins(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	if _, misfit := errors.AsType[*fault](err); err != nil && !misfit {
+		err = &logError{err}
+	}
+	return m, err
 }

@@ -122,17 +122,3 @@ func fits(method Method, there, typ string) bool {
 	}
 	return true
 }
-
-// After is the value that an operation's path, or one above it, will have once the
-// operation has joined what is there, or a [*FitError].
-func (r Resolver) After(ctx context.Context, op Op, at Path) (any, error) {
-	if err := r.CheckOp(ctx, op); err != nil {
-		return nil, err
-	}
-	current, err := r.Resolve(ctx, at, op.Instance)
-	if err != nil {
-		return nil, err
-	}
-	v, _ := apply(current.Value, op.Path.Segments()[len(at.Segments()):], op.Method, op.Value)
-	return freeze(v), nil
-}

@@ -106,15 +106,19 @@ func (v *View) Hide(seqs ...int64) {
 // none changes the view.
 func (v *View) Hides(seq int64) bool { return v.hidden[seq] }
 
-// Drop forgets what is staged. That is rare, so that it takes what making the
-// index anew does.
-func (v *View) Drop() {
-	if len(v.messages) == 0 {
+// Drop forgets what is staged.
+func (v *View) Drop() { v.Unstage(v.Committed()) }
+
+// Unstage forgets what is staged behind a seq. That is rare, so that it takes what making
+// the index anew does.
+func (v *View) Unstage(seq int64) {
+	n := int(v.Seq() - seq)
+	if n <= 0 {
 		return
 	}
-	maps.DeleteFunc(v.hidden, func(seq int64, _ bool) bool { return seq > v.Committed() })
-	v.ops = v.ops[:len(v.ops)-len(v.messages)]
-	v.messages = v.messages[:0]
+	maps.DeleteFunc(v.hidden, func(hidden int64, _ bool) bool { return hidden > seq })
+	v.ops = v.ops[:len(v.ops)-n]
+	v.messages = v.messages[:len(v.messages)-n]
 	v.writes = writeIndex{}
 	for _, op := range v.ops {
 		v.writes.enter(op)
