@@ -340,7 +340,17 @@ func (c *Call) checkFixed(right bool) (errs []error) {
 			fixed[p.name] = p.value
 		}
 	}
-	if !right || len(errs) > 0 || len(fixed) < len(c.params) {
+	if !right || len(errs) > 0 {
+		return errs
+	}
+	if len(fixed) < len(c.params) {
+		keys := map[string]any{}
+		for _, p := range c.params {
+			keys[p.name] = nil
+		}
+		if err := c.tool.params.outline(keys, ""); err != nil {
+			errs = append(errs, &fault{CodeSchema, err})
+		}
 		return errs
 	}
 	if err := c.tool.params.Validate(fixed, ""); err != nil {

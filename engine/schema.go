@@ -380,18 +380,20 @@ func holdsEmpty(v any) bool {
 	return false
 }
 
-// outline tells what is wrong with a value of which only the type is known, and of
-// an object the keys.
+// outline tells what is wrong with a value of which only the type is known, of an object
+// the keys, and of an array how long it is.
 func (s *Schema) outline(v any, name string) error {
 	typ := store.TypeName(v)
 	if want, ok := s.holds(typ); !ok {
-		return fmt.Errorf("%s: got %s, want %s", name, typ, want)
+		return fmt.Errorf("%sgot %s, want %s", before(name, nil), typ, want)
 	}
 	for at := range s.parts() {
-		object, ok := v.(map[string]any)
-		missing := slices.DeleteFunc(slices.Clone(at.Required), func(key string) bool { _, has := object[key]; return has })
-		if ok && len(missing) > 0 {
-			return fmt.Errorf("%s: it lacks %s", name, quoteAll(missing))
+		shape := &jsonschema.Schema{
+			DraftVersion: at.DraftVersion, Required: at.Required, DependentRequired: at.DependentRequired, PropertyNames: at.PropertyNames,
+			MinProperties: at.MinProperties, MaxProperties: at.MaxProperties, MinItems: at.MinItems, MaxItems: at.MaxItems,
+		}
+		if err := (&Schema{compiled: shape, patience: s.patience}).Validate(v, name); err != nil {
+			return err
 		}
 	}
 	return nil
