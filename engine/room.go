@@ -165,7 +165,7 @@ func (r *room) bring(ctx context.Context, outcome *Outcome) result {
 	case outcome.Output == nil && r.wanted:
 		return result{err: &Failure{Fields: fail("ended without output")}}
 	}
-	return result{value: Result{Value: outcome.Output}}
+	return result{value: Result{Value: outcome.Output, Loose: true}}
 }
 
 // waitsFor lists what a run waits for: references, held calls, its plan.

@@ -352,14 +352,35 @@ func (s *Schema) lists(v any) any {
 			property, _ := s.propertyBy(key, func(pattern jsonschema.Regexp) bool { return pattern.MatchString(key) })
 			object[key] = property.lists(e)
 		}
-		return object
+		return s.listsAs(object)
 	case []any:
 		list := make([]any, len(given))
 		for i, e := range given {
 			s.patience.step(s.breadth())
 			list[i] = s.item(i).lists(e)
 		}
-		return list
+		return s.listsAs(list)
+	}
+	return v
+}
+
+// listsAs is a value as one of the schema's alternatives reads it, where it is wrong as
+// it is and right so.
+func (s *Schema) listsAs(v any) any {
+	for at := range s.parts() {
+		for _, alternatives := range [][]*jsonschema.Schema{at.AnyOf, at.OneOf, {at.Then, at.Else}} {
+			if len(alternatives) == 0 || !holdsEmpty(v) || s.compiled.Validate(v) == nil {
+				continue
+			}
+			for _, alternative := range alternatives {
+				if alternative == nil {
+					continue
+				}
+				if read := s.joined([]*jsonschema.Schema{alternative}).lists(v); s.compiled.Validate(read) == nil {
+					return read
+				}
+			}
+		}
 	}
 	return v
 }

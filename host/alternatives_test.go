@@ -23,7 +23,13 @@ func TestAlternativesOfASchema(t *testing.T) {
 		Tool.register("open", { _output = { anyOf = { { properties = { v = { type = "integer" } } }, { properties = { v = { type = "string" } } } } } })
 		Tool.register("when", { ["_output"] = { ["if"] = { properties = { k = { const = "a" } } },
 			["then"] = { properties = { l = { type = "array" } } }, ["else"] = { properties = { l = { type = "object" } } } } })
-		for _, name in ipairs { "one", "any", "all", "unsaid", "open", "when" } do
+		Tool.register("referred", { ["$defs"] = { A = { properties = { l = { type = "array" } } }, B = { properties = { l = { type = "object" } } } },
+			_output = { oneOf = { { ["$ref"] = "#/$defs/A", properties = { k = { const = "a" } } }, { ["$ref"] = "#/$defs/B", properties = { k = { const = "b" } } } } } })
+		Tool.register("typed", { _output = { oneOf = {
+			{ properties = { k = { type = "string" }, l = { type = "array" } } }, { properties = { k = { type = "boolean" }, l = { type = "object" } } } } } })
+		Tool.register("lacking", { _output = { oneOf = {
+			{ required = { "z" }, properties = { l = { type = "object" } } }, { required = { "k" }, properties = { l = { type = "array" } } } } } })
+		for _, name in ipairs { "one", "any", "all", "unsaid", "open", "when", "referred", "typed", "lacking" } do
 			Activity.register(name, function(call) return { k = call.k, l = {}, v = "12345678901234567890" } end)
 		end`})
 	for _, test := range []struct{ tool, k, want string }{
@@ -35,6 +41,11 @@ func TestAlternativesOfASchema(t *testing.T) {
 		{"unsaid", `1`, `{"k":1,"l":{},"v":12345678901234567890}`},
 		{"unsaid", `true`, `{"k":true,"l":{},"v":"12345678901234567890"}`},
 		{"open", `1`, `{"k":1,"l":{},"v":"12345678901234567890"}`},
+		{"referred", `"a"`, `{"k":"a","l":[],"v":"12345678901234567890"}`},
+		{"referred", `"b"`, `{"k":"b","l":{},"v":"12345678901234567890"}`},
+		{"typed", `"a"`, `{"k":"a","l":[],"v":"12345678901234567890"}`},
+		{"typed", `true`, `{"k":true,"l":{},"v":"12345678901234567890"}`},
+		{"lacking", `1`, `{"k":1,"l":[],"v":"12345678901234567890"}`},
 		{"when", `"a"`, `{"k":"a","l":[],"v":"12345678901234567890"}`},
 		{"when", `"b"`, `{"k":"b","l":{},"v":"12345678901234567890"}`},
 	} {
@@ -46,5 +57,46 @@ func TestAlternativesOfASchema(t *testing.T) {
 		if got := string(store.EncodeJSON(result.Value)); err != nil || got != test.want {
 			t.Errorf("%s with %s gives %s, %v, not %s", test.tool, test.k, got, err, test.want)
 		}
+	}
+}
+
+// TestEmptyTablesByWhatIsDeclared holds that an empty table is a list wherever only one
+// alternative of what is said of its place lets it be.
+func TestEmptyTablesByWhatIsDeclared(t *testing.T) {
+	g := open(t, map[string]string{
+		"activities/a.lua": `
+			Tool.register("think", { _output = { type = "array" } })
+			Tool.register("inside", { _output = { properties = { items = { type = "array" } } } })
+			Tool.register("root", { ["$ref"] = "#/$defs/a", ["$defs"] = { a = { properties = { list = { type = "array" } } } } })
+			Delegate.register("d", { calls = {}, output = { items = {} } })
+			Activity.register("cart", function() return { items = {} } end)
+			Activity.register("root", function(call) return call.list end)
+			Activity.register("mine", function(call) return call.list end)`,
+		"plans/p.lua": `
+			local cart = { anyOf = { { type = "null" }, { type = "object", properties = { items = { type = "array" } } } } }
+			return {
+				context = { { type = "state", schema = { properties = { cart = cart, first = cart } } }, { type = "state", first = { items = {} } },
+					{ type = "tool", tool = { mine = { properties = { list = { type = "array" } } } } } },
+				calls = {
+					{ _tool = "cart", _outputPath = "†state.cart" },
+					{ _tool = "think", _output = {}, _outputPath = "†r.thought" },
+					{ _tool = "inside", _delegate = "d", _outputPath = "†r.inside" },
+					{ _tool = "root", list = {}, _outputPath = "†r.root" },
+					{ _tool = "mine", list = {}, _outputPath = "†r.mine" },
+				},
+				output = { "†state", "†r", {} }, schema = { prefixItems = { {}, {}, { anyOf = { { type = "array" }, { type = "null" } } } } },
+			}`,
+	})
+	request, registry, err := g.Plan("plans/p.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"cart":{"items":[]},"first":{"items":[]}},{"inside":{"items":[]},"mine":[],"root":[],"thought":[]},[]]`
+	if got := string(store.EncodeJSON(outcome.Output)); got != want {
+		t.Errorf("it gives %s, not %s (%v)", got, want, outcome.Calls)
 	}
 }

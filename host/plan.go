@@ -323,6 +323,15 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	}
 	var err error
 	r.Context, err = p.messages(fields["context"])
+	for i := range r.Context {
+		if definitions, ok := r.Context[i].Data.(map[string]any); ok && r.Context[i].Type == store.TypeTool {
+			p.tools = maps.Clone(p.tools)
+			if p.tools == nil {
+				p.tools = map[string]any{}
+			}
+			maps.Copy(p.tools, definitions)
+		}
+	}
 	return r, err
 }
 

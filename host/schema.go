@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
 )
 
 // schemaNode is a place in a JSON Schema. The codec asks it what an empty
@@ -41,14 +43,14 @@ func (n *schemaNode) gather(object map[string]any, t *lua.LTable, depth int) {
 	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
 		list, _ := object[word].([]any)
 		for _, e := range list {
-			if inner, ok := e.(map[string]any); ok && (word == "allOf" || n.mayBe(inner, t)) {
+			if inner, ok := e.(map[string]any); ok && (word == "allOf" || n.mayBe(inner, t, 0)) {
 				n.gather(inner, t, depth+1)
 			}
 		}
 	}
 	if condition, ok := object["if"].(map[string]any); ok && t != nil {
 		word := "then"
-		if !n.mayBe(condition, t) {
+		if !n.mayBe(condition, t, 0) {
 			word = "else"
 		}
 		if inner, ok := object[word].(map[string]any); ok {
@@ -65,28 +67,68 @@ func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok 
 	return resolveRef(n.root, ref)
 }
 
-// mayBe tells whether a table may be what a schema describes, by the fields for which
-// that has one value, or a few.
-func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable) bool {
-	if t == nil {
+// mayBe tells whether a table may be what a schema describes, by the fields that it has and
+// those that it lacks.
+func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable, depth int) bool {
+	if t == nil || depth > 8 {
 		return true
 	}
-	if target, ok := n.referred(object); ok {
-		object = target
+	if target, ok := n.referred(object); ok && !n.mayBe(target, t, depth+1) {
+		return false
+	}
+	parts, _ := object["allOf"].([]any)
+	for _, part := range parts {
+		if part, ok := part.(map[string]any); ok && !n.mayBe(part, t, depth+1) {
+			return false
+		}
+	}
+	required, _ := object["required"].([]any)
+	for _, name := range required {
+		if name, ok := name.(string); ok && t.RawGetString(name) == lua.LNil && !wasNull(t, name) {
+			return false
+		}
 	}
 	properties, _ := object["properties"].(map[string]any)
 	for name, schema := range properties {
-		field, _ := schema.(map[string]any)
-		values, some := field["enum"].([]any)
-		if value, one := field["const"]; one {
-			values, some = []any{value}, true
-		}
-		v := t.RawGetString(name)
-		if some && v != lua.LNil && !slices.ContainsFunc(values, func(value any) bool { return isLike(v, value) }) {
+		field, ok := schema.(map[string]any)
+		if v := t.RawGetString(name); ok && v != lua.LNil && !mayHold(field, v) {
 			return false
 		}
 	}
 	return true
+}
+
+// wasNull tells of a field whether it was null, which Lua does not tell from nothing.
+func wasNull(t *lua.LTable, name string) bool {
+	k := keptOf(t)
+	return k != nil && !k.array && slices.Contains(k.nulls, name)
+}
+
+// mayHold tells whether a field may have a value, as far as that is told without looking
+// into tables.
+func mayHold(field map[string]any, v lua.LValue) bool {
+	values, some := field["enum"].([]any)
+	if value, one := field["const"]; one {
+		values, some = []any{value}, true
+	}
+	if some && !slices.ContainsFunc(values, func(value any) bool { return isLike(v, value) }) {
+		return false
+	}
+	node, types := schemaNode{alternatives: []map[string]any{field}}, []string(nil)
+	switch v := v.(type) {
+	case lua.LBool:
+		types = []string{"boolean"}
+	case lua.LNumber:
+		types = []string{"integer", "number"}
+	case lua.LString:
+		types = []string{"string"}
+		if len(v) >= 16 && isBigInteger(string(v)) {
+			types = []string{"string", "integer", "number"}
+		}
+	case *lua.LTable:
+		types = []string{"array", "object"}
+	}
+	return field["type"] == nil || types == nil || node.wants(types...)
 }
 
 // isLike tells whether a value of Lua is one of JSON, as far as that is told without
@@ -255,9 +297,11 @@ func callSchema(tool any) map[string]any {
 		}
 	}
 	properties["_scopes"] = map[string]any{"type": "array"}
-	properties["_output"] = schemaOfSchemas
+	if output := engine.OutputSchema(tool); output != nil { // of a call that has its result already
+		properties["_output"] = output
+	}
 	schema := map[string]any{"type": "object", "properties": properties}
-	for _, word := range []string{"$defs", "additionalProperties", "allOf", "anyOf", "oneOf"} {
+	for _, word := range []string{"$defs", "$ref", "additionalProperties", "allOf", "anyOf", "oneOf", "if", "then", "else"} {
 		if v, ok := object[word]; ok {
 			schema[word] = v
 		}
