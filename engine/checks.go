@@ -39,6 +39,37 @@ func checks(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	return n
 }
 
+// longestChain is how many schemas may hold one another against the same value, one within the
+// other: each takes of the stack, and that times the depth of the value. Beyond it a check
+// would take all that there is.
+const longestChain = 100
+
+var errChain = errors.New("not a JSON Schema that can be held against a value: more than 100 schemas in it stand behind each other for one value")
+
+// chain is the longest by which a schema looks at a value; known are those of others, 0 while
+// they are counted.
+func chain(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
+	if s == nil {
+		return 0
+	}
+	if n, ok := known[s]; ok {
+		return n
+	}
+	known[s] = 0
+	n := 0
+	for _, part := range itself(s) {
+		n = max(n, chain(part, known))
+	}
+	known[s] = n + 1
+	return n + 1
+}
+
+// chained tells whether a schema, or one for a part of its value, has too long a chain.
+func chained(s *jsonschema.Schema) bool {
+	known := map[*jsonschema.Schema]int{}
+	return slices.ContainsFunc(reached([]*jsonschema.Schema{s}), func(s *jsonschema.Schema) bool { return chain(s, known) > longestChain })
+}
+
 // itself are the schemas that a schema holds against the same value.
 func itself(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := slices.Concat([]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)

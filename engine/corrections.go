@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"obelus/store"
 )
 
 // asIndex is the element that a key stands for, written as in a path.
@@ -26,6 +28,9 @@ func (h *Hold) With(set map[string]any) (map[string]any, error) {
 	}
 	corrections := make([]correction, 0, len(set))
 	for key, v := range set {
+		if strings.Count(key, ".") >= store.MaxDepth {
+			return nil, fmt.Errorf("%s…: it leads more than %d deep", key[:32], store.MaxDepth)
+		}
 		corrections = append(corrections, correction{placeOf(key, h.Arguments), v})
 	}
 	slices.SortFunc(corrections, correction.compare)

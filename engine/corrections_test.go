@@ -30,6 +30,7 @@ func TestHoldWith(t *testing.T) {
 		{`{"v.ids.9": 3}`, "v.ids.9: in an array of 2 only an index from 0 to 2 can be corrected, not 9"},
 		{`{"v.ids.x": 3}`, "v.ids.x: in an array of 2 only an index from 0 to 2 can be corrected, not x"},
 		{`{"v..x": 3}`, "v..x: a key has an empty part"},
+		{`{"v` + strings.Repeat(".a", 300) + `": 3}`, "v" + strings.Repeat(".a", 15) + ".…: it leads more than 256 deep"},
 		{`{"dotted.name": 3}`, `{"dotted.name":3,"n":7}`},
 		{`{"v.new.a": 1, "v.new.b": 2}`, `{"n":7,"v":{"force":true,"ids":[1,{"n":2}],"new":{"a":1,"b":2}}}`},
 		{`{"v.ids": [], "v": {"force": false}}`, `{"n":7,"v":{"force":false,"ids":[]}}`},

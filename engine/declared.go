@@ -56,7 +56,7 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 		return v, err
 	}
 	value := t.valueOf(ctx, call.Instance)
-	schema, _, err := declared.below(path, false, value)
+	schema, err := declared.below(path, value, nil)
 	if err != nil {
 		return nil, brokenDeclaration(err)
 	}
@@ -121,21 +121,21 @@ func brokenDeclaration(err error) error {
 }
 
 // takes holds what is written at a path against the schema that is declared for the
-// path's kind, as far as that says something of it. value gives what the path, or one
-// above it, has come to. What is there at least is asked of the path alone: of what is
-// above it and beside it the rest may come later.
+// path's kind, as far as that says something of it, and of what is above it as a whole.
+// value gives what the path, or one above it, has come to.
 func (s *Schema) takes(path store.Path, value func(store.Path) (any, error)) error {
-	part, at, err := s.below(path, true, value)
+	part, err := s.below(path, value, func(s *Schema, above store.Path) error {
+		for at := range s.parts() {
+			if whole := s.wholes[at]; whole != nil {
+				if err := s.part(whole).holdsAt(above, value); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 	if part == nil || err != nil {
 		return err
-	}
-	if at != path {
-		if err := part.growing().holdsAt(at, value); err != nil {
-			return err
-		}
-		if part, _, err = s.below(path, false, value); part == nil || err != nil {
-			return err
-		}
 	}
 	return part.holdsAt(path, value)
 }
@@ -152,38 +152,60 @@ func (s *Schema) holdsAt(path store.Path, value func(store.Path) (any, error)) e
 }
 
 // below is what the schema that is declared for a path's kind says of the path, nil for
-// nothing, or, where that is to be judged, of the first place on the way that it
-// says something of as a whole. What a segment is of, an array or an object, is told by
-// the value above it.
-func (s *Schema) below(path store.Path, judged bool, value func(store.Path) (any, error)) (part *Schema, at store.Path, err error) {
+// nothing. What a segment is of, an array or an object, is told by the value above it.
+// The schemas on the way are given to a function, which may be nil.
+func (s *Schema) below(path store.Path, value func(store.Path) (any, error), pass func(s *Schema, above store.Path) error) (*Schema, error) {
 	prefixes := path.Prefixes()
 	for n, segment := range path.Segments() {
 		above := prefixes[n]
-		if judged && s.whole() {
-			return s, above, nil
+		if pass != nil {
+			if err := pass(s, above); err != nil {
+				return nil, err
+			}
 		}
-		i, within, container := 0, false, "object"
-		if i, within = asIndex(segment); within {
+		i, isIndex := asIndex(segment)
+		if isIndex {
 			v, err := value(above)
 			if err != nil {
-				return nil, at, err
+				return nil, err
 			}
-			if _, within = v.([]any); within {
-				container = "array"
-			}
+			_, isIndex = v.([]any)
 		}
-		if want, ok := s.holds(container); !ok {
-			return nil, at, fmt.Errorf("%s: the schema declared for %s wants %s at %s, which holds no %q", path, path.Kind(), want, above, segment)
+		var err error
+		if isIndex {
+			s, err = s.elementAt(i, path, above)
+		} else {
+			s, err = s.fieldAt(segment, path, above)
 		}
-		allowed := true
-		if within {
-			s = s.item(i)
-		} else if s, allowed = s.property(segment); !allowed {
-			return nil, at, fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), segment)
-		}
-		if s == nil {
-			return nil, at, nil
+		if s == nil || err != nil {
+			return nil, err
 		}
 	}
-	return s, path, nil
+	return s, nil
+}
+
+func (s *Schema) elementAt(i int, path, above store.Path) (*Schema, error) {
+	if want, ok := s.holds("array"); !ok {
+		return nil, fmt.Errorf("%s: the schema declared for %s wants %s at %s, which holds no elements", path, path.Kind(), want, above)
+	}
+	return s.item(i), nil
+}
+
+func (s *Schema) fieldAt(name string, path, above store.Path) (*Schema, error) {
+	if want, ok := s.holds("object"); !ok {
+		return nil, fmt.Errorf("%s: the schema declared for %s wants %s at %s, which holds no %q", path, path.Kind(), want, above, name)
+	}
+	for at := range s.parts() {
+		if at.PropertyNames == nil {
+			continue
+		}
+		if err := s.part(at.PropertyNames).Validate(name, ""); err != nil {
+			return nil, fmt.Errorf("%s: the schema declared for %s does not allow the key %q: %w", path, path.Kind(), name, err)
+		}
+	}
+	property, allowed := s.property(name)
+	if !allowed {
+		return nil, fmt.Errorf("%s: the schema declared for %s does not allow %q", path, path.Kind(), name)
+	}
+	return property, nil
 }

@@ -93,18 +93,16 @@ func compileSchema(schema any) (*Schema, error) {
 			roots = append(roots, anchored)
 		}
 	}
-	s := &Schema{compiled: compiled, measures: measures(schema), wholes: map[*jsonschema.Schema]bool{}, patience: c.patience}
-	all := reached(roots)
+	s := &Schema{compiled: compiled, measures: measures(schema), patience: c.patience}
+	all, wholes := reached(roots), []*jsonschema.Schema(nil)
 	for _, one := range all {
-		if isWhole(one) { // of which the rest takes some away
-			s.wholes[one] = true
+		if isWhole(one) { // by what watch takes away
+			wholes = append(wholes, one)
 		}
 		c.watch(one)
 		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
 	}
-	if len(s.wholes) > 0 {
-		s.grow(all)
-	}
+	s.wholes = wholesOf(wholes, all)
 	return s, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,8 +16,7 @@ import (
 type Schema struct {
 	compiled *jsonschema.Schema
 	measures bool                                      // it may look at what a number counts
-	wholes   map[*jsonschema.Schema]bool               // those in it that tell of a value more than what it may have in it
-	grown    map[*jsonschema.Schema]*jsonschema.Schema // of all in it, if there are such; see growing
+	wholes   map[*jsonschema.Schema]*jsonschema.Schema // what those in it say of a value as a whole, see wholesOf
 	patience *patience
 	source   any          // what it was compiled from; nil for a part of another
 	spare    chan *Schema // copies for those who find it in use
@@ -55,6 +53,9 @@ func NewSchema(schema any) (_ *Schema, err error) {
 	s, err := compileSchema(schema)
 	if err == nil && checks(s.compiled, map[*jsonschema.Schema]int{}) > mostChecks {
 		return nil, errChecks
+	}
+	if err == nil && chained(s.compiled) {
+		return nil, errChain
 	}
 	if err == nil {
 		s.source, s.spare = schema, make(chan *Schema, 4)
@@ -240,76 +241,15 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	case 0:
 		return nil
 	case 1:
-		return &Schema{compiled: all[0], measures: s.measures, wholes: s.wholes, grown: s.grown, patience: s.patience}
+		return s.part(all[0])
 	}
 	joined := &jsonschema.Schema{DraftVersion: all[0].DraftVersion, AllOf: all}
-	return &Schema{compiled: joined, measures: s.measures, wholes: s.wholes, grown: s.grown, patience: s.patience}
+	return s.part(joined)
 }
 
-// whole tells whether the schema says something of a value that can be judged by nothing
-// in it alone.
-func (s *Schema) whole() bool {
-	if len(s.wholes) == 0 {
-		return false
-	}
-	for at := range s.parts() {
-		if s.wholes[at] {
-			return true
-		}
-	}
-	return false
-}
-
-// isWhole is whole for one schema. What objects and arrays must have at least is not
-// counted, see [Schema.growing].
-func isWhole(s *jsonschema.Schema) bool {
-	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
-		s.MaxProperties != nil || s.PropertyNames != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
-		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil || s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil
-}
-
-// growing is the schema without what it wants to be there at least, of the value and of
-// what is in it: the rest may come later. Of alternatives all counts.
-func (s *Schema) growing() *Schema {
-	compiled := s.grown[s.compiled]
-	if compiled == nil { // what joined has made
-		joined := *s.compiled
-		joined.AllOf = s.grownOf(s.compiled.AllOf)
-		compiled = &joined
-	}
-	return &Schema{compiled: compiled, measures: s.measures, patience: s.patience}
-}
-
-// grow makes copies of schemas that are as [Schema.growing] tells.
-func (s *Schema) grow(all []*jsonschema.Schema) {
-	s.grown = make(map[*jsonschema.Schema]*jsonschema.Schema, len(all))
-	for _, one := range all {
-		made := *one
-		s.grown[one] = &made
-	}
-	for _, made := range s.grown {
-		made.Required, made.MinProperties, made.MinItems, made.DependentRequired = nil, nil, nil, nil
-		made.Ref, made.Items2020 = s.grown[made.Ref], s.grown[made.Items2020]
-		made.AllOf, made.PrefixItems = s.grownOf(made.AllOf), s.grownOf(made.PrefixItems)
-		made.Properties, made.PatternProperties = maps.Clone(made.Properties), maps.Clone(made.PatternProperties)
-		for name, property := range made.Properties {
-			made.Properties[name] = s.grown[property]
-		}
-		for pattern, property := range made.PatternProperties {
-			made.PatternProperties[pattern] = s.grown[property]
-		}
-		if additional, ok := made.AdditionalProperties.(*jsonschema.Schema); ok {
-			made.AdditionalProperties = s.grown[additional]
-		}
-	}
-}
-
-func (s *Schema) grownOf(all []*jsonschema.Schema) []*jsonschema.Schema {
-	made := slices.Clone(all)
-	for i, one := range made {
-		made[i] = s.grown[one]
-	}
-	return made
+// part is one of the schemas that this is made of.
+func (s *Schema) part(compiled *jsonschema.Schema) *Schema {
+	return &Schema{compiled: compiled, measures: s.measures, wholes: s.wholes, patience: s.patience}
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as
@@ -413,7 +353,7 @@ func (s *Schema) outline(v any, name string) error {
 			DraftVersion: at.DraftVersion, Required: at.Required, DependentRequired: at.DependentRequired, PropertyNames: at.PropertyNames,
 			MinProperties: at.MinProperties, MaxProperties: at.MaxProperties, MinItems: at.MinItems, MaxItems: at.MaxItems,
 		}
-		if err := (&Schema{compiled: shape, patience: s.patience}).Validate(v, name); err != nil {
+		if err := s.part(shape).Validate(v, name); err != nil {
 			return err
 		}
 	}

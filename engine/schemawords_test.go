@@ -32,3 +32,23 @@ func TestReasonsInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestChainsInSchemas holds that one whose check would take all of the stack is refused.
+func TestChainsInSchemas(t *testing.T) {
+	chained := func(n int) map[string]any {
+		s := map[string]any{"type": "string"}
+		for range n {
+			s = map[string]any{"allOf": []any{s}}
+		}
+		return map[string]any{"properties": map[string]any{"x": s}}
+	}
+	if _, err := engine.NewSchema(chained(90)); err != nil {
+		t.Error(err)
+	}
+	if _, err := engine.NewSchema(chained(110)); err == nil || !strings.Contains(err.Error(), "more than 100 schemas") {
+		t.Errorf("a chain of 110 is told of by %v", err)
+	}
+	if _, err := engine.NewSchema(map[string]any{"properties": map[string]any{"x": map[string]any{"$ref": "#"}}}); err != nil {
+		t.Error(err)
+	}
+}

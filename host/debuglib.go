@@ -146,7 +146,7 @@ func (s *state) debugTraceback(L *lua.LState) int {
 }
 
 func writeFrames(b *strings.Builder, L *lua.LState, level int) {
-	for ; b.Len() <= mostUnended; level++ {
+	for level = max(level, 0); b.Len() <= mostUnended; level++ {
 		dbg, ok := L.GetStack(level)
 		if !ok {
 			return

@@ -141,12 +141,13 @@ func bars(records []engine.Record) []string {
 		if began[i].IsZero() {
 			continue
 		}
-		from := int(began[i].Sub(first) * barWidth / span)
-		to := int(began[i].Add(took(r)).Sub(first) * barWidth / span)
-		from = min(from, barWidth-1)
-		bar := strings.Repeat("█", to-from)
-		if to <= from {
-			to, bar = from+1, "▏"
+		at := func(t time.Time) int { // the clock may have been set by years meanwhile
+			return int(float64(t.Sub(first)) / float64(span) * barWidth)
+		}
+		from := min(max(at(began[i]), 0), barWidth-1)
+		to, bar := from+1, "▏"
+		if end := min(at(began[i].Add(took(r))), barWidth); end > from {
+			to, bar = end, strings.Repeat("█", end-from)
 		}
 		all[i] = strings.Repeat("·", from) + bar + strings.Repeat("·", barWidth-to)
 	}
