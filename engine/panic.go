@@ -17,6 +17,19 @@ func broken(what string, panicked any) error {
 	return fmt.Errorf("%s: %v", what, panicked)
 }
 
+// located has what Go itself panicked of tell where: whoever is told of it later does not
+// see the stack any more. It must be made while the panic unwinds.
+func located(panicked any) any {
+	fault, ok := panicked.(runtime.Error)
+	if !ok {
+		return panicked
+	}
+	if place := placeWhere(func(string) bool { return true }); place != "" {
+		return fmt.Errorf("%w (at %s)", fault, place)
+	}
+	return fault
+}
+
 // ownCode begins the names of the functions of this package.
 var ownCode = reflect.TypeFor[Runner]().PkgPath() + "."
 
@@ -24,13 +37,21 @@ var ownCode = reflect.TypeFor[Runner]().PkgPath() + "."
 // runtime nor of this package, without the folder, which would tell of the machine that
 // the program was made on; "" where there is none.
 func panicPlace() string {
+	return placeWhere(func(function string) bool { return !strings.HasPrefix(function, ownCode) })
+}
+
+// placeWhere is that of the innermost function that panicked, is not of Go's runtime, and
+// counts; "" where nothing has panicked.
+func placeWhere(counts func(function string) bool) string {
 	stack := make([]uintptr, 64)
 	frames := runtime.CallersFrames(stack[:runtime.Callers(1, stack)])
+	panicked := false
 	for more := true; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
-		own := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, "internal/runtime/") || strings.HasPrefix(f.Function, ownCode)
-		if f.Function != "" && !own {
+		panicked = panicked || f.Function == "runtime.gopanic"
+		own := strings.HasPrefix(f.Function, "runtime.") || strings.HasPrefix(f.Function, "internal/runtime/")
+		if panicked && f.Function != "" && !own && counts(f.Function) {
 			return fmt.Sprintf("%s:%d", path.Base(f.File), f.Line)
 		}
 	}

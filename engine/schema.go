@@ -271,13 +271,17 @@ func (s *Schema) Lists(v any) any {
 		return v
 	}
 	listed := v
-	if err := s.alone(func(s *Schema) error { listed = s.lists(v); return nil }); err != nil {
+	if err := s.alone(func(s *Schema) error { listed = s.lists(v, mostReadings); return nil }); err != nil {
 		return v // as the check of it will tell
 	}
 	return listed
 }
 
-func (s *Schema) lists(v any) any {
+// mostReadings is how many alternatives within each other are tried for a value: each takes
+// as many times as long as there are.
+const mostReadings = 3
+
+func (s *Schema) lists(v any, readings int) any {
 	if s == nil {
 		return v
 	}
@@ -290,36 +294,34 @@ func (s *Schema) lists(v any) any {
 		for key, e := range given {
 			s.patience.step(s.breadth())
 			property, _ := s.propertyBy(key, func(pattern jsonschema.Regexp) bool { return pattern.MatchString(key) })
-			object[key] = property.lists(e)
+			object[key] = property.lists(e, readings)
 		}
-		return s.listsAs(object)
+		return s.listsAs(object, readings)
 	case []any:
 		list := make([]any, len(given))
 		for i, e := range given {
 			s.patience.step(s.breadth())
-			list[i] = s.item(i).lists(e)
+			list[i] = s.item(i).lists(e, readings)
 		}
-		return s.listsAs(list)
+		return s.listsAs(list, readings)
 	}
 	return v
 }
 
 // listsAs is a value as one of the schema's alternatives reads it, where it is wrong as
 // it is and right so.
-func (s *Schema) listsAs(v any) any {
+func (s *Schema) listsAs(v any, readings int) any {
+	var alternatives []*jsonschema.Schema
 	for at := range s.parts() {
-		for _, alternatives := range [][]*jsonschema.Schema{at.AnyOf, at.OneOf, {at.Then, at.Else}} {
-			if len(alternatives) == 0 || !holdsEmpty(v) || s.compiled.Validate(v) == nil {
-				continue
-			}
-			for _, alternative := range alternatives {
-				if alternative == nil {
-					continue
-				}
-				if read := s.joined([]*jsonschema.Schema{alternative}).lists(v); s.compiled.Validate(read) == nil {
-					return read
-				}
-			}
+		alternatives = slices.Concat(alternatives, at.AnyOf, at.OneOf, []*jsonschema.Schema{at.Then, at.Else})
+	}
+	alternatives = slices.DeleteFunc(alternatives, func(one *jsonschema.Schema) bool { return one == nil })
+	if len(alternatives) == 0 || readings == 0 || !holdsEmpty(v) || s.compiled.Validate(v) == nil {
+		return v
+	}
+	for _, one := range alternatives {
+		if read := s.part(one).lists(v, readings-1); s.compiled.Validate(read) == nil {
+			return read
 		}
 	}
 	return v

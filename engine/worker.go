@@ -90,7 +90,7 @@ func lost(panicked any) error {
 	if panicked == nil {
 		return errors.New("it gave nothing back: its goroutine was ended")
 	}
-	return &logError{&brokenStep{panicked}}
+	return &logError{&brokenStep{located(panicked)}}
 }
 
 // proceed takes a step with the result that a worker has, and gives it a call
@@ -121,7 +121,7 @@ func (l *loop) takeTurn(run context.Context, res *result) (jobs []job) {
 	t, back, err := l.current, true, error(&brokenStep{})
 	defer func() {
 		if broken, ok := err.(*brokenStep); ok {
-			broken.value = recover()
+			broken.value = located(recover())
 		}
 		if back {
 			l.back <- err

@@ -25,11 +25,13 @@ func TestAlternativesOfASchema(t *testing.T) {
 			["then"] = { properties = { l = { type = "array" } } }, ["else"] = { properties = { l = { type = "object" } } } } })
 		Tool.register("referred", { ["$defs"] = { A = { properties = { l = { type = "array" } } }, B = { properties = { l = { type = "object" } } } },
 			_output = { oneOf = { { ["$ref"] = "#/$defs/A", properties = { k = { const = "a" } } }, { ["$ref"] = "#/$defs/B", properties = { k = { const = "b" } } } } } })
+		Tool.register("pattern", { _output = { oneOf = {
+			{ properties = { k = { pattern = "^a" }, l = { type = "array" }, v = { type = "integer" } } }, { properties = { k = { pattern = "^b" }, l = { type = "object" }, v = { type = "string" } } } } } })
 		Tool.register("typed", { _output = { oneOf = {
 			{ properties = { k = { type = "string" }, l = { type = "array" } } }, { properties = { k = { type = "boolean" }, l = { type = "object" } } } } } })
 		Tool.register("lacking", { _output = { oneOf = {
 			{ required = { "z" }, properties = { l = { type = "object" } } }, { required = { "k" }, properties = { l = { type = "array" } } } } } })
-		for _, name in ipairs { "one", "any", "all", "unsaid", "open", "when", "referred", "typed", "lacking" } do
+		for _, name in ipairs { "one", "any", "all", "unsaid", "open", "when", "referred", "typed", "lacking", "pattern" } do
 			Activity.register(name, function(call) return { k = call.k, l = {}, v = "12345678901234567890" } end)
 		end`})
 	for _, test := range []struct{ tool, k, want string }{
@@ -40,7 +42,8 @@ func TestAlternativesOfASchema(t *testing.T) {
 		{"all", `1`, `{"k":1,"l":[],"v":12345678901234567890}`},
 		{"unsaid", `1`, `{"k":1,"l":{},"v":12345678901234567890}`},
 		{"unsaid", `true`, `{"k":true,"l":{},"v":"12345678901234567890"}`},
-		{"open", `1`, `{"k":1,"l":{},"v":"12345678901234567890"}`},
+		{"open", `1`, `{"k":1,"l":{},"v":12345678901234567890}`},
+		{"pattern", `"a"`, `{"k":"a","l":[],"v":12345678901234567890}`},
 		{"referred", `"a"`, `{"k":"a","l":[],"v":"12345678901234567890"}`},
 		{"referred", `"b"`, `{"k":"b","l":{},"v":"12345678901234567890"}`},
 		{"typed", `"a"`, `{"k":"a","l":[],"v":"12345678901234567890"}`},

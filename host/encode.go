@@ -172,7 +172,7 @@ func (e *encoder) text(v string, schema any) (any, error) {
 		return nil, e.fail("the text is not valid UTF-8")
 	}
 	if len(v) >= 16 && isBigInteger(v) {
-		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("integer", "number") && !s.wants("string") {
+		if s, ok := schemaAt(schema, e.root, nil); ok && s.number() {
 			return json.Number(v), nil
 		}
 	}

@@ -48,15 +48,6 @@ func (n *schemaNode) gather(object map[string]any, t *lua.LTable, depth int) {
 			}
 		}
 	}
-	if condition, ok := object["if"].(map[string]any); ok && t != nil {
-		word := "then"
-		if !n.mayBe(condition, t, 0) {
-			word = "else"
-		}
-		if inner, ok := object[word].(map[string]any); ok {
-			n.gather(inner, t, depth+1)
-		}
-	}
 }
 
 func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok bool) {
@@ -175,6 +166,18 @@ func resolveRef(root any, ref string) (map[string]any, bool) {
 	}
 	object, ok := at.(map[string]any)
 	return object, ok
+}
+
+// number tells of digits whether they stand for a number, by the first of the alternatives
+// that says whether a number or a text is wanted.
+func (n schemaNode) number() bool {
+	for _, object := range n.alternatives {
+		one := schemaNode{alternatives: []map[string]any{object}}
+		if text, number := one.wants("string"), one.wants("integer", "number"); text || number {
+			return number && !text
+		}
+	}
+	return false
 }
 
 // wants reports whether the schema allows one of the types by name.

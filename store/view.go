@@ -73,7 +73,7 @@ func (v *View) Stage(messages ...Message) {
 }
 
 // Staged gives the messages that are staged, for the append. They are good until
-// the next [View.Commit] or [View.Drop].
+// the next [View.Commit], [View.Unstage] or [View.Drop].
 func (v *View) Staged() []Message { return v.messages }
 
 // Commit takes what is staged for appended.

@@ -68,7 +68,7 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) (status in
 
 // brokeDown tells of a fault of the program itself, and whoever says -v where it is.
 func (a *app) brokeDown(broken any) {
-	a.term.fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; -v tells where, for a report)", broken))
+	a.term.fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; with -v there is more for a report)", broken))
 	if a.verbose {
 		a.term.say("%s", debug.Stack())
 	}
