@@ -105,7 +105,7 @@ func moduleText(annotations string) string {
 // annotation is what a block of LuaCATS says.
 type annotation struct {
 	said, fields   []string
-	class          string
+	class, of      string // its name, and that of the class whose fields it has too
 	function       string // its name with the parenthesis behind it
 	params, result []string
 }
@@ -118,12 +118,16 @@ func readAnnotation(block string) (a annotation) {
 		case isFunction:
 			a.function, _, _ = strings.Cut(name, "(")
 		case tag == "---@class":
-			a.class, _, _ = strings.Cut(rest, ":")
+			a.class, a.of, _ = strings.Cut(rest, ": ")
 		case tag == "---@field":
 			a.fields = append(a.fields, rest)
 		case tag == "---@param":
-			name, kind, _ := strings.Cut(rest, " ")
+			name, rest, _ := strings.Cut(rest, " ")
+			kind, gloss := cutType(rest)
 			a.params = append(a.params, name+": "+kind)
+			if gloss != "" {
+				a.said = append(a.said, strings.TrimSuffix(name, "?")+": "+gloss)
+			}
 		case tag == "---@return":
 			a.result = append(a.result, rest)
 		case strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "---@"):
@@ -135,6 +139,9 @@ func readAnnotation(block string) (a annotation) {
 
 // signature is the head of a function, or the name of a table.
 func (a annotation) signature() string {
+	if a.function == "" && a.of != "" {
+		return a.class + ", with the fields of " + a.of
+	}
 	if a.function == "" {
 		return a.class
 	}
@@ -143,4 +150,21 @@ func (a annotation) signature() string {
 		text += " -> " + strings.Join(a.result, ", ")
 	}
 	return text
+}
+
+// cutType parts a type from what is said behind it. Blanks within brackets, and behind a
+// colon or a comma, are its own.
+func cutType(text string) (kind, said string) {
+	depth := 0
+	for i, c := range text {
+		switch {
+		case strings.ContainsRune("({<", c):
+			depth++
+		case strings.ContainsRune(")}>", c):
+			depth--
+		case c == ' ' && depth == 0 && !strings.HasSuffix(text[:i], ":") && !strings.HasSuffix(text[:i], ","):
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, ""
 }

@@ -141,7 +141,8 @@ Activity.register("refuse", function(call) return "refused: " .. call.reason end
 		}
 	}
 	text := obelusOutput(t, 0, "help", "modules")
-	for _, want := range []string{"\nhttp: requests to other machines.", "\n  http.get(url: string, options?: Options) -> Answer?, string? err\n", "\n  Answer\n", "\n      status integer\n"} {
+	for _, want := range []string{"\nhttp: requests to other machines.", "\n  http.get(url: string, options?: Options) -> Answer?, string? err\n", "\n  Answer\n", "\n  Request, with the fields of Options\n",
+		"\n  re.split(s: string, pattern: string, n?: integer) -> string[] parts\n", "\n      count: only the first so many\n", "\n      status integer\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("help modules does not tell %q", want)
 		}
