@@ -271,7 +271,13 @@ func (s *Schema) Lists(v any) any {
 		return v
 	}
 	listed := v
-	if err := s.alone(func(s *Schema) error { listed = s.lists(v, mostReadings); return nil }); err != nil {
+	err := s.alone(func(s *Schema) error {
+		if len(s.wholes) == 0 || s.compiled.Validate(v) != nil { // else no alternative need be tried
+			listed = s.lists(v, mostReadings)
+		}
+		return nil
+	})
+	if err != nil {
 		return v // as the check of it will tell
 	}
 	return listed

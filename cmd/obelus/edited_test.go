@@ -36,6 +36,8 @@ var edits = []struct {
 		"message 4 of context c: it writes at a path that its data does not hold", []string{"get", "why", "diff", "sum"}},
 	{"a path is none", "UPDATE messages SET path = 'oops..' WHERE context = 'c' AND seq = 4",
 		`message 4 of context c: bad path "oops.."`, []string{"log", "get", "why", "diff", "sum"}},
+	{"a kind is not the path's", "UPDATE messages SET kind = 'other' WHERE context = 'c' AND seq = 4",
+		`is not of its kind "other"`, []string{"log", "get", "why", "diff", "sum"}},
 	{"a method is none", "UPDATE messages SET method = 'boo' WHERE context = 'c' AND seq = 4",
 		`message 4 of context c: there is no method "boo"`, []string{"log", "get", "why", "diff", "sum"}},
 	{"a type is none", "UPDATE messages SET type = 'boo' WHERE context = 'c' AND seq = 4",

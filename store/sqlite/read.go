@@ -281,6 +281,9 @@ func message(row []driver.Value) (*store.Message, error) {
 		if m.Path, err = store.ParsePath(path); err != nil {
 			return nil, wrong(err)
 		}
+		if m.Path.Kind() != m.Kind {
+			return nil, wrong(fmt.Errorf("its path %s is not of its kind %q", m.Path, m.Kind))
+		}
 	}
 	m.HasData = row[8] != nil
 	if m.Data, err = decoded(row[8]); err != nil {

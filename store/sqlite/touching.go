@@ -203,6 +203,9 @@ func (t *touching) op(row []driver.Value) (store.Op, error) {
 				return store.Op{}, wrong(err.Error())
 			}
 		}
+		if text(row[2]) != "" && m.Path.Kind() != m.Kind {
+			return store.Op{}, wrong(fmt.Sprintf("its path %s is not of its kind %q", m.Path, m.Kind))
+		}
 	}
 	op, ok := m.Op()
 	if !ok {
