@@ -66,22 +66,24 @@ func (l *loop) disown(ctx context.Context, r *Record) (twice bool, err error) {
 // ranOnce tells whether something has run in the context of a delegate, or in those
 // of its own delegates, that must not run twice.
 func ranOnce(ctx context.Context, log store.Log, name string) (bool, error) {
-	records, err := Records(ctx, log, name)
-	if errors.Is(err, store.ErrNoContext) {
-		return false, nil
+	seen := map[string]bool{}
+	for names := []string{name}; len(names) > 0; {
+		name, names = names[0], names[1:]
+		records, err := Records(ctx, log, name)
+		if err != nil && !errors.Is(err, store.ErrNoContext) {
+			return false, err
+		}
+		seen[name] = true
+		for _, r := range records {
+			if r.Once {
+				return true, nil
+			}
+			if r.Child != "" && !seen[r.Child] {
+				names = append(names, r.Child)
+			}
+		}
 	}
-	for _, r := range records {
-		if r.Once {
-			return true, nil
-		}
-		if r.Child == "" {
-			continue
-		}
-		if inside, err := ranOnce(ctx, log, r.Child); inside || err != nil {
-			return inside, err
-		}
-	}
-	return false, err
+	return false, nil
 }
 
 // ownChild is the context that the delegate of a context's call goes on in, empty
@@ -91,10 +93,26 @@ func ownChild(ctx context.Context, log store.Log, name string, r *Record) (strin
 		return "", nil
 	}
 	origin, ok, err := originOf(ctx, log, r.Child)
-	if ok && origin.Parent != name {
+	if err != nil || ok && origin.Parent != name {
 		return "", err
 	}
-	return r.Child, err
+	return r.Child, around(ctx, log, name, r.Child)
+}
+
+// around refuses a delegate's context that is the one it was called from, or lies around
+// that one: whoever goes down to it would never come to an end.
+func around(ctx context.Context, log store.Log, name, child string) error {
+	for range MaxDepth + 1 {
+		if name == child {
+			return &DamagedError{name, "a call in it names as its delegate's a context that is around it"}
+		}
+		origin, _, err := originOf(ctx, log, name)
+		if err != nil || origin.Parent == "" {
+			return err
+		}
+		name = origin.Parent
+	}
+	return &DamagedError{name, "the contexts around it go in a circle"}
 }
 
 // restart lets the delegate of a call that runs again begin anew, where it has not

@@ -188,7 +188,7 @@ func (r *room) why(ctx context.Context, outcome *Outcome) string {
 		return outcome.Error
 	}
 	calls, where, otherwise := outcome.Calls, "", ""
-	for {
+	for range MaxDepth + 1 {
 		i := slices.IndexFunc(calls, Record.blamed)
 		if i < 0 {
 			return otherwise
@@ -205,4 +205,5 @@ func (r *room) why(ctx context.Context, outcome *Outcome) string {
 		}
 		where = " in context " + c.Child
 	}
+	return otherwise
 }

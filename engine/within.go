@@ -40,13 +40,15 @@ func (e *planEvent) ofDelegate() bool { return e.First <= 1 }
 
 // bornAs is the origin of a context, of a fork that of what it began as.
 func bornAs(ctx context.Context, log store.Log, name string) (store.Origin, error) {
-	for {
+	for seen := map[string]bool{}; !seen[name]; {
+		seen[name] = true
 		origin, _, err := originOf(ctx, log, name)
 		if err != nil || origin.Parent != "" || origin.Fork == "" {
 			return origin, err
 		}
 		name = origin.Fork
 	}
+	return store.Origin{}, &DamagedError{name, "what it was forked from is a fork of it"}
 }
 
 // planOfTick is what a context ran when one of its calls was made.

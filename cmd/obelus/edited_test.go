@@ -160,6 +160,53 @@ func TestEditedBesideOthers(t *testing.T) {
 	p.ends(syscall.SIGTERM)
 }
 
+// TestEditedIntoCircles: contexts that are made each other's delegates or forks by hand
+// end in an error, for whoever goes along them.
+func TestEditedIntoCircles(t *testing.T) {
+	base := project(t, map[string]string{
+		"obelus.lua": "return {}",
+		"activities/work.lua": `
+			Activity.register("double", function(call) return 2 * call.n end)
+			Delegate.register("inner", { calls = { { _tool = "double", n = "†input.later", _outputPath = "†x" } }, output = "†x" })`,
+		"plans/p.lua": `return { calls = { { _tool = "hand", _delegate = "inner", _outputPath = "†state.d" } }, output = "†state.d" }`,
+	})
+	obelusOutput(t, exitWaiting, "-C", base, "run", "-q", "plans/p.lua", "-c", "c")
+	obelusOutput(t, exitDone, "-C", base, "fork", "-q", "-c", "c", "f")
+	around := "the journal of context c is damaged: a call in it names as its delegate's a context that is around it"
+	forks := "the journal of context f is damaged: what it was forked from is a fork of it"
+	for _, e := range []struct {
+		name, sql string
+		says      map[string]string // by those commands that have to know; others do as they are asked
+	}{
+		{"its own delegate", `UPDATE contexts SET parent = 'c', parent_call = '1.1' WHERE context = 'c';
+			UPDATE journal SET data = replace(data, '"c.1.1"', '"c"') WHERE context = 'c' AND event = 'waiting'`,
+			map[string]string{"approvals c": around, "resume c": around}},
+		{"each other's delegates", `UPDATE contexts SET parent = 'c.1.1', parent_call = '1.1' WHERE context = 'c';
+			UPDATE journal SET data = replace(data, '"c.1.1"', '"c"') WHERE context = 'c' AND event = 'waiting'`,
+			map[string]string{"cancel c": "cancel the run of c.1.1, which it is part of"}},
+		{"its own fork", "UPDATE contexts SET fork = 'f' WHERE context = 'f'",
+			map[string]string{"graph f": forks, "resume f": forks}},
+	} {
+		t.Run(e.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
+				t.Fatal(err)
+			}
+			edit(t, filepath.Join(dir, ".obelus/log.db"), e.sql)
+			for _, name := range []string{"c", "f"} {
+				for _, look := range [][]string{{"calls"}, {"approvals"}, {"graph"}, {"why", "state.d"}, {"resume"}, {"append", "-"}, {"cancel"}} {
+					var stdout, stderr bytes.Buffer
+					status := obelus(append(append([]string{"-C", dir}, look...), "-c", name), strings.NewReader(`{"type":"input","later":5}`), &stdout, &stderr)
+					says := e.says[look[0]+" "+name]
+					if (status == exitUsage) != (says != "") || !strings.Contains(stderr.String(), says) {
+						t.Errorf("%s %s: exit status %d, or it does not say %q\n%s", look[0], name, status, says, stderr.String())
+					}
+				}
+			}
+		})
+	}
+}
+
 // serveEdited asks a server for the same: it answers, and stays.
 func serveEdited(t *testing.T, dir string) {
 	p, url := serving(t, dir, "-q")
@@ -187,11 +234,9 @@ func edit(t *testing.T, path, statement string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	for _, table := range []string{"messages", "journal"} {
-		for _, on := range []string{"update", "delete"} {
-			if _, err := db.Exec("DROP TRIGGER " + table + "_" + on); err != nil {
-				t.Fatal(err)
-			}
+	for _, trigger := range []string{"messages_update", "messages_delete", "journal_update", "journal_delete", "contexts_update"} {
+		if _, err := db.Exec("DROP TRIGGER " + trigger); err != nil {
+			t.Fatal(err)
 		}
 	}
 	result, err := db.Exec(statement)

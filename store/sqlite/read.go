@@ -84,14 +84,14 @@ func (l *Log) ofContext(ctx context.Context, name, sql string) (row []driver.Val
 // selectKinds goes from each path and instance to the next by the index, for a
 // path may have been written any number of times. The index serves a comparison
 // of rows only if what is compared with has no type of its own, hence the +, and
-// only from the row on, hence the greatest seq.
+// only from the row on, hence a blob: it is greater than any seq, and than any text.
 const selectKinds = `WITH RECURSIVE pairs (path, instance) AS (
 		SELECT * FROM (SELECT path, instance FROM writes WHERE context = ?1 AND path > '' ORDER BY path, instance LIMIT 1)
 		UNION ALL
 		SELECT w.path, w.instance FROM pairs AS p CROSS JOIN writes AS w
 		WHERE w.context = ?1 AND (w.path, w.instance, w.seq) = (
 			SELECT path, instance, seq FROM writes
-			WHERE context = ?1 AND (path, instance, seq) > (+p.path, +p.instance, 9223372036854775807) ORDER BY path, instance, seq LIMIT 1))
+			WHERE context = ?1 AND (path, instance, seq) > (+p.path, +p.instance, x'') ORDER BY path, instance, seq LIMIT 1))
 	SELECT DISTINCT instance, substr(path, 2, min(instr(path || '.', '.'), instr(path || '[', '[')) - 2) AS kind
 	FROM pairs AS p
 	WHERE ?2 = 9223372036854775807 OR (SELECT min(seq) FROM writes WHERE context = ?1 AND path = p.path AND instance = p.instance) <= ?2
