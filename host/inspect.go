@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,10 +75,16 @@ func (p *inspector) table(t *lua.LTable, indent string) string {
 	}
 	p.open[t] = true
 	defer delete(p.open, t)
-	fields := map[string]lua.LValue{}
+	if p.s.run != nil && t == p.s.run.env {
+		p.s.fillEnv(t)
+	}
+	fields, listed := map[string]lua.LValue{}, 0
+	for t.RawGetInt(listed+1) != lua.LNil {
+		listed++
+	}
 	for key, v := t.Next(lua.LNil); key != lua.LNil && len(fields) <= p.left; key, v = t.Next(key) {
 		if !isHidden(key) {
-			fields[keyOrder(key)+p.key(key, t.Len())] = v
+			fields[keyOrder(key)+p.key(key, listed)] = v
 		}
 	}
 	if len(fields) == 0 {
@@ -102,13 +109,19 @@ func (p *inspector) table(t *lua.LTable, indent string) string {
 // keyOrder sorts numbers before names, and numbers by what they are.
 func keyOrder(key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
-		return fmt.Sprintf("0%020.6f", float64(n)+1e9)[:16]
+		bits := math.Float64bits(float64(n))
+		if n < 0 {
+			bits = ^bits
+		} else {
+			bits |= 1 << 63
+		}
+		return fmt.Sprintf("0%016x", bits)
 	}
-	return "1---------------"
+	return "1----------------"
 }
 
 // key is a key as a constructor has it, with what stands behind it; elements of
-// a list of n need none.
+// a list of n, none of which is missing, need none.
 func (p *inspector) key(key lua.LValue, n int) string {
 	switch key := key.(type) {
 	case lua.LString:
@@ -120,6 +133,7 @@ func (p *inspector) key(key lua.LValue, n int) string {
 		if p.width > 0 && key >= 1 && int(key) <= n && key == lua.LNumber(int(key)) {
 			return ""
 		}
+		return "[" + exactText(key) + "] = "
 	}
 	return "[" + p.s.plainText(key) + "] = "
 }

@@ -593,3 +593,26 @@ func TestWatchTwice(t *testing.T) {
 	f.write("activities/a.lua", answering("3"))
 	f.expect("4 +[] ~[activities/a.lua] -[]")
 }
+
+// TestWatchAFolderThatGoes: a further file counts again once its folder, or one above,
+// is back.
+func TestWatchAFolderThatGoes(t *testing.T) {
+	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "plans/p.lua": "1"})
+	f.end()
+	f.write("plans/of/mine/p.lua", "1")
+	f.watch("plans/of/mine/p.lua")
+	f.write("activities/a.lua", answering("2"))
+	f.expect("2 +[] ~[activities/a.lua] -[]")
+	f.rename("plans", "elsewhere")
+	f.expect("3 +[] ~[] -[plans/of/mine/p.lua]")
+	f.rename("elsewhere", "plans")
+	f.expect("4 +[plans/of/mine/p.lua] ~[] -[]")
+	f.write("plans/of/mine/p.lua", "2")
+	f.expect("5 +[] ~[plans/of/mine/p.lua] -[]")
+	f.remove("plans")
+	f.expect("6 +[] ~[] -[plans/of/mine/p.lua]")
+	f.write("plans/of/mine/p.lua", "3")
+	f.expect("7 +[plans/of/mine/p.lua] ~[] -[]")
+	f.write("plans/of/mine/p.lua", "4")
+	f.expect("8 +[] ~[plans/of/mine/p.lua] -[]")
+}

@@ -158,13 +158,20 @@ func TestREPLCompletes(t *testing.T) {
 func TestREPLShowsTables(t *testing.T) {
 	r := openREPL(t, nil, REPLActions{})
 	got := evalAll(r, "t = { 1, 'two', { x = 1, ['end'] = 2, [2.5] = 3 } } t.self = t", "t", "json.decode('[null]')", "f = function() end", "{ f, print }",
-		"{ a = ('x'):rep(50), b = ('y'):rep(50) }", "d = {} for i = 1, 30 do d = { d, d } end", "#tostring(d) > 0")
+		"{ a = ('x'):rep(50), b = ('y'):rep(50) }", "d = {} for i = 1, 30 do d = { d, d } end", "#tostring(d) > 0",
+		"{ [1] = 2, [3] = 4 }", "{ nil, 2 }", "{ [3] = 1 }", "{ 2, [2.5] = 1, 3 }", "{ [0.3] = 1, [0.1 + 0.2] = 2 }")
 	want := []string{
 		"", `{ 1, "two", { [2.5] = 3, ["end"] = 2, x = 1 }, self = {…} }`, "{ json.null }", "", "{ function: stdin:4, function: built in }",
 		"{\n  a = \"" + strings.Repeat("x", 50) + "\",\n  b = \"" + strings.Repeat("y", 50) + "\",\n}", "", "true",
+		"{ 2, [3] = 4 }", "{ [2] = 2 }", "{ [3] = 1 }", "{ 2, 3, [2.5] = 1 }", "{ [0.3] = 1, [0.30000000000000004] = 2 }",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	for _, input := range []string{"_G", "package.loaded._G"} { // with what nothing has touched yet
+		if all := evalAll(openREPL(t, nil, REPLActions{}), input)[0]; !strings.Contains(all, "Tool = {") || !strings.Contains(all, "tostring = function: built in") {
+			t.Errorf("%s is %s", input, all)
+		}
 	}
 	if values, err := r.Eval(context.Background(), "d"); err != nil || len(values[0]) > 2*maxInspected {
 		t.Error(err, len(values[0]))

@@ -67,7 +67,7 @@ func (s *state) assertion(L *lua.LState) int {
 	}
 	message := "assertion failed!"
 	if L.GetTop() > 1 {
-		message = s.plainText(L.Get(2))
+		message = s.words(L.Get(2))
 	}
 	L.RaiseError("%s", message)
 	return 0
@@ -177,7 +177,19 @@ func (s *state) saidOf(L *lua.LState, name string, c check) string {
 	if L.Get(at) == lua.LNil {
 		return ""
 	}
-	return s.plainText(L.Get(at))
+	return s.words(L.Get(at))
+}
+
+// words are what a value says that tells why: of a table, such as the fields of a
+// failure, its message.
+func (s *state) words(v lua.LValue) string {
+	if t, ok := v.(*lua.LTable); ok {
+		if fields, err := s.failureFields(t); err == nil {
+			message, _ := fields["message"].(string)
+			return message
+		}
+	}
+	return s.plainText(v)
 }
 
 func is(holds func(v lua.LValue) bool) func(*state, *lua.LState, []lua.LValue) (bool, string) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -311,7 +312,7 @@ func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPReques
 	if len(results) == 0 || results[0] == lua.LNil {
 		message := "no answer"
 		if len(results) > 1 {
-			message = s.plainText(results[1])
+			message = s.words(results[1])
 		}
 		return answer, errors.New(message)
 	}
@@ -323,26 +324,66 @@ func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPReques
 	if !ok {
 		return answer, errors.New("test.http: the function must return a table with status, headers and body")
 	}
-	return readResponse(given)
+	if answer, err = readResponse(given); err != nil {
+		err = fmt.Errorf("test.http: %w", err)
+	}
+	return answer, err
 }
+
+var responseNames = []string{"body", "headers", "status"}
 
 func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) {
 	answer = luastd.HTTPResponse{Status: 200, Headers: map[string]string{}}
-	if status, ok := given["status"]; ok {
-		if answer.Status, err = asCount(status); err != nil {
-			return answer, fmt.Errorf("test.http: status %w", err)
+	for name := range given {
+		if !slices.Contains(responseNames, name) {
+			return answer, fmt.Errorf("an answer has no %s%s", quote(name), didYouMean(name, responseNames))
 		}
 	}
-	headers, _ := given["headers"].(map[string]any)
-	for name, v := range headers {
-		answer.Headers[name] = fmt.Sprint(v)
+	if status, ok := given["status"]; ok {
+		if answer.Status, err = asCount(status); err != nil {
+			return answer, fmt.Errorf("status %w", err)
+		}
+		if answer.Status < 100 || answer.Status > 999 {
+			return answer, errors.New("status is a number of three digits")
+		}
 	}
-	switch body := given["body"].(type) {
+	headers, ok := given["headers"].(map[string]any)
+	if !ok && given["headers"] != nil {
+		return answer, errors.New("headers is a table by name")
+	}
+	for name, v := range headers {
+		if answer.Headers[name], ok = headerText(v); !ok {
+			return answer, fmt.Errorf("headers.%s is text, a number, a boolean, or an array of them", name)
+		}
+	}
+	body, ok := given["body"]
+	switch body := body.(type) {
 	case nil:
+		if ok {
+			answer.Body = "null"
+		}
 	case string:
 		answer.Body = body
 	default:
 		answer.Body = string(store.EncodeJSON(body))
 	}
 	return answer, nil
+}
+
+// headerText is a header as http.request gives it: one that comes several times is
+// joined by commas.
+func headerText(v any) (string, bool) {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	texts := make([]string, len(list))
+	for i, v := range list {
+		switch v.(type) {
+		case nil, []any, map[string]any:
+			return "", false
+		}
+		texts[i] = fmt.Sprint(v)
+	}
+	return strings.Join(texts, ", "), true
 }

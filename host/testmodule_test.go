@@ -125,14 +125,29 @@ func TestWhatATestIsGiven(t *testing.T) {
 			local r = assert(require("http").post("https://api.example/x", { body = "hello", headers = { ["X-Key"] = "7" } }))
 			assert.same({ 201, "made", "text/plain" }, { r.status, r.body, r.headers["content-type"] })`: "",
 		`test.http(function() return nil, "the line is dead" end) local r, err = require("http").get("https://api.example") error(tostring(r) .. ": " .. err, 0)`: `nil: GET https://api.example: the line is dead`,
-		`test.http(function() end) local r, err = require("http").get("https://api.example") error(tostring(r) .. ": " .. err, 0)`:                                `nil: GET https://api.example: no answer`,
-		`test.clock(0) assert.equal(0, os.time()) test.clock() assert(os.time() > 1e9, "it stands still")`:                                                        "",
-		`local v, err, to = test.activity("chooses") assert.same({ 1, "†state.b" }, { v, to }) assert.is_nil(err)`:                                                "",
-		`assert.same({ type = "data", kind = "note", data = { a = 1 } }, test.activity("says"))`:                                                                  "",
-		`assert.equal("[]", test.activity("lines", { lines = {} }))`:                                                                                              "",
-		`assert.equal("[]", test.plan("plans/lines.lua", { input = { lines = {} } }).output)`:                                                                     "",
-		`assert.equal("[]", test.plan("plans/lines.lua", { context = { input = { lines = {} } } }).output)`:                                                       "",
-		`test.plan("plans/lines.lua", { input = { lines = { a = 1 } } })`:                                                                                         `input: it breaks the schema declared for input: †input.lines: got object, want array`,
+		`test.http(function() return nil, { message = "down" } end) assert(require("http").get("https://api.example"))`:                                           `GET https://api.example: down`,
+		`test.http(function() return { headers = { a = { "1", 2 }, b = true, c = {} } } end) local r = assert(require("http").get("https://api.example"))
+			assert.same({ "1, 2", "true" }, { r.headers.a, r.headers.b })`: `GET https://api.example: test.http: headers.c is text, a number, a boolean, or an array of them`,
+		`test.http(function() return { headers = { a = { "1", 2 }, b = true } } end) local r = assert(require("http").get("https://api.example"))
+			assert.same({ "1, 2", "true" }, { r.headers.a, r.headers.b })`: "",
+		`test.http(function() return { headers = "x" } end) assert(require("http").get("https://api.example"))`:                                    `GET https://api.example: test.http: headers is a table by name`,
+		`test.http(function() return { statu = 404 } end) assert(require("http").get("https://api.example"))`:                                      `GET https://api.example: test.http: an answer has no "statu" (did you mean "status"?)`,
+		`test.http(function() return { status = 99 } end) assert(require("http").get("https://api.example"))`:                                      `GET https://api.example: test.http: status is a number of three digits`,
+		`test.http(function() return { body = json.null } end) assert.equal(json.null, assert(require("http").get("https://api.example")):json())`: "",
+		`assert(nil, { message = "m" })`:                                `m`,
+		`assert(nil, { code = 1 })`:                                     `{"code":1}`,
+		`assert(test.activity("fails"))`:                                `it is banned`,
+		`assert.equal(1, test.activity("fails"))`:                       `it is banned: expected the same as 1, got nil`,
+		`assert.is_not_nil(test.activity("fails"))`:                     `it is banned: expected not nil, got nil`,
+		`require("a") assert.equal("data", test.activity("says").type)`: "",
+		`test.http(function() end) local r, err = require("http").get("https://api.example") error(tostring(r) .. ": " .. err, 0)`: `nil: GET https://api.example: no answer`,
+		`test.clock(0) assert.equal(0, os.time()) test.clock() assert(os.time() > 1e9, "it stands still")`:                         "",
+		`local v, err, to = test.activity("chooses") assert.same({ 1, "†state.b" }, { v, to }) assert.is_nil(err)`:                 "",
+		`assert.same({ type = "data", kind = "note", data = { a = 1 } }, test.activity("says"))`:                                   "",
+		`assert.equal("[]", test.activity("lines", { lines = {} }))`:                                                               "",
+		`assert.equal("[]", test.plan("plans/lines.lua", { input = { lines = {} } }).output)`:                                      "",
+		`assert.equal("[]", test.plan("plans/lines.lua", { context = { input = { lines = {} } } }).output)`:                        "",
+		`test.plan("plans/lines.lua", { input = { lines = { a = 1 } } })`:                                                          `input: it breaks the schema declared for input: †input.lines: got object, want array`,
 		`assert(1 == 2, "it is not so")`:              `it is not so`,
 		`assert(nil)`:                                 `assertion failed!`,
 		`assert.same({ 1, "m" }, { assert(1, "m") })`: "",
@@ -140,6 +155,7 @@ func TestWhatATestIsGiven(t *testing.T) {
 		got := failureIn(t, body, map[string]string{
 			"activities/a.lua": `
 				Activity.register("add", function(call) if call.n < 0 then return nil, "negative" end return call.n end)
+				Activity.register("fails", function() return nil, "it is banned" end)
 				Activity.register("chooses", function() return Output.to("†state.b", 1) end)
 				Activity.register("says", function() return Message.data{ kind = "note", data = { a = 1 } } end)
 				Tool.register("own", { _activity = "add" })

@@ -76,6 +76,11 @@ func (s *state) registering(L *lua.LState, what string) string {
 	if s.run.script.file == SettingsFile {
 		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, SettingsFile)
 	}
+	if s.run.test != nil { // what it requires may register what the project has
+		if file, _ := s.where(L, 1); file == s.run.script.file {
+			L.RaiseError("%s.register belongs in a script below activities/: what a test stands in for goes to test.plan(file, { tools = … })", what)
+		}
+	}
 	return name
 }
 

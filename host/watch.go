@@ -128,7 +128,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 		return false
 	}
 	name = filepath.ToSlash(name)
-	if name == SettingsFile || slices.Contains(w.files, name) {
+	if name == SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
@@ -138,13 +138,22 @@ func (w *watch) counts(e fsnotify.Event) bool {
 	return isScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
 }
 
+// above are the folders that the further files lie in, each with those above it: who
+// moves one, or brings it back, changes what lies there.
+func (w *watch) above() (folders []string) {
+	for _, file := range w.files {
+		for folder := path.Dir(file); folder != path.Dir(folder); folder = path.Dir(folder) {
+			folders = append(folders, folder)
+		}
+	}
+	return folders
+}
+
 // follow watches every folder that may hold what counts. One that is watched
 // already stays so.
 func (w *watch) follow() error {
 	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
-	for _, file := range w.files {
-		folders = append(folders, path.Dir(file))
-	}
+	folders = append(folders, w.above()...)
 	for _, folder := range scriptFolders {
 		walkFiles(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read
 			if isFolder {

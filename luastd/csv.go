@@ -249,9 +249,18 @@ func namedTwice(names []string) (string, bool) {
 	return "", false
 }
 
+// errEmptyRow is of a row that would be an empty line, which is no row.
+var errEmptyRow = errors.New("a row has a field at least")
+
 func csvRecord(row any, header []string) ([]string, error) {
 	switch row := row.(type) {
 	case []any:
+		if len(row) == 0 {
+			return nil, errEmptyRow
+		}
+		if header != nil && len(row) != len(header) {
+			return nil, fmt.Errorf("it has %d fields, and the header names %d", len(row), len(header))
+		}
 		record := make([]string, len(row))
 		for i, v := range row {
 			var err error
@@ -261,6 +270,9 @@ func csvRecord(row any, header []string) ([]string, error) {
 		}
 		return record, nil
 	case map[string]any:
+		if header == nil && len(row) == 0 {
+			return nil, errEmptyRow
+		}
 		if header == nil {
 			return nil, errors.New("a row with names needs a header")
 		}

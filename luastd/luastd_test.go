@@ -163,6 +163,10 @@ func TestFunctions(t *testing.T) {
 		{`return csv.encode({})`, `""`},
 		{`return csv.encode({{a = 1}})`, `activities/a.lua:2: rows[1]: a row with names needs a header`},
 		{`return csv.encode({{{}}})`, `activities/a.lua:2: rows[1]: [1]: a field is text, a number or a boolean`},
+		{`return csv.encode({{1}, {}})`, `activities/a.lua:2: rows[2]: a row has a field at least`},
+		{`return csv.encode({json.array{}})`, `activities/a.lua:2: rows[1]: a row has a field at least`},
+		{`return csv.encode({{1, 2, 3}}, {header = {"x", "y"}})`, `activities/a.lua:2: rows[1]: it has 3 fields, and the header names 2`},
+		{`return csv.encode({{1, 2}, {a = 3}}, {header = {"a", "b"}})`, `"a,b\n1,2\n3,\n"`},
 		{`return csv.encode({3})`, `activities/a.lua:2: rows[1]: a row is a table`},
 		{`return csv.decode("", {comma = "ab"})`, `activities/a.lua:2: bad argument #2 to csv.decode: comma must be one character`},
 

@@ -133,7 +133,11 @@ func (n *templateNode) expression(text string) error {
 	path := strings.TrimSpace(parts[0])
 	n.path = strings.Split(path, ".")
 	if slices.Contains(n.path, "") || strings.ContainsAny(path, " \t\r\n{}\"'()#&") {
-		return fmt.Errorf("line %d: %q is not a name", n.line, path)
+		hint := ""
+		if path == "." {
+			hint = ": {{this}} is the element of #each"
+		}
+		return fmt.Errorf("line %d: %q is not a name%s", n.line, path, hint)
 	}
 	for _, filter := range parts[1:] {
 		filter = strings.TrimSpace(filter)

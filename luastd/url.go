@@ -97,6 +97,14 @@ func buildURL(parts map[string]any) (string, error) {
 	}
 	text := u.String()
 	if _, err := url.Parse(text); err != nil {
+		for _, part := range []struct {
+			name string
+			url  url.URL
+		}{{"scheme", url.URL{Scheme: u.Scheme, Host: "h"}}, {"host", url.URL{Host: u.Host}}} {
+			if _, err := url.Parse(part.url.String()); err != nil {
+				return "", fmt.Errorf("%s can't be %.100q", part.name, texts[part.name])
+			}
+		}
 		return "", errors.New(urlError(err))
 	}
 	return text, nil
@@ -209,9 +217,13 @@ func urlJoin(e *Env, L *lua.LState) int {
 	if err != nil {
 		return failed(L, urlError(err))
 	}
+	if u.Opaque != "" && to.Scheme == "" && to.Host == "" && to.Path != "" {
+		return failed(L, u.Scheme+": has no folders in which a path could lead on")
+	}
 	var text string
 	e.aside(L, (len(base)+len(ref))/16+1, func(context.Context) {
 		u = u.ResolveReference(to)
+		u.Fragment, u.RawFragment = to.Fragment, to.RawFragment // Go keeps that of the base
 		text = u.String()
 	})
 	if likeHost(u) {

@@ -51,8 +51,8 @@ const replHelp = `  1 + 1, or =1 + 1       an expression: its value is printed
   help                   this text
 
 An input that is incomplete goes on in the next line. Ctrl-C drops a line, or
-ends what runs; Ctrl-D leaves. What scripts print goes to stderr. A call that is held
-for a person stays held: approve decides about it, and resume goes on.`
+ends what runs; Ctrl-D leaves. What scripts print goes to stderr. A call that is
+held for a person stays held: approve decides about it, and resume goes on.`
 
 // prompt is a session of repl.
 type prompt struct {

@@ -26,12 +26,19 @@ func (a *app) testCommand() *cobra.Command {
 		Long: `Run the project's tests, tests/**/*_test.lua, or the files that are named, and
 those in folders that are. They are written in busted's vocabulary: describe, it,
 before_each, after_each, pending and assert. Each test runs in a state of its
-own. By require "test" it runs an activity or a plan, sets the clock, and answers
-requests:
+own, for at most the setting timeout. By require "test" it runs an activity or a
+plan, sets the clock, and answers requests:
 
   test.activity("pay", { amount = 3 }, { state = { … } })
   test.plan("plans/pay.lua", { input = { … }, tools = { pay = function(call) … end } })
   test.clock(1700000000)   test.http(function(request) return { body = { … } } end)
+
+Assertions, any of which takes a message behind its arguments, and "not":
+
+  assert(value, message)   assert.is_not_nil(value)   assert.is_true(value)
+  assert.equal(expected, actual)   by ==     assert.same(…)   all the way down
+  assert.near(expected, actual, tolerance)   assert.matches(pattern, text)
+  assert.has_error(fn, raised)   assert.is_table(value), is_string, is_number, …
 
 Exit status: 0, or 1 if a test failed.`,
 		Example: `  obelus test
