@@ -209,20 +209,24 @@ func (e *entered) checkAll(ctx context.Context) (number int, err error) {
 func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at int64) error {
 	resolver := e.view.Resolver()
 	resolver.At = at
-	value, err := resolver.Resolve(ctx, op.Path, op.Instance)
+	there, err := resolver.Resolve(ctx, op.Path, op.Instance)
 	if err != nil {
 		return &logError{err}
 	}
-	if !value.Exists { // as of a seq before it came
+	if !there.Exists { // as of a seq before it came
 		return nil
 	}
-	return schema.takes(op.Path, func(at store.Path) (any, error) {
-		value, err := resolver.Resolve(ctx, at, op.Instance)
-		if err != nil {
-			return nil, &logError{err}
+	value := standing(ctx, e.view, op.Instance)
+	if at > 0 {
+		value = func(path store.Path) (any, error) {
+			resolved, err := resolver.Resolve(ctx, path, op.Instance)
+			if err != nil {
+				return nil, &logError{err}
+			}
+			return resolved.Value, nil
 		}
-		return value.Value, nil
-	})
+	}
+	return schema.takes(op.Path, store.Set, there.Value, value)
 }
 
 // blame finds the number of the message from which on the value of an operation

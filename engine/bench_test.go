@@ -36,6 +36,11 @@ func layers(n int) string {
 	return "[" + strings.Join(calls, ",") + "]"
 }
 
+// pushes is n calls that push to one list.
+func pushes(n int) string {
+	return repeated(n, `{"_tool": "value", "value": #, "_outputPath": "†state.all", "_outputMethod": "push"}`)
+}
+
 func BenchmarkCompile(b *testing.B) {
 	registry := newRunner(nil, map[string]activity{"value": value}).Registry
 	for name, text := range map[string]string{"chain-1000": chain(1000), "layers-1000": layers(1000)} {
@@ -59,6 +64,10 @@ func BenchmarkRun(b *testing.B) {
 		{"layers-1000", "[]", layers(1000)},
 		{"concat-1000", "[]", repeated(1000, `{"_tool": "value", "value": [#], "_outputPath": "†state.all", "_outputMethod": "concat"}`)},
 		{"schema-1000", `[{"type": "data", "kind": "state", "schema": {"properties": {"c1": {"type": "number"}, "c2": {"minimum": 0}}}}]`, chain(1000)},
+		{"whole-1000", `[{"type": "data", "kind": "state", "schema": {"maxProperties": 5000, "anyOf": [{"type": "object"}]}}]`, chain(1000)},
+		{"whole-4000", `[{"type": "data", "kind": "state", "schema": {"maxProperties": 5000, "anyOf": [{"type": "object"}]}}]`, chain(4000)},
+		{"list-1000", `[{"type": "data", "kind": "state", "schema": {"properties": {"all": {"maxItems": 5000, "items": {"type": "number"}}}}}]`, pushes(1000)},
+		{"list-4000", `[{"type": "data", "kind": "state", "schema": {"properties": {"all": {"maxItems": 5000, "items": {"type": "number"}}}}}]`, pushes(4000)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := start(b, c.text)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 
 	"obelus/store"
 )
@@ -84,8 +86,12 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 
 // checkDeclared holds what a call has just staged at some paths against what is declared
 // there: together, for one may be right with another only.
-func (t *tick) checkDeclared(ctx context.Context, call *Call, paths []store.Path) error {
-	for _, path := range paths {
+func (t *tick) checkDeclared(ctx context.Context, call *Call, paths []store.Path, data func(store.Path) any) error {
+	for i, path := range paths {
+		method := call.method()
+		if slices.ContainsFunc(paths[i+1:], path.Overlaps) || slices.ContainsFunc(paths[:i], path.Overlaps) {
+			method = store.Set // it has become what all of them made
+		}
 		declared, err := t.declared(ctx, path.Kind(), call.Instance)
 		if err != nil {
 			return err
@@ -93,7 +99,7 @@ func (t *tick) checkDeclared(ctx context.Context, call *Call, paths []store.Path
 		if declared == nil {
 			continue
 		}
-		if err := declared.takes(path, t.valueOf(ctx, call.Instance)); err != nil {
+		if err := declared.takes(path, method, data(path), t.valueOf(ctx, call.Instance)); err != nil {
 			return brokenDeclaration(err)
 		}
 	}
@@ -102,12 +108,17 @@ func (t *tick) checkDeclared(ctx context.Context, call *Call, paths []store.Path
 
 // valueOf resolves paths for an instance, as what is staged has them.
 func (t *tick) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
+	return standing(ctx, t.view, instance)
+}
+
+// standing gives the values of paths for an instance as they are now.
+func standing(ctx context.Context, view *store.View, instance string) func(store.Path) (any, error) {
 	return func(at store.Path) (any, error) {
-		resolved, err := t.view.Resolver().Resolve(ctx, at, instance)
+		v, err := view.Standing(ctx, at, instance)
 		if err != nil {
 			return nil, &logError{err}
 		}
-		return resolved.Value, nil
+		return v, nil
 	}
 }
 
@@ -122,14 +133,21 @@ func brokenDeclaration(err error) error {
 
 // takes holds what is written at a path against the schema that is declared for the
 // path's kind, as far as that says something of it, and of what is above it as a whole.
-// value gives what the path, or one above it, has come to.
-func (s *Schema) takes(path store.Path, value func(store.Path) (any, error)) error {
+// value gives what the path, or one above it, has come to by the write: by a method that
+// lets data join what was there, that is what is looked at.
+func (s *Schema) takes(path store.Path, method store.Method, data any, value func(store.Path) (any, error)) error {
 	part, err := s.below(path, value, func(s *Schema, above store.Path) error {
 		for at := range s.parts() {
-			if whole := s.wholes[at]; whole != nil {
-				if err := s.part(whole).holdsAt(above, value); err != nil {
-					return err
-				}
+			whole := s.wholes[at]
+			if whole == nil {
+				continue
+			}
+			v, err := value(above)
+			if err != nil {
+				return err
+			}
+			if err := s.part(whole).holdsAt(above, v); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -137,14 +155,61 @@ func (s *Schema) takes(path store.Path, value func(store.Path) (any, error)) err
 	if part == nil || err != nil {
 		return err
 	}
-	return part.holdsAt(path, value)
-}
-
-func (s *Schema) holdsAt(path store.Path, value func(store.Path) (any, error)) error {
 	v, err := value(path)
 	if err != nil {
 		return err
 	}
+	return part.takesIn(path, method, data, v)
+}
+
+// takesIn holds what has joined a value by a method, and of the value what is said of it
+// without what is in it: of all of it that would take longer with each that joins.
+func (s *Schema) takesIn(path store.Path, method store.Method, data, v any) error {
+	switch v := v.(type) {
+	case []any:
+		n := 1
+		if list, ok := data.([]any); ok && method == store.Concat {
+			n = len(list)
+		} else if method != store.Push {
+			return s.holdsAt(path, v)
+		}
+		for i := max(len(v)-n, 0); i < len(v); i++ {
+			if item := s.item(i); item != nil {
+				if err := item.holdsAt(path.Child(strconv.Itoa(i)), v[i]); err != nil {
+					return err
+				}
+			}
+		}
+	case map[string]any:
+		object, ok := data.(map[string]any)
+		if !ok || method != store.Assign && method != store.Merge {
+			return s.holdsAt(path, v)
+		}
+		inner := method
+		if method == store.Assign {
+			inner = store.Set
+		}
+		for _, key := range sortedKeys(object) {
+			property, err := s.fieldAt(key, path.Child(key), path)
+			if property != nil && err == nil {
+				err = property.takesIn(path.Child(key), inner, object[key], v[key])
+			}
+			if err != nil {
+				return err
+			}
+		}
+	default:
+		return s.holdsAt(path, v)
+	}
+	for at := range s.parts() {
+		if err := s.part(outer(at)).holdsAt(path, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Schema) holdsAt(path store.Path, v any) error {
 	if err := s.Validate(v, path.String()); err != nil {
 		return fmt.Errorf("it breaks the schema declared for %s: %w", path.Kind(), err)
 	}

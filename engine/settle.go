@@ -281,13 +281,15 @@ func contained(paths []store.Path, kind string, data any) (byPath, bool) {
 func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
 	c, call := t.change(i), t.plan.Calls[i]
 	now, before := t.runner.now(), t.view.Seq()
+	data := func(path store.Path) any {
+		if values, ok := value.(byPath); ok {
+			return values[path]
+		}
+		return value
+	}
 	err := func() error {
 		for _, path := range paths {
-			v := value
-			if values, ok := value.(byPath); ok {
-				v = values[path]
-			}
-			m, err := t.message(ctx, i, path, v, loose)
+			m, err := t.message(ctx, i, path, data(path), loose)
 			if err != nil {
 				return err
 			}
@@ -295,7 +297,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 			t.wroteNow(i)
 			t.view.Stage(m)
 		}
-		return t.checkDeclared(ctx, call, paths)
+		return t.checkDeclared(ctx, call, paths, data)
 	}()
 	if err != nil {
 		t.view.Unstage(before)

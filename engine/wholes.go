@@ -36,16 +36,31 @@ func wholesOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema
 	}
 	wholes := make(map[*jsonschema.Schema]*jsonschema.Schema, len(some))
 	for _, one := range some {
-		whole := *g[one]
-		wholes[one] = &whole
-		if one.UnevaluatedProperties != nil || one.UnevaluatedItems != nil || one.AdditionalItems != nil { // which count what is left by the rest
-			continue
+		whole := outer(g[one])
+		if !countsLeft(one) {
+			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):] // what was one of several
 		}
-		whole.Types, whole.PropertyNames, whole.Ref, whole.AllOf = nil, nil, nil, whole.AllOf[len(one.AllOf):]
-		whole.Properties, whole.PatternProperties, whole.AdditionalProperties = nil, nil, nil
-		whole.PrefixItems, whole.Items2020, whole.Items = nil, nil, nil
+		wholes[one] = whole
 	}
 	return wholes
+}
+
+// countsLeft tells whether a schema says something of what is left by the rest of it.
+func countsLeft(s *jsonschema.Schema) bool {
+	return s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil || s.AdditionalItems != nil
+}
+
+// outer is what one schema says of a value, less what it says of that which is in it, and
+// less those that it includes; all of it where it counts what is left.
+func outer(one *jsonschema.Schema) *jsonschema.Schema {
+	made := *one
+	if countsLeft(one) {
+		return &made
+	}
+	made.PropertyNames, made.Ref, made.AllOf = nil, nil, nil
+	made.Properties, made.PatternProperties, made.AdditionalProperties = nil, nil, nil
+	made.PrefixItems, made.Items2020, made.Items = nil, nil, nil
+	return &made
 }
 
 // growing are copies of schemas for values that have not come to their end: they want

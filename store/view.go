@@ -27,6 +27,7 @@ type View struct {
 	hidden   map[int64]bool           // seqs of what counts no more; may be nil
 	kinds    []KindOf                 // of the log
 	asked    bool                     // for kinds
+	standing map[spot]*standing       // see Standing
 }
 
 var _ Reader = (*View)(nil)
@@ -94,6 +95,7 @@ func (v *View) declare(m *Message) {
 // Hide leaves messages out of what paths resolve to from now on, as of any seq: they
 // are in the log, and count no more. Staged ones that are dropped are hidden no longer.
 func (v *View) Hide(seqs ...int64) {
+	v.standing = nil
 	for _, seq := range seqs {
 		if v.hidden == nil {
 			v.hidden = map[int64]bool{}
@@ -117,6 +119,7 @@ func (v *View) Unstage(seq int64) {
 		return
 	}
 	maps.DeleteFunc(v.hidden, func(hidden int64, _ bool) bool { return hidden > seq })
+	v.forgetStanding(seq)
 	v.ops = v.ops[:len(v.ops)-n]
 	v.messages = v.messages[:len(v.messages)-n]
 	v.writes = writeIndex{}

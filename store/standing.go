@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+)
+
+// spot is what a value stands at, for an instance or for none.
+type spot struct {
+	path     Path
+	instance string
+}
+
+// standing is a value that the view keeps.
+type standing struct {
+	seq   int64 // as of which
+	value any   // shared with no message
+}
+
+// leastStanding is of how many messages a value is made that is kept.
+const leastStanding = 32
+
+// Standing is the value that a path has for an instance now, nil for none: what
+// [Resolver.Resolve] gives, for who asks again and again while the value grows. It takes
+// as long as what has come since. The value is good until the view changes.
+func (v *View) Standing(ctx context.Context, path Path, instance string) (any, error) {
+	at := spot{path, instance}
+	s := v.standing[at]
+	if s != nil && v.catchUp(s, at) {
+		return s.value, nil
+	}
+	delete(v.standing, at)
+	resolved, err := v.Resolver().Resolve(ctx, path, instance)
+	if err != nil || len(resolved.From) < leastStanding || path.beforeIndex() != path {
+		return resolved.Value, err
+	}
+	if v.standing == nil {
+		v.standing = map[spot]*standing{}
+	}
+	value := owned(resolved.Value)
+	v.standing[at] = &standing{v.Seq(), value}
+	return value, nil
+}
+
+// catchUp lets what has come since join a value; false if it can't: what an instance
+// writes counts over what has been written for all, before or since.
+func (v *View) catchUp(s *standing, at spot) bool {
+	var since []Op // newest first
+	for _, instance := range instancesOf(at.instance) {
+		v.touching(Query{Path: at.path, Instance: instance}, func(op Op, _ error) bool {
+			if op.Seq > s.seq {
+				since = append(since, op)
+			}
+			return op.Seq > s.seq
+		})
+		if len(since) > 0 && instance != at.instance {
+			return false
+		}
+	}
+	for _, op := range slices.Backward(since) {
+		switch step, bearing := op.seenFrom(at.path); {
+		case bearing == passes:
+		case step.method == clear:
+			s.value = nil
+		default:
+			s.value = grown(s.value, step.below, step.method, step.value)
+		}
+	}
+	s.seq = v.Seq()
+	return true
+}
+
+// forgetStanding forgets the values that hold something behind a seq.
+func (v *View) forgetStanding(seq int64) {
+	maps.DeleteFunc(v.standing, func(_ spot, s *standing) bool { return s.seq > seq })
+}
+
+// grown is apply to a value that is shared with nothing, which it changes.
+func grown(v any, below []string, method Method, value any) any {
+	value = owned(value)
+	if method == Merge {
+		there, _ := dig(v, below)
+		method, value = Set, merged(there, value)
+	}
+	v, _ = apply(thaw(v, below), below, method, value)
+	return chill(v, below)
+}
+
+// merged is merge of values that are shared with nothing.
+func merged(v, value any) any {
+	there, ok := v.(map[string]any)
+	object, ok2 := value.(map[string]any)
+	if !ok || !ok2 {
+		return value
+	}
+	for key, e := range object {
+		if old, ok := there[key]; ok {
+			e = merged(old, e)
+		}
+		there[key] = e
+	}
+	return there
+}
+
+// thaw lets apply change the containers on the way to a place, and the one there, as
+// they are.
+func thaw(v any, below []string) any {
+	switch c := v.(type) {
+	case map[string]any:
+		if len(below) > 0 && c[below[0]] != nil {
+			c[below[0]] = thaw(c[below[0]], below[1:])
+		}
+		return ownObject(c)
+	case []any:
+		if len(below) > 0 {
+			if i, ok := index(below[0]); ok && i < len(c) {
+				c[i] = thaw(c[i], below[1:])
+			}
+		}
+		return &ownArray{c}
+	}
+	return v
+}
+
+// chill is freeze of what stands on the way to a place, and there.
+func chill(v any, below []string) any {
+	switch c := v.(type) {
+	case ownObject:
+		if len(below) > 0 {
+			c[below[0]] = chill(c[below[0]], below[1:])
+		}
+		return map[string]any(c)
+	case *ownArray:
+		if len(below) > 0 {
+			if i, ok := index(below[0]); ok && i < len(c.items) {
+				c.items[i] = chill(c.items[i], below[1:])
+			}
+		}
+		return c.items
+	case *ownText:
+		return c.String()
+	}
+	return v
+}
+
+// owned is a value of which nothing is shared.
+func owned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		c := make(map[string]any, len(v))
+		for key, e := range v {
+			c[key] = owned(e)
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i, e := range v {
+			c[i] = owned(e)
+		}
+		return c
+	}
+	return v
+}
