@@ -64,6 +64,7 @@ func BenchmarkRun(b *testing.B) {
 		{"layers-1000", "[]", layers(1000)},
 		{"concat-1000", "[]", repeated(1000, `{"_tool": "value", "value": [#], "_outputPath": "†state.all", "_outputMethod": "concat"}`)},
 		{"schema-1000", `[{"type": "data", "kind": "state", "schema": {"properties": {"c1": {"type": "number"}, "c2": {"minimum": 0}}}}]`, chain(1000)},
+		{"elements-1000", `[{"type": "data", "kind": "state", "data": {"items": [` + strings.Repeat("0, ", 1000) + `0]}}]`, repeated(1000, `{"_tool": "value", "value": {}, "_outputPath": "†state.items[#]"}`)},
 		{"whole-1000", `[{"type": "data", "kind": "state", "schema": {"maxProperties": 5000, "anyOf": [{"type": "object"}]}}]`, chain(1000)},
 		{"whole-4000", `[{"type": "data", "kind": "state", "schema": {"maxProperties": 5000, "anyOf": [{"type": "object"}]}}]`, chain(4000)},
 		{"list-1000", `[{"type": "data", "kind": "state", "schema": {"properties": {"all": {"maxItems": 5000, "items": {"type": "number"}}}}}]`, pushes(1000)},

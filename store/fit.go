@@ -52,7 +52,7 @@ func (r Resolver) check(ctx context.Context, op Op, typ string) error {
 	if fits, err := r.fitsNewest(ctx, op, typ); fits || err != nil {
 		return err
 	}
-	current, err := r.Resolve(ctx, op.Path, op.Instance)
+	current, err := r.there(ctx, op.Path, op.Instance)
 	if err != nil {
 		return err
 	}
@@ -73,6 +73,26 @@ func (r Resolver) check(ctx context.Context, op Op, typ string) error {
 		return e
 	}
 	return nil
+}
+
+// there is [Resolver.Resolve] without where the value comes from. Of an array that a view
+// holds it takes no longer the more of its elements have been written.
+func (r Resolver) there(ctx context.Context, path Path, instance string) (Resolved, error) {
+	view, ok := r.Log.(*View)
+	if !ok || r.At > 0 {
+		return r.Resolve(ctx, path, instance)
+	}
+	anchor, err := r.anchor(ctx, path, instance)
+	if anchor == path || err != nil {
+		return r.Resolve(ctx, path, instance)
+	}
+	whole, err := view.Standing(ctx, anchor, instance)
+	if whole == nil || err != nil {
+		return r.Resolve(ctx, path, instance)
+	}
+	res := Resolved{Value: whole, Exists: true}
+	res.descend(anchor, path)
+	return res, nil
 }
 
 // fitsNewest tells whether the newest operation that bears on the path shows by

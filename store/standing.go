@@ -31,6 +31,15 @@ func (v *View) Standing(ctx context.Context, path Path, instance string) (any, e
 		return s.value, nil
 	}
 	delete(v.standing, at)
+	anchor, err := v.Resolver().anchor(ctx, path, instance)
+	if err != nil {
+		return nil, err
+	}
+	if anchor != path {
+		whole, err := v.Standing(ctx, anchor, instance)
+		value, _ := dig(whole, anchor.below(path))
+		return value, err
+	}
 	resolved, err := v.Resolver().Resolve(ctx, path, instance)
 	if err != nil || len(resolved.From) < leastStanding || path.beforeIndex() != path {
 		return resolved.Value, err

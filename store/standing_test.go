@@ -63,6 +63,16 @@ func TestStanding(t *testing.T) {
 						}
 					}
 				}
+				other := view.Resolver()
+				other.Log = struct{ store.Reader }{view} // which keeps nothing
+				op := store.Op{
+					Path:   store.MustParsePath(rapid.SampledFrom([]string{"†s.l[3]", "†s.l[3].n", "†s.l[40]", "†s.l[99]", "†s.l.key", "†s.a.k3.n", "†s.text"}).Draw(t, "path")),
+					Method: rapid.SampledFrom([]store.Method{store.Set, store.Merge, store.Assign, store.Push, store.Concat}).Draw(t, "method"),
+					Value:  rapid.SampledFrom(values).Draw(t, "value"),
+				}
+				if got, want := view.Resolver().CheckOp(ctx, op), other.CheckOp(ctx, op); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Fatalf("%s at %s: %v, not %v", op.Method, op.Path, got, want)
+				}
 				for i, m := range view.Staged() {
 					if text := string(store.EncodeJSON(m.Data)); text != told[i] {
 						t.Fatalf("message %d is %s, and was %s", i+1, text, told[i])
