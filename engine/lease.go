@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"obelus/store"
@@ -29,7 +30,11 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 	b.Context = l.context
 	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
 	if l.runner.Now != nil {
-		setDates(&b, l.runner.Now())
+		now := l.runner.Now()
+		if err := store.CheckDate(now); err != nil {
+			return fmt.Errorf("the runner's clock says that it is %w", err)
+		}
+		setDates(&b, now)
 	}
 	appended, err := l.runner.Log.Append(ctx, b)
 	if held, ok := errors.AsType[*store.HeldError](err); ok {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -24,7 +25,12 @@ type Model interface {
 type ModelFunc func(ctx context.Context, q Question) (any, error)
 
 // Answer calls f.
-func (f ModelFunc) Answer(ctx context.Context, q Question) (any, error) { return f(ctx, q) }
+func (f ModelFunc) Answer(ctx context.Context, q Question) (any, error) {
+	if f == nil {
+		return nil, errors.New("the model is a nil function")
+	}
+	return f(ctx, q)
+}
 
 // Question is a latent call as a model is asked it (protocol §5). Its values are
 // those of an [Invocation], shared, and must not be changed: a model that is not to

@@ -44,7 +44,7 @@ func receivedError(given error) (err, wrong error) {
 		return nil, errors.New("its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong")
 	}
 	if !is {
-		return given, nil
+		return saying(given), nil
 	}
 	fields, wrong := receivedFields(failure.Fields)
 	switch _, says := failure.Fields["message"].(string); {
@@ -52,11 +52,32 @@ func receivedError(given error) (err, wrong error) {
 		return nil, fmt.Errorf("%w; the failure says: %s", wrong, given)
 	case wrong != nil:
 		return nil, wrong
-	case reflect.DeepEqual(fields, failure.Fields):
-		return given, nil
 	}
-	return &receivedFailure{given, &Failure{Fields: fields, Loose: failure.Loose}}, nil
+	failure = &Failure{Fields: fields, Loose: failure.Loose}
+	if _, plain := given.(*Failure); plain {
+		return failure, nil
+	}
+	return &receivedFailure{saying(given), failure}, nil
 }
+
+// saying is an error whose text is read now: that may panic, for which only who called
+// the function is ready.
+func saying(err error) error {
+	text := err.Error()
+	if text == "" {
+		text = "it failed, and its error says nothing"
+	}
+	return &said{text, err}
+}
+
+// said is an error whose text is known.
+type said struct {
+	text string
+	err  error
+}
+
+func (e *said) Error() string { return e.text }
+func (e *said) Unwrap() error { return e.err }
 
 // receivedFailure is an error with a failure whose fields have become values.
 type receivedFailure struct {
@@ -73,14 +94,21 @@ func (e *receivedFailure) Unwrap() []error { return []error{e.failure, e.given} 
 func receivedFields(given map[string]any) (map[string]any, error) {
 	fields := make(map[string]any, len(given))
 	for _, name := range sortedKeys(given) {
-		value, err := store.FromGo(given[name], "error."+name)
+		field := given[name]
+		if err, ok := field.(error); ok && err != nil {
+			field = err.Error()
+		}
+		value, err := store.FromGo(field, "error."+name)
 		if err != nil {
 			var mended bool
-			if value, mended = mendTexts(given[name]); !mended {
+			if value, mended = mendTexts(field); !mended {
 				return nil, err
 			}
 		}
 		fields[mendText(name)] = value
+	}
+	if len(fields) == 0 {
+		fields["message"] = "failed" // as a script's
 	}
 	return fields, nil
 }

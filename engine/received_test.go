@@ -511,3 +511,56 @@ func TestErrorsOfTry(t *testing.T) {
 		}
 	}
 }
+
+// wrapped is an error as people write them, which does not look whether there is one inside.
+type wrapped struct{ error }
+
+func (w *wrapped) Error() string { return "wrapped: " + w.error.Error() }
+
+// TestGoErrorsThatCannotBeRead: an error that breaks down as its text is read, or has none, is
+// the fault of that call alone, whoever gave it.
+func TestGoErrorsThatCannotBeRead(t *testing.T) {
+	log := store.NewMemory()
+	r := newRunner(log, map[string]activity{
+		"broken": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, &wrapped{} },
+		"silent": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, errors.New("") },
+		"empty":  func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, &engine.Failure{} },
+		"inner": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": errors.New("no room")}}
+		},
+		"value": value,
+	})
+	outcome, err := r.Run(t.Context(), start(t, `[
+		{"_tool": "broken", "_outputPath": "†a"}, {"_tool": "silent", "_outputPath": "†b"}, {"_tool": "empty", "_outputPath": "†c"},
+		{"_tool": "inner", "_outputPath": "†d"}, {"_tool": "value", "value": 1, "_outputPath": "†e"}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, c := range outcome.Calls {
+		said[c.Tool] = fmt.Sprint(c.Status, " ", c.Error["message"])
+	}
+	for tool, want := range map[string]string{
+		"broken": "failed the activity broken broke down", "silent": "failed it failed, and its error says nothing",
+		"empty": "failed failed", "inner": "failed no room", "value": "done",
+	} {
+		if !strings.HasPrefix(said[tool], want) {
+			t.Errorf("%s: %s, not %s", tool, said[tool], want)
+		}
+	}
+	s := start(t, `[]`)
+	s.Request.Planner = engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) { return nil, &wrapped{} })
+	s.Context = "planned"
+	if outcome, err = r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed || !strings.Contains(outcome.Error, "the planner broke down") {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+// TestAClockOutOfAllDates: what the log could not give back is not written.
+func TestAClockOutOfAllDates(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r.Now = func() time.Time { return time.Unix(1e12, 0) }
+	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†e"}]`)); err == nil || !strings.Contains(err.Error(), "the runner's clock says that it is 33658-") {
+		t.Error(err)
+	}
+}

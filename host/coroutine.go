@@ -162,6 +162,7 @@ func (s *state) yield(L *lua.LState, co *coroutine, values []lua.LValue) []lua.L
 // stop ends what a run leaves: it writes a line that is not ended, and ends
 // coroutines that wait to be resumed. No Lua runs any more then.
 func (r *run) stop() {
+	r.turn.Add(1)
 	r.printed.flush()
 	for co := range r.begun {
 		close(co.resume)

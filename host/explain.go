@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,7 +20,11 @@ var (
 	faultConcat  = regexp.MustCompile(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
 	faultCompare = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
 	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number$`)
-	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \((.*)\)$`)
+	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
+
+	// What gopher-luar says of objects of the host, in types of Go.
+	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (\S+)\))) as type (.*)$`)
+	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (.*)$`)
 )
 
 // absent are the globals of Lua 5.1 that scripts do not have.
@@ -64,11 +69,10 @@ func explain(message string, names *names) string {
 		return "the " + m[1] + " of a for loop must be a number"
 	}
 	if m := faultOptions.FindStringSubmatch(message); m != nil {
-		name := "?"
-		if m[2] != "main chunk" { // which no line of Lua called, but pcall
-			name = names.full(m[2])
-		}
-		return "bad argument #" + m[1] + " to " + name + ": " + m[3]
+		return names.badArgument(m[1], m[2], m[3])
+	}
+	if m := faultField.FindStringSubmatch(message); m != nil {
+		return "the object has no field " + quote(m[1])
 	}
 	switch message {
 	case "attempt to call a non-function object":
@@ -79,6 +83,54 @@ func explain(message string, names *names) string {
 		return "stack overflow"
 	}
 	return message
+}
+
+// badArgument is what a function says of an argument. The object of a method is none, as in
+// Lua.
+func (n *names) badArgument(number, function, why string) string {
+	if m := faultUse.FindStringSubmatch(why); m != nil {
+		why = luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
+	}
+	if function == "main chunk" { // which no line of Lua called, but pcall
+		return "bad argument #" + number + " to ?: " + why
+	}
+	name := n.full(function)
+	if i, err := strconv.Atoi(number); err == nil && name == function && n.isMethod(function) {
+		if number = strconv.Itoa(i - 1); i == 1 {
+			return "bad object of the method " + name + ": " + why
+		}
+	}
+	if strings.HasPrefix(name, "(") { // (anonymous): an object's field is set, or a key is looked for
+		return "bad value: " + why
+	}
+	return "bad argument #" + number + " to " + name + ": " + why
+}
+
+// isMethod tells whether a function is called as a method, object:name(…).
+func (n *names) isMethod(name string) (is bool) {
+	n.each(func(e ast.Expr) {
+		call, ok := e.(*ast.FuncCallExpr)
+		is = is || ok && call.Func == nil && call.Method == name
+	})
+	return is
+}
+
+// luaTypeOf is what Lua calls what has a type of Go.
+func luaTypeOf(goType string) string {
+	name := strings.ToLower(strings.TrimPrefix(strings.TrimLeft(goType, "*"), "lua.L"))
+	switch {
+	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "uint"), strings.HasPrefix(name, "float"), name == "number":
+		return "number"
+	case strings.HasPrefix(name, "map["), strings.HasPrefix(name, "["), name == "table":
+		return "table"
+	case strings.HasPrefix(name, "func"):
+		return "function"
+	case name == "bool":
+		return "boolean"
+	case name == "string", name == "nil":
+		return name
+	}
+	return "object"
 }
 
 // named is "order.total (a nil value)", or "a nil value"; a literal stands for

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -227,6 +228,12 @@ func goPanic(message, place string) string {
 	if place != "" {
 		return "an object of the host failed at " + place + ": " + message
 	}
+	if m := gaveWrong.FindStringSubmatch(message); m != nil {
+		return "a function that was given to an object returned " + m[2] + " values, and is to return " + m[1]
+	}
+	if m := faultUse.FindStringSubmatch(message); m != nil {
+		return "a function that was given to an object returned a wrong value: " + luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
+	}
 	for _, known := range []string{"callstack overflow", "index out of range", "stack overflow", "slice bounds out of range"} {
 		if strings.Contains(message, known) {
 			return "stack overflow"
@@ -234,6 +241,9 @@ func goPanic(message, place string) string {
 	}
 	return "an object of the host failed: " + message
 }
+
+// gaveWrong is what gopher-luar says of a function of Lua that an object called.
+var gaveWrong = regexp.MustCompile(`^expecting (\d+) return values, got (\d+)$`)
 
 // goPlace is the file and the line of what panicked, in the stack of an error of the
 // interpreter; "" if that has none, or it was the interpreter itself. The folder would
@@ -243,7 +253,7 @@ func goPlace(stack string) string {
 	lines := strings.Split(frames, "\n")
 	for i := 2; i+1 < len(lines); i += 2 { // a function, and its place
 		if !strings.HasPrefix(lines[i], "runtime.") && !strings.HasPrefix(lines[i], "internal/runtime/") {
-			if strings.HasPrefix(lines[i], "github.com/yuin/gopher-lua.") {
+			if strings.HasPrefix(lines[i], "github.com/yuin/gopher-lua.") || strings.HasPrefix(lines[i], "layeh.com/gopher-luar.") {
 				return ""
 			}
 			place, _, _ := strings.Cut(strings.TrimPrefix(lines[i+1], "\t"), " ")

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -62,6 +63,11 @@ type Reload struct {
 // which is run once to see what it registers. Its error is [Errors], with
 // everything that is wrong.
 func Open(config Config) (*Host, error) {
+	if config.FS != nil {
+		if _, err := fs.Stat(config.FS, "."); err != nil {
+			return nil, fmt.Errorf("the project's folder can't be read: %w", err)
+		}
+	}
 	h := &Host{config: config.withDefaults()}
 	h.config.latest = func() *engine.Registry { return h.Generation().registry }
 	from, settled := takeSources(h.config.FS)

@@ -71,7 +71,13 @@ func (s *state) whole(L *lua.LState, v lua.LValue) lua.LValue {
 		s.fillWithin(v, map[*lua.LTable]bool{})
 	case *lua.LFunction:
 		if !v.IsG {
-			return L.NewFunction(func(L *lua.LState) int { return s.giveWhole(L, v) })
+			r, turn := s.run, s.run.turn.Load()
+			return L.NewFunction(func(L *lua.LState) int {
+				if r.turn.Load() != turn {
+					L.RaiseError("the call that gave this function to an object has ended")
+				}
+				return s.giveWhole(L, v)
+			})
 		}
 	}
 	return v
@@ -90,8 +96,19 @@ func (s *state) fillWithin(t *lua.LTable, seen map[*lua.LTable]bool) {
 	}
 }
 
-// giveWhole calls a function that a script gave to an object.
+// mostWithin is how deep calls of objects may be nested that call functions which scripts
+// gave them: each takes of Go's stack what the interpreter does not count.
+const mostWithin = 200
+
+// giveWhole calls a function that a script gave to an object. gopher-luar calls it on a
+// thread of its own, which would be bound by nothing.
 func (s *state) giveWhole(L *lua.LState, fn *lua.LFunction) int {
+	if s.within >= mostWithin {
+		L.RaiseError("stack overflow")
+	}
+	s.within++
+	defer func() { s.within-- }()
+	L.SetContext(&s.budget)
 	n := L.GetTop()
 	L.Insert(fn, 1)
 	for i := 2; i <= n+1; i++ {

@@ -20,8 +20,8 @@ const SettingsFile = "obelus.lua"
 // Config is what a program that embeds Obelus decides. The zero value is an
 // empty project whose scripts may do nothing.
 type Config struct {
-	// FS is the project's folder. Nil is an empty one. A folder without
-	// obelus.lua is a project too, with no settings.
+	// FS is the project's folder, as os.DirFS gives it. Nil is an empty one, whatever
+	// Dir says. A folder without obelus.lua is a project too, with no settings.
 	FS fs.FS
 
 	// Dir is the same folder as an absolute path on disk, to which the paths
@@ -50,9 +50,12 @@ type Config struct {
 	// are shared by all scripts and calls, so they must be safe for
 	// concurrent use. A method gives all its results, an error among them, which
 	// is nil or says as text what is wrong: "local v, err = o:Find(7)". Numbers
-	// become float64, so give large integers as strings. A table reaches a method
+	// are made what its parameters are as Go converts float64, so that int8 cuts off
+	// what it has no room for; results become float64, so give large integers as text. A table reaches a method
 	// as its parameter's type wants it, and an any as map[any]any. A method is not
-	// interrupted when its call's time is over.
+	// interrupted when its call's time is over. A function of Lua that a method is given
+	// may be called until the method returns, on the goroutine that it runs on: it
+	// panics if what it does fails.
 	Objects map[string]any
 
 	// Activities are activities in Go, which calls may name as they do those

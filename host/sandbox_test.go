@@ -445,6 +445,62 @@ func TestObjectsThatBreakDown(t *testing.T) {
 	}
 }
 
+// bus is an object that calls functions of scripts, one of them when it is asked again.
+type bus struct {
+	kept func(int) int
+	N    int
+}
+
+func (b *bus) Each(fn func(int) int) int { return fn(1) }
+func (b *bus) On(fn func(int) int)       { b.kept = fn }
+func (b *bus) Emit(n int) int            { return b.kept(n) }
+func (b *bus) Add(n int, text string)    {}
+
+// TestFunctionsThatObjectsCall: what a script gives to an object is bound as the script
+// is, and lives no longer; and what is said of either is said in words of Lua.
+func TestFunctionsThatObjectsCall(t *testing.T) {
+	for body, want := range map[string]string{
+		`return bus:each(function(x) return x + 1 end)`:                                         `^2 <nil>$`,
+		`local function deep() return bus:each(function() return deep() end) end return deep()`: `: stack overflow$`,
+		`return bus:each(function() while true do end end)`:                                     `timed out after 100ms$`,
+		`bus:each(function() while true do end end)`:                                            `timed out after 100ms$`,
+		`return bus:each(function() return pcall(function() while true do end end) and 1 end)`:  `timed out after 100ms$`,
+		`return bus:each(function() return bus:each(function() error("no") end) end)`:           `^ no$`,
+		`return bus:each(function() end)`:                                                       `^ activities/a\.lua:2: a function that was given to an object returned 0 values, and is to return 1$`,
+		`return bus:each(function() return "x" end)`:                                            `^ activities/a\.lua:2: a function that was given to an object returned a wrong value: number expected, got string$`,
+		`return bus:emit(1)`:                `the call that gave this function to an object has ended$`,
+		`return bus:add("x", "y")`:          `^ activities/a\.lua:2: bad argument #1 to add: number expected, got string$`,
+		`return bus:add(1, {})`:             `^ activities/a\.lua:2: bad argument #2 to add: string expected, got table$`,
+		`return bus.add(1, 2, "x")`:         `^ activities/a\.lua:2: bad argument #1 to bus\.add: object expected, got number$`,
+		`return bus.nope`:                   `^null <nil>$`,
+		`bus.nope = 1`:                      `^ activities/a\.lua:2: the object has no field "nope"$`,
+		`bus.n = "x"`:                       `^ activities/a\.lua:2: bad value: number expected, got string$`,
+		`return ("x"):rep({})`:              `^ activities/a\.lua:2: bad argument #1 to rep: number expected, got table$`,
+		`return string.rep("x", {})`:        `^ activities/a\.lua:2: bad argument #2 to string\.rep: number expected, got table$`,
+		`local s = "x" return s.rep({}, 2)`: `^ activities/a\.lua:2: bad argument #1 to s\.rep: string expected, got table$`,
+	} {
+		b := &bus{}
+		h, err := Open(Config{
+			FS: project(map[string]string{
+				"activities/a.lua":    "Activity.register('a', { timeout = 0.1 }, function(call)\n" + body + "\nend)",
+				"activities/keep.lua": "Activity.register('keep', function() bus:on(function(n) return n end) end)",
+			}),
+			Objects: map[string]any{"bus": b},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := h.Generation()
+		if _, err := g.Registry().Activities["keep"].Activity.Run(t.Context(), engine.Invocation{}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := runA(g, engine.Invocation{})
+		if text := fmt.Sprint(got, " ", err); !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s: %q, not %s", body, text, want)
+		}
+	}
+}
+
 // TestErrorsOfObjects: an error of a method in Go is what it says, wherever a script
 // has it.
 func TestErrorsOfObjects(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -41,6 +42,7 @@ type state struct {
 	gen    *Generation
 	env    *luastd.Env
 	budget budget
+	within int // how many calls of functions that objects were given are nested
 
 	globals map[string]lua.LValue // functions and values
 	libs    map[string][]field    // library tables, by their global name
@@ -77,6 +79,7 @@ type run struct {
 	io        *lua.LTable         // nil before it is touched
 	lines     map[*lua.LTable]int // of calls in a plan; nil if nobody asks
 	printed   lines               // what it prints
+	turn      atomic.Int64        // how many calls have ended
 	random    *rand.Rand          // of math.random; nil where nothing was seeded
 	coroutines
 	test  *testRun // of a file of tests; nil elsewhere

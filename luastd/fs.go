@@ -98,6 +98,8 @@ func fsRead(e *Env, L *lua.LState) int {
 			return syscall.EISDIR
 		case !info.Mode().IsRegular(): // opening a pipe would wait for ever
 			return errors.New("it is not a regular file")
+		case inUse(root, name):
+			return errInUse
 		}
 		file, err := root.Open(name)
 		if err != nil {
@@ -166,6 +168,9 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 		if info, err := root.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return errors.New("it is not a regular file")
 		}
+		if inUse(root, name) {
+			return errInUse
+		}
 		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|mode, 0o666)
 		if err != nil {
 			return err
@@ -178,6 +183,25 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 		return err
 	})
 }
+
+// inUse tells of a file whether it is, or is part of, a database that somebody has open:
+// SQLite keeps two files beside it. Whoever closes a file takes away all locks that the
+// program has on it, so that if it is the program's own log, what is appended from then on
+// could be lost.
+func inUse(root *os.Root, name string) bool {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		main, isPart := strings.CutSuffix(name, suffix)
+		if !isPart {
+			main += suffix
+		}
+		if _, err := root.Stat(main); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+var errInUse = errors.New("it is a database that is in use: copy it by obelus backup, or by sqlite3's .backup")
 
 // access is what one of the two permissions that concern files is needed for.
 type access struct {

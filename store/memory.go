@@ -114,7 +114,9 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		l.journal = append(l.journal, e)
 	}
 	for _, code := range b.Code {
-		l.code[code.Digest] = code
+		if code != nil {
+			l.code[code.Digest] = code
+		}
 	}
 	a := Appended{Seq: seq, N: l.n, Date: now}
 	if b.Lease != nil {

@@ -147,7 +147,7 @@ func (m *Message) Check() error {
 	}
 	switch {
 	case !datable(m.Date):
-		return fmt.Errorf("its date %s has no year of four digits", m.Date)
+		return fmt.Errorf("its date %w", CheckDate(m.Date))
 	case m.Type != TypeData && (m.Kind != "" || m.Instance != "" || m.Schema != nil || m.Description != "" || m.Producer != nil):
 		return fmt.Errorf("only data has a kind, an instance, a schema, a description or a call that wrote it, and its type is %q", m.Type)
 	case m.Instance == EveryInstance:
@@ -176,6 +176,15 @@ func (t Type) Valid() bool {
 func (m Method) check(name string) error {
 	if m != "" && !slices.Contains(Methods, m) {
 		return fmt.Errorf("unknown %s %q (one of set, merge, assign, push, concat)", name, m)
+	}
+	return nil
+}
+
+// CheckDate refuses a time that no log can hold, since [FormatDate] does not write it as it
+// can be read.
+func CheckDate(t time.Time) error {
+	if !datable(t) {
+		return fmt.Errorf("%s has no year of four digits", t)
 	}
 	return nil
 }

@@ -59,6 +59,9 @@ const clear Method = "clear"
 // numeric segment is an index or a key depending on what stands above it:
 // where that may be an array, the path is answered from there.
 func (r Resolver) Resolve(ctx context.Context, path Path, instance string) (Resolved, error) {
+	if path.IsZero() {
+		return Resolved{}, nil
+	}
 	anchor, err := r.anchor(ctx, path, instance)
 	if err != nil {
 		return Resolved{}, err

@@ -135,6 +135,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			s.fail(w, r, err)
 			return
 		}
+		if r.Body == nil { // a handler around the server took it away
+			r.Body = http.NoBody
+		}
 		if r.Body != http.NoBody {
 			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
 			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, all: &s.bodies, largest: s.config.Body}

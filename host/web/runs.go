@@ -387,7 +387,7 @@ func mountedAt(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	prefix, ok := strings.CutSuffix(given.Path, r.URL.Path)
+	prefix, ok := strings.CutSuffix(given.EscapedPath(), r.URL.EscapedPath())
 	if !ok {
 		return ""
 	}

@@ -33,7 +33,7 @@ type Config struct {
 	// where that is a loopback address.
 	Names []string
 
-	// Each of these is what the project's setting serve says if it is 0, and the
+	// Each of these is what the project's setting serve says if it is not above 0, and the
 	// default of that name if that says nothing.
 	Body    int64         // bytes of a request
 	Runs    int           // that run at once
@@ -95,10 +95,10 @@ var _ http.Handler = (*Server)(nil)
 // call Drain before the log is closed.
 func New(config Config) *Server {
 	serve := config.Host.Generation().Settings().Serve
-	config.Body = cmp.Or(config.Body, int64(serve.Body), DefaultBody)
-	config.Runs = cmp.Or(config.Runs, serve.Runs, DefaultRuns)
-	config.Queue = cmp.Or(config.Queue, serve.Queue, DefaultQueue)
-	config.Timeout = cmp.Or(config.Timeout, serve.Timeout, DefaultTimeout)
+	config.Body = cmp.Or(max(config.Body, 0), int64(serve.Body), DefaultBody)
+	config.Runs = cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns)
+	config.Queue = cmp.Or(max(config.Queue, 0), serve.Queue, DefaultQueue)
+	config.Timeout = cmp.Or(max(config.Timeout, 0), serve.Timeout, DefaultTimeout)
 	config.NoResume = config.NoResume || serve.NoResume
 	config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
 	s := &Server{

@@ -327,7 +327,9 @@ func (w *writer) commit(group []*request) error {
 	clear(w.late)
 	for _, r := range group {
 		for _, code := range r.batch.Code {
-			w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
+			if code != nil {
+				w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
+			}
 		}
 	}
 	return nil
@@ -535,7 +537,7 @@ func (c *conn) mark(sql string, marks []store.Mark, name driver.Value, instance 
 // keep writes the scripts that are not in the file yet.
 func (w *writer) keep(sets []*store.Code) error {
 	for _, code := range sets {
-		if w.kept[code.Digest] {
+		if code == nil || w.kept[code.Digest] {
 			continue
 		}
 		for _, s := range code.Scripts {

@@ -10,6 +10,11 @@
 // waiting with it in one transaction. Reads take a connection each, from a pool that
 // grows with the loops that are open at once.
 //
+// A process that has a log open must not open the file, or those beside it, in another
+// way, be it to read or to serve them: with the first descriptor that is closed the system
+// takes away the locks by which SQLite keeps others from the file, and what is appended
+// then can be lost. [Backup] makes a copy that may be handled like any file.
+//
 // A [store.Lease] names the process that holds it, so that one whose process
 // has died on the same host can be taken at once. On another host, which can't
 // look, it must lapse first.
