@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"obelus/store"
@@ -17,7 +18,7 @@ type Why struct {
 	Context string   `json:"context,omitempty"` // where it is not that of what it is part of: in a delegate
 	Value   any      `json:"value"`
 	Missing bool     `json:"missing,omitempty"` // there was no value
-	Again   bool     `json:"again,omitempty"`   // its origin was told before, nearer to the top
+	Again   bool     `json:"again,omitempty"`   // its origin was told before, nearer to the top, as was the value if that is an object or an array: it is null here
 	From    []Origin `json:"from,omitempty"`    // newest first
 }
 
@@ -31,7 +32,7 @@ type Origin struct {
 	Tool   string       `json:"tool,omitempty"`
 	Kind   string       `json:"kind,omitempty"`   // of what came from outside: input, state …
 	Misfit bool         `json:"misfit,omitempty"` // it does not fit what it joins, and was read as onto a missing value
-	Again  bool         `json:"again,omitempty"`  // what the call read was told before
+	Again  bool         `json:"again,omitempty"`  // what the call read was told before, as was the data if that is an object or an array: it is null here
 	Reads  []Why        `json:"reads,omitempty"`  // what the call read
 }
 
@@ -42,7 +43,7 @@ func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64,
 	if err != nil {
 		return nil, err
 	}
-	x := &explainer{ctx: ctx, log: log, told: map[told]bool{}}
+	x := &explainer{ctx: ctx, log: log, seen: &seen{log, map[store.Query][]store.Op{}}, told: map[told]bool{}, kept: map[told]*store.Message{}}
 	why := &Why{Ref: e.String(), Value: v}
 	for _, path := range found {
 		read, err := x.read(name, path, at, instance)
@@ -58,7 +59,49 @@ func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64,
 type explainer struct {
 	ctx  context.Context
 	log  store.Log
+	seen *seen // the same
 	told map[told]bool
+	kept map[told]*store.Message // that have been read: many calls may have read what one wrote
+}
+
+// seen is a log that keeps what it was asked for: many may have read parts of one array,
+// which is read as a whole.
+type seen struct {
+	store.Reader
+	ops map[store.Query][]store.Op // from the newest to the last that somebody wanted
+}
+
+// Touching implements [store.Reader].
+func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
+	return func(yield func(store.Op, error) bool) {
+		known := s.ops[q]
+		for _, op := range known {
+			if !yield(op, nil) {
+				return
+			}
+		}
+		n := 0
+		for op, err := range s.Reader.Touching(ctx, q) {
+			if n++; n <= len(known) {
+				continue
+			}
+			if err == nil {
+				s.ops[q] = append(s.ops[q], op)
+			}
+			if !yield(op, err) {
+				return
+			}
+		}
+	}
+}
+
+// scalar is a value that takes little to tell again; nil for any other.
+func scalar(v any) any {
+	switch v.(type) {
+	case map[string]any, []any:
+		return nil
+	}
+	return v
 }
 
 type told struct {
@@ -68,13 +111,14 @@ type told struct {
 
 // read explains a value that something read.
 func (x *explainer) read(name string, path store.Path, at int64, instance string) (Why, error) {
-	resolved, err := store.Resolver{Log: x.log, Context: name, At: at}.Resolve(x.ctx, path, instance)
+	resolved, err := store.Resolver{Log: x.seen, Context: name, At: at}.Resolve(x.ctx, path, instance)
 	if err != nil {
 		return Why{}, err
 	}
 	why := Why{Ref: path.String(), Value: resolved.Value, Missing: !resolved.Exists}
 	key := told{name, path.String(), instance, newestOf(resolved.From)}
 	if why.Again = x.told[key] && resolved.Exists; why.Again {
+		why.Value = scalar(why.Value)
 		return why, nil
 	}
 	x.told[key] = true
@@ -110,6 +154,7 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 	o.Tool, _ = producer["_tool"].(string)
 	key := told{context: name, newest: seq}
 	if o.Again = x.told[key]; o.Again {
+		o.Data = scalar(o.Data)
 		return o, nil
 	}
 	x.told[key] = true
@@ -120,10 +165,15 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 // message reads one message. The loop over them has ended when what it read is
 // followed further.
 func (x *explainer) message(name string, seq int64) (*store.Message, error) {
+	key := told{context: name, newest: seq}
+	if m := x.kept[key]; m != nil {
+		return m, nil
+	}
 	m, err := messageAt(x.ctx, x.log, name, seq)
 	if err == nil && m == nil {
 		err = errors.New("a message that a value is made of can't be found in the log")
 	}
+	x.kept[key] = m
 	return m, err
 }
 

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -158,5 +159,35 @@ func TestWhyOfACorrection(t *testing.T) {
 		if got := because(t, log, "c", ref, ""); got != want {
 			t.Errorf("%s: %s, not %s", ref, got, want)
 		}
+	}
+}
+
+// TestWhyOfWhatManyRead: what one call wrote is told once, however many read a part of it.
+func TestWhyOfWhatManyRead(t *testing.T) {
+	log := store.NewMemory()
+	const n = 400
+	rows := strings.TrimSuffix(strings.Repeat(`{"id": 1, "name": "somebody"}, `, n), ", ")
+	calls := strings.TrimSuffix(repeated(n, `{"_tool": "value", "value": "†state.rows[#].id", "_outputPath": "†state.ids.r#"}`), "]")
+	s := start(t, calls+`, {"_tool": "value", "value": [`+rows+`], "_outputPath": "†state.rows"}, {"_tool": "value", "value": "†state.ids", "_outputPath": "†state.all"}]`)
+	if outcome, err := newRunner(log, map[string]activity{"value": value}).Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	e, err := engine.ParseRef("state.all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	why, err := engine.Explain(t.Context(), log, s.Context, e, 0, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(why)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := strings.Count(string(text), "somebody"); told != n {
+		t.Errorf("%d rows are told, of %d", told, n)
+	}
+	if len(text) > 1000*n {
+		t.Errorf("it takes %d bytes for %d calls", len(text), n)
 	}
 }

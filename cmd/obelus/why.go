@@ -18,7 +18,8 @@ func (a *app) whyCommand() *cobra.Command {
 		Long: `Tell where the value of a reference or an expression comes from: the messages
 that it is made of, the calls that wrote them, what those read, and so on back to
 what came from outside, through delegates too. On a terminal it is a tree, else
-JSON.
+JSON. What was told before is marked as such, and its objects and arrays are not
+repeated.
 
 Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus why state.receipt

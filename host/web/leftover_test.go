@@ -165,7 +165,8 @@ func TestTakenOverWithoutItsDelegate(t *testing.T) {
 	for name, then := range map[string]func(delegate string){
 		"dies": func(delegate string) {
 			lease := store.Batch{Context: delegate, ExpectSeq: store.AnySeq, Lease: &store.Lease{For: time.Millisecond}}
-			if _, err := s.log.Append(t.Context(), lease); err != nil {
+			_, err := s.log.Append(t.Context(), lease)
+			if err != nil && !errors.As(err, new(*store.HeldError)) { // the server may have found it free already
 				t.Error(err)
 			}
 		},
