@@ -49,7 +49,7 @@ func (t *tick) outcome(ctx context.Context) (*Outcome, error) {
 		err = t.loop.drain(ctx, t, (*tick).loosely)
 	}
 	calls := t.all()
-	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls}, err
+	return &Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.outdated}, err
 }
 
 // unblamed is why a run failed, unless that but follows from a call that did. With a

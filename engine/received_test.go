@@ -523,8 +523,12 @@ func TestGoErrorsThatCannotBeRead(t *testing.T) {
 	log := store.NewMemory()
 	r := newRunner(log, map[string]activity{
 		"broken": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, &wrapped{} },
-		"silent": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, errors.New("") },
-		"empty":  func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, &engine.Failure{} },
+		"silent": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, errors.New("")
+		},
+		"empty": func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, &engine.Failure{}
+		},
 		"inner": func(context.Context, engine.Invocation) (engine.Result, error) {
 			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": errors.New("no room")}}
 		},

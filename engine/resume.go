@@ -494,6 +494,7 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		}
 	}
 	t.reviveBehind(revived)
+	t.noteStale(revived)
 	if len(s.Retry) > 0 {
 		if err := t.hideFormer(ctx); err != nil {
 			return err
@@ -566,6 +567,25 @@ func (t *tick) reviveBehind(again []bool) {
 				t.revive(i)
 				again[i], more = true, true
 			}
+		}
+	}
+}
+
+// noteStale finds the calls that came to something without what runs again, as by another
+// alternative, and what has come of theirs.
+func (t *tick) noteStale(again []bool) {
+	stale := slices.Clone(again)
+	for more := true; more; {
+		more = false
+		for i, call := range t.plan.Calls {
+			if !stale[i] && t.calls[i].record.Status == Done && t.plan.graph.dependsOnAny(i, call.reads, stale) {
+				stale[i], more = true, true
+			}
+		}
+	}
+	for i := range stale {
+		if stale[i] && !again[i] {
+			t.outdated = append(t.outdated, t.calls[i].record.Call)
 		}
 	}
 }

@@ -103,6 +103,7 @@ type Outcome struct {
 	Stopped bool     // it was cancelled since its host went ([ErrStopped]), and may be resumed
 	Calls   []Record // of its last tick
 	Lazy    *Plan    // the plan, where it is recorded and waits to be released
+	Stale   []string // calls that had run without what [Resume].Retry has had run again, and keep their outcome
 }
 
 // UnfinishedError is a run in a context whose last tick has not come to its

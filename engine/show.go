@@ -240,6 +240,19 @@ func (r *Run) LeftBehind(ctx context.Context, log store.Log, name string) (bool,
 	return slices.ContainsFunc(records, Record.leftBehind), err
 }
 
+// FailedBefore lists the calls that failed in the rounds of a context's newest run before the
+// last: its planner went on whatever became of them, so that the run does not fail of it.
+func FailedBefore(ctx context.Context, log store.Log, name string) ([]Record, error) {
+	last, err := LastRun(ctx, log, name)
+	if err != nil || last.plan.First >= last.Tick {
+		return nil, err
+	}
+	records, err := Records(ctx, log, name)
+	return slices.DeleteFunc(records, func(r Record) bool {
+		return !r.blamed() || r.Tick < last.plan.First || r.Tick >= last.Tick
+	}), err
+}
+
 // Forked tells whether an entry is where a fork begins: as long as nothing comes
 // after it, nobody has gone on with what ran where it was forked.
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }

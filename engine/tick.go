@@ -42,6 +42,7 @@ type tick struct {
 	looking    bool      // the one that runs the loop looks at the log now and then
 	unanswered []start   // that are replayed, one after the other
 	ending     *runEvent // how it ended, once that is in the log
+	outdated   []string  // see [Outcome.Stale]
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 

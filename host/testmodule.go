@@ -261,14 +261,25 @@ func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) 
 
 // pushOutcome gives a test how a run ended.
 func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcome) {
-	calls := make([]any, len(outcome.Calls))
-	for i, r := range outcome.Calls {
+	records, err := engine.Records(context.Background(), log, outcome.Context)
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	calls := make([]any, len(records))
+	for i, r := range records {
 		call := map[string]any{"call": r.Call, "tool": r.Tool, "status": string(r.Status)}
 		if r.Error != nil {
 			call["error"] = map[string]any(r.Error)
 		}
 		if r.Reason != "" {
 			call["reason"] = r.Reason
+		}
+		if len(r.WaitingOn) > 0 {
+			waits := make([]any, len(r.WaitingOn))
+			for i, path := range r.WaitingOn {
+				waits[i] = path
+			}
+			call["waiting_on"] = waits
 		}
 		calls[i] = call
 	}

@@ -34,6 +34,10 @@ const byteOrderMark = "\ufeff"
 // each once.
 func csvDecode(e *Env, L *lua.LState) int {
 	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
+	e.charge(L, len(text)/16+1)
+	if line := loneReturn(text); line > 0 { // all that follows would be of the same line
+		return failed(L, fmt.Sprintf("not CSV: line %d holds a carriage return that no line feed follows, outside of quotes", line))
+	}
 	opts := e.options(L, 2, "comma", "header")
 	separator := comma(L, opts)
 	header, fromRows := csvNames(e, L, opts.RawGetString("header"))
@@ -81,6 +85,29 @@ func csvDecode(e *Env, L *lua.LState) int {
 	}
 	L.Push(rows)
 	return 1
+}
+
+// loneReturn is the line on which a carriage return stands outside of quotes that ends
+// neither a line nor the text; 0 for none.
+func loneReturn(text string) (line int) {
+	if !strings.Contains(text, "\r") {
+		return 0
+	}
+	quoted := false
+	line = 1
+	for i := range len(text) {
+		switch text[i] {
+		case '"':
+			quoted = !quoted
+		case '\n':
+			line++
+		case '\r':
+			if !quoted && i+1 < len(text) && text[i+1] != '\n' {
+				return line
+			}
+		}
+	}
+	return 0
 }
 
 // keptLineEnds doubles the \r of each \r\n in quotes, of which the reader takes

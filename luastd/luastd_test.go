@@ -163,6 +163,8 @@ func TestFunctions(t *testing.T) {
 		{`return csv.encode({})`, `""`},
 		{`return csv.encode({{a = 1}})`, `activities/a.lua:2: rows[1]: a row with names needs a header`},
 		{`return csv.encode({{{}}})`, `activities/a.lua:2: rows[1]: [1]: a field is text, a number or a boolean`},
+		{`return select(2, csv.decode("id,name\r1,a\r", {header = true}))`, `"not CSV: line 1 holds a carriage return that no line feed follows, outside of quotes"`},
+		{`return csv.decode("a,\"x\ry\"\r\nb\r")`, `[["a","x\ry"],["b"]]`},
 		{`return csv.encode({{1}, {}})`, `activities/a.lua:2: rows[2]: a row has a field at least`},
 		{`return csv.encode({json.array{}})`, `activities/a.lua:2: rows[1]: a row has a field at least`},
 		{`return csv.encode({{1, 2, 3}}, {header = {"x", "y"}})`, `activities/a.lua:2: rows[1]: it has 3 fields, and the header names 2`},

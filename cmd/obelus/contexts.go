@@ -46,6 +46,9 @@ func (a *app) contexts(ctx context.Context) error {
 		listed = true
 		line, err := engine.Summarize(ctx, a.log, info)
 		status := string(line.Status)
+		if line.Stopped { // it goes on with the next server, or by resume
+			status = "stopped"
+		}
 		if errors.As(err, new(*engine.DamagedError)) {
 			broken, status, err = errors.Join(broken, err), "damaged", nil
 		}

@@ -23,7 +23,8 @@ when the process ended, and their activity says that it must not run twice),
 and looks again at what was skipped behind them. They read what they would have
 read at first, and what persons appended since, but not of their failures; where
 calls after them have written over what they write, their value is now the newest.
---skip goes on without them.`,
+What had run without them, by another alternative perhaps, keeps its outcome, and
+is named at the end. --skip goes on without them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.resume(c.Context(), s) },
 	}
@@ -63,5 +64,5 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if err != nil {
 		return err
 	}
-	return a.report(outcome)
+	return a.report(ctx, outcome)
 }

@@ -167,7 +167,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 	if err != nil {
 		return err
 	}
-	return a.report(outcome)
+	return a.report(ctx, outcome)
 }
 
 // outcome begins a run and waits for its end.
@@ -235,7 +235,10 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engi
 }
 
 // report prints how a run ended, and gives the exit status for it.
-func (a *app) report(outcome *engine.Outcome) error {
+func (a *app) report(ctx context.Context, outcome *engine.Outcome) error {
+	if err := a.tellEarlier(ctx, outcome); err != nil {
+		return err
+	}
 	a.explain(outcome)
 	if a.json {
 		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
@@ -255,6 +258,26 @@ func (a *app) report(outcome *engine.Outcome) error {
 		return statusError(exitInterrupted)
 	}
 	return statusError(exitFailed)
+}
+
+// mostEarlier is how many failures of earlier rounds are told one by one.
+const mostEarlier = 3
+
+// tellEarlier tells a person what failed in rounds after which the planner went on: nothing
+// of that is in how the run ended.
+func (a *app) tellEarlier(ctx context.Context, outcome *engine.Outcome) error {
+	if outcome.Status != engine.RunDone && outcome.Status != engine.RunFailed || outcome.Context == "" {
+		return nil
+	}
+	failed, err := engine.FailedBefore(ctx, a.log, outcome.Context)
+	for i, r := range failed {
+		if i == mostEarlier {
+			a.term.fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
+			break
+		}
+		a.term.fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, printable(r.Tool), a.failure(r)))
+	}
+	return err
 }
 
 // explain tells a person what failed, what waits, and what to do.
@@ -283,6 +306,10 @@ func (a *app) explain(outcome *engine.Outcome) {
 	}
 	if outcome.Error != "" {
 		a.term.fail(errors.New(outcome.Error))
+	}
+	if len(outcome.Stale) > 0 {
+		a.term.tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
+			strings.Join(outcome.Stale, ", "), a.again(), outcome.Context)
 	}
 	switch {
 	case outcome.Lazy != nil:

@@ -5,7 +5,8 @@
 ---template: text with places for values: {{name}}, {{a.b | html}}, {{#each list}}
 ---… {{else}} … {{/each}}, {{#if value}} … {{else}} … {{/if}}, {{! nothing}}.
 ---Within #each, names are first those of the element; {{this}} is the element,
----{{@index}} its number, {{@key}} its name. Filters are html and json.
+---{{@index}} its number, from 1, {{@key}} its name. In #if only false, null, an
+---unknown name and an empty table do not hold. Filters are html and json.
 ---@class obelus.template
 local template = {}
 

@@ -15,10 +15,11 @@ local test = {}
 ---@field status string
 ---@field output any
 ---@field error? string
----@field calls { call: string, tool: string, status: string, error?: table, reason?: string }[]
+---@field calls { call: string, tool: string, status: string, error?: table, reason?: string, waiting_on?: string[] }[] of all rounds
 ---@field context obelus.Context
 
----Runs an activity: its result, or nil and the fields of the failure.
+---Runs an activity: its result, or nil and the fields of the failure. A call that
+---its tool refuses is raised.
 ---@param name string
 ---@param call? table
 ---@param context? obelus.Context
@@ -35,7 +36,8 @@ function test.clock(seconds) end
 ---@param fn fun(request: { method: string, url: string, headers: table<string, string>, body: string }): { status?: integer, headers?: table<string, string>, body?: any }?, string?
 function test.http(fn) end
 
----Runs a plan in a log of its own.
+---Runs a plan in a log of its own, until it ends or halts. Nothing is held for a
+---person. What is wrong with the plan or its input is raised.
 ---@param file string
 ---@param options? obelus.test.PlanOptions
 ---@return obelus.test.Run
