@@ -18,8 +18,11 @@ func (a *app) contextsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "contexts",
 		Short: "list all contexts, the one that was appended to last first",
-		Args:  cobra.NoArgs,
-		RunE:  func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
+		Long: `List all contexts, the one that was appended to last first. A run that is stopped
+was at work when its server was told to end: the next one goes on with it, or resume.
+With --json that is "stopped" beside the status cancelled.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
 	}
 }
 

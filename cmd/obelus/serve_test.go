@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -226,6 +227,47 @@ func TestServeKilled(t *testing.T) {
 	if status := p.ends(syscall.SIGTERM); status != exitDone {
 		t.Errorf("exit status %d\n%s", status, p.said.String())
 	}
+}
+
+// TestServeStopped: what a server was at when it was told to end is told apart from what
+// somebody has cancelled, and the next server goes on with it alone.
+func TestServeStopped(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua": "return { drain = 0, allow = { read = { '.' } } }",
+		"activities/slow.lua": `Activity.register("slow", function()
+			while not require("fs").exists("go") do require("time").sleep(0.01) end
+			return 1
+		end)`,
+		"plans/p.json": `{"calls": [{"_tool": "slow", "_outputPath": "†a"}], "output": "†a"}`,
+	})
+	p, url := serving(t, dir, "-q")
+	for _, name := range []string{"kept", "given-up"} {
+		if status, body := post(url+"/v1/runs", fmt.Sprintf(`{"plan":"plans/p.json","context":%q}`, name)); status != 202 {
+			t.Fatal(status, body)
+		}
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, url+"/v1/runs/given-up", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := http.DefaultClient.Do(request); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatal(r, err)
+	}
+	p.ends(syscall.SIGTERM)
+	shown := obelusOutput(t, exitDone, "-C", dir, "contexts")
+	if !regexp.MustCompile(`(?m)^kept +stopped `).MatchString(shown) || !regexp.MustCompile(`(?m)^given-up +cancelled `).MatchString(shown) {
+		t.Error(shown)
+	}
+	save(t, filepath.Join(dir, "go"), "", false)
+	p, url = serving(t, dir, "-q")
+	r, err := http.Get(url + "/v1/contexts/kept/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !tells(r.Body, `"status":"done","tick":1,"output":1`) {
+		t.Error("it has not gone on")
+	}
+	p.ends(syscall.SIGTERM)
 }
 
 // tells reads a stream of events until it tells something.
