@@ -24,7 +24,7 @@ var (
 
 	// What gopher-luar says of objects of the host, in types of Go.
 	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (\S+)\))) as type (.*)$`)
-	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (.*)$`)
+	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (\w+)$`)
 )
 
 // absent are the globals of Lua 5.1 that scripts do not have.
