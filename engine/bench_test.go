@@ -68,6 +68,7 @@ func BenchmarkRun(b *testing.B) {
 		{"whole-1000", `[{"type": "data", "kind": "state", "schema": {"maxProperties": 5000, "anyOf": [{"type": "object"}]}}]`, chain(1000)},
 		{"whole-4000", `[{"type": "data", "kind": "state", "schema": {"maxProperties": 5000, "anyOf": [{"type": "object"}]}}]`, chain(4000)},
 		{"list-1000", `[{"type": "data", "kind": "state", "schema": {"properties": {"all": {"maxItems": 5000, "items": {"type": "number"}}}}}]`, pushes(1000)},
+		{"instance-4000", `[{"type": "data", "kind": "state", "schema": {"properties": {"all": {"maxItems": 5000, "items": {"type": "number"}}}}}]`, strings.ReplaceAll(pushes(4000), `"_tool"`, `"_instance": "i", "_tool"`)},
 		{"list-4000", `[{"type": "data", "kind": "state", "schema": {"properties": {"all": {"maxItems": 5000, "items": {"type": "number"}}}}}]`, pushes(4000)},
 	} {
 		b.Run(c.name, func(b *testing.B) {

@@ -165,6 +165,9 @@ func (s *Schema) takes(path store.Path, method store.Method, data any, value fun
 // takesIn holds what has joined a value by a method, and of the value what is said of it
 // without what is in it: of all of it that would take longer with each that joins.
 func (s *Schema) takesIn(path store.Path, method store.Method, data, v any) error {
+	if s.dynamic {
+		return s.holdsAt(path, v)
+	}
 	switch v := v.(type) {
 	case []any:
 		n := 1

@@ -31,6 +31,9 @@ func TestWhatJoinsIsHeldAsTheWholeWouldBe(t *testing.T) {
 		`{"if": {"required": ["a"]}, "then": {"properties": {"b": {"type": "integer"}}}, "else": {"maxProperties": 2}, "not": {"required": ["o", "b"]}}`,
 		`{"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "dependentSchemas": {"o": {"required": ["a"]}}}`,
 		`{"properties": {"o": {"$ref": "#"}, "a": {"type": "integer"}}, "additionalProperties": {"enum": [1, "x"]}}`,
+		`{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": true, "type": ["array", "integer"], "items": {"$recursiveRef": "#"}, "maxItems": 2}`,
+		`{"$id": "https://e.org/strict", "$dynamicAnchor": "n", "$ref": "list", "maxItems": 2, "$defs": {"list": {"$id": "list", "$dynamicAnchor": "n", "type": ["array", "integer"], "items": {"$dynamicRef": "#n"}}}}`,
+		`{"$id": "https://e.org/strict", "$dynamicAnchor": "n", "$ref": "tree", "maxProperties": 2, "$defs": {"tree": {"$id": "tree", "$dynamicAnchor": "n", "type": ["object", "integer"], "additionalProperties": {"$dynamicRef": "#n"}}}}`,
 		`false`, `true`,
 	} {
 		source, err := store.DecodeJSON([]byte(text))

@@ -32,7 +32,7 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 	if l.runner.Now != nil {
 		now := l.runner.Now()
 		if err := store.CheckDate(now); err != nil {
-			return fmt.Errorf("the runner's clock says that it is %w", err)
+			return fmt.Errorf("the runner's clock can't be right: %w", err)
 		}
 		setDates(&b, now)
 	}

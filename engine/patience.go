@@ -99,6 +99,7 @@ func compileSchema(schema any) (*Schema, error) {
 		if isWhole(one) { // by what watch takes away
 			wholes = append(wholes, one)
 		}
+		s.dynamic = s.dynamic || one.DynamicRef != nil || one.RecursiveRef != nil
 		c.watch(one)
 		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
 	}

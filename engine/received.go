@@ -40,7 +40,7 @@ func received(name string, res Result, err error) (Result, error) {
 func receivedError(given error) (err, wrong error) {
 	var failure *Failure
 	is := errors.As(given, &failure)
-	if v := reflect.ValueOf(given); v.Kind() == reflect.Pointer && v.IsNil() || is && failure == nil {
+	if isNilPointer(given) || is && failure == nil {
 		return nil, errors.New("its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong")
 	}
 	if !is {
@@ -58,6 +58,11 @@ func receivedError(given error) (err, wrong error) {
 		return failure, nil
 	}
 	return &receivedFailure{saying(given), failure}, nil
+}
+
+func isNilPointer(err error) bool {
+	v := reflect.ValueOf(err)
+	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // saying is an error whose text is read now: that may panic, for which only who called
@@ -95,7 +100,7 @@ func receivedFields(given map[string]any) (map[string]any, error) {
 	fields := make(map[string]any, len(given))
 	for _, name := range sortedKeys(given) {
 		field := given[name]
-		if err, ok := field.(error); ok && err != nil {
+		if err, ok := field.(error); ok && name == "message" && !isNilPointer(err) {
 			field = err.Error()
 		}
 		value, err := store.FromGo(field, "error."+name)

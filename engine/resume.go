@@ -476,12 +476,17 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			return err
 		}
 	}
-	revived := make([]bool, len(t.calls))
+	revived, behind := make([]bool, len(t.calls)), []int(nil)
 	for _, name := range s.Retry {
 		i, err := t.decidable(name)
 		if err != nil {
 			return err
 		}
+		below, err := t.downstream(ctx, i)
+		if err != nil {
+			return err
+		}
+		behind = append(behind, below...)
 		twice, err := t.restart(ctx, &t.calls[i].record)
 		switch {
 		case err != nil:
@@ -494,7 +499,12 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		}
 	}
 	t.reviveBehind(revived)
-	t.noteStale(revived)
+	slices.Sort(behind)
+	for _, i := range slices.Compact(behind) { // what has run without them, by another alternative perhaps
+		if !revived[i] && t.calls[i].record.Status == Done {
+			t.outdated = append(t.outdated, t.calls[i].record.Call)
+		}
+	}
 	if len(s.Retry) > 0 {
 		if err := t.hideFormer(ctx); err != nil {
 			return err
@@ -567,25 +577,6 @@ func (t *tick) reviveBehind(again []bool) {
 				t.revive(i)
 				again[i], more = true, true
 			}
-		}
-	}
-}
-
-// noteStale finds the calls that came to something without what runs again, as by another
-// alternative, and what has come of theirs.
-func (t *tick) noteStale(again []bool) {
-	stale := slices.Clone(again)
-	for more := true; more; {
-		more = false
-		for i, call := range t.plan.Calls {
-			if !stale[i] && t.calls[i].record.Status == Done && t.plan.graph.dependsOnAny(i, call.reads, stale) {
-				stale[i], more = true, true
-			}
-		}
-	}
-	for i := range stale {
-		if stale[i] && !again[i] {
-			t.outdated = append(t.outdated, t.calls[i].record.Call)
 		}
 	}
 }

@@ -17,6 +17,7 @@ type Schema struct {
 	compiled *jsonschema.Schema
 	measures bool                                      // it may look at what a number counts
 	wholes   map[*jsonschema.Schema]*jsonschema.Schema // what those in it say of a value as a whole, see wholesOf
+	dynamic  bool                                      // what those in it mean depends on the way to them
 	patience *patience
 	source   any          // what it was compiled from; nil for a part of another
 	spare    chan *Schema // copies for those who find it in use
@@ -249,7 +250,7 @@ func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 
 // part is one of the schemas that this is made of.
 func (s *Schema) part(compiled *jsonschema.Schema) *Schema {
-	return &Schema{compiled: compiled, measures: s.measures, wholes: s.wholes, patience: s.patience}
+	return &Schema{compiled: compiled, measures: s.measures, wholes: s.wholes, dynamic: s.dynamic, patience: s.patience}
 }
 
 // holds tells whether a value that the schema takes may be of a type, such as

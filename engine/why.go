@@ -43,7 +43,7 @@ func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64,
 	if err != nil {
 		return nil, err
 	}
-	x := &explainer{ctx: ctx, log: log, seen: &seen{log, map[store.Query][]store.Op{}}, told: map[told]bool{}, kept: map[told]*store.Message{}}
+	x := &explainer{ctx: ctx, log: log, seen: &seen{log, map[store.Query][]store.Op{}, map[store.Query]bool{}}, told: map[told]bool{}, kept: map[told]*store.Message{}}
 	why := &Why{Ref: e.String(), Value: v}
 	for _, path := range found {
 		read, err := x.read(name, path, at, instance)
@@ -69,6 +69,7 @@ type explainer struct {
 type seen struct {
 	store.Reader
 	ops map[store.Query][]store.Op // from the newest to the last that somebody wanted
+	all map[store.Query]bool       // of which there are no more
 }
 
 // Touching implements [store.Reader].
@@ -80,6 +81,9 @@ func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, 
 				return
 			}
 		}
+		if s.all[q] {
+			return
+		}
 		n := 0
 		for op, err := range s.Reader.Touching(ctx, q) {
 			if n++; n <= len(known) {
@@ -88,10 +92,11 @@ func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, 
 			if err == nil {
 				s.ops[q] = append(s.ops[q], op)
 			}
-			if !yield(op, err) {
+			if !yield(op, err) || err != nil {
 				return
 			}
 		}
+		s.all[q] = true
 	}
 }
 
@@ -122,6 +127,10 @@ func (x *explainer) read(name string, path store.Path, at int64, instance string
 		return why, nil
 	}
 	x.told[key] = true
+	if len(resolved.From) > fewOrigins && x.toldAll(name, resolved.From) {
+		why.Again, why.Value = true, scalar(why.Value)
+		return why, nil
+	}
 	for _, seq := range resolved.From {
 		origin, err := x.origin(name, seq, path)
 		if err != nil {
@@ -131,6 +140,15 @@ func (x *explainer) read(name string, path store.Path, at int64, instance string
 		why.From = append(why.From, origin)
 	}
 	return why, nil
+}
+
+// fewOrigins are told again each time, if all of them have been told before.
+const fewOrigins = 8
+
+// toldAll tells whether all of some messages have been told of: an element of an array has
+// the origins that all of the array has.
+func (x *explainer) toldAll(name string, seqs []int64) bool {
+	return !slices.ContainsFunc(seqs, func(seq int64) bool { return !x.told[told{context: name, newest: seq}] })
 }
 
 // origin explains one message.

@@ -26,6 +26,7 @@ const (
 type strand struct {
 	L       *lua.LState   // the thread that runs now
 	pcalls  int           // that are being run
+	within  int           // calls of functions that objects were given, one in the other
 	threads []*lua.LState // one for each depth of pcall, made at first need
 }
 

@@ -23,7 +23,7 @@ var (
 	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
 
 	// What gopher-luar says of objects of the host, in types of Go.
-	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (\S+)\))) as type (.*)$`)
+	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (.+)\))) as type (.*)$`)
 	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (\w+)$`)
 )
 
@@ -106,13 +106,22 @@ func (n *names) badArgument(number, function, why string) string {
 	return "bad argument #" + number + " to " + name + ": " + why
 }
 
-// isMethod tells whether a function is called as a method, object:name(…).
+// isMethod tells whether a function is called as a method, object:name(…), and in no other
+// way.
 func (n *names) isMethod(name string) (is bool) {
+	other := false
 	n.each(func(e ast.Expr) {
 		call, ok := e.(*ast.FuncCallExpr)
-		is = is || ok && call.Func == nil && call.Method == name
+		switch {
+		case !ok:
+		case call.Func == nil:
+			is = is || call.Method == name
+		default:
+			text := exprText(call.Func)
+			other = other || text == name || strings.HasSuffix(text, "."+name)
+		}
 	})
-	return is
+	return is && !other
 }
 
 // luaTypeOf is what Lua calls what has a type of Go.

@@ -229,7 +229,7 @@ func goPanic(message, place string) string {
 		return "an object of the host failed at " + place + ": " + message
 	}
 	if m := gaveWrong.FindStringSubmatch(message); m != nil {
-		return "a function that was given to an object returned " + m[2] + " values, and is to return " + m[1]
+		return "results of a function that was given to an object: wanted " + m[1] + ", got " + m[2]
 	}
 	if m := faultUse.FindStringSubmatch(message); m != nil {
 		return "a function that was given to an object returned a wrong value: " + luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))

@@ -17,7 +17,7 @@ const crossed = "obelus"
 func (s *state) crossing(v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
-		if n := len(v.Upvalues); v.IsG && (n == 0 || v.Upvalues[n-1].Value() != fills) {
+		if v.IsG && !ofObject(v) {
 			return s.filling(v)
 		}
 	case *lua.LUserData:
@@ -64,36 +64,73 @@ func (s *state) filling(fn *lua.LFunction) *lua.LFunction {
 	}, append(carried, fills)...)
 }
 
-// whole fills a table with all that is in it, and has a function of Lua give such.
+// whole fills a table with all that is in it, and has functions give such. A table that
+// holds functions is another one for the object, with those that are bound.
 func (s *state) whole(L *lua.LState, v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LTable:
-		s.fillWithin(v, map[*lua.LTable]bool{})
+		if s.fillWithin(v, map[*lua.LTable]bool{}) {
+			return s.bindWithin(L, v, map[*lua.LTable]*lua.LTable{})
+		}
 	case *lua.LFunction:
-		if !v.IsG {
-			r, turn := s.run, s.run.turn.Load()
-			return L.NewFunction(func(L *lua.LState) int {
-				if r.turn.Load() != turn {
-					L.RaiseError("the call that gave this function to an object has ended")
-				}
-				return s.giveWhole(L, v)
-			})
+		if !ofObject(v) {
+			return s.bind(L, v)
 		}
 	}
 	return v
 }
 
-func (s *state) fillWithin(t *lua.LTable, seen map[*lua.LTable]bool) {
+// ofObject tells of a function that gopher-luar made.
+func ofObject(fn *lua.LFunction) bool {
+	n := len(fn.Upvalues)
+	return fn.IsG && n > 0 && fn.Upvalues[n-1].Value() == fills
+}
+
+// bind has a function end with the call that gives it to an object.
+func (s *state) bind(L *lua.LState, fn *lua.LFunction) *lua.LFunction {
+	r, turn := s.run, s.run.turn.Load()
+	return L.NewFunction(func(L *lua.LState) int {
+		if r.turn.Load() != turn {
+			L.RaiseError("the call that gave this function to an object has ended")
+		}
+		return s.giveWhole(L, fn)
+	})
+}
+
+// fillWithin fills a table, and those in it. It tells whether they hold functions.
+func (s *state) fillWithin(t *lua.LTable, seen map[*lua.LTable]bool) (functions bool) {
 	if seen[t] {
-		return
+		return false
 	}
 	seen[t] = true
 	s.fill(t)
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
-		if inner, ok := v.(*lua.LTable); ok {
-			s.fillWithin(inner, seen)
+		switch v := v.(type) {
+		case *lua.LTable:
+			functions = s.fillWithin(v, seen) || functions
+		case *lua.LFunction:
+			functions = true
 		}
 	}
+	return functions
+}
+
+// bindWithin copies a table and those in it, with their functions bound.
+func (s *state) bindWithin(L *lua.LState, t *lua.LTable, made map[*lua.LTable]*lua.LTable) *lua.LTable {
+	if c := made[t]; c != nil {
+		return c
+	}
+	c := L.CreateTable(t.Len(), 0)
+	c.Metatable, made[t] = t.Metatable, c
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		if inner, ok := v.(*lua.LTable); ok {
+			v = s.bindWithin(L, inner, made)
+		} else if fn, ok := v.(*lua.LFunction); ok && !ofObject(fn) {
+			v = s.bind(L, fn)
+		}
+		c.RawSet(key, v)
+	}
+	return c
 }
 
 // mostWithin is how deep calls of objects may be nested that call functions which scripts

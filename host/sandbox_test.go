@@ -455,19 +455,34 @@ func (b *bus) Each(fn func(int) int) int { return fn(1) }
 func (b *bus) On(fn func(int) int)       { b.kept = fn }
 func (b *bus) Emit(n int) int            { return b.kept(n) }
 func (b *bus) Add(n int, text string)    {}
+func (b *bus) Map(m map[string]func(int) int) int {
+	b.kept = m["f"]
+	return m["f"](1)
+}
+func (b *bus) Give() map[string]any { return map[string]any{"a": 1} }
+func (b *bus) Want(text string)     {}
 
 // TestFunctionsThatObjectsCall: what a script gives to an object is bound as the script
 // is, and lives no longer; and what is said of either is said in words of Lua.
 func TestFunctionsThatObjectsCall(t *testing.T) {
 	for body, want := range map[string]string{
-		`return bus:each(function(x) return x + 1 end)`:                                         `^2 <nil>$`,
-		`local function deep() return bus:each(function() return deep() end) end return deep()`: `: stack overflow$`,
-		`return bus:each(function() while true do end end)`:                                     `timed out after 100ms$`,
-		`bus:each(function() while true do end end)`:                                            `timed out after 100ms$`,
-		`return bus:each(function() return pcall(function() while true do end end) and 1 end)`:  `timed out after 100ms$`,
-		`return bus:each(function() return bus:each(function() error("no") end) end)`:           `^ no$`,
-		`return bus:each(function() end)`:                                                       `^ activities/a\.lua:2: a function that was given to an object returned 0 values, and is to return 1$`,
-		`return bus:each(function() return "x" end)`:                                            `^ activities/a\.lua:2: a function that was given to an object returned a wrong value: number expected, got string$`,
+		`return bus:each(function(x) return x + 1 end)`:                                                `^2 <nil>$`,
+		`local function deep() return bus:each(function() return deep() end) end return deep()`:        `: stack overflow$`,
+		`return bus:each(function() while true do end end)`:                                            `timed out after 100ms$`,
+		`bus:each(function() while true do end end)`:                                                   `timed out after 100ms$`,
+		`return bus:each(function() return pcall(function() while true do end end) and 1 end)`:         `timed out after 100ms$`,
+		`return bus:each(function() return bus:each(function() error("no") end) end)`:                  `^ no$`,
+		`return bus:each(function() end)`:                                                              `^ activities/a\.lua:2: results of a function that was given to an object: wanted 1, got 0$`,
+		`return bus:each(function() return "x" end)`:                                                   `^ activities/a\.lua:2: a function that was given to an object returned a wrong value: number expected, got string$`,
+		`return bus:map({ f = function(x) return x + 1 end })`:                                         `^2 <nil>$`,
+		`return bus:map({ f = function() while true do end end })`:                                     `timed out after 100ms$`,
+		`local function deep() return bus:map({ f = function() return deep() end }) end return deep()`: `: stack overflow$`,
+		`local all = {} for i = 1, 250 do
+			all[i] = coroutine.wrap(function() return bus:each(function(x) coroutine.yield() return x end) end)
+			all[i]()
+		end return #all`: `^250 <nil>$`,
+		`bus:want(bus:give())`: `^ activities/a\.lua:2: bad argument #1 to want: string expected, got table$`,
+		`local rep = string.rep return rep("x", {}) .. ("x"):rep(1)`: `bad argument #2 to rep: number expected, got table$`,
 		`return bus:emit(1)`:                `the call that gave this function to an object has ended$`,
 		`return bus:add("x", "y")`:          `^ activities/a\.lua:2: bad argument #1 to add: number expected, got string$`,
 		`return bus:add(1, {})`:             `^ activities/a\.lua:2: bad argument #2 to add: string expected, got table$`,
@@ -483,7 +498,7 @@ func TestFunctionsThatObjectsCall(t *testing.T) {
 		h, err := Open(Config{
 			FS: project(map[string]string{
 				"activities/a.lua":    "Activity.register('a', { timeout = 0.1 }, function(call)\n" + body + "\nend)",
-				"activities/keep.lua": "Activity.register('keep', function() bus:on(function(n) return n end) end)",
+				"activities/keep.lua": "Activity.register('keep', function() bus:map({ f = coroutine.wrap(function(n) return n end) }) end)",
 			}),
 			Objects: map[string]any{"bus": b},
 		})

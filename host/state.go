@@ -42,7 +42,6 @@ type state struct {
 	gen    *Generation
 	env    *luastd.Env
 	budget budget
-	within int // how many calls of functions that objects were given are nested
 
 	globals map[string]lua.LValue // functions and values
 	libs    map[string][]field    // library tables, by their global name

@@ -127,6 +127,9 @@ func fsRemove(e *Env, L *lua.LState) int {
 		if name == "." {
 			return errors.New("it is what --allow-write grants: only what lies in it can be removed")
 		}
+		if inUse(root, name) {
+			return errInUse
+		}
 		L.Push(lua.LTrue)
 		return root.Remove(name)
 	})
@@ -189,16 +192,13 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 // program has on it, so that if it is the program's own log, what is appended from then on
 // could be lost.
 func inUse(root *os.Root, name string) bool {
-	for _, suffix := range []string{"-wal", "-shm"} {
-		main, isPart := strings.CutSuffix(name, suffix)
-		if !isPart {
-			main += suffix
-		}
-		if _, err := root.Stat(main); err == nil {
-			return true
+	main := strings.TrimSuffix(strings.TrimSuffix(name, "-wal"), "-shm")
+	for _, part := range []string{main, main + "-wal", main + "-shm"} {
+		if info, err := root.Stat(part); err != nil || !info.Mode().IsRegular() {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 var errInUse = errors.New("it is a database that is in use: copy it by obelus backup, or by sqlite3's .backup")

@@ -13,7 +13,8 @@ type Reader interface {
 
 // Resolver answers what a path means in a context, as of a seq (protocol §3).
 // It keeps nothing between two questions and takes no locks, so it is as safe
-// for concurrent use as its log.
+// for concurrent use as its log; over a [View], which belongs to one goroutine, no more
+// than that.
 type Resolver struct {
 	Log     Reader
 	Context string

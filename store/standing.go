@@ -52,29 +52,30 @@ func (v *View) Standing(ctx context.Context, path Path, instance string) (any, e
 	return value, nil
 }
 
-// catchUp lets what has come since join a value; false if it can't: what an instance
-// writes counts over what has been written for all, before or since.
+// catchUp lets what has come since join a value; false if it can't, or if something took
+// the value's place: what an instance writes counts over what has been written for all,
+// before or since.
 func (v *View) catchUp(s *standing, at spot) bool {
-	var since []Op // newest first
+	var since []step // newest first
 	for _, instance := range instancesOf(at.instance) {
+		grows := true
 		v.touching(Query{Path: at.path, Instance: instance}, func(op Op, _ error) bool {
-			if op.Seq > s.seq {
-				since = append(since, op)
+			if op.Seq <= s.seq {
+				return false
 			}
-			return op.Seq > s.seq
+			step, bearing := op.seenFrom(at.path)
+			if bearing == bears {
+				since = append(since, step)
+			}
+			grows = bearing == passes || bearing == bears && instance == at.instance
+			return grows
 		})
-		if len(since) > 0 && instance != at.instance {
+		if !grows {
 			return false
 		}
 	}
-	for _, op := range slices.Backward(since) {
-		switch step, bearing := op.seenFrom(at.path); {
-		case bearing == passes:
-		case step.method == clear:
-			s.value = nil
-		default:
-			s.value = grown(s.value, step.below, step.method, step.value)
-		}
+	for _, step := range slices.Backward(since) {
+		s.value = grown(s.value, step.below, step.method, step.value)
 	}
 	s.seq = v.Seq()
 	return true

@@ -236,9 +236,7 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engi
 
 // report prints how a run ended, and gives the exit status for it.
 func (a *app) report(ctx context.Context, outcome *engine.Outcome) error {
-	if err := a.tellEarlier(ctx, outcome); err != nil {
-		return err
-	}
+	unread := a.tellEarlier(ctx, outcome)
 	a.explain(outcome)
 	if a.json {
 		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
@@ -251,7 +249,7 @@ func (a *app) report(ctx context.Context, outcome *engine.Outcome) error {
 	}
 	switch outcome.Status {
 	case engine.RunDone:
-		return nil
+		return unread
 	case engine.RunWaiting:
 		return statusError(exitWaiting)
 	case engine.RunCancelled:
