@@ -285,10 +285,10 @@ func csvRecord(row any, header []string) ([]string, error) {
 		if len(row) == 0 {
 			return nil, errEmptyRow
 		}
-		if header != nil && len(row) != len(header) {
+		if header != nil && len(row) > len(header) {
 			return nil, fmt.Errorf("the header names %d fields, and it has %d", len(header), len(row))
 		}
-		record := make([]string, len(row))
+		record := make([]string, max(len(row), len(header))) // the last fields of a row may be nil
 		for i, v := range row {
 			var err error
 			if record[i], err = csvField(v); err != nil {

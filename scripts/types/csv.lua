@@ -15,7 +15,7 @@ local csv = {}
 function csv.decode(text, options) end
 
 ---Rows are arrays, or tables by name if a header is given: a list of the fields,
----or true for all that rows have, sorted.
+---or true for all that rows have, sorted. A row has no more fields than the header.
 ---@param rows table[]
 ---@param options? { header?: boolean|string[], comma?: string }
 ---@return string text
