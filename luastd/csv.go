@@ -286,7 +286,7 @@ func csvRecord(row any, header []string) ([]string, error) {
 			return nil, errEmptyRow
 		}
 		if header != nil && len(row) > len(header) {
-			return nil, fmt.Errorf("the header names %d fields, and it has %d", len(header), len(row))
+			return nil, fmt.Errorf("it has %d fields, and the header names only %d", len(row), len(header))
 		}
 		record := make([]string, max(len(row), len(header))) // the last fields of a row may be nil
 		for i, v := range row {

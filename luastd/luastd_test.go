@@ -167,7 +167,7 @@ func TestFunctions(t *testing.T) {
 		{`return csv.decode("a,\"x\ry\"\r\nb\r")`, `[["a","x\ry"],["b"]]`},
 		{`return csv.encode({{1}, {}})`, `activities/a.lua:2: rows[2]: a row has a field at least`},
 		{`return csv.encode({json.array{}})`, `activities/a.lua:2: rows[1]: a row has a field at least`},
-		{`return csv.encode({{1, 2, 3}}, {header = {"x", "y"}})`, `activities/a.lua:2: rows[1]: the header names 2 fields, and it has 3`},
+		{`return csv.encode({{1, 2, 3}}, {header = {"x", "y"}})`, `activities/a.lua:2: rows[1]: it has 3 fields, and the header names only 2`},
 		{`return csv.encode({{1, nil}, {1, 2}}, {header = {"x", "y"}})`, `"x,y\n1,\n1,2\n"`},
 		{`return csv.encode({{1, 2}, {a = 3}}, {header = {"a", "b"}})`, `"a,b\n1,2\n3,\n"`},
 		{`return csv.encode({3})`, `activities/a.lua:2: rows[1]: a row is a table`},
