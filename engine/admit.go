@@ -216,17 +216,7 @@ func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at in
 	if !there.Exists { // as of a seq before it came
 		return nil
 	}
-	value := standing(ctx, e.view, op.Instance)
-	if at > 0 {
-		value = func(path store.Path) (any, error) {
-			resolved, err := resolver.Resolve(ctx, path, op.Instance)
-			if err != nil {
-				return nil, &logError{err}
-			}
-			return resolved.Value, nil
-		}
-	}
-	return schema.takes(op.Path, store.Set, there.Value, value)
+	return schema.takes(op.Path, store.Set, there.Value, resolving(ctx, resolver, op.Instance))
 }
 
 // blame finds the number of the message from which on the value of an operation

@@ -83,11 +83,13 @@ func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
 	return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
 }
 
-// downstream lists a call and those that looked at what it may write, and so on,
+// downstream lists calls and those that looked at what they may write, and so on,
 // in the order of the plan.
-func (t *tick) downstream(ctx context.Context, first int) (all []int, err error) {
+func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err error) {
 	g, again := t.plan.graph, make([]bool, len(t.calls))
-	again[first] = true
+	for _, i := range first {
+		again[i] = true
+	}
 	for more := true; more; {
 		more = false
 		for i, call := range t.plan.Calls {

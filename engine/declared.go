@@ -108,13 +108,13 @@ func (t *tick) checkDeclared(ctx context.Context, call *Call, paths []store.Path
 
 // valueOf resolves paths for an instance, as what is staged has them.
 func (t *tick) valueOf(ctx context.Context, instance string) func(store.Path) (any, error) {
-	return standing(ctx, t.view, instance)
+	return resolving(ctx, t.view.Resolver(), instance)
 }
 
-// standing gives the values of paths for an instance as they are now.
-func standing(ctx context.Context, view *store.View, instance string) func(store.Path) (any, error) {
+// resolving gives the values of paths for an instance.
+func resolving(ctx context.Context, r store.Resolver, instance string) func(store.Path) (any, error) {
 	return func(at store.Path) (any, error) {
-		v, err := view.Standing(ctx, at, instance)
+		v, err := r.Value(ctx, at, instance)
 		if err != nil {
 			return nil, &logError{err}
 		}

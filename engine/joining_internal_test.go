@@ -80,7 +80,7 @@ func TestWhatJoinsIsHeldAsTheWholeWouldBe(t *testing.T) {
 			return // it is refused for itself
 		}
 		view.Stage(m)
-		now, err := view.Standing(t.Context(), path, "")
+		now, err := view.Resolver().Value(t.Context(), path, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -476,17 +476,12 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			return err
 		}
 	}
-	revived, behind := make([]bool, len(t.calls)), []int(nil)
+	revived, first := make([]bool, len(t.calls)), []int(nil)
 	for _, name := range s.Retry {
 		i, err := t.decidable(name)
 		if err != nil {
 			return err
 		}
-		below, err := t.downstream(ctx, i)
-		if err != nil {
-			return err
-		}
-		behind = append(behind, below...)
 		twice, err := t.restart(ctx, &t.calls[i].record)
 		switch {
 		case err != nil:
@@ -495,17 +490,20 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			t.note(i)
 		default:
 			t.revive(i)
-			revived[i] = true
-		}
-	}
-	t.reviveBehind(revived)
-	slices.Sort(behind)
-	for _, i := range slices.Compact(behind) { // what has run without them, by another alternative perhaps
-		if !revived[i] && t.calls[i].record.Status == Done {
-			t.outdated = append(t.outdated, t.calls[i].record.Call)
+			revived[i], first = true, append(first, i)
 		}
 	}
 	if len(s.Retry) > 0 {
+		behind, err := t.downstream(ctx, first...)
+		if err != nil {
+			return err
+		}
+		for _, i := range behind { // what has run without them, by another alternative perhaps
+			if !revived[i] && t.calls[i].record.Status == Done {
+				t.outdated = append(t.outdated, t.calls[i].record.Call)
+			}
+		}
+		t.reviveBehind(revived)
 		if err := t.hideFormer(ctx); err != nil {
 			return err
 		}

@@ -193,7 +193,7 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 // could be lost.
 func inUse(root *os.Root, name string) bool {
 	main := strings.TrimSuffix(strings.TrimSuffix(name, "-wal"), "-shm")
-	for _, part := range []string{main, main + "-wal", main + "-shm"} {
+	for _, part := range []string{main + "-wal", main + "-shm", main} {
 		if info, err := root.Stat(part); err != nil || !info.Mode().IsRegular() {
 			return false
 		}

@@ -78,15 +78,14 @@ func (r Resolver) check(ctx context.Context, op Op, typ string) error {
 // there is [Resolver.Resolve] without where the value comes from. Of an array that a view
 // holds it takes no longer the more of its elements have been written.
 func (r Resolver) there(ctx context.Context, path Path, instance string) (Resolved, error) {
-	view, ok := r.Log.(*View)
-	if !ok || r.At > 0 {
+	if r.now() == nil {
 		return r.Resolve(ctx, path, instance)
 	}
 	anchor, err := r.anchor(ctx, path, instance)
 	if anchor == path || err != nil {
 		return r.Resolve(ctx, path, instance)
 	}
-	whole, err := view.Standing(ctx, anchor, instance)
+	whole, err := r.Value(ctx, anchor, instance)
 	if whole == nil || err != nil {
 		return r.Resolve(ctx, path, instance)
 	}

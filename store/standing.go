@@ -21,10 +21,28 @@ type standing struct {
 // leastStanding is of how many messages a value is made that is kept.
 const leastStanding = 32
 
-// Standing is the value that a path has for an instance now, nil for none: what
-// [Resolver.Resolve] gives, for who asks again and again while the value grows. It takes
-// as long as what has come since. The value is good until the view changes.
-func (v *View) Standing(ctx context.Context, path Path, instance string) (any, error) {
+// Value is the value that a path has for an instance, nil for none: what [Resolver.Resolve]
+// gives, for who asks again and again while it grows. Of a view as it is now it takes as
+// long as what has come since, and is good until the view changes.
+func (r Resolver) Value(ctx context.Context, path Path, instance string) (any, error) {
+	if view := r.now(); view != nil {
+		return view.stands(ctx, path, instance)
+	}
+	resolved, err := r.Resolve(ctx, path, instance)
+	return resolved.Value, err
+}
+
+// now is the view of which the resolver tells what it holds now; nil if it tells of
+// anything else.
+func (r Resolver) now() *View {
+	if view, ok := r.Log.(*View); ok && r.At == 0 {
+		return view
+	}
+	return nil
+}
+
+// stands is [Resolver.Value] over the view.
+func (v *View) stands(ctx context.Context, path Path, instance string) (any, error) {
 	at := spot{path, instance}
 	s := v.standing[at]
 	if s != nil && v.catchUp(s, at) {
@@ -36,7 +54,7 @@ func (v *View) Standing(ctx context.Context, path Path, instance string) (any, e
 		return nil, err
 	}
 	if anchor != path {
-		whole, err := v.Standing(ctx, anchor, instance)
+		whole, err := v.stands(ctx, anchor, instance)
 		value, _ := dig(whole, anchor.below(path))
 		return value, err
 	}

@@ -56,7 +56,7 @@ func TestStanding(t *testing.T) {
 				for _, text := range asked {
 					for _, instance := range []string{"", "i"} {
 						path := store.MustParsePath(text)
-						got, err := view.Standing(ctx, path, instance)
+						got, err := view.Resolver().Value(ctx, path, instance)
 						want, wantErr := view.Resolver().Resolve(ctx, path, instance)
 						if diff := cmp.Diff(want.Value, got); diff != "" || err != nil || wantErr != nil {
 							t.Fatalf("%s of %q: %v, %v\n%s", text, instance, err, wantErr, diff)

@@ -27,7 +27,7 @@ type View struct {
 	hidden   map[int64]bool           // seqs of what counts no more; may be nil
 	kinds    []KindOf                 // of the log
 	asked    bool                     // for kinds
-	standing map[spot]*standing       // see Standing
+	standing map[spot]*standing       // see stands
 }
 
 var _ Reader = (*View)(nil)

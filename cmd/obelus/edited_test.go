@@ -106,11 +106,7 @@ func TestEdited(t *testing.T) {
 	obelusOutput(t, exitWaiting, "-C", base, "run", "-q", "plans/p.lua", "-i", "n:=1", "-c", "c")
 	for i, e := range edits {
 		t.Run(e.name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
-				t.Fatal(err)
-			}
-			edit(t, filepath.Join(dir, ".obelus/log.db"), e.sql)
+			dir := edited(t, base, e.sql)
 			for _, look := range looks {
 				var stdout, stderr bytes.Buffer
 				status := obelus(append([]string{"-C", dir}, look.args...), strings.NewReader(`{"type":"input","later":5}`), &stdout, &stderr)
@@ -188,11 +184,7 @@ func TestEditedIntoCircles(t *testing.T) {
 			map[string]string{"graph f": forks, "resume f": forks}},
 	} {
 		t.Run(e.name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
-				t.Fatal(err)
-			}
-			edit(t, filepath.Join(dir, ".obelus/log.db"), e.sql)
+			dir := edited(t, base, e.sql)
 			for _, name := range []string{"c", "f"} {
 				for _, look := range [][]string{{"calls"}, {"approvals"}, {"graph"}, {"why", "state.d"}, {"resume"}, {"append", "-"}, {"cancel"}} {
 					var stdout, stderr bytes.Buffer
@@ -224,6 +216,17 @@ func serveEdited(t *testing.T, dir string) {
 	if status := p.ends(syscall.SIGTERM); status != exitDone || strings.Contains(p.said.String(), "panic") {
 		t.Errorf("exit status %d\n%s", status, p.said.String())
 	}
+}
+
+// edited is a copy of a project whose log has been changed.
+func edited(t *testing.T, base, statement string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(base)); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, filepath.Join(dir, ".obelus/log.db"), statement)
+	return dir
 }
 
 // edit changes a log without those who refuse it.
