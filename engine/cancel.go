@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"obelus/store"
+)
+
+// Cancel records that the newest run of a context, which has come to a halt, is
+// not to go on by itself; it can still be resumed. Its error is a
+// [*NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
+// [*DelegateError] for what is part of another run.
+func Cancel(ctx context.Context, log store.Log, name string) error {
+	if err := store.CheckContext(name); err != nil {
+		return err
+	}
+	if _, err := log.Head(ctx, name); err != nil {
+		return err
+	}
+	root, err := Root(ctx, log, name)
+	if err != nil {
+		return err
+	}
+	if root != name {
+		return &DelegateError{Context: name, Root: root}
+	}
+	return cancel(ctx, log, name)
+}
+
+func cancel(ctx context.Context, log store.Log, name string) error {
+	l, err := (&Runner{Log: log}).newLoop(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if _, err := halted(ctx, log, name); err != nil {
+		return err
+	}
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	last, err := halted(ctx, log, name) // whoever had the lease before may have gone on until now
+	if err != nil {
+		return err
+	}
+	if _, err := l.records(ctx); err != nil {
+		return err
+	}
+	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, 0)
+}
+
+// cancelInside cancels what the delegate of a context's call runs, and the delegates in
+// it: the call has ended.
+func cancelInside(ctx context.Context, log store.Log, name string, r *Record) error {
+	child, err := ownChild(ctx, log, name, r)
+	if child == "" || err != nil {
+		return err
+	}
+	records, err := Records(ctx, log, child)
+	if errors.Is(err, store.ErrNoContext) {
+		return nil // it had not begun
+	}
+	for i := range records {
+		if err == nil {
+			err = cancelInside(ctx, log, child, &records[i])
+		}
+	}
+	if err == nil {
+		err = cancel(ctx, log, child)
+	}
+	if errors.As(err, new(*NoSuchCallError)) || errors.As(err, new(*BusyError)) {
+		return nil // it has ended, or somebody goes on with it by itself
+	}
+	return err
+}
+
+// halted gives a run that can be cancelled.
+func halted(ctx context.Context, log store.Log, name string) (Run, error) {
+	last, err := LastRun(ctx, log, name)
+	switch {
+	case err != nil:
+		return last, err
+	case last.Tick == 0:
+		return last, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
+	case last.Status.Finished() || last.Unwanted():
+		return last, &NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
+	}
+	return last, nil
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+)
+
+// decide applies a person's decisions to calls of the tick.
+func (t *tick) decide(ctx context.Context, s Resume) error {
+	if s.From != "" {
+		if err := t.again(ctx, s.From, s.Set); err != nil {
+			return err
+		}
+	}
+	revived, first := make([]bool, len(t.calls)), []int(nil)
+	for _, name := range s.Retry {
+		i, err := t.decidable(name)
+		if err != nil {
+			return err
+		}
+		twice, err := t.restart(ctx, &t.calls[i].record)
+		switch {
+		case err != nil:
+			return err
+		case twice:
+			t.note(i)
+		default:
+			t.revive(i)
+			revived[i], first = true, append(first, i)
+		}
+	}
+	if len(s.Retry) > 0 {
+		behind, err := t.downstream(ctx, first...)
+		if err != nil {
+			return err
+		}
+		for _, i := range behind { // what has run without them, by another alternative perhaps
+			if !revived[i] && t.calls[i].record.Status == Done {
+				t.outdated = append(t.outdated, t.calls[i].record.Call)
+			}
+		}
+		t.reviveBehind(revived)
+		if err := t.hideFormer(ctx); err != nil {
+			return err
+		}
+	}
+	for _, name := range s.Skip {
+		i, err := t.decidable(name)
+		if err != nil {
+			return err
+		}
+		c := &t.calls[i]
+		c.record.Status, c.record.Reason = Skipped, skippedByPerson
+		t.note(i)
+	}
+	return nil
+}
+
+func (t *tick) decidable(name string) (int, error) {
+	i, ok := callAt(t.event.Tick, name)
+	if !ok || i >= len(t.calls) {
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
+	}
+	status := t.calls[i].record.Status
+	if status != Failed && status != InDoubt {
+		status = cmp.Or(t.calls[i].was, status)
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
+	}
+	return i, nil
+}
+
+// span names the calls that there are.
+func (t *tick) span() string {
+	if len(t.calls) == 0 {
+		return ", which has none"
+	}
+	return fmt.Sprintf(": its calls are %s to %s", callID(t.event.Tick, 1), callID(t.event.Tick, len(t.calls)))
+}
+
+// skippedByPerson is the reason of a call that a person goes on without.
+const skippedByPerson = "skipped by a person"
+
+// revive makes a call run again, and what was skipped behind it be looked at
+// again. One that was in doubt, or whose delegate goes on, does so with what it
+// began with: what it read, and what a person approved.
+func (t *tick) revive(i int) {
+	c := &t.calls[i]
+	was := c.record
+	c.record, c.reported = t.fresh(i), false
+	c.record.Attempts, c.record.Child, c.record.Retry = was.Attempts, was.Child, was.Child != ""
+	c.record.Before, c.record.Again = was.Before, was.Again
+	if was.Status == Failed {
+		c.record.Again = t.view.Seq() // what told of it
+	}
+	switch {
+	case was.Status == InDoubt || was.Child != "":
+		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
+	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.holds(t.plan.Calls[i]): // it has not come to effect
+		c.record.Reads, c.record.Hold = was.Reads, was.Hold
+	}
+	t.note(i)
+}
+
+// reviveBehind has what was skipped behind calls that run again be looked at again.
+func (t *tick) reviveBehind(again []bool) {
+	for more := true; more; {
+		more = false
+		for i, call := range t.plan.Calls {
+			r := &t.calls[i].record
+			if r.Status == Skipped && r.Reason != skippedByPerson && !again[i] && t.plan.graph.dependsOnAny(i, call.reads, again) {
+				t.revive(i)
+				again[i], more = true, true
+			}
+		}
+	}
+}
+
+// outrun tells whether calls are to run that others have outrun which wait for them, or
+// run again: then they are not to see all that is there.
+func (t *tick) outrun() bool {
+	settled := func(e edge) bool { return t.calls[e.to].record.Status.Settled() }
+	for i := range t.calls {
+		r := &t.calls[i].record
+		if r.Before != 0 || r.Again != 0 || !r.Status.Settled() && slices.ContainsFunc(t.plan.graph.outOf[i], settled) {
+			return true
+		}
+	}
+	return false
+}

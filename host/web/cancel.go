@@ -1,0 +1,98 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("context")
+	if store.CheckContext(name) != nil {
+		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
+	}
+	one, late, withdrawn := s.unask(name)
+	if one != nil {
+		one.cancel(errCancelled)
+		select {
+		case <-one.begun:
+		case <-one.ended:
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		if late || !one.hasBegun() {
+			<-one.ended
+		}
+		if one.hasBegun() && !(late && one.goesOn()) {
+			return s.tellRun(w, r, one, true)
+		}
+		withdrawn = true // nothing of it is in the log, or it has halted
+	}
+	err := s.cancelHalted(r.Context(), name)
+	if err != nil && !(withdrawn && isOver(err)) {
+		return err
+	}
+	return write(w, http.StatusOK, outcomeBody(cancelled(name)))
+}
+
+// unask notes of the runs of a context that somebody has cancelled them: those that
+// wait for their turn, which have to do nothing more, and the one that has it, which may
+// be all but over.
+func (s *Server) unask(name string) (one *run, late, withdrawn bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one = s.active[name]
+	if one != nil {
+		late, one.unasked = one.over, true
+	}
+	for queued := range s.queued {
+		if queued.context == name && queued != one {
+			queued.unasked, withdrawn = true, true
+			queued.cancel(errCancelled)
+		}
+	}
+	return one, late, withdrawn
+}
+
+// cancelHalted cancels the run of a context that nobody is at.
+func (s *Server) cancelHalted(ctx context.Context, name string) error {
+	s.mu.Lock()
+	left := s.leftovers[name]
+	s.mu.Unlock()
+	s.log.giveBack(s.running, name)
+	if err := engine.Cancel(ctx, s.log, name); err != nil {
+		return s.cancelLater(name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leftovers[name] == left {
+		delete(s.leftovers, name)
+	}
+	return nil
+}
+
+// cancelLater notes that a run which is stuck is not wanted any more.
+func (s *Server) cancelLater(name string, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.leftovers[name]
+	if l == nil || s.draining || !isUnwritable(err) {
+		return err
+	}
+	l.unwanted = true
+	return untold(name)
+}
+
+// isOver tells of an error whether there was nothing to cancel.
+func isOver(err error) bool {
+	return errors.Is(err, store.ErrNoContext) || errors.As(err, new(*engine.NoSuchCallError))
+}
+
+// cancelled is how a run stands that was cancelled before it went on.
+func cancelled(name string) *engine.Outcome {
+	return &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}
+}

@@ -1,0 +1,250 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// runRequest is the body of POST /v1/runs.
+type runRequest struct {
+	Plan    string          `json:"plan"`
+	Input   json.RawMessage `json:"input"`
+	Context *string         `json:"context"`
+	Wait    bool            `json:"wait"`
+	Mode    string          `json:"mode"`
+	Approve string          `json:"approve"`
+}
+
+func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
+	var asked runRequest
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	start, err := asked.start()
+	if err != nil {
+		return err
+	}
+	one, err := s.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*engine.Outcome, error) {
+		request, registry, err := s.config.Host.Plan(asked.Plan)
+		if notFound(err) {
+			return nil, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if asked.Mode != "" {
+			request.Mode = asked.Mode
+		}
+		start.Request, start.Begun = request, begun
+		return s.runner(registry).Run(ctx, start)
+	})
+	if err != nil {
+		return err
+	}
+	return s.tellRun(w, r, one, asked.Wait)
+}
+
+// contextFor is the name that is asked for a new context, or one that no other has.
+func contextFor(asked *string) (string, error) {
+	if asked == nil {
+		return ulid.MustNew(ulid.Now(), rand.Reader).String(), nil
+	}
+	if err := store.CheckContext(*asked); err != nil {
+		return "", wrong("context %s", err)
+	}
+	return *asked, nil
+}
+
+// start checks what is asked for, but for the plan.
+func (q *runRequest) start() (start engine.Start, err error) {
+	if q.Plan == "" {
+		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
+	}
+	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
+		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
+	}
+	if q.Approve != "" {
+		if start.Approve, err = engine.ParsePolicy(q.Approve); err != nil {
+			return start, wrong("approve %s: %s", quoted(q.Approve), err)
+		}
+	}
+	if start.Context, err = contextFor(q.Context); err != nil {
+		return start, err
+	}
+	if len(q.Input) == 0 || string(q.Input) == "null" {
+		return start, nil
+	}
+	if start.Input, err = store.DecodeJSON(q.Input); err != nil {
+		return start, wrong("input: %s", err)
+	}
+	if _, ok := start.Input.(map[string]any); !ok {
+		return start, wrong("input must be an object, not %s", store.Describe(start.Input))
+	}
+	start.HasInput = true
+	return start, nil
+}
+
+// tellRun answers with a run's end, or, without wait, with that it has begun.
+// A client that goes away leaves the run alone.
+func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait bool) error {
+	begun := one.begun
+	if wait {
+		begun = nil
+	}
+	select {
+	case <-one.ended:
+	case <-begun:
+	case <-r.Context().Done():
+		if !errors.Is(r.Context().Err(), context.DeadlineExceeded) || !one.hasBegun() {
+			return r.Context().Err()
+		}
+		begun = one.begun // the time that a handler around this one gives is over, and the run goes on
+	}
+	select {
+	case <-begun:
+		w.Header().Set("Location", mountedAt(r)+"/v1/contexts/"+one.context)
+		return write(w, http.StatusAccepted, map[string]any{"context": one.context})
+	default:
+	}
+	if one.err != nil {
+		return one.failed()
+	}
+	return write(w, http.StatusOK, outcomeBody(one.outcome))
+}
+
+// mountedAt is what a handler around the server has taken off a request's path.
+func mountedAt(r *http.Request) string {
+	given, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return ""
+	}
+	prefix, ok := strings.CutSuffix(given.EscapedPath(), r.URL.EscapedPath())
+	if !ok {
+		return ""
+	}
+	return prefix
+}
+
+// failed is why a run has no outcome. What of it was recorded before the log could
+// not be written any more is not to be asked for again.
+func (one *run) failed() error {
+	if !one.hasBegun() || !isUnwritable(one.err) {
+		return one.err
+	}
+	if one.unwanted {
+		return untold(one.context)
+	}
+	return stuck("context %s has been begun, and goes on by itself when the server can write its log: look at it later", one.context)
+}
+
+// outcomeBody is how a run stands, for who waited for it.
+func outcomeBody(o *engine.Outcome) map[string]any {
+	return map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
+}
+
+// errorBody is what a run failed of, or null.
+func errorBody(o *engine.Outcome) any {
+	message, code := why(o)
+	if message == "" {
+		return nil
+	}
+	return map[string]any{"code": code, "message": message}
+}
+
+// why tells what a run failed of: itself, or the first of its calls that did. One
+// that waits may hold such a call too.
+func why(o *engine.Outcome) (message, code string) {
+	code = string(o.Status)
+	if o.Status == engine.RunCancelled {
+		message = errCancelled.Error()
+		if o.Stopped {
+			message, code = engine.ErrStopped.Error(), "stopped"
+		}
+		return cmp.Or(o.Error, message), code
+	}
+	if o.Error != "" {
+		return o.Error, code
+	}
+	for _, r := range o.Calls {
+		if r.Status != engine.Failed || r.Unstored {
+			continue
+		}
+		text, ok := r.Error["message"].(string)
+		if !ok {
+			text = string(store.EncodeJSON(r.Error))
+		}
+		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), string(engine.RunFailed)
+	}
+	return "", code
+}
+
+// resumeRequest is the body of POST …/resume.
+type resumeRequest struct {
+	Retry []string        `json:"retry"`
+	Skip  []string        `json:"skip"`
+	From  string          `json:"from"` // a call of a fork, to run again with what is downstream
+	Set   json.RawMessage `json:"set"`  // corrections of its arguments
+	Wait  bool            `json:"wait"`
+}
+
+func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
+	var asked resumeRequest
+	if err := read(r, &asked); err != nil {
+		return err
+	}
+	set, err := readSet(asked.Set)
+	if err == nil && set != nil && asked.From == "" {
+		err = wrong("set goes with from: it corrects the arguments of that call")
+	}
+	if err != nil {
+		return err
+	}
+	name, err := s.there(r)
+	if err != nil {
+		return err
+	}
+	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, From: asked.From, Set: set}))
+	if err != nil {
+		return err
+	}
+	return s.tellRun(w, r, one, asked.Wait)
+}
+
+// resuming goes on with a run, by its plan's file as it is now.
+func (s *Server) resuming(how engine.Resume) carrier {
+	return func(ctx context.Context, begun func()) (*engine.Outcome, error) {
+		plan, err := engine.RootPlan(ctx, s.log, how.Context)
+		if err != nil {
+			return nil, err
+		}
+		request, registry, unread := s.config.Host.Generation().PlanOf(plan)
+		how.Request, how.Begun = request, begun
+		outcome, err := s.runner(registry).Resume(ctx, how)
+		var refused *engine.PlanError
+		var unplanned *engine.NoPlannerError
+		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
+			return nil, unread
+		}
+		return outcome, err
+	}
+}
+
+func stuck(format string, args ...any) error {
+	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(format, args...)}
+}
+
+func untold(name string) error {
+	return stuck("context %s was told to end, which is recorded when the server can write its log", name)
+}

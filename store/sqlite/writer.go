@@ -1,0 +1,343 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"obelus/store"
+)
+
+// writer is the one connection that writes. It belongs to who has the turn.
+type writer struct {
+	*conn
+	file    *location
+	timeout time.Duration
+	commits *atomic.Int64
+	last    time.Time // of the last append, so that the next is later, also if the clock was set back
+	values  []driver.Value
+	kept    map[string]bool // code that it knows to be in the file
+	schema  int             // the version that it writes
+	rows    int             // messages and entries that it has written, up to manyRows
+
+	// What the file holds, as long as nobody else writes to it.
+	version  int64
+	contexts map[string]*ends
+	n        int64 // the journal's newest position, if contexts are known
+
+	alone   string               // the context of the last append, if that was a group by itself
+	late    map[string]time.Time // contexts whose rows are to say that they were appended to, and when
+	touched []touched            // by the group
+}
+
+// writing is how the writer's connection differs from others: pages that are
+// written again and again stay in memory.
+var writing = []string{"PRAGMA busy_timeout = 0", "PRAGMA cache_size = -8000"}
+
+// A write-ahead log that grows takes longer to flush than one that is written
+// over, so where every commit flushes it, it is kept short at first. Once so many rows
+// have been written the length that SQLite gives it is worth its growth: it has to be
+// carried over less often.
+const (
+	manyRows      = 1000
+	writingShort  = "PRAGMA wal_autocheckpoint = 128"
+	writingLonger = "PRAGMA wal_autocheckpoint = 1000"
+)
+
+// always are the statements that every run needs. They are prepared before the first
+// append comes.
+var always = []string{begin, commit, selectVersion, selectEnds, selectLease, replaceLease,
+	insertContext, insertMessage, insertWrite, insertJournal, insertScript, insertGeneration, updateContext}
+
+func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) {
+	c, err := openForWriting(path, o)
+	if err != nil {
+		return nil, err
+	}
+	file, err := locate(path)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	list, err := ownMigrations()
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, late: map[string]time.Time{}}
+	if err == nil {
+		err = w.ready(o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return w, nil
+}
+
+// ready does what can be done before the first append.
+func (w *writer) ready(o Options) error {
+	pragmas := slices.Clone(writing)
+	if o.Synchronous == "full" {
+		pragmas = append(pragmas, writingShort)
+	}
+	for _, pragma := range append(pragmas, o.pragmas...) {
+		if err := w.script(pragma); err != nil {
+			return err
+		}
+	}
+	for _, sql := range always {
+		if _, err := w.prepare(statementKey{sql: sql}); err != nil {
+			return err
+		}
+	}
+	if err := w.readLast(); err != nil {
+		return err
+	}
+	w.makeTail(o.Synchronous == "full")
+	return nil
+}
+
+// tailLength is how long a write-ahead log is made: about as long as it is kept short.
+const tailLength = 136 * (4096 + 24)
+
+// makeTail makes the write-ahead log where there is none, for speed alone: the name
+// of a new file has to be on the disk before anything in it counts, and to flush one
+// that grows takes twice as long as to flush one that is written over. What SQLite
+// has it begin with is what every log holds; the rest, which is there where every commit
+// is flushed, is nothing until it is written. While it is made nobody else can write to it.
+func (w *writer) makeTail(flushed bool) {
+	path := w.file.path + "-wal"
+	missing := func() bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Size() == 0 // SQLite makes an empty one as it opens the log
+	}
+	if !missing() {
+		return
+	}
+	_ = w.atomically(0, func() error {
+		if !missing() {
+			return nil
+		}
+		if flushed {
+			if err := lengthen(path); err != nil {
+				return errors.Join(err, os.Truncate(path, 0))
+			}
+		}
+		return w.script(fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	})
+}
+
+// lengthen gives an empty write-ahead log its length.
+func lengthen(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, tailLength))
+	return errors.Join(err, f.Close())
+}
+
+// queueLength is how many appends may wait before those who append wait to
+// wait; groupLength how many of them one transaction takes.
+const (
+	queueLength = 1024
+	groupLength = 1024
+)
+
+// run commits what is queued, as one group.
+func (w *writer) run(queue <-chan *request) {
+	var group []*request
+	for len(group) < groupLength {
+		select {
+		case r := <-queue:
+			group = r.take(group)
+			continue
+		default:
+		}
+		break
+	}
+	if len(group) > 0 {
+		w.settle(group)
+	}
+}
+
+// inPlace does something atomically, unless the file has gone from its place.
+func (w *writer) inPlace(do func() error) error {
+	return w.atomically(w.timeout, func() error {
+		if err := do(); err != nil {
+			return err
+		}
+		return w.file.check()
+	})
+}
+
+// company tells whether others append too, and could not queue while a group is
+// written, as there is but one processor. Where nobody else does, to let others run
+// first could mean to wait for what computes.
+func (w *writer) company(r *request) bool {
+	return w.alone != r.batch.Context && runtime.GOMAXPROCS(0) == 1
+}
+
+// take adds the request to a group, unless nobody wants it any more.
+func (r *request) take(group []*request) []*request {
+	if r.state.CompareAndSwap(waiting, taken) {
+		return append(group, r)
+	}
+	return group
+}
+
+// settle commits a group, and each of it alone if that fails: one append that
+// can't be written must not take the others with it.
+func (w *writer) settle(group []*request) {
+	err := w.commit(group)
+	if err != nil && len(group) > 1 && !isBusy(err) {
+		for i, r := range group {
+			if err := w.commit(group[i : i+1]); err != nil {
+				r.err = err
+			}
+		}
+		err = nil
+	}
+	if w.alone = ""; len(group) == 1 {
+		w.alone = group[0].batch.Context
+	}
+	for _, r := range group {
+		if err != nil {
+			r.err = err
+		}
+		close(r.done)
+	}
+}
+
+// commit writes a group in one transaction. Its error is that of the whole;
+// what is wrong with one append alone is in its err.
+func (w *writer) commit(group []*request) error {
+	w.touched = w.touched[:0]
+	if err := w.inPlace(func() error { return w.write(group) }); err != nil {
+		w.undo()
+		return err
+	}
+	w.commits.Add(1)
+	if w.rows < manyRows {
+		for _, r := range group {
+			if r.err == nil {
+				w.rows += len(r.messages) + len(r.batch.Journal)
+			}
+		}
+		if w.rows >= manyRows {
+			_ = w.script(writingLonger) // for speed alone
+		}
+	}
+	clear(w.late)
+	for _, r := range group {
+		for _, code := range r.batch.Code {
+			if code != nil {
+				w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
+			}
+		}
+	}
+	return nil
+}
+
+func (w *writer) write(group []*request) error {
+	if err := w.refresh(); err != nil {
+		return err
+	}
+	for _, r := range group {
+		r.result, r.err = store.Appended{}, nil
+		if err := w.append(r); err != nil {
+			return err
+		}
+	}
+	for name, updated := range w.late {
+		if err := w.exec(updateContext, name, updated.Format(microseconds)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refresh forgets what the writer knows if somebody else has written, who may
+// have brought the file up to date too.
+func (w *writer) refresh() error {
+	row, err := w.one(context.Background(), selectVersion)
+	if err != nil {
+		return err
+	}
+	version := integer(row[0])
+	if version != w.version {
+		if err := w.checkSchema(); err != nil {
+			return err
+		}
+	}
+	if version != w.version || len(w.contexts) > maxKnown {
+		w.version = version
+		w.forget()
+	}
+	return nil
+}
+
+// checkSchema refuses a file that is not of the version that the writer writes any
+// more: what it would write could be wrong in another.
+func (w *writer) checkSchema() error {
+	row, err := w.one(context.Background(), selectSchema)
+	if err != nil {
+		return err
+	}
+	switch have := int(integer(row[0])); {
+	case have > w.schema:
+		return &problem{ErrNewer, fmt.Sprintf("was brought up to date by a newer obelus (schema version %d, this obelus writes version %d): start this one anew with that", have, w.schema)}
+	case have < w.schema:
+		return &problem{ErrOlder, fmt.Sprintf("was replaced by the log of an older obelus (schema version %d, this obelus writes version %d): start this one anew, which brings it up to date", have, w.schema)}
+	}
+	return nil
+}
+
+// maxKnown is of how many contexts a writer knows where their logs end.
+const maxKnown = 1024
+
+// forget lets the writer read anew what the file holds.
+func (w *writer) forget() {
+	for name, c := range w.contexts {
+		if c.updated != c.told && c.exists {
+			w.late[name] = c.updated
+		}
+	}
+	w.contexts = map[string]*ends{}
+}
+
+// ends is where a context's log ends, and who holds it.
+type ends struct {
+	exists        bool
+	seq           int64
+	lease         *lease    // nil if it is not known
+	updated, told time.Time // when it was appended to, and when its row says or is about to say so
+	taken         bool      // its lease was taken, and nothing appended since
+}
+
+func (w *writer) ends(name string) (*ends, error) {
+	if c := w.contexts[name]; c != nil {
+		return c, nil
+	}
+	row, err := w.one(context.Background(), selectEnds, name)
+	if err != nil {
+		return nil, err
+	}
+	c := &ends{exists: integer(row[0]) == 1, seq: integer(row[1])}
+	if len(w.contexts) == 0 {
+		w.n = integer(row[2])
+	}
+	w.contexts[name] = c
+	return c, nil
+}
+
+// held gives a copy of the lease on a context.
+func (w *writer) held(name string, c *ends) (l lease, err error) {
+	if c.lease == nil {
+		if c.lease, err = w.lease(context.Background(), name); err != nil {
+			return l, err
+		}
+	}
+	return *c.lease, nil
+}
