@@ -1,13 +1,9 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/vm"
@@ -109,18 +105,6 @@ type evaluation struct {
 	patterns map[string]*pattern // that were made as it went, by their texts
 	element  any
 	index    any
-}
-
-// foreign is a value of expr's, whose numbers are int and float64. A reference
-// by itself never becomes one, and so keeps the text of its numbers.
-type foreign struct{ value any }
-
-// plainValue is a value that may be foreign.
-func plainValue(v any) any {
-	if f, ok := v.(foreign); ok {
-		return f.value
-	}
-	return v
 }
 
 func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
@@ -282,109 +266,4 @@ func (e ownError) Error() string { return string(e) }
 
 func fail(format string, args ...any) (any, error) {
 	return nil, ownError(fmt.Sprintf(format, args...))
-}
-
-// describe names a value's type as JSON does, for errors.
-func describe(v any) string {
-	if _, ok := v.(json.Number); ok {
-		return "an integer too large to calculate with"
-	}
-	return store.DescribeType(typeName(v))
-}
-
-// typeName is what JSON calls the type of a value of expr's.
-func typeName(v any) string {
-	switch reflect.ValueOf(v).Kind() {
-	case reflect.Slice, reflect.Array:
-		return "array"
-	case reflect.Map:
-		return "object"
-	}
-	return store.TypeName(v)
-}
-
-// toExpr gives a value the numbers that expr computes with. An integer that
-// int can't hold stays as it is: it can be handed on, not computed with.
-func toExpr(v any, budget *int) any {
-	if *budget--; *budget < 0 {
-		return nil // what asked for it sees that the budget is spent
-	}
-	switch v := v.(type) {
-	case json.Number:
-		if i, err := strconv.Atoi(string(v)); err == nil {
-			return i
-		}
-		if strings.ContainsAny(string(v), ".eE") {
-			if f, err := v.Float64(); err == nil {
-				return f
-			}
-		}
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = toExpr(e, budget)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for key, e := range v {
-			out[key] = toExpr(e, budget)
-		}
-		return out
-	}
-	return v
-}
-
-// fromExpr makes JSON of what a program gave.
-func fromExpr(v any, budget *int) (any, error) {
-	if *budget--; *budget < 0 {
-		return nil, errors.New("the expression makes too much: its result is past the budget")
-	}
-	switch v := v.(type) {
-	case nil, bool, string, json.Number:
-		return v, nil
-	case int:
-		return json.Number(strconv.Itoa(v)), nil
-	case float64:
-		return fromFloat(v)
-	case foreign:
-		return fromExpr(v.value, budget)
-	case map[any][]any:
-		object, err := grouped(v)
-		if err != nil {
-			return nil, err
-		}
-		return fromExpr(object, budget)
-	}
-	r := reflect.ValueOf(v)
-	switch r.Kind() {
-	case reflect.Slice, reflect.Array:
-		out := make([]any, r.Len())
-		for i := range out {
-			e, err := fromExpr(r.Index(i).Interface(), budget)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = e
-		}
-		return out, nil
-	case reflect.Map:
-		out := make(map[string]any, r.Len())
-		for _, key := range r.MapKeys() {
-			e, err := fromExpr(r.MapIndex(key).Interface(), budget)
-			if err != nil {
-				return nil, err
-			}
-			out[fmt.Sprint(key.Interface())] = e
-		}
-		return out, nil
-	}
-	return nil, errors.New("the expression gives no JSON value")
-}
-
-func fromFloat(f float64) (any, error) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, errors.New("the expression gives a number that JSON does not have")
-	}
-	return json.Number(store.EncodeJSON(f)), nil
 }

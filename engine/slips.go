@@ -137,3 +137,51 @@ func referenceWithin(v any) string {
 	}
 	return ""
 }
+
+// elsewhere is a hint to what may be meant by a path that nothing writes for call i, or
+// for what no call reads with -1: what another instance's call writes there, or others
+// at a path of nearly that name.
+func (g *graph) elsewhere(i int, path store.Path) string {
+	instance := ""
+	if i >= 0 {
+		instance = g.calls[i].Instance
+	}
+	hint, nearest, seen := "", maxSpelled, 0
+	for w, call := range g.calls {
+		if seen > manyPaths {
+			break
+		}
+		sees := call.Instance == "" || call.Instance == instance
+		for _, written := range call.Output.Writes() {
+			if seen++; !sees && written.Overlaps(path) {
+				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.label(w), written, call.Instance)
+			}
+			if slips, ok := slipsBetween(path, written); ok && sees && w != i && slips < nearest {
+				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), slips
+			}
+		}
+	}
+	return hint
+}
+
+// manyPaths is among how many paths, about, such a hint is looked for.
+const manyPaths = 1000
+
+// slipsBetween counts the slips in one key that could have made one path of another, if
+// they could.
+func slipsBetween(path, other store.Path) (slips int, ok bool) {
+	a, b := path.Segments(), other.Segments()
+	if path.Kind() != other.Kind() || len(a) != len(b) {
+		return 0, false
+	}
+	for i := range a {
+		switch {
+		case a[i] == b[i]:
+		case ok || len(a[i]) < 3 || Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
+			return 0, false
+		default:
+			slips, ok = distance([]rune(a[i]), []rune(b[i])), true
+		}
+	}
+	return slips, ok
+}

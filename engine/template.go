@@ -187,3 +187,20 @@ type placedError struct {
 
 func (e *placedError) Error() string { return e.place + ": " + e.err.Error() }
 func (e *placedError) Unwrap() error { return e.err }
+
+// lacking lists the references without which a value can't be complete when
+// only paths that are known can exist.
+func (t *template) lacking(known func(store.Path) bool) []store.Path {
+	var all []store.Path
+	t.each(func(e *Expr) {
+		if e.root.possible(known) {
+			return
+		}
+		for _, path := range e.Reads() {
+			if !known(path) && !slices.Contains(all, path) {
+				all = append(all, path)
+			}
+		}
+	})
+	return all
+}
