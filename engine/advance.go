@@ -29,7 +29,7 @@ func (t *tick) advance(ctx context.Context) error {
 // waits for comes last, but for calls that are replayed: they come as they came.
 func (t *tick) first() *positions {
 	parallel := t.runner.parallel()
-	run, loose := len(t.runnable) > 0 && t.running < parallel, len(t.loose) > 0 && t.detached < parallel
+	run, loose := len(t.runnable) > 0 && t.running-t.resting[0] < parallel, len(t.loose) > 0 && t.detached-t.resting[1] < parallel
 	switch {
 	case loose && (!run || t.loose[0].rank < t.runnable[0].rank):
 		return &t.loose

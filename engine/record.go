@@ -54,7 +54,7 @@ type Record struct {
 	Script     string           `json:"script,omitempty"`
 	SHA256     string           `json:"script_sha256,omitempty"`
 	Generation string           `json:"generation,omitempty"` // the digest of the scripts that it ran with
-	Error      Values           `json:"error,omitempty"`
+	Error      Values           `json:"error,omitempty"`      // why it failed, or, as long as it is tried again, why the last try did
 	WaitingOn  []string         `json:"waiting_on,omitempty"`
 	Reason     string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
 	Unstored   bool             `json:"unstored,omitempty"`
@@ -68,6 +68,10 @@ type Record struct {
 	Again      int64            `json:"again,omitempty"`   // of such a call, and of one that is tried again: the seq up to which what it came to counts no more
 	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
+
+// TriedAgain tells of a call that runs whether it has failed before, and is tried again:
+// now, or after its activity's backoff.
+func (r *Record) TriedAgain() bool { return r.Status == Running && r.Error != nil }
 
 // Values is a JSON object whose numbers keep their text.
 type Values map[string]any

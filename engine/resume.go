@@ -348,7 +348,7 @@ func (t *tick) restore(record Record, twice bool) {
 		}
 	case twice, cut && call.activity != nil && call.activity.NotIdempotent:
 		c.record = record
-		c.record.Status = InDoubt
+		c.record.Status, c.record.Error = InDoubt, nil
 		t.note(i)
 	default:
 		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry

@@ -23,8 +23,9 @@ type Runner struct {
 	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
 
 	// Observe, if it is set, is told of every change of a call's status, once
-	// it is recorded, those of delegates' calls among them. It is called from
-	// one goroutine at a time for each context, but not always from the same,
+	// it is recorded, those of delegates' calls among them, and of every failure
+	// after which a call is tried again: it runs on then, with an Error. It is called
+	// from one goroutine at a time for each context, but not always from the same,
 	// as Attend is. What the record holds is shared with the run by both, and
 	// must not be changed.
 	Observe func(Record)

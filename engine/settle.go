@@ -105,11 +105,31 @@ func unreadLog(ctx context.Context, err error) error {
 	return &logError{err}
 }
 
+// rest records that a call failed which is tried again after a while. The journal has it
+// run on; its place goes to others.
+func (t *tick) rest(res *result) {
+	c := t.change(res.index)
+	c.record.Attempts += res.attempts
+	c.record.Error = failureOf(res.err)
+	t.note(res.index)
+	res.told = true
+	if c.resting {
+		return
+	}
+	c.resting = true
+	t.yield(res.index, 1)
+	t.unpark(t.plan.Calls[res.index].activity)
+}
+
 // free gives back the place that a worker took.
 func (t *tick) free(i int) {
 	c := t.change(i)
 	if !c.working {
 		return
+	}
+	if c.resting {
+		c.resting = false
+		t.yield(i, -1)
 	}
 	c.working = false
 	t.occupy(i, -1)
@@ -123,7 +143,7 @@ func (t *tick) end(i int, err error) {
 		return
 	}
 	c := t.change(i)
-	c.record.Status = Done
+	c.record.Status, c.record.Error = Done, nil
 	t.note(i)
 	t.release(i, true)
 }

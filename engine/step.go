@@ -130,10 +130,13 @@ func (t *tick) undo() {
 // recount counts the calls that workers have.
 func (t *tick) recount() {
 	clear(t.busy)
-	t.running, t.detached = 0, 0
+	t.running, t.detached, t.resting = 0, 0, [2]int{}
 	for i := range t.calls {
 		if t.calls[i].working {
 			t.occupy(i, 1)
+		}
+		if t.calls[i].resting {
+			t.yield(i, 1)
 		}
 	}
 }
@@ -145,6 +148,16 @@ func (t *tick) occupy(i, n int) {
 		t.detached += n
 	} else {
 		t.running += n
+	}
+}
+
+// yield counts a call that gives its place to others, or, by -1, does so no longer.
+func (t *tick) yield(i, n int) {
+	t.busy[t.plan.Calls[i].activity] -= n
+	if t.calls[i].record.Unstored {
+		t.resting[1] += n
+	} else {
+		t.resting[0] += n
 	}
 }
 

@@ -39,6 +39,7 @@ type tick struct {
 	busy       map[*Registered]int
 	running    int       // workers that the tick waits for
 	detached   int       // workers of fire-and-forget calls
+	resting    [2]int    // of either, those whose calls wait to be tried again, and hold up nobody
 	looking    bool      // the one that runs the loop looks at the log now and then
 	unanswered []start   // that are replayed, one after the other
 	ending     *runEvent // how it ended, once that is in the log
@@ -65,6 +66,7 @@ type callState struct {
 	wrote    []store.Path
 	began    time.Time
 	working  bool   // a worker has it
+	resting  bool   // it has failed meanwhile, and is tried again
 	was      Status // before the run was resumed
 	seen     int64  // the journal's position when its delegate began to wait
 	saved    int    // the number of the step that has saved it

@@ -203,6 +203,8 @@ func (a *app) callRow(r engine.Record) []string {
 	switch {
 	case r.Status == engine.Failed && r.Error != nil:
 		result = firstLine(a.failure(r))
+	case r.TriedAgain():
+		result = failedOnce + " " + firstLine(a.failure(r))
 	case r.Status == engine.Held:
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == engine.Ready:

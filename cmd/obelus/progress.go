@@ -142,7 +142,9 @@ func (p *progress) end() {
 func (p *progress) observe(r engine.Record) {
 	p.begin()
 	if p.json {
-		p.term.ndjson(r)
+		if !r.TriedAgain() { // one a change of status
+			p.term.ndjson(r)
+		}
 		return
 	}
 	if r.Status == engine.Blocked || r.Status == engine.Ready { // it will be heard of again
@@ -151,7 +153,7 @@ func (p *progress) observe(r engine.Record) {
 	r.Call = p.place(r)
 	if p.term.live != nil {
 		p.track(r)
-		if r.Status == engine.Running {
+		if r.Status == engine.Running && !r.TriedAgain() {
 			return
 		}
 	}
@@ -182,9 +184,11 @@ func (p *progress) track(r engine.Record) {
 	defer p.term.mu.Unlock()
 	l := p.term.live
 	l.erase(p.term.err)
-	if r.Status == engine.Running {
+	switch {
+	case r.TriedAgain(): // it stays
+	case r.Status == engine.Running:
 		l.running = append(l.running, liveCall{r.Call, printable(r.Tool), time.Now()})
-	} else {
+	default:
 		l.running = slices.DeleteFunc(l.running, func(c liveCall) bool { return c.call == r.Call })
 	}
 	l.draw(p.term.err)
@@ -201,11 +205,18 @@ var statusMarks = map[engine.Status]struct{ mark, colour string }{
 	engine.Running:   {"▸", blue},
 }
 
+// failedOnce says what has become of a call that is tried again, before why.
+const failedOnce = "failed, and is tried again:"
+
 // describe is one line about a call: what has become of it, how long it took,
 // where it wrote or why it did not.
 func (p *progress) describe(r engine.Record) string {
 	mark := statusMarks[r.Status]
-	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, printable(r.Tool), string(r.Status)}
+	status := string(r.Status)
+	if r.TriedAgain() {
+		status = failedOnce
+	}
+	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, printable(r.Tool), status}
 	if r.Instance != "" {
 		parts = slices.Insert(parts, 3, printable(r.Instance))
 	}
@@ -215,7 +226,7 @@ func (p *progress) describe(r engine.Record) string {
 	if len(r.Writes) > 0 {
 		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
 	}
-	if message, ok := r.Error["message"].(string); ok && r.Status == engine.Failed {
+	if message, ok := r.Error["message"].(string); ok && (r.Status == engine.Failed || r.TriedAgain()) {
 		parts = append(parts, firstLine(message))
 	}
 	if len(r.WaitingOn) > 0 {

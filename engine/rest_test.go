@@ -1,0 +1,123 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// failingFirst fails in its first tries, and then works as another does.
+func failingFirst(n int, f activity) activity {
+	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if in.Attempt <= n {
+			return engine.Result{}, engine.NewFailure("down")
+		}
+		return f(ctx, in)
+	}
+}
+
+// TestWhatIsTriedAgainHoldsUpNobody: until it is tried again a call takes the place of no
+// other, neither of all that run nor of those of its activity; as it is, there are no
+// more of either than there may be.
+func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
+	for name, tt := range map[string]struct {
+		parallel, concurrency int
+		others                int // calls of flaky, which fail first, and of sleep
+		plan                  string
+	}{
+		"parallel":        {1, 0, 2, `[{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.a"}, {"_tool": "sleep", "seconds": 2, "_outputPath": "†state.b"}]`},
+		"all of them":     {2, 0, 3, `[{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.a"}, {"_tool": "flaky", "seconds": 1, "_outputPath": "†state.b"}, {"_tool": "sleep", "seconds": 2, "_outputPath": "†state.c"}]`},
+		"concurrency":     {8, 1, 2, `[{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.a"}, {"_tool": "flaky", "seconds": 1, "_outputPath": "†state.b"}]`},
+		"fire and forget": {1, 0, 3, `[{"_tool": "flaky", "seconds": 1}, {"_tool": "flaky", "seconds": 1}, {"_tool": "sleep", "seconds": 2, "_outputPath": "†state.c"}]`},
+		"in a delegate":   {2, 0, 3, `[{"_tool": "work", "_delegate": "room", "_outputPath": "†state.a"}, {"_tool": "sleep", "seconds": 2, "_outputPath": "†state.b"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &peak{}
+				r := newRunner(store.NewMemory(), map[string]activity{"flaky": p.of(failingFirst(2, sleep)), "sleep": p.of(sleep)})
+				r.Parallel, r.Drain = tt.parallel, time.Hour
+				r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 2, 10*time.Second
+				r.Registry.Activities["flaky"].Concurrency = tt.concurrency
+				r.Registry.Delegates["room"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.x"}, {"_tool": "flaky", "seconds": 1, "_outputPath": "†state.y"}], "output": 1}`)}
+				r.Registry.Tools["work"] = &engine.Tool{Name: "work"}
+				began, failed := time.Now(), 0
+				var first time.Duration // after which the last call had failed once, or another was done
+				var mu sync.Mutex
+				r.Observe = func(record engine.Record) {
+					mu.Lock()
+					defer mu.Unlock()
+					if record.TriedAgain() && record.Attempts == 1 || record.Tool == "sleep" && record.Status == engine.Done {
+						failed, first = failed+1, time.Since(began)
+					}
+				}
+				outcome, err := r.Run(t.Context(), start(t, tt.plan))
+				if err != nil || outcome.Status != engine.RunDone || failed != tt.others {
+					t.Fatalf("%v, %v", outcome, err)
+				}
+				between(t, "the others", first, 0, 2*time.Second)
+				between(t, "all", time.Since(began), 16*time.Second, 50*time.Second)
+				if most := int64(tt.parallel); p.most.Load() > most && name != "fire and forget" { // those have places of their own
+					t.Errorf("%d ran at once", p.most.Load())
+				}
+				for _, record := range outcome.Calls {
+					if record.Tool == "flaky" && (record.Attempts != 3 || record.Error != nil) {
+						t.Errorf("%+v", record)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestEveryTryIsRecorded: that a call failed is in the log before it is tried again, once,
+// also where somebody else appends meanwhile; and of one that is stopped before, what has
+// been tried.
+func TestEveryTryIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, ran := store.NewMemory(), &counter{}
+		r := newRunner(log, map[string]activity{"flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			if in.Attempt == 1 {
+				if _, err := engine.Append(ctx, log, "c", messages(t, `{"type": "state", "n": 1}`)); err != nil {
+					t.Error(err)
+				}
+			}
+			return engine.Result{}, engine.NewFailure("down")
+		})})
+		r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 1, 10*time.Second
+		tell := func() (told []string) {
+			for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c"}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e, err := engine.ReadEntry(entry); err != nil {
+					t.Fatal(err)
+				} else if record, ok := e.(engine.Record); ok {
+					told = append(told, fmt.Sprint(record.Status, " ", record.Attempts, " ", record.Error["message"]))
+				}
+			}
+			return told
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		outcome, err := r.Run(ctx, start(t, `[{"_tool": "flaky", "_outputPath": "†state.a"}]`))
+		expect(t, outcome, err, engine.RunCancelled, "1.1 flaky cancelled")
+		want := []string{"running 0 <nil>", "running 1 down", "cancelled 1 <nil>"}
+		if diff := cmp.Diff(want, tell()); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! down")
+		want = append(want, "running 1 <nil>", "running 2 down", "failed 3 down")
+		if diff := cmp.Diff(want, tell()); diff != "" || ran.String() != "1.1×3" {
+			t.Errorf("ran %s; told (-want +got):\n%s", ran, diff)
+		}
+	})
+}
