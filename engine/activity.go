@@ -73,9 +73,10 @@ type Result struct {
 
 // Failure is an outcome: the activity ran and says no. Fields become the value
 // that goes to the last of several alternatives; "message" is among them, and the
-// others may be what the value of a [Result] may be. Of text that is not valid
-// UTF-8 the bytes that are not become U+FFFD; what else JSON doesn't have fails
-// the call, whatever its alternatives. An error may wrap one.
+// others may be what the value of a [Result] may be. "retry" is false where to try
+// again is of no use. Of text that is not valid UTF-8 the bytes that are not become
+// U+FFFD; what else JSON doesn't have fails the call, whatever its alternatives. An
+// error may wrap one.
 type Failure struct {
 	Fields map[string]any
 	Loose  bool // as of a [Result]

@@ -121,3 +121,21 @@ func TestEveryTryIsRecorded(t *testing.T) {
 		}
 	})
 }
+
+// TestAFailureMayBeFinal: an activity can tell that to try again is of no use.
+func TestAFailureMayBeFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for last, want := range map[any]string{false: "1.1×1", true: "1.1×3", "false": "1.1×3", nil: "1.1×3"} {
+			log, ran := store.NewMemory(), &counter{}
+			r := newRunner(log, map[string]activity{"pay": ran.of(func(context.Context, engine.Invocation) (engine.Result, error) {
+				return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no such card", "retry": last}}
+			})})
+			r.Registry.Activities["pay"].Retries = 2
+			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "pay", "_outputPath": "†state.a || †state.refused"}]`))
+			expect(t, outcome, err, engine.RunDone, "1.1 pay done → †state.refused")
+			if ran.String() != want {
+				t.Errorf("with retry %v it ran %s, not %s", last, ran, want)
+			}
+		}
+	})
+}

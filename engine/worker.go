@@ -246,7 +246,8 @@ func (t *tick) attempt(run, working context.Context, s *start) result {
 		res.attempts++
 		s.invocation.Attempt++
 		res.value, res.err = once(working, s.doer, a, s.invocation)
-		if _, failed := errors.AsType[*Failure](res.err); !failed || s.invocation.Attempt > a.Retries {
+		failure, failed := errors.AsType[*Failure](res.err)
+		if !failed || failure.Fields["retry"] == false || s.invocation.Attempt > a.Retries {
 			return res
 		}
 		if !t.pause(run, working, s, &res, backoff/2+jitter(backoff)) {
