@@ -155,7 +155,8 @@ func (r *Runner) correct(ctx context.Context, record Record, hold *Hold, argumen
 	return nil
 }
 
-// CorrectionError is a correction that the call's tool does not take.
+// CorrectionError is a correction, or a result that a person gives, that the call's tool
+// does not take.
 type CorrectionError struct {
 	Call string
 	Err  error

@@ -84,7 +84,7 @@ func TestRetriedAfterACrash(t *testing.T) {
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		retried := false
 		for err == nil && isRetried(outcome) {
-			retry := engine.Resume{Context: "c", Retry: p.mends(s, outcome)}
+			retry := p.mends(s, outcome)
 			r.Log = c.in(log)
 			outcome, err = r.Resume(t.Context(), retry)
 			r.Log, retried = log, true
@@ -112,10 +112,12 @@ func TestRetriedAfterACrash(t *testing.T) {
 
 // failsOf leaves of a retry the calls that still fail, and tells whether any do.
 func failsOf(outcome *engine.Outcome, retry *engine.Resume) bool {
-	retry.Retry = slices.DeleteFunc(retry.Retry, func(call string) bool {
-		return !slices.ContainsFunc(outcome.Calls, func(r engine.Record) bool { return r.Call == call && isFailed(r) })
-	})
-	return len(retry.Retry) > 0
+	fails := func(call string) bool {
+		return slices.ContainsFunc(outcome.Calls, func(r engine.Record) bool { return r.Call == call && isFailed(r) })
+	}
+	retry.Retry = slices.DeleteFunc(retry.Retry, func(call string) bool { return !fails(call) })
+	maps.DeleteFunc(retry.Result, func(call string, _ any) bool { return !fails(call) })
+	return len(retry.Retry)+len(retry.Result) > 0
 }
 
 // TestAgainAfterACrash: so it is where calls of a fork run again, some rounds of them,

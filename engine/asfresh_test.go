@@ -109,6 +109,9 @@ func sum(text string) int {
 	return int(h.Sum32() >> 3)
 }
 
+// valueOf is what a call comes to that is given something.
+func valueOf(given string) any { return map[string]any{"n": fmt.Sprint(sum(given) % 7)} }
+
 // registry has activities that come to what they are given, and to nothing else.
 func (s *seen) registry() *engine.Registry {
 	r := engine.NewRegistry()
@@ -123,9 +126,7 @@ func (s *seen) registry() *engine.Registry {
 			return f(in, given)
 		})}
 	}
-	value := func(in engine.Invocation, given string) engine.Result {
-		return engine.Result{Value: map[string]any{"n": fmt.Sprint(sum(given) % 7)}}
-	}
+	value := func(in engine.Invocation, given string) engine.Result { return engine.Result{Value: valueOf(given)} }
 	add("calc", func(in engine.Invocation, given string) (engine.Result, error) { return value(in, given), nil })
 	add("branch", func(in engine.Invocation, given string) (engine.Result, error) {
 		result := value(in, given)
@@ -251,7 +252,7 @@ func TestRetriedAsFresh(t *testing.T) {
 			p.breaks(s, request)
 			outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 			for err == nil && isRetried(outcome) {
-				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: p.mends(s, outcome)})
+				outcome, err = r.Resume(t.Context(), p.mends(s, outcome))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -281,15 +282,22 @@ func (p freshPlans) breaks(s *seen, request *engine.Request) {
 	}
 }
 
-// mends has some calls that failed do so no more, and gives them.
-func (p freshPlans) mends(s *seen, outcome *engine.Outcome) (failed []string) {
+// mends has some calls that failed do so no more, or come to what they would come to, as
+// somebody knows who has seen what they were given.
+func (p freshPlans) mends(s *seen, outcome *engine.Outcome) engine.Resume {
+	resume := engine.Resume{Context: "c", Result: map[string]any{}}
 	for _, call := range outcome.Calls {
-		if isFailed(call) && p.IntN(2) == 0 {
-			failed = append(failed, call.Call)
+		switch {
+		case !isFailed(call):
+		case p.IntN(4) == 0:
+			resume.Result[call.Call] = valueOf(s.by["c/"+call.Call])
+			delete(s.broken, p.own(call.Position-1))
+		case p.IntN(2) == 0:
+			resume.Retry = append(resume.Retry, call.Call)
 			delete(s.broken, p.own(call.Position-1))
 		}
 	}
-	return failed
+	return resume
 }
 
 // isRetried tells whether there is something to be tried again.

@@ -238,11 +238,16 @@ func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
 	verb, rest, _ := strings.Cut(line, " ")
 	d.Call = call
 	again := engine.Resume{Context: d.Context}
+	switch verb {
+	case "retry":
+		again.Retry = []string{call}
+	case "skip":
+		again.Skip = []string{call}
+	case "result":
+		again.Result = map[string]any{call: c.json(rest)}
+	}
 	switch {
-	case verb == "retry" || verb == "skip":
-		if again.Retry = []string{call}; verb == "skip" {
-			again.Retry, again.Skip = nil, again.Retry
-		}
+	case len(again.Retry)+len(again.Skip)+len(again.Result) > 0:
 		_, err := c.runner.Resume(ctx, again)
 		return err
 	case verb == "reject" && rest != "":

@@ -18,6 +18,10 @@ type Resume struct {
 	Retry   []string // calls that failed or are in doubt, to run again
 	Skip    []string // calls that failed or are in doubt, to go on without
 
+	// Result is, by call, what such calls came to all the same, as a person knows: it
+	// is recorded as if they had given it back. It may be what [Start].Input may be.
+	Result map[string]any
+
 	// From is a call that has settled, to run again in a fork with all that is
 	// downstream of it, and Set corrections of its arguments, as [Hold.With] takes
 	// them. No call is named twice.
@@ -33,7 +37,7 @@ type Resume struct {
 }
 
 // decides tells whether somebody decides about calls.
-func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip) > 0 || s.From != "" }
+func (s *Resume) decides() bool { return len(s.Retry)+len(s.Skip)+len(s.Result) > 0 || s.From != "" }
 
 // check refuses what can't all be meant.
 func (s *Resume) check() error {
@@ -41,9 +45,9 @@ func (s *Resume) check() error {
 		return &NoSuchCallError{Message: "there are corrections of arguments, and no call that they are for: name the call that is to run again"}
 	}
 	named := map[string]bool{s.From: s.From != ""}
-	for _, call := range slices.Concat(s.Retry, s.Skip) {
+	for _, call := range slices.Concat(s.Retry, s.Skip, sortedKeys(s.Result)) {
 		if named[call] {
-			return &NoSuchCallError{Message: fmt.Sprintf("call %s is named twice: name it once, to be retried, to be skipped or to run again", call)}
+			return &NoSuchCallError{Message: fmt.Sprintf("call %s is named twice: name it once, to be retried, to be skipped, with its result or to run again", call)}
 		}
 		named[call] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"obelus/store"
 	"slices"
 )
 
@@ -31,7 +32,17 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			revived[i], first = true, append(first, i)
 		}
 	}
-	if len(s.Retry) > 0 {
+	for _, name := range sortedKeys(s.Result) {
+		i, err := t.decidable(name)
+		if err == nil {
+			err = t.give(i, s.Result[name])
+		}
+		if err != nil {
+			return err
+		}
+		revived[i], first = true, append(first, i)
+	}
+	if len(s.Retry)+len(s.Result) > 0 {
 		behind, err := t.downstream(ctx, first...)
 		if err != nil {
 			return err
@@ -66,7 +77,7 @@ func (t *tick) decidable(name string) (int, error) {
 	status := t.calls[i].record.Status
 	if status != Failed && status != InDoubt {
 		status = cmp.Or(t.calls[i].was, status)
-		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried or skipped", name, status)}
+		return 0, &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that failed or is in doubt can be retried, skipped or given a result", name, status)}
 	}
 	return i, nil
 }
@@ -101,6 +112,29 @@ func (t *tick) revive(i int) {
 		c.record.Reads, c.record.Hold = was.Reads, was.Hold
 	}
 	t.note(i)
+}
+
+// givenByPerson is the reason of a call whose result a person gave.
+const givenByPerson = "its result was given by a person"
+
+// give has a call settle, in the first step, with the result that a person knows. What it
+// read stays.
+func (t *tick) give(i int, v any) error {
+	c := &t.calls[i]
+	v, err := store.FromGo(v, "result")
+	if err == nil {
+		_, err = t.plan.Calls[i].result(v, false)
+	}
+	if err != nil {
+		return &CorrectionError{c.record.Call, err}
+	}
+	was := c.record
+	t.revive(i)
+	c.began = t.runner.now()
+	c.record.Status, c.record.Reason = Running, givenByPerson
+	c.record.At, c.record.Reads, c.record.Started = was.At, was.Reads, was.Started
+	t.brought = append(t.brought, &result{tick: t, index: i, value: Result{Value: v}})
+	return nil
 }
 
 // reviveBehind has what was skipped behind calls that run again be looked at again.

@@ -44,6 +44,7 @@ type tick struct {
 	unanswered []start   // that are replayed, one after the other
 	ending     *runEvent // how it ended, once that is in the log
 	outdated   []string  // see [Outcome.Stale]
+	brought    []*result // what a person knows that calls came to, see [Resume.Result]
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
@@ -187,10 +188,11 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 	looking := time.NewTicker(lookEvery)
 	defer looking.Stop()
 	for {
-		jobs, err := t.step(kept, ctx, nil)
+		jobs, err := t.step(kept, ctx, t.brought)
 		if err != nil {
 			return nil, err
 		}
+		t.brought = nil
 		t.loop.launch(jobs)
 		for t.active() {
 			if err := t.await(ctx, kept, looking.C); err != nil {

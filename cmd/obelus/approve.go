@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -139,7 +138,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 
 // corrected is an approval with a person's corrections of what is shown.
 func corrected(r engine.Record, set []string) (engine.Decision, error) {
-	corrections, err := readSet(set)
+	corrections, err := readFlag("set", set)
 	if err != nil {
 		return engine.Decision{}, err
 	}
@@ -148,19 +147,6 @@ func corrected(r engine.Record, set []string) (engine.Decision, error) {
 		return engine.Decision{}, &engine.CorrectionError{Call: r.Call, Err: err}
 	}
 	return engine.Decision{Arguments: arguments}, nil
-}
-
-// readSet reads what --set corrects.
-func readSet(set []string) (map[string]any, error) {
-	corrections := map[string]any{}
-	for _, pair := range set {
-		key, v, err := readPair(pair)
-		if err != nil {
-			return nil, &usageError{fmt.Sprintf("--set %s: %s", pair, err)}
-		}
-		corrections[key] = v
-	}
-	return corrections, nil
 }
 
 // decide records a decision about a held call.

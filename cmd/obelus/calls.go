@@ -209,6 +209,8 @@ func (a *app) callRow(r engine.Record) []string {
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == engine.Ready:
 		result = r.Hold.Decision
+	case r.Reason != "" && result != "":
+		result += " (" + r.Reason + ")"
 	case r.Reason != "":
 		result = r.Reason
 	case len(r.WaitingOn) > 0:

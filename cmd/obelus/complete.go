@@ -50,21 +50,22 @@ func (a *app) completions(root *cobra.Command) {
 		}
 	}
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"calls --status": listed(only(engine.Statuses()...)),
-		"calls --tool":   listed(a.offerTools),
-		"graph --format": flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
-		"log --kind":     flagged(a.offerKinds),
-		"log --path":     unended(flagged(a.offerPaths)),
-		"log --tool":     flagged(a.offerTools),
-		"prune --status": listed(only(append(engine.RunStatuses(), "none")...)),
-		"resume --retry": flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
-		"resume --skip":  flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
-		"run --approve":  listed(a.offerPolicies),
-		"run --from":     flagged(a.offerCalls(engine.Done, engine.Failed, engine.Skipped)),
-		"run --mode":     flagged(only("eager", "lazy")),
-		"serve --log":    flagged(only("text", "json")),
-		" --context":     flagged(a.offerContexts),
-		" --project":     filter(cobra.ShellCompDirectiveFilterDirs),
+		"calls --status":  listed(only(engine.Statuses()...)),
+		"calls --tool":    listed(a.offerTools),
+		"graph --format":  flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
+		"log --kind":      flagged(a.offerKinds),
+		"log --path":      unended(flagged(a.offerPaths)),
+		"log --tool":      flagged(a.offerTools),
+		"prune --status":  listed(only(append(engine.RunStatuses(), "none")...)),
+		"resume --retry":  flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
+		"resume --result": flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
+		"resume --skip":   flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
+		"run --approve":   listed(a.offerPolicies),
+		"run --from":      flagged(a.offerCalls(engine.Done, engine.Failed, engine.Skipped)),
+		"run --mode":      flagged(only("eager", "lazy")),
+		"serve --log":     flagged(only("text", "json")),
+		" --context":      flagged(a.offerContexts),
+		" --project":      filter(cobra.ShellCompDirectiveFilterDirs),
 	} {
 		command, name, _ := strings.Cut(flag, " --")
 		c, _, err := root.Find(strings.Fields(command))

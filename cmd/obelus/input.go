@@ -177,6 +177,19 @@ func readPair(text string) (key string, v any, err error) {
 	return key, v, nil
 }
 
+// readFlag reads what a flag says of keys; what it says last of one counts.
+func readFlag(flag string, pairs []string) (map[string]any, error) {
+	all := map[string]any{}
+	for _, pair := range pairs {
+		key, v, err := readPair(pair)
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("--%s %s: %s", flag, pair, err)}
+		}
+		all[key] = v
+	}
+	return all, nil
+}
+
 // readNested reads a pair; dots in the key lead to a place.
 func readNested(text string) (place []string, v any, err error) {
 	key, v, err := readPair(text)

@@ -8,7 +8,7 @@ import (
 
 // rerun runs a call of a fork again, and all that is downstream of it.
 func (a *app) rerun(ctx context.Context, call string, set []string) error {
-	corrections, err := readSet(set)
+	corrections, err := readFlag("set", set)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 func (a *app) resumeCommand() *cobra.Command {
 	s := engine.Resume{}
+	var results []string
 	c := &cobra.Command{
 		Use:   "resume",
 		Short: "go on with a run: after a crash, an interrupt, or input that came",
@@ -24,12 +25,21 @@ and looks again at what was skipped behind them. They read what they would have
 read at first, and what persons appended since, but not of their failures; where
 calls after them have written over what they write, their value is now the newest.
 What had run without them, by another alternative perhaps, keeps its outcome, and
-is named at the end. --skip goes on without them.`,
+is named at the end. --skip goes on without them, and --result with what they came
+to all the same, as you know from elsewhere.`,
+		Example: `  obelus resume -c order-7 --retry 1.2
+  obelus resume -c order-7 --result 1.2:='{"receipt": "R-17"}'`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.resume(c.Context(), s) },
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if s.Result, err = readFlag("result", results); err != nil {
+				return err
+			}
+			return a.resume(c.Context(), s)
+		},
 	}
 	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
 	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
+	c.Flags().StringArrayVar(&results, "result", nil, "go on with what the call came to: `CALL=text` or CALL:=json")
 	a.allow.register(c)
 	return c
 }

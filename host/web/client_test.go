@@ -227,6 +227,20 @@ func TestWhatADecisionIs(t *testing.T) {
 	}
 }
 
+// TestResultOfAPerson: whoever knows what a failed call came to all the same can say so.
+func TestResultOfAPerson(t *testing.T) {
+	s := serve(t, map[string]string{
+		"activities/work.lua": `Tool.register("work", { properties = { _output = { type = "number" } } }); Activity.register("work", function() return nil, "no" end)`,
+		"plans/work.lua":      `return { calls = { { _tool = "work", _outputPath = "†state.x" } }, output = "†state.x" }`,
+	}, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/work.lua","context":"a","wait":true}`)
+	s.refused("POST", "/v1/contexts/a/resume", `{"result":[1],"wait":true}`, 400, "request")
+	if text := s.refused("POST", "/v1/contexts/a/resume", `{"result":{"1.1":"x"},"wait":true}`, 422, "message"); !strings.Contains(text, "call 1.1: the result breaks the tool's _output schema") {
+		t.Error(text)
+	}
+	s.expect("POST", "/v1/contexts/a/resume", `{"result":{"1.1":7},"wait":true}`, 200, `{"context":"a","error":null,"output":7,"status":"done"}`)
+}
+
 // TestUnwantedDelegate: what a run is made of is not cancelled by itself.
 func TestUnwantedDelegate(t *testing.T) {
 	s := serve(t, map[string]string{

@@ -30,18 +30,23 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 
 // readSet reads corrections; nil for none.
 func readSet(text json.RawMessage) (map[string]any, error) {
+	return readByName("set", "arguments by name", text)
+}
+
+// readByName reads an object that a field holds; nil where it is left out.
+func readByName(field, what string, text json.RawMessage) (map[string]any, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
 	v, err := store.DecodeJSON(text)
 	if err != nil {
-		return nil, wrong("set: %s", err)
+		return nil, wrong("%s: %s", field, err)
 	}
-	set, ok := v.(map[string]any)
+	object, ok := v.(map[string]any)
 	if !ok {
-		return nil, wrong("set must be an object of arguments by name, not %s", store.Describe(v))
+		return nil, wrong("%s must be an object of %s, not %s", field, what, store.Describe(v))
 	}
-	return set, nil
+	return object, nil
 }
 
 func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {

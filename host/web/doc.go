@@ -32,7 +32,7 @@
 //	POST   /v1/contexts/{context}/approve          release a lazy plan
 //	POST   /v1/contexts/{context}/calls/{call}/approve   {"set"}
 //	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason"}
-//	POST   /v1/contexts/{context}/resume           {"retry","skip","from","set","wait"}
+//	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","wait"}
 //	POST   /v1/contexts/{context}/fork             {"context","at"}
 //	GET    /v1/scripts                             what is loaded, and what keeps newer scripts from it
 //	GET    /healthz, /metrics

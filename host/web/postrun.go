@@ -192,16 +192,21 @@ func why(o *engine.Outcome) (message, code string) {
 
 // resumeRequest is the body of POST …/resume.
 type resumeRequest struct {
-	Retry []string        `json:"retry"`
-	Skip  []string        `json:"skip"`
-	From  string          `json:"from"` // a call of a fork, to run again with what is downstream
-	Set   json.RawMessage `json:"set"`  // corrections of its arguments
-	Wait  bool            `json:"wait"`
+	Retry  []string        `json:"retry"`
+	Skip   []string        `json:"skip"`
+	Result json.RawMessage `json:"result"` // by call, what it came to
+	From   string          `json:"from"`   // a call of a fork, to run again with what is downstream
+	Set    json.RawMessage `json:"set"`    // corrections of its arguments
+	Wait   bool            `json:"wait"`
 }
 
 func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	var asked resumeRequest
 	if err := read(r, &asked); err != nil {
+		return err
+	}
+	results, err := readByName("result", "results by their calls", asked.Result)
+	if err != nil {
 		return err
 	}
 	set, err := readSet(asked.Set)
@@ -215,7 +220,7 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, From: asked.From, Set: set}))
+	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set}))
 	if err != nil {
 		return err
 	}
