@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"obelus/store"
 	"slices"
+
+	"obelus/store"
 )
 
 // decide applies a person's decisions to calls of the tick.
@@ -15,47 +16,8 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 			return err
 		}
 	}
-	revived, first := make([]bool, len(t.calls)), []int(nil)
-	for _, name := range s.Retry {
-		i, err := t.decidable(name)
-		if err != nil {
-			return err
-		}
-		twice, err := t.restart(ctx, &t.calls[i].record)
-		switch {
-		case err != nil:
-			return err
-		case twice:
-			t.note(i)
-		default:
-			t.revive(i)
-			revived[i], first = true, append(first, i)
-		}
-	}
-	for _, name := range sortedKeys(s.Result) {
-		i, err := t.decidable(name)
-		if err == nil {
-			err = t.give(i, s.Result[name])
-		}
-		if err != nil {
-			return err
-		}
-		revived[i], first = true, append(first, i)
-	}
-	if len(s.Retry)+len(s.Result) > 0 {
-		behind, err := t.downstream(ctx, first...)
-		if err != nil {
-			return err
-		}
-		for _, i := range behind { // what has run without them, by another alternative perhaps
-			if !revived[i] && t.calls[i].record.Status == Done {
-				t.outdated = append(t.outdated, t.calls[i].record.Call)
-			}
-		}
-		t.reviveBehind(revived)
-		if err := t.hideFormer(ctx); err != nil {
-			return err
-		}
+	if err := t.mend(ctx, s.Retry, s.Result); err != nil {
+		return err
 	}
 	for _, name := range s.Skip {
 		i, err := t.decidable(name)
@@ -67,6 +29,44 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		t.note(i)
 	}
 	return nil
+}
+
+// mend has calls run again, or settle with what a person knows that they came to, and
+// what was skipped behind them be looked at again.
+func (t *tick) mend(ctx context.Context, retry []string, known map[string]any) error {
+	revived, first := make([]bool, len(t.calls)), []int(nil)
+	for _, name := range append(sortedKeys(known), retry...) {
+		i, err := t.decidable(name)
+		if err != nil {
+			return err
+		}
+		runs := true
+		if v, ok := known[name]; ok {
+			err = t.give(i, v)
+		} else {
+			runs, err = t.retry(ctx, i)
+		}
+		if err != nil {
+			return err
+		}
+		if runs {
+			revived[i], first = true, append(first, i)
+		}
+	}
+	if len(first) == 0 {
+		return nil
+	}
+	behind, err := t.downstream(ctx, first...)
+	if err != nil {
+		return err
+	}
+	for _, i := range behind { // what has run without them, by another alternative perhaps
+		if !revived[i] && t.calls[i].record.Status == Done {
+			t.outdated = append(t.outdated, t.calls[i].record.Call)
+		}
+	}
+	t.reviveBehind(revived)
+	return t.hideFormer(ctx)
 }
 
 func (t *tick) decidable(name string) (int, error) {
@@ -92,6 +92,21 @@ func (t *tick) span() string {
 
 // skippedByPerson is the reason of a call that a person goes on without.
 const skippedByPerson = "skipped by a person"
+
+// retry has a call run again, unless what its delegate has begun must not run twice: then
+// it is in doubt.
+func (t *tick) retry(ctx context.Context, i int) (runs bool, err error) {
+	twice, err := t.restart(ctx, &t.calls[i].record)
+	switch {
+	case err != nil:
+		return false, err
+	case twice:
+		t.note(i)
+		return false, nil
+	}
+	t.revive(i)
+	return true, nil
+}
 
 // revive makes a call run again, and what was skipped behind it be looked at
 // again. One that was in doubt, or whose delegate goes on, does so with what it

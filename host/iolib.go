@@ -110,7 +110,7 @@ func ioFail(message string) luaFunc {
 // standard makes io.input and io.output, which give a stream and take none.
 func standard(name string) luaFunc {
 	return func(s *state, L *lua.LState) int {
-		if L.Get(1) != lua.LNil && streamAt(L, 1) == nil {
+		if L.Get(1) != lua.LNil && streamOf(L) == nil {
 			L.RaiseError("%s", noFiles)
 		}
 		L.Push(s.run.io.RawGetString(name))
@@ -118,8 +118,8 @@ func standard(name string) luaFunc {
 	}
 }
 
-func streamAt(L *lua.LState, n int) *stream {
-	u, _ := L.Get(n).(*lua.LUserData)
+func streamOf(L *lua.LState) *stream {
+	u, _ := L.Get(1).(*lua.LUserData)
 	if u == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func streamAt(L *lua.LState, n int) *stream {
 // ofStream makes a method that wants its stream.
 func ofStream(f luaFunc) luaFunc {
 	return func(s *state, L *lua.LState) int {
-		if streamAt(L, 1) == nil {
+		if streamOf(L) == nil {
 			L.ArgError(1, "a file is expected: call it with a colon")
 		}
 		return f(s, L)
@@ -145,7 +145,7 @@ func (s *state) ioFlush(L *lua.LState) int {
 
 func (s *state) ioType(L *lua.LState) int {
 	L.CheckAny(1)
-	if streamAt(L, 1) == nil {
+	if streamOf(L) == nil {
 		L.Push(lua.LNil)
 	} else {
 		L.Push(lua.LString("file"))
@@ -156,7 +156,7 @@ func (s *state) ioType(L *lua.LState) int {
 func (s *state) ioWrite(L *lua.LState) int { return s.writeFrom(L, 1) }
 
 func (s *state) streamWrite(L *lua.LState) int {
-	if !streamAt(L, 1).write {
+	if !streamOf(L).write {
 		return ioFail("standard input can't be written")(s, L)
 	}
 	return s.writeFrom(L, 2)

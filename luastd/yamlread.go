@@ -63,7 +63,7 @@ type anchored struct {
 
 type yamlSize struct{ values, text int }
 
-func (r *yamlReader) add(node ast.Node, more yamlSize) error {
+func (r *yamlReader) add(more yamlSize) error {
 	r.size.values += more.values
 	r.size.text += more.text
 	if r.size.values > maxYAMLValues || r.size.text > maxYAMLText {
@@ -107,11 +107,11 @@ func (r *yamlReader) alias(n *ast.AliasNode) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("nothing before %s is anchored as &%s", yamlPlace(n.Start), name)
 	}
-	return a.value, r.add(n, a.size)
+	return a.value, r.add(a.size)
 }
 
 func (r *yamlReader) sequence(n *ast.SequenceNode) (any, error) {
-	if err := r.add(n, yamlSize{1, 0}); err != nil {
+	if err := r.add(yamlSize{1, 0}); err != nil {
 		return nil, err
 	}
 	list := make([]any, len(n.Values))
@@ -125,7 +125,7 @@ func (r *yamlReader) sequence(n *ast.SequenceNode) (any, error) {
 }
 
 func (r *yamlReader) mapping(n ast.Node, pairs []*ast.MappingValueNode) (any, error) {
-	if err := r.add(n, yamlSize{1, 0}); err != nil {
+	if err := r.add(yamlSize{1, 0}); err != nil {
 		return nil, err
 	}
 	object := map[string]any{}
@@ -154,7 +154,7 @@ func (r *yamlReader) mapping(n ast.Node, pairs []*ast.MappingValueNode) (any, er
 	}
 	for _, from := range merged { // earlier ones first, and none over what is said here
 		from := from.(map[string]any)
-		if err := r.add(n, yamlSize{len(from), 0}); err != nil {
+		if err := r.add(yamlSize{len(from), 0}); err != nil {
 			return nil, err
 		}
 		for name, v := range from {
@@ -184,10 +184,10 @@ func mergedList(v any, key ast.Node) ([]any, error) {
 func (r *yamlReader) name(key ast.Node) (string, error) {
 	switch n := key.(type) {
 	case *ast.StringNode:
-		return n.Value, r.add(n, yamlSize{0, len(n.Value)})
+		return n.Value, r.add(yamlSize{0, len(n.Value)})
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode, *ast.NanNode:
 		text := n.GetToken().Value
-		return text, r.add(n, yamlSize{0, len(text)})
+		return text, r.add(yamlSize{0, len(text)})
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
 		v, err := r.value(n)
 		if err != nil {

@@ -20,7 +20,7 @@ func (r *yamlReader) scalar(node ast.Node) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.add(node, yamlSize{1, len(text)}); err != nil {
+	if err := r.add(yamlSize{1, len(text)}); err != nil {
 		return nil, err
 	}
 	if !plain {
@@ -110,7 +110,7 @@ func (r *yamlReader) tagged(n *ast.TagNode) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.add(n, yamlSize{1, len(text)}); err != nil {
+	if err := r.add(yamlSize{1, len(text)}); err != nil {
 		return nil, err
 	}
 	if tag == "!!str" || tag == "!!timestamp" || tag == "!!binary" {
