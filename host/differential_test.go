@@ -60,6 +60,9 @@ end
 local function short(v) -- what grows in every turn of a loop is soon longer than a string may be here
   return type(v) == "string" and #v > 1000 and v:sub(1, 1000) or v
 end
+local function given(...) return ... end
+local library = {next = next, list = {4, 5}}
+function library:each(t) return next, t or self.list end
 local function sorted(t, ...) table.sort(t, ...) return t end
 local function inserted(t, ...) table.insert(t, ...) return t end
 local function removed(t, ...) return {table.remove(t, ...), t} end
@@ -468,7 +471,7 @@ func (p *programmer) loop(d int) {
 		p.locals = append(p.locals, i, v)
 		p.block(d, "end")
 	case 4:
-		p.line("for %s in %s do", p.pick(i, i+", "+p.fresh()), p.pick("next, {"+p.expr(1)+", 2}", "next, {4, 5}, 1", "next, sorted({2, 1})", "next, {x = "+p.expr(1)+"}", "pairs({6})", "(function(s, c) if not c then return 1, s end end)"))
+		p.line("for %s in %s do", p.pick(i, i+", "+p.fresh()), p.pick("next, {"+p.expr(1)+", 2}", "next, {4, 5}, 1", "next, sorted({2, 1})", "next, {x = "+p.expr(1)+"}", "pairs({6})", "given(next), {"+p.expr(1)+"}", "given(pairs){7, "+p.expr(1)+"}", "given(library):each()", "given(given(library)).each(library, {"+p.expr(1)+"})", "given(library).next, given({8}), nil", "given(given)(next, {"+p.expr(1)+"})", p.expr(1)+" and given(ipairs)({9})", "(function(s, c) if not c then return 1, s end end)"))
 		p.locals = append(p.locals, i)
 		p.block(d, "end")
 	default:

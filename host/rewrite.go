@@ -32,8 +32,8 @@ const (
 //   - 010 is ten, 1e400 is infinite and 3e is no number: the compiler would make
 //     eight and NaN of them.
 //   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
-//     {[k] = f()} takes one result, for k, v in next, t begins with nil, and no loop
-//     with a jump, and no table has elements where they don't belong (see elements):
+//     {[k] = f()} takes one result, for k, v in next, t begins with nil, for k in f()()
+//     with what f gives, and no loop with a jump, and no table has elements where they don't belong (see elements):
 //     each is miscompiled otherwise.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
@@ -92,6 +92,51 @@ func allThree(s *ast.GenericForStmt) {
 	for len(s.Names) < min(len(s.Exprs), all) { // or a call has as many results as it likes
 		s.Names = append(s.Names, nameTemp)
 	}
+}
+
+// begunByLocals evaluates what a loop begins with into locals first, where a call in front
+// of it gives what is called, indexed or chosen: the compiler would have the registers of
+// the loop taken for what that call gives.
+func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
+	if !slices.ContainsFunc(s.Exprs, calledInFront) {
+		return s
+	}
+	local := &ast.LocalAssignStmt{Exprs: s.Exprs}
+	s.Exprs = nil
+	for i := range 3 {
+		temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, i)}
+		temp.SetLine(s.Line())
+		local.Names, s.Exprs = append(local.Names, temp.Value), append(s.Exprs, temp)
+	}
+	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, s}}
+	for _, stmt := range []ast.Stmt{local, block} {
+		stmt.SetLine(s.Line())
+		stmt.SetLastLine(s.LastLine())
+	}
+	return block
+}
+
+// calledInFront tells of an expression whether a call may stand in front of what it gives.
+func calledInFront(e ast.Expr) bool {
+	call, ok := e.(*ast.FuncCallExpr)
+	switch {
+	case !ok:
+		return !callsNothing(e)
+	case call.Func != nil:
+		return !callsNothing(call.Func)
+	}
+	return !callsNothing(call.Receiver)
+}
+
+// callsNothing tells of an expression whether it is a name, dots and all, or as simple.
+func callsNothing(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.IdentExpr, *ast.Comma3Expr, *ast.FunctionExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true
+	case *ast.AttrGetExpr:
+		return callsNothing(e.Object) && callsNothing(e.Key)
+	}
+	return false
 }
 
 func manyValued(e ast.Expr) bool {
@@ -154,6 +199,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.exprs(s.Exprs, depth)
 		allThree(s)
 		w.body(&s.Stmts, depth)
+		*at = begunByLocals(s)
 	case *ast.FuncDefStmt:
 		w.expr(&s.Name.Func, depth)
 		w.expr(&s.Name.Receiver, depth)

@@ -131,8 +131,13 @@ func TestWhatTheCompilerMistakes(t *testing.T) {
 		`local function f(n) return n == 0 and "end" or f(n - 1) end; return show(f(3))`:                               "end;",
 		`local s; repeat local function f(n) return n == 0 or f(n - 1) end; local done = f(3); local g = function() return g end; s = show(g())
 			until (function() local function f(n) return n == 0 or f(n - 1) end; return done and f(2) end)(); return s`: "nil;",
-		`local s = ""; for k, v in next, {a = 1} do s = s .. show(k, v) end; return s`:                                                                                                  "a 1;",
-		`local s, t = "", {4, 5}; do local a, b, c, d, e, f = 1, 2, 3, 4, 5, 6 end; for k in next, t do s = s .. show(k) end; return s`:                                                 "1;2;",
+		`local s = ""; for k, v in next, {a = 1} do s = s .. show(k, v) end; return s`:                                                  "a 1;",
+		`local s, t = "", {4, 5}; do local a, b, c, d, e, f = 1, 2, 3, 4, 5, 6 end; for k in next, t do s = s .. show(k) end; return s`: "1;2;",
+		`local T = {iter = function(t) return next, t end}; local function f() return T end; function T:self() return self end; local s = ""
+			for k in f().iter{4} do s = s .. show(k) end; for k in T:self().iter{4} do s = s .. show(k) end; for k in f(f)["iter"]({4, 5}) do s = s .. show(k) end; return s`: "1;1;1;2;",
+		`local function f(g) return g end; local s = ""; for k in f(pairs){4} do s = s .. show(k) end; for k in f(f)(next), {4} do s = s .. show(k) end; for k in f(function() return f(function(_, k) if not k then return 2 end end) end){} or f do s = s .. show(k) end; return s`: "1;1;2;",
+		`local function f(g) return g end; local t = {u = {4, 5}}; function t:m() return next, self.u end; local s = ""; for k in f(t):m() do s = s .. show(k) end; for k, v in f(f)(pairs)(f(t).u) do s = s .. show(k, v) end; return s`:                                             "1;2;1 4;2 5;",
+		`local function f(g) return g end; local s = ""; for i in f(function(n, i) if i < n then return i + 1 end end), 3, 0 do if i == 2 then break end; s = s .. show(i) end; for k in f(pairs){} do end; return s`:                                                                 "1;",
 		`local s = ""; for a in function(...) s = s .. show(...) end do end; return s`:                                                                                                  "nil nil;",
 		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}) do s = s .. show(k) end; return s`:                                                                "1;2;",
 		`local s = ""; local function f(...) return ... end; for k in next, f({4, 5}, 1) do s = s .. show(k) end; return s`:                                                             "2;",
