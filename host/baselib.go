@@ -72,13 +72,28 @@ func (s *state) error(L *lua.LState) int {
 	value, level := L.Get(1), optional(L, 2, 1)
 	s.raised = &raised{value: value}
 	if level > 0 {
-		s.raised.file, s.raised.line = s.where(L, level)
+		s.raised.file, s.raised.line = s.where(L, pastOperators(L, level))
 	}
 	if text, ok := value.(lua.LString); ok && s.raised.line > 0 {
 		value = lua.LString(s.raised.file+":"+strconv.Itoa(s.raised.line)+": ") + text
 	}
 	L.Error(value, 0)
 	return 0
+}
+
+// pastOperators is a level of the stack where what operators call does not count: those
+// that are functions here are none to a script.
+func pastOperators(L *lua.LState, level int) int {
+	for i := 1; i <= level; i++ {
+		dbg, ok := L.GetStack(i)
+		if !ok {
+			break
+		}
+		if f, err := L.GetInfo("f", dbg, lua.LNil); err == nil && (f == hostFunctions[nameConcat] || f == hostFunctions[nameLength]) {
+			level++
+		}
+	}
+	return level
 }
 
 func (s *state) getmetatable(L *lua.LState) int {
@@ -106,6 +121,9 @@ func (s *state) private(meta lua.LValue) bool {
 
 func (s *state) setmetatable(L *lua.LState) int {
 	t := L.CheckTable(1)
+	if L.GetTop() < 2 {
+		L.ArgError(2, "nil or table expected")
+	}
 	L.CheckTypes(2, lua.LTNil, lua.LTTable)
 	s.fill(t)
 	if t == s.run.env { // nothing comes in by itself any more

@@ -284,9 +284,10 @@ func (n *names) joined(operand int) string {
 func (n *names) uncallable() string {
 	calls, iterators := n.called(), n.iterators()
 	call := only(calls)
+	missing := slices.IndexFunc(calls, func(call string) bool { return slices.Contains(absent, call) })
 	switch {
-	case slices.Contains(absent, call):
-		return call + " is not available in scripts"
+	case missing >= 0:
+		return calls[missing] + " is not available in scripts"
 	case len(iterators) == 0 && call != "":
 		return "attempt to call " + call + ", which is not a function"
 	case len(iterators) != 1:

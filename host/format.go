@@ -148,7 +148,7 @@ func (d directive) integer(f float64) string {
 		sign = d.sign(n < 0)
 		digits = strings.TrimPrefix(strconv.FormatInt(n, 10), "-")
 	} else {
-		digits = strconv.FormatUint(uint64(n), base)
+		digits = strconv.FormatUint(toUint64(f), base)
 	}
 	if d.verb == 'X' {
 		digits = strings.ToUpper(digits)
@@ -178,9 +178,21 @@ func toInt64(f float64) int64 {
 	return int64(f)
 }
 
+// toUint64 is that of what has no sign, of which a negative number is as many bits.
+func toUint64(f float64) uint64 {
+	if f >= math.MaxInt64 && f < math.MaxUint64 {
+		return uint64(f)
+	}
+	return uint64(toInt64(f))
+}
+
 func (d directive) float(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return d.pad(d.sign(math.IsInf(f, -1)), strings.TrimPrefix(numberText(lua.LNumber(f)), "-"), false)
+		text := strings.TrimPrefix(numberText(lua.LNumber(f)), "-")
+		if d.verb == 'E' || d.verb == 'G' {
+			text = strings.ToUpper(text)
+		}
+		return d.pad(d.sign(math.IsInf(f, -1)), text, false)
 	}
 	precision := d.precision
 	if precision < 0 {
@@ -192,6 +204,12 @@ func (d directive) float(f float64) string {
 		digits = formatG(math.Abs(f), precision, d.alt)
 	default:
 		digits = strconv.FormatFloat(math.Abs(f), d.verb|0x20, precision, 64)
+	}
+	if d.alt && !strings.Contains(digits, ".") {
+		mantissa, exponent, raised := strings.Cut(digits, "e")
+		if digits = mantissa + "."; raised {
+			digits += "e" + exponent
+		}
 	}
 	if d.verb == 'E' || d.verb == 'G' {
 		digits = strings.ToUpper(digits)

@@ -87,7 +87,7 @@ func TestLibraryAsStockLua(t *testing.T) {
 			each("function", function(s, p, n) return string.gsub(s, p, function(a, b) return n and a .. (b or "<") end, tonumber(n)) end, 3)`,
 		"format": `
 			each("format", function(f, a, b) return string.format(f, text(a), text(b)) end, 3)
-			for _, d in ipairs{"d", "i", "u", "o", "x", "X", "e", "E", "f", "g", "G", "c", "s", "q", "+d", " d", "05d", "-5d", "#x", "#o", ".3d", "5.1f", ".10f", "+.2e", ".2s", "-8s", "08.2f", "", ".", "123d", "-+ #0d"} do
+			for _, d in ipairs{"d", "i", "u", "o", "x", "X", "e", "E", "f", "g", "G", "c", "s", "q", "+d", " d", "05d", "-5d", "#x", "#o", ".3d", "5.1f", ".10f", "+.2e", ".2s", "-8s", "08.2f", "", ".", "123d", "-+ #0d", "#.0f", "#.0e", "#.1g", "#G"} do
 				each(d, function(v) return string.format("%" .. d .. "|", (d ~= "c" or v ~= 0) and text(v) or 65) end, 1)
 			end`,
 		"numbers": `
@@ -120,6 +120,7 @@ func TestLibraryAsStockLua(t *testing.T) {
 			for year = 1970, 2037, 7 do for month = -3, 15, 3 do for day = -5, 40, 9 do
 				try("time", os.time, {year = year, month = month, day = day, hour = day, min = month * 30, sec = -day})
 				try("noon", os.time, {year = year, month = month, day = day})
+				try("text", os.time, {year = tostring(year), month = tostring(month), day = " 7 ", hour = "0x1"})
 			end end end`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -188,16 +188,18 @@ func (s *state) osTime(L *lua.LState) int {
 		return 1
 	}
 	part := func(name string, missing int) int {
-		switch n := L.GetField(t, name).(type) {
-		case lua.LNumber:
-			return int(n)
-		case *lua.LNilType:
-			if missing >= 0 {
-				return missing
-			}
+		v := L.GetField(t, name)
+		if v == lua.LNil && missing >= 0 {
+			return missing
 		}
-		L.RaiseError("field '%s' missing in date table", name)
-		return 0
+		n, ok := operand(v)
+		switch {
+		case v == lua.LNil:
+			L.RaiseError("field '%s' missing in date table", name)
+		case !ok:
+			L.RaiseError("field '%s' of the date table is not a number", name)
+		}
+		return int(n)
 	}
 	at := time.Date(part("year", -1), time.Month(part("month", -1)), part("day", -1), part("hour", 12), part("min", 0), part("sec", 0), 0, time.UTC)
 	L.Push(lua.LNumber(at.Unix()))

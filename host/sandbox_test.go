@@ -321,6 +321,12 @@ func TestLibrary(t *testing.T) {
 		{`os.date("%Y-%m-%d", 0)`, `"1970-01-01"`},
 		{`os.time({year = 2000, month = 1, day = 1, hour = 0})`, `946684800`},
 		{`os.date("*t", 0).year`, `1970`},
+		{`select(2, pcall(os.time, {year = 2000, month = {}, day = 1}))`, `"field 'month' of the date table is not a number"`},
+		{`select(2, pcall(os.time, {year = 2000, day = 1}))`, `"field 'month' missing in date table"`},
+		{`string.format("%x %u %o", 2^64 - 2048, 2^63, 2^63)`, `"fffffffffffff800 9223372036854775808 1000000000000000000000"`},
+		{`string.format("%E %G %#.0f %#.0e %#.1g", 1/0, 1/0, 3, 4, 5)`, `"INF INF 3. 4.e+00 5."`},
+		{`pcall(setmetatable, {})`, `false`},
+		{`select(2, pcall(function() return setmetatable({}, {__concat = function() error("no", 2) end}) .. "" end))`, `"activities/a.lua:1: no"`},
 		{`rawequal("a", "a")`, `true`},
 	}
 	for _, test := range tests {

@@ -245,7 +245,10 @@ func (s *state) checkMatches(L *lua.LState, args []lua.LValue) (bool, string) {
 	m, anchored := s.matcher(L, string(text), string(pattern))
 	for i := 0; i <= len(text); i++ {
 		m.level = 0
-		if m.match(i, 0) >= 0 {
+		if end := m.match(i, 0); end >= 0 {
+			for c := range m.level {
+				m.captured(c, i, end) // which raises if the pattern leaves one open
+			}
 			return true, ""
 		}
 		if anchored {

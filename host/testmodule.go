@@ -245,9 +245,13 @@ func (s *state) standIn(ctx context.Context, L *lua.LState, fn lua.LValue, in en
 }
 
 func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
+	s.run.test.failed = nil
 	results, err := s.apart(L, fn, s.arguments(in)...)
 	if f, raised := err.(*fault); raised {
 		s.raised = nil
+		if s.run.test.asserted(f.Message) {
+			s.run.test.fails(f)
+		}
 		if failure := f.failure(); failure != nil {
 			return engine.Result{}, failure
 		}
@@ -302,43 +306,50 @@ func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcom
 
 // test.http(fn): fn(request) answers what this test, and what it runs, ask of
 // the network. It gets method, url, headers and body, and gives back status,
-// headers and body (a table becomes JSON), or nil and an error.
+// headers and body (a table becomes JSON), or nil and an error. What else goes wrong in
+// it fails the test, whatever becomes of that in what asked.
 func (s *state) testHTTP(L *lua.LState) int {
 	fn := L.CheckFunction(1)
 	s.run.test.tests.stub(func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return s.answerHTTP(L, fn, r) })
 	return 0
 }
 
-func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (answer luastd.HTTPResponse, err error) {
+func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	headers := map[string]any{}
 	for name, v := range r.Headers {
 		headers[name] = v
 	}
 	request := map[string]any{"method": r.Method, "url": r.URL, "headers": headers, "body": r.Body}
 	results, err := s.apart(L, fn, s.toLua(request))
-	if err != nil {
-		s.raised = nil
-		return answer, scriptError(err)
-	}
-	if len(results) == 0 || results[0] == lua.LNil {
+	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
 			message = s.words(results[1])
 		}
-		return answer, errors.New(message)
+		return luastd.HTTPResponse{}, errors.New(message)
 	}
-	v, err := s.fromLua(results[0], nil, "response")
+	var answer luastd.HTTPResponse
 	if err != nil {
-		return answer, err
-	}
-	given, ok := v.(map[string]any)
-	if !ok {
-		return answer, errors.New("test.http: the function must return a table with status, headers and body")
-	}
-	if answer, err = readResponse(given); err != nil {
+		s.raised, err = nil, scriptError(err)
+		s.run.test.fails(err)
+	} else if answer, err = s.response(results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)
+		s.run.test.fails(fmt.Errorf("%s %s: %w", r.Method, r.URL, err))
 	}
 	return answer, err
+}
+
+// response reads what a function of a test answers.
+func (s *state) response(v lua.LValue) (luastd.HTTPResponse, error) {
+	given, err := s.fromLua(v, nil, "response")
+	if err != nil {
+		return luastd.HTTPResponse{}, err
+	}
+	object, ok := given.(map[string]any)
+	if !ok {
+		return luastd.HTTPResponse{}, errors.New("the function must return a table with status, headers and body")
+	}
+	return readResponse(object)
 }
 
 var responseNames = []string{"body", "headers", "status"}

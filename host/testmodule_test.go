@@ -118,6 +118,12 @@ func TestWhatATestIsGiven(t *testing.T) {
 			assert(run.calls[2].reason, "it has no reason")`: "",
 		`local run = test.plan("plans/p.lua", { context = { state = { n = 5 } }, tools = { own = function(call) return call.n + 1 end } })
 			assert.equal(6, run.output)`: "",
+		`test.http(function(r) assert.equal("PUT", r.method) return {} end) local r, err = require("http").get("https://api.example") assert.is_nil(r)`:                                        `expected the same as "PUT", got "GET"`,
+		`test.http(function(r) error("no such page", 0) end) require("http").get("https://api.example")`:                                                                                       `no such page`,
+		`test.http(function(r) return 5 end) require("http").get("https://api.example") error("later")`:                                                                                        `GET https://api.example: test.http: the function must return a table with status, headers and body`,
+		`test.plan("plans/p.lua", { context = { state = { n = 5 } }, tools = { own = function(call) assert.equal(6, call.n) end } })`:                                                          `expected the same as 6, got 5`,
+		`local run = test.plan("plans/p.lua", { context = { state = { n = 5 } }, tools = { own = function(call) assert(nil, "no") end } }) assert.equal("failed", run.status)`:                 "",
+		`pcall(assert.equal, 1, 2) local run = test.plan("plans/p.lua", { context = { state = { n = 5 } }, tools = { own = function() error("no") end } }) assert.equal("failed", run.status)`: "",
 		`test.http(function(request)
 				assert.same({ "POST", "https://api.example/x", "7", "hello" }, { request.method, request.url, request.headers["x-key"], request.body })
 				return { status = 201, headers = { ["Content-Type"] = "text/plain" }, body = "made" }

@@ -222,6 +222,10 @@ type testRun struct {
 	within []*suite // the describes that are open, outermost first
 	cases  []testCase
 	failed *assertion // the last one that failed
+
+	// What a function of the test failed of that others call for it, who may take that
+	// for a failure of their own; the first time.
+	inside *TestFailure
 }
 
 type suite struct {
@@ -327,17 +331,29 @@ func (s *state) runHooks(run *testRun, hooks []lua.LValue) *TestFailure {
 }
 
 func (s *state) runCase(run *testRun, fn lua.LValue) *TestFailure {
-	run.failed = nil
+	run.failed, run.inside = nil, nil
 	_, err := s.call(fn)
-	if err == nil {
-		return nil
-	}
-	failed := &TestFailure{ScriptError: scriptError(err)}
-	if a := run.failed; a != nil && strings.HasSuffix(failed.Message, a.message) {
-		failed.Expected, failed.Actual = a.expected, a.actual
-	}
 	s.raised = nil
-	return failed
+	if err != nil {
+		run.fails(err)
+	}
+	return run.inside
+}
+
+// fails has the test fail of an error, unless it does so already.
+func (run *testRun) fails(err error) {
+	if run.inside != nil {
+		return
+	}
+	run.inside = &TestFailure{ScriptError: scriptError(err)}
+	if run.asserted(run.inside.Message) {
+		run.inside.Expected, run.inside.Actual = run.failed.expected, run.failed.actual
+	}
+}
+
+// asserted tells of a message whether it is that of the last assertion that failed.
+func (run *testRun) asserted(message string) bool {
+	return run.failed != nil && strings.HasSuffix(message, run.failed.message)
 }
 
 // apart calls a function on a thread of its own, see pcall.go, for somebody who

@@ -187,6 +187,8 @@ func TestFunctions(t *testing.T) {
 		{`return time.format(-math.huge)`, `activities/a.lua:2: bad argument #1 to time.format: must be a time in the years 0 to 9999, in seconds since 1970`},
 		{`return os.date("%Y", math.huge)`, `activities/a.lua:2: bad argument #2 to os.date: must be a time in the years 0 to 9999, in seconds since 1970`},
 		{`return time.parse("2023-11-14T22:13:20Z")`, `1700000000`},
+		{`return time.parse("2023-11-14t22:13:20z")`, `1700000000`},
+		{`return time.parse("12:00 pm", "%I:%M %p") - time.parse("12:00 Am", "%I:%M %p")`, `43200`},
 		{`return time.parse("2023-11-14T23:13:20.5+01:00")`, `1700000000.5`},
 		{`return time.parse("14.11.2023 22:13", "%d.%m.%Y %H:%M")`, `1699999980`},
 		{`return time.parse("7", "%s")`, `7`},

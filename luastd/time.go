@@ -56,7 +56,7 @@ func timeParse(e *Env, L *lua.LState) int {
 		return failed(L, fmt.Sprintf("text of more than %d bytes is no time", maxLayout))
 	}
 	if layout == "" {
-		t, err := time.Parse(time.RFC3339, text)
+		t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
 		if err != nil {
 			return failed(L, fmt.Sprintf("%q is not a time as in RFC 3339: 2006-01-02T15:04:05Z", text))
 		}
@@ -239,6 +239,8 @@ func whole(verb byte, value string) string {
 	switch {
 	case verb == 'z' && value == "Z":
 		return "+0000"
+	case verb == 'p':
+		return strings.ToUpper(value)
 	case verb == 'z' && len(value) == len("+01:00"):
 		return value[:3] + value[4:]
 	case (verb == 'j' || verb == 'y') && value != "":

@@ -133,3 +133,23 @@ func TestYAMLEndsWithTheCall(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestYAMLColonsInFlow: between brackets a colon ends a name where a blank follows it, or
+// quotes stand before it; elsewhere it is refused rather than read as what it is not.
+func TestYAMLColonsInFlow(t *testing.T) {
+	for text, want := range map[string]string{
+		`{http://x: 1}`: `{"http://x":1}`, `{"a":1, 'b':[2]}`: `{"a":1,"b":[2]}`, `{a:[1], b: c:d}`: `{"a":[1],"b":"c:d"}`, `{a:, b: -1}`: `{"a":null,"b":-1}`,
+		`{x:y: z}`: "", `{a:1}`: "", `{db:host: x}`: "", `[{a:"b"}]`: "", `k: {a:b}`: "", `{a: {b:-1}}`: "",
+	} {
+		v, _, err := decodeYAML(text)
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), "a blank follows the colon") {
+				t.Errorf("%s: %v, %v", text, v, err)
+			}
+			continue
+		}
+		if got, _ := json.Marshal(v); err != nil || string(got) != want {
+			t.Errorf("%s is %s, %v, not %s", text, got, err, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package luastd
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
@@ -84,7 +85,9 @@ func (s *yamlShape) check() error {
 			s.open(yamlLevel{list: true, column: tk.Position.Column})
 			s.levels[len(s.levels)-1].way = 8
 		case token.MappingValueType:
-			err = s.name(i)
+			if err = s.colon(i); err == nil {
+				err = s.name(i)
+			}
 		case token.CollectEntryType:
 		default:
 			continue
@@ -120,6 +123,24 @@ func (s *yamlShape) open(to yamlLevel) {
 		return
 	}
 	s.levels = append(s.levels, to)
+}
+
+// colon refuses a colon at i that the scanner took for the end of a name: between { and }
+// it is a part of it, unless something follows that can't be, or quotes end the name.
+func (s *yamlShape) colon(i int) error {
+	if i == 0 || i+1 == len(s.tokens) || !slices.ContainsFunc(s.levels, func(l yamlLevel) bool { return l.flow }) {
+		return nil
+	}
+	at, before, next := s.tokens[i], s.tokens[i-1], s.tokens[i+1]
+	switch before.Type {
+	case token.SingleQuoteType, token.DoubleQuoteType:
+		return nil
+	}
+	adjacent := next.Position.Line == at.Position.Line && next.Position.Column == at.Position.Column+1
+	if !adjacent || structural(next.Type) && next.Type != token.MappingValueType && next.Type != token.SequenceEntryType {
+		return nil
+	}
+	return errors.New("within { } and [ ] a blank follows the colon after a name: without it the colon is a part of the name, which then wants quotes")
 }
 
 // name is the colon at i, after a name.

@@ -33,6 +33,9 @@ plan, sets the clock, and answers requests:
   test.plan("plans/pay.lua", { input = { … }, tools = { pay = function(call) … end } })
   test.clock(1700000000)   test.http(function(request) return { body = { … } } end)
 
+What goes wrong in such a function of test.http fails the test, and what it answers
+is not followed elsewhere, as a redirect is otherwise.
+
 Assertions, any of which takes a message behind its arguments, and "not":
 
   assert(value, message)   assert.is_not_nil(value)   assert.is_true(value)

@@ -233,3 +233,8 @@ end)
 Activity.register("for over a missing library", function(call)
   for line in io.popen("ls") do print(line) end
 end)
+
+-- a missing function beside another call: activities/faults.lua:239: string.dump is not available in scripts
+Activity.register("a missing function beside another call", function()
+  return string.dump(loadstring "a = 1")
+end)
