@@ -34,8 +34,9 @@ func (s *state) stringFormat(L *lua.LState) int {
 		if arg++; arg > L.GetTop() {
 			L.ArgError(arg, "no value")
 		}
-		b.WriteString(s.formatOne(L, d, arg))
-		s.limit(L, b.Len())
+		text := s.formatOne(L, d, arg)
+		b.WriteString(text)
+		s.grow(L, b.Len(), len(text))
 	}
 	s.limit(L, b.Len())
 	L.Push(lua.LString(b.String()))

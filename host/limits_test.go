@@ -219,3 +219,23 @@ func TestABombHurtsNobodyElse(t *testing.T) {
 		slowest = max(slowest, time.Since(began))
 	}
 }
+
+// TestWorkIsCountedOnce: what goes through a text piece by piece counts each piece, not all
+// that there is at each.
+func TestWorkIsCountedOnce(t *testing.T) {
+	for _, body := range []string{
+		`return #(text:gsub("\n", "\r\n"))`,
+		`return #require("re").gsub(text, "\n", "\r\n")`,
+		`local n, at = 0, 1; while true do local i = text:find("\n", at, true); if not i then return n end; n, at = n + 1, i + 1 end`,
+		`local parts = {}; for line in text:gmatch("[^\n]+") do parts[#parts + 1] = line end; return #table.concat(parts, ", ")`,
+		`return #(("%d"):rep(7000)):format(unpack((function() local t = {}; for i = 1, 7000 do t[i] = 1e9 end; return t end)()))`,
+	} {
+		g := open(t, map[string]string{
+			"obelus.lua":       `return { limits = { instructions = 100000000 } }`,
+			"activities/a.lua": `Activity.register("a", function() local text = (("x"):rep(9) .. "\n"):rep(100000); ` + body + ` end)`,
+		})
+		if _, err := runA(g, engine.Invocation{}); err != nil {
+			t.Errorf("%v in %s", err, body)
+		}
+	}
+}

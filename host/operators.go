@@ -97,11 +97,14 @@ func (s *state) length(L *lua.LState) int {
 
 // limit keeps a string that is about to be made to a sane size, and counts
 // the work of making it.
-func (s *state) limit(L *lua.LState, size int) {
+func (s *state) limit(L *lua.LState, size int) { s.grow(L, size, size) }
+
+// grow is limit for a string that is made piece by piece: the work is that of the piece.
+func (s *state) grow(L *lua.LState, size, piece int) {
 	if size > s.gen.maxString() {
 		L.RaiseError("%s", over("the string is too long", "string", s.gen.maxString()))
 	}
-	s.budget.charge(L, size/16+1)
+	s.budget.charge(L, piece/16+1)
 }
 
 // arithmetic is what the operators do to numbers.

@@ -86,8 +86,12 @@ func (s *state) find(L *lua.LState, find bool) int {
 	}
 	from = min(max(from-1, 0), len(subject))
 	if find && (L.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
-		s.budget.charge(L, (len(subject)-from)/64+1)
 		i := strings.Index(subject[from:], pattern)
+		looked := i + len(pattern)
+		if i < 0 {
+			looked = len(subject) - from
+		}
+		s.budget.charge(L, looked/64+1)
 		if i < 0 {
 			L.Push(lua.LNil)
 			return 1
@@ -146,8 +150,9 @@ func (s *state) stringGsub(L *lua.LState) int {
 		e := m.match(at, 0)
 		if e >= 0 {
 			count++
-			b.WriteString(s.replacement(m, at, e))
-			s.limit(L, b.Len())
+			with := s.replacement(m, at, e)
+			b.WriteString(with)
+			s.grow(L, b.Len(), len(with))
 		}
 		switch {
 		case e > at:
@@ -162,7 +167,7 @@ func (s *state) stringGsub(L *lua.LState) int {
 			break
 		}
 	}
-	s.limit(L, b.Len()+len(subject)-at)
+	s.grow(L, b.Len()+len(subject)-at, len(subject)-at)
 	b.WriteString(subject[at:])
 	L.Push(lua.LString(b.String()))
 	L.Push(lua.LNumber(count))

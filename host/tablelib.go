@@ -37,10 +37,7 @@ func (s *state) tableConcat(L *lua.LState) int {
 			L.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
 		text := s.text(L, v)
-		if b.Len()+len(text)+len(separator) > s.gen.maxString() {
-			s.limit(L, b.Len()+len(text)+len(separator))
-		}
-		s.budget.charge(L, len(text)/16+1)
+		s.grow(L, b.Len()+len(text)+len(separator), len(text))
 		b.WriteString(text)
 		if i < j {
 			b.WriteString(separator)

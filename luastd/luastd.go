@@ -181,11 +181,14 @@ func (e *Env) maxArray() int {
 }
 
 // limit raises if a string that is about to be made is too long.
-func (e *Env) limit(L *lua.LState, size int) {
+func (e *Env) limit(L *lua.LState, size int) { e.grow(L, size, size) }
+
+// grow is limit for a string that is made piece by piece: the work is that of the piece.
+func (e *Env) grow(L *lua.LState, size, piece int) {
 	if size > e.maxString() {
 		L.RaiseError("a string would be longer than %d bytes", e.maxString())
 	}
-	e.charge(L, size/16+1)
+	e.charge(L, piece/16+1)
 }
 
 // limitArray raises if an array that is about to be made is too long.

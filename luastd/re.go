@@ -63,11 +63,12 @@ func reGsub(e *Env, L *lua.LState) int {
 		}
 		count++
 		b.WriteString(s[at:found[0]])
-		b.WriteString(e.replacement(L, s, found))
-		e.limit(L, b.Len())
+		with := e.replacement(L, s, found)
+		b.WriteString(with)
+		e.grow(L, b.Len(), len(with))
 		at = found[1]
 	}
-	e.limit(L, b.Len()+len(s)-at)
+	e.grow(L, b.Len()+len(s)-at, len(s)-at)
 	b.WriteString(s[at:])
 	L.Push(lua.LString(b.String()))
 	L.Push(lua.LNumber(count))

@@ -106,8 +106,12 @@ const atOnce = 1 << 20
 // byte by byte, which is slower and counted.
 func (e *Env) exec(L *lua.LState, re *regexp.Regexp, size int, s string) []int {
 	if size*len(s) <= atOnce {
-		e.charge(L, size*len(s)/64+1)
-		return re.FindStringSubmatchIndex(s)
+		found, looked := re.FindStringSubmatchIndex(s), len(s)
+		if found != nil { // how far it looked beyond can't be told, and seldom is far
+			looked = found[1] + len(s)/64
+		}
+		e.charge(L, size*looked/64+1)
+		return found
 	}
 	return re.FindReaderSubmatchIndex(&counted{e: e, L: L, size: size, s: s})
 }
