@@ -98,24 +98,47 @@ const maxProduced = 8 << 20
 
 // evaluation is one run of an expression.
 type evaluation struct {
-	expr     *Expr
-	lookup   Lookup
-	budget   int
-	resolved map[int]any         // references, by number
-	patterns map[string]*pattern // that were made as it went, by their texts
-	element  any
-	index    any
+	expr       *Expr
+	lookup     Lookup
+	budget     int
+	resolved   map[int]any         // references, by number
+	looked     map[int]found       // references that are units, once a predicate asks for them
+	predicates int                 // within how many it is
+	patterns   map[string]*pattern // that were made as it went, by their texts
+	element    any
+	index      any
+}
+
+// found is what a lookup gave.
+type found struct {
+	value        any
+	exists, open bool
+}
+
+// look looks a reference up: once, where a predicate does so at every element.
+func (ev *evaluation) look(u refUnit) (f found, err error) {
+	if f, ok := ev.looked[u.index]; ok {
+		return f, nil
+	}
+	f.value, f.exists, f.open, err = ev.lookup(u.path)
+	if ev.predicates > 0 && err == nil {
+		if ev.looked == nil {
+			ev.looked = map[int]found{}
+		}
+		ev.looked[u.index] = f
+	}
+	return f, err
 }
 
 func (u refUnit) eval(ev *evaluation) (any, *Missing, error) {
-	v, exists, open, err := ev.lookup(u.path)
+	f, err := ev.look(u)
 	if err != nil {
 		return nil, nil, &lookupError{err}
 	}
-	if !exists {
-		return nil, &Missing{Paths: []store.Path{u.path}, Open: open}, nil
+	if !f.exists {
+		return nil, &Missing{Paths: []store.Path{u.path}, Open: f.open}, nil
 	}
-	return v, nil, nil
+	return f.value, nil, nil
 }
 
 func (u refUnit) hopeless(ev *evaluation) (*Missing, error) {

@@ -406,7 +406,7 @@ func TestExpressionIntegersAtTheirBounds(t *testing.T) {
 func TestExpressionBudget(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	sum := "†(†input.x" + strings.Repeat(" + †input.x", 300) + ")"
-	for _, text := range []string{sum, `†(replace(†input.x, "", †input.x))`} {
+	for _, text := range []string{sum, `†(replace(†input.x, "", †input.x))`, `†(map(split(†input.x, ""), †input.x))`, `†(map(split(†input.x, ""), [†input.x]))`} {
 		e, err := engine.ParseExpr(text)
 		if err != nil {
 			t.Fatal(err)
@@ -414,6 +414,30 @@ func TestExpressionBudget(t *testing.T) {
 		_, _, err = e.Eval(func(store.Path) (any, bool, bool, error) { return long, true, false, nil })
 		if err == nil || !strings.Contains(err.Error(), "past the budget") {
 			t.Errorf("%.40s: %v", text, err)
+		}
+	}
+}
+
+// TestAPredicateLooksOnce: what a predicate refers to is looked up once, however it is
+// written, and outside of one where it is reached.
+func TestAPredicateLooksOnce(t *testing.T) {
+	for _, text := range []string{
+		`†(map(†list, # > 1 ? †x : 0))`, `†(map(†list, †x))`, `†(filter(†list, # == †x))`, `†(map(†list, †x + 0))`,
+	} {
+		e, err := engine.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		looked := map[string]int{}
+		_, _, err = e.Eval(func(path store.Path) (any, bool, bool, error) {
+			looked[path.String()]++
+			if path.Kind() == "list" {
+				return []any{json.Number("1"), json.Number("2"), json.Number("3")}, true, false, nil
+			}
+			return json.Number("5"), true, false, nil
+		})
+		if err != nil || looked["†x"] != 1 || looked["†list"] > 2 {
+			t.Errorf("%s: %v, %v", text, looked, err)
 		}
 	}
 }

@@ -71,13 +71,20 @@ func toExpr(v any, budget *int) any {
 	return v
 }
 
+var errTooMuch = errors.New("the expression makes too much: its result is past the budget")
+
 // fromExpr makes JSON of what a program gave.
 func fromExpr(v any, budget *int) (any, error) {
 	if *budget--; *budget < 0 {
-		return nil, errors.New("the expression makes too much: its result is past the budget")
+		return nil, errTooMuch
 	}
 	switch v := v.(type) {
-	case nil, bool, string, json.Number:
+	case string: // which may be there once, and be given many times
+		if *budget -= len(v) / 4; *budget < 0 {
+			return nil, errTooMuch
+		}
+		return v, nil
+	case nil, bool, json.Number:
 		return v, nil
 	case int:
 		return json.Number(strconv.Itoa(v)), nil

@@ -168,12 +168,14 @@ func (ev *evaluation) each(args []any) (any, error) {
 	if len(args) > 2 {
 		ev.index = args[2]
 	}
+	ev.predicates++
+	defer func() { ev.predicates-- }()
 	return ev.plain(ev.expr.units[args[0].(int)])
 }
 
 func (ev *evaluation) spend(n int) error {
 	if ev.budget -= n; ev.budget < 0 {
-		return errors.New("the expression makes too much: its result is past the budget")
+		return errTooMuch
 	}
 	return nil
 }
