@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -103,7 +104,7 @@ func admit(ctx context.Context, view *store.View, messages []store.Message) erro
 // stage stages messages one after the other. Its error is about one of them,
 // whose number it gives, unless it is a [*logError].
 func stage(ctx context.Context, view *store.View, messages []store.Message) (number int, err error) {
-	entered := &entered{view: view, first: view.Seq()}
+	entered := &entered{view: view, first: view.Seq(), came: map[string][]arrival{}}
 	for i, m := range messages {
 		if err := ctx.Err(); err != nil {
 			return 0, &logError{err}
@@ -147,8 +148,8 @@ func stage(ctx context.Context, view *store.View, messages []store.Message) (num
 // have made that counts, by the schema that was in force when they came.
 type entered struct {
 	view  *store.View
-	first int64 // the seq before the first message
-	came  []arrival
+	first int64                // the seq before the first message
+	came  map[string][]arrival // by kind
 }
 
 // arrival is an operation and the message that it came with, from 0.
@@ -157,7 +158,10 @@ type arrival struct {
 	message int
 }
 
-func (e *entered) add(op store.Op, message int) { e.came = append(e.came, arrival{op, message}) }
+func (e *entered) add(op store.Op, message int) {
+	kind := op.Path.Kind()
+	e.came[kind] = append(e.came[kind], arrival{op, message})
+}
 
 // check holds what has entered a kind to the schemas in force, before another
 // one is.
@@ -167,12 +171,15 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 		instance string
 	}
 	schemas, checked := map[string]*Schema{}, map[value]bool{}
-	for _, a := range e.came {
+	for _, a := range e.came[kind] {
 		v := value{a.op.Path, a.op.Instance}
-		if a.op.Path.Kind() != kind || checked[v] {
+		if checked[v] {
 			continue
 		}
 		checked[v] = true
+		if err := ctx.Err(); err != nil {
+			return 0, &logError{err}
+		}
 		declared, of, err := e.view.Schema(ctx, kind, v.instance)
 		if err != nil {
 			return 0, &logError{err}
@@ -191,13 +198,14 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 			return e.blame(ctx, schema, a.op), err
 		}
 	}
-	e.came = slices.DeleteFunc(e.came, func(a arrival) bool { return a.op.Path.Kind() == kind })
+	delete(e.came, kind)
 	return 0, nil
 }
 
 func (e *entered) checkAll(ctx context.Context) (number int, err error) {
-	for len(e.came) > 0 {
-		if number, err := e.check(ctx, e.came[0].op.Path.Kind()); err != nil {
+	asTheyCame := func(a, b string) int { return e.came[a][0].message - e.came[b][0].message }
+	for _, kind := range slices.SortedFunc(maps.Keys(e.came), asTheyCame) {
+		if number, err := e.check(ctx, kind); err != nil {
 			return number, err
 		}
 	}
@@ -209,7 +217,12 @@ func (e *entered) checkAll(ctx context.Context) (number int, err error) {
 func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at int64) error {
 	resolver := e.view.Resolver()
 	resolver.At = at
-	there, err := resolver.Resolve(ctx, op.Path, op.Instance)
+	there, err := store.Resolved{Exists: true}, error(nil)
+	if at == 0 {
+		there.Value, err = resolver.Value(ctx, op.Path, op.Instance)
+	} else {
+		there, err = resolver.Resolve(ctx, op.Path, op.Instance)
+	}
 	if err != nil {
 		return &logError{err}
 	}
@@ -223,7 +236,7 @@ func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at in
 // breaks the schema, among those that bear on it and came under the schema.
 func (e *entered) blame(ctx context.Context, schema *Schema, op store.Op) int {
 	var bearing []int
-	for _, a := range e.came {
+	for _, a := range e.came[op.Path.Kind()] {
 		if a.op.Path.Overlaps(op.Path) && (a.op.Instance == "" || a.op.Instance == op.Instance) {
 			bearing = append(bearing, a.message)
 		}

@@ -86,9 +86,10 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkAppend appends as many messages as an export may have, by each method.
+// BenchmarkAppend appends as many messages as an export may have: by each method, each of a
+// kind of its own, and each behind a schema.
 func BenchmarkAppend(b *testing.B) {
-	var batch []store.Message
+	shapes := map[string][]store.Message{}
 	for i := range 4000 {
 		text, method, value := fmt.Sprintf("†state.k%d", i), store.Set, any(i)
 		switch i % 4 {
@@ -100,14 +101,23 @@ func BenchmarkAppend(b *testing.B) {
 			text, method = "†state.items", store.Push
 		}
 		path := store.MustParsePath(text)
-		batch = append(batch, store.Message{Type: store.TypeData, Kind: "state", Path: path, Method: method,
+		shapes["methods"] = append(shapes["methods"], store.Message{Type: store.TypeData, Kind: "state", Path: path, Method: method,
 			Data: store.Wrap(path, value), HasData: true, Producer: map[string]any{"_tool": "value"}})
+		key := fmt.Sprint("k", i)
+		shapes["kinds"] = append(shapes["kinds"], store.Message{Type: store.TypeData, Kind: key, Data: i, HasData: true})
+		shapes["schemas"] = append(shapes["schemas"],
+			store.Message{Type: store.TypeData, Kind: "state", Schema: map[string]any{"type": "object"}},
+			store.Message{Type: store.TypeData, Kind: "state", Data: map[string]any{key: i}, HasData: true})
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := engine.Append(b.Context(), store.NewMemory(), "c", batch); err != nil {
-			b.Fatal(err)
-		}
+	for name, batch := range shapes {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := engine.Append(b.Context(), store.NewMemory(), "c", batch); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

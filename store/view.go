@@ -22,7 +22,7 @@ type View struct {
 	ops      []Op                     // of the messages after base, staged ones last; none of a message that is none
 	writes   writeIndex               // of the same
 	messages []Message                // that are staged
-	declared []declaration            // what has been committed since base, oldest first
+	declared map[string][]declaration // by the messages after base, by kind, oldest first
 	schemas  map[string][]declaration // what base has, by kind, newest first, to the first that is for all
 	hidden   map[int64]bool           // seqs of what counts no more; may be nil
 	kinds    []KindOf                 // of the log
@@ -40,6 +40,9 @@ func (v *View) add(m *Message) {
 	}
 	v.ops = append(v.ops, op)
 	v.writes.enter(op)
+	if m.Schema != nil {
+		v.declared[m.Kind] = append(v.declared[m.Kind], declaration{m.Instance, m.Schema})
+	}
 }
 
 // OpenView gives a view of a context as it is now. One that does not exist yet
@@ -50,7 +53,7 @@ func OpenView(ctx context.Context, log Log, name string) (*View, error) {
 	if err != nil && !absent {
 		return nil, err
 	}
-	return &View{log: log, context: name, base: seq, absent: absent, writes: writeIndex{}, schemas: map[string][]declaration{}}, nil
+	return &View{log: log, context: name, base: seq, absent: absent, writes: writeIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}, nil
 }
 
 // Seq is the seq of the newest message that the view holds, staged ones among
@@ -80,16 +83,7 @@ func (v *View) Staged() []Message { return v.messages }
 // Commit takes what is staged for appended.
 func (v *View) Commit() {
 	v.absent = false
-	for i := range v.messages {
-		v.declare(&v.messages[i])
-	}
 	v.messages = v.messages[:0]
-}
-
-func (v *View) declare(m *Message) {
-	if m.Schema != nil {
-		v.declared = append(v.declared, declaration{m.Kind, m.Instance, m.Schema})
-	}
 }
 
 // Hide leaves messages out of what paths resolve to from now on, as of any seq: they
@@ -121,6 +115,11 @@ func (v *View) Unstage(seq int64) {
 	maps.DeleteFunc(v.hidden, func(hidden int64, _ bool) bool { return hidden > seq })
 	v.forgetStanding(seq)
 	v.ops = v.ops[:len(v.ops)-n]
+	for _, m := range v.messages[len(v.messages)-n:] {
+		if of := v.declared[m.Kind]; m.Schema != nil {
+			v.declared[m.Kind] = of[:len(of)-1]
+		}
+	}
 	v.messages = v.messages[:len(v.messages)-n]
 	v.writes = writeIndex{}
 	for _, op := range v.ops {
@@ -139,7 +138,6 @@ func (v *View) Refresh(ctx context.Context) ([]Message, error) {
 			return nil, err
 		}
 		v.add(m)
-		v.declare(m)
 		news = append(news, *m)
 	}
 	return news, nil
@@ -220,28 +218,20 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 	return left, nil
 }
 
-// declaration is a schema that a message declares for its kind.
+// declaration is a schema that a message declares for its kind, for all or for an instance.
 type declaration struct {
-	kind, instance string
-	schema         any
+	instance string
+	schema   any
 }
 
-// holds tells whether it counts for a kind in an instance (protocol §3: no instance
-// sees another's).
-func (d declaration) holds(kind, instance string) bool {
-	return d.kind == kind && (d.instance == "" || d.instance == instance)
-}
+// holds tells whether it counts in an instance (protocol §3: no instance sees another's).
+func (d declaration) holds(instance string) bool { return d.instance == "" || d.instance == instance }
 
 // Schema is the newest schema that has been declared for a kind, for all or for the
 // instance, and the instance that declared it, "" for all; nil if there is none.
 func (v *View) Schema(ctx context.Context, kind, instance string) (schema any, of string, err error) {
-	for _, m := range slices.Backward(v.messages) {
-		if m.Schema != nil && (declaration{m.Kind, m.Instance, nil}).holds(kind, instance) {
-			return m.Schema, m.Instance, nil
-		}
-	}
-	for _, d := range slices.Backward(v.declared) {
-		if d.holds(kind, instance) {
+	for _, d := range slices.Backward(v.declared[kind]) {
+		if d.holds(instance) {
 			return d.schema, d.instance, nil
 		}
 	}
@@ -251,14 +241,14 @@ func (v *View) Schema(ctx context.Context, kind, instance string) (schema any, o
 			if err != nil {
 				return nil, "", err
 			}
-			if all = append(all, declaration{m.Kind, m.Instance, m.Schema}); m.Instance == "" {
+			if all = append(all, declaration{m.Instance, m.Schema}); m.Instance == "" {
 				break
 			}
 		}
 		v.schemas[kind] = all
 	}
 	for _, d := range v.schemas[kind] {
-		if d.holds(kind, instance) {
+		if d.holds(instance) {
 			return d.schema, d.instance, nil
 		}
 	}
