@@ -22,8 +22,8 @@ import (
 // workers are processes of this program that run activities, each one call at a
 // time, under a limit on its memory: what brings one down costs one call.
 type workers struct {
-	gen  *Generation
-	path string // of this program
+	gen     *Generation
+	program func() (path string, err error) // this one, to be started once more
 
 	mu     sync.Mutex
 	idle   []*process
@@ -47,7 +47,7 @@ type process struct {
 	said  *untilFatal     // what it wrote for people
 	ended chan struct{}   // closed when the process has
 	setUp *setUp          // that it has not been sent yet
-	seen  map[string]bool // scripts that it has, by their hashes
+	seen  map[string]bool // scripts that it has, see [job.script]
 }
 
 // isolated runs an activity in a worker.
@@ -62,7 +62,7 @@ var _ engine.Activity = (*isolated)(nil)
 var errNotWorker = errors.New(`isolate "process" starts this program again as a worker: its main must call host.Worker() first`)
 
 func newWorkers(g *Generation) (*workers, error) {
-	if !workerReady {
+	if ownProgram == nil {
 		return nil, errNotWorker
 	}
 	if len(g.config.Objects) > 0 {
@@ -71,8 +71,7 @@ func newWorkers(g *Generation) (*workers, error) {
 	if _, ok := g.config.Clock.(luastd.SystemClock); !ok {
 		return nil, errors.New(`isolate "process" and a clock of the host don't go together: a worker goes by the machine's`)
 	}
-	path, err := os.Executable()
-	return &workers{gen: g, path: path}, err
+	return &workers{gen: g, program: ownProgram.now}, nil
 }
 
 // Run does one call in a worker. It waits for the answer itself: whoever ends
@@ -144,8 +143,8 @@ func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.
 
 func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
 	j := &job{file: a.script.file, sha256: a.script.sha256, name: a.name, timeout: timeout, in: in}
-	if !p.seen[j.sha256] {
-		j.source, p.seen[j.sha256] = string(a.script.source), true
+	if !p.seen[j.script()] {
+		j.source, p.seen[j.script()] = string(a.script.source), true
 	}
 	return j
 }
@@ -300,18 +299,26 @@ func (w *workers) end(p *process) {
 // close ends the workers that wait, and each of the others when its call ends.
 func (w *workers) close() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, p := range w.idle {
+	idle := w.idle
+	w.idle, w.closed = nil, true
+	w.mu.Unlock()
+	for _, p := range idle {
 		p.kill()
 	}
-	w.idle, w.closed = nil, true
+	for _, p := range idle {
+		<-p.ended
+	}
 }
 
 // start starts a worker, and waits until it is one. It ends when this process does,
 // however that ends, for its input ends then.
 func (w *workers) start(ctx context.Context) (*process, error) {
-	cmd := exec.Command(w.path)
-	cmd.Env = append(os.Environ(), workerEnv+"=1", fmt.Sprintf("GOMEMLIMIT=%d", w.gen.limits.Memory), "GOMAXPROCS=2")
+	path, err := w.program()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), workerEnv+"=1")
 	said := &untilFatal{w: w.gen.config.Stderr}
 	cmd.Stderr = said
 	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls

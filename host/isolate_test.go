@@ -162,8 +162,9 @@ func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
 		"activities/a.lua": `Activity.register("a", function() return 1 end)`,
 	})
 	t.Cleanup(g.workers.close)
-	g.workers.path = filepath.Join(t.TempDir(), "deaf")
-	if err := os.WriteFile(g.workers.path, []byte("#!/bin/sh\nexec sleep 10\n"), 0o700); err != nil {
+	deaf := filepath.Join(t.TempDir(), "deaf")
+	g.workers.program = func() (string, error) { return deaf, nil }
+	if err := os.WriteFile(deaf, []byte("#!/bin/sh\nexec sleep 10\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -196,8 +197,9 @@ func TestAWorkerThatIsEndedAsItStartsCostsNoCall(t *testing.T) {
 	t.Cleanup(g.workers.close)
 	run := func(deaths int) error {
 		script := fmt.Sprintf("#!/bin/sh\necho >> \"$0.starts\"\nif [ $(wc -l < \"$0.starts\") -le %d ]; then kill -TERM $$; fi\nexec %q\n", deaths, os.Args[0])
-		g.workers.path = filepath.Join(t.TempDir(), "worker")
-		if err := os.WriteFile(g.workers.path, []byte(script), 0o700); err != nil {
+		path := filepath.Join(t.TempDir(), "worker")
+		g.workers.program = func() (string, error) { return path, nil }
+		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1})
@@ -236,7 +238,7 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	go func() { first <- run(t.Context(), "busy") }()
 	<-begun
 	for _, path := range []string{"/bin/false", filepath.Join(t.TempDir(), "none")} {
-		g.workers.path = path
+		g.workers.program = func() (string, error) { return path, nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
 		if err := run(ctx, "a"); !errors.Is(err, context.Canceled) {
@@ -379,8 +381,10 @@ func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
 		{"with reuse", `activities/a.lua:1: activity "a": reuse and isolate "process" don't go together`, Config{}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			workerReady = test.ready
-			defer func() { workerReady = true }()
+			if own := ownProgram; !test.ready {
+				ownProgram = nil
+				defer func() { ownProgram = own }()
+			}
 			test.config.FS = project(map[string]string{
 				"obelus.lua":       `return { isolate = "process" }`,
 				"activities/a.lua": `Activity.register("a", { reuse = true }, function() end)`,
@@ -420,5 +424,65 @@ func TestWorkersEndWithTheirHost(t *testing.T) {
 	}
 	if idle, err := os.ReadFile(note); string(idle) != "1" {
 		t.Errorf("%s workers, %v", idle, err)
+	}
+}
+
+// TestAWorkerKnowsItsScripts: two files of the same text are two scripts, also in a worker.
+func TestAWorkerKnowsItsScripts(t *testing.T) {
+	text := `Activity.register("NAME", function() error("no") end)`
+	g := open(t, map[string]string{
+		"obelus.lua":       `return { isolate = "process" }`,
+		"activities/a.lua": strings.Replace(text, "NAME", "a", 1),
+		"activities/b.lua": strings.Replace(text, "NAME", "b", 1),
+	})
+	t.Cleanup(g.workers.close)
+	a, b := g.Registry().Activities["a"].Activity.(*isolated), g.Registry().Activities["b"].Activity.(*isolated)
+	same := *b
+	same.script = &script{}
+	*same.script = *b.script
+	same.script.source, same.script.sha256, same.name = a.script.source, a.script.sha256, "a"
+	for activity, want := range map[*isolated]string{a: "activities/a.lua:1", &same: "activities/b.lua:1"} {
+		var failure *engine.Failure
+		_, err := activity.Run(t.Context(), engine.Invocation{Attempt: 1})
+		if !errors.As(err, &failure) || failure.Fields["script"] != want {
+			t.Errorf("%v, not at %s", failure, want)
+		}
+	}
+}
+
+// TestAWorkerIsTheProgramThatRuns: where the program's file has gone, or another one has
+// come, as an upgrade has it, workers are still what started them.
+func TestAWorkerIsTheProgramThatRuns(t *testing.T) {
+	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
+	t.Cleanup(g.workers.close)
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{other, other + "-gone"} {
+		e := *ownProgram
+		e.path = path
+		g.workers.program = e.now
+		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1})
+		if runtime.GOOS == "linux" && err != nil {
+			t.Error(err)
+		}
+		if runtime.GOOS != "linux" && (err == nil || !strings.Contains(err.Error(), "start that anew")) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAWorkersEnvironmentIsTheProgramsOwn: what makes it a worker is nothing that a script
+// could be shown.
+func TestAWorkersEnvironmentIsTheProgramsOwn(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "3")
+	g := open(t, map[string]string{
+		"obelus.lua":       `return { isolate = "process", allow = { env = true } }`,
+		"activities/a.lua": `Activity.register("a", function() local env = require "env"; return { env.get("OBELUS_WORKER", "none"), env.get("GOMEMLIMIT", "none"), env.get("GOMAXPROCS", "none") } end)`,
+	})
+	t.Cleanup(g.workers.close)
+	if got, err := runA(g, engine.Invocation{Attempt: 1}); err != nil || got != `["none","none","3"]` {
+		t.Errorf("%s, %v", got, err)
 	}
 }

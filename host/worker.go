@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -18,21 +20,57 @@ import (
 	"obelus/store"
 )
 
+// workerProcessors is enough for one call and the collector.
+const workerProcessors = 2
+
 // workerEnv in the environment makes a process a worker.
 const workerEnv = "OBELUS_WORKER"
 
-// workerReady tells that this program calls [Worker].
-var workerReady bool
+// ownProgram is this program, once it has called [Worker].
+var ownProgram *executable
+
+// executable is a file that runs, as it was when the program began.
+type executable struct {
+	path string
+	was  os.FileInfo
+	err  error
+}
+
+func ownExecutable() *executable {
+	e := &executable{}
+	if e.path, e.err = os.Executable(); e.err == nil {
+		e.was, e.err = os.Stat(e.path)
+	}
+	return e
+}
+
+// now is where the file is by now. Where another one has taken its place, as a newer
+// version has after an upgrade, the system may still have the one that runs.
+func (e *executable) now() (string, error) {
+	if e.err != nil {
+		return "", e.err
+	}
+	if info, err := os.Stat(e.path); err == nil && os.SameFile(info, e.was) {
+		return e.path, nil
+	}
+	const running = "/proc/self/exe"
+	if info, err := os.Stat(running); err == nil && os.SameFile(info, e.was) {
+		return running, nil
+	}
+	return "", fmt.Errorf("%s has gone, or is another program than the one that runs: start that anew", e.path)
+}
 
 // Worker lets this program run activities in processes of their own, for
 // projects that set isolate = "process". A program that embeds Obelus calls it
 // first in its main: in a process that was started as a worker it does not
 // return.
 func Worker() {
-	workerReady = true
+	ownProgram = ownExecutable()
 	if os.Getenv(workerEnv) == "" {
 		return
 	}
+	_ = os.Unsetenv(workerEnv) // which is no part of what a script may be shown
+	runtime.GOMAXPROCS(workerProcessors)
 	// Whoever ends all of a service's processes lets the first one say what becomes of its calls.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := send(os.Stdout, true) // that it is a worker now
@@ -64,6 +102,9 @@ type job struct {
 	timeout      time.Duration
 	in           engine.Invocation
 }
+
+// script names the script: two files may hold the same.
+func (j *job) script() string { return j.file + "\x00" + j.sha256 }
 
 func (j *job) value() any {
 	return []any{
@@ -143,6 +184,7 @@ func work(in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(first.(string)), &s); err != nil {
 		return err
 	}
+	debug.SetMemoryLimit(int64(s.Limits.Memory))
 	bound(s.Limits.Memory)
 	out = &lockedWriter{w: out}
 	w := newWorker(s, Config{Dir: s.Dir, Stderr: printer{out}, Log: slog.New(recorder{out})})
@@ -198,7 +240,7 @@ func logRecorded(log *slog.Logger, list []any) {
 
 type worker struct {
 	gen     *Generation
-	scripts map[string]*script // that hold activities, by their hashes
+	scripts map[string]*script // that hold activities, see [job.script]
 }
 
 func newWorker(s setUp, c Config) *worker {
@@ -220,13 +262,13 @@ func newWorker(s setUp, c Config) *worker {
 }
 
 func (w *worker) do(j *job) done {
-	sc := w.scripts[j.sha256]
+	sc := w.scripts[j.script()]
 	if sc == nil {
 		var err error
 		if sc, err = newScript(j.file, []byte(j.source.(string)), w.gen.limits.Source); err != nil {
 			return done{fault: scriptError(err)}
 		}
-		w.scripts[j.sha256] = sc
+		w.scripts[j.script()] = sc
 	}
 	a := &activity{gen: w.gen, script: sc, name: j.name, timeout: j.timeout}
 	result, err := a.Run(context.Background(), j.in)
