@@ -74,6 +74,37 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
+// TestABodyTakesRoomUntilItsRunHasBegun: a large input that waits for its turn counts among
+// those that are worked on, and no longer than until it is in the log.
+func TestABodyTakesRoomUntilItsRunHasBegun(t *testing.T) {
+	p := newPause()
+	s := serve(t, work, map[string]any{"pause": p}, func(c *Config) { c.Body, c.Runs = 100_000, 1 })
+	input := `,"input":{"n":"` + strings.Repeat("x", 70_000) + `"}}`
+	s.expect("POST", "/v1/runs", `{"plan":"plans/stop.lua","context":"a"`+input, 202, `{"context":"a"}`)
+	<-p.reached
+	for s.server.bodies.Load() != 0 {
+		runtime.Gosched()
+	}
+	answered := make(chan int)
+	go func() {
+		status, _ := s.ask("POST", "/v1/runs", `{"plan":"plans/echo.json","context":"b","wait":true`+input)
+		answered <- status
+	}()
+	for s.server.gate.waiting.Load() == 0 {
+		runtime.Gosched()
+	}
+	if s.server.bodies.Load() == 0 {
+		t.Error("what waits takes no room")
+	}
+	close(p.resume)
+	if status := <-answered; status != http.StatusOK {
+		t.Error(status)
+	}
+	for s.server.bodies.Load() != 0 {
+		runtime.Gosched()
+	}
+}
+
 // TestCrowdedUnbounded: a program that gives bodies no bound gets none.
 func TestCrowdedUnbounded(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Body = math.MaxInt64 })

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -184,11 +185,25 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	why, err := engine.Explain(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+	why, err := s.explain(r.Context(), r.PathValue("context"), expr, at, instance)
 	if err != nil {
 		return err
 	}
 	return write(w, http.StatusOK, why)
+}
+
+// explainers is of how many values it is found out at once where they come from: of one
+// that is made of many messages that takes much memory.
+const explainers = 2
+
+func (s *Server) explain(ctx context.Context, name string, expr *engine.Expr, at int64, instance string) (*engine.Why, error) {
+	select {
+	case s.explaining <- struct{}{}:
+		defer func() { <-s.explaining }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return engine.Explain(ctx, s.log, name, expr, at, instance)
 }
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {

@@ -30,7 +30,8 @@ type body struct {
 	controller *http.ResponseController
 	all        *atomic.Int64 // bytes of those that there are, beyond the small beginning of each
 	largest    int64
-	read, held int64
+	read       int64
+	held       atomic.Int64
 }
 
 var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", message: "the requests that are being worked on are too large together", retry: 1}
@@ -39,7 +40,7 @@ var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", mess
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	if !b.hold(b.read - small - b.held) {
+	if !b.hold(b.read - small - b.held.Load()) {
 		return 0, errCrowded
 	}
 	if errors.Is(err, io.EOF) {
@@ -56,7 +57,7 @@ func (b *body) hold(more int64) bool {
 			return false
 		}
 		if b.all.CompareAndSwap(taken, taken+more) {
-			b.held += more
+			b.held.Add(more)
 			break
 		}
 	}
@@ -65,8 +66,7 @@ func (b *body) hold(more int64) bool {
 
 // release gives the room back.
 func (b *body) release() {
-	b.all.Add(-b.held)
-	b.held = 0
+	b.all.Add(-b.held.Swap(0))
 }
 
 // response is an answer under way.

@@ -83,9 +83,19 @@ func writeList[T any](w http.ResponseWriter, all []T, shown func(T) (any, error)
 // read decodes a request's body, which must be one object with no other fields
 // than those of the value; nothing is an empty one.
 func read(r *http.Request, into any) error {
+	defer release(r) // a run that is waited for may take an hour
+	return readHeld(r, into)
+}
+
+// release gives the room back that a request's body takes.
+func release(r *http.Request) {
 	if b, ok := r.Body.(*body); ok {
-		defer b.release() // a run that is waited for may take an hour
+		b.release()
 	}
+}
+
+// readHeld is read, after which the body still takes its room.
+func readHeld(r *http.Request, into any) error {
 	body, err := readBody(r)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err

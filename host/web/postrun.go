@@ -29,7 +29,7 @@ type runRequest struct {
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	var asked runRequest
-	if err := read(r, &asked); err != nil {
+	if err := readHeld(r, &asked); err != nil {
 		return err
 	}
 	start, err := asked.start()
@@ -47,7 +47,13 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if asked.Mode != "" {
 			request.Mode = asked.Mode
 		}
-		start.Request, start.Begun = request, begun
+		if err := asked.readInput(&start); err != nil {
+			return nil, err
+		}
+		start.Request, start.Begun = request, func() {
+			begun()
+			release(r) // the input is in the log
+		}
 		return s.runner(registry).Run(ctx, start)
 	})
 	if err != nil {
@@ -80,20 +86,27 @@ func (q *runRequest) start() (start engine.Start, err error) {
 			return start, wrong("approve %s: %s", quoted(q.Approve), err)
 		}
 	}
-	if start.Context, err = contextFor(q.Context); err != nil {
-		return start, err
+	if start.HasInput = len(q.Input) > 0 && string(q.Input) != "null"; start.HasInput && q.Input[0] != '{' {
+		return start, q.readInput(&start)
 	}
-	if len(q.Input) == 0 || string(q.Input) == "null" {
-		return start, nil
+	start.Context, err = contextFor(q.Context)
+	return start, err
+}
+
+// readInput takes in the input, and lets go of its text. What is made of that takes many
+// times the memory, so it is not made before the run has its turn.
+func (q *runRequest) readInput(start *engine.Start) (err error) {
+	if !start.HasInput {
+		return nil
 	}
 	if start.Input, err = store.DecodeJSON(q.Input); err != nil {
-		return start, wrong("input: %s", err)
+		return wrong("input: %s", err)
 	}
+	q.Input = nil
 	if _, ok := start.Input.(map[string]any); !ok {
-		return start, wrong("input must be an object, not %s", store.Describe(start.Input))
+		return wrong("input must be an object, not %s", store.Describe(start.Input))
 	}
-	start.HasInput = true
-	return start, nil
+	return nil
 }
 
 // tellRun answers with a run's end, or, without wait, with that it has begun.

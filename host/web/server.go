@@ -60,18 +60,19 @@ const (
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
-	config   Config
-	log      *noticed
-	logger   *slog.Logger
-	handler  http.Handler
-	gate     *gate
-	bodies   atomic.Int64 // bytes of bodies that are being worked on
-	streams  atomic.Int64 // clients that follow a context
-	tail     *tail
-	reading  chan struct{} // places for streams that read the log
-	news     chan struct{} // that something was appended here which a run may wait for
-	metrics  *metrics
-	patience patience
+	config     Config
+	log        *noticed
+	logger     *slog.Logger
+	handler    http.Handler
+	gate       *gate
+	bodies     atomic.Int64 // bytes of bodies that are being worked on
+	streams    atomic.Int64 // clients that follow a context
+	tail       *tail
+	reading    chan struct{} // places for streams that read the log
+	explaining chan struct{} // places for who asks where a value comes from
+	news       chan struct{} // that something was appended here which a run may wait for
+	metrics    *metrics
+	patience   patience
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -104,7 +105,7 @@ func New(config Config) *Server {
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
-		reading:   make(chan struct{}, readers), news: make(chan struct{}, 1), drained: make(chan struct{}),
+		reading:   make(chan struct{}, readers), explaining: make(chan struct{}, explainers), news: make(chan struct{}, 1), drained: make(chan struct{}),
 		gate: newGate(config.Runs, config.Queue),
 	}
 	if s.logger == nil {
