@@ -217,16 +217,19 @@ func (e *entered) checkAll(ctx context.Context) (number int, err error) {
 func (e *entered) joined(ctx context.Context, schema *Schema, op store.Op, at int64) error {
 	resolver := e.view.Resolver()
 	resolver.At = at
-	there, err := store.Resolved{Exists: true}, error(nil)
+	var there store.Resolved
+	var err error
 	if at == 0 {
 		there.Value, err = resolver.Value(ctx, op.Path, op.Instance)
-	} else {
+		there.Exists = there.Value != nil
+	}
+	if err == nil && !there.Exists {
 		there, err = resolver.Resolve(ctx, op.Path, op.Instance)
 	}
 	if err != nil {
 		return &logError{err}
 	}
-	if !there.Exists { // as of a seq before it came
+	if !there.Exists { // as of a seq before it came, or what came since has taken its place
 		return nil
 	}
 	return schema.takes(op.Path, store.Set, there.Value, resolving(ctx, resolver, op.Instance))

@@ -29,7 +29,7 @@ func (t *tick) advance(ctx context.Context) error {
 // waits for comes last, but for calls that are replayed: they come as they came.
 func (t *tick) first() *positions {
 	parallel := t.runner.parallel()
-	run, loose := len(t.runnable) > 0 && t.running-t.resting[0] < parallel, len(t.loose) > 0 && t.detached-t.resting[1] < parallel
+	run, loose := len(t.runnable) > 0 && t.running < parallel, len(t.loose) > 0 && t.detached < parallel
 	switch {
 	case loose && (!run || t.loose[0].rank < t.runnable[0].rank):
 		return &t.loose
@@ -79,8 +79,16 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	if err := t.arrive(ctx, func(*arrivals) moment { return t.replayed(i).began }); err != nil {
 		return err
 	}
-	if t.runner.replay.skipped(t.context, t.calls[i].record.Call) {
+	if t.calls[i].rested {
+		t.tryAgain(i)
+		return nil
+	}
+	switch t.runner.replay.person(t.context, t.calls[i].record.Call) {
+	case skippedByPerson:
 		t.skip(i, skippedByPerson)
+		return nil
+	case givenByPerson:
+		t.answerGiven(i)
 		return nil
 	}
 	if h := t.calls[i].record.Hold; h != nil && h.Decision != "" {

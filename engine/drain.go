@@ -17,6 +17,10 @@ const grace = time.Second
 // the run is resumed.
 func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 	ctx := context.Background()
+	t.stopping = true
+	if err := t.record(ctx, t.putBackResting); err != nil {
+		return nil, err
+	}
 	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
@@ -80,6 +84,10 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		res := l.next(ctx, timer.C)
 		if res == nil {
 			break
+		}
+		if res.rested {
+			n++ // no worker's
+			continue
 		}
 		ended[res.tick] = append(ended[res.tick], res)
 	}
@@ -163,7 +171,12 @@ func (t *tick) cutOff(i, attempts int) {
 // the run is resumed, and nobody need ask whether it may run.
 func (t *tick) putBack(i int) {
 	t.free(i)
-	t.change(i).record.Status = Blocked
+	c := t.change(i)
+	if c.again != nil && !c.rested {
+		t.resting--
+	}
+	c.again, c.rested, c.record.Rests = nil, false, false
+	c.record.Status = Blocked
 	t.note(i)
 	t.queue(i)
 }

@@ -29,7 +29,7 @@ func (t *tick) finish(ctx context.Context) error {
 
 // settled tells whether nothing of the tick is left to run or to wait for.
 func (t *tick) settled() bool {
-	return t.running+t.detached == 0 && !t.looks() && !t.pending()
+	return t.running+t.resting+t.detached == 0 && !t.looks() && !t.pending()
 }
 
 // last tells whether the run ends with the tick, and leaves nothing behind.

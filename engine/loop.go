@@ -41,6 +41,8 @@ type loop struct {
 	started func() // to be called then; may be nil
 	halted  bool   // as the journal has it, the run is not under way
 
+	opened time.Time // for what is told by how long it has been
+
 	epoch  int64  // of the lease, 0 without
 	forget func() // ends its renewal
 
@@ -66,7 +68,7 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 		runner.pool = newPool(ctx, r.parallel())
 	}
 	l := &loop{
-		runner: &runner, context: name, view: view, declared: map[declaredKey]declaration{}, forget: func() {},
+		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{}, forget: func() {},
 		jobs: make(chan job), results: make(chan *result, 64), closed: make(chan struct{}),
 		turn: make(chan struct{}, 1), back: make(chan error, 1),
 	}

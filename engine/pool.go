@@ -21,7 +21,7 @@ type pool struct {
 	queue []slot              // asked for, and not there yet
 }
 
-// slot is what a call needs to run its activity. The zero slot is none.
+// slot is what a call needs to run its activity.
 type slot struct {
 	activity *Registered
 	shared   int           // index into taken
@@ -62,9 +62,6 @@ func (one slot) wait(ctx context.Context) bool {
 
 // leave gives a slot back, to whoever waits for one, or waits for it no longer.
 func (p *pool) leave(one slot) {
-	if one.activity == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if i := slices.Index(p.queue, one); i >= 0 {

@@ -37,7 +37,7 @@ func Statuses() []Status { return slices.Clone(statuses) }
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
 
 // Record is a call as the journal has it. Every change of its status writes
-// one, so the last of a call tells all.
+// one, and every try of it, so the last of a call tells all.
 type Record struct {
 	Call       string           `json:"call"` // "1.2": tick and position
 	Context    string           `json:"context,omitempty"`
@@ -54,7 +54,8 @@ type Record struct {
 	Script     string           `json:"script,omitempty"`
 	SHA256     string           `json:"script_sha256,omitempty"`
 	Generation string           `json:"generation,omitempty"` // the digest of the scripts that it ran with
-	Error      Values           `json:"error,omitempty"`      // why it failed, or, as long as it is tried again, why the last try did
+	Error      Values           `json:"error,omitempty"`      // why it failed, or, of one that is tried again, why the last try did
+	Rests      bool             `json:"rests,omitempty"`      // it runs no more until it is tried again
 	WaitingOn  []string         `json:"waiting_on,omitempty"`
 	Reason     string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
 	Unstored   bool             `json:"unstored,omitempty"`
@@ -68,10 +69,6 @@ type Record struct {
 	Again      int64            `json:"again,omitempty"`   // of such a call, and of one that is tried again: the seq up to which what it came to counts no more
 	Hold       *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
 }
-
-// TriedAgain tells of a call that runs whether it has failed before, and is tried again:
-// now, or after its activity's backoff.
-func (r *Record) TriedAgain() bool { return r.Status == Running && r.Error != nil }
 
 // Values is a JSON object whose numbers keep their text.
 type Values map[string]any
@@ -122,6 +119,9 @@ func (r *Record) append(b []byte) []byte {
 	b = appendText(b, `,"script_sha256":`, r.SHA256)
 	b = appendText(b, `,"generation":`, r.Generation)
 	b = appendValues(b, `,"error":`, r.Error)
+	if r.Rests {
+		b = append(b, `,"rests":true`...)
+	}
 	if len(r.WaitingOn) > 0 {
 		b = store.AppendJSON(append(b, `,"waiting_on":`...), r.WaitingOn)
 	}

@@ -299,13 +299,16 @@ func (p *replay) record(ctx context.Context, name, call string) (Record, bool, e
 	return r, ok, nil
 }
 
-// skipped tells whether a person went on without a call.
-func (p *replay) skipped(name, call string) bool {
+// person is what a person has made of a call: [skippedByPerson], [givenByPerson] or nothing.
+func (p *replay) person(name, call string) string {
 	if p == nil {
-		return false
+		return ""
 	}
 	record, _, err := p.record(context.Background(), name, call)
-	return err == nil && record.Status == Skipped && record.Reason == skippedByPerson
+	if err == nil && (record.Status == Skipped && record.Reason == skippedByPerson || record.Status == Done && record.Reason == givenByPerson) {
+		return record.Reason
+	}
+	return ""
 }
 
 // decided is what a person decided about a call: its hold, nil for none, and where it ran

@@ -335,10 +335,10 @@ func (t *tick) restore(record Record, twice bool) {
 	}
 	c, call := &t.calls[i], t.plan.Calls[i]
 	record.Context = ""
-	if record.Status == Running && call.delegate == nil { // the process died meanwhile
+	if record.Status == Running && !record.Rests && call.delegate == nil { // the process died meanwhile
 		record.Attempts++
 	}
-	cut := record.Status == Running || record.Status == Cancelled
+	cut := record.Status == Running && !record.Rests || record.Status == Cancelled
 	switch {
 	case record.Status.Settled() || record.Status == InDoubt || record.Status == Held || record.Status == Ready:
 		c.record = record
@@ -352,13 +352,13 @@ func (t *tick) restore(record Record, twice bool) {
 		}
 	case twice, cut && call.activity != nil && call.activity.NotIdempotent:
 		c.record = record
-		c.record.Status, c.record.Error = InDoubt, nil
+		c.record.Status = InDoubt
 		t.note(i)
 	default:
 		c.record.Attempts, c.record.Child, c.record.Hold, c.record.Retry = record.Attempts, record.Child, record.Hold, record.Retry
 		c.record.Before, c.record.Again = record.Before, record.Again
 		c.was = record.Status
-		if cut || record.Child != "" || record.Status == Blocked {
+		if cut || record.Rests || record.Child != "" || record.Status == Blocked {
 			c.record.At = record.At
 		}
 		if record.Hold != nil {

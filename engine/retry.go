@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,7 +43,7 @@ func (t *tick) mend(ctx context.Context, retry []string, known map[string]any) e
 		}
 		runs := true
 		if v, ok := known[name]; ok {
-			err = t.give(i, v)
+			err = t.give(ctx, i, v)
 		} else {
 			runs, err = t.retry(ctx, i)
 		}
@@ -133,12 +134,15 @@ func (t *tick) revive(i int) {
 const givenByPerson = "its result was given by a person"
 
 // give has a call settle, in the first step, with the result that a person knows. What it
-// read stays.
-func (t *tick) give(i int, v any) error {
+// read stays, and that it has begun.
+func (t *tick) give(ctx context.Context, i int, v any) error {
 	c := &t.calls[i]
 	v, err := store.FromGo(v, "result")
 	if err == nil {
-		_, err = t.plan.Calls[i].result(v, false)
+		err = t.takes(ctx, i, v)
+	}
+	if log, broken := errors.AsType[*logError](err); broken {
+		return log.err
 	}
 	if err != nil {
 		return &CorrectionError{c.record.Call, err}
@@ -147,9 +151,38 @@ func (t *tick) give(i int, v any) error {
 	t.revive(i)
 	c.began = t.runner.now()
 	c.record.Status, c.record.Reason = Running, givenByPerson
-	c.record.At, c.record.Reads, c.record.Started = was.At, was.Reads, was.Started
+	c.record.At, c.record.Reads, c.record.Started, c.record.Once, c.record.Thought = was.At, was.Reads, was.Started, was.Once, was.Thought
+	c.record.Duration = was.Duration
+	c.record.Script, c.record.SHA256, c.record.Generation = was.Script, was.SHA256, was.Generation
 	t.brought = append(t.brought, &result{tick: t, index: i, value: Result{Value: v}})
 	return nil
+}
+
+// takes tells what is wrong with a result for a call.
+func (t *tick) takes(ctx context.Context, i int, v any) error {
+	call := t.plan.Calls[i]
+	v, err := call.result(v, false)
+	if err != nil || call.Output == nil {
+		return err
+	}
+	c, before := t.calls[i], t.view.Seq()
+	err = t.write(ctx, i, call.Output.Alternatives[0], v, false)
+	t.view.Unstage(before)
+	t.authors.forget(before)
+	t.calls[i] = c
+	return err
+}
+
+// answerGiven has a call that is replayed come to what a person gave, however it began.
+func (t *tick) answerGiven(i int) {
+	c := t.change(i)
+	c.began = t.runner.now()
+	c.record.Status, c.record.Reason, c.record.Started = Running, givenByPerson, date(c.began)
+	c.working = true
+	t.occupy(i, 1)
+	t.note(i)
+	t.starts = append(t.starts, start{index: i, invocation: Invocation{Key: t.context + "/" + c.record.Call}})
+	t.release(i, c.record.Unstored)
 }
 
 // reviveBehind has what was skipped behind calls that run again be looked at again.

@@ -25,7 +25,9 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	}
 	t.free(i)
 	c.record.Attempts += res.attempts
-	c.record.Duration = t.since(c)
+	if c.record.Reason != givenByPerson { // else how long it took is known
+		c.record.Duration = t.since(c)
+	}
 	if call.captured {
 		c.record.Given = capture(res)
 	}
@@ -105,31 +107,11 @@ func unreadLog(ctx context.Context, err error) error {
 	return &logError{err}
 }
 
-// rest records that a call failed which is tried again after a while. The journal has it
-// run on; its place goes to others.
-func (t *tick) rest(res *result) {
-	c := t.change(res.index)
-	c.record.Attempts += res.attempts
-	c.record.Error = failureOf(res.err)
-	t.note(res.index)
-	res.told = true
-	if c.resting {
-		return
-	}
-	c.resting = true
-	t.yield(res.index, 1)
-	t.unpark(t.plan.Calls[res.index].activity)
-}
-
 // free gives back the place that a worker took.
 func (t *tick) free(i int) {
 	c := t.change(i)
 	if !c.working {
 		return
-	}
-	if c.resting {
-		c.resting = false
-		t.yield(i, -1)
 	}
 	c.working = false
 	t.occupy(i, -1)

@@ -40,6 +40,7 @@ func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) 
 	if err != nil {
 		return nil, err
 	}
+	t.setTimers()
 	jobs := t.starting(run)
 	if run.Err() == nil || len(jobs) == 0 {
 		t.askSlots(jobs)
@@ -120,7 +121,7 @@ func (t *tick) undo() {
 		t.calls[c.index] = c.was
 	}
 	t.entries, t.places = t.entries[:t.saved.entries], t.places[:t.saved.entries]
-	t.noted, t.starts = t.noted[:t.saved.noted], nil
+	t.noted, t.starts, t.rests = t.noted[:t.saved.noted], nil, nil
 	t.view.Drop()
 	t.authors.forget(t.view.Committed())
 	t.recount()
@@ -130,13 +131,14 @@ func (t *tick) undo() {
 // recount counts the calls that workers have.
 func (t *tick) recount() {
 	clear(t.busy)
-	t.running, t.detached, t.resting = 0, 0, [2]int{}
+	t.running, t.detached, t.resting = 0, 0, 0
 	for i := range t.calls {
-		if t.calls[i].working {
+		c := &t.calls[i]
+		if c.working {
 			t.occupy(i, 1)
 		}
-		if t.calls[i].resting {
-			t.yield(i, 1)
+		if c.again != nil && !c.rested {
+			t.resting++
 		}
 	}
 }
@@ -148,16 +150,6 @@ func (t *tick) occupy(i, n int) {
 		t.detached += n
 	} else {
 		t.running += n
-	}
-}
-
-// yield counts a call that gives its place to others, or, by -1, does so no longer.
-func (t *tick) yield(i, n int) {
-	t.busy[t.plan.Calls[i].activity] -= n
-	if t.calls[i].record.Unstored {
-		t.resting[1] += n
-	} else {
-		t.resting[0] += n
 	}
 }
 

@@ -39,7 +39,9 @@ type tick struct {
 	busy       map[*Registered]int
 	running    int       // workers that the tick waits for
 	detached   int       // workers of fire-and-forget calls
-	resting    [2]int    // of either, those whose calls wait to be tried again, and hold up nobody
+	resting    int       // calls that wait to be tried again
+	due        positions // of them, the first for which it is time first
+	stopping   bool      // the run is to end before it has
 	looking    bool      // the one that runs the loop looks at the log now and then
 	unanswered []start   // that are replayed, one after the other
 	ending     *runEvent // how it ended, once that is in the log
@@ -52,6 +54,7 @@ type tick struct {
 	places  []int         // how many of its messages each of them comes after
 	noted   []Record      // of the step: what the entries say of calls, if somebody is to know
 	starts  []start       // of the step
+	rests   []*again      // of the step
 	code    []*store.Code // of the step: what the starts run
 	saved   undo          // of the step
 	text    []byte        // to write records to, again and again
@@ -67,7 +70,8 @@ type callState struct {
 	wrote    []store.Path
 	began    time.Time
 	working  bool   // a worker has it
-	resting  bool   // it has failed meanwhile, and is tried again
+	again    *again // it has failed, and is tried again
+	rested   bool   // it is time for that
 	was      Status // before the run was resumed
 	seen     int64  // the journal's position when its delegate began to wait
 	saved    int    // the number of the step that has saved it
@@ -87,6 +91,14 @@ type start struct {
 	invocation Invocation
 	room       *room // of a delegate
 	slot       slot  // of any other
+}
+
+// again is a call that is tried again after a while.
+type again struct {
+	start
+	after time.Duration
+	due   time.Duration // after its run was opened
+	timer *time.Timer   // nil before its failure is recorded
 }
 
 // undo is what a step began from.
@@ -228,7 +240,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 // active tells whether results are to come, or decisions, before the tick has to
 // be looked at as a whole.
 func (t *tick) active() bool {
-	return t.ending == nil && (t.running > 0 || t.detached > 0 && t.pending() || t.attended())
+	return t.ending == nil && (t.running+t.resting > 0 || t.detached > 0 && t.pending() || t.attended())
 }
 
 // await waits for something to happen, and goes on from there.
@@ -305,9 +317,12 @@ func (t *tick) seed() {
 // rebuild finds what can run from the states of the calls.
 func (t *tick) rebuild() {
 	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[*Registered][]int{}, waitIndex{}, map[int]bool{}
-	t.inside = map[string]int{}
+	t.inside, t.due = map[string]int{}, nil
 	for i := range t.calls {
 		c := &t.calls[i]
+		if c.again != nil && !c.rested && c.again.timer != nil {
+			heap.Push(&t.due, turn{int64(c.again.due), i})
+		}
 		switch {
 		case c.record.Status == Waiting && c.record.Child != "":
 			t.inside[c.record.Child] = i
@@ -315,7 +330,7 @@ func (t *tick) rebuild() {
 			t.waiting.add(i, c.record.WaitingOn)
 		case c.record.Status == Held:
 			t.holding[i] = true
-		case c.due():
+		case c.due() || c.rested:
 			t.queue(i)
 		}
 	}

@@ -19,9 +19,9 @@ type result struct {
 	index    int
 	value    Result
 	err      error
-	attempts int          // that the journal does not have yet
-	again    bool         // it failed, and is tried again after a while: the worker keeps it
-	told     bool         // that was recorded
+	attempts int
+	again    *again       // it failed, and is tried again
+	rested   bool         // no result: it is time for that
 	paths    []store.Path // where the value went, of a call that is replayed; not nil then
 	waits    []string     // what a delegate waits for; not nil if it does
 	seen     int64        // the journal's position when it began to
@@ -117,21 +117,6 @@ func (l *loop) proceed(run context.Context, res *result) (next job, more bool) {
 	return jobs[0], true
 }
 
-// tell takes a step with what a worker has to tell of a call that it keeps, as soon as
-// nobody else has the turn, and has others run what starts with that; not once the run is
-// interrupted, nor after the end of ctx.
-func (l *loop) tell(run, ctx context.Context, res *result) {
-	if run.Err() != nil {
-		return
-	}
-	select {
-	case l.turn <- struct{}{}:
-		l.launch(l.takeTurn(run, res))
-	case <-run.Done():
-	case <-ctx.Done():
-	}
-}
-
 // takeTurn takes a step by one who has the turn, and gives the turn away: back to
 // the one that runs the loop where that has to know.
 func (l *loop) takeTurn(run context.Context, res *result) (jobs []job) {
@@ -205,7 +190,8 @@ func (t *tick) work(run context.Context, s start) result {
 		res.index, res.attempts = s.index, 1
 		return res
 	}
-	defer func() { t.runner.pool.leave(s.slot) }() // the one that it has by then
+	pool := t.runner.pool
+	defer pool.leave(s.slot)
 	if q := s.invocation.question; q != nil {
 		if err := t.readMessages(working, s.index, q); err != nil {
 			return result{index: s.index, err: unreadLog(working, err)}
@@ -213,14 +199,14 @@ func (t *tick) work(run context.Context, s start) result {
 	}
 	ok := s.slot.wait(working)
 	switch {
-	case run.Err() != nil, t.runner.pool.run.Err() != nil:
+	case run.Err() != nil, pool.run.Err() != nil:
 		// It came to a slot while the run drained, or to one that another delegate
 		// gave up before this call's was told: a run is over before those in it are.
 		return result{index: s.index, err: errUnbegun}
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
-	return t.attempt(run, working, &s)
+	return t.attempt(working, s)
 }
 
 // What becomes of a call that is stopped with its run. They are of this package
@@ -234,52 +220,49 @@ var (
 // longestBackoff is what can be doubled without an overflow.
 const longestBackoff = time.Duration(math.MaxInt64 / 4)
 
-// attempt runs a call, and runs it again after a failure as often as its
-// activity allows.
-func (t *tick) attempt(run, working context.Context, s *start) result {
-	a, res := s.activity, result{tick: t, index: s.index}
-	backoff, jitter := min(cmp.Or(a.Backoff, DefaultBackoff), longestBackoff), t.runner.jitter
-	if jitter == nil {
-		jitter = rand.N[time.Duration]
-	}
+// attempt runs a call. After a failure that its activity wants to be tried again it is
+// handed back until then, with its place; but a call for which nobody waits, and which may
+// outlive its tick, keeps both.
+func (t *tick) attempt(ctx context.Context, s start) result {
+	res := result{index: s.index}
 	for {
 		res.attempts++
 		s.invocation.Attempt++
-		res.value, res.err = once(working, s.doer, a, s.invocation)
-		failure, failed := errors.AsType[*Failure](res.err)
-		if !failed || failure.Fields["retry"] == false || s.invocation.Attempt > a.Retries {
+		res.value, res.err = once(ctx, s.doer, s.activity, s.invocation)
+		if !s.triesAgain(res.err) {
 			return res
 		}
-		if !t.pause(run, working, s, &res, backoff/2+jitter(backoff)) {
+		pause := s.backoff(t.runner.jitter)
+		if !t.plan.Calls[s.index].fireAndForget() {
+			res.again = &again{start: s, after: pause}
+			return res
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
 			return result{index: s.index, err: errCut, attempts: res.attempts}
 		}
-		backoff = min(2*backoff, longestBackoff)
 	}
 }
 
-// pause waits until a call that failed is to be tried again. Meanwhile it holds up nobody
-// else. It tells false if the call is cut off.
-func (t *tick) pause(run, working context.Context, s *start, res *result, span time.Duration) bool {
-	pool := t.runner.pool
-	pool.leave(s.slot)
-	s.slot = slot{}
-	waiting, stop := context.WithTimeout(working, span)
-	defer stop()
-	call, until := t.plan.Calls[s.index], working
-	if call.fireAndForget() { // a planner may be asked meanwhile
-		until = waiting
+// triesAgain tells whether a call is to be tried again after what it came to.
+func (s *start) triesAgain(err error) bool {
+	failure, failed := errors.AsType[*Failure](err)
+	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries
+}
+
+// backoff is how long a call is not tried again.
+func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration {
+	if jitter == nil {
+		jitter = rand.N[time.Duration]
 	}
-	failed := &result{tick: t, index: s.index, err: res.err, attempts: res.attempts, again: true}
-	t.loop.tell(run, until, failed)
-	if failed.told {
-		res.attempts = 0
+	span := min(cmp.Or(s.activity.Backoff, DefaultBackoff), longestBackoff)
+	for range s.invocation.Attempt - 1 {
+		span = min(2*span, longestBackoff)
 	}
-	<-waiting.Done()
-	if working.Err() != nil {
-		return false
-	}
-	s.slot = pool.ask(call.activity, call.fireAndForget())
-	return s.slot.wait(working)
+	return span/2 + jitter(span)
 }
 
 // once runs a call under its deadline. What comes after that counts for nothing,
@@ -329,7 +312,9 @@ func timedOut(after time.Duration, said error) error {
 func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
 		switch {
-		case res.again:
+		case res.rested:
+			t.wake()
+		case res.again != nil:
 			t.rest(res)
 		case res.err == errUnbegun && t.ending == nil:
 			t.putBack(res.index)

@@ -203,12 +203,14 @@ func (a *app) callRow(r engine.Record) []string {
 	switch {
 	case r.Status == engine.Failed && r.Error != nil:
 		result = firstLine(a.failure(r))
-	case r.TriedAgain():
-		result = failedOnce + " " + firstLine(a.failure(r))
+	case r.Rests:
+		result = triedAgain + " " + firstLine(a.failure(r))
 	case r.Status == engine.Held:
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == engine.Ready:
 		result = r.Hold.Decision
+	case r.Status == engine.InDoubt && r.Error != nil:
+		result = "the try before failed: " + firstLine(a.failure(r))
 	case r.Reason != "" && result != "":
 		result += " (" + r.Reason + ")"
 	case r.Reason != "":

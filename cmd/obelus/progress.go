@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"obelus/engine"
@@ -19,6 +20,9 @@ type progress struct {
 	root    string // the run's own context; calls of others are its delegates'
 	stop    chan struct{}
 	done    chan struct{}
+
+	mu   sync.Mutex
+	told map[[2]string]engine.Status // in JSON, by context and call
 }
 
 // liveLines is what moves at the bottom of a terminal: the calls that run.
@@ -142,7 +146,7 @@ func (p *progress) end() {
 func (p *progress) observe(r engine.Record) {
 	p.begin()
 	if p.json {
-		if !r.TriedAgain() { // one a change of status
+		if p.changes(r) {
 			p.term.ndjson(r)
 		}
 		return
@@ -153,11 +157,26 @@ func (p *progress) observe(r engine.Record) {
 	r.Call = p.place(r)
 	if p.term.live != nil {
 		p.track(r)
-		if r.Status == engine.Running && !r.TriedAgain() {
+		if r.Status == engine.Running && !r.Rests {
 			return
 		}
 	}
 	p.term.say("%s", p.describe(r))
+}
+
+// changes tells whether a call has another status than it had when it was told of last.
+func (p *progress) changes(r engine.Record) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call := [2]string{r.Context, r.Call}
+	if p.told[call] == r.Status {
+		return false
+	}
+	if p.told == nil {
+		p.told = map[[2]string]engine.Status{}
+	}
+	p.told[call] = r.Status
+	return true
 }
 
 // place is a call's place in the run: "1.2", or "1.2/1.1" for call 1.1 of the
@@ -184,12 +203,12 @@ func (p *progress) track(r engine.Record) {
 	defer p.term.mu.Unlock()
 	l := p.term.live
 	l.erase(p.term.err)
-	switch {
-	case r.TriedAgain(): // it stays
-	case r.Status == engine.Running:
+	at := slices.IndexFunc(l.running, func(c liveCall) bool { return c.call == r.Call })
+	switch running := r.Status == engine.Running; {
+	case running && at < 0:
 		l.running = append(l.running, liveCall{r.Call, printable(r.Tool), time.Now()})
-	default:
-		l.running = slices.DeleteFunc(l.running, func(c liveCall) bool { return c.call == r.Call })
+	case !running && at >= 0:
+		l.running = slices.Delete(l.running, at, at+1)
 	}
 	l.draw(p.term.err)
 }
@@ -205,16 +224,16 @@ var statusMarks = map[engine.Status]struct{ mark, colour string }{
 	engine.Running:   {"▸", blue},
 }
 
-// failedOnce says what has become of a call that is tried again, before why.
-const failedOnce = "failed, and is tried again:"
+// triedAgain says what has become of a call that failed and is tried again, before why.
+const triedAgain = "failed, and is tried again:"
 
 // describe is one line about a call: what has become of it, how long it took,
 // where it wrote or why it did not.
 func (p *progress) describe(r engine.Record) string {
 	mark := statusMarks[r.Status]
 	status := string(r.Status)
-	if r.TriedAgain() {
-		status = failedOnce
+	if r.Rests {
+		status = triedAgain
 	}
 	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, printable(r.Tool), status}
 	if r.Instance != "" {
@@ -226,7 +245,7 @@ func (p *progress) describe(r engine.Record) string {
 	if len(r.Writes) > 0 {
 		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
 	}
-	if message, ok := r.Error["message"].(string); ok && (r.Status == engine.Failed || r.TriedAgain()) {
+	if message, ok := r.Error["message"].(string); ok && (r.Status == engine.Failed || r.Rests) {
 		parts = append(parts, firstLine(message))
 	}
 	if len(r.WaitingOn) > 0 {

@@ -298,6 +298,9 @@ func (a *app) explain(outcome *engine.Outcome) {
 			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, printable(r.Tool), a.again(), outcome.Context)
 		case engine.InDoubt:
 			decides = true
+			if r.Error != nil {
+				a.term.tell("call %s (%s) failed in the try before: %s", r.Call, printable(r.Tool), a.failure(r))
+			}
 			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
 				r.Call, printable(r.Tool), a.again(), outcome.Context)
 		}

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"container/heap"
+	"time"
+)
+
+// rest records that a call failed which is tried again after a while. Until then it takes
+// no place from others; where the run is to end it is left to whoever resumes that.
+func (t *tick) rest(res *result) {
+	i := res.index
+	c := t.change(i)
+	c.record.Attempts += res.attempts
+	c.record.Error = failureOf(res.err)
+	if t.stopping {
+		t.putBack(i)
+		return
+	}
+	t.free(i)
+	c.record.Rests, c.again = true, res.again
+	t.resting++
+	t.note(i)
+	t.rests = append(t.rests, res.again)
+}
+
+// setTimers has calls tried again whose failures have been recorded.
+func (t *tick) setTimers() {
+	for _, again := range t.rests {
+		again.due = time.Since(t.loop.opened) + again.after
+		heap.Push(&t.due, turn{int64(again.due), again.index})
+		again.timer = time.AfterFunc(again.after, func() { t.loop.leave(&result{tick: t, rested: true}) })
+	}
+	t.rests = nil
+}
+
+// wake gives the calls their turn that are to be tried again by now. Those for which it is
+// time at once come in the order of the plan, whose timer was first.
+func (t *tick) wake() {
+	for now := time.Since(t.loop.opened); len(t.due) > 0 && t.due[0].rank <= int64(now); {
+		i := heap.Pop(&t.due).(turn).index
+		c := t.change(i)
+		if c.again == nil || c.rested || c.again.due > now { // it was put back meanwhile
+			continue
+		}
+		c.rested = true
+		t.resting--
+		t.queue(i)
+	}
+}
+
+// tryAgain starts a call once more, whose turn has come, with what it began with.
+func (t *tick) tryAgain(i int) {
+	c := t.change(i)
+	t.starts = append(t.starts, c.again.start)
+	c.again, c.rested, c.working, c.record.Rests = nil, false, true, false
+	t.occupy(i, 1)
+	t.note(i)
+}
+
+// putBackResting has calls that wait to be tried again wait for whoever resumes the run.
+func (t *tick) putBackResting() error {
+	for i := range t.calls {
+		if c := t.change(i); c.again != nil {
+			if c.again.timer != nil {
+				c.again.timer.Stop()
+			}
+			t.putBack(i)
+		}
+	}
+	return nil
+}
