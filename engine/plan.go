@@ -254,9 +254,10 @@ func (c *planCompiler) warn(all []Problem, call *Call, err error) []Problem {
 // context, and no schema says that they are to come.
 func (c *planCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]Problem, error) {
 	var failed error
+	expected := spokenOf(request)
 	knownTo := func(instance string, written func(store.Path) bool) func(store.Path) bool {
 		return func(path store.Path) bool {
-			if written(path) || declared(request, path) {
+			if written(path) || expected.of(path) {
 				return true
 			}
 			there, err := exists(path, instance)
@@ -311,16 +312,23 @@ func (c *planCompiler) nowhere(g *graph, i int, paths []store.Path, then string)
 	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
 }
 
-// declared tells whether the request declares a schema that speaks of a path:
-// then it is expected to come.
-func declared(request *Request, path store.Path) bool {
-	segments := path.Segments()
+// spoken are what the schemas of a request's messages speak of, by kind and name: that is
+// expected to come.
+type spoken map[[2]string]bool
+
+func spokenOf(request *Request) spoken {
+	all := spoken{}
 	for _, m := range request.Context {
 		schema, _ := m.Schema.(map[string]any)
 		properties, _ := schema["properties"].(map[string]any)
-		if m.Kind == path.Kind() && len(segments) > 0 && properties[segments[0]] != nil {
-			return true
+		for name, v := range properties {
+			all[[2]string{m.Kind, name}] = all[[2]string{m.Kind, name}] || v != nil
 		}
 	}
-	return false
+	return all
+}
+
+func (s spoken) of(path store.Path) bool {
+	segments := path.Segments()
+	return len(s) > 0 && len(segments) > 0 && s[[2]string{path.Kind(), segments[0]}]
 }

@@ -160,7 +160,11 @@ func (a *app) printProblem(p engine.Problem) error {
 		return a.term.ndjson(p)
 	}
 	where, what, _ := strings.Cut(p.Error(), p.Message)
-	return a.term.line(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code) + restLines(p.Message))
+	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return a.term.line(strings.Join(lines, "\n"))
 }
 
 func firstLine(text string) string {

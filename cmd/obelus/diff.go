@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
-	"obelus/store"
 	"obelus/store/sqlite"
 )
 
@@ -84,7 +83,8 @@ func (a *app) printChange(c engine.Change) error {
 	if c.Instance != "" {
 		path += " " + c.Instance
 	}
-	old, now := string(store.EncodeJSON(c.Old)), string(store.EncodeJSON(c.New))
+	path = printable(path)
+	old, now := shown(c.Old), shown(c.New)
 	line := fmt.Sprintf("~ %s: %s → %s", path, old, now)
 	switch {
 	case !c.HasOld:

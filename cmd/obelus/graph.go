@@ -155,17 +155,17 @@ func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
 			if calls := from[c.Position][path.String()]; len(calls) > 0 {
 				source = "call " + strings.Join(calls, ", ")
 			}
-			fmt.Fprintf(&b, "    reads  %s  from %s\n", path, source)
+			fmt.Fprintf(&b, "    reads  %s  from %s\n", printable(path.String()), source)
 		}
 		for _, scope := range c.Scopes() {
-			fmt.Fprintf(&b, "    sees   %s\n", scope)
+			fmt.Fprintf(&b, "    sees   %s\n", printable(scope.String()))
 		}
 		if calls := after[c.Position]; len(calls) > 0 {
 			fmt.Fprintf(&b, "    after  call %s\n", strings.Join(calls, ", "))
 		}
 		fmt.Fprintf(&b, "    writes %s\n", writes(c))
 		if r := ran[c.Position]; len(r.Writes) > 0 {
-			fmt.Fprintf(&b, "    wrote  %s\n", strings.Join(r.Writes, " "))
+			fmt.Fprintf(&b, "    wrote  %s\n", printable(strings.Join(r.Writes, " ")))
 		}
 	}
 	return b.String()
@@ -183,7 +183,7 @@ func outcome(ran map[int]engine.Record, position int) string {
 	case r.Started != "" && r.Status.Settled():
 		text += " in " + duration(took(r))
 	case len(r.WaitingOn) > 0:
-		text += " for " + strings.Join(r.WaitingOn, " ")
+		text += " for " + printable(strings.Join(r.WaitingOn, " "))
 	}
 	if message != "" {
 		text += ": " + printable(firstLine(message))
@@ -197,12 +197,12 @@ var statusColours = map[engine.Status]string{
 	engine.InDoubt: "#c62828", engine.Running: "#1565c0", engine.Cancelled: "#6a1b9a",
 }
 
-// writes is a call's output path as written, its alternatives and fan-outs.
+// writes is a call's output path as written, on one line, its alternatives and fan-outs.
 func writes(c *engine.Call) string {
 	if c.Output == nil {
 		return "nothing"
 	}
-	text := c.Output.Source
+	text := printable(strings.ReplaceAll(c.Output.Source, "\n", " "))
 	if c.Method != "" {
 		text += "  by " + string(c.Method)
 	}
@@ -230,7 +230,7 @@ func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 		if w.Order {
 			arrow = "-.->"
 		}
-		fmt.Fprintf(&b, "  c%d %s|\"%s\"| c%d\n", w.From, arrow, mermaidText(w.Path.String()), w.To)
+		fmt.Fprintf(&b, "  c%d %s|\"%s\"| c%d\n", w.From, arrow, mermaidText(printable(w.Path.String())), w.To)
 	}
 	return b.String()
 }
@@ -257,7 +257,7 @@ func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
 		if w.Order {
 			style = ", style=dashed"
 		}
-		fmt.Fprintf(&b, "  c%d -> c%d [label=\"%s\"%s];\n", w.From, w.To, dotText(w.Path.String()), style)
+		fmt.Fprintf(&b, "  c%d -> c%d [label=\"%s\"%s];\n", w.From, w.To, dotText(printable(w.Path.String())), style)
 	}
 	b.WriteString("}\n")
 	return b.String()

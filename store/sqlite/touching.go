@@ -73,17 +73,18 @@ type stream struct {
 
 // probe asks in one statement, and so at one moment of the log, for its end,
 // for the newest write at each prefix of the path, and whether there is
-// anything below.
+// anything below. Who knows until where to look need not ask for the end, near which
+// SQLite reads all of a row, however large, to compare its key.
 func (t *touching) probe() error {
-	prefixes := t.q.Path.Prefixes()
+	prefixes, end := t.q.Path.Prefixes(), `?3`
+	if t.q.At == 0 {
+		t.q.At, end = math.MaxInt64, `(SELECT max(seq) FROM messages WHERE context = ?1)`
+	}
 	var sql strings.Builder
-	sql.WriteString(`SELECT (SELECT max(seq) FROM messages WHERE context = ?1),
+	sql.WriteString(`SELECT ` + end + `,
 		EXISTS (SELECT 1 FROM writes WHERE context = ?1 AND path > ?4 AND path < ?5)
 		OR EXISTS (SELECT 1 FROM writes WHERE context = ?1 AND path > ?6 AND path < ?7),
 		EXISTS (SELECT 1 FROM lineage WHERE context = ?1)`)
-	if t.q.At == 0 {
-		t.q.At = math.MaxInt64
-	}
 	r := below(t.q.Path)
 	values := []driver.Value{t.q.Context, t.q.Instance, t.q.At, r[0][0], r[0][1], r[1][0], r[1][1]}
 	for _, p := range prefixes {
