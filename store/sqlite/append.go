@@ -99,7 +99,7 @@ func (w *writer) append(r *request) error {
 	}
 	var l lease
 	if b.Lease != nil {
-		if l, err = w.held(b.Context, c); err != nil {
+		if l, err = w.leaseOn(b.Context, c); err != nil {
 			return err
 		}
 	}

@@ -98,6 +98,7 @@ const (
 	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
 		WHERE context IN (?1, '') ORDER BY context DESC LIMIT 1`
 	selectTaken  = `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`
+	endLease     = `UPDATE leases SET until = 0 WHERE context = ?1 AND epoch = ?2`
 	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, namespace, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
 )
 
@@ -172,6 +173,33 @@ func (w *writer) putLease(name string, c *ends, l lease) error {
 	kept.changed = false
 	c.lease = &kept
 	return w.exec(replaceLease, name, l.epoch, l.holder.host, l.holder.boot, l.holder.namespace, l.holder.pid, l.holder.started, l.until)
+}
+
+// note notes what an append has taken and given back.
+func (w *writer) note(r *request) {
+	switch lease := r.batch.Lease; {
+	case r.err != nil || lease == nil:
+	case lease.For <= 0:
+		delete(w.holding, r.batch.Context)
+	case lease.Epoch == 0:
+		w.holding[r.batch.Context] = r.result.Epoch
+	}
+}
+
+// letGo gives back what is held, for nothing more can be appended with it. Where that
+// fails the leases lapse by themselves.
+func (w *writer) letGo() {
+	if len(w.holding) == 0 {
+		return
+	}
+	_ = w.inPlace(func() error {
+		for name, epoch := range w.holding {
+			if err := w.exec(endLease, name, epoch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Holder implements [store.Log].

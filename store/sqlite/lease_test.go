@@ -340,3 +340,48 @@ func TestVacuumWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCloseLetsGo: what a log held when it was closed, whoever opens it anew can take at
+// once, also in the same process; what another log holds stays held.
+func TestCloseLetsGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	open := func() *Log {
+		l, err := Open(path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	take := func(l *Log, name string, lease store.Lease) error {
+		_, err := l.Append(t.Context(), store.Batch{Context: name, Create: &store.Origin{}, ExpectSeq: store.AnySeq, Lease: &lease})
+		return err
+	}
+	first, other := open(), open()
+	for l, name := range map[*Log]string{first: "a", other: "b"} {
+		if err := take(l, name, store.Lease{For: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := take(first, "c", store.Lease{For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(first, "c", store.Lease{Epoch: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(other, "c", store.Lease{For: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open()
+	if err := take(again, "a", store.Lease{For: time.Hour}); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"b", "c"} {
+		if err := take(again, name, store.Lease{For: time.Hour}); !errors.As(err, new(*store.HeldError)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -142,7 +142,8 @@ func (l *Log) start(absolute string) error {
 }
 
 // Close waits for the appends that are under way and closes the file. Reads
-// that have begun may go on to their end.
+// that have begun may go on to their end. A run that goes on over it can record nothing
+// any more: its lease ends, so that whoever opens the file anew can resume it at once.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -157,6 +158,7 @@ func (l *Log) Close() error {
 		for len(l.queue) > 0 {
 			l.writer.run(l.queue)
 		}
+		l.writer.letGo()
 	}
 	l.readers.close()
 	// Last, for the last connection to go takes the write-ahead log with it.

@@ -26,6 +26,8 @@ type writer struct {
 	schema  int             // the version that it writes
 	rows    int             // messages and entries that it has written, up to manyRows
 
+	holding map[string]int64 // epochs of the leases that were taken and not given back, by context
+
 	// What the file holds, as long as nobody else writes to it.
 	version  int64
 	contexts map[string]*ends
@@ -65,7 +67,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 		return nil, errors.Join(err, c.close())
 	}
 	list, err := ownMigrations()
-	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, late: map[string]time.Time{}}
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, holding: map[string]int64{}, late: map[string]time.Time{}}
 	if err == nil {
 		err = w.ready(o)
 	}
@@ -231,6 +233,7 @@ func (w *writer) commit(group []*request) error {
 	}
 	clear(w.late)
 	for _, r := range group {
+		w.note(r)
 		for _, code := range r.batch.Code {
 			if code != nil {
 				w.kept[code.Digest] = w.kept[code.Digest] || r.err == nil
@@ -332,8 +335,8 @@ func (w *writer) ends(name string) (*ends, error) {
 	return c, nil
 }
 
-// held gives a copy of the lease on a context.
-func (w *writer) held(name string, c *ends) (l lease, err error) {
+// leaseOn gives a copy of the lease on a context.
+func (w *writer) leaseOn(name string, c *ends) (l lease, err error) {
 	if c.lease == nil {
 		if c.lease, err = w.lease(context.Background(), name); err != nil {
 			return l, err
