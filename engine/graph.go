@@ -40,6 +40,8 @@ type graph struct {
 
 	writers map[string]*writerIndex // by instance
 
+	blind map[spot][]int // see blindTo; while the graph is built
+
 	backward bool // some call depends on one that stands after it
 	edges    int  // how many there are, up to one more than mostEdges
 }
@@ -67,6 +69,7 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 		outOf:   make([][]edge, len(calls)),
 		sources: make([][][]int, len(calls)),
 		writers: map[string]*writerIndex{},
+		blind:   map[spot][]int{},
 	}
 	g.indexWriters()
 	for j, call := range calls {
@@ -92,6 +95,7 @@ func newGraph(calls []*Call, exists Exists) (*graph, error) {
 	for _, index := range g.writers {
 		index.built = true
 	}
+	g.blind = nil
 	return g, nil
 }
 
@@ -239,16 +243,22 @@ func (g *graph) newest(before []int, j int, r store.Path) []int {
 	return before
 }
 
-// overwrites tells whether call k waits until call i has read.
-func (g *graph) overwrites(k, i int) bool {
+// overwriters are the calls that wait until call i has read.
+func (g *graph) overwriters(i int) map[int]bool {
+	all := map[int]bool{}
 	if g.backward { // then none is left out
-		return slices.ContainsFunc(g.outOf[i], func(e edge) bool { return e.to == k && e.kind == readEdge })
+		for _, e := range g.outOf[i] {
+			all[e.to] = all[e.to] || e.kind == readEdge
+		}
+		return all
 	}
-	return slices.ContainsFunc(slices.Concat(g.calls[i].reads, g.calls[i].scopes), func(r store.Path) bool {
+	for _, r := range slices.Concat(g.calls[i].reads, g.calls[i].scopes) {
 		_, after := g.split(i, r)
-		_, writes := slices.BinarySearch(after, k)
-		return writes
-	})
+		for _, k := range after {
+			all[k] = true
+		}
+	}
+	return all
 }
 
 // ancestors are the calls that call i depends on, directly or not.
@@ -324,17 +334,40 @@ func (g *graph) wireReads() {
 // readEdges holds the calls after j that write to r until j has read. One that
 // reads there itself waits for the first of them anyway, and is left out.
 func (g *graph) readEdges(j int, r store.Path) []edge {
-	var edges []edge
 	_, after := g.split(j, r)
+	if len(after) > manyWriters && !g.backward && g.calls[after[0]].Instance == "" {
+		blind := g.blindTo(r, g.calls[j].Instance)
+		at, _ := slices.BinarySearch(blind, after[0]+1)
+		after = append([]int{after[0]}, blind[at:]...)
+	}
+	edges := make([]edge, len(after))
 	for n, k := range after {
-		first, call := g.calls[after[0]], g.calls[k]
-		seen := first.Instance == "" || first.Instance == call.Instance
-		if n > 0 && len(after) > manyWriters && !g.backward && seen && call.looksAt(r) {
-			continue
-		}
-		edges = append(edges, edge{j, k, r, readEdge})
+		edges[n] = edge{j, k, r, readEdge}
 	}
 	return edges
+}
+
+// blindTo lists the calls that write to r, as far as an instance sees them, and do not
+// look there.
+func (g *graph) blindTo(r store.Path, instance string) []int {
+	at := spot{r, instance}
+	blind, ok := g.blind[at]
+	if !ok {
+		writers := g.writers[""].overlapping(r)
+		if instance != "" {
+			writers = slices.Concat(writers, g.writers[instance].overlapping(r))
+			slices.Sort(writers)
+		}
+		blind = slices.DeleteFunc(slices.Clone(writers), func(k int) bool { return g.calls[k].looksAt(r) })
+		g.blind[at] = blind
+	}
+	return blind
+}
+
+// spot is a path as an instance sees it.
+type spot struct {
+	path     store.Path
+	instance string
 }
 
 // reachability answers which calls depend on one call. It remembers the last

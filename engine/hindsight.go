@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync"
 
 	"obelus/store"
 )
@@ -92,6 +93,7 @@ func (t *tick) resolver(i int) store.Resolver {
 		}
 	}
 	if known != nil {
+		overwriters := sync.OnceValue(func() map[int]bool { return t.plan.graph.overwriters(i) })
 		r.Log = &hindsight{r.Log, func(seq int64) bool {
 			switch author, ours := known[seq]; {
 			case !ours:
@@ -99,7 +101,7 @@ func (t *tick) resolver(i int) store.Resolver {
 			case author == reporting:
 				return true
 			default:
-				return t.plan.graph.overwrites(author, i)
+				return overwriters()[author]
 			}
 		}}
 	}
