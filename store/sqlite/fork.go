@@ -14,18 +14,28 @@ import (
 type span struct {
 	context string
 	upto, n int64
+	from    int64 // the seq after which it can begin
 }
+
+// beside tells that none of its messages are after one seq and up to another, 0 being none.
+func (s span) beside(after, at int64) bool { return at > 0 && at <= s.from || after >= s.upto }
 
 const selectLineage = `SELECT ancestor, upto, n FROM lineage WHERE context = ?1 ORDER BY upto DESC, n DESC`
 
 // spans are what a context's log is made of, newest first: its own, and for a
 // fork those that it shares.
 func (c *conn) spans(ctx context.Context, name string) ([]span, error) {
-	all := []span{{name, math.MaxInt64, math.MaxInt64}}
+	all := []span{{context: name, upto: math.MaxInt64, n: math.MaxInt64}}
 	err := c.each(ctx, selectLineage, []driver.Value{name}, func(row []driver.Value) (bool, error) {
-		all = append(all, span{text(row[0]), integer(row[1]), integer(row[2])})
+		all = append(all, span{context: text(row[0]), upto: integer(row[1]), n: integer(row[2])})
 		return true, nil
 	})
+	for i := len(all) - 2; i >= 0; i-- { // spans up to the same seq begin where the first of them does
+		older := all[i+1]
+		if all[i].from = older.upto; older.upto == all[i].upto {
+			all[i].from = older.from
+		}
+	}
 	return all, err
 }
 

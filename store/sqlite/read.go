@@ -157,6 +157,9 @@ func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Mes
 			next = max(f.After, 0) + 1
 		}
 		return c.overSpans(ctx, f.Context, f.Newest, func(s span) (more bool, err error) {
+			if s.beside(f.After, f.At) {
+				return true, nil
+			}
 			part := f
 			if part.Context = s.context; s.upto < math.MaxInt64 && (f.At == 0 || f.At > s.upto) {
 				part.At = s.upto

@@ -24,6 +24,9 @@ func (l *Log) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, e
 		}
 		spans, err := c.spans(ctx, q.Context)
 		for _, s := range spans[1:] {
+			if s.beside(0, q.At) {
+				continue
+			}
 			part := q
 			if part.Context = s.context; q.At == 0 || q.At > s.upto {
 				part.At = s.upto
