@@ -14,22 +14,11 @@ import (
 // somebody asks for its context by itself.
 func TestADelegatesOwnNames(t *testing.T) {
 	ctx := t.Context()
-	tool := func(name, schema string) *engine.Tool {
-		v, err := store.DecodeJSON([]byte(schema))
-		if err != nil {
-			t.Fatal(err)
-		}
-		made, err := engine.NewTool(name, v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made
-	}
 	for kind, log := range logs(t) {
 		r := newRunner(log, nil)
-		r.Registry.Tools["pay"] = tool("pay", `{"properties": {"value": {"type": "string"}}}`)
+		r.Registry.Tools["pay"] = tool(t, "pay", `{"properties": {"value": {"type": "string"}}}`)
 		inner := newRunner(log, map[string]activity{"pay": value}).Registry
-		inner.Tools["pay"] = tool("pay", `{"properties": {"value": {"type": "integer", "maximum": 10}}}`)
+		inner.Tools["pay"] = tool(t, "pay", `{"properties": {"value": {"type": "integer", "maximum": 10}}}`)
 		r.Registry.Delegates["d"] = &engine.Delegate{Registry: inner, Request: plan(t, `{"calls": [{"_tool": "pay", "value": 3, "_outputPath": "†a"}], "output": "†a"}`)}
 		s := start(t, `{"calls": [{"_tool": "x", "_delegate": "d", "_outputPath": "†a"}], "output": "†a"}`)
 		s.Approve = engine.Policy{Tools: []string{"pay"}}

@@ -344,20 +344,12 @@ func TestVacuumWaits(t *testing.T) {
 // TestCloseLetsGo: what a log held when it was closed, whoever opens it anew can take at
 // once, also in the same process; what another log holds stays held.
 func TestCloseLetsGo(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log.db")
-	open := func() *Log {
-		l, err := Open(path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		return l
-	}
+	path := newPath(t)
 	take := func(l *Log, name string, lease store.Lease) error {
 		_, err := l.Append(t.Context(), store.Batch{Context: name, Create: &store.Origin{}, ExpectSeq: store.AnySeq, Lease: &lease})
 		return err
 	}
-	first, other := open(), open()
+	first, other := open(t, path, Options{}), open(t, path, Options{})
 	for l, name := range map[*Log]string{first: "a", other: "b"} {
 		if err := take(l, name, store.Lease{For: time.Hour}); err != nil {
 			t.Fatal(err)
@@ -375,7 +367,7 @@ func TestCloseLetsGo(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := open()
+	again := open(t, path, Options{})
 	if err := take(again, "a", store.Lease{For: time.Hour}); err != nil {
 		t.Error(err)
 	}

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,16 +11,8 @@ import (
 // TestUpdatedIsExactInTheEnd: the row of a context that is run may lag behind its
 // log, but not once the lease is given back, whoever has written meanwhile.
 func TestUpdatedIsExactInTheEnd(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log.db")
-	open := func() *Log {
-		l, err := Open(path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { l.Close() })
-		return l
-	}
-	one, other := open(), open()
+	path := newPath(t)
+	one, other := open(t, path, Options{}), open(t, path, Options{})
 	put := func(l *Log, b store.Batch) {
 		t.Helper()
 		b.ExpectSeq, b.Create = store.AnySeq, &store.Origin{}
