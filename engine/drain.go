@@ -163,7 +163,7 @@ func (t *tick) cutOff(i, attempts int) {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
 		return
 	}
-	c.record.Status, c.record.Error = Cancelled, nil
+	c.record.Status = Cancelled
 	t.note(i)
 }
 

@@ -143,3 +143,20 @@ func TestAPlaceThatIsGone(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestGivenTogether: results that don't fit together decide nothing.
+func TestGivenTogether(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"fail": failing})
+	s := start(t, `[{"_tool": "fail", "_outputPath": "†state.x"}, {"_tool": "fail", "_outputPath": "†state.y"}]`)
+	s.Request.Context = messages(t, `{"type": "state", "schema": {"maxProperties": 1}}`)
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+		t.Fatal(outcome, err)
+	}
+	var refused *engine.CorrectionError
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.1": 5, "1.2": 6}})
+	if !errors.As(err, &refused) || refused.Call != "1.2" {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.2": 6}})
+	expect(t, outcome, err, engine.RunFailed, "1.1 fail failed ! no", "1.2 fail done → †state.y … its result was given by a person")
+}

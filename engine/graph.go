@@ -332,11 +332,11 @@ func (g *graph) wireReads() {
 }
 
 // readEdges holds the calls after j that write to r until j has read. One that
-// reads there itself waits for the first of them anyway, and is left out.
+// reads there itself waits for the first of them anyway, if it sees that, and is left out.
 func (g *graph) readEdges(j int, r store.Path) []edge {
 	_, after := g.split(j, r)
-	if len(after) > manyWriters && !g.backward && g.calls[after[0]].Instance == "" {
-		blind := g.blindTo(r, g.calls[j].Instance)
+	if len(after) > manyWriters && !g.backward {
+		blind := g.blindTo(r, g.calls[j].Instance, g.calls[after[0]].Instance)
 		at, _ := slices.BinarySearch(blind, after[0]+1)
 		after = append([]int{after[0]}, blind[at:]...)
 	}
@@ -348,9 +348,9 @@ func (g *graph) readEdges(j int, r store.Path) []edge {
 }
 
 // blindTo lists the calls that write to r, as far as an instance sees them, and do not
-// look there.
-func (g *graph) blindTo(r store.Path, instance string) []int {
-	at := spot{r, instance}
+// look there, or see nothing of what a writer of another instance leaves there.
+func (g *graph) blindTo(r store.Path, instance, writer string) []int {
+	at := spot{r, instance, writer}
 	blind, ok := g.blind[at]
 	if !ok {
 		writers := g.writers[""].overlapping(r)
@@ -358,16 +358,19 @@ func (g *graph) blindTo(r store.Path, instance string) []int {
 			writers = slices.Concat(writers, g.writers[instance].overlapping(r))
 			slices.Sort(writers)
 		}
-		blind = slices.DeleteFunc(slices.Clone(writers), func(k int) bool { return g.calls[k].looksAt(r) })
+		blind = slices.DeleteFunc(slices.Clone(writers), func(k int) bool {
+			call := g.calls[k]
+			return (writer == "" || writer == call.Instance) && call.looksAt(r)
+		})
 		g.blind[at] = blind
 	}
 	return blind
 }
 
-// spot is a path as an instance sees it.
+// spot is a path as an instance sees it, and the instance of who writes there.
 type spot struct {
-	path     store.Path
-	instance string
+	path             store.Path
+	instance, writer string
 }
 
 // reachability answers which calls depend on one call. It remembers the last

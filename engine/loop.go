@@ -85,6 +85,9 @@ func (l *loop) close() {
 	l.stop()
 	close(l.closed)
 	l.abandon()
+	if l.current != nil {
+		l.current.stopTimers()
+	}
 	l.forget()
 	if l.epoch != 0 {
 		// A lease that can't be given back lapses by itself, now that nobody

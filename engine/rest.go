@@ -57,13 +57,20 @@ func (t *tick) tryAgain(i int) {
 	t.note(i)
 }
 
+// stopTimers lets go of what is to be tried again.
+func (t *tick) stopTimers() {
+	for i := range t.calls {
+		if again := t.calls[i].again; again != nil && again.timer != nil {
+			again.timer.Stop()
+		}
+	}
+}
+
 // putBackResting has calls that wait to be tried again wait for whoever resumes the run.
 func (t *tick) putBackResting() error {
+	t.stopTimers()
 	for i := range t.calls {
-		if c := t.change(i); c.again != nil {
-			if c.again.timer != nil {
-				c.again.timer.Stop()
-			}
+		if t.calls[i].again != nil {
 			t.putBack(i)
 		}
 	}

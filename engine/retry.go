@@ -35,18 +35,21 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 // mend has calls run again, or settle with what a person knows that they came to, and
 // what was skipped behind them be looked at again.
 func (t *tick) mend(ctx context.Context, retry []string, known map[string]any) error {
+	given, err := t.givable(ctx, known)
+	if err != nil {
+		return err
+	}
 	revived, first := make([]bool, len(t.calls)), []int(nil)
-	for _, name := range append(sortedKeys(known), retry...) {
+	for _, res := range given {
+		t.give(res)
+		revived[res.index], first = true, append(first, res.index)
+	}
+	for _, name := range retry {
 		i, err := t.decidable(name)
 		if err != nil {
 			return err
 		}
-		runs := true
-		if v, ok := known[name]; ok {
-			err = t.give(ctx, i, v)
-		} else {
-			runs, err = t.retry(ctx, i)
-		}
+		runs, err := t.retry(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -133,44 +136,61 @@ func (t *tick) revive(i int) {
 // givenByPerson is the reason of a call whose result a person gave.
 const givenByPerson = "its result was given by a person"
 
+// givable holds what a person knows that calls came to, all of it together, to what
+// results are held to, and gives it in the order of the plan.
+func (t *tick) givable(ctx context.Context, known map[string]any) (given []*result, err error) {
+	for name, v := range known {
+		i, err := t.decidable(name)
+		if err != nil {
+			return nil, err
+		}
+		given = append(given, &result{tick: t, index: i, value: Result{Value: v}})
+	}
+	slices.SortFunc(given, func(a, b *result) int { return a.index - b.index })
+	before := t.view.Seq()
+	defer func() {
+		t.view.Unstage(before)
+		t.authors.forget(before)
+	}()
+	for _, res := range given {
+		v, err := store.FromGo(res.value.Value, "result")
+		if err == nil {
+			res.value.Value = v
+			err = t.takes(ctx, res.index, v)
+		}
+		if log, broken := errors.AsType[*logError](err); broken {
+			return nil, log.err
+		}
+		if err != nil {
+			return nil, &CorrectionError{t.calls[res.index].record.Call, err}
+		}
+	}
+	return given, nil
+}
+
+// takes tells what is wrong with a result for a call, and leaves it staged.
+func (t *tick) takes(ctx context.Context, i int, v any) error {
+	call, c := t.plan.Calls[i], t.calls[i]
+	v, err := call.result(v, false)
+	if err == nil && call.Output != nil {
+		err = t.write(ctx, i, call.Output.Alternatives[0], v, false)
+		t.calls[i] = c
+	}
+	return err
+}
+
 // give has a call settle, in the first step, with the result that a person knows. What it
 // read stays, and that it has begun.
-func (t *tick) give(ctx context.Context, i int, v any) error {
-	c := &t.calls[i]
-	v, err := store.FromGo(v, "result")
-	if err == nil {
-		err = t.takes(ctx, i, v)
-	}
-	if log, broken := errors.AsType[*logError](err); broken {
-		return log.err
-	}
-	if err != nil {
-		return &CorrectionError{c.record.Call, err}
-	}
+func (t *tick) give(res *result) {
+	c := &t.calls[res.index]
 	was := c.record
-	t.revive(i)
+	t.revive(res.index)
 	c.began = t.runner.now()
 	c.record.Status, c.record.Reason = Running, givenByPerson
 	c.record.At, c.record.Reads, c.record.Started, c.record.Once, c.record.Thought = was.At, was.Reads, was.Started, was.Once, was.Thought
 	c.record.Duration = was.Duration
 	c.record.Script, c.record.SHA256, c.record.Generation = was.Script, was.SHA256, was.Generation
-	t.brought = append(t.brought, &result{tick: t, index: i, value: Result{Value: v}})
-	return nil
-}
-
-// takes tells what is wrong with a result for a call.
-func (t *tick) takes(ctx context.Context, i int, v any) error {
-	call := t.plan.Calls[i]
-	v, err := call.result(v, false)
-	if err != nil || call.Output == nil {
-		return err
-	}
-	c, before := t.calls[i], t.view.Seq()
-	err = t.write(ctx, i, call.Output.Alternatives[0], v, false)
-	t.view.Unstage(before)
-	t.authors.forget(before)
-	t.calls[i] = c
-	return err
+	t.brought = append(t.brought, res)
 }
 
 // answerGiven has a call that is replayed come to what a person gave, however it began.

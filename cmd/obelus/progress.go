@@ -21,8 +21,8 @@ type progress struct {
 	stop    chan struct{}
 	done    chan struct{}
 
-	mu   sync.Mutex
-	told map[[2]string]engine.Status // in JSON, by context and call
+	mu    sync.Mutex
+	still map[[2]string]bool // in JSON, the calls that were told to run, by context and call
 }
 
 // liveLines is what moves at the bottom of a terminal: the calls that run.
@@ -164,18 +164,18 @@ func (p *progress) observe(r engine.Record) {
 	p.term.say("%s", p.describe(r))
 }
 
-// changes tells whether a call has another status than it had when it was told of last.
+// changes tells whether there is more to a record than that a call runs still.
 func (p *progress) changes(r engine.Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call := [2]string{r.Context, r.Call}
-	if p.told[call] == r.Status {
+	call, runs := [2]string{r.Context, r.Call}, r.Status == engine.Running
+	if runs && p.still[call] {
 		return false
 	}
-	if p.told == nil {
-		p.told = map[[2]string]engine.Status{}
+	if p.still == nil {
+		p.still = map[[2]string]bool{}
 	}
-	p.told[call] = r.Status
+	p.still[call] = runs
 	return true
 }
 
