@@ -34,7 +34,7 @@ func (t *tick) setTimers() {
 }
 
 // wake gives the calls their turn that are to be tried again by now. Those for which it is
-// time at once come in the order of the plan, whose timer was first.
+// time at once come in the order of the plan, whichever timer was first.
 func (t *tick) wake() {
 	for now := time.Since(t.loop.opened); len(t.due) > 0 && t.due[0].rank <= int64(now); {
 		i := heap.Pop(&t.due).(turn).index

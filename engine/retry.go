@@ -139,12 +139,12 @@ const givenByPerson = "its result was given by a person"
 // givable holds what a person knows that calls came to, all of it together, to what
 // results are held to, and gives it in the order of the plan.
 func (t *tick) givable(ctx context.Context, known map[string]any) (given []*result, err error) {
-	for name, v := range known {
+	for _, name := range sortedKeys(known) {
 		i, err := t.decidable(name)
 		if err != nil {
 			return nil, err
 		}
-		given = append(given, &result{tick: t, index: i, value: Result{Value: v}})
+		given = append(given, &result{tick: t, index: i, value: Result{Value: known[name]}})
 	}
 	slices.SortFunc(given, func(a, b *result) int { return a.index - b.index })
 	before := t.view.Seq()
