@@ -354,12 +354,17 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		}
 		s.room = t.room(i, in)
 	}
-	c.working = true
-	t.occupy(i, 1)
-	t.note(i)
-	t.starts = append(t.starts, s)
+	t.engage(s)
 	t.release(i, c.record.Unstored)
 	return nil
+}
+
+// engage has a worker get a call, once that is recorded.
+func (t *tick) engage(s start) {
+	t.change(s.index).working = true
+	t.occupy(s.index, 1)
+	t.note(s.index)
+	t.starts = append(t.starts, s)
 }
 
 // method is how the call's writes join what is there.

@@ -98,15 +98,14 @@ const maxProduced = 8 << 20
 
 // evaluation is one run of an expression.
 type evaluation struct {
-	expr       *Expr
-	lookup     Lookup
-	budget     int
-	resolved   map[int]any         // references, by number
-	looked     map[int]found       // references that are units, once a predicate asks for them
-	predicates int                 // within how many it is
-	patterns   map[string]*pattern // that were made as it went, by their texts
-	element    any
-	index      any
+	expr     *Expr
+	lookup   Lookup
+	budget   int
+	resolved map[int]any         // references, by number
+	looked   map[int]found       // references that are units; nil before the first predicate
+	patterns map[string]*pattern // that were made as it went, by their texts
+	element  any
+	index    any
 }
 
 // found is what a lookup gave.
@@ -121,10 +120,7 @@ func (ev *evaluation) look(u refUnit) (f found, err error) {
 		return f, nil
 	}
 	f.value, f.exists, f.open, err = ev.lookup(u.path)
-	if ev.predicates > 0 && err == nil {
-		if ev.looked == nil {
-			ev.looked = map[int]found{}
-		}
+	if ev.looked != nil && err == nil {
 		ev.looked[u.index] = f
 	}
 	return f, err

@@ -12,6 +12,10 @@ import (
 	"obelus/store"
 )
 
+// foreign is a value of expr's, whose numbers are int and float64. A reference
+// by itself never becomes one, and so keeps the text of its numbers.
+type foreign struct{ value any }
+
 // plainValue is a value that may be foreign.
 func plainValue(v any) any {
 	if f, ok := v.(foreign); ok {
@@ -131,7 +135,3 @@ func fromFloat(f float64) (any, error) {
 	}
 	return json.Number(store.EncodeJSON(f)), nil
 }
-
-// foreign is a value of expr's, whose numbers are int and float64. A reference
-// by itself never becomes one, and so keeps the text of its numbers.
-type foreign struct{ value any }

@@ -168,8 +168,9 @@ func (ev *evaluation) each(args []any) (any, error) {
 	if len(args) > 2 {
 		ev.index = args[2]
 	}
-	ev.predicates++
-	defer func() { ev.predicates-- }()
+	if ev.looked == nil {
+		ev.looked = map[int]found{}
+	}
 	return ev.plain(ev.expr.units[args[0].(int)])
 }
 

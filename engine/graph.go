@@ -145,14 +145,26 @@ func (x *writerIndex) overlapping(path store.Path) []int {
 	return all
 }
 
+// seenBy lists, in the order of the plan, those of the writers that an instance sees: its
+// own, and those of none. The list may be shared, and must not be changed.
+func (g *graph) seenBy(instance string, of func(*writerIndex) []int) []int {
+	all := of(g.writers[""])
+	if instance != "" {
+		all = slices.Concat(all, of(g.writers[instance]))
+		slices.Sort(all)
+	}
+	return all
+}
+
+// overlapping lists the calls whose writes, if an instance sees them, overlap r.
+func (g *graph) overlapping(instance string, r store.Path) []int {
+	return g.seenBy(instance, func(x *writerIndex) []int { return x.overlapping(r) })
+}
+
 // split lists the calls before and after j whose writes, if j sees them,
 // overlap r.
 func (g *graph) split(j int, r store.Path) (before, after []int) {
-	all := g.writers[""].overlapping(r)
-	if instance := g.calls[j].Instance; instance != "" {
-		all = slices.Concat(all, g.writers[instance].overlapping(r))
-		slices.Sort(all)
-	}
+	all := g.overlapping(g.calls[j].Instance, r)
 	at, found := slices.BinarySearch(all, j)
 	before, after = all[:at], all[at:]
 	if found {
@@ -215,11 +227,7 @@ func (g *graph) sourcesOf(j int, r store.Path) []int {
 // above lists the calls before j whose writes, if j sees them, are at r or
 // above it.
 func (g *graph) above(j int, r store.Path) []int {
-	all := g.writers[""].above(r)
-	if instance := g.calls[j].Instance; instance != "" {
-		all = slices.Concat(all, g.writers[instance].above(r))
-		slices.Sort(all)
-	}
+	all := g.seenBy(g.calls[j].Instance, func(x *writerIndex) []int { return x.above(r) })
 	at, _ := slices.BinarySearch(all, j)
 	return all[:at]
 }
@@ -353,12 +361,7 @@ func (g *graph) blindTo(r store.Path, instance, writer string) []int {
 	at := spot{r, instance, writer}
 	blind, ok := g.blind[at]
 	if !ok {
-		writers := g.writers[""].overlapping(r)
-		if instance != "" {
-			writers = slices.Concat(writers, g.writers[instance].overlapping(r))
-			slices.Sort(writers)
-		}
-		blind = slices.DeleteFunc(slices.Clone(writers), func(k int) bool {
+		blind = slices.DeleteFunc(slices.Clone(g.overlapping(instance, r)), func(k int) bool {
 			call := g.calls[k]
 			return (writer == "" || writer == call.Instance) && call.looksAt(r)
 		})

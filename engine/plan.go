@@ -322,7 +322,9 @@ func spokenOf(request *Request) spoken {
 		schema, _ := m.Schema.(map[string]any)
 		properties, _ := schema["properties"].(map[string]any)
 		for name, v := range properties {
-			all[[2]string{m.Kind, name}] = all[[2]string{m.Kind, name}] || v != nil
+			if v != nil {
+				all[[2]string{m.Kind, name}] = true
+			}
 		}
 	}
 	return all

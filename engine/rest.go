@@ -51,10 +51,9 @@ func (t *tick) wake() {
 // tryAgain starts a call once more, whose turn has come, with what it began with.
 func (t *tick) tryAgain(i int) {
 	c := t.change(i)
-	t.starts = append(t.starts, c.again.start)
-	c.again, c.rested, c.working, c.record.Rests = nil, false, true, false
-	t.occupy(i, 1)
-	t.note(i)
+	s := c.again.start
+	c.again, c.rested, c.record.Rests = nil, false, false
+	t.engage(s)
 }
 
 // stopTimers lets go of what is to be tried again.

@@ -198,10 +198,7 @@ func (t *tick) answerGiven(i int) {
 	c := t.change(i)
 	c.began = t.runner.now()
 	c.record.Status, c.record.Reason, c.record.Started = Running, givenByPerson, date(c.began)
-	c.working = true
-	t.occupy(i, 1)
-	t.note(i)
-	t.starts = append(t.starts, start{index: i, invocation: Invocation{Key: t.context + "/" + c.record.Call}})
+	t.engage(start{index: i, invocation: Invocation{Key: t.context + "/" + c.record.Call}})
 	t.release(i, c.record.Unstored)
 }
 

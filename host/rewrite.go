@@ -33,8 +33,8 @@ const (
 //     eight and NaN of them.
 //   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
 //     {[k] = f()} takes one result, for k, v in next, t begins with nil, for k in f()()
-//     with what f gives, and no loop with a jump, and no table has elements where they don't belong (see elements):
-//     each is miscompiled otherwise.
+//     with what f gives, and no loop with a jump, and no table has elements where they
+//     don't belong (see elements): each is miscompiled otherwise.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {
@@ -103,10 +103,8 @@ func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
 	}
 	local := &ast.LocalAssignStmt{Exprs: s.Exprs}
 	s.Exprs = nil
-	for i := range 3 {
-		temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, i)}
-		temp.SetLine(s.Line())
-		local.Names, s.Exprs = append(local.Names, temp.Value), append(s.Exprs, temp)
+	for range 3 {
+		s.Exprs = append(s.Exprs, another(local, s))
 	}
 	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, s}}
 	for _, stmt := range []ast.Stmt{local, block} {
@@ -400,10 +398,8 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 	}
 	local := &ast.LocalAssignStmt{}
 	keep := func(e ...ast.Expr) ast.Expr {
-		temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, len(local.Names))}
-		temp.SetLine(s.Line())
-		local.Names, local.Exprs = append(local.Names, temp.Value), append(local.Exprs, e...)
-		return temp
+		local.Exprs = append(local.Exprs, e...)
+		return another(local, s)
 	}
 	for i, e := range s.Lhs {
 		if field, ok := e.(*ast.AttrGetExpr); ok {
@@ -425,6 +421,14 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 		stmt.SetLastLine(s.Line())
 	}
 	return block
+}
+
+// another gives a statement one more local, and what reads it at a place.
+func another(local *ast.LocalAssignStmt, at ast.PositionHolder) ast.Expr {
+	temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, len(local.Names))}
+	temp.SetLine(at.Line())
+	local.Names = append(local.Names, temp.Value)
+	return temp
 }
 
 // stays tells whether an expression is the same whatever is assigned.

@@ -87,15 +87,12 @@ func (s *state) find(L *lua.LState, find bool) int {
 	from = min(max(from-1, 0), len(subject))
 	if find && (L.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
 		i := strings.Index(subject[from:], pattern)
-		looked := i + len(pattern)
 		if i < 0 {
-			looked = len(subject) - from
-		}
-		s.budget.charge(L, looked/64+1)
-		if i < 0 {
+			s.budget.charge(L, (len(subject)-from)/64+1)
 			L.Push(lua.LNil)
 			return 1
 		}
+		s.budget.charge(L, (i+len(pattern))/64+1)
 		L.Push(lua.LNumber(from + i + 1))
 		L.Push(lua.LNumber(from + i + len(pattern)))
 		return 2

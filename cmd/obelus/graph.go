@@ -230,13 +230,13 @@ func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
 		if w.Order {
 			arrow = "-.->"
 		}
-		fmt.Fprintf(&b, "  c%d %s|\"%s\"| c%d\n", w.From, arrow, mermaidText(printable(w.Path.String())), w.To)
+		fmt.Fprintf(&b, "  c%d %s|\"%s\"| c%d\n", w.From, arrow, mermaidText(w.Path.String()), w.To)
 	}
 	return b.String()
 }
 
 func mermaidText(text string) string {
-	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "&", "#amp;").Replace(text)
+	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "&", "#amp;").Replace(printable(text))
 }
 
 func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
@@ -257,10 +257,12 @@ func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
 		if w.Order {
 			style = ", style=dashed"
 		}
-		fmt.Fprintf(&b, "  c%d -> c%d [label=\"%s\"%s];\n", w.From, w.To, dotText(printable(w.Path.String())), style)
+		fmt.Fprintf(&b, "  c%d -> c%d [label=\"%s\"%s];\n", w.From, w.To, dotText(w.Path.String()), style)
 	}
 	b.WriteString("}\n")
 	return b.String()
 }
 
-func dotText(text string) string { return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) }
+func dotText(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(text))
+}

@@ -93,7 +93,7 @@ func (l *liveLines) draw(w io.Writer) {
 }
 
 func newProgress(t *terminal, json bool, context string) *progress {
-	p := &progress{term: t, json: json, context: context}
+	p := &progress{term: t, json: json, context: context, still: map[[2]string]bool{}}
 	if t.moves && !t.quiet && !json {
 		t.live = &liveLines{paint: t.paint}
 		p.stop, p.done = make(chan struct{}), make(chan struct{})
@@ -172,10 +172,11 @@ func (p *progress) changes(r engine.Record) bool {
 	if runs && p.still[call] {
 		return false
 	}
-	if p.still == nil {
-		p.still = map[[2]string]bool{}
+	if runs {
+		p.still[call] = true
+	} else {
+		delete(p.still, call)
 	}
-	p.still[call] = runs
 	return true
 }
 
