@@ -23,6 +23,20 @@ type Activity interface {
 	Run(ctx context.Context, in Invocation) (Result, error)
 }
 
+// Forerunner is an activity that may do a call before the log has that it has begun,
+// and what it reads: the run then commits several calls at once that follow one on the
+// other. This is asked only of a call by itself that may run twice.
+type Forerunner interface {
+	Activity
+
+	// RunAhead does one call as Run does, as long as nobody can tell. Before anything of
+	// it could be seen outside, or when ctx is done, it gives up, leaves nothing behind, and
+	// tells that it has not run: then Run does the call from the beginning, once the log
+	// has what is missing. What it has done may come to nothing, and be done again. ctx
+	// is done after about a millisecond, and nothing else of the run happens meanwhile.
+	RunAhead(ctx context.Context, in Invocation) (res Result, ran bool, err error)
+}
+
 // ActivityFunc makes an activity of a Go function.
 type ActivityFunc func(ctx context.Context, in Invocation) (Result, error)
 

@@ -59,13 +59,13 @@ var caseFiles = []string{"context.json", "before.json", "input.json", "tools.jso
 	"delegates.json", "model.json", "approve", "append.json", "then.json", "decisions",
 	"messages", "refused", "warnings", "asked", "questions", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
 
-// activities are what the plans of the cases call.
-func activities() *engine.Registry {
+// activities are what the plans of the cases call. They may run ahead of the log.
+func activities(ahead bool) *engine.Registry {
 	r := engine.NewRegistry()
 	add := func(name string, f func(in engine.Invocation) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: able{func(_ context.Context, in engine.Invocation) (engine.Result, error) {
 			return f(in)
-		})}
+		}, func(context.Context, engine.Invocation) bool { return ahead }}}
 	}
 	add("value", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call["value"]}, nil })
 	add("updateUserStatus", func(in engine.Invocation) (engine.Result, error) {
@@ -116,13 +116,16 @@ func TestConformance(t *testing.T) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-		for _, parallel := range []int{1, 8} {
-			t.Run(fmt.Sprintf("%s/parallel=%d", name, parallel), func(t *testing.T) {
+		for _, way := range []struct {
+			parallel int
+			ahead    bool
+		}{{1, false}, {1, true}, {8, true}} {
+			t.Run(fmt.Sprintf("%s/parallel=%d/ahead=%v", name, way.parallel, way.ahead), func(t *testing.T) {
 				archive, err := txtar.ParseFile(file)
 				if err != nil {
 					t.Fatal(err)
 				}
-				newCase(t, archive, parallel).run()
+				newCase(t, archive, way.parallel, way.ahead).run()
 			})
 		}
 	}
@@ -141,8 +144,8 @@ type conformanceCase struct {
 	questions []question
 }
 
-func newCase(t *testing.T, archive *txtar.Archive, parallel int) *conformanceCase {
-	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: store.NewMemory(), registry: activities()}
+func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *conformanceCase {
+	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: store.NewMemory(), registry: activities(ahead)}
 	for _, f := range archive.Files {
 		if !slices.Contains(caseFiles, f.Name) && appendsTo(f.Name) == "" {
 			t.Fatalf("unknown file %q in the case", f.Name)

@@ -83,8 +83,12 @@ func (a authors) forget(last int64) {
 
 // resolver reads paths for call i: as of now, or as of when it started first.
 func (t *tick) resolver(i int) store.Resolver {
-	r, known, record := t.view.Resolver(), t.authors, t.calls[i].record
-	r.At = record.At
+	r := t.view.Resolver()
+	r.At = t.calls[i].record.At
+	if t.authors == nil && t.runner.replay == nil {
+		return r
+	}
+	known, record := t.authors, t.calls[i].record
 	if p := t.runner.replay; p != nil {
 		record, _, _ = p.record(context.Background(), t.context, record.Call) // one that can't be read has not been
 		if record.Before != 0 || p.triedAgain(t.context, record) {            // it reads what it did

@@ -53,7 +53,7 @@ func TestSimulation(t *testing.T) {
 	if len(all) < 100 {
 		return
 	}
-	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused"} {
+	for _, what := range []string{"done", "failed", "waiting", "die before", "die after", "refuse", "interrupt", "append", "intrude", "decide", "in doubt", "ordered", "refused", "ahead"} {
 		if told[what] == 0 {
 			t.Errorf("it never came to %q: the simulation is not what it was", what)
 		}
@@ -243,7 +243,11 @@ func (w *world) disturbs(n, life int) bool {
 	return w.chance != nil && life < 8 && w.chance.IntN(n) == 0
 }
 
-func (w *world) tell(what string) { w.told[what]++ }
+func (w *world) tell(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.told[what]++
+}
 
 // live is one process: it begins the run or goes on with it, until it dies or
 // has done what it can. It tells whether there is to be another.
@@ -497,7 +501,8 @@ func own(key string) time.Duration { return time.Duration(hashed(key, 9973)) * t
 func (w *world) registry() *engine.Registry {
 	r := engine.NewRegistry()
 	add := func(name string, f activity) *engine.Registered {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		run := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			w.holdStart(in.Key)
 			if w.settled[in.Key] {
 				w.t.Errorf("%s has its outcome, and runs again", in.Key)
 			}
@@ -510,7 +515,14 @@ func (w *world) registry() *engine.Registry {
 				}
 			}
 			return f(ctx, in)
-		})}
+		}
+		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{f, func(_ context.Context, in engine.Invocation) bool {
+			ahead := name != "slow" && hashed(in.Key+name, 3) > 0
+			if ahead {
+				w.tell("ahead")
+			}
+			return ahead
+		}}, run}}
 		return r.Activities[name]
 	}
 	add("value", value)
@@ -542,6 +554,29 @@ func (w *world) registry() *engine.Registry {
 		{Call: map[string]any{"_tool": "slow", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
 	}}}
 	return r
+}
+
+// seldom is an activity that runs in another way where it runs ahead.
+type seldom struct {
+	able
+	run activity
+}
+
+func (s seldom) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return s.run(ctx, in)
+}
+
+// holdStart holds the log to having it that a call has begun, before anything of it can
+// be seen.
+func (w *world) holdStart(key string) {
+	name, call, _ := strings.Cut(key, "/")
+	if w.log == nil {
+		return
+	}
+	last, ok, err := store.Newest(context.Background(), w.log, store.JournalFilter{Context: name, Call: call})
+	if err != nil || !ok || last.Event != string(engine.Running) {
+		w.t.Errorf("%s runs, and what the log says of it is %v (%v)", key, last, err)
+	}
 }
 
 // enter waits until the world lets an activity or an append go on.

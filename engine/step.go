@@ -21,16 +21,25 @@ func (t *tick) take(ctx, run context.Context, first *result) ([]job, error) {
 // step is one step of the tick; see there. It gives the calls that it starts, to
 // be launched.
 func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) {
+	ahead := time.Now().Add(aheadFor)
 	err := t.record(ctx, func() error {
-		if err := t.receive(ctx, results); err != nil {
-			return err
+		for results := results; ; {
+			if err := t.receive(ctx, results); err != nil {
+				return err
+			}
+			if run.Err() != nil {
+				return nil
+			}
+			if err := t.advance(ctx); err != nil {
+				return err
+			}
+			res, ran := t.runAhead(run, ahead)
+			if !ran {
+				break
+			}
+			results = []*result{res}
 		}
-		if run.Err() != nil {
-			return nil
-		}
-		if err := t.advance(ctx); err != nil {
-			return err
-		}
+		ahead = time.Time{} // not again, if somebody else has appended meanwhile
 		t.goesOn()
 		if !t.settled() {
 			return nil

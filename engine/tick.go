@@ -14,7 +14,8 @@ import (
 //
 // What happens is done in steps. A step takes the results that have come,
 // makes messages of them, finds what they unblock, and commits all of it, the
-// starts of the next calls too, in one append. Only then do those calls run.
+// starts of the next calls too, in one append. Only then do those calls run, but
+// for one by itself of which nothing can be seen: the step goes on with its result.
 // If somebody else has appended in between, the step is undone and done again
 // on what the log holds now.
 type tick struct {
@@ -150,6 +151,7 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 
 		journalled: l.n,
 	}
+	t.makeRoom()
 	for i := range t.calls {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
 	}
@@ -157,6 +159,16 @@ func newTick(l *loop, plan *Plan, event planEvent) *tick {
 		t.replays(p)
 	}
 	return t
+}
+
+// mostRoom bounds what a tick makes room for before it is needed.
+const mostRoom = 16
+
+// makeRoom makes room for what the steps of a short plan leave, once.
+func (t *tick) makeRoom() {
+	n := min(len(t.calls), mostRoom)
+	t.saved.calls = make([]savedCall, 0, n)
+	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 }
 
 // replays takes from the log what was decided about calls, and which waited for none

@@ -27,7 +27,7 @@ func TestPlansThatAreTooWide(t *testing.T) {
 		if c.readersFirst {
 			calls = append(readers, writers...)
 		}
-		_, err := engine.Compile(&engine.Request{Calls: calls}, activities(), engine.NothingExists)
+		_, err := engine.Compile(&engine.Request{Calls: calls}, activities(false), engine.NothingExists)
 		if refused := errors.As(err, new(*engine.PlanError)); refused != c.refused {
 			t.Errorf("%d of each, readers first: %v: %v", c.n, c.readersFirst, err)
 		}

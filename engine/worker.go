@@ -206,7 +206,7 @@ func (t *tick) work(run context.Context, s start) result {
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
-	return t.attempt(working, s)
+	return t.attempt(working, s, s.activity.Timeout, s.activity.Activity.Run)
 }
 
 // What becomes of a call that is stopped with its run. They are of this package
@@ -223,12 +223,12 @@ const longestBackoff = time.Duration(math.MaxInt64 / 4)
 // attempt runs a call. After a failure that its activity wants to be tried again it is
 // handed back until then, with its place; but a call for which nobody waits, and which may
 // outlive its tick, keeps both.
-func (t *tick) attempt(ctx context.Context, s start) result {
+func (t *tick) attempt(ctx context.Context, s start, timeout time.Duration, do ActivityFunc) result {
 	res := result{index: s.index}
 	for {
 		res.attempts++
 		s.invocation.Attempt++
-		res.value, res.err = once(ctx, s.doer, s.activity, s.invocation)
+		res.value, res.err = once(ctx, s.doer, timeout, do, s.invocation)
 		if !s.triesAgain(res.err) {
 			return res
 		}
@@ -269,11 +269,8 @@ func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration 
 // whatever it is: an activity that gives up then seldom says that it is for that.
 // A panic of a Go activity is its own fault, and nobody else's. One that is told to
 // stop may end however it likes: unless it comes to a result it is cut off.
-func once(ctx context.Context, name string, a *Registered, in Invocation) (_ Result, err error) {
-	timeout := a.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
+func once(ctx context.Context, name string, timeout time.Duration, do ActivityFunc, in Invocation) (_ Result, err error) {
+	timeout = cmp.Or(timeout, DefaultTimeout)
 	deadline := time.Now().Add(timeout)
 	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -288,7 +285,7 @@ func once(ctx context.Context, name string, a *Registered, in Invocation) (_ Res
 			err = broken("the activity "+name+" broke down", p)
 		}
 	}()
-	res, err := a.Activity.Run(limited, in)
+	res, err := do(limited, in)
 	if err != nil && ctx.Err() != nil {
 		return Result{}, errCut
 	}

@@ -199,6 +199,7 @@ func (s *state) print(L *lua.LState) int {
 	}
 	b.WriteByte('\n')
 	s.budget.charge(L, 50)
+	s.outside(L)
 	s.run.printed.write(b.String())
 	return 0
 }

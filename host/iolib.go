@@ -163,6 +163,7 @@ func (s *state) streamWrite(L *lua.LState) int {
 }
 
 func (s *state) writeFrom(L *lua.LState, first int) int {
+	s.outside(L)
 	for i := first; i <= L.GetTop(); i++ {
 		text := s.checkText(L, i)
 		s.limit(L, len(text))

@@ -148,6 +148,7 @@ func (s *state) capabilities() *luastd.Env {
 		Clock:     s.gen.config.Clock,
 		Log:       s.gen.config.Log,
 		Effect:    s.effect,
+		Outside:   s.outside,
 		HTTP:      s.gen.config.http,
 		Context:   s.waitContext,
 		Charge:    s.budget.charge,
@@ -161,6 +162,7 @@ func (s *state) effect(L *lua.LState, what string) {
 	if s.run.top > 0 {
 		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
 	}
+	s.outside(L)
 }
 
 // codec is the state's codec as modules see it.

@@ -223,6 +223,7 @@ const maxPath = 4096
 // gets the granted folder as a root, which no symbolic link and no .. leads
 // out of, and pushes one result; what it returns becomes nil and a message.
 func (e *Env) onFile(L *lua.LState, a access, path string, do func(root *os.Root, name string) error) int {
+	e.outside(L)
 	path = cmp.Or(path, ".")
 	if len(path) > maxPath {
 		return failed(L, fmt.Sprintf("%s: the path is longer than %d bytes", a.verb, maxPath))

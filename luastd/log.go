@@ -40,6 +40,7 @@ func logAt(level slog.Level) func(e *Env, L *lua.LState) int {
 			}
 			units = weight(v)
 		}
+		e.outside(L)
 		e.aside(L, 50+len(message)/16+units, func(context.Context) {
 			e.Log.LogAttrs(context.Background(), level, message, attrs...)
 		})

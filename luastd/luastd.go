@@ -96,6 +96,10 @@ type Env struct {
 	// what is "fs.write". It raises where a script must not.
 	Effect func(L *lua.LState, what string)
 
+	// Outside is called before a module looks at a file or says something to the log,
+	// which Effect need not be asked about. Nil does nothing.
+	Outside func(L *lua.LState)
+
 	// Context ends when the script that runs must end. Waiting happens under
 	// it. The caller calls cancel.
 	Context func() (ctx context.Context, cancel context.CancelFunc)
@@ -157,6 +161,12 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+func (e *Env) outside(L *lua.LState) {
+	if e.Outside != nil {
+		e.Outside(L)
 	}
 }
 

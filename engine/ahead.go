@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"time"
+)
+
+// aheadFor bounds for how long a step runs calls ahead, and each of them. So long, and as
+// long as a commit takes, what has been done may not be in the log.
+const aheadFor = time.Millisecond
+
+// runAhead does the one call that a step is to start within the step, before the log has
+// what it reads, where nobody can tell: so a chain of calls takes one commit, not one for
+// each. A call that can't run so is started once the step is in the log, as all others are.
+func (t *tick) runAhead(run context.Context, until time.Time) (_ *result, ran bool) {
+	alone := len(t.starts) == 1 && t.running == 1
+	if !alone || t.runner.replay != nil || run.Err() != nil || !time.Now().Before(until) {
+		return nil, false
+	}
+	s := t.starts[0]
+	activity, can := s.activity.Activity.(Forerunner)
+	if !can || !t.mayRunTwice(s) {
+		return nil, false
+	}
+	s.slot = t.runner.pool.ask(s.activity, false)
+	defer t.runner.pool.leave(s.slot)
+	if s.slot.given != nil {
+		return nil, false
+	}
+	began := time.Now()
+	res := t.attempt(t.loop.working, s, aheadFor, func(ctx context.Context, in Invocation) (res Result, err error) {
+		res, ran, err = activity.RunAhead(ctx, in)
+		return res, err
+	})
+	if !ran || res.err == errCut || time.Since(began) >= aheadFor {
+		return nil, false
+	}
+	t.starts = t.starts[:0]
+	return &res, true
+}
+
+// mayRunTwice tells of a call that is to start whether it may be done in vain before: it
+// is its activity's alone, it may run again, and it has more time than that takes.
+func (t *tick) mayRunTwice(s start) bool {
+	own := s.room == nil && s.invocation.question == nil && !t.plan.Calls[s.index].fireAndForget()
+	return own && !s.activity.NotIdempotent && cmp.Or(s.activity.Timeout, DefaultTimeout) > aheadFor
+}

@@ -1,0 +1,168 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"obelus/engine"
+	"obelus/luastd"
+)
+
+// beyond are the functions that reach beyond a script's memory, each as a script would
+// call it.
+var beyond = map[string]string{
+	"print":        `print("seen")`,
+	"io.write":     `io.write("se", "en")`,
+	"io.stdout":    `io.stdout:write("seen")`,
+	"io.stderr":    `io.stderr:write("seen\n")`,
+	"log.debug":    `require("log").debug("seen")`,
+	"log.error":    `require("log").error("seen", {n = 1})`,
+	"log.info":     `require("log").info("seen")`,
+	"log.warn":     `require("log").warn("seen")`,
+	"fs.append":    `require("fs").append("seen.txt", "x")`,
+	"fs.exists":    `require("fs").exists("seen.txt")`,
+	"fs.list":      `require("fs").list(".")`,
+	"fs.mkdir":     `require("fs").mkdir("seen")`,
+	"fs.read":      `require("fs").read("there.txt")`,
+	"fs.remove":    `require("fs").remove("there.txt")`,
+	"fs.stat":      `require("fs").stat("there.txt")`,
+	"fs.write":     `require("fs").write("seen.txt", "x")`,
+	"http.get":     `require("http").get("http://127.0.0.1:1/")`,
+	"http.post":    `require("http").post("http://127.0.0.1:1/", {body = "x"})`,
+	"http.request": `require("http").request({url = "http://127.0.0.1:1/"})`,
+	"time.sleep":   `require("time").sleep(0.000001)`,
+}
+
+// within are the modules all of whose functions only compute, or look at what the
+// process holds.
+var within = []string{"base64", "csv", "env", "hash", "json", "random", "re", "str", "template", "url", "uuid", "yaml"}
+
+// openAhead opens a project of one activity and has its calls run ahead.
+func openAhead(t *testing.T, c Config, top, body string) engine.Forerunner {
+	t.Helper()
+	c.FS = project(map[string]string{"activities/a.lua": top + ` Activity.register("a", function(call) ` + body + ` end)`})
+	h, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.Generation().Registry().Activities["a"].Activity.(engine.Forerunner)
+}
+
+func runAhead(a engine.Forerunner) (engine.Result, bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return a.RunAhead(ctx, engine.Invocation{Call: map[string]any{"n": "1"}, Key: "c/1.1"})
+}
+
+// What reaches beyond a script's memory ends its call before it has, however the script
+// comes to it.
+func TestWhatRunsAheadLeavesNoTrace(t *testing.T) {
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "there.txt"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	every := luastd.Grant{All: true}
+	for name, statement := range beyond {
+		for _, way := range []string{"%s", "pcall(function() %s end)", "coroutine.wrap(function() %s end)()", "xpcall(function() %s end, function() %[1]s end)",
+			"local t = setmetatable({}, {__index = function() %s end}) local _ = t.x"} {
+			var printed, logged strings.Builder
+			a := openAhead(t, Config{
+				Stderr: &printed, Log: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Grants: &luastd.Grants{Root: root, Read: every, Write: every, Net: every},
+			}, "", fmt.Sprintf(way, statement)+" return 1")
+			logged.Reset() // what was loaded
+			if res, ran, err := runAhead(a); ran || err != nil {
+				t.Errorf("%s ran ahead by %s: %v, %v", name, way, res, err)
+			}
+			if printed.Len()+logged.Len() > 0 {
+				t.Errorf("%s was seen by %s: %q, %q", name, way, printed.String(), logged.String())
+			}
+			if _, err := a.Run(t.Context(), engine.Invocation{Key: "c/1.1"}); err != nil && !strings.HasPrefix(name, "http") {
+				t.Errorf("%s by %s: %v", name, way, err)
+			}
+			_ = os.WriteFile(filepath.Join(root, "there.txt"), nil, 0o666)
+			_ = os.Remove(filepath.Join(root, "seen"))
+			_ = os.Remove(filepath.Join(root, "seen.txt"))
+		}
+	}
+}
+
+// Every function of every module is known to reach beyond a script's memory, or not to.
+func TestWhatFunctionsReachIsKnown(t *testing.T) {
+	for _, m := range luastd.Modules {
+		for _, f := range m.Funcs {
+			name := m.Name + "." + f.Name
+			if _, ok := beyond[name]; ok == slices.Contains(within, m.Name) && m.Name != "time" {
+				t.Errorf("%s is neither among what reaches beyond memory nor what does not, or both", name)
+			}
+		}
+	}
+}
+
+func TestWhatComputesRunsAhead(t *testing.T) {
+	for _, body := range []string{
+		`return call.n .. "x"`,
+		`return require("json").decode('"1x"')`,
+		`return (require("str").split("1x y", " "))[1]`,
+		`require("random").int(1, 2) os.time() require("time").now() return "1x"`,
+		`return coroutine.wrap(function() coroutine.yield("1x") end)()`,
+	} {
+		res, ran, err := runAhead(openAhead(t, Config{}, "", body))
+		if !ran || err != nil || res.Value != "1x" {
+			t.Errorf("%s: %v, %v, %v", body, res, ran, err)
+		}
+	}
+	for body, want := range map[string]string{`return nil, "no"`: "no", `error("no")`: "no", `local x = nil; return x.y`: "index"} {
+		if _, ran, err := runAhead(openAhead(t, Config{}, "", body)); !ran || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", body, ran, err)
+		}
+	}
+}
+
+// What can reach out without the host's knowing, or outlives its call, stays behind.
+func TestWhatStaysBehind(t *testing.T) {
+	if _, ran, _ := runAhead(openAhead(t, Config{Objects: map[string]any{"o": 1}}, "", "return 1")); ran {
+		t.Error("it ran ahead beside objects of the program's")
+	}
+	h := open(t, map[string]string{"activities/a.lua": `Activity.register("a", {reuse = true}, function() return 1 end)`})
+	if _, ran, _ := runAhead(h.Registry().Activities["a"].Activity.(engine.Forerunner)); ran {
+		t.Error("it ran ahead in a state that is used again")
+	}
+	if _, ran, _ := runAhead(openAhead(t, Config{}, `print("loaded")`, "return 1")); ran {
+		t.Error("it ran ahead, and its script prints")
+	}
+}
+
+// An activity whose calls reach out is not tried in vain each time.
+func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
+	a := openAhead(t, Config{}, "", `if call.n == "1" then print("seen") end return 1`)
+	if _, ran, _ := runAhead(a); ran {
+		t.Error("it ran ahead, and prints")
+	}
+	quiet := engine.Invocation{Call: map[string]any{"n": "2"}, Key: "c/1.2"}
+	for i := range stayBehind {
+		if _, ran, _ := a.RunAhead(t.Context(), quiet); ran {
+			t.Errorf("it ran ahead at call %d", i)
+		}
+	}
+	if res, ran, err := a.RunAhead(t.Context(), quiet); !ran || err != nil {
+		t.Error("it stays behind for ever:", res, err)
+	}
+}
+
+// What is not done in time is not done, whatever it came to.
+func TestWhoIsLateHasNotRun(t *testing.T) {
+	a := openAhead(t, Config{}, "", `while true do end`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if res, ran, err := a.RunAhead(ctx, engine.Invocation{Key: "c/1.1"}); ran || err != nil {
+		t.Errorf("%v, %v", res, err)
+	}
+}
