@@ -165,7 +165,7 @@ func (t *tick) occupy(i, n int) {
 // change gives a call's state to be changed within the step.
 func (t *tick) change(i int) *callState {
 	c := &t.calls[i]
-	if c.saved != t.saved.step {
+	if c.saved != t.saved.step && t.begun { // else nothing is undone: the tick begins anew
 		t.saved.calls = append(t.saved.calls, savedCall{i, *c})
 		c.saved = t.saved.step
 	}

@@ -167,7 +167,7 @@ const mostRoom = 16
 // makeRoom makes room for what the steps of a short plan leave, once.
 func (t *tick) makeRoom() {
 	n := min(len(t.calls), mostRoom)
-	t.saved.calls = make([]savedCall, 0, n)
+	t.view.Grow(n + 1)
 	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 }
 

@@ -15,8 +15,10 @@ func TestWorkloads(t *testing.T) {
 	for _, synchronous := range []string{"full", "normal"} {
 		s := settings{synchronous: synchronous, parallel: 8}
 		for name, side := range map[string]func(file string) (times, error){
-			"loop chain":      func(file string) (times, error) { return loopChain(s, file, 20, 5) },
-			"obelus chain":    func(file string) (times, error) { return ourChain(s, file, 20, 5) },
+			"loop chain":      func(file string) (times, error) { return loopChain(s, file, "add", 20, 5) },
+			"obelus chain":    func(file string) (times, error) { return ourChain(s, file, "add", 20, 5) },
+			"loop logged":     func(file string) (times, error) { return loopChain(s, file, "tell", 20, 0) },
+			"obelus logged":   func(file string) (times, error) { return ourChain(s, file, "tell", 20, 0) },
 			"loop fanout":     func(file string) (times, error) { return loopFanout(s, file, 20) },
 			"obelus fanout":   func(file string) (times, error) { return ourFanout(s, file, 20) },
 			"loop contexts":   func(file string) (times, error) { return loopContexts(s, file, 20, 3) },

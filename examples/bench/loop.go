@@ -22,6 +22,7 @@ type loop struct {
 
 const script = `
 function add(call) return call.n + 1 end
+function tell(call) log("step", call.n) return call.n + 1 end
 function sum(call)
   local total = 0
   for _, n in ipairs(call.all) do total = total + n end
@@ -44,6 +45,10 @@ func openLoop(s settings, file string) (l *loop, err error) {
 		return nil, err
 	}
 	l.lua = lua.NewState()
+	l.lua.SetGlobal("log", l.lua.NewFunction(func(L *lua.LState) int {
+		logger.Info(L.CheckString(1), "n", float64(L.CheckNumber(2)))
+		return 0
+	}))
 	return l, l.lua.DoString(script)
 }
 
@@ -69,8 +74,8 @@ func (l *loop) step(run string, step int, function, parameter string, value lua.
 	return err
 }
 
-// next runs the step after one, with what that one gave.
-func (l *loop) next(run string, step int) error {
+// next runs a function as the step after one, with what that one gave.
+func (l *loop) next(run string, step int, function string) error {
 	n := 0.0
 	if step > 1 {
 		var text string
@@ -81,7 +86,7 @@ func (l *loop) next(run string, step int) error {
 			return err
 		}
 	}
-	return l.step(run, step, "add", "n", lua.LNumber(n))
+	return l.step(run, step, function, "n", lua.LNumber(n))
 }
 
 // result is the value of a step, to see that the work was done.
@@ -112,10 +117,10 @@ func timeLoop(s settings, file, run string, last, want int, work func(l *loop, t
 	return t, l.result(run, last, fmt.Sprint(want))
 }
 
-func loopChain(s settings, file string, steps, part int) (times, error) {
+func loopChain(s settings, file, function string, steps, part int) (times, error) {
 	return timeLoop(s, file, "c", steps, steps, func(l *loop, t *times, began time.Time) error {
 		for i := 1; i <= steps; i++ {
-			if err := l.next("c", i); err != nil {
+			if err := l.next("c", i, function); err != nil {
 				return err
 			}
 			t.pass(i, steps, part, began)
@@ -167,7 +172,7 @@ func loopContexts(s settings, file string, contexts, steps int) (times, error) {
 	return timeLoop(s, file, fmt.Sprint("c", contexts-1), steps, steps, func(l *loop, _ *times, _ time.Time) error {
 		for c := range contexts {
 			for i := 1; i <= steps; i++ {
-				if err := l.next(fmt.Sprint("c", c), i); err != nil {
+				if err := l.next(fmt.Sprint("c", c), i, "add"); err != nil {
 					return err
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,9 @@ type settings struct {
 	synchronous string // of SQLite: full or normal
 	parallel    int    // calls that Obelus runs at once, and contexts
 }
+
+// logger is what steps that log log to.
+var logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // times is what one turn took: all of it, and of a long one its first and its
 // last part.
@@ -64,14 +68,17 @@ const defaultParallel = 256
 
 var workloads = []workload{
 	{"chain", "a chain of 100 steps, each of which reads the one before", 100, "step", "at most 1.25 times the loop's time (3 at synchronous=normal)",
-		func(s settings, file string) (times, error) { return loopChain(s, file, 100, 0) },
-		func(s settings, file string) (times, error) { return ourChain(s, file, 100, 0) }},
+		func(s settings, file string) (times, error) { return loopChain(s, file, "add", 100, 0) },
+		func(s settings, file string) (times, error) { return ourChain(s, file, "add", 100, 0) }},
+	{"logged", "a chain of 100 steps that log, so that each waits until the one before is on the disk", 100, "step", "as of the chain",
+		func(s settings, file string) (times, error) { return loopChain(s, file, "tell", 100, 0) },
+		func(s settings, file string) (times, error) { return ourChain(s, file, "tell", 100, 0) }},
 	{"fanout", "1,000 steps side by side, and one that joins them", 1001, "step", "at most 1/6 (0.17) of the loop's time",
 		func(s settings, file string) (times, error) { return loopFanout(s, file, 1000) },
 		func(s settings, file string) (times, error) { return ourFanout(s, file, 1000) }},
 	{"history", "one history of 5,000 steps", 5000, "step", "at most 1.25 times the loop's time; its last 500 steps at most 1.05 times its first 500",
-		func(s settings, file string) (times, error) { return loopChain(s, file, 5000, partOfHistory) },
-		func(s settings, file string) (times, error) { return ourChain(s, file, 5000, partOfHistory) }},
+		func(s settings, file string) (times, error) { return loopChain(s, file, "add", 5000, partOfHistory) },
+		func(s settings, file string) (times, error) { return ourChain(s, file, "add", 5000, partOfHistory) }},
 	{"contexts", "1,000 contexts of 5 steps", 1000, "context", "at most 1/5 (0.20) of the loop's time",
 		func(s settings, file string) (times, error) { return loopContexts(s, file, 1000, 5) },
 		func(s settings, file string) (times, error) { return ourContexts(s, file, 1000, 5) }},
@@ -85,7 +92,7 @@ func main() {
 	rounds := flag.Int("rounds", 9, "how often each side has its turn")
 	dir := flag.String("dir", os.TempDir(), "where the files are made; a disk of its own tells most")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [flags] [chain|fanout|history|contexts]…")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [flags] [chain|logged|fanout|history|contexts]…")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -101,7 +108,7 @@ func run(out io.Writer, s settings, rounds int, dir string, names []string) erro
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(workloads, func(w workload) bool { return w.name == name }) {
-			return fmt.Errorf("there is no workload %q: chain, fanout, history or contexts", name)
+			return fmt.Errorf("there is no workload %q: chain, logged, fanout, history or contexts", name)
 		}
 	}
 	fmt.Fprintf(out, "synchronous=%s, %d at once, %d rounds\n", s.synchronous, s.parallel, rounds)

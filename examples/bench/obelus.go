@@ -16,7 +16,12 @@ import (
 )
 
 const activities = `
+local log = require("log")
 Activity.register("add", function(call) return call.n + 1 end)
+Activity.register("tell", function(call)
+  log.info("step", { n = call.n })
+  return call.n + 1
+end)
 Activity.register("sum", function(call)
   local total = 0
   for _, n in ipairs(call.all) do total = total + n end
@@ -25,7 +30,7 @@ end)`
 
 // timeOurs times work by a runner over a new log, with the scripts loaded.
 func timeOurs(s settings, file string, work func(r *engine.Runner, t *times, began time.Time) error) (t times, err error) {
-	h, err := host.Open(host.Config{FS: fstest.MapFS{"activities/steps.lua": {Data: []byte(activities)}}})
+	h, err := host.Open(host.Config{Log: logger, FS: fstest.MapFS{"activities/steps.lua": {Data: []byte(activities)}}})
 	if err != nil {
 		return t, err
 	}
@@ -50,14 +55,14 @@ func call(tool, parameter string, value any, outputPath, method string) engine.S
 }
 
 // chain is a plan of steps each of which reads what the one before wrote.
-func chain(steps int) *engine.Request {
+func chain(tool string, steps int) *engine.Request {
 	request := &engine.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", steps)}
 	for i := 1; i <= steps; i++ {
 		value := any(0)
 		if i > 1 {
 			value = fmt.Sprintf("†state.s%d", i-1)
 		}
-		request.Calls = append(request.Calls, call("add", "n", value, fmt.Sprintf("†state.s%d", i), ""))
+		request.Calls = append(request.Calls, call(tool, "n", value, fmt.Sprintf("†state.s%d", i), ""))
 	}
 	return request
 }
@@ -81,8 +86,8 @@ func complete(r *engine.Runner, name string, request *engine.Request, want int) 
 	return err
 }
 
-func ourChain(s settings, file string, steps, part int) (times, error) {
-	request := chain(steps)
+func ourChain(s settings, file, tool string, steps, part int) (times, error) {
+	request := chain(tool, steps)
 	return timeOurs(s, file, func(r *engine.Runner, t *times, began time.Time) error {
 		done := 0
 		if part > 0 {
@@ -105,7 +110,7 @@ func ourFanout(s settings, file string, steps int) (times, error) {
 }
 
 func ourContexts(s settings, file string, contexts, steps int) (times, error) {
-	request := chain(steps)
+	request := chain("add", steps)
 	return timeOurs(s, file, func(r *engine.Runner, _ *times, _ time.Time) error {
 		var group errgroup.Group
 		group.SetLimit(s.parallel)
