@@ -33,7 +33,8 @@ type Forerunner interface {
 	// it could be seen outside, or when ctx is done, it gives up, leaves nothing behind, and
 	// tells that it has not run: then Run does the call from the beginning, once the log
 	// has what is missing. What it has done may come to nothing, and be done again. ctx
-	// is done after about a millisecond, and nothing else of the run happens meanwhile.
+	// is done after a millisecond, and nothing else of the run happens meanwhile: what
+	// takes long must heed it, and no goroutine be ended.
 	RunAhead(ctx context.Context, in Invocation) (res Result, ran bool, err error)
 }
 
@@ -80,6 +81,9 @@ type Result struct {
 	// writes it: "type", "data" and perhaps "kind". What it holds may be what
 	// Value may be.
 	Message map[string]any
+	// Unseen tells that nothing of the call could be seen outside, and that it may run
+	// again: then it may be recorded together with calls that follow it ([Forerunner]).
+	Unseen bool
 	// Loose tells that an empty object in it may be an empty array, as in Lua:
 	// what the schemas say that hold at its place decides ([Schema.Lists]).
 	Loose bool

@@ -3,12 +3,23 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
 // aheadFor bounds for how long a step runs calls ahead, and each of them. So long, and as
 // long as a commit takes, what has been done may not be in the log.
 const aheadFor = time.Millisecond
+
+// aheadUntil is how long a step with some results may run calls ahead: not at all where one
+// of them, or what a planner gave, would be missed if it were lost meanwhile.
+func (t *tick) aheadUntil(results []*result) time.Time {
+	dear := func(res *result) bool { return !res.rested && (res.err != nil || !res.value.Unseen) }
+	if !t.begun && t.event.Planner || slices.ContainsFunc(results, dear) {
+		return time.Time{}
+	}
+	return time.Now().Add(aheadFor)
+}
 
 // runAhead does the one call that a step is to start within the step, before the log has
 // what it reads, where nobody can tell: so a chain of calls takes one commit, not one for

@@ -15,14 +15,18 @@ import (
 	"obelus/store"
 )
 
-// able is an activity that can run ahead, where it likes to.
+// able is an activity that can run ahead, where it likes to, and of which nothing can be
+// seen unless it says so.
 type able struct {
 	run   activity
 	ahead func(ctx context.Context, in engine.Invocation) bool // whether it does; nil if it always does
+	seen  bool
 }
 
 func (a able) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	return a.run(ctx, in)
+	res, err := a.run(ctx, in)
+	res.Unseen = !a.seen
+	return res, err
 }
 
 func (a able) RunAhead(ctx context.Context, in engine.Invocation) (engine.Result, bool, error) {
@@ -32,6 +36,9 @@ func (a able) RunAhead(ctx context.Context, in engine.Invocation) (engine.Result
 	res, err := a.run(ctx, in)
 	return res, true, err
 }
+
+// never is not to run ahead.
+func never(context.Context, engine.Invocation) bool { return false }
 
 // appends counts the appends to a log.
 type appends struct {
@@ -89,35 +96,71 @@ func entriesOf(t *testing.T, log store.Log) (all []string) {
 // A chain of calls of which nothing can be seen is one append, and the log of it is
 // as if each had waited for the one before to be recorded.
 func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
-	histories := map[bool][]string{}
-	for _, ahead := range []bool{true, false} {
-		log := &appends{Log: store.NewMemory()}
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{addX, func(context.Context, engine.Invocation) bool { return ahead }}}
-		var observed []string
-		r.Observe = func(record engine.Record) {
-			observed = append(observed, fmt.Sprint(record.Call, " ", record.Status, " ", record.Reads, record.Attempts))
-		}
-		var outcome *engine.Outcome
-		synctest.Test(t, func(t *testing.T) {
-			var err error
-			if outcome, err = r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("x", "x", "x", "x")}); err != nil {
-				t.Fatal(err)
-			}
-		})
-		if outcome.Output != "begunxxxx" {
-			t.Errorf("it came to %v", outcome.Output)
-		}
-		if want := map[bool]int{true: 1, false: 5}[ahead]; log.n != want {
-			t.Errorf("%d appends, not %d", log.n, want)
-		}
-		for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
-			observed = append(observed, fmt.Sprint(m.Seq, m.Call, m.Path, string(store.EncodeJSON(m.Data)), err))
-		}
-		histories[ahead] = slices.Concat(entriesOf(t, log), observed)
+	chain := chainOf("x", "x", "maybe", "x", "x")
+	chain.Calls[3].Call.(map[string]any)["late"] = "†noise"
+	begin := func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error) {
+		return r.Run(ctx, engine.Start{Context: "c", Request: chain})
 	}
-	if !slices.Equal(histories[true], histories[false]) {
-		t.Errorf("ahead:\n%s\nand not:\n%s", strings.Join(histories[true], "\n"), strings.Join(histories[false], "\n"))
+	resume := func(retry bool) func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error) {
+		return func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error) {
+			again := engine.Resume{Context: "c", Request: chain}
+			if retry {
+				again.Retry = []string{"1.3"}
+			}
+			return r.Resume(ctx, again)
+		}
+	}
+	noise := messages(t, `{"type": "data", "kind": "noise", "data": 1}`)
+	for name, steps := range map[string][]func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error){
+		"fresh":   {begin},
+		"waiting": {begin, resume(false)},
+		"failed":  {begin, resume(true)},
+	} {
+		histories := map[bool][]string{}
+		for _, ahead := range []bool{true, false} {
+			log := &appends{Log: store.NewMemory()}
+			r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+			may := func(context.Context, engine.Invocation) bool { return ahead }
+			broken := name == "failed"
+			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: may}}
+			r.Registry.Activities["maybe"] = &engine.Registered{Name: "maybe", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				if broken {
+					return engine.Result{}, engine.NewFailure("no")
+				}
+				return addX(ctx, in)
+			}, ahead: may}}
+			var told []string
+			r.Observe = func(record engine.Record) {
+				told = append(told, fmt.Sprint(record.Call, " ", record.Status, " ", record.Reads, record.Attempts))
+			}
+			synctest.Test(t, func(t *testing.T) {
+				for i, step := range steps {
+					if i > 0 || name != "waiting" {
+						if _, err := engine.Append(t.Context(), log, "c", noise); err != nil {
+							t.Fatal(err)
+						}
+					}
+					log.n = 0
+					outcome, err := step(t.Context(), r)
+					if broken = false; err != nil {
+						t.Fatal(err)
+					}
+					if last := i == len(steps)-1; last && outcome.Output != "begunxxxxx" {
+						t.Errorf("%s: it came to %v", name, outcome.Output)
+					}
+					if ahead && log.n != 1 && (i > 0 || name != "waiting") { // which ends by an append of its own
+						t.Errorf("%s: %d appends", name, log.n)
+					}
+				}
+			})
+			for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
+				told = append(told, fmt.Sprint(m.Seq, m.Call, m.Path, string(store.EncodeJSON(m.Data)), err))
+			}
+			histories[ahead] = slices.Concat(entriesOf(t, log), told)
+		}
+		if !slices.Equal(histories[true], histories[false]) {
+			t.Errorf("%s: ahead:\n%s\nand not:\n%s", name, strings.Join(histories[true], "\n"), strings.Join(histories[false], "\n"))
+		}
 	}
 }
 
@@ -138,7 +181,7 @@ func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
 		return addX(ctx, in)
 	}
 	tries := 0
-	r.Registry.Activities["shy"] = &engine.Registered{Name: "shy", Activity: able{sees, func(context.Context, engine.Invocation) bool {
+	r.Registry.Activities["shy"] = &engine.Registered{Name: "shy", Activity: able{run: sees, ahead: func(context.Context, engine.Invocation) bool {
 		tries++
 		return false
 	}}}
@@ -199,9 +242,12 @@ func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 		}
 		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
 		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
-		r.Registry.Activities["go"] = &engine.Registered{Name: "go", Activity: engine.ActivityFunc(addX)}
-		ran := 0
-		r.Registry.Activities["y"] = &engine.Registered{Name: "y", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["go"] = &engine.Registered{Name: "go", Activity: able{run: addX, ahead: never}}
+		ran, ahead := 0, 0
+		r.Registry.Activities["y"] = &engine.Registered{Name: "y", Activity: able{ahead: func(context.Context, engine.Invocation) bool {
+			ahead++
+			return true
+		}, run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 			if ran++; ran == 1 {
 				log.between = func() {
 					if _, err := engine.Append(context.Background(), log.Log, "c", messages(t, `{"type": "data", "kind": "noise", "data": {"late": "late"}}`)); err != nil {
@@ -216,6 +262,9 @@ func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil || ran != 2 || outcome.Output != "begunxlatex" || outcome.Calls[1].Attempts != 1 {
 			t.Errorf("after %s: ran %d times: %v, %+v", first, ran, err, outcome)
+		}
+		if first == "go" && ahead != 1 {
+			t.Errorf("it ran ahead %d times", ahead)
 		}
 		holdReads(t, log, outcome)
 	}
@@ -268,4 +317,94 @@ type refusing struct {
 
 func (l refusing) Append(context.Context, store.Batch) (store.Appended, error) {
 	return store.Appended{}, l.with
+}
+
+// What would be missed if it were lost is recorded before anything else is done: the
+// outcome of a call that could be seen, and what a planner gave.
+func TestWhatIsDearIsRecordedFirst(t *testing.T) {
+	log := store.NewMemory()
+	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+	r.Registry.Activities["seen"] = &engine.Registered{Name: "seen", Activity: engine.ActivityFunc(addX)}
+	want := ""
+	looks := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		if entries := entriesOf(t, log); !slices.Contains(entries, want) {
+			t.Errorf("%q is not among what is recorded, %q", want, entries)
+		}
+		return addX(ctx, in)
+	}
+	r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: looks}}
+	want = "2 1.1 done"
+	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("seen", "looks")}); err != nil {
+		t.Fatal(err)
+	}
+	planned := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		request := chainOf("looks", "looks")
+		return &engine.Solution{Calls: request.Calls, Output: request.Output}, nil
+	})}
+	want = "4  plan"
+	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: planned}); err != nil || outcome.Output != "begunxx" {
+		t.Fatal(err, outcome)
+	}
+}
+
+// A call runs ahead by itself alone: beside another it would hold up that one's result.
+func TestBesideAnotherNoCallRunsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry()}
+		r.Registry.Activities["slow"] = &engine.Registered{Name: "slow", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			time.Sleep(time.Second)
+			return addX(ctx, in)
+		})}
+		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(_ context.Context, in engine.Invocation) bool {
+			if in.Key != "c/1.4" {
+				t.Errorf("%s ran ahead", in.Key)
+			}
+			return true
+		}}}
+		request := chainOf("x", "x", "slow", "x")
+		request.Calls[2].Call.(map[string]any)["value"] = "beside"
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+		if err != nil || outcome.Output != "besidexx" {
+			t.Error(err, outcome)
+		}
+	})
+}
+
+// Who runs ahead keeps to how often its activity runs, and to its time.
+func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry()}
+		running := 0
+		one := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			if running++; running > 1 {
+				t.Errorf("%s runs beside another", in.Key)
+			}
+			if in.Call["value"] == "slow" {
+				time.Sleep(time.Second)
+			}
+			running--
+			return addX(ctx, in)
+		}
+		notSlow := func(_ context.Context, in engine.Invocation) bool { return in.Call["value"] != "slow" }
+		r.Registry.Activities["one"] = &engine.Registered{Name: "one", Activity: able{run: one, ahead: notSlow}, Concurrency: 1}
+		r.Registry.Activities["short"] = &engine.Registered{Name: "short", Timeout: 500 * time.Microsecond, Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			time.Sleep(700 * time.Microsecond)
+			return addX(ctx, in)
+		}}}
+		delegate := &engine.Delegate{Request: chainOf("one")}
+		delegate.Request.Calls[0].Call.(map[string]any)["value"] = "†input.value"
+		r.Registry.Delegates["inside"] = delegate
+		request := &engine.Request{}
+		for i, value := range []string{"slow", "quick"} {
+			request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "hand", "_delegate": "inside", "value": value, "_outputPath": fmt.Sprintf("†state.d%d", i)}})
+		}
+		r.Registry.Tools["hand"], _ = engine.NewTool("hand", map[string]any{})
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone {
+			t.Error(err, outcome)
+		}
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "d", Request: chainOf("short")})
+		if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["code"] != "timeout" {
+			t.Error(err, outcome)
+		}
+	})
 }

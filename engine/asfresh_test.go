@@ -116,7 +116,7 @@ func valueOf(given string) any { return map[string]any{"n": fmt.Sprint(sum(given
 func (s *seen) registry() *engine.Registry {
 	r := engine.NewRegistry()
 	add := func(name string, f func(in engine.Invocation, given string) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: able{func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: able{run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
 			given := string(store.EncodeJSON([]any{in.Call["id"], in.Call["v"], in.Call["w"], in.Context}))
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *seen) registry() *engine.Registry {
 				return engine.Result{}, engine.NewFailure("not yet")
 			}
 			return f(in, given)
-		}, func(_ context.Context, in engine.Invocation) bool { return sum(in.Key)%3 > 0 }}}
+		}, ahead: func(_ context.Context, in engine.Invocation) bool { return sum(in.Key)%3 > 0 }}}
 	}
 	value := func(in engine.Invocation, given string) engine.Result { return engine.Result{Value: valueOf(given)} }
 	add("calc", func(in engine.Invocation, given string) (engine.Result, error) { return value(in, given), nil })

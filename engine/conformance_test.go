@@ -63,9 +63,9 @@ var caseFiles = []string{"context.json", "before.json", "input.json", "tools.jso
 func activities(ahead bool) *engine.Registry {
 	r := engine.NewRegistry()
 	add := func(name string, f func(in engine.Invocation) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: able{func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: able{run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
 			return f(in)
-		}, func(context.Context, engine.Invocation) bool { return ahead }}}
+		}, ahead: func(context.Context, engine.Invocation) bool { return ahead }}}
 	}
 	add("value", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call["value"]}, nil })
 	add("updateUserStatus", func(in engine.Invocation) (engine.Result, error) {

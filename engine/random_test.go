@@ -89,12 +89,12 @@ func (r randomPlans) request() *engine.Request {
 func yielding(seed uint64) *engine.Registry {
 	r := engine.NewRegistry()
 	add := func(name string, f func(in engine.Invocation) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: able{func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: able{run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
 			for range rand.New(rand.NewPCG(seed, uint64(len(in.Key)+int(in.Key[len(in.Key)-1])))).IntN(20) {
 				runtime.Gosched()
 			}
 			return f(in)
-		}, func(context.Context, engine.Invocation) bool { return seed%2 == 0 }}}
+		}, ahead: func(context.Context, engine.Invocation) bool { return seed%2 == 0 }}}
 	}
 	add("value", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call["value"]}, nil })
 	add("to", func(in engine.Invocation) (engine.Result, error) {

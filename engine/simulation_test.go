@@ -516,7 +516,7 @@ func (w *world) registry() *engine.Registry {
 			}
 			return f(ctx, in)
 		}
-		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{f, func(_ context.Context, in engine.Invocation) bool {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{run: f, ahead: func(_ context.Context, in engine.Invocation) bool {
 			ahead := name != "slow" && hashed(in.Key+name, 3) > 0
 			if ahead {
 				w.tell("ahead")
@@ -563,7 +563,9 @@ type seldom struct {
 }
 
 func (s seldom) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	return s.run(ctx, in)
+	res, err := s.run(ctx, in)
+	res.Unseen = hashed(in.Key, 2) > 0
+	return res, err
 }
 
 // holdStart holds the log to having it that a call has begun, before anything of it can

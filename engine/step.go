@@ -21,8 +21,9 @@ func (t *tick) take(ctx, run context.Context, first *result) ([]job, error) {
 // step is one step of the tick; see there. It gives the calls that it starts, to
 // be launched.
 func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) {
-	ahead := time.Now().Add(aheadFor)
+	until := t.aheadUntil(results)
 	err := t.record(ctx, func() error {
+		goes := false
 		for results := results; ; {
 			if err := t.receive(ctx, results); err != nil {
 				return err
@@ -33,14 +34,16 @@ func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) 
 			if err := t.advance(ctx); err != nil {
 				return err
 			}
-			res, ran := t.runAhead(run, ahead)
+			if !goes {
+				goes = t.goesOn()
+			}
+			res, ran := t.runAhead(run, until)
 			if !ran {
 				break
 			}
 			results = []*result{res}
 		}
-		ahead = time.Time{} // not again, if somebody else has appended meanwhile
-		t.goesOn()
+		until = time.Time{} // nothing runs ahead again, if somebody else has appended meanwhile
 		if !t.settled() {
 			return nil
 		}
@@ -113,11 +116,13 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 
 // goesOn notes that a run that had come to a halt or to its end is under way
 // again, also if this process dies; not if all that is new is what it waits for.
-func (t *tick) goesOn() {
+func (t *tick) goesOn() bool {
 	moves := func(r Record) bool { return r.Status != Waiting && r.Status != Held }
-	if t.loop.halted && slices.ContainsFunc(t.noted, moves) {
-		t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunRunning})})
+	if !t.loop.halted || !slices.ContainsFunc(t.noted, moves) {
+		return false
 	}
+	t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunRunning})})
+	return true
 }
 
 func (t *tick) save() {

@@ -21,7 +21,6 @@ type activity struct {
 	name    string
 	timeout time.Duration   // 0 for the engine's default
 	warm    chan *warmState // states to be used again; nil where nothing outlives a call
-	ahead   *ahead
 }
 
 // warmState is a state in which an activity's script has been run: the option
@@ -38,9 +37,10 @@ type warmState struct {
 const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) engine.Activity {
-	made := &activity{gen: g, script: a.script, name: name, timeout: timeout, ahead: &ahead{
-		never: g.workers != nil || a.options.reuse || len(g.config.Objects) > 0,
-	}}
+	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
+	if g.mayRunAhead(a.options) {
+		return &forerunner{activity: made}
+	}
 	if g.workers != nil {
 		return &isolated{*made, g.workers}
 	}
@@ -55,17 +55,17 @@ var _ engine.Activity = (*activity)(nil)
 // Run does one call. What the script returns after nil or raises, and a
 // timeout, is an [*engine.Failure]; every other error is a [*ScriptError].
 func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	return a.run(ctx, in, false)
+	return a.run(ctx, in, nil)
 }
 
-func (a *activity) run(ctx context.Context, in engine.Invocation, ahead bool) (engine.Result, error) {
+func (a *activity) run(ctx context.Context, in engine.Invocation, reach *reach) (engine.Result, error) {
 	timeout := a.timeout
 	if timeout == 0 {
 		timeout = engine.DefaultTimeout
 	}
 	var result engine.Result
 	err := guard(a.script.file, func() (err error) {
-		result, err = a.runIn(ctx, timeout, in, ahead)
+		result, err = a.runIn(ctx, timeout, in, reach)
 		return err
 	})
 	f, raised := err.(*fault)
@@ -80,7 +80,7 @@ func (a *activity) run(ctx context.Context, in engine.Invocation, ahead bool) (e
 
 // runIn runs the call in a state, which is given back unless something was
 // raised.
-func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation, ahead bool) (engine.Result, error) {
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation, reach *reach) (engine.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
 	select {
@@ -91,7 +91,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 		w.s.begin(ctx, timeout, a.script, &found)
 	}
 	s, run, kept := w.s, w.s.run, false
-	run.ahead = ahead
+	run.reach = reach
 	defer func() {
 		if !kept { // a warm state may be at another call by now
 			run.stop()

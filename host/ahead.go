@@ -9,45 +9,88 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/luastd"
 )
 
-// ahead is whether calls of an activity run ahead of the log. It may be used by several
-// goroutines at once.
-type ahead struct {
-	never  bool         // scripts may reach beyond their memory without the host's knowing
-	behind atomic.Int64 // how many calls are yet to stay behind
+// forerunner is an activity whose calls may run ahead of the log: whatever its script can
+// reach beyond its memory it reaches by way of the host, and nothing of a call outlives it.
+type forerunner struct {
+	*activity
+	behind atomic.Int64 // how many calls are yet not to run ahead
 }
 
-// stayBehind is how many calls of an activity stay behind after one that gave up: its
+var _ engine.Forerunner = (*forerunner)(nil)
+
+// stayBehind is how many calls of an activity do not run ahead after one that gave up: its
 // work was in vain, and so was the state that it ran in.
 const stayBehind = 100
 
-// errAhead ends a script that has run ahead as far as it may.
-var errAhead = errors.New("it has run ahead as far as it may")
+// mayRunAhead tells whether an activity may be a forerunner.
+func (g *Generation) mayRunAhead(o activityOptions) bool {
+	_, system := g.config.Clock.(luastd.SystemClock)
+	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.reuse
+}
 
-var _ engine.Forerunner = (*activity)(nil)
+// Run does one call, and tells whether anything of it could be seen.
+func (f *forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	var reach reach
+	result, err := f.run(ctx, in, &reach)
+	result.Unseen = err == nil && !reach.out
+	return result, err
+}
 
-// RunAhead does one call for as long as it only computes. One that would print, log,
-// sleep, or touch a file or the network gives up before that, and as nothing else
-// outlives a call it leaves no trace.
-func (a *activity) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
-	if a.ahead.never || a.ahead.behind.Load() > 0 && a.ahead.behind.Add(-1) >= 0 {
+// RunAhead does one call for as long as it only computes. One that would print, log, sleep,
+// or touch a file or the network gives up before that, as does one with long work that
+// can't be interrupted.
+func (f *forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
+	if f.behind.Load() > 0 && f.behind.Add(-1) >= 0 {
 		return engine.Result{}, false, nil
 	}
-	result, err = a.run(ctx, in, true)
+	reach := reach{ends: true}
+	result, err = f.run(ctx, in, &reach)
 	until, limited := ctx.Deadline()
-	late := ctx.Err() != nil || limited && !time.Now().Before(until)
-	if late || errors.Is(err, errAhead) {
-		a.ahead.behind.Store(stayBehind)
+	if reach.out || ctx.Err() != nil || limited && !time.Now().Before(until) {
+		f.behind.Store(stayBehind)
 		return engine.Result{}, false, nil
 	}
 	return result, true, err
 }
 
-// outside comes before a script reaches beyond its memory, and ends one that runs ahead.
+// reach is what becomes of a call as its script reaches out.
+type reach struct {
+	ends bool // it ends then
+	out  bool // it has, or would have
+}
+
+// errAhead ends a script that has run ahead as far as it may.
+var errAhead = errors.New("it has run ahead as far as it may")
+
+// outside comes before a script reaches beyond its memory.
 func (s *state) outside(L *lua.LState) {
-	if s.run.ahead {
-		s.budget.err = errAhead
-		s.budget.charge(L, checkEvery) // which raises
+	if s.reaches() {
+		L.RaiseError("%s", outOfTime)
 	}
+}
+
+// reaches notes that a script reaches beyond its memory, and tells whether it is to end
+// before it does.
+func (s *state) reaches() (ends bool) {
+	r := s.run.reach
+	if r == nil {
+		return false
+	}
+	r.out = true
+	if r.ends {
+		s.budget.end(errAhead)
+	}
+	return r.ends
+}
+
+// longWork is how many units of work at once take long enough, perhaps a millisecond, for a
+// call to be better not ahead of the log meanwhile.
+const longWork = 4096
+
+// tooLong tells whether a script is to end before long work.
+func (s *state) tooLong(units int) bool {
+	return units >= longWork && s.run != nil && s.run.reach != nil && s.run.reach.ends && s.reaches()
 }

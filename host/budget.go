@@ -152,6 +152,12 @@ func (b *budget) check() <-chan struct{} {
 	return closed
 }
 
+// end uses the budget up.
+func (b *budget) end(why error) {
+	b.err = why
+	b.alarm.next.Store(0)
+}
+
 // Err is what Done was closed for.
 func (b *budget) Err() error { return b.err }
 
@@ -170,6 +176,9 @@ func (b *budget) charge(L *lua.LState, units int) {
 // is used up.
 func (b *budget) spent(units int) bool {
 	b.n += int64(units)
+	if b.state.tooLong(units) {
+		return true
+	}
 	return b.n >= b.alarm.next.Load() && b.check() != nil
 }
 

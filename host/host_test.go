@@ -195,12 +195,12 @@ func TestFailures(t *testing.T) {
 
 func TestRouting(t *testing.T) {
 	tests := []struct{ name, body, want string }{
-		{"to", `return Output.to("†state.user.failed", {n = 1})`, `{"Value":{"n":1},"To":"†state.user.failed","Message":null,"Loose":true}`},
-		{"message", `return Message.data{kind = "state", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"kind":"state","type":"data"},"Loose":true}`},
-		{"table like a message", `return {type = "data", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"type":"data"},"Loose":true}`},
-		{"state", `return Message.state{user = "x"}`, `{"Value":null,"To":"","Message":{"data":{"user":"x"},"kind":"state","type":"data"},"Loose":true}`},
-		{"only a type", `return {type = "data"}`, `{"Value":{"type":"data"},"To":"","Message":null,"Loose":true}`},
-		{"another type", `return {type = "state", data = 1}`, `{"Value":{"data":1,"type":"state"},"To":"","Message":null,"Loose":true}`},
+		{"to", `return Output.to("†state.user.failed", {n = 1})`, `{"Value":{"n":1},"To":"†state.user.failed","Message":null,"Unseen":true,"Loose":true}`},
+		{"message", `return Message.data{kind = "state", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"kind":"state","type":"data"},"Unseen":true,"Loose":true}`},
+		{"table like a message", `return {type = "data", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"type":"data"},"Unseen":true,"Loose":true}`},
+		{"state", `return Message.state{user = "x"}`, `{"Value":null,"To":"","Message":{"data":{"user":"x"},"kind":"state","type":"data"},"Unseen":true,"Loose":true}`},
+		{"only a type", `return {type = "data"}`, `{"Value":{"type":"data"},"To":"","Message":null,"Unseen":true,"Loose":true}`},
+		{"another type", `return {type = "state", data = 1}`, `{"Value":{"data":1,"type":"state"},"To":"","Message":null,"Unseen":true,"Loose":true}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

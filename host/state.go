@@ -79,7 +79,7 @@ type run struct {
 	lines     map[*lua.LTable]int // of calls in a plan; nil if nobody asks
 	printed   lines               // what it prints
 	turn      atomic.Int64        // how many calls have ended
-	ahead     bool                // it is a call that runs ahead
+	reach     *reach              // nil where nobody asks
 	random    *rand.Rand          // of math.random; nil where nothing was seeded
 	coroutines
 	test  *testRun // of a file of tests; nil elsewhere

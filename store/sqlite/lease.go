@@ -95,8 +95,8 @@ type lease struct {
 const (
 	// Where a context has none it is that of no context: nobody's, with the
 	// greatest epoch of those that were pruned.
-	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases WHERE context = ?1
-		UNION ALL SELECT epoch, host, boot, namespace, pid, started, until FROM leases WHERE context = '' LIMIT 1`
+	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
+		WHERE context = CASE WHEN EXISTS (SELECT 1 FROM leases WHERE context = ?1) THEN ?1 ELSE '' END`
 	selectTaken  = `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`
 	endLease     = `UPDATE leases SET until = 0 WHERE context = ?1 AND epoch = ?2`
 	replaceLease = `REPLACE INTO leases (context, epoch, host, boot, namespace, pid, started, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`
