@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,20 @@ func BenchmarkAppend(b *testing.B) {
 			}
 		}
 	})
+	b.Run("beside8MB", func(b *testing.B) { // the next context's
+		l := benchmarkLog(b, "log.db")
+		big := store.Batch{Context: "d", Create: &store.Origin{}, Messages: []store.Message{written("†state.user.status", strings.Repeat("x", 8<<20))}}
+		if _, err := l.Append(b.Context(), big); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		b.ResetTimer()
+		for b.Loop() {
+			if err := appendOne(b.Context(), l); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("group64", func(b *testing.B) {
 		l := benchmarkLog(b, "log.db")
 		b.ReportAllocs()
@@ -95,7 +110,7 @@ func BenchmarkAppend(b *testing.B) {
 // commit, nothing else.
 func BenchmarkBareInsert(b *testing.B) {
 	c, err := dial(filepath.Join(b.TempDir(), "bare.db"), "rwc", Options{Synchronous: "full"}, "PRAGMA journal_mode = WAL",
-		"CREATE TABLE messages (context TEXT, seq INTEGER, data TEXT, PRIMARY KEY (context, seq)) WITHOUT ROWID")
+		"CREATE TABLE messages (context TEXT, seq INTEGER, data TEXT, PRIMARY KEY (context, seq))")
 	if err != nil {
 		b.Fatal(err)
 	}

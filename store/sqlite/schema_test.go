@@ -159,11 +159,11 @@ func TestPlans(t *testing.T) {
 	for name, test := range map[string]struct{ sql, want string }{
 		"at":     {selectAt, "SEARCH w USING PRIMARY KEY (context=? AND path=? AND instance=? AND seq<?)"},
 		"below":  {selectBelow, "SEARCH writes USING PRIMARY KEY (context=? AND path>? AND path<?)"},
-		"one":    {selectOne, "SEARCH m USING PRIMARY KEY (context=? AND seq=?)"},
-		"window": {selectWindow, "SEARCH m USING PRIMARY KEY (context=? AND seq>? AND seq<?)"},
+		"one":    {selectOne, "SEARCH m USING INDEX sqlite_autoindex_messages_1 (context=? AND seq=?)"},
+		"window": {selectWindow, "SEARCH m USING INDEX sqlite_autoindex_messages_1 (context=? AND seq>? AND seq<?)"},
 		"lease":  {selectLease, "SEARCH leases USING PRIMARY KEY (context=?)"},
-		"all":    {messages(store.Filter{}), "SEARCH messages USING PRIMARY KEY (context=?)"},
-		"newest": {messages(store.Filter{Newest: true, After: 1}), "SEARCH messages USING PRIMARY KEY (context=? AND seq>?)"},
+		"all":    {messages(store.Filter{}), "SEARCH messages USING INDEX sqlite_autoindex_messages_1 (context=?)"},
+		"newest": {messages(store.Filter{Newest: true, After: 1}), "SEARCH messages USING INDEX sqlite_autoindex_messages_1 (context=? AND seq>?)"},
 		"schema": {messages(store.Filter{Schema: true, Kind: "s", Newest: true}), "SEARCH messages USING INDEX messages_schema (context=? AND kind=?)"},
 		"plans":  {messages(store.Filter{Type: store.TypePlan, Newest: true}), "SEARCH messages USING INDEX messages_other (context=? AND type=?)"},
 	} {
@@ -178,7 +178,7 @@ func TestPlans(t *testing.T) {
 	}
 	// What touches a path is gathered as seqs; the messages stream.
 	plan := explainPlan(t, c, messages(store.Filter{Path: store.MustParsePath("†s.a.b"), Newest: true}))
-	if plan[0] != "SEARCH messages USING PRIMARY KEY (context=? AND seq=?)" || slices.Contains(plan, "USE TEMP B-TREE FOR ORDER BY") {
+	if plan[0] != "SEARCH messages USING INDEX sqlite_autoindex_messages_1 (context=? AND seq=?)" || slices.Contains(plan, "USE TEMP B-TREE FOR ORDER BY") {
 		t.Errorf("path:\n%s", strings.Join(plan, "\n"))
 	}
 }

@@ -363,6 +363,56 @@ func TestMigrateValues(t *testing.T) {
 	}
 }
 
+// TestMigrateMessages: messages that stood in the order of their key are all there when
+// they stand in that in which they came, and are guarded and told of as before.
+func TestMigrateMessages(t *testing.T) {
+	l := open(t, newPath(t), Options{Synchronous: "normal"})
+	r := rand.New(rand.NewPCG(1, 10))
+	for i := range 10 {
+		grow(t, l, r, valueKeys, fmt.Sprint("c", i), &store.Origin{})
+	}
+	grow(t, l, r, valueKeys, "fork", &store.Origin{Fork: "c1", At: seqs(t, l, "c1")})
+	path := filepath.Join(t.TempDir(), "old.db")
+	scripts := "ATTACH '" + l.path + "' AS new;"
+	for _, table := range []string{"contexts", "lineage", "messages", "writes", "leaves", "journal"} {
+		scripts += "INSERT INTO " + table + " SELECT * FROM new." + table + ";"
+	}
+	old := older(t, path, 9, "DROP TRIGGER lineage_insert", "DROP TRIGGER messages_insert", scripts+"DETACH new",
+		"CREATE TRIGGER messages_insert BEFORE INSERT ON messages BEGIN SELECT 1; END") // whatever it was
+	if err := old.close(); err != nil {
+		t.Fatal(err)
+	}
+	migrated := open(t, path, Options{})
+	for i, c := range []*conn{plain(t, path), plain(t, l.path)} {
+		for _, sql := range []string{
+			"UPDATE messages SET data = 'x'", "DELETE FROM messages WHERE context = 'c1'",
+			"INSERT INTO messages (context, seq, date, type) VALUES ('c1', 1, 'x', 'text')", "INSERT INTO messages (context, seq, date, type) VALUES ('c1', 10000, 'x', 'text')",
+		} {
+			if err := c.script(sql); err == nil || !strings.Contains(err.Error(), "append-only") {
+				t.Errorf("log %d: %s: %v", i, sql, err)
+			}
+		}
+	}
+	for _, name := range []string{"c0", "c1", "c9", "fork"} {
+		var all [2][]string
+		for i, l := range []*Log{l, migrated} {
+			for m, err := range l.Messages(t.Context(), store.Filter{Context: name}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[i] = append(all[i], fmt.Sprintf("%+v", *m))
+			}
+		}
+		if diff := cmp.Diff(all[0], all[1]); diff != "" || len(all[0]) == 0 {
+			t.Errorf("%s, %d messages:\n%s", name, len(all[0]), diff)
+		}
+		if diff := cmp.Diff(resolved(t, l, name), embeddedValues(t, plain(t, path), name), cmp.AllowUnexported(row{})); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+	grow(t, migrated, r, valueKeys, "c3", nil)
+}
+
 // TestViewPlans: what is asked about a context reads more than an index gives for that
 // context in neither SQLite, so that other contexts cost nothing.
 func TestViewPlans(t *testing.T) {
@@ -371,7 +421,7 @@ func TestViewPlans(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT value FROM current_values WHERE context = 'c' AND path = '†s.a'":                               "SEARCH writes USING PRIMARY KEY (context=? AND path=?)",
 		"SELECT path, value FROM current_values WHERE context = 'c'":                                           "SEARCH writes USING PRIMARY KEY (context=?)",
-		"SELECT seq, kind FROM log WHERE context = 'c' ORDER BY seq":                                           "SEARCH m USING PRIMARY KEY (context=? AND seq<?)",
+		"SELECT seq, kind FROM log WHERE context = 'c' ORDER BY seq":                                           "SEARCH m USING INDEX sqlite_autoindex_messages_1 (context=? AND seq<?)",
 		"SELECT value FROM history WHERE context = 'c' AND path = '†s.a' ORDER BY seq":                         "SEARCH w USING PRIMARY KEY (context=? AND path=?)",
 		"SELECT call, status FROM calls WHERE context = 'c' ORDER BY tick, position":                           "SEARCH journal USING INDEX journal_context (context=?)",
 		"SELECT call, message FROM failures WHERE context = 'c'":                                               "SEARCH journal USING INDEX journal_context (context=?)",
