@@ -92,6 +92,28 @@ func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
 	})
 }
 
+// lateContext is one whose time is over before it ends.
+type lateContext struct{ context.Context }
+
+func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
+
+// A planner that notices by itself that the run's time is over does not fail the run.
+func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &engine.Runner{Log: store.NewMemory(), Registry: activities(true)}
+	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		if ask.Tick == 1 {
+			return &engine.Solution{Calls: plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}]}`).Calls}, nil
+		}
+		time.AfterFunc(time.Millisecond, cancel)
+		return nil, errors.New("timed out")
+	})}
+	outcome, err := r.Run(lateContext{ctx}, engine.Start{Context: "c", Request: request})
+	if err != nil || outcome.Status != engine.RunCancelled {
+		t.Errorf("%v, %+v", err, outcome)
+	}
+}
+
 // TestStoppedWhileThePlannerIsAsked: it is the newest tick after which the run was
 // stopped, whichever the calls are of that it left behind.
 func TestStoppedWhileThePlannerIsAsked(t *testing.T) {

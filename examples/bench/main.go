@@ -64,7 +64,7 @@ type workload struct {
 const partOfHistory = 500
 
 // defaultParallel is about where more at once gain no more, with two processors.
-const defaultParallel = 256
+const defaultParallel = 128
 
 var workloads = []workload{
 	{"chain", "a chain of 100 steps, each of which reads the one before", 100, "step", "at most 1.25 times the loop's time (3 at synchronous=normal)",
