@@ -55,6 +55,11 @@
 // An activity with reuse = true keeps its states warm: what its script's locals
 // and globals hold may be there again at a later call.
 //
+// Calls that only compute, one after the other, are recorded together
+// ([engine.Forerunner]). Those of activities with reuse = true are not, nor are any
+// where the program gives Config.Objects or a Config.Clock, or with isolate = "process":
+// what they reach the host does not see.
+//
 // # Loading anew
 //
 // Host.Watch loads the scripts anew whenever their files change, and Host.Reload
