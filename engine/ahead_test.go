@@ -391,7 +391,13 @@ func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
 			time.Sleep(700 * time.Microsecond)
 			return addX(ctx, in)
 		}}}
-		delegate := &engine.Delegate{Request: chainOf("one")}
+		r.Registry.Activities["pause"] = &engine.Registered{Name: "pause", Activity: able{ahead: never, run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+			if in.Call["value"] == "quick" { // the other is at work by then
+				time.Sleep(time.Millisecond)
+			}
+			return engine.Result{Value: in.Call["value"]}, nil
+		}}}
+		delegate := &engine.Delegate{Request: chainOf("pause", "one")}
 		delegate.Request.Calls[0].Call.(map[string]any)["value"] = "†input.value"
 		r.Registry.Delegates["inside"] = delegate
 		request := &engine.Request{}
