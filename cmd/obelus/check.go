@@ -152,6 +152,7 @@ func (a *app) printProblems(problems []engine.Problem) error {
 			return err
 		}
 	}
+	a.tellUnread(problems)
 	return status
 }
 

@@ -93,6 +93,10 @@ func (a *app) fail(err error) {
 		err = errors.New("interrupted")
 	}
 	a.term.fail(a.fromHere(withSource(err)))
+	var plan *engine.PlanError
+	if errors.As(err, &plan) {
+		a.tellUnread(plan.Problems)
+	}
 }
 
 // interruptible gives a context that the first interrupt ends. The second one

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/engine"
 	"obelus/host"
 	"obelus/luastd"
 )
@@ -117,6 +118,14 @@ func (l lonePlan) Open(name string) (fs.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return l.FS.Open(name)
+}
+
+// tellUnread says why tools of a plan without a project may be unknown.
+func (a *app) tellUnread(problems []engine.Problem) {
+	unknown := slices.ContainsFunc(problems, func(p engine.Problem) bool { return p.Code == engine.CodeUnknownTool })
+	if unknown && !a.found {
+		a.term.say("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
+	}
 }
 
 // inProject is a file's name below the project's folder.
