@@ -438,6 +438,26 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
+// TestTurnGoesOn: whoever has the turn goes on while many wait, and hands it over at last
+// where they never end.
+func TestTurnGoesOn(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	for _, c := range []struct{ queued, left int }{
+		{groupLength + many - 1, many - 1},
+		{groupLength + many, 0},
+		{(turnLength + 1) * groupLength, groupLength},
+	} {
+		queue := make(chan *request, c.queued)
+		for range c.queued {
+			queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
+		}
+		if l.writer.run(queue); len(queue) != c.left {
+			t.Errorf("of %d that waited %d still do, not %d", c.queued, len(queue), c.left)
+		}
+	}
+}
+
 // TestGroupCommitOnOneProcessor: who writes lets another come to its group first, who
 // can't run meanwhile; not where it has appended alone before.
 func TestGroupCommitOnOneProcessor(t *testing.T) {

@@ -147,21 +147,37 @@ const (
 	groupLength = 1024
 )
 
-// run commits what is queued, as one group.
+// Whoever has the turn goes on with it while many wait already, for turnLength groups: the
+// next to have it is scheduled behind all whom a group woke, and nothing is written
+// until then. Where few wait the group that comes together meanwhile is worth more.
+const (
+	many       = 4
+	turnLength = 8
+)
+
+// run commits what is queued, group by group.
 func (w *writer) run(queue <-chan *request) {
-	var group []*request
+	for range turnLength {
+		if group := gather(queue); len(group) > 0 {
+			w.settle(group)
+		}
+		if len(queue) < many {
+			return
+		}
+	}
+}
+
+// gather takes a group of what is queued.
+func gather(queue <-chan *request) (group []*request) {
 	for len(group) < groupLength {
 		select {
 		case r := <-queue:
 			group = r.take(group)
-			continue
 		default:
+			return group
 		}
-		break
 	}
-	if len(group) > 0 {
-		w.settle(group)
-	}
+	return group
 }
 
 // inPlace does something atomically, unless the file has gone from its place.
