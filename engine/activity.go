@@ -82,7 +82,8 @@ type Result struct {
 	// Value may be.
 	Message map[string]any
 	// Unseen tells that nothing of the call could be seen outside, and that it may run
-	// again: then it may be recorded together with calls that follow it ([Forerunner]).
+	// again: then it may be recorded together with calls that follow it. This is believed
+	// of a [Forerunner] alone.
 	Unseen bool
 	// Loose tells that an empty object in it may be an empty array, as in Lua:
 	// what the schemas say that hold at its place decides ([Schema.Lists]).

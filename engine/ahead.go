@@ -14,11 +14,25 @@ const aheadFor = time.Millisecond
 // aheadUntil is how long a step with some results may run calls ahead: not at all where one
 // of them, or what a planner gave, would be missed if it were lost meanwhile.
 func (t *tick) aheadUntil(results []*result) time.Time {
-	dear := func(res *result) bool { return !res.rested && (res.err != nil || !res.value.Unseen) }
-	if !t.begun && t.event.Planner || slices.ContainsFunc(results, dear) {
+	if !t.begun && t.event.Planner || slices.ContainsFunc(results, t.dear) {
 		return time.Time{}
 	}
 	return time.Now().Add(aheadFor)
+}
+
+// dear tells of a result that it would be missed. That nothing of the call could be seen is
+// believed of an activity that can run ahead alone: another may hand on what one says that
+// it wraps, and do something of its own.
+func (t *tick) dear(res *result) bool {
+	if res.rested {
+		return false
+	}
+	activity, once := t.plan.Calls[res.index].activity, t.calls[res.index].record.Once
+	if activity == nil || once {
+		return true
+	}
+	_, can := activity.Activity.(Forerunner)
+	return !can || !res.value.Unseen || res.err != nil
 }
 
 // runAhead does the one call that a step is to start within the step, before the log has

@@ -324,7 +324,6 @@ func (l refusing) Append(context.Context, store.Batch) (store.Appended, error) {
 func TestWhatIsDearIsRecordedFirst(t *testing.T) {
 	log := store.NewMemory()
 	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-	r.Registry.Activities["seen"] = &engine.Registered{Name: "seen", Activity: engine.ActivityFunc(addX)}
 	want := ""
 	looks := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 		if entries := entriesOf(t, log); !slices.Contains(entries, want) {
@@ -333,15 +332,34 @@ func TestWhatIsDearIsRecordedFirst(t *testing.T) {
 		return addX(ctx, in)
 	}
 	r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: looks}}
-	want = "2 1.1 done"
-	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("seen", "looks")}); err != nil {
-		t.Fatal(err)
+	for name, dear := range map[string]*engine.Registered{
+		"go":    {Activity: engine.ActivityFunc(addX)},
+		"wraps": {Activity: engine.ActivityFunc(able{run: addX}.Run)},
+		"seen":  {Activity: able{run: addX, ahead: never, seen: true}},
+		"once":  {Activity: able{run: addX}, NotIdempotent: true},
+		"fails": {Activity: able{ahead: never, run: func(context.Context, engine.Invocation) (engine.Result, error) {
+			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no"}}
+		}}},
+	} {
+		dear.Name = name
+		r.Registry.Activities[name] = dear
+		log = store.NewMemory()
+		r.Log, want = log, "2 1.1 done"
+		request := chainOf(name, "looks")
+		if name == "fails" {
+			request.Calls[0].Call.(map[string]any)["_outputPath"] = "†state.none || †state.s1"
+			request.Calls[1].Call.(map[string]any)["value"] = "†state.s1.message"
+		}
+		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
+			t.Fatal(name, err)
+		}
 	}
 	planned := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
 		request := chainOf("looks", "looks")
 		return &engine.Solution{Calls: request.Calls, Output: request.Output}, nil
 	})}
-	want = "4  plan"
+	log = store.NewMemory()
+	r.Log, want = log, "1  plan"
 	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: planned}); err != nil || outcome.Output != "begunxx" {
 		t.Fatal(err, outcome)
 	}

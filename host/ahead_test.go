@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,8 +76,12 @@ func TestWhatRunsAheadLeavesNoTrace(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "there.txt"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	defer server.Close()
 	every := luastd.Grant{All: true}
 	for name, statement := range beyond {
+		statement = strings.ReplaceAll(statement, "http://127.0.0.1:1", server.URL)
 		for _, way := range []string{"%s", "pcall(function() %s end)", "coroutine.wrap(function() %s end)()", "xpcall(function() %s end, function() %[1]s end)",
 			"local t = setmetatable({}, {__index = function() %s end}) local _ = t.x",
 			"local e = setmetatable({}, {__tostring = function() %s return 'e' end}) if true then error(e) end",
@@ -92,8 +99,14 @@ func TestWhatRunsAheadLeavesNoTrace(t *testing.T) {
 			if printed.Len()+logged.Len() > 0 {
 				t.Errorf("%s was seen by %s: %q, %q", name, way, printed.String(), logged.String())
 			}
-			if res, err := a.Run(t.Context(), engine.Invocation{Key: "c/1.1"}); err != nil && !strings.HasPrefix(name, "http") && !strings.Contains(way, "'e'") || res.Unseen {
+			if files, err := os.ReadDir(root); err != nil || len(files) != 1 || files[0].Name() != "there.txt" || requests.Load() > 0 {
+				t.Errorf("%s by %s: the folder holds %v, and %d requests were made, %v", name, way, files, requests.Load(), err)
+			}
+			if res, err := a.Run(t.Context(), engine.Invocation{Key: "c/1.1"}); err != nil && !strings.Contains(way, "'e'") || res.Unseen {
 				t.Errorf("%s by %s: %v, %v", name, way, res, err)
+			}
+			if made := requests.Swap(0) > 0; made != strings.HasPrefix(name, "http") {
+				t.Errorf("%s by %s: whether it made a request: %v", name, way, made)
 			}
 			_ = os.WriteFile(filepath.Join(root, "there.txt"), nil, 0o666)
 			_ = os.Remove(filepath.Join(root, "seen"))
