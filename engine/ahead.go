@@ -65,9 +65,9 @@ func (t *tick) runAhead(run context.Context, until time.Time) (_ *result, ran bo
 	return &res, true
 }
 
-// mayRunTwice tells of a call that is to start whether it may be done in vain before: it
-// is its activity's alone, it may run again, and it has more time than that takes.
+// mayRunTwice tells of a call that is to start whether it may be done in vain before: the
+// run waits for it, it may run again, and it has more time than that takes.
 func (t *tick) mayRunTwice(s start) bool {
-	own := s.room == nil && s.invocation.question == nil && !t.plan.Calls[s.index].fireAndForget()
-	return own && !s.activity.NotIdempotent && cmp.Or(s.activity.Timeout, DefaultTimeout) > aheadFor
+	waited := !t.plan.Calls[s.index].fireAndForget()
+	return waited && !s.activity.NotIdempotent && cmp.Or(s.activity.Timeout, DefaultTimeout) > aheadFor
 }

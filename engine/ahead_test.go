@@ -388,6 +388,41 @@ func TestBesideAnotherNoCallRunsAhead(t *testing.T) {
 	})
 }
 
+// What nobody waits for does not run ahead, though but one call runs beside it.
+func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry()}
+		pause := able{ahead: never, run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+			pause, _ := time.ParseDuration(in.Call["value"].(string))
+			time.Sleep(pause)
+			return engine.Result{Value: in.Call["value"]}, nil
+		}}
+		r.Registry.Activities["pause"] = &engine.Registered{Name: "pause", Activity: pause}
+		ran := false
+		r.Registry.Activities["tell"] = &engine.Registered{Name: "tell", Activity: able{
+			run: func(context.Context, engine.Invocation) (engine.Result, error) {
+				ran = true
+				return engine.Result{}, nil
+			},
+			ahead: func(context.Context, engine.Invocation) bool {
+				t.Error("it ran ahead")
+				return true
+			},
+		}}
+		request := &engine.Request{}
+		for _, call := range []map[string]any{
+			{"_tool": "pause", "value": "1ms", "_outputPath": "†state.quick"},
+			{"_tool": "pause", "value": "1s", "_outputPath": "†state.slow"},
+			{"_tool": "tell", "value": "†state.quick"},
+		} {
+			request.Calls = append(request.Calls, engine.Source{Call: call})
+		}
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone || !ran {
+			t.Error(err, outcome)
+		}
+	})
+}
+
 // Who runs ahead keeps to how often its activity runs, and to its time.
 func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

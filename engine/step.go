@@ -115,7 +115,8 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 }
 
 // goesOn notes that a run that had come to a halt or to its end is under way
-// again, also if this process dies; not if all that is new is what it waits for.
+// again, also if this process dies; not if all that is new is what it waits for. It tells
+// whether it noted that.
 func (t *tick) goesOn() bool {
 	moves := func(r Record) bool { return r.Status != Waiting && r.Status != Held }
 	if !t.loop.halted || !slices.ContainsFunc(t.noted, moves) {

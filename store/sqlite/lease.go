@@ -95,6 +95,7 @@ type lease struct {
 const (
 	// Where a context has none it is that of no context: nobody's, with the
 	// greatest epoch of those that were pruned.
+	// By CASE, for to choose the better of two rows SQLite would sort them.
 	selectLease = `SELECT epoch, host, boot, namespace, pid, started, until FROM leases
 		WHERE context = CASE WHEN EXISTS (SELECT 1 FROM leases WHERE context = ?1) THEN ?1 ELSE '' END`
 	selectTaken  = `SELECT epoch, host, boot, namespace, pid, started, until, context FROM leases WHERE until > 0`
