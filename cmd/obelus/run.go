@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -156,9 +159,33 @@ func (a *app) planExists(plan string) error {
 	if info, err := os.Stat(plan); err == nil && info.IsDir() {
 		return &usageError{fmt.Sprintf("%s is a folder: a plan is a .lua or .json file", plan)}
 	} else if err != nil && a.projectFlag == "" {
-		return &usageError{fmt.Sprintf("can't read the plan %s: %s", plan, plainError(err))}
+		near := ""
+		if file := nearPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
+			near = fmt.Sprintf(" (did you mean %s?)", file)
+		}
+		return &usageError{fmt.Sprintf("can't read the plan %s: %s%s", plan, plainError(err), near)}
 	}
 	return nil
+}
+
+// nearPlan finds the file that somebody may have meant who named a plan without its
+// folder or its ending, or misspelt it.
+func nearPlan(plan string) string {
+	folder, name := filepath.Split(plan)
+	for _, folder := range []string{folder, filepath.Join(folder, "plans")} {
+		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // of what can't be read nothing is said
+		files := map[string]string{}
+		for _, entry := range entries {
+			if base, ending := entry.Name(), filepath.Ext(entry.Name()); ending == ".lua" || ending == ".json" {
+				file := filepath.Join(folder, base)
+				files[base], files[strings.TrimSuffix(base, ending)] = file, file
+			}
+		}
+		if file := cmp.Or(files[name], files[strings.TrimSuffix(name, filepath.Ext(name))], files[engine.Nearest(name, slices.Sorted(maps.Keys(files)))]); file != "" {
+			return file
+		}
+	}
+	return ""
 }
 
 // carryOut begins a run and tells how it ends.
