@@ -209,7 +209,7 @@ func (a *app) callRow(r engine.Record) []string {
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == engine.Ready:
 		result = r.Hold.Decision
-	case r.Status == engine.InDoubt && r.Error != nil:
+	case (r.Status == engine.InDoubt || r.Status == engine.Blocked) && r.Error != nil:
 		result = "the try before failed: " + firstLine(a.failure(r))
 	case r.Reason != "" && result != "":
 		result += " (" + r.Reason + ")"

@@ -229,6 +229,23 @@ func TestInterruptDrains(t *testing.T) {
 	}
 }
 
+// TestInterruptedAtRest: of a call that was to be tried again is told why it was.
+func TestInterruptedAtRest(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":       "return {}",
+		"activities/a.lua": `Activity.register("flaky", { retries = 1, backoff = "60s" }, function() return nil, "down" end)`,
+		"plans/p.lua":      `return { { _tool = "flaky", _outputPath = "†state.a" } }`,
+	})
+	p := start(t, dir, "run", "plans/p.lua", "-c", "c")
+	p.says("is tried again")
+	if status := p.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
+	}
+	if calls := obelusOutput(t, exitDone, "-C", dir, "calls"); !strings.Contains(calls, "the try before failed: down") {
+		t.Error(calls)
+	}
+}
+
 // TestManyAppend holds that processes that append to one context at once lose
 // nothing, and never see a lock.
 func TestManyAppend(t *testing.T) {
