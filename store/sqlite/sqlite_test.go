@@ -443,18 +443,61 @@ func TestGroupCommit(t *testing.T) {
 func TestTurnGoesOn(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
-	for _, c := range []struct{ queued, left int }{
-		{groupLength + many - 1, many - 1},
-		{groupLength + many, 0},
-		{(turnLength + 1) * groupLength, groupLength},
+	for _, c := range []struct{ queued, least, most int }{
+		{largeGroup + many - 1, many - 1, many - 1},
+		{largeGroup + many, 0, 0},
+		{(turnLength + 1) * largeGroup, largeGroup, turnLength * largeGroup},
 	} {
 		queue := make(chan *request, c.queued)
 		for range c.queued {
 			queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
 		}
-		if l.writer.run(queue); len(queue) != c.left {
-			t.Errorf("of %d that waited %d still do, not %d", c.queued, len(queue), c.left)
+		l.writer.enough = largeGroup
+		if l.writer.run(queue); len(queue) < c.least || len(queue) > c.most {
+			t.Errorf("of %d that waited %d still do, not %d to %d", c.queued, len(queue), c.least, c.most)
 		}
+	}
+	// What another's lock keeps from the file is not tried again and again in one turn.
+	other := plain(t, l.path)
+	if err := other.script("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	queue := make(chan *request, 2*largeGroup)
+	for range 2 * largeGroup {
+		queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
+	}
+	l.writer.timeout, l.writer.enough = time.Millisecond, largeGroup
+	if l.writer.run(queue); len(queue) != largeGroup {
+		t.Errorf("%d wait", len(queue))
+	}
+}
+
+// TestPace: a group takes as many appends as are written in the time of four flushes, within
+// bounds, and what is more waits for the next.
+func TestPace(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	for _, c := range []struct {
+		n              int
+		wrote, flushed time.Duration
+		want           int
+	}{
+		{100, 10 * time.Millisecond, time.Millisecond, 40},
+		{1, 100 * time.Microsecond, 10 * time.Millisecond, 400},
+		{1, 5 * time.Millisecond, time.Millisecond, smallGroup},
+		{1000, 10 * time.Millisecond, time.Second, largeGroup},
+		{1, 0, time.Second, largeGroup},
+	} {
+		if l.writer.pace(c.n, c.wrote, c.flushed); l.writer.enough != c.want {
+			t.Errorf("after %d in %s, flushed in %s, it takes %d, not %d", c.n, c.wrote, c.flushed, l.writer.enough, c.want)
+		}
+	}
+	queue := make(chan *request, 100)
+	for range 100 {
+		queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
+	}
+	if group := gather(queue, 40); len(group) != 40 || len(queue) != 60 {
+		t.Errorf("it takes %d and leaves %d", len(group), len(queue))
 	}
 }
 
@@ -576,7 +619,9 @@ func TestOneTransaction(t *testing.T) {
 		}
 		group = append(group, newRequest(b))
 	}
-	l.writer.settle(group)
+	if err := l.writer.settle(group); err != nil {
+		t.Fatal(err)
+	}
 	if group[0].err != nil || group[1].err == nil || group[2].err != nil {
 		t.Errorf("%v, %v, %v", group[0].err, group[1].err, group[2].err)
 	}

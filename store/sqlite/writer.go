@@ -24,6 +24,7 @@ type writer struct {
 	values  []driver.Value
 	kept    map[string]bool // code that it knows to be in the file
 	schema  int             // the version that it writes
+	enough  int             // how many appends a group takes
 	rows    int             // messages and entries that it has written, up to manyRows
 
 	holding map[string]int64 // epochs of the leases that were taken and not given back, by context
@@ -67,7 +68,7 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 		return nil, errors.Join(err, c.close())
 	}
 	list, err := ownMigrations()
-	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, holding: map[string]int64{}, late: map[string]time.Time{}}
+	w := &writer{conn: c, file: file, timeout: o.BusyTimeout, commits: commits, kept: map[string]bool{}, schema: len(list), contexts: map[string]*ends{}, enough: largeGroup, holding: map[string]int64{}, late: map[string]time.Time{}}
 	if err == nil {
 		err = w.ready(o)
 	}
@@ -141,10 +142,11 @@ func lengthen(path string) error {
 }
 
 // queueLength is how many appends may wait before those who append wait to
-// wait; groupLength how many of them one transaction takes.
+// wait; smallGroup and largeGroup bound how many of them one transaction takes.
 const (
 	queueLength = 1024
-	groupLength = 1024
+	smallGroup  = 32
+	largeGroup  = 1024
 )
 
 // Whoever has the turn goes on with it while many wait already, for turnLength groups: the
@@ -158,18 +160,16 @@ const (
 // run commits what is queued, group by group.
 func (w *writer) run(queue <-chan *request) {
 	for range turnLength {
-		if group := gather(queue); len(group) > 0 {
-			w.settle(group)
-		}
-		if len(queue) < many {
+		group := gather(queue, w.enough)
+		if len(group) > 0 && w.settle(group) != nil || len(queue) < many {
 			return
 		}
 	}
 }
 
-// gather takes a group of what is queued.
-func gather(queue <-chan *request) (group []*request) {
-	for len(group) < groupLength {
+// gather takes a group of what is queued, of so many at most.
+func gather(queue <-chan *request, enough int) (group []*request) {
+	for len(group) < enough {
 		select {
 		case r := <-queue:
 			group = r.take(group)
@@ -206,8 +206,9 @@ func (r *request) take(group []*request) []*request {
 }
 
 // settle commits a group, and each of it alone if that fails: one append that
-// can't be written must not take the others with it.
-func (w *writer) settle(group []*request) {
+// can't be written must not take the others with it. Its error is what kept all of them
+// from the file.
+func (w *writer) settle(group []*request) error {
 	err := w.commit(group)
 	if err != nil && len(group) > 1 && !isBusy(err) {
 		for i, r := range group {
@@ -226,16 +227,25 @@ func (w *writer) settle(group []*request) {
 		}
 		close(r.done)
 	}
+	return err
 }
 
 // commit writes a group in one transaction. Its error is that of the whole;
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
 	w.touched = w.touched[:0]
-	if err := w.inPlace(func() error { return w.write(group) }); err != nil {
+	began := time.Now()
+	var written time.Time
+	err := w.inPlace(func() error {
+		err := w.write(group)
+		written = time.Now()
+		return err
+	})
+	if err != nil {
 		w.undo()
 		return err
 	}
+	w.pace(len(group), written.Sub(began), time.Since(written))
 	w.commits.Add(1)
 	if w.rows < manyRows {
 		for _, r := range group {
@@ -257,6 +267,13 @@ func (w *writer) commit(group []*request) error {
 		}
 	}
 	return nil
+}
+
+// pace sets how many appends the next group takes: as many as are written in the time of
+// four flushes. With more, those who wait for the group hold up what they would do
+// meanwhile, and flush hardly less often.
+func (w *writer) pace(n int, wrote, flushed time.Duration) {
+	w.enough = min(max(smallGroup, int(4*flushed*time.Duration(n)/max(wrote, 1))), largeGroup)
 }
 
 func (w *writer) write(group []*request) error {
