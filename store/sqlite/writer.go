@@ -234,9 +234,9 @@ func (w *writer) settle(group []*request) error {
 // what is wrong with one append alone is in its err.
 func (w *writer) commit(group []*request) error {
 	w.touched = w.touched[:0]
-	began := time.Now()
-	var written time.Time
+	var began, written time.Time // without the wait for another's lock
 	err := w.inPlace(func() error {
+		began = time.Now()
 		err := w.write(group)
 		written = time.Now()
 		return err
