@@ -196,8 +196,8 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 }
 
 // await waits until an append is written. Whoever waits while nobody writes
-// writes all that is queued, so that a lone append changes no goroutine, and
-// those that come meanwhile form the next group.
+// writes what is queued, so that a lone append changes no goroutine; those that
+// come meanwhile form the next group.
 func (l *Log) await(ctx context.Context, r *request) error {
 	for {
 		select {
