@@ -365,6 +365,83 @@ func TestWhatIsDearIsRecordedFirst(t *testing.T) {
 	}
 }
 
+// slowly is a log whose appends take a while.
+type slowly struct{ store.Log }
+
+func (l slowly) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if len(b.Messages) > 0 {
+		time.Sleep(time.Second)
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// What would be missed is recorded first also where it comes together with what would not.
+func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
+	for _, order := range [][]string{{"quiet", "dear"}, {"dear", "quiet"}} {
+		synctest.Test(t, func(t *testing.T) {
+			log := store.NewMemory()
+			r := &engine.Runner{Log: slowly{log}, Registry: engine.NewRegistry()}
+			after := func(d time.Duration) activity {
+				return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+					time.Sleep(d)
+					return engine.Result{Value: "x"}, nil
+				}
+			}
+			r.Registry.Activities["first"] = &engine.Registered{Name: "first", Activity: engine.ActivityFunc(after(time.Second))}
+			// Both end while the outcome of the first is being recorded.
+			times := map[string]time.Duration{order[0]: 1200 * time.Millisecond, order[1]: 1300 * time.Millisecond}
+			r.Registry.Activities["quiet"] = &engine.Registered{Name: "quiet", Activity: able{run: after(times["quiet"]), ahead: never}}
+			r.Registry.Activities["dear"] = &engine.Registered{Name: "dear", Activity: engine.ActivityFunc(after(times["dear"]))}
+			r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				entries := entriesOf(t, log)
+				if !slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, "1.3 done") }) {
+					t.Errorf("%v: the outcome of 1.3 is not among what is recorded, %q", order, entries)
+				}
+				return engine.Result{Value: "x"}, nil
+			}}}
+			request := &engine.Request{}
+			for _, call := range []map[string]any{
+				{"_tool": "first", "_outputPath": "†a"}, {"_tool": "quiet", "_outputPath": "†b"}, {"_tool": "dear", "_outputPath": "†c"},
+				{"_tool": "looks", "b": "†b", "c": "†c", "_outputPath": "†d"},
+			} {
+				request.Calls = append(request.Calls, engine.Source{Call: call})
+			}
+			if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone {
+				t.Fatal(outcome, err)
+			}
+		})
+	}
+}
+
+// So is what a planner gave when it was asked again.
+func TestASecondPlanIsRecordedFirst(t *testing.T) {
+	log := store.NewMemory()
+	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+	asked := 0
+	r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		plans := 0
+		for _, e := range entriesOf(t, log) {
+			if strings.HasSuffix(e, "plan") {
+				plans++
+			}
+		}
+		if plans != asked {
+			t.Errorf("%s runs, and %d plans of %d are recorded", in.Key, plans, asked)
+		}
+		return engine.Result{Value: "x"}, nil
+	}}}
+	planned := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		if asked++; asked == 4 {
+			asked--
+			return &engine.Solution{Output: "done"}, nil
+		}
+		return &engine.Solution{Calls: chainOf("looks", "looks").Calls}, nil
+	})}
+	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: planned}); err != nil || asked != 3 {
+		t.Fatal(err, outcome, asked)
+	}
+}
+
 // A call runs ahead by itself alone: beside another it would hold up that one's result.
 func TestBesideAnotherNoCallRunsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -306,3 +306,24 @@ func isRetried(outcome *engine.Outcome) bool {
 }
 
 func isFailed(r engine.Record) bool { return r.Status == engine.Failed }
+
+// TestAgainReadsWhatItRead: what runs again in a fork reads what it read, whatever was appended there since.
+func TestAgainReadsWhatItRead(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	s := start(t, `[{"_tool": "value", "value": "†state.n", "x": 1, "_outputPath": "†a"}]`)
+	s.Request.HasOutput, s.Request.Output = true, "†a"
+	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		t.Fatal(outcome, err)
+	}
+	if _, err := engine.Fork(t.Context(), r.Log, "c", 0, "f"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Append(t.Context(), r.Log, "f", messages(t, `{"type": "state", "n": "new"}`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.1", Set: map[string]any{"x": 2}})
+	if err != nil || outcome.Output != "old" {
+		t.Errorf("it read %+v, %v", outcome, err)
+	}
+}

@@ -518,3 +518,42 @@ func TestResumedIsUnderWay(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestInDoubtReadsWhatItBeganWith: also where nobody approved it, and something was
+// appended since; and it is in doubt though its script says no more that it must not run twice.
+func TestInDoubtReadsWhatItBeganWith(t *testing.T) {
+	inner := store.NewMemory()
+	log := &crashing{Log: inner, left: 1000}
+	r := newRunner(log, map[string]activity{"value": value})
+	begun := make(chan struct{})
+	r.Registry.Activities["pay"] = &engine.Registered{Name: "pay", NotIdempotent: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		return engine.Result{}, ctx.Err()
+	})}
+	s := start(t, `[{"_tool": "pay", "value": "†state.n", "_outputPath": "†state.paid"}]`)
+	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		log.left = 0
+		cancel()
+	}()
+	if _, err := r.Run(ctx, s); !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	r.Log = inner
+	r.Registry.Activities["pay"] = &engine.Registered{Name: "pay", Activity: engine.ActivityFunc(value)}
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatal(outcome, err)
+	}
+	if _, err := engine.Append(t.Context(), inner, "c", messages(t, `{"type": "state", "n": "new"}`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
+	if got := get(t, inner, "†state.paid"); err != nil || outcome.Status != engine.RunDone || got != `"old"` {
+		t.Errorf("it was paid for %s, %+v, %v", got, outcome, err)
+	}
+}

@@ -128,6 +128,32 @@ func TestEveryTryIsRecorded(t *testing.T) {
 	})
 }
 
+// TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime: what it had done by then nobody knows;
+// a failure that it told of is another thing.
+func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			once, slow bool
+			want       string
+		}{{true, true, "1.1×1"}, {false, true, "1.1×3"}, {true, false, "1.1×3"}} {
+			ran := &counter{}
+			r := newRunner(store.NewMemory(), map[string]activity{"pay": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				if c.slow {
+					<-ctx.Done()
+					return engine.Result{}, ctx.Err()
+				}
+				return engine.Result{}, engine.NewFailure("down")
+			})})
+			pay := r.Registry.Activities["pay"]
+			pay.NotIdempotent, pay.Retries, pay.Timeout = c.once, 2, time.Second
+			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "pay", "_outputPath": "†state.a"}]`))
+			if err != nil || outcome.Status != engine.RunFailed || ran.String() != c.want {
+				t.Errorf("%+v: it ran %s: %+v, %v", c, ran, outcome, err)
+			}
+		}
+	})
+}
+
 // TestAFailureMayBeFinal: an activity can tell that to try again is of no use.
 func TestAFailureMayBeFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -350,7 +350,7 @@ func (t *tick) restore(record Record, twice bool) {
 		if record.Status == Held {
 			t.noted = append(t.noted, record)
 		}
-	case twice, cut && call.activity != nil && call.activity.NotIdempotent:
+	case twice, cut && (record.Once || call.activity != nil && call.activity.NotIdempotent):
 		c.record = record
 		c.record.Status = InDoubt
 		t.note(i)

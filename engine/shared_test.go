@@ -353,3 +353,33 @@ func TestAModelSeesNoFormerRun(t *testing.T) {
 		t.Errorf("it is shown %s, not %s", seen, want)
 	}
 }
+
+// lostFree is a log that refuses the lease from some append on, though nobody holds it.
+type lostFree struct {
+	store.Log
+	from, appends, fresh int
+}
+
+func (l *lostFree) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if l.appends++; l.appends >= l.from {
+		if b.Lease != nil && b.Lease.Epoch == 0 && l.from > 1 {
+			l.fresh++
+		}
+		return store.Appended{}, &store.HeldError{Context: b.Context, Holder: ""}
+	}
+	return l.Log.Append(ctx, b)
+}
+
+// TestALeaseThatIsLostAndFree: so it is where whoever took it over has ended since.
+func TestALeaseThatIsLostAndFree(t *testing.T) {
+	for from := 2; from <= 3; from++ {
+		log := &lostFree{Log: store.NewMemory(), from: from}
+		r := newRunner(log, map[string]activity{"value": value})
+		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†a"},
+			{"_tool": "value", "value": "†a", "_outputPath": "†b"}, {"_tool": "value", "value": "†b", "_outputPath": "†c"}]`))
+		var busy *engine.BusyError
+		if !errors.As(err, &busy) || busy.Holder != "" || log.appends != from || log.fresh > 0 {
+			t.Errorf("refused at append %d, it ends after %d with %v", from, log.appends, err)
+		}
+	}
+}

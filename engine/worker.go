@@ -247,10 +247,12 @@ func (t *tick) attempt(ctx context.Context, s start, timeout time.Duration, do A
 	}
 }
 
-// triesAgain tells whether a call is to be tried again after what it came to.
+// triesAgain tells whether a call is to be tried again after what it came to. What it has
+// done whose time is over nobody knows, so that one which must not run twice does not.
 func (s *start) triesAgain(err error) bool {
 	failure, failed := errors.AsType[*Failure](err)
-	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries
+	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&
+		!(s.activity.NotIdempotent && failure.Fields["code"] == "timeout")
 }
 
 // backoff is how long a call is not tried again.

@@ -488,6 +488,36 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// TestPinnedApart: so it is in processes of their own, and the call after it has the new scripts, all of them.
+func TestPinnedApart(t *testing.T) {
+	f := watched(t, nil, map[string]string{
+		"obelus.lua": `return { isolate = "process", timeout = 30, allow = { read = { "." }, write = { "." } } }`,
+		"activities/a.lua": `Activity.register("a", function()
+			local fs, time = require("fs"), require("time")
+			fs.write("begun", "")
+			while not fs.exists("go") do time.sleep(0.005) end
+			return { 1, require("m") }
+		end)`, "lib/m.lua": "return 1",
+	})
+	answer := make(chan string)
+	go func() { answer <- f.answer() }()
+	for {
+		if _, err := os.Stat(f.path("begun")); err == nil {
+			break
+		}
+		runtime.Gosched()
+	}
+	f.write("lib/m.lua", "return 2")
+	f.expect("2 +[] ~[lib/m.lua] -[]")
+	f.write("go", "")
+	if got := <-answer; got != "[1,1]" {
+		t.Errorf("it answers %s", got)
+	}
+	if got := f.answer(); got != "[1,2]" {
+		t.Errorf("the next one answers %s", got)
+	}
+}
+
 // TestBeginsWithTheNewest: of one plan's calls, each begins with the scripts of
 // its own time, unless its tool is another by then. The journal tells which,
 // and the log keeps what they held.
@@ -615,4 +645,47 @@ func TestWatchAFolderThatGoes(t *testing.T) {
 	f.expect("7 +[plans/of/mine/p.lua] ~[] -[]")
 	f.write("plans/of/mine/p.lua", "4")
 	f.expect("8 +[] ~[plans/of/mine/p.lua] -[]")
+}
+
+// torn is a project in which somebody is in the midst of writing lib/m.lua at the first look.
+type torn struct {
+	fs.FS
+	half, whole fs.FS
+	opened      int
+}
+
+func (w *torn) Open(name string) (fs.File, error) {
+	if name != "lib/m.lua" || w.half == nil {
+		return w.FS.Open(name)
+	}
+	if w.opened++; w.opened <= 2 { // its size and its text
+		return w.half.Open(name)
+	}
+	return w.whole.Open(name)
+}
+
+// TestHalf: a file is not loaded that changes while it is read, also if half of it would do.
+func TestHalf(t *testing.T) {
+	files := map[string]string{"obelus.lua": "return {}", "activities/a.lua": answering("1"), "lib/m.lua": "return 0"}
+	for _, reload := range []bool{false, true} {
+		w := &torn{FS: project(files)}
+		h, err := Open(Config{FS: w})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		w.half = fstest.MapFS{"lib/m.lua": {Data: []byte("return 1"), ModTime: time.Unix(1, 0)}}
+		w.whole = fstest.MapFS{"lib/m.lua": {Data: []byte("return 12"), ModTime: time.Unix(2, 0)}}
+		if !reload {
+			if _, result := h.reloadChanged(false); result != unsettled {
+				t.Error(result)
+			}
+			h.reloadChanged(false)
+		} else if r := h.Reload(); r.Err != nil {
+			t.Error(r.Err)
+		}
+		if got := string(h.good["lib/m.lua"].bytes); got != "return 12" {
+			t.Errorf("it loaded %q", got)
+		}
+	}
 }

@@ -167,3 +167,22 @@ func TestLeaseInAnotherTime(t *testing.T) {
 		t.Errorf("%v\n%s", c.ProcessState, out)
 	}
 }
+
+// TestEachCommitWaitsForTheDisk: in a project that says nothing each of a run's commits is flushed, and in one that
+// says normal few are.
+func TestEachCommitWaitsForTheDisk(t *testing.T) {
+	failing(t)
+	for settings, fails := range map[string]bool{"return {}": true, "return { synchronous = 'normal' }": false} {
+		s := &site{t: t, dir: project(t, map[string]string{
+			"obelus.lua":       settings,
+			"activities/a.lua": `Activity.register("a", function(call) print("seen") return 1 end)`,
+			"plans/p.lua": `local calls = {}
+				for i = 1, 30 do calls[i] = { _tool = "a", n = i > 1 and "†s" .. i - 1 or 0, _outputPath = "†s" .. i } end
+				return calls`,
+		})}
+		e := s.injected("fsync,fdatasync", "20+", []string{"run", "-q", "plans/p.lua", "-c", "c"}) // of each thread
+		if (e.status < 0) != fails {
+			t.Errorf("%s: exit status %d where no more than 20 flushes succeed\n%s", settings, e.status, e.stderr)
+		}
+	}
+}

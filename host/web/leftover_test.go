@@ -633,3 +633,37 @@ func TestCancelBesideRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestLooksAroundWithinAMinute: what another process was at is found within a minute from
+// when it died, the 30 s of its lease among them.
+func TestLooksAroundWithinAMinute(t *testing.T) {
+	if longest := 30*time.Second + lookAround*lookAgain; longest > time.Minute {
+		t.Errorf("it takes up to %s", longest)
+	}
+}
+
+// TestAcknowledged: nothing is acknowledged that the log does not take.
+func TestAcknowledged(t *testing.T) {
+	var log *full
+	s := serve(t, pay, nil, func(c *Config) {
+		log = &full{Log: c.Log}
+		c.Log = log
+	})
+	s.ask("POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"a","wait":true}`) // it is held
+	log.is.Store(true)
+	for _, ask := range [][3]string{
+		{"POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"b"}`},
+		{"POST", "/v1/runs", `{"plan":"plans/pay.lua","input":{"amount":7},"context":"d","wait":true}`},
+		{"POST", "/v1/contexts/a/messages", `{"type":"input","n":1}`},
+		{"POST", "/v1/contexts/a/calls/1.1/approve", `{}`},
+		{"POST", "/v1/contexts/a/calls/1.1/reject", `{"reason":"no"}`},
+		{"POST", "/v1/contexts/a/fork", `{"context":"f"}`},
+		{"POST", "/v1/contexts/a/resume", `{}`},
+		{"DELETE", "/v1/runs/a", ``},
+	} {
+		if status, text := s.ask(ask[0], ask[1], ask[2]); status != http.StatusServiceUnavailable {
+			t.Errorf("%s %s: %d %s", ask[0], ask[1], status, text)
+		}
+	}
+	log.is.Store(false)
+}

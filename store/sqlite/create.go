@@ -173,10 +173,10 @@ func fill(path string) error {
 		return err
 	}
 	_, err = f.Write(newLog)
-	return errors.Join(err, f.Sync(), f.Close())
+	return errors.Join(err, flush(f), f.Close())
 }
 
-// flush puts on the disk what a folder holds. Tests look on.
+// flush puts on the disk what a file or a folder holds. Tests look on.
 var flush = (*os.File).Sync
 
 // syncFolder makes a new name in a folder survive a power failure, where

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -644,9 +645,15 @@ func TestSynchronous(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		row, err := l.writer.one(t.Context(), "PRAGMA synchronous")
-		if err != nil || integer(row[0]) != want {
-			t.Errorf("synchronous %q is %v, not %d: %v", setting, row, want, err)
+		for range 2 { // at first, and when much has been written
+			row, err := l.writer.one(t.Context(), "PRAGMA synchronous")
+			if err != nil || integer(row[0]) != want {
+				t.Errorf("synchronous %q is %v, not %d: %v", setting, row, want, err)
+			}
+			entries := slices.Repeat([]store.Entry{{Event: "e"}}, manyRows)
+			if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}, Journal: entries}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
