@@ -247,8 +247,8 @@ func (t *tick) attempt(ctx context.Context, s start, timeout time.Duration, do A
 	}
 }
 
-// triesAgain tells whether a call is to be tried again after what it came to. What it has
-// done whose time is over nobody knows, so that one which must not run twice does not.
+// triesAgain tells whether a call is to be tried again after what it came to. What a call
+// has done whose time is over, nobody knows: so one that must not run twice is not.
 func (s *start) triesAgain(err error) bool {
 	failure, failed := errors.AsType[*Failure](err)
 	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -35,7 +37,13 @@ func open(t testing.TB, files map[string]string) *Generation {
 // one opens a project of one activity, "a", whose function has this body.
 func one(t testing.TB, body string) *Generation {
 	t.Helper()
-	return open(t, map[string]string{"activities/a.lua": `Activity.register("a", {timeout = 0.2}, function(call, context, tool) ` + body + "\nend)"})
+	return lasting(t, "10s", body)
+}
+
+// lasting is a project of one activity, which has so long.
+func lasting(t testing.TB, timeout, body string) *Generation {
+	t.Helper()
+	return open(t, map[string]string{"activities/a.lua": fmt.Sprintf("Activity.register('a', {timeout = %q}, function(call, context, tool) %s\nend)", timeout, body)})
 }
 
 func call(g *Generation, name string, in engine.Invocation) (engine.Result, error) {
@@ -181,7 +189,11 @@ func TestFailures(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := runA(one(t, test.body), engine.Invocation{})
+			timeout := "10s"
+			if strings.HasPrefix(test.name, "timeout") {
+				timeout = "200ms"
+			}
+			_, err := runA(lasting(t, timeout, test.body), engine.Invocation{})
 			failure, ok := err.(*engine.Failure)
 			if !ok {
 				t.Fatalf("got %T %v, want a failure", err, err)

@@ -501,11 +501,14 @@ func TestPinnedApart(t *testing.T) {
 	})
 	answer := make(chan string)
 	go func() { answer <- f.answer() }()
-	for {
-		if _, err := os.Stat(f.path("begun")); err == nil {
-			break
+	for begun := false; !begun; runtime.Gosched() {
+		select {
+		case got := <-answer:
+			t.Fatalf("it answers %s at once", got)
+		default:
+			_, err := os.Stat(f.path("begun"))
+			begun = err == nil
 		}
-		runtime.Gosched()
 	}
 	f.write("lib/m.lua", "return 2")
 	f.expect("2 +[] ~[lib/m.lua] -[]")

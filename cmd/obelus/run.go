@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/store"
 )
 
@@ -172,16 +173,22 @@ func (a *app) planExists(plan string) error {
 // folder or its ending, or misspelt it.
 func nearPlan(plan string) string {
 	folder, name := filepath.Split(plan)
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	if stem == "" {
+		return ""
+	}
 	for _, folder := range []string{folder, filepath.Join(folder, "plans")} {
 		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // of what can't be read nothing is said
 		files := map[string]string{}
 		for _, entry := range entries {
-			if base, ending := entry.Name(), filepath.Ext(entry.Name()); ending == ".lua" || ending == ".json" {
+			base, ending := entry.Name(), filepath.Ext(entry.Name())
+			if plan := ending == ".lua" || ending == ".json"; plan && base != host.SettingsFile && !entry.IsDir() {
 				file := filepath.Join(folder, base)
 				files[base], files[strings.TrimSuffix(base, ending)] = file, file
 			}
 		}
-		if file := cmp.Or(files[name], files[strings.TrimSuffix(name, filepath.Ext(name))], files[engine.Nearest(name, slices.Sorted(maps.Keys(files)))]); file != "" {
+		near := engine.Nearest(name, slices.Sorted(maps.Keys(files)))
+		if file := cmp.Or(files[name], files[stem], files[near]); file != "" {
 			return file
 		}
 	}

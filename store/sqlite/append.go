@@ -27,6 +27,16 @@ type request struct {
 	err      error
 }
 
+// written tells whether the writer is done with the append.
+func (r *request) written() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // messageRow is a message as its columns from kind on, and the paths that it
 // writes.
 type messageRow struct {

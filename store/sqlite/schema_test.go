@@ -47,6 +47,8 @@ func TestAppendOnly(t *testing.T) {
 		"INSERT INTO messages (context, seq, date, type) VALUES ('c', 1, 'd', 'text') ON CONFLICT DO UPDATE SET date = 'x'",
 		"REPLACE INTO messages (rowid, context, seq, date, type, data) VALUES (2, 'c', 4, 'd', 'text', '3')",
 		"REPLACE INTO messages (rowid, context, seq, date, type, data) VALUES (2, 'new', 1, 'd', 'text', '3')",
+		"INSERT INTO messages (rowid, context, seq, date, type, data) VALUES (-1, 'c', 4, 'd', 'text', '3')",
+		"INSERT INTO scripts (rowid, sha256, path, source) VALUES (-1, 't', 'p', 'x')",
 		"UPDATE writes SET seq = 9",
 		"DELETE FROM writes",
 		"REPLACE INTO writes (context, path, instance, seq, form) SELECT context, path, instance, seq, 2 FROM writes",

@@ -204,10 +204,12 @@ func (l *Log) await(ctx context.Context, r *request) error {
 		case <-r.done:
 			return nil
 		case l.turn <- struct{}{}:
-			if l.writer.company(r) {
-				runtime.Gosched()
+			if !r.written() {
+				if l.writer.company(r) {
+					runtime.Gosched()
+				}
+				l.writer.run(l.queue)
 			}
-			l.writer.run(l.queue)
 			<-l.turn
 		case <-ctx.Done():
 			if r.state.CompareAndSwap(waiting, cancelled) {
@@ -231,7 +233,17 @@ func (l *Log) enqueue(ctx context.Context, r *request) error {
 	select {
 	case l.queue <- r:
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	default:
+	}
+	for {
+		select {
+		case l.queue <- r:
+			return nil
+		case l.turn <- struct{}{}: // those whose appends fill the queue may all have left
+			l.writer.run(l.queue)
+			<-l.turn
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

@@ -458,7 +458,8 @@ func TestTurnGoesOn(t *testing.T) {
 			t.Errorf("of %d that waited %d still do, not %d to %d", c.queued, len(queue), c.least, c.most)
 		}
 	}
-	// What another's lock keeps from the file is not tried again and again in one turn.
+	// What another's lock keeps from the file is not tried again and again in one turn, nor
+	// group after small group.
 	other := plain(t, l.path)
 	if err := other.script("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
@@ -467,9 +468,28 @@ func TestTurnGoesOn(t *testing.T) {
 	for range 2 * largeGroup {
 		queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
 	}
-	l.writer.timeout, l.writer.enough = time.Millisecond, largeGroup
-	if l.writer.run(queue); len(queue) != largeGroup {
-		t.Errorf("%d wait", len(queue))
+	l.writer.timeout, l.writer.enough = time.Millisecond, smallGroup
+	for _, left := range []int{2*largeGroup - smallGroup, largeGroup - smallGroup} {
+		if l.writer.run(queue); len(queue) != left {
+			t.Errorf("%d wait, not %d", len(queue), left)
+		}
+	}
+}
+
+// TestQueueOfTheGone: who waits for room in the queue gets it though all have left whose
+// appends are in it.
+func TestQueueOfTheGone(t *testing.T) {
+	l := open(t, newPath(t), Options{})
+	add(t, l)
+	for range queueLength {
+		r := newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
+		r.state.Store(cancelled)
+		l.queue <- r
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := appendOne(ctx, l); err != nil {
+		t.Error(err)
 	}
 }
 

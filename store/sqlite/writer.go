@@ -243,6 +243,7 @@ func (w *writer) commit(group []*request) error {
 	})
 	if err != nil {
 		w.undo()
+		w.enough = largeGroup // another's lock is waited for once, not by small group after small group
 		return err
 	}
 	w.pace(len(group), written.Sub(began), time.Since(written))
@@ -273,7 +274,7 @@ func (w *writer) commit(group []*request) error {
 // four flushes. With more, those who wait for the group hold up what they would do
 // meanwhile, and flush hardly less often.
 func (w *writer) pace(n int, wrote, flushed time.Duration) {
-	w.enough = min(max(smallGroup, int(4*flushed*time.Duration(n)/max(wrote, 1))), largeGroup)
+	w.enough = int(min(max(smallGroup, 4*flushed*time.Duration(n)/max(wrote, 1)), largeGroup))
 }
 
 func (w *writer) write(group []*request) error {
