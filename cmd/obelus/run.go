@@ -182,7 +182,7 @@ func nearPlan(plan string) string {
 		files := map[string]string{}
 		for _, entry := range entries {
 			base, ending := entry.Name(), filepath.Ext(entry.Name())
-			if plan := ending == ".lua" || ending == ".json"; plan && base != host.SettingsFile && !entry.IsDir() {
+			if isPlan := ending == ".lua" || ending == ".json"; isPlan && base != host.SettingsFile && !entry.IsDir() {
 				file := filepath.Join(folder, base)
 				files[base], files[strings.TrimSuffix(base, ending)] = file, file
 			}
