@@ -117,7 +117,7 @@ func TestDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			_, err := runA(one(t, body), engine.Invocation{})
+			_, err := runA(lasting(t, "200ms", body), engine.Invocation{})
 			failure, ok := err.(*engine.Failure)
 			if !ok || failure.Fields["code"] != "timeout" {
 				t.Errorf("got %T %v", err, err)
