@@ -62,7 +62,19 @@ func (t *tick) runAhead(run context.Context, until time.Time) (_ *result, ran bo
 		return nil, false
 	}
 	t.starts = t.starts[:0]
+	t.takeBack(s.index)
 	return &res, true
+}
+
+// takeBack takes from the journal of the step that a call runs: it has run, and what it came
+// to tells all that there is to tell of that.
+func (t *tick) takeBack(i int) {
+	for e := len(t.entries) - 1; e >= t.saved.entries; e-- {
+		if t.entries[e].Call == t.calls[i].record.Call {
+			t.entries, t.places = slices.Delete(t.entries, e, e+1), slices.Delete(t.places, e, e+1)
+			return
+		}
+	}
 }
 
 // mayRunTwice tells of a call that is to start whether it may be done in vain before: the

@@ -94,7 +94,8 @@ func entriesOf(t *testing.T, log store.Log) (all []string) {
 }
 
 // A chain of calls of which nothing can be seen is one append, and the log of it is
-// as if each had waited for the one before to be recorded.
+// as if each had waited for the one before to be recorded, but that it holds no starts of
+// what had ended by then.
 func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 	chain := chainOf("x", "x", "maybe", "x", "x")
 	chain.Calls[3].Call.(map[string]any)["late"] = "†noise"
@@ -156,7 +157,12 @@ func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 			for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
 				told = append(told, fmt.Sprint(m.Seq, m.Call, m.Path, string(store.EncodeJSON(m.Data)), err))
 			}
-			histories[ahead] = slices.Concat(entriesOf(t, log), told)
+			entries := entriesOf(t, log)
+			starts := func(entry string) bool { return strings.HasSuffix(entry, " running") }
+			if slices.ContainsFunc(entries, starts) == ahead {
+				t.Errorf("%s: ahead %t, and the journal holds\n%s", name, ahead, strings.Join(entries, "\n"))
+			}
+			histories[ahead] = slices.Concat(slices.DeleteFunc(entries, starts), told)
 		}
 		if !slices.Equal(histories[true], histories[false]) {
 			t.Errorf("%s: ahead:\n%s\nand not:\n%s", name, strings.Join(histories[true], "\n"), strings.Join(histories[false], "\n"))

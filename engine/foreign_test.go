@@ -57,11 +57,12 @@ func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
 }
 
 // holdReads holds that each reference's recorded seq is that of the newest
-// message that its value is made of, as of when the call's start was recorded.
+// message that its value is made of, as of when the call's start was recorded, or, of one
+// that had ended by then, as of when it read.
 func holdReads(t *testing.T, log store.Log, outcome *engine.Outcome) {
 	t.Helper()
 	for _, record := range outcome.Calls {
-		var began int64
+		began := record.At
 		for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c", Call: record.Call, Event: string(engine.Running)}) {
 			if err != nil {
 				t.Fatal(err)

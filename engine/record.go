@@ -37,7 +37,8 @@ func Statuses() []Status { return slices.Clone(statuses) }
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
 
 // Record is a call as the journal has it. Every change of its status writes
-// one, and every try of it, so the last of a call tells all.
+// one, and every try of it, so the last of a call tells all. But of a call that has run
+// ahead (see [Forerunner]) there is none that it runs.
 type Record struct {
 	Call       string           `json:"call"` // "1.2": tick and position
 	Context    string           `json:"context,omitempty"`
@@ -96,8 +97,8 @@ func (r Record) entry() store.Entry {
 // text is the record as encoding/json writes it.
 func (r *Record) text() string { return string(r.append(nil)) }
 
-// append appends the record to b. Two are written for each call, so it is done by
-// hand.
+// append appends the record to b. One or two are written for each call, so it is done
+// by hand.
 func (r *Record) append(b []byte) []byte {
 	b = store.AppendString(append(b, `{"call":`...), r.Call)
 	b = appendText(b, `,"context":`, r.Context)

@@ -99,7 +99,8 @@ type tickOf struct {
 }
 
 // stretch is when a call began and settled. One that was refused or skipped began when it
-// settled; nothing is for one that did not.
+// settled, and so does in the journal's order one that ran ahead; nothing is for one that
+// did not.
 type stretch struct{ began, settled moment }
 
 // seed brings the twin to where the run began, and gives the run as it is
@@ -378,7 +379,10 @@ func (p *replay) stretch(name, call string) stretch {
 			s, status, now := known[entry.Call], Status(entry.Event), moment{entry.Seq, entry.N}
 			switch {
 			case status.Settled():
-				s = stretch{began: cmp.Or(s.began, now), settled: now}
+				if s.began.n == 0 {
+					s.began = begunWith(entry)
+				}
+				s.settled = now
 			case status == Running && (s.began.n == 0 || s.settled.n != 0): // the first time, or once more
 				s = stretch{began: now}
 			case status == Blocked:
@@ -391,6 +395,16 @@ func (p *replay) stretch(name, call string) stretch {
 		p.order[name] = known
 	}
 	return known[call]
+}
+
+// begunWith is when a call began of which an entry tells that it has settled, and none
+// before that it ran: if it did it ran ahead, as of when it read.
+func begunWith(settled store.Entry) moment {
+	began := moment{settled.Seq, settled.N}
+	if r, err := readRecord(settled); err == nil && r.At != 0 {
+		began.seq = r.At
+	}
+	return began
 }
 
 // compare tells what came out otherwise.

@@ -75,15 +75,17 @@ var impossible = map[string]string{
 		WHERE s.context = l.context AND j.call = l.call AND j.event = 'done')`,
 }
 
-// acknowledged holds the log against a line that a command printed.
+// acknowledged holds the log against a line that a command printed. Of a call that has run
+// it may hold the outcome alone.
 func (s *site) acknowledged(db *sql.DB, line string) {
 	s.t.Helper()
-	var said struct{ Context, Call, Status string }
+	var said struct{ Context, Call, Status, Started string }
 	if json.Unmarshal([]byte(line), &said) != nil || said.Status == "" {
 		return // it was cut off, or is the name of a fork
 	}
 	query := fmt.Sprintf(`SELECT 1 FROM spans AS s JOIN journal AS j ON j.context = s.source AND j.n <= s.n
-		WHERE s.context = '%s' AND j.call = '%s' AND j.event = '%s' LIMIT 1`, said.Context, said.Call, said.Status)
+		WHERE s.context = '%s' AND j.call = '%s' AND (j.event = '%s' OR '%[3]s' = 'running' AND j.data ->> '$.started' = '%s') LIMIT 1`,
+		said.Context, said.Call, said.Status, said.Started)
 	if said.Call == "" {
 		query = fmt.Sprintf("SELECT 1 FROM runs WHERE context = '%s' AND status = '%s'", said.Context, said.Status)
 	}
