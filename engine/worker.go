@@ -55,8 +55,20 @@ func (l *loop) hand(j job) {
 	select {
 	case l.jobs <- j:
 	default:
-		l.workers.Go(func() { l.serve(j) })
+		l.workers.Go(func() {
+			growStack(j.index)
+			l.serve(j)
+		})
 	}
+}
+
+// growStack gives a goroutine at once about as much stack as a script needs: where it grows
+// by and by it is copied each time, which takes as long as a short call.
+//
+//go:noinline
+func growStack(i int) byte {
+	var room [14 << 10]byte
+	return room[i%len(room)]
 }
 
 // serve runs one job after another.
