@@ -23,18 +23,20 @@ type Activity interface {
 	Run(ctx context.Context, in Invocation) (Result, error)
 }
 
-// Forerunner is an activity that may do a call before the log has that it has begun,
-// and what it reads: the run then commits several calls at once that follow one on the
-// other. This is asked only of a call by itself that may run twice.
+// Forerunner is an activity that may do a call before the log has that it has begun, which
+// its outcome then tells, and, where no other call runs, what it reads: the run then commits
+// several calls at once that follow one on the other. This is asked only of a call that
+// may run twice.
 type Forerunner interface {
 	Activity
 
 	// RunAhead does one call as Run does, as long as nobody can tell. Before anything of
 	// it could be seen outside, or when ctx is done, it gives up, leaves nothing behind, and
 	// tells that it has not run: then Run does the call from the beginning, once the log
-	// has what is missing. What it has done may come to nothing, and be done again. ctx
-	// is done after a millisecond, and nothing else of the run happens meanwhile: what
-	// takes long must heed it, and no goroutine be ended.
+	// has what is missing, and the next hundred calls of the activity do not run ahead. What
+	// it has done may come to nothing, and be done again. ctx is done after a millisecond,
+	// and nothing else of the run may happen meanwhile: what takes long must heed it, and no
+	// goroutine be ended. It is called from several goroutines at once.
 	RunAhead(ctx context.Context, in Invocation) (res Result, ran bool, err error)
 }
 
@@ -141,6 +143,8 @@ type Registered struct {
 	// begins with the newest version of its activity, as long as its tool is
 	// still the one that its plan was checked by.
 	Latest func() *Registry
+
+	behind int32 // how many calls are yet not to run ahead; by way of sync/atomic
 }
 
 // Defaults of [Registered].

@@ -31,7 +31,7 @@ func (t *tick) first() *positions {
 	parallel := t.runner.parallel()
 	run, loose := len(t.runnable) > 0 && t.running < parallel, len(t.loose) > 0 && t.detached < parallel
 	switch {
-	case loose && (!run || t.loose[0].rank < t.runnable[0].rank):
+	case loose && (!run || t.loose[0].rank.before(t.runnable[0].rank)):
 		return &t.loose
 	case run:
 		return &t.runnable
@@ -45,7 +45,7 @@ func (t *tick) early(next turn) bool {
 	if t.runner.replay == nil {
 		return false
 	}
-	first := func(s start) bool { return t.replayed(s.index).settled.n < next.rank }
+	first := func(s start) bool { return t.replayed(s.index).settled.before(next.rank) }
 	return slices.ContainsFunc(t.unanswered, first) || slices.ContainsFunc(t.starts, first)
 }
 
@@ -354,16 +354,29 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 		}
 		s.room = t.room(i, in)
 	}
+	s.ahead = t.forerunner(s)
 	t.engage(s)
 	t.release(i, c.record.Unstored)
 	return nil
 }
 
-// engage has a worker get a call, once that is recorded.
+// engage has a worker get a call.
 func (t *tick) engage(s start) {
 	t.change(s.index).working = true
 	t.occupy(s.index, 1)
-	t.note(s.index)
+	r := &t.calls[s.index].record
+	t.observe(r)
+	if s.ahead == nil {
+		t.enter(r)
+	}
+	t.starts = append(t.starts, s)
+}
+
+// begin has a worker get a call again that could not run ahead, once the log has that it
+// begins.
+func (t *tick) begin(s start) {
+	s.ahead = nil
+	t.enter(&t.calls[s.index].record)
 	t.starts = append(t.starts, s)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -39,47 +40,60 @@ func (t *tick) dear(res *result) bool {
 // what it reads, where nobody can tell: so a chain of calls takes one commit, not one for
 // each. A call that can't run so is started once the step is in the log, as all others are.
 func (t *tick) runAhead(run context.Context, until time.Time) (_ *result, ran bool) {
-	alone := len(t.starts) == 1 && t.running == 1
-	if !alone || t.runner.replay != nil || run.Err() != nil || !time.Now().Before(until) {
+	alone := len(t.starts) == 1 && t.running == 1 && t.starts[0].ahead != nil
+	if !alone || run.Err() != nil || !time.Now().Before(until) {
 		return nil, false
 	}
 	s := t.starts[0]
-	activity, can := s.activity.Activity.(Forerunner)
-	if !can || !t.mayRunTwice(s) {
-		return nil, false
-	}
 	s.slot = t.runner.pool.ask(s.activity, false)
 	defer t.runner.pool.leave(s.slot)
 	if s.slot.given != nil {
 		return nil, false
 	}
-	began := time.Now()
-	res := t.attempt(t.loop.working, s, aheadFor, func(ctx context.Context, in Invocation) (res Result, err error) {
-		res, ran, err = activity.RunAhead(ctx, in)
-		return res, err
-	})
-	if !ran || res.err == errCut || time.Since(began) >= aheadFor {
+	t.starts = t.starts[:0]
+	res := t.tryAhead(t.loop.working, s)
+	if res.behind != nil {
+		t.begin(*res.behind)
 		return nil, false
 	}
-	t.starts = t.starts[:0]
-	t.takeBack(s.index)
 	return &res, true
 }
 
-// takeBack takes from the journal of the step that a call runs: it has run, and what it came
-// to tells all that there is to tell of that.
-func (t *tick) takeBack(i int) {
-	for e := len(t.entries) - 1; e >= t.saved.entries; e-- {
-		if t.entries[e].Call == t.calls[i].record.Call {
-			t.entries, t.places = slices.Delete(t.entries, e, e+1), slices.Delete(t.places, e, e+1)
-			return
-		}
+// forerunner is what does a call of which the log does not have that it has begun, as long
+// as nobody can tell: then its outcome tells that too. It is nil for a call that is not to
+// be done in vain or without others knowing that it has read, or that has less time than
+// that takes.
+func (t *tick) forerunner(s start) Forerunner {
+	call, record := t.plan.Calls[s.index], &t.calls[s.index].record
+	ahead, can := s.activity.Activity.(Forerunner)
+	reread := func(e edge) bool { return e.kind == readEdge }
+	switch {
+	case !can, t.runner.replay != nil, call.delegate != nil, call.asks:
+	case call.fireAndForget(), s.activity.NotIdempotent, cmp.Or(s.activity.Timeout, DefaultTimeout) <= aheadFor:
+	case record.At != t.view.Seq(), slices.ContainsFunc(t.plan.graph.outOf[s.index], reread):
+	case atomic.LoadInt32(&s.activity.behind) > 0 && atomic.AddInt32(&s.activity.behind, -1) >= 0:
+	default:
+		return ahead
 	}
+	return nil
 }
 
-// mayRunTwice tells of a call that is to start whether it may be done in vain before: the
-// run waits for it, it may run again, and it has more time than that takes.
-func (t *tick) mayRunTwice(s start) bool {
-	waited := !t.plan.Calls[s.index].fireAndForget()
-	return waited && !s.activity.NotIdempotent && cmp.Or(s.activity.Timeout, DefaultTimeout) > aheadFor
+// stayBehind is how many calls of an activity do not run ahead after one that gave up, whose
+// work was in vain.
+const stayBehind = 100
+
+// tryAhead does a call for as long as nobody can tell. One that is to go on after that begins
+// anew, once the log has that it has begun.
+func (t *tick) tryAhead(ctx context.Context, s start) result {
+	began, ran := time.Now(), false
+	res := t.attempt(ctx, s, aheadFor, func(ctx context.Context, in Invocation) (res Result, err error) {
+		res, ran, err = s.ahead.RunAhead(ctx, in)
+		return res, err
+	})
+	if !ran || res.err == errCut || time.Since(began) >= aheadFor {
+		atomic.StoreInt32(&s.activity.behind, stayBehind)
+		return result{index: s.index, behind: &s}
+	}
+	res.value.Unseen = res.err == nil
+	return res
 }

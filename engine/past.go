@@ -23,6 +23,10 @@ type past struct {
 // in the journal.
 type moment struct{ seq, n int64 }
 
+func (m moment) before(other moment) bool {
+	return m.seq < other.seq || m.seq == other.seq && m.n < other.n
+}
+
 // coming is where a context stood when a tick ended, or when somebody had appended
 // messages to it.
 type coming struct {

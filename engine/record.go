@@ -37,8 +37,8 @@ func Statuses() []Status { return slices.Clone(statuses) }
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
 
 // Record is a call as the journal has it. Every change of its status writes
-// one, and every try of it, so the last of a call tells all. But of a call that has run
-// ahead (see [Forerunner]) there is none that it runs.
+// one, and every try of it, so the last of a call tells all. But there is none that a call
+// runs which has ended before that could be seen (see [Forerunner]).
 type Record struct {
 	Call       string           `json:"call"` // "1.2": tick and position
 	Context    string           `json:"context,omitempty"`

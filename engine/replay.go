@@ -99,8 +99,7 @@ type tickOf struct {
 }
 
 // stretch is when a call began and settled. One that was refused or skipped began when it
-// settled, and so does in the journal's order one that ran ahead; nothing is for one that
-// did not.
+// settled; nothing is for one that did not.
 type stretch struct{ began, settled moment }
 
 // seed brings the twin to where the run began, and gives the run as it is
@@ -325,11 +324,6 @@ func (p *replay) decided(name, call string) (h *Hold, before, again int64) {
 	return h, record.Before, record.Again
 }
 
-// triedAgain tells of a call whether it was, and read as of when it began first.
-func (p *replay) triedAgain(name string, r Record) bool {
-	return r.At != 0 && r.At < p.stretch(name, r.Call).began.seq
-}
-
 // wroteAgain tells of a call that ran again, or was tried again, whether it wrote something.
 func (p *replay) wroteAgain(ctx context.Context, name, call string) (bool, error) {
 	a, err := p.arriving(ctx, name)
@@ -379,12 +373,9 @@ func (p *replay) stretch(name, call string) stretch {
 			s, status, now := known[entry.Call], Status(entry.Event), moment{entry.Seq, entry.N}
 			switch {
 			case status.Settled():
-				if s.began.n == 0 {
-					s.began = begunWith(entry)
-				}
-				s.settled = now
+				s = stretch{began: cmp.Or(s.began, beganBy(entry)), settled: now}
 			case status == Running && (s.began.n == 0 || s.settled.n != 0): // the first time, or once more
-				s = stretch{began: now}
+				s = stretch{began: beganBy(entry)}
 			case status == Blocked:
 				if r, err := readRecord(entry); err == nil && r.At == 0 { // it is to read anew
 					s = stretch{}
@@ -397,11 +388,11 @@ func (p *replay) stretch(name, call string) stretch {
 	return known[call]
 }
 
-// begunWith is when a call began of which an entry tells that it has settled, and none
-// before that it ran: if it did it ran ahead, as of when it read.
-func begunWith(settled store.Entry) moment {
-	began := moment{settled.Seq, settled.N}
-	if r, err := readRecord(settled); err == nil && r.At != 0 {
+// beganBy is when a call began of which an entry is the first to tell: as of when it read, for
+// its start may be recorded later, or not at all.
+func beganBy(first store.Entry) moment {
+	began := moment{first.Seq, first.N}
+	if r, err := readRecord(first); err == nil && r.At != 0 {
 		began.seq = r.At
 	}
 	return began

@@ -27,7 +27,7 @@ func (t *tick) rest(res *result) {
 func (t *tick) setTimers() {
 	for _, again := range t.rests {
 		again.due = time.Since(t.loop.opened) + again.after
-		heap.Push(&t.due, turn{int64(again.due), again.index})
+		heap.Push(&t.due, turn{moment{n: int64(again.due)}, again.index})
 		again.timer = time.AfterFunc(again.after, func() { t.loop.leave(&result{tick: t, rested: true}) })
 	}
 	t.rests = nil
@@ -36,7 +36,7 @@ func (t *tick) setTimers() {
 // wake gives the calls their turn that are to be tried again by now. Those for which it is
 // time at once come in the order of the plan, whichever timer was first.
 func (t *tick) wake() {
-	for now := time.Since(t.loop.opened); len(t.due) > 0 && t.due[0].rank <= int64(now); {
+	for now := time.Since(t.loop.opened); len(t.due) > 0 && t.due[0].rank.n <= int64(now); {
 		i := heap.Pop(&t.due).(turn).index
 		c := t.change(i)
 		if c.again == nil || c.rested || c.again.due > now { // it was put back meanwhile
@@ -52,6 +52,7 @@ func (t *tick) wake() {
 func (t *tick) tryAgain(i int) {
 	c := t.change(i)
 	s := c.again.start
+	s.ahead = nil
 	c.again, c.rested, c.record.Rests = nil, false, false
 	t.engage(s)
 }

@@ -24,8 +24,8 @@ type Runner struct {
 
 	// Observe, if it is set, is told of every change of a call's status, once
 	// it is recorded, those of delegates' calls among them, and of every failure
-	// after which a call is tried again: it runs still then, and rests. Of one that ran
-	// ahead the outcome alone is recorded, and both are told then. It is called
+	// after which a call is tried again: it runs still then, and rests. That a call
+	// runs is told also where the log has no more than its outcome. It is called
 	// from one goroutine at a time for each context, but not always from the same,
 	// as Attend is. What the record holds is shared with the run by both, and
 	// must not be changed.

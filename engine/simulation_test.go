@@ -516,7 +516,10 @@ func (w *world) registry() *engine.Registry {
 			}
 			return f(ctx, in)
 		}
-		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{run: f, ahead: func(_ context.Context, in engine.Invocation) bool {
+		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{run: f, ahead: func(ctx context.Context, in engine.Invocation) bool {
+			if w.enter(ctx, in.Key+"/ahead") != nil {
+				return false
+			}
 			ahead := name != "slow" && hashed(in.Key+name, 3) > 0
 			if ahead {
 				w.tell("ahead")

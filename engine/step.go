@@ -189,11 +189,21 @@ func (t *tick) note(i int) { t.tell(&t.calls[i].record) }
 
 // tell writes a record to the journal, also of a call that is not the tick's.
 func (t *tick) tell(r *Record) {
+	t.observe(r)
+	t.enter(r)
+}
+
+// enter writes it there, and tells nobody.
+func (t *tick) enter(r *Record) {
+	t.text = r.append(t.text[:0])
+	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: string(t.text)})
+}
+
+// observe has those who watch the run told of a record once the step is in the log.
+func (t *tick) observe(r *Record) {
 	if t.runner.Observe != nil || t.loop.halted {
 		t.noted = append(t.noted, *r)
 	}
-	t.text = r.append(t.text[:0])
-	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: string(t.text)})
 }
 
 // keep notes that what a call runs is to be kept with the log.

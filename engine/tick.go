@@ -15,7 +15,8 @@ import (
 // What happens is done in steps. A step takes the results that have come,
 // makes messages of them, finds what they unblock, and commits all of it, the
 // starts of the next calls too, in one append. Only then do those calls run, but
-// for one by itself of which nothing can be seen: the step goes on with its result.
+// for one by itself of which nothing can be seen: the step goes on with its result. Of those
+// that nobody can see the starts are not recorded, unless they turn out to take long.
 // If somebody else has appended in between, the step is undone and done again
 // on what the log holds now.
 type tick struct {
@@ -90,8 +91,9 @@ type start struct {
 	activity   *Registered // as it is now
 	doer       string      // its name
 	invocation Invocation
-	room       *room // of a delegate
-	slot       slot  // of any other
+	ahead      Forerunner // does it, while the log does not have that it begins; nil where it has to
+	room       *room      // of a delegate
+	slot       slot       // of any other
 }
 
 // again is a call that is tried again after a while.
@@ -122,13 +124,13 @@ type positions []turn
 
 // turn is a call that may have its turn.
 type turn struct {
-	rank  int64
+	rank  moment
 	index int
 }
 
 func (p positions) Len() int { return len(p) }
 func (p positions) Less(i, j int) bool {
-	return p[i].rank < p[j].rank || p[i].rank == p[j].rank && p[i].index < p[j].index
+	return p[i].rank.before(p[j].rank) || p[i].rank == p[j].rank && p[i].index < p[j].index
 }
 func (p positions) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
 func (p *positions) Push(x any)   { *p = append(*p, x.(turn)) }
@@ -333,7 +335,7 @@ func (t *tick) rebuild() {
 	for i := range t.calls {
 		c := &t.calls[i]
 		if c.again != nil && !c.rested && c.again.timer != nil {
-			heap.Push(&t.due, turn{int64(c.again.due), i})
+			heap.Push(&t.due, turn{moment{n: int64(c.again.due)}, i})
 		}
 		switch {
 		case c.record.Status == Waiting && c.record.Child != "":
@@ -354,7 +356,7 @@ func (t *tick) queue(i int) {
 	if t.plan.Calls[i].fireAndForget() {
 		queue = &t.loose
 	}
-	heap.Push(queue, turn{t.replayed(i).began.n, i})
+	heap.Push(queue, turn{t.replayed(i).began, i})
 }
 
 // overtook tells of a call that is replayed whether it did not wait for another: that

@@ -21,6 +21,7 @@ type result struct {
 	err      error
 	attempts int
 	again    *again       // it failed, and is tried again
+	behind   *start       // no result: it is to run once the log has that it begins
 	rested   bool         // no result: it is time for that
 	paths    []store.Path // where the value went, of a call that is replayed; not nil then
 	waits    []string     // what a delegate waits for; not nil if it does
@@ -218,6 +219,9 @@ func (t *tick) work(run context.Context, s start) result {
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
+	if s.ahead != nil {
+		return t.tryAhead(working, s)
+	}
 	return t.attempt(working, s, s.activity.Timeout, s.activity.Activity.Run)
 }
 
@@ -327,6 +331,10 @@ func (t *tick) receive(ctx context.Context, results []*result) error {
 			t.wake()
 		case res.again != nil:
 			t.rest(res)
+		case res.behind != nil && t.stopping:
+			t.putBack(res.index)
+		case res.behind != nil:
+			t.begin(*res.behind)
 		case res.err == errUnbegun && t.ending == nil:
 			t.putBack(res.index)
 		case res.err == errUnbegun, res.err == errCut:

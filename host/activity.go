@@ -39,7 +39,7 @@ const maxWarm = 16
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) engine.Activity {
 	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
 	if g.mayRunAhead(a.options) {
-		return &forerunner{activity: made}
+		return forerunner{made}
 	}
 	if g.workers != nil {
 		return &isolated{*made, g.workers}

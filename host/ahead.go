@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -14,16 +13,9 @@ import (
 
 // forerunner is an activity whose calls may run ahead of the log: whatever its script can
 // reach beyond its memory it reaches by way of the host, and nothing of a call outlives it.
-type forerunner struct {
-	*activity
-	behind atomic.Int64 // how many calls are yet not to run ahead
-}
+type forerunner struct{ *activity }
 
-var _ engine.Forerunner = (*forerunner)(nil)
-
-// stayBehind is how many calls of an activity do not run ahead after one that gave up: its
-// work was in vain, and so was the state that it ran in.
-const stayBehind = 100
+var _ engine.Forerunner = forerunner{}
 
 // mayRunAhead tells whether an activity may be a forerunner.
 func (g *Generation) mayRunAhead(o activityOptions) bool {
@@ -32,7 +24,7 @@ func (g *Generation) mayRunAhead(o activityOptions) bool {
 }
 
 // Run does one call, and tells whether anything of it could be seen.
-func (f *forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (f forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 	var reach reach
 	result, err := f.run(ctx, in, &reach)
 	result.Unseen = err == nil && !reach.out
@@ -42,15 +34,11 @@ func (f *forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Resu
 // RunAhead does one call for as long as it only computes. One that would print, log, sleep,
 // or touch a file or the network gives up before that, as does one with long work that
 // can't be interrupted.
-func (f *forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
-	if f.behind.Load() > 0 && f.behind.Add(-1) >= 0 {
-		return engine.Result{}, false, nil
-	}
+func (f forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
 	reach := reach{ends: true}
 	result, err = f.run(ctx, in, &reach)
 	until, limited := ctx.Deadline()
 	if reach.out || ctx.Err() != nil || limited && !time.Now().Before(until) {
-		f.behind.Store(stayBehind)
 		return engine.Result{}, false, nil
 	}
 	return result, true, err

@@ -171,23 +171,6 @@ func TestWhatStaysBehind(t *testing.T) {
 	}
 }
 
-// An activity whose calls reach out is not tried in vain each time.
-func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
-	a := openAhead(t, Config{}, "", `if call.n == "1" then print("seen") end return 1`)
-	if _, ran, _ := runAhead(a); ran {
-		t.Error("it ran ahead, and prints")
-	}
-	quiet := engine.Invocation{Call: map[string]any{"n": "2"}, Key: "c/1.2"}
-	for i := range stayBehind {
-		if _, ran, _ := a.RunAhead(t.Context(), quiet); ran {
-			t.Errorf("it ran ahead at call %d", i)
-		}
-	}
-	if res, ran, err := a.RunAhead(t.Context(), quiet); !ran || err != nil {
-		t.Error("it stays behind for ever:", res, err)
-	}
-}
-
 // Long work that can't be interrupted is better not done ahead: it would be in the way of
 // what waits to be recorded.
 func TestLongWorkIsNotDoneAhead(t *testing.T) {

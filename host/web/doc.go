@@ -94,8 +94,8 @@
 // goes on with what happens, until the client goes or the server ends. There are
 // message and call events, as in the lists, and run events,
 // {"context","status","plan","tick","output","error","stopped"}, whose error is a text
-// about the run itself: what calls failed with is in theirs. A call that only computed,
-// and had ended before its start could be recorded, has the event of its end alone. Each id is its position in
+// about the run itself: what calls failed with is in theirs. A call that only computes,
+// and takes less than a millisecond, has the event of its end alone. Each id is its position in
 // the journal, so that a client that comes back misses nothing and gets nothing twice;
 // an id that the log does not reach, as after an older copy was put back, begins anew.
 // What delegates do is in the streams of their own contexts, which calls name as child.
