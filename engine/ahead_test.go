@@ -45,7 +45,8 @@ type appends struct {
 	store.Log
 	mu      sync.Mutex
 	n       int
-	between func() // what another does before one
+	code    []*store.Code // that came with them
+	between func()        // what another does before one
 }
 
 func (l *appends) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
@@ -59,6 +60,7 @@ func (l *appends) Append(ctx context.Context, b store.Batch) (store.Appended, er
 	if len(b.Messages)+len(b.Journal) > 0 { // else it is about the lease
 		l.mu.Lock()
 		l.n++
+		l.code = append(l.code, b.Code...)
 		l.mu.Unlock()
 	}
 	return l.Log.Append(ctx, b)
@@ -615,6 +617,49 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 			t.Errorf("%v, %+v", err, replayed)
 		}
 	})
+}
+
+// The log has the source of what a call ran also where nothing was to be recorded as it
+// began: here a run goes on, with other scripts, whose process died.
+func TestTheSourceOfWhatBeganUnseenIsKept(t *testing.T) {
+	log := &appends{Log: store.NewMemory()}
+	r := &engine.Runner{Log: &lasting{log, 1}, Registry: engine.NewRegistry()}
+	register := func(source string) *store.Code {
+		code := &store.Code{Digest: "of " + source, Scripts: []store.Script{{Path: "activities/x.lua", SHA256: source, Source: []byte(source)}}}
+		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}, Script: "activities/x.lua", SHA256: source, Code: code}
+		return code
+	}
+	register("old")
+	request := sideBySide("x", "a", "b")
+	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); !errors.Is(err, errPulled) {
+		t.Fatal(err)
+	}
+	code := register("new")
+	log.code, r.Log = nil, log
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request}); err != nil || outcome.Calls[0].Generation != code.Digest {
+		t.Fatal(err, outcome)
+	}
+	if !slices.Contains(log.code, code) {
+		t.Errorf("the log has %v", log.code)
+	}
+}
+
+// errPulled is why a log of so many appends takes no more.
+var errPulled = errors.New("the plug was pulled")
+
+type lasting struct {
+	store.Log
+	appends int
+}
+
+func (l *lasting) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if l.appends--; l.appends < 0 {
+		return store.Appended{}, errPulled
+	}
+	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
+		b.Lease.For = 1
+	}
+	return l.Log.Append(ctx, b)
 }
 
 // aMoment is less than calls may run ahead.

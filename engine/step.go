@@ -220,6 +220,7 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 		if err := t.append(ctx, hold); err != nil {
 			return err
 		}
+		t.code = nil
 	}
 	if t.runner.Observe != nil {
 		for _, r := range t.noted {
@@ -227,7 +228,7 @@ func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 			t.runner.Observe(r)
 		}
 	}
-	t.entries, t.places, t.noted, t.code = t.entries[:0], t.places[:0], t.noted[:0], nil
+	t.entries, t.places, t.noted = t.entries[:0], t.places[:0], t.noted[:0]
 	return nil
 }
 

@@ -57,7 +57,7 @@ type tick struct {
 	noted   []Record      // of the step: what the entries say of calls, if somebody is to know
 	starts  []start       // of the step
 	rests   []*again      // of the step
-	code    []*store.Code // of the step: what the starts run
+	code    []*store.Code // what has been started runs, until that is in the log
 	saved   undo          // of the step
 	text    []byte        // to write records to, again and again
 }
