@@ -364,19 +364,16 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 func (t *tick) engage(s start) {
 	t.change(s.index).working = true
 	t.occupy(s.index, 1)
-	r := &t.calls[s.index].record
-	t.observe(r)
 	if s.ahead == nil {
-		t.enter(r)
+		t.note(s.index)
 	}
 	t.starts = append(t.starts, s)
 }
 
-// begin has a worker get a call again that could not run ahead, once the log has that it
-// begins.
+// begin has a worker get a call again that could not run ahead, once it is recorded.
 func (t *tick) begin(s start) {
 	s.ahead = nil
-	t.enter(&t.calls[s.index].record)
+	t.note(s.index)
 	t.starts = append(t.starts, s)
 }
 

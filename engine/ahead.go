@@ -94,6 +94,6 @@ func (t *tick) tryAhead(ctx context.Context, s start) result {
 		atomic.StoreInt32(&s.activity.behind, stayBehind)
 		return result{index: s.index, behind: &s}
 	}
-	res.value.Unseen = res.err == nil
+	res.unseen, res.value.Unseen = true, res.err == nil
 	return res
 }

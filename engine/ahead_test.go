@@ -484,7 +484,7 @@ func TestBesideAnotherACallRunsOnceTheLogHasWhatItReads(t *testing.T) {
 		if got := entriesOf(t, log); !slices.Equal(got, want) {
 			t.Errorf("the journal holds\n%s", strings.Join(got, "\n"))
 		}
-		want = []string{"1.1 running", "1.3 running", "1.1 done", "1.2 running", "1.2 done", "1.3 done", "1.4 running", "1.4 done"}
+		want = []string{"1.3 running", "1.1 running", "1.1 done", "1.2 running", "1.2 done", "1.3 done", "1.4 running", "1.4 done"}
 		if !slices.Equal(told, want) {
 			t.Errorf("it was told\n%s", strings.Join(told, "\n"))
 		}

@@ -22,13 +22,12 @@ type Runner struct {
 	Approve  Policy        // which calls are held for a person, of a run whose start does not say
 	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
 
-	// Observe, if it is set, is told of every change of a call's status, once
-	// it is recorded, those of delegates' calls among them, and of every failure
-	// after which a call is tried again: it runs still then, and rests. That a call
-	// runs is told also where the log has no more than its outcome. It is called
-	// from one goroutine at a time for each context, but not always from the same,
-	// as Attend is. What the record holds is shared with the run by both, and
-	// must not be changed.
+	// Observe, if it is set, is told of every change of a call's status, once it is
+	// recorded, those of delegates' calls among them, and of every failure after which a
+	// call is tried again: it runs still then, and rests. That a call runs is told also
+	// where its outcome is all that is recorded, and just before that. It is called from
+	// one goroutine at a time for each context, but not always from the same, as Attend
+	// is. What the record holds is shared with the run by both, and must not be changed.
 	Observe func(Record)
 
 	// Attend, if it is set, tells whether a call that is held may be decided

@@ -119,7 +119,7 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 // whether it noted that.
 func (t *tick) goesOn() bool {
 	moves := func(r Record) bool { return r.Status != Waiting && r.Status != Held }
-	if !t.loop.halted || !slices.ContainsFunc(t.noted, moves) {
+	if !t.loop.halted || len(t.starts) == 0 && !slices.ContainsFunc(t.noted, moves) {
 		return false
 	}
 	t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunRunning})})
@@ -190,11 +190,6 @@ func (t *tick) note(i int) { t.tell(&t.calls[i].record) }
 // tell writes a record to the journal, also of a call that is not the tick's.
 func (t *tick) tell(r *Record) {
 	t.observe(r)
-	t.enter(r)
-}
-
-// enter writes it there, and tells nobody.
-func (t *tick) enter(r *Record) {
 	t.text = r.append(t.text[:0])
 	t.journal(store.Entry{Call: r.Call, Event: string(r.Status), Data: string(t.text)})
 }

@@ -21,6 +21,7 @@ type result struct {
 	err      error
 	attempts int
 	again    *again       // it failed, and is tried again
+	unseen   bool         // the log does not have that it ran
 	behind   *start       // no result: it is to run once the log has that it begins
 	rested   bool         // no result: it is time for that
 	paths    []store.Path // where the value went, of a call that is replayed; not nil then
@@ -326,6 +327,9 @@ func timedOut(after time.Duration, said error) error {
 // receive settles calls that have ended, or records that they were cut off.
 func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
+		if res.unseen {
+			t.observe(&t.calls[res.index].record)
+		}
 		switch {
 		case res.rested:
 			t.wake()
