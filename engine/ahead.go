@@ -71,27 +71,55 @@ func (t *tick) forerunner(s start) Forerunner {
 	case !can, t.runner.replay != nil, call.delegate != nil, call.asks:
 	case call.fireAndForget(), s.activity.NotIdempotent, cmp.Or(s.activity.Timeout, DefaultTimeout) <= aheadFor:
 	case record.At != t.view.Seq(), slices.ContainsFunc(t.plan.graph.outOf[s.index], reread):
-	case atomic.LoadInt32(&s.activity.behind) > 0 && atomic.AddInt32(&s.activity.behind, -1) >= 0:
+	case s.activity.staysBehind():
 	default:
 		return ahead
 	}
 	return nil
 }
 
-// stayBehind is how many calls of an activity do not run ahead after one that gave up, whose
-// work was in vain.
-const stayBehind = 100
+// mostBehind is how many calls of an activity do not run ahead after one that would have been
+// seen: its work was in vain. After one that was late it is one, and more with each that
+// is, less with each that is not: it may have waited for a processor.
+const mostBehind = 127
+
+// staysBehind tells whether the next call of the activity is not to run ahead.
+func (r *Registered) staysBehind() bool {
+	return atomic.LoadInt32(&r.behind) > 0 && atomic.AddInt32(&r.behind, -1) >= 0
+}
+
+// triedAhead notes what became of a call that was to run ahead.
+func (r *Registered) triedAhead(ran, late bool) {
+	n := atomic.LoadInt32(&r.gaveUp)
+	switch {
+	case ran:
+		atomic.StoreInt32(&r.gaveUp, n/2)
+		return
+	case late:
+		n = min(2*n+1, mostBehind)
+	default:
+		n = mostBehind
+	}
+	atomic.StoreInt32(&r.gaveUp, n)
+	atomic.StoreInt32(&r.behind, n)
+}
 
 // tryAhead does a call for as long as nobody can tell. One that is to go on after that begins
-// anew, once the log has that it has begun.
+// anew, once the log has that it has begun; one that had ended by then, though it had to wait
+// for a processor meanwhile, has its outcome.
 func (t *tick) tryAhead(ctx context.Context, s start) result {
-	began, ran := time.Now(), false
+	var ran, late bool
 	res := t.attempt(ctx, s, aheadFor, func(ctx context.Context, in Invocation) (res Result, err error) {
-		res, ran, err = s.ahead.RunAhead(ctx, in)
+		if res, ran, err = s.ahead.RunAhead(ctx, in); !ran || err != nil {
+			until, _ := ctx.Deadline()
+			late = ctx.Err() != nil || !time.Now().Before(until)
+			ran = ran && !late
+		}
 		return res, err
 	})
-	if !ran || res.err == errCut || time.Since(began) >= aheadFor {
-		atomic.StoreInt32(&s.activity.behind, stayBehind)
+	ran = ran && res.err != errCut
+	s.activity.triedAhead(ran, late)
+	if !ran {
 		return result{index: s.index, behind: &s}
 	}
 	res.unseen, res.value.Unseen = true, res.err == nil

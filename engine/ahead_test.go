@@ -529,17 +529,34 @@ func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
 	}
 }
 
-// An activity whose calls reach out is not tried in vain each time.
+// An activity whose calls reach out is not tried in vain each time; nor one whose calls take
+// long, but one that was late once is soon tried again.
 func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
-	r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry(), Parallel: 1}
-	tries := 0
-	r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(_ context.Context, in engine.Invocation) bool {
-		tries++
-		return in.Key != "c/1.1"
-	}}}
-	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: sideBySide("x", make([]string, 103)...)})
-	if err != nil || outcome.Status != engine.RunDone || tries != 3 {
-		t.Error(err, outcome.Status, tries)
+	for name, c := range map[string]struct {
+		ahead func(ctx context.Context, key string) bool
+		tries int
+	}{
+		"reaches out": {func(context.Context, string) bool { return false }, 1},
+		"late":        {func(ctx context.Context, _ string) bool { <-ctx.Done(); return false }, 6}, // 1, 3, 7, 15, 31 and 63
+		"late once": {func(ctx context.Context, key string) bool {
+			if key == "c/1.1" {
+				<-ctx.Done()
+			}
+			return key != "c/1.1"
+		}, 99}, // all but the second
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry(), Parallel: 1}
+			tries := 0
+			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(ctx context.Context, in engine.Invocation) bool {
+				tries++
+				return c.ahead(ctx, in.Key)
+			}}}
+			outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: sideBySide("x", make([]string, 100)...)})
+			if err != nil || outcome.Status != engine.RunDone || tries != c.tries {
+				t.Errorf("%s: tried %d times: %v, %v", name, tries, err, outcome.Status)
+			}
+		})
 	}
 }
 
@@ -660,6 +677,27 @@ func (l *lasting) Append(ctx context.Context, b store.Batch) (store.Appended, er
 		b.Lease.For = 1
 	}
 	return l.Log.Append(ctx, b)
+}
+
+// What a call came to that had to wait for a processor meanwhile is not thrown away.
+func TestWhatEndedLateHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := store.NewMemory()
+		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+		ran := 0
+		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			ran++
+			time.Sleep(time.Second)
+			return addX(ctx, in)
+		}}}
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("x", "x")})
+		if err != nil || outcome.Output != "begunxx" || ran != 2 {
+			t.Error(err, outcome, ran)
+		}
+		if got, want := entriesOf(t, log), []string{"1  plan", "2 1.1 done", "3 1.2 done", "3  run"}; !slices.Equal(got, want) {
+			t.Errorf("the journal holds %q", got)
+		}
+	})
 }
 
 // aMoment is less than calls may run ahead.

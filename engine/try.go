@@ -36,7 +36,7 @@ func Try(ctx context.Context, registry *Registry, call, kinds map[string]any) (R
 			}
 		}
 	}
-	result, err := once(ctx, c.doer, c.activity.Timeout, c.activity.Activity.Run, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1})
+	result, err := once(ctx, c.doer, c.activity.Timeout, 0, c.activity.Activity.Run, Invocation{Call: c.Issued, Context: granted, Tool: c.tool.Schema, Key: "test/1.1", Attempt: 1})
 	if err == nil && result.Message == nil {
 		result.Value, err = c.result(result.Value, result.Loose)
 	}

@@ -223,7 +223,7 @@ func (t *tick) work(run context.Context, s start) result {
 	if s.ahead != nil {
 		return t.tryAhead(working, s)
 	}
-	return t.attempt(working, s, s.activity.Timeout, s.activity.Activity.Run)
+	return t.attempt(working, s, 0, s.activity.Activity.Run)
 }
 
 // What becomes of a call that is stopped with its run. They are of this package
@@ -239,13 +239,13 @@ const longestBackoff = time.Duration(math.MaxInt64 / 4)
 
 // attempt runs a call. After a failure that its activity wants to be tried again it is
 // handed back until then, with its place; but a call for which nobody waits, and which may
-// outlive its tick, keeps both.
-func (t *tick) attempt(ctx context.Context, s start, timeout time.Duration, do ActivityFunc) result {
+// outlive its tick, keeps both. See [once] for within.
+func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do ActivityFunc) result {
 	res := result{index: s.index}
 	for {
 		res.attempts++
 		s.invocation.Attempt++
-		res.value, res.err = once(ctx, s.doer, timeout, do, s.invocation)
+		res.value, res.err = once(ctx, s.doer, s.activity.Timeout, within, do, s.invocation)
 		if !s.triesAgain(res.err) {
 			return res
 		}
@@ -287,11 +287,13 @@ func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration 
 // once runs a call under its deadline. What comes after that counts for nothing,
 // whatever it is: an activity that gives up then seldom says that it is for that.
 // A panic of a Go activity is its own fault, and nobody else's. One that is told to
-// stop may end however it likes: unless it comes to a result it is cut off.
-func once(ctx context.Context, name string, timeout time.Duration, do ActivityFunc, in Invocation) (_ Result, err error) {
+// stop may end however it likes: unless it comes to a result it is cut off. Where within is
+// not 0 it is told to stop that soon.
+func once(ctx context.Context, name string, timeout, within time.Duration, do ActivityFunc, in Invocation) (_ Result, err error) {
 	timeout = cmp.Or(timeout, DefaultTimeout)
-	deadline := time.Now().Add(timeout)
-	limited, cancel := context.WithDeadline(ctx, deadline)
+	began := time.Now()
+	deadline := began.Add(timeout)
+	limited, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(within, timeout)))
 	defer cancel()
 	late := func() bool { return !time.Now().Before(deadline) }
 	defer func() {

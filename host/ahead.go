@@ -38,7 +38,8 @@ func (f forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result 
 	reach := reach{ends: true}
 	result, err = f.run(ctx, in, &reach)
 	until, limited := ctx.Deadline()
-	if reach.out || ctx.Err() != nil || limited && !time.Now().Before(until) {
+	late := ctx.Err() != nil || limited && !time.Now().Before(until)
+	if reach.out || late && err != nil {
 		return engine.Result{}, false, nil
 	}
 	return result, true, err
