@@ -31,12 +31,13 @@ type Forerunner interface {
 	Activity
 
 	// RunAhead does one call as Run does, as long as nobody can tell. Before anything of
-	// it could be seen outside, or when ctx is done before it has ended, it gives up, leaves
-	// nothing behind, and tells that it has not run: then Run does the call from the beginning, once the log
-	// has what is missing, and calls of the activity do not run ahead for a while, the longer
-	// the oftener they give up. What it has done may come to nothing, and be done again. ctx is done after a millisecond,
-	// and nothing else of the run may happen meanwhile: what takes long must heed it, and no
-	// goroutine be ended. It is called from several goroutines at once.
+	// it could be seen outside, or when ctx is done before it has ended, it gives up,
+	// leaves nothing behind, and tells that it has not run: then Run does the call from
+	// the beginning, once the log has what is missing, and calls of the activity do not
+	// run ahead for a while, the longer the oftener they give up. What it has done may
+	// come to nothing, and be done again. ctx is done after a millisecond, and nothing
+	// else of the run may happen meanwhile: what takes long must heed it, and no goroutine
+	// be ended. It is called from several goroutines at once.
 	RunAhead(ctx context.Context, in Invocation) (res Result, ran bool, err error)
 }
 

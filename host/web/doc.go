@@ -95,7 +95,7 @@
 // message and call events, as in the lists, and run events,
 // {"context","status","plan","tick","output","error","stopped"}, whose error is a text
 // about the run itself: what calls failed with is in theirs. A call that only computes,
-// and takes less than a millisecond, has the event of its end alone. Each id is its position in
+// for less than a millisecond, may have the event of its end alone. Each id is its position in
 // the journal, so that a client that comes back misses nothing and gets nothing twice;
 // an id that the log does not reach, as after an older copy was put back, begins anew.
 // What delegates do is in the streams of their own contexts, which calls name as child.

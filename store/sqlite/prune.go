@@ -41,12 +41,10 @@ func (l *Log) alone(ctx context.Context, do func(w *writer) error) error {
 	if l.queue == nil {
 		return explain(l.path, errOpenedReadOnly)
 	}
-	select {
-	case l.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := l.turn.take(ctx); err != nil {
+		return err
 	}
-	defer func() { <-l.turn }()
+	defer l.turn.give()
 	defer l.writer.forget()
 	return explain(l.path, do(l.writer))
 }

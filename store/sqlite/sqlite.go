@@ -83,8 +83,8 @@ type Log struct {
 	mu     sync.RWMutex // held for reading while an append is queued
 	closed bool
 	queue  chan *request
-	turn   chan struct{} // holds one token while somebody writes
-	writer *writer       // nil if the log is read-only; for who has the turn
+	turn   *turn
+	writer *writer // nil if the log is read-only; for who has the turn
 
 	commits atomic.Int64 // how many transactions there have been, for tests
 }
@@ -136,7 +136,7 @@ func (l *Log) start(absolute string) error {
 		return errors.Join(err, l.stopWriter())
 	}
 	if l.writer != nil {
-		l.queue, l.turn = make(chan *request, queueLength), make(chan struct{}, 1)
+		l.queue, l.turn = make(chan *request, queueLength), newTurn()
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 
 	if l.writer != nil {
-		l.turn <- struct{}{} // for good
+		_ = l.turn.take(context.Background()) // for good
 		for len(l.queue) > 0 {
 			l.writer.run(l.queue)
 		}
@@ -200,17 +200,19 @@ func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error)
 // come meanwhile form the next group.
 func (l *Log) await(ctx context.Context, r *request) error {
 	for {
-		select {
-		case <-r.done:
-			return nil
-		case l.turn <- struct{}{}:
+		if l.turn.try() {
 			if !r.written() {
 				if l.writer.company(r) {
 					runtime.Gosched()
 				}
 				l.writer.run(l.queue)
 			}
-			<-l.turn
+			l.turn.give()
+		}
+		select {
+		case <-r.done:
+			return nil
+		case <-l.turn.free:
 		case <-ctx.Done():
 			if r.state.CompareAndSwap(waiting, cancelled) {
 				return ctx.Err()
@@ -230,18 +232,20 @@ func (l *Log) enqueue(ctx context.Context, r *request) error {
 	if l.queue == nil {
 		return explain(l.path, errOpenedReadOnly)
 	}
-	select {
-	case l.queue <- r:
-		return nil
-	default:
-	}
 	for {
 		select {
 		case l.queue <- r:
 			return nil
-		case l.turn <- struct{}{}: // those whose appends fill the queue may all have left
+		default:
+		}
+		if l.turn.try() { // those whose appends fill the queue may all have left
 			l.writer.run(l.queue)
-			<-l.turn
+			l.turn.give()
+		}
+		select {
+		case l.queue <- r:
+			return nil
+		case <-l.turn.free:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -439,27 +439,51 @@ func TestGroupCommit(t *testing.T) {
 	}
 }
 
-// TestTurnGoesOn: whoever has the turn goes on while many wait, and hands it over at last
-// where they never end.
-func TestTurnGoesOn(t *testing.T) {
+// TestTurn: one at a time has the turn, all who wait for it get it, and nobody has it whose
+// context ends before.
+func TestTurn(t *testing.T) {
+	turn, held, had := newTurn(), 0, 0
+	var all errgroup.Group
+	for range 100 {
+		all.Go(func() error {
+			for range 20 {
+				if err := turn.take(t.Context()); err != nil {
+					return err
+				}
+				if held++; held != 1 {
+					t.Errorf("%d have the turn", held)
+				}
+				had++
+				runtime.Gosched()
+				held--
+				turn.give()
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil || had != 2000 {
+		t.Error(err, had)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if !turn.try() || turn.try() {
+		t.Error("it is had by nobody, or by two")
+	}
+	cancel()
+	<-turn.free // of who had it before
+	if err := turn.take(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	turn.give()
+	if err := turn.take(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLockedGroup: what another's lock keeps from the file is not waited for by small group
+// after small group.
+func TestLockedGroup(t *testing.T) {
 	l := open(t, newPath(t), Options{})
 	add(t, l)
-	for _, c := range []struct{ queued, least, most int }{
-		{largeGroup + many - 1, many - 1, many - 1},
-		{largeGroup + many, 0, 0},
-		{(turnLength + 1) * largeGroup, largeGroup, turnLength * largeGroup},
-	} {
-		queue := make(chan *request, c.queued)
-		for range c.queued {
-			queue <- newRequest(store.Batch{Context: "c", ExpectSeq: store.AnySeq})
-		}
-		l.writer.enough = largeGroup
-		if l.writer.run(queue); len(queue) < c.least || len(queue) > c.most {
-			t.Errorf("of %d that waited %d still do, not %d to %d", c.queued, len(queue), c.least, c.most)
-		}
-	}
-	// What another's lock keeps from the file is not tried again and again in one turn, nor
-	// group after small group.
 	other := plain(t, l.path)
 	if err := other.script("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
@@ -598,7 +622,8 @@ func TestClockSetBack(t *testing.T) {
 
 // TestCancelWhileQueued: an append that nobody waits for any more is not made.
 func TestCancelWhileQueued(t *testing.T) {
-	l := &Log{path: "log.db", queue: make(chan *request, 1)} // no writer takes from the queue
+	l := &Log{path: "log.db", queue: make(chan *request, 1), turn: newTurn()}
+	l.turn.try() // and nobody takes from the queue
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() { failed <- appendOne(ctx, l) }()
@@ -640,9 +665,7 @@ func TestOneTransaction(t *testing.T) {
 		}
 		group = append(group, newRequest(b))
 	}
-	if err := l.writer.settle(group); err != nil {
-		t.Fatal(err)
-	}
+	l.writer.settle(group)
 	if group[0].err != nil || group[1].err == nil || group[2].err != nil {
 		t.Errorf("%v, %v, %v", group[0].err, group[1].err, group[2].err)
 	}

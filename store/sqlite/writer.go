@@ -149,21 +149,10 @@ const (
 	largeGroup  = 1024
 )
 
-// Whoever has the turn goes on with it while many wait already, for turnLength groups: the
-// next to have it is scheduled behind all whom a group woke, and nothing is written
-// until then. Where few wait the group that comes together meanwhile is worth more.
-const (
-	many       = 4
-	turnLength = 8
-)
-
-// run commits what is queued, group by group.
+// run commits a group of what is queued.
 func (w *writer) run(queue <-chan *request) {
-	for range turnLength {
-		group := gather(queue, w.enough)
-		if len(group) > 0 && w.settle(group) != nil || len(queue) < many {
-			return
-		}
+	if group := gather(queue, w.enough); len(group) > 0 {
+		w.settle(group)
 	}
 }
 
@@ -206,9 +195,8 @@ func (r *request) take(group []*request) []*request {
 }
 
 // settle commits a group, and each of it alone if that fails: one append that
-// can't be written must not take the others with it. Its error is what kept all of them
-// from the file.
-func (w *writer) settle(group []*request) error {
+// can't be written must not take the others with it.
+func (w *writer) settle(group []*request) {
 	err := w.commit(group)
 	if err != nil && len(group) > 1 && !isBusy(err) {
 		for i, r := range group {
@@ -227,7 +215,6 @@ func (w *writer) settle(group []*request) error {
 		}
 		close(r.done)
 	}
-	return err
 }
 
 // commit writes a group in one transaction. Its error is that of the whole;
