@@ -389,10 +389,10 @@ func (p *replay) stretch(name, call string) stretch {
 }
 
 // beganBy is when a call began of which an entry is the first to tell: as of when it read, for
-// its start may be recorded later, or not at all.
+// its start may be recorded later, or not at all. One that was held read before that.
 func beganBy(first store.Entry) moment {
 	began := moment{first.Seq, first.N}
-	if r, err := readRecord(first); err == nil && r.At != 0 {
+	if r, err := readRecord(first); err == nil && r.At != 0 && r.Hold == nil {
 		began.seq = r.At
 	}
 	return began

@@ -25,7 +25,7 @@ type Runner struct {
 	// Observe, if it is set, is told of every change of a call's status, once it is
 	// recorded, those of delegates' calls among them, and of every failure after which a
 	// call is tried again: it runs still then, and rests. That a call runs is told also
-	// where its outcome is all that is recorded, and just before that. It is called from
+	// where its outcome is all that is recorded, and just before that outcome. It is called from
 	// one goroutine at a time for each context, but not always from the same, as Attend
 	// is. What the record holds is shared with the run by both, and must not be changed.
 	Observe func(Record)
