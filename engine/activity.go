@@ -23,10 +23,10 @@ type Activity interface {
 	Run(ctx context.Context, in Invocation) (Result, error)
 }
 
-// Forerunner is an activity that may do a call before the log has that it has begun, which
-// its outcome then tells, and, where no other call runs, what it reads: the run then commits
-// several calls at once that follow one on the other. This is asked only of a call that
-// may run twice.
+// Forerunner is an activity that may do a call before the log has that it has begun: then
+// its outcome tells that too. Where no other call runs it may do one before the log has what
+// that reads, so that the run commits several at once that follow one on the other. This is
+// asked only of calls that may run twice.
 type Forerunner interface {
 	Activity
 

@@ -5,8 +5,9 @@
 // for what. A [Runner] runs all calls that are ready at once, and commits each
 // outcome together with the messages that it writes, so that a run that was
 // cut off at any instant goes on where it stood ([Runner.Resume]). A call runs once
-// the log has that it has begun, and what it read; where nobody can tell, it may run
-// a little earlier, so that a chain of such calls takes one commit ([Forerunner]).
+// the log has that it has begun, and what it read. Where nobody can tell its outcome may
+// be all that the log has of it, and a chain of such calls takes one commit
+// ([Forerunner]).
 //
 // Activities do the work: any [Activity], registered in a [Registry] beside
 // the [Tool]s whose JSON Schemas say what their calls look like. Package host
