@@ -66,15 +66,15 @@ func (t *tick) runAhead(run context.Context, until time.Time) (_ *result, ran bo
 func (t *tick) forerunner(s start) Forerunner {
 	call, record := t.plan.Calls[s.index], &t.calls[s.index].record
 	ahead, can := s.activity.Activity.(Forerunner)
-	graph := t.plan.graph
+	edges := t.plan.graph.outOf[s.index]
 	awaited := func(e edge) bool { // by one that does not wait for its outcome
-		waits := func(other edge) bool { return other.from == e.from && other.kind != readEdge }
-		return e.kind == readEdge && !slices.ContainsFunc(graph.into[e.to], waits)
+		waits := func(other edge) bool { return other.to == e.to && other.kind != readEdge }
+		return e.kind == readEdge && !slices.ContainsFunc(edges, waits)
 	}
 	switch {
 	case !can, t.runner.replay != nil, call.delegate != nil, call.asks, record.Hold != nil:
 	case call.fireAndForget(), s.activity.NotIdempotent, cmp.Or(s.activity.Timeout, DefaultTimeout) <= aheadFor:
-	case record.At != t.view.Seq(), slices.ContainsFunc(graph.outOf[s.index], awaited):
+	case record.At != t.view.Seq(), slices.ContainsFunc(edges, awaited):
 	case s.activity.staysBehind():
 	default:
 		return ahead

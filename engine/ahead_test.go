@@ -79,6 +79,15 @@ func chainOf(tools ...string) *engine.Request {
 	return request
 }
 
+// sideBySide is a plan of calls that read nothing.
+func sideBySide(tool string, values ...string) *engine.Request {
+	request := &engine.Request{HasOutput: true, Output: "†out"}
+	for i, value := range values {
+		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†out.c%d", i)}})
+	}
+	return request
+}
+
 // add is what the calls of a chain do.
 func addX(_ context.Context, in engine.Invocation) (engine.Result, error) {
 	return engine.Result{Value: in.Call["value"].(string) + "x"}, nil
@@ -455,80 +464,6 @@ func TestASecondPlanIsRecordedFirst(t *testing.T) {
 	}
 }
 
-// Beside another a call would hold up that one's result within the step: it runs once the
-// log has what it reads, and the log then has its outcome, and no start.
-func TestBesideAnotherACallRunsOnceTheLogHasWhatItReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["slow"] = &engine.Registered{Name: "slow", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			time.Sleep(time.Second)
-			return addX(ctx, in)
-		})}
-		reads := map[string]string{"c/1.1": "1  plan", "c/1.2": "2 1.1 done"} // as of the last of these
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(_ context.Context, in engine.Invocation) bool {
-			if entry, beside := reads[in.Key]; beside != slices.Contains(entriesOf(t, log), entry) {
-				t.Errorf("%s runs as the log has %q", in.Key, entriesOf(t, log))
-			}
-			return true
-		}}}
-		request := chainOf("x", "x", "slow", "x")
-		request.Calls[2].Call.(map[string]any)["value"] = "beside"
-		var told []string
-		r.Observe = func(record engine.Record) { told = append(told, fmt.Sprint(record.Call, " ", record.Status)) }
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-		if err != nil || outcome.Output != "besidexx" {
-			t.Error(err, outcome)
-		}
-		want := []string{"1  plan", "1 1.3 running", "2 1.1 done", "3 1.2 done", "4 1.3 done", "5 1.4 done", "5  run"}
-		if got := entriesOf(t, log); !slices.Equal(got, want) {
-			t.Errorf("the journal holds\n%s", strings.Join(got, "\n"))
-		}
-		want = []string{"1.3 running", "1.1 running", "1.1 done", "1.2 running", "1.2 done", "1.3 done", "1.4 running", "1.4 done"}
-		if !slices.Equal(told, want) {
-			t.Errorf("it was told\n%s", strings.Join(told, "\n"))
-		}
-	})
-}
-
-// sideBySide is a plan of calls that read nothing.
-func sideBySide(tool string, values ...string) *engine.Request {
-	request := &engine.Request{HasOutput: true, Output: "†out"}
-	for i, value := range values {
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†out.c%d", i)}})
-	}
-	return request
-}
-
-// Side by side, too, the log has the start of a call before anything of it can be seen.
-func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
-	log := store.NewMemory()
-	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-	seen := func(in engine.Invocation) bool { return in.Call["value"] == "seen" }
-	started := func(entries []string, key string) bool {
-		_, call, _ := strings.Cut(key, "/")
-		return slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, " "+call+" running") })
-	}
-	r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{
-		ahead: func(_ context.Context, in engine.Invocation) bool { return !seen(in) },
-		run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			if seen(in) && !started(entriesOf(t, log), in.Key) {
-				t.Errorf("%s runs, and the log does not have that", in.Key)
-			}
-			return addX(ctx, in)
-		},
-	}}
-	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: sideBySide("x", "a", "seen", "b", "seen", "seen", "c")})
-	if err != nil || outcome.Status != engine.RunDone {
-		t.Fatal(err, outcome)
-	}
-	for _, record := range outcome.Calls {
-		if record.Status != engine.Done || record.Attempts != 1 {
-			t.Errorf("%+v", record)
-		}
-	}
-}
-
 // An activity whose calls reach out is not tried in vain each time; nor one whose calls take
 // long, but one that was late once is soon tried again.
 func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
@@ -558,125 +493,6 @@ func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A call that writes where another is to have read before begins when the log has that it
-// has: if the process died then, the other would read what was written since.
-func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["reads"] = &engine.Registered{Name: "reads", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			time.Sleep(aMoment)
-			return addX(ctx, in)
-		}}}
-		r.Registry.Activities["writes"] = &engine.Registered{Name: "writes", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			if entries := entriesOf(t, log); !slices.Contains(entries, "2 1.1 running") {
-				t.Errorf("it writes, and the log has %q", entries)
-			}
-			return addX(ctx, in)
-		})}
-		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{
-			Context: messages(t, `{"type": "state", "a": "old"}`),
-			Calls: []engine.Source{
-				{Call: map[string]any{"_tool": "reads", "value": "†state.a", "_outputPath": "†out"}},
-				{Call: map[string]any{"_tool": "writes", "value": "new", "_outputPath": "†state.a"}},
-			},
-			Output: "†out", HasOutput: true,
-		}}); err != nil || outcome.Output != "oldx" {
-			t.Error(err, outcome)
-		}
-	})
-}
-
-// What a call read of which the log has the outcome alone is what there was when it began,
-// though others began since on what somebody appended: so it comes out when it is replayed.
-func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		appended, over := make(chan struct{}), make(chan struct{})
-		tell := func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: fmt.Sprint(in.Call["value"], in.Call["late"])}, nil
-		}
-		r.Registry.Activities["unseen"] = &engine.Registered{Name: "unseen", Activity: able{run: tell, ahead: func(context.Context, engine.Invocation) bool {
-			if _, err := engine.Append(context.Background(), log, "c", messages(t, `{"type": "state", "n": "new"}`)); err != nil {
-				t.Error(err)
-			}
-			close(appended)
-			<-over
-			return true
-		}}}
-		r.Registry.Activities["first"] = &engine.Registered{Name: "first", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			<-appended
-			return tell(ctx, in)
-		})}
-		r.Registry.Activities["second"] = &engine.Registered{Name: "second", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			close(over)
-			return tell(ctx, in)
-		})}
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{
-			Context: messages(t, `{"type": "state", "n": 1}`),
-			Calls: []engine.Source{
-				{Call: map[string]any{"_tool": "first", "_outputPath": "†out.a"}},
-				{Call: map[string]any{"_tool": "second", "value": "†out.a", "late": "†state.n", "_outputPath": "†out.b"}},
-				{Call: map[string]any{"_tool": "unseen", "value": "†state.n * 2", "_outputPath": "†out.c"}},
-			},
-			Output: "†out", HasOutput: true,
-		}})
-		if err != nil || outcome.Calls[1].Reads["†state.n"] != 3 || outcome.Calls[2].Reads["†state.n"] != 1 {
-			t.Fatal(err, outcome)
-		}
-		if entries := entriesOf(t, log); slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, "1.3 running") }) {
-			t.Fatalf("it was seen: %q", entries)
-		}
-		if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
-			t.Errorf("%v, %+v", err, replayed)
-		}
-	})
-}
-
-// The log has the source of what a call ran also where nothing was to be recorded as it
-// began: here a run goes on, with other scripts, whose process died.
-func TestTheSourceOfWhatBeganUnseenIsKept(t *testing.T) {
-	log := &appends{Log: store.NewMemory()}
-	r := &engine.Runner{Log: &lasting{log, 1}, Registry: engine.NewRegistry()}
-	register := func(source string) *store.Code {
-		code := &store.Code{Digest: "of " + source, Scripts: []store.Script{{Path: "activities/x.lua", SHA256: source, Source: []byte(source)}}}
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}, Script: "activities/x.lua", SHA256: source, Code: code}
-		return code
-	}
-	register("old")
-	request := sideBySide("x", "a", "b")
-	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); !errors.Is(err, errPulled) {
-		t.Fatal(err)
-	}
-	code := register("new")
-	log.code, r.Log = nil, log
-	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request}); err != nil || outcome.Calls[0].Generation != code.Digest {
-		t.Fatal(err, outcome)
-	}
-	if !slices.Contains(log.code, code) {
-		t.Errorf("the log has %v", log.code)
-	}
-}
-
-// errPulled is why a log of so many appends takes no more.
-var errPulled = errors.New("the plug was pulled")
-
-type lasting struct {
-	store.Log
-	appends int
-}
-
-func (l *lasting) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
-	if l.appends--; l.appends < 0 {
-		return store.Appended{}, errPulled
-	}
-	if b.Lease != nil && b.Lease.For > 0 { // whoever dies holds nothing
-		b.Lease.For = 1
-	}
-	return l.Log.Append(ctx, b)
 }
 
 // What a call came to that had to wait for a processor meanwhile is not thrown away.
@@ -714,78 +530,6 @@ func TestUpdatesOfOneValueRunAhead(t *testing.T) {
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil || outcome.Output != "begunxxxxx" || log.n != 1 {
 			t.Error(err, outcome, log.n)
-		}
-	})
-}
-
-// What a held call writes comes out, when it is replayed, where it was decided, and not where
-// it was held.
-func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
-	for name, reject := range map[string]bool{"rejected": true, "approved": false} {
-		for _, method := range []string{"push", "set"} {
-			r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry(), Approve: engine.Policy{Tools: []string{"held"}}}
-			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
-			held := map[string]any{"_tool": "held", "_outputPath": "†fine || †out.list", "_outputMethod": method}
-			if reject {
-				r.Registry.Activities["held"] = &engine.Registered{Name: "held", Activity: able{run: addX}}
-				held["value"] = "held"
-			} else { // it brings its own result
-				tool, err := engine.NewTool("held", map[string]any{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.Registry.Tools["held"], held["_output"], held["_outputPath"] = tool, "held", "†out.list"
-			}
-			request := &engine.Request{HasOutput: true, Output: "†out", Calls: []engine.Source{
-				{Call: held},
-				{Call: map[string]any{"_tool": "x", "value": "other", "_outputPath": "†out.list", "_outputMethod": method}},
-			}}
-			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-			if err == nil {
-				err = r.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1", Reject: reject, Reason: "no"})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-			if err != nil || !outcome.Status.Finished() {
-				t.Fatal(err, outcome)
-			}
-			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
-				t.Errorf("%s, %s: %v, %+v", name, method, err, replayed)
-			}
-		}
-	}
-}
-
-// aMoment is less than calls may run ahead.
-const aMoment = 100 * time.Microsecond
-
-// A call that gives up as the run is stopped has not begun, and its turn comes when the run
-// goes on.
-func TestWhoGivesUpAsTheRunIsStoppedHasNotBegun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["long"] = &engine.Registered{Name: "long", Activity: able{run: addX, ahead: func(ctx context.Context, _ engine.Invocation) bool {
-			<-ctx.Done()
-			return false
-		}}}
-		run, stop := context.WithTimeout(t.Context(), aMoment)
-		defer stop()
-		request := sideBySide("long", "a", "b")
-		outcome, err := r.Run(run, engine.Start{Context: "c", Request: request})
-		if err != nil || outcome.Status != engine.RunCancelled {
-			t.Fatal(err, outcome)
-		}
-		entries := entriesOf(t, log)
-		slices.Sort(entries[1:3]) // either may be first
-		if want := []string{"1  plan", "1 1.1 blocked", "1 1.2 blocked", "1  run"}; !slices.Equal(entries, want) {
-			t.Errorf("the journal holds %q", entries)
-		}
-		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-		if err != nil || outcome.Status != engine.RunDone || outcome.Calls[0].Attempts != 1 {
-			t.Error(err, outcome)
 		}
 	})
 }

@@ -160,3 +160,43 @@ func TestGivenTogether(t *testing.T) {
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.2": 6}})
 	expect(t, outcome, err, engine.RunFailed, "1.1 fail failed ! no", "1.2 fail done → †state.y … its result was given by a person")
 }
+
+// What a held call writes comes out, when it is replayed, where it was decided, and not where
+// it was held.
+func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
+	for name, reject := range map[string]bool{"rejected": true, "approved": false} {
+		for _, method := range []string{"push", "set"} {
+			r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry(), Approve: engine.Policy{Tools: []string{"held"}}}
+			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
+			held := map[string]any{"_tool": "held", "_outputPath": "†fine || †out.list", "_outputMethod": method}
+			if reject {
+				r.Registry.Activities["held"] = &engine.Registered{Name: "held", Activity: able{run: addX}}
+				held["value"] = "held"
+			} else { // it brings its own result
+				tool, err := engine.NewTool("held", map[string]any{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Registry.Tools["held"], held["_output"], held["_outputPath"] = tool, "held", "†out.list"
+			}
+			request := &engine.Request{HasOutput: true, Output: "†out", Calls: []engine.Source{
+				{Call: held},
+				{Call: map[string]any{"_tool": "x", "value": "other", "_outputPath": "†out.list", "_outputMethod": method}},
+			}}
+			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+			if err == nil {
+				err = r.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1", Reject: reject, Reason: "no"})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
+			if err != nil || !outcome.Status.Finished() {
+				t.Fatal(err, outcome)
+			}
+			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+				t.Errorf("%s, %s: %v, %+v", name, method, err, replayed)
+			}
+		}
+	}
+}

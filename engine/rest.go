@@ -27,7 +27,7 @@ func (t *tick) rest(res *result) {
 func (t *tick) setTimers() {
 	for _, again := range t.rests {
 		again.due = time.Since(t.loop.opened) + again.after
-		heap.Push(&t.due, turn{moment{n: int64(again.due)}, again.index})
+		heap.Push(&t.due, again.turn())
 		again.timer = time.AfterFunc(again.after, func() { t.loop.leave(&result{tick: t, rested: true}) })
 	}
 	t.rests = nil

@@ -104,6 +104,9 @@ type again struct {
 	timer *time.Timer   // nil before its failure is recorded
 }
 
+// turn is its turn among those that are tried again, which come as they are due.
+func (a *again) turn() turn { return turn{moment{n: int64(a.due)}, a.index} }
+
 // undo is what a step began from.
 type undo struct {
 	step    int // its number, from 1 on
@@ -335,7 +338,7 @@ func (t *tick) rebuild() {
 	for i := range t.calls {
 		c := &t.calls[i]
 		if c.again != nil && !c.rested && c.again.timer != nil {
-			heap.Push(&t.due, turn{moment{n: int64(c.again.due)}, i})
+			heap.Push(&t.due, c.again.turn())
 		}
 		switch {
 		case c.record.Status == Waiting && c.record.Child != "":

@@ -34,8 +34,8 @@ func (a *app) callsCommand() *cobra.Command {
 often they were tried, how long they took, and where they wrote or why they did
 not. On a terminal that is wide enough bars show when each of them ran. -v adds
 the script that ran and the start of its SHA-256. --follow goes on with every
-change, until it is interrupted. One that only computes may be recorded when it
-has ended, and not as it begins.`,
+change, until it is interrupted. A call that only computes may be recorded when
+it has ended, and not as it begins.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := checkAt(c, o.at); err != nil {

@@ -162,7 +162,7 @@ func TestEditedIntoCircles(t *testing.T) {
 	base := project(t, map[string]string{
 		"obelus.lua": "return {}",
 		"activities/work.lua": `
-			Activity.register("double", function(call) print(call.n) return 2 * call.n end) -- so its start is always recorded
+			Activity.register("double", function(call) return 2 * call.n end)
 			Delegate.register("inner", { calls = { { _tool = "double", n = "†input.later", _outputPath = "†x" } }, output = "†x" })`,
 		"plans/p.lua": `return { calls = { { _tool = "hand", _delegate = "inner", _outputPath = "†state.d" } }, output = "†state.d" }`,
 	})
