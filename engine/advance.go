@@ -362,7 +362,10 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 
 // engage has a worker get a call.
 func (t *tick) engage(s start) {
-	t.change(s.index).working = true
+	t.serial++
+	s.serial = t.serial
+	c := t.change(s.index)
+	c.working, c.serial = true, s.serial
 	t.occupy(s.index, 1)
 	if s.ahead == nil {
 		t.note(s.index)

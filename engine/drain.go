@@ -85,8 +85,8 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		if res == nil {
 			break
 		}
-		if res.rested {
-			n++ // no worker's
+		if res.rested || res.tick.undone(res) {
+			n++ // it is not of those that are left
 			continue
 		}
 		ended[res.tick] = append(ended[res.tick], res)

@@ -27,16 +27,30 @@ func (t *tick) leased() time.Duration {
 // append adds a batch as the one that runs the context, and keeps its lease for
 // a while; for none gives it back.
 func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) error {
-	b.Context = l.context
-	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
-	if l.runner.Now != nil {
-		now := l.runner.Now()
-		if err := store.CheckDate(now); err != nil {
-			return fmt.Errorf("the runner's clock can't be right: %w", err)
-		}
-		setDates(&b, now)
+	if err := l.address(&b, hold); err != nil {
+		return err
 	}
 	appended, err := l.runner.Log.Append(ctx, b)
+	return l.appended(appended, err, hold)
+}
+
+// address makes a batch one of the run that holds the context.
+func (l *loop) address(b *store.Batch, hold time.Duration) error {
+	b.Context = l.context
+	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
+	if l.runner.Now == nil {
+		return nil
+	}
+	now := l.runner.Now()
+	if err := store.CheckDate(now); err != nil {
+		return fmt.Errorf("the runner's clock can't be right: %w", err)
+	}
+	setDates(b, now)
+	return nil
+}
+
+// appended takes what became of a batch that was to be appended.
+func (l *loop) appended(appended store.Appended, err error, hold time.Duration) error {
 	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		l.epoch = 0
 		return &BusyError{l.context, held.Holder}

@@ -24,13 +24,12 @@ func (t *tick) rest(res *result) {
 }
 
 // setTimers has calls tried again whose failures have been recorded.
-func (t *tick) setTimers() {
-	for _, again := range t.rests {
+func (t *tick) setTimers(rests []*again) {
+	for _, again := range rests {
 		again.due = time.Since(t.loop.opened) + again.after
 		heap.Push(&t.due, again.turn())
 		again.timer = time.AfterFunc(again.after, func() { t.loop.leave(&result{tick: t, rested: true}) })
 	}
-	t.rests = nil
 }
 
 // wake gives the calls their turn that are to be tried again by now. Those for which it is

@@ -44,7 +44,9 @@ func TestSimulation(t *testing.T) {
 	}
 	told := map[string]int{}
 	for i, seed := range all {
-		simulate(t, seed, told, i < known || i%10 == 0 || *seeds == 1)
+		for _, plans := range []func(randomPlans) (*engine.Request, []*engine.Request){randomPlans.simulated, randomPlans.wide} {
+			simulate(t, seed, plans, told, i < known || i%10 == 0 || *seeds == 1)
+		}
 		if t.Failed() {
 			t.Fatalf("again by: go test ./engine -run TestSimulation -seeds 1 -seed %d", seed)
 		}
@@ -79,9 +81,8 @@ func knownSeeds(t *testing.T) (known []uint64) {
 }
 
 // simulate runs what a seed stands for undisturbed, and as the seed wants it.
-func simulate(t *testing.T, seed uint64, told map[string]int, twice bool) {
-	plans := randomPlans{rand.New(rand.NewPCG(seed, 1))}
-	request, ticks := plans.simulated()
+func simulate(t *testing.T, seed uint64, plans func(randomPlans) (*engine.Request, []*engine.Request), told map[string]int, twice bool) {
+	request, ticks := plans(randomPlans{rand.New(rand.NewPCG(seed, 1))})
 	ordered, err := isOrdered(t, ticks[0])
 	if err != nil {
 		told["refused"]++
@@ -183,6 +184,32 @@ func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Reque
 	})
 	request.Calls, request.Output, request.HasOutput = nil, nil, false
 	return request, ticks
+}
+
+// wide is a request of calls side by side, with some that go on with what one of them gave,
+// and some that push to one list.
+func (r randomPlans) wide() (request *engine.Request, ticks []*engine.Request) {
+	request = &engine.Request{HasOutput: true, Output: "†state || †out || 0"}
+	add := func(value any, path string) map[string]any {
+		tool := []string{"value", "value", "value", "value", "slow", "flaky", "pay", "fail"}[r.IntN(8)]
+		call := map[string]any{"_tool": tool, "value": value, "_outputPath": path}
+		request.Calls = append(request.Calls, engine.Source{Call: call})
+		return call
+	}
+	pushes := r.IntN(4) == 0
+	for i := range 3 + r.IntN(20) {
+		first := fmt.Sprint("†state.a", i)
+		add(i, first)
+		for n := range r.IntN(3) {
+			if path := fmt.Sprint("†out.b", i, "_", n); !pushes {
+				add(first, path)
+			} else {
+				add(first, "†out.all")["_outputMethod"] = "push"
+			}
+		}
+	}
+	defer r.loosen(request.Calls)
+	return request, []*engine.Request{request}
 }
 
 // loosen makes fire-and-forget calls of some.

@@ -21,87 +21,106 @@ func (t *tick) take(ctx, run context.Context, first *result) ([]job, error) {
 // step is one step of the tick; see there. It gives the calls that it starts, to
 // be launched.
 func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) {
-	until := t.aheadUntil(results)
-	err := t.record(ctx, func() error {
-		goes := false
-		for results := results; ; {
-			if err := t.receive(ctx, results); err != nil {
-				return err
-			}
-			if run.Err() != nil {
-				return nil
-			}
-			if err := t.advance(ctx); err != nil {
-				return err
-			}
-			if !goes {
-				goes = t.goesOn()
-			}
-			res, ran := t.runAhead(run, until)
-			if !ran {
-				break
-			}
-			results = []*result{res}
+	t.save()
+	if err := t.move(ctx, run, results); err != nil {
+		return nil, err
+	}
+	return t.complete(ctx, run, results)
+}
+
+// move has a step take results, and start and settle what can be after that.
+func (t *tick) move(ctx, run context.Context, results []*result) error {
+	if err := t.receive(ctx, results); err != nil || run.Err() != nil {
+		return err
+	}
+	if err := t.advance(ctx); err != nil {
+		return err
+	}
+	t.goesOn()
+	return nil
+}
+
+// complete commits a step that has taken results, with what else can be in it.
+func (t *tick) complete(ctx, run context.Context, results []*result) ([]job, error) {
+	if err := t.goAhead(ctx, run, t.aheadUntil(results)); err != nil {
+		return nil, err
+	}
+	err := t.ensure(ctx, func() error {
+		if err := t.move(ctx, run, results); err != nil {
+			return err
 		}
-		until = time.Time{} // nothing runs ahead again, if somebody else has appended meanwhile
-		if !t.settled() {
-			return nil
-		}
-		return t.conclude(ctx)
+		return t.goAhead(ctx, run, time.Time{}) // nothing runs ahead again
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.setTimers()
-	jobs := t.starting(run)
-	if run.Err() == nil || len(jobs) == 0 {
-		t.askSlots(jobs)
-		return jobs, nil
+	jobs, unbegun := t.committed(run, &t.made)
+	if len(unbegun) > 0 {
+		err = t.record(ctx, func() error { return t.receive(ctx, unbegun) })
 	}
-	// The run was stopped while their starts were recorded.
-	return nil, t.record(ctx, func() error {
-		for _, j := range jobs {
-			t.putBack(j.index)
-		}
-		return nil
-	})
+	return jobs, err
 }
 
-// starting takes the calls whose starts have been committed, to be launched;
-// not those that are replayed.
-func (t *tick) starting(run context.Context) []job {
-	starts := t.starts
-	t.starts = nil
-	if t.runner.replay != nil {
-		t.unanswered = append(t.unanswered, starts...)
+// goAhead does what can be in a step beside what it began with: what runs ahead, and the
+// end of the tick.
+func (t *tick) goAhead(ctx, run context.Context, until time.Time) error {
+	for res, ran := t.runAhead(run, until); ran; res, ran = t.runAhead(run, until) {
+		if err := t.move(ctx, run, []*result{res}); err != nil {
+			return err
+		}
+	}
+	if run.Err() != nil || !t.settled() {
 		return nil
 	}
+	return t.conclude(ctx)
+}
+
+// committed gives the calls of a step in the log that have begun, to be launched; not those
+// that are replayed. Of a run that was stopped meanwhile none has begun.
+func (t *tick) committed(run context.Context, m *made) (jobs []job, unbegun []*result) {
+	t.setTimers(m.rests)
+	starts := m.starts
+	m.rests, m.starts = nil, nil
+	switch {
+	case t.runner.replay != nil:
+		t.unanswered = append(t.unanswered, starts...)
+	case run.Err() != nil:
+		for _, s := range starts {
+			unbegun = append(unbegun, &result{tick: t, index: s.index, err: errUnbegun})
+		}
+	default:
+		jobs = t.jobs(run, starts)
+	}
+	return jobs, unbegun
+}
+
+// jobs asks for slots in the order in which calls start: which worker runs first is left
+// to chance.
+func (t *tick) jobs(run context.Context, starts []start) []job {
 	jobs := make([]job, len(starts))
 	for i, s := range starts {
+		if s.room == nil {
+			call := t.plan.Calls[s.index]
+			s.slot = t.runner.pool.ask(call.activity, call.fireAndForget())
+		}
 		jobs[i] = job{t, run, s}
 	}
 	return jobs
 }
 
-// askSlots asks for slots in the order in which calls start: which worker runs first
-// is left to chance.
-func (t *tick) askSlots(jobs []job) {
-	for i := range jobs {
-		if j := &jobs[i]; j.room == nil {
-			call := t.plan.Calls[j.index]
-			j.slot = t.runner.pool.ask(call.activity, call.fireAndForget())
-		}
+// record does something as a step, and commits what it makes.
+func (t *tick) record(ctx context.Context, do func() error) error {
+	t.save()
+	if err := do(); err != nil {
+		return err
 	}
+	return t.ensure(ctx, do)
 }
 
-// record does something and commits what it makes. If somebody else has
-// appended in between, it is undone and done again.
-func (t *tick) record(ctx context.Context, do func() error) error {
+// ensure commits a step. If somebody else has appended in between, it is undone, and made
+// again.
+func (t *tick) ensure(ctx context.Context, again func() error) error {
 	for range maxConflicts {
-		t.save()
-		if err := do(); err != nil {
-			return err
-		}
 		err := t.commit(ctx, t.leased())
 		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict || !t.begun {
 			return err
@@ -110,30 +129,39 @@ func (t *tick) record(ctx context.Context, do func() error) error {
 		if err := t.takeIn(ctx); err != nil {
 			return err
 		}
+		t.save()
+		if err := again(); err != nil {
+			return err
+		}
 	}
 	return errors.New("context " + t.context + " is appended to by others all the time")
 }
 
 // goesOn notes that a run that had come to a halt or to its end is under way
-// again, also if this process dies; not if all that is new is what it waits for. It tells
-// whether it noted that.
-func (t *tick) goesOn() bool {
+// again, also if this process dies; not if all that is new is what it waits for.
+func (t *tick) goesOn() {
 	moves := func(r Record) bool { return r.Status != Waiting && r.Status != Held }
-	if !t.loop.halted || len(t.starts) == 0 && !slices.ContainsFunc(t.noted, moves) {
-		return false
+	if t.goes || !t.loop.halted || len(t.starts) == 0 && !slices.ContainsFunc(t.noted, moves) {
+		return
 	}
+	t.goes = true
 	t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunRunning})})
-	return true
 }
 
+// save begins a step.
 func (t *tick) save() {
-	t.saved = undo{step: t.saved.step + 1, calls: t.saved.calls[:0], entries: len(t.entries), noted: len(t.noted)}
+	t.steps++
+	t.goes = false
+	t.saved = undo{calls: t.saved.calls[:0], entries: len(t.entries), noted: len(t.noted)}
 }
 
+// undo has the step, and the one that is being written, never have been made.
 func (t *tick) undo() {
 	t.ending = nil
-	for _, c := range t.saved.calls {
-		t.calls[c.index] = c.was
+	t.revert()
+	if f := t.flight; f != nil {
+		t.made, t.flight = f.made, nil
+		t.revert()
 	}
 	t.entries, t.places = t.entries[:t.saved.entries], t.places[:t.saved.entries]
 	t.noted, t.starts, t.rests = t.noted[:t.saved.noted], nil, nil
@@ -141,6 +169,13 @@ func (t *tick) undo() {
 	t.authors.forget(t.view.Committed())
 	t.recount()
 	t.rebuild()
+}
+
+// revert makes calls what they were before the step.
+func (t *tick) revert() {
+	for _, c := range t.saved.calls {
+		t.calls[c.index] = c.was
+	}
 }
 
 // recount counts the calls that workers have.
@@ -171,9 +206,9 @@ func (t *tick) occupy(i, n int) {
 // change gives a call's state to be changed within the step.
 func (t *tick) change(i int) *callState {
 	c := &t.calls[i]
-	if c.saved != t.saved.step && t.begun { // else nothing is undone: the tick begins anew
+	if c.saved != t.steps && t.begun { // else nothing is undone: the tick begins anew
 		t.saved.calls = append(t.saved.calls, savedCall{i, *c})
-		c.saved = t.saved.step
+		c.saved = t.steps
 	}
 	return c
 }
@@ -212,23 +247,31 @@ func (t *tick) keep(code *store.Code) {
 // and tells of it.
 func (t *tick) commit(ctx context.Context, hold time.Duration) error {
 	if len(t.entries)+len(t.view.Staged()) > 0 {
-		if err := t.append(ctx, hold); err != nil {
+		if err := t.loop.append(ctx, t.batch(), hold); err != nil {
 			return err
 		}
 		t.code = nil
+		t.appended()
 	}
+	t.watched(&t.made)
+	return nil
+}
+
+// watched tells those who watch the run of a step that is in the log.
+func (t *tick) watched(m *made) {
 	if t.runner.Observe != nil {
-		for _, r := range t.noted {
+		for _, r := range m.noted {
 			r.Context = t.context
 			t.runner.Observe(r)
 		}
 	}
-	t.entries, t.places, t.noted = t.entries[:0], t.places[:0], t.noted[:0]
-	return nil
+	m.entries, m.places, m.noted = m.entries[:0], m.places[:0], m.noted[:0]
 }
 
-func (t *tick) append(ctx context.Context, hold time.Duration) error {
-	b := store.Batch{ExpectSeq: t.view.Committed(), Messages: t.view.Staged(), Journal: t.entries, Code: t.code}
+// batch is what the step has made, to be appended.
+func (t *tick) batch() store.Batch {
+	b := store.Batch{Journal: t.entries, Code: t.code}
+	b.Messages, b.ExpectSeq = t.view.Send()
 	if t.problem == nil { // what was wrong with a plan that was refused stays with its event
 		for i, place := range t.places {
 			b.Journal[i].Ahead = len(b.Messages) - place
@@ -240,9 +283,11 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 	if !t.loop.begun {
 		b.Create = &t.loop.origin
 	}
-	if err := t.loop.append(ctx, b, hold); err != nil {
-		return err
-	}
+	return b
+}
+
+// appended takes the batch for appended.
+func (t *tick) appended() {
 	if !t.begun { // not by what is left of an earlier tick
 		t.loop.tick = t.event.Tick
 	}
@@ -252,5 +297,4 @@ func (t *tick) append(ctx context.Context, hold time.Duration) error {
 		t.loop.started()
 		t.loop.started = nil
 	}
-	return nil
 }

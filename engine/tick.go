@@ -52,14 +52,31 @@ type tick struct {
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
-	entries []store.Entry // of the step
+	made           // by the step
+	steps  int     // how many there were
+	flight *flight // the step before, while it is being written
+	spare  made    // room for another step's
+	serial int     // of the last start
+	text   []byte  // to write records to, again and again
+}
+
+// made is what a step makes, to be committed.
+type made struct {
+	entries []store.Entry
 	places  []int         // how many of its messages each of them comes after
-	noted   []Record      // of the step: what the entries say of calls, if somebody is to know
-	starts  []start       // of the step
-	rests   []*again      // of the step
+	noted   []Record      // what the entries say of calls, if somebody is to know
+	goes    bool          // one of them is that the run is under way again
+	starts  []start       // to be launched then
+	rests   []*again      // to be tried again after that
 	code    []*store.Code // what has been started runs, until that is in the log
-	saved   undo          // of the step
-	text    []byte        // to write records to, again and again
+	saved   undo          // what the step began from
+}
+
+// undo is what a step began from.
+type undo struct {
+	calls   []savedCall
+	entries int
+	noted   int
 }
 
 // callState is what changes of a call.
@@ -72,6 +89,7 @@ type callState struct {
 	wrote    []store.Path
 	began    time.Time
 	working  bool   // a worker has it
+	serial   int    // of its last start
 	again    *again // it has failed, and is tried again
 	rested   bool   // it is time for that
 	was      Status // before the run was resumed
@@ -88,6 +106,7 @@ func (c *callState) due() bool {
 // start is a call that is about to run.
 type start struct {
 	index      int
+	serial     int         // tells it from others of the tick, also from those of steps that were undone
 	activity   *Registered // as it is now
 	doer       string      // its name
 	invocation Invocation
@@ -106,14 +125,6 @@ type again struct {
 
 // turn is its turn among those that are tried again, which come as they are due.
 func (a *again) turn() turn { return turn{moment{n: int64(a.due)}, a.index} }
-
-// undo is what a step began from.
-type undo struct {
-	step    int // its number, from 1 on
-	calls   []savedCall
-	entries int
-	noted   int
-}
 
 // savedCall is what a call was before the step changed it.
 type savedCall struct {
@@ -272,7 +283,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 	case err != nil:
 		return err
 	case res != nil:
-		jobs, err = t.take(kept, ctx, res)
+		jobs, err = t.takeAll(kept, ctx, res)
 	case ctx.Err() == nil && t.active() && t.looks():
 		if err := t.takeIn(kept); err != nil {
 			return err

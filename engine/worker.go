@@ -17,6 +17,7 @@ import (
 type result struct {
 	tick     *tick
 	index    int
+	serial   int // of the start that it is of; 0 for what no worker brings
 	value    Result
 	err      error
 	attempts int
@@ -78,7 +79,7 @@ func (l *loop) serve(j job) {
 	working := true
 	defer func() {
 		if working {
-			res := result{tick: j.tick, index: j.index, err: lost(recover())}
+			res := result{tick: j.tick, index: j.index, serial: j.serial, err: lost(recover())}
 			if j.room == nil { // a delegate's tries are counted as they begin
 				res.attempts = 1
 			}
@@ -88,7 +89,7 @@ func (l *loop) serve(j job) {
 	for more := true; more; working = more {
 		res := j.tick.work(j.run, j.start)
 		working = false
-		res.tick = j.tick
+		res.tick, res.serial = j.tick, j.serial
 		if j, more = l.proceed(j.run, &res); more {
 			continue
 		}
@@ -326,9 +327,18 @@ func timedOut(after time.Duration, said error) error {
 	return &Failure{Fields: fields}
 }
 
+// undone tells of a result that the start has been undone that it is of: nothing of that
+// could be seen, and the call may have begun anew.
+func (t *tick) undone(res *result) bool {
+	return res.serial != 0 && res.serial != t.calls[res.index].serial
+}
+
 // receive settles calls that have ended, or records that they were cut off.
 func (t *tick) receive(ctx context.Context, results []*result) error {
 	for _, res := range results {
+		if t.undone(res) {
+			continue
+		}
 		if res.unseen {
 			t.observe(&t.calls[res.index].record)
 		}

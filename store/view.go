@@ -22,6 +22,7 @@ type View struct {
 	ops      []Op                     // of the messages after base, staged ones last; none of a message that is none
 	writes   writeIndex               // of the same
 	messages []Message                // that are staged
+	sent     int                      // how many of them are being appended
 	declared map[string][]declaration // by the messages after base, by kind, oldest first
 	schemas  map[string][]declaration // what base has, by kind, newest first, to the first that is for all
 	hidden   map[int64]bool           // seqs of what counts no more; may be nil
@@ -81,14 +82,23 @@ func (v *View) Grow(n int) {
 	v.ops, v.messages = slices.Grow(v.ops, n), slices.Grow(v.messages, n)
 }
 
-// Staged gives the messages that are staged, for the append. They are good until
-// the next [View.Commit], [View.Unstage] or [View.Drop].
-func (v *View) Staged() []Message { return v.messages }
+// Staged gives the messages that are staged and not sent. They are good until the next
+// [View.Commit], [View.Unstage] or [View.Drop].
+func (v *View) Staged() []Message { return v.messages[v.sent:] }
 
-// Commit takes what is staged for appended.
+// Send gives what [View.Staged] does, for an append, and the seq that this is to expect.
+// Until [View.Commit] takes it for appended, others may be staged on top of it.
+func (v *View) Send() (messages []Message, expect int64) {
+	messages = v.Staged()
+	v.sent = len(v.messages)
+	return messages, v.Seq() - int64(len(messages))
+}
+
+// Commit takes what was sent for appended.
 func (v *View) Commit() {
 	v.absent = false
-	v.messages = v.messages[:0]
+	v.messages = slices.Delete(v.messages, 0, v.sent)
+	v.sent = 0
 }
 
 // Hide leaves messages out of what paths resolve to from now on, as of any seq: they
@@ -126,6 +136,7 @@ func (v *View) Unstage(seq int64) {
 		}
 	}
 	v.messages = v.messages[:len(v.messages)-n]
+	v.sent = min(v.sent, len(v.messages))
 	v.writes = writeIndex{}
 	for _, op := range v.ops {
 		v.writes.enter(op)

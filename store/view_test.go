@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,35 +40,48 @@ func TestViewIsTheLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var sent []store.Message
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"stage", "commit", "drop", "others", "hide"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"stage", "send", "commit", "drop", "others", "hide"}).Draw(t, "step") {
 			case "stage":
 				view.Stage(message.Draw(t, "message"))
+			case "send":
+				if len(sent) > 0 {
+					continue
+				}
+				messages, expect := view.Send()
+				if sent = slices.Clone(messages); expect != view.Committed() {
+					t.Fatalf("what is sent first is to expect %d, not %d", expect, view.Committed())
+				}
 			case "commit":
-				if len(view.Staged()) > 0 {
-					add("c", view.Staged()...)
+				if len(sent) > 0 {
+					add("c", sent...)
 					view.Commit()
+					sent = nil
 				}
 			case "drop":
 				view.Drop()
+				sent = nil
 			case "hide":
 				if view.Seq() > 0 {
 					view.Hide(rapid.Int64Range(1, view.Seq()).Draw(t, "hidden"))
 				}
 			case "others":
 				view.Drop()
+				sent = nil
 				add("c", message.Draw(t, "their message"))
 				if _, err := view.Refresh(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
-			holdView(ctx, t, log, view)
+			holdView(ctx, t, log, view, sent)
 		}
 	})
 }
 
-// holdView compares a view with a log that holds what it holds.
-func holdView(ctx context.Context, t *rapid.T, log store.Log, view *store.View) {
+// holdView compares a view, of which messages have been sent, with a log that holds what
+// it holds.
+func holdView(ctx context.Context, t *rapid.T, log store.Log, view *store.View, sent []store.Message) {
 	same := store.NewMemory()
 	var all []store.Message
 	for m, err := range log.Messages(ctx, store.Filter{Context: "c", At: view.Committed()}) {
@@ -78,7 +92,7 @@ func holdView(ctx context.Context, t *rapid.T, log store.Log, view *store.View) 
 			all = append(all, *m)
 		}
 	}
-	all = append(all, view.Staged()...)
+	all = append(append(all, sent...), view.Staged()...)
 	for i := range all {
 		if view.Hides(int64(i) + 1) {
 			all[i] = store.Message{Type: store.TypeText, Data: "hidden", HasData: true}

@@ -255,6 +255,7 @@ func testKinds(t *testing.T, l store.Log) {
 		t.Fatal(err)
 	}
 	v.Stage(instanced(written(path("†s.z"), "", 1.0)), written(path("†committed"), "", 1.0))
+	v.Send()
 	v.Commit()
 	v.Stage(written(path("†a.staged"), "", 1.0))
 	ofView, err := v.Kinds(t.Context())
