@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -238,6 +239,8 @@ type world struct {
 	waiting map[string]chan struct{} // activities and appends that wait to be let go on, by key
 	settled map[string]bool          // calls that had their outcome when the process began
 	order   []string                 // in which they went on
+	gave    map[string]bool          // calls whose activities have given a result in this process
+	due     map[string]bool          // those whose results must be in the log when it has ended
 	keys    map[string]bool          // of activities that have run, in whichever process
 }
 
@@ -309,6 +312,9 @@ func (w *world) live(request *engine.Request, life int) (more bool) {
 	}
 	// An interrupt can come before there is a run.
 	dead := errors.As(err, new(*fateError)) || errors.Is(err, context.Canceled)
+	if !dead {
+		w.holdGiven()
+	}
 	if err != nil && !dead {
 		w.t.Errorf("process %d: %v", life, err)
 		return false
@@ -332,6 +338,7 @@ func (w *world) turn(ended chan struct{}, interrupt func(), life int) {
 		switch {
 		case w.disturbs(60, life):
 			w.tell("interrupt")
+			w.due = maps.Clone(w.gave)
 			interrupt()
 		case w.disturbs(30, life):
 			w.tell("append")
@@ -403,6 +410,20 @@ func (w *world) decide() bool {
 	return true
 }
 
+// holdGiven holds that what an activity gave before its process was interrupted is recorded,
+// but for delegates': those are given up where the world holds an append up for too long.
+func (w *world) holdGiven() {
+	due := w.due
+	if due == nil {
+		due = w.gave
+	}
+	for _, r := range w.records("c") {
+		if due["c/"+r.Call] && !r.Status.Settled() {
+			w.t.Errorf("call %s has given a result, and is %s when the process ends", r.Call, r.Status)
+		}
+	}
+}
+
 // decided tells whether somebody decided after the run had looked.
 func (w *world) decided() bool {
 	return slices.ContainsFunc(w.contexts(), func(name string) bool {
@@ -442,7 +463,7 @@ func (w *world) contexts() (names []string) {
 
 // remember notes what must not run in this process.
 func (w *world) remember() {
-	w.waiting, w.settled = map[string]chan struct{}{}, map[string]bool{}
+	w.waiting, w.settled, w.gave, w.due = map[string]chan struct{}{}, map[string]bool{}, map[string]bool{}, nil
 	for _, name := range w.contexts() {
 		for _, r := range w.records(name) {
 			w.settled[name+"/"+r.Call] = r.Status.Settled()
@@ -541,7 +562,13 @@ func (w *world) registry() *engine.Registry {
 					return engine.Result{}, err
 				}
 			}
-			return f(ctx, in)
+			res, err := f(ctx, in)
+			if err == nil {
+				w.mu.Lock()
+				w.gave[in.Key] = true
+				w.mu.Unlock()
+			}
+			return res, err
 		}
 		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{run: f, ahead: func(ctx context.Context, in engine.Invocation) bool {
 			if w.enter(ctx, in.Key+"/ahead") != nil {

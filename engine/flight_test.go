@@ -1,0 +1,181 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// flying is a log that does something before it appends a step that is written while the
+// next one is made. All appends take a while.
+type flying struct {
+	store.Log
+	before  func()
+	flights atomic.Int32
+	landed  atomic.Int32
+}
+
+func (l *flying) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	flies := strings.Contains(string(debug.Stack()), "depart")
+	if flies {
+		if l.flights.Add(1); l.before != nil {
+			l.before()
+		}
+	}
+	time.Sleep(time.Millisecond)
+	appended, err := l.Log.Append(ctx, b)
+	if flies {
+		l.landed.Add(1)
+	}
+	return appended, err
+}
+
+// fanOf is a plan of calls that end together while others go on, each with one after it that
+// reads what it gave and †state.n.
+func fanOf(t *testing.T) engine.Start {
+	request := &engine.Request{Context: messages(t, `{"type": "state", "n": 1}`), HasOutput: true, Output: "†out"}
+	add := func(call map[string]any) { request.Calls = append(request.Calls, engine.Source{Call: call}) }
+	for i := range 4 {
+		add(map[string]any{"_tool": "sleep", "seconds": 1, "value": i, "_outputPath": fmt.Sprint("†state.a", i)})
+		add(map[string]any{"_tool": "next", "value": fmt.Sprint("†state.a", i, " * 10 + †state.n"), "_outputPath": fmt.Sprint("†out.b", i)})
+	}
+	for i := range 3 {
+		add(map[string]any{"_tool": "sleep", "seconds": 10, "value": i, "_outputPath": fmt.Sprint("†state.c", i)})
+	}
+	return engine.Start{Context: "c", Request: request}
+}
+
+// What a step was to launch that was written as the run was stopped has not begun: it is not
+// in doubt where it must not run twice, and runs when the run is resumed.
+func TestWhatAFlightWasToLaunchHasNotBegunWhereTheRunIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run, stop := context.WithCancel(t.Context())
+		ran, log := &counter{}, &flying{Log: store.NewMemory(), before: stop}
+		r := newRunner(log, map[string]activity{"sleep": sleep, "next": ran.of(value)})
+		r.Registry.Activities["next"].NotIdempotent = true
+		r.Drain = time.Minute
+		outcome, err := r.Run(run, fanOf(t))
+		if err != nil || outcome.Status != engine.RunCancelled || log.flights.Load() == 0 {
+			t.Fatal(err, outcome, log.flights.Load())
+		}
+		blocked := 0
+		for _, record := range outcome.Calls {
+			switch record.Status {
+			case engine.Blocked:
+				blocked++
+			case engine.Done:
+			default:
+				t.Errorf("call %s is %s", record.Call, record.Status)
+			}
+		}
+		if blocked < 3 {
+			t.Errorf("%d calls have not begun", blocked)
+		}
+		log.before = nil
+		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+		if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.2×1 1.4×1 1.6×1 1.8×1" {
+			t.Error(err, outcome, ran)
+		}
+	})
+}
+
+// What began at once, since nobody could see it, is undone with the step that was to follow
+// the one in which somebody else's append came between: it begins anew, with what that says.
+func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := store.NewMemory()
+		log, tried := &flying{Log: memory}, &counter{}
+		log.before = func() {
+			if log.flights.Load() > 1 {
+				return
+			}
+			time.Sleep(time.Millisecond) // for those who begin at once
+			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "n": 2}`)); err != nil {
+				t.Error(err)
+			}
+		}
+		r := newRunner(log, map[string]activity{"sleep": sleep})
+		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: tried.of(value)}}
+		outcome, err := r.Run(t.Context(), fanOf(t))
+		if err != nil || outcome.Status != engine.RunDone || log.flights.Load() == 0 {
+			t.Fatal(err, outcome, log.flights.Load())
+		}
+		again := 0
+		for _, record := range outcome.Calls[:8] {
+			if record.Tool != "next" {
+				continue
+			}
+			out, err := store.Resolver{Log: memory, Context: "c"}.Resolve(t.Context(), store.MustParsePath(record.Writes[0]), "")
+			if err != nil || record.Attempts != 1 {
+				t.Error(err, record)
+			}
+			if reads := record.Reads["†state.n"]; reads > 2 != strings.HasSuffix(fmt.Sprint(out.Value), "2") {
+				t.Errorf("call %s has read †state.n as of %d, and gives %v", record.Call, reads, out.Value)
+			}
+			if n := tried.runs["c/"+record.Call]; n > 1 {
+				again++
+			}
+		}
+		if again == 0 {
+			t.Errorf("nothing that began at once began anew: %s", tried)
+		}
+		entries := entriesOf(t, log)
+		for i := range 8 {
+			done := fmt.Sprintf(" 1.%d done", i+1)
+			if n := len(slices.DeleteFunc(slices.Clone(entries), func(e string) bool { return !strings.HasSuffix(e, done) })); n != 1 {
+				t.Errorf("the journal has%s %d times", done, n)
+			}
+		}
+	})
+}
+
+// Nothing of a run is appended once it has come to its end, however it does.
+func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, broken := &flying{Log: store.NewMemory()}, atomic.Bool{}
+		log.before = func() { broken.Store(true) }
+		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
+		r.Now = func() time.Time {
+			if broken.Load() && log.landed.Load() == 0 && strings.Contains(string(debug.Stack()), "meanwhile") {
+				panic("the clock is broken")
+			}
+			return time.Now()
+		}
+		defer func() {
+			if p := recover(); fmt.Sprint(p) != "the clock is broken" {
+				t.Error("it went on:", p)
+			}
+			if log.flights.Load() != 1 || log.landed.Load() != 1 {
+				t.Errorf("of %d flights %d have landed", log.flights.Load(), log.landed.Load())
+			}
+		}()
+		s := fanOf(t)
+		for _, src := range s.Request.Calls[8:] {
+			src.Call.(map[string]any)["seconds"] = 1.0015
+		}
+		_, _ = r.Run(t.Context(), s)
+	})
+}
+
+// A log that panics beside the run brings it down as one does that the run waits for.
+func TestAPanicInAFlightIsTheRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &flying{Log: store.NewMemory(), before: func() { panic("the log has broken down") }}
+		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
+		defer func() {
+			if p := recover(); !strings.Contains(fmt.Sprint(p), "the log has broken down") {
+				t.Error("it went on:", p)
+			}
+		}()
+		_, _ = r.Run(t.Context(), fanOf(t))
+	})
+}
