@@ -24,9 +24,9 @@ type Activity interface {
 }
 
 // Forerunner is an activity that may do a call before the log has that it has begun: then
-// its outcome tells that too. Where no other call runs it may do one before the log has what
-// that reads, so that the run commits several at once that follow one on the other. This is
-// asked only of calls that may run twice.
+// its outcome tells that too. It may do one, too, before the log has what that reads: where
+// no other call runs, so that the run commits several at once that follow one on the other,
+// and while what it reads is being written. This is asked only of calls that may run twice.
 type Forerunner interface {
 	Activity
 

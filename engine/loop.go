@@ -59,6 +59,7 @@ type loop struct {
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
+	growStack(0) // scripts run on this goroutine too
 	view, err := store.OpenView(ctx, r.Log, name)
 	if err != nil {
 		return nil, err
