@@ -17,25 +17,6 @@ type flight struct {
 	err      error
 }
 
-// takeAll takes steps with a result and all others that have come, by the one that runs
-// the loop: that has time to make a step while the one before is being written.
-func (t *tick) takeAll(ctx, run context.Context, first *result) ([]job, error) {
-	results, err := t.loop.come(ctx, t, first)
-	if err != nil || t.ending != nil {
-		return nil, err
-	}
-	t.save()
-	if err := t.move(ctx, run, results); err != nil {
-		return nil, err
-	}
-	for t.overlaps(run) {
-		if results, err = t.fly(ctx, run, results); len(results) == 0 || err != nil {
-			return nil, err
-		}
-	}
-	return t.complete(ctx, run, results)
-}
-
 // overlaps tells whether results are to come while the step is written, and nothing else
 // is to be seen to meanwhile. A single call gains nothing: its next step can be its own.
 func (t *tick) overlaps(run context.Context) bool {

@@ -9,13 +9,23 @@ import (
 	"obelus/store"
 )
 
-// take takes a step with a result and all others that have come.
-func (t *tick) take(ctx, run context.Context, first *result) ([]job, error) {
+// take takes a step with a result and all others that have come; and further ones with what
+// comes while it is being written, if that is to be.
+func (t *tick) take(ctx, run context.Context, first *result, flies bool) ([]job, error) {
 	results, err := t.loop.come(ctx, t, first)
 	if err != nil || t.ending != nil {
 		return nil, err
 	}
-	return t.step(ctx, run, results)
+	t.save()
+	if err := t.move(ctx, run, results); err != nil {
+		return nil, err
+	}
+	for flies && t.overlaps(run) {
+		if results, err = t.fly(ctx, run, results); len(results) == 0 || err != nil {
+			return nil, err
+		}
+	}
+	return t.complete(ctx, run, results)
 }
 
 // step is one step of the tick; see there. It gives the calls that it starts, to

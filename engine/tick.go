@@ -284,7 +284,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 	case err != nil:
 		return err
 	case res != nil:
-		jobs, err = t.takeAll(kept, ctx, res)
+		jobs, err = t.take(kept, ctx, res, true)
 	case ctx.Err() == nil && t.active() && t.looks():
 		if err := t.takeIn(kept); err != nil {
 			return err

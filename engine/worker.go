@@ -146,7 +146,7 @@ func (l *loop) takeTurn(run context.Context, res *result) (jobs []job) {
 			<-l.turn
 		}
 	}()
-	jobs, wrong := t.take(context.WithoutCancel(run), run, res)
+	jobs, wrong := t.take(context.WithoutCancel(run), run, res, false) // its call goes on at once
 	back = wrong != nil || !t.active() || t.looks() && !t.looking
 	err = wrong
 	return jobs
