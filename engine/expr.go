@@ -37,12 +37,12 @@ func ParseExpr(text string) (*Expr, error) {
 	if !IsExpr(text) {
 		return nil, &ExprError{Source: text, Column: 1, Message: "an expression begins with " + store.Dagger}
 	}
+	if path, err := store.ParsePath(text); err == nil && len(text) <= MaxExpression { // by far the most common
+		return &Expr{source: &source{given: text, paths: []store.Path{path}}, root: refUnit{0, path}}, nil
+	}
 	s, err := readSource(text)
 	if err != nil {
 		return nil, err
-	}
-	if path, err := store.ParsePath(text); err == nil { // by far the most common
-		return &Expr{source: s, root: refUnit{0, path}}, nil
 	}
 	c := &exprCompiler{source: s, config: newConfig()}
 	tree, err := s.parse(c.config)
