@@ -138,6 +138,60 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 	})
 }
 
+// What began in vain may end when its tick has long been over, and a step of the next one is
+// in flight: nothing is appended for it.
+func TestWhatBeganInVainEndsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := store.NewMemory()
+		log, late := &flying{Log: memory}, time.Now().Add(30*time.Second)
+		log.before = func() {
+			if log.flights.Load() > 1 {
+				time.Sleep(10 * time.Millisecond) // what comes meanwhile is to be made a step of
+				return
+			}
+			time.Sleep(time.Millisecond) // for those who begin at once
+			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "n": 2}`)); err != nil {
+				t.Error(err)
+			}
+		}
+		r := newRunner(log, map[string]activity{"sleep": sleep})
+		vain := atomic.Bool{}
+		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			if log.flights.Load() == 1 && log.landed.Load() == 0 && !vain.Swap(true) {
+				time.Sleep(time.Until(late))
+			}
+			return value(ctx, in)
+		}}}
+		planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+			switch ask.Tick {
+			case 1:
+				return &engine.Solution{Calls: fanOf(t).Request.Calls}, nil
+			case 2:
+				s := &engine.Solution{}
+				for i, after := range []time.Duration{-8, -8, -8, -3, 1000, 1000, 1000} { // the fourth is in the open step when the late one comes
+					seconds := (time.Until(late) + after*time.Millisecond).Seconds()
+					s.Calls = append(s.Calls, engine.Source{Call: map[string]any{"_tool": "sleep", "seconds": seconds, "value": i, "_outputPath": fmt.Sprint("†two.a", i)}})
+				}
+				return s, nil
+			}
+			return &engine.Solution{Output: "done"}, nil
+		})
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Context: messages(t, `{"type": "state", "n": 1}`), Planner: planner}})
+		if err != nil || outcome.Status != engine.RunDone || !vain.Load() || log.flights.Load() < 2 {
+			t.Fatal(err, outcome, vain.Load(), log.flights.Load())
+		}
+		written := map[string]int{}
+		for m, err := range memory.Messages(t.Context(), store.Filter{Context: "c"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if written[m.Call]++; m.Call != "" && written[m.Call] > 1 {
+				t.Errorf("call %s has written %d times", m.Call, written[m.Call])
+			}
+		}
+	})
+}
+
 // Nothing of a run is appended once it has come to its end, however it does.
 func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
