@@ -50,9 +50,9 @@ func (t *tick) early(next turn) bool {
 }
 
 // turn looks at a call whose turn has come, unless its activity runs as often
-// as it may.
+// as it may; what is replayed comes as it came.
 func (t *tick) turn(ctx context.Context, i int) error {
-	if a := t.plan.Calls[i].activity; a != nil && a.Concurrency > 0 && t.busy[a] >= a.Concurrency {
+	if a := t.plan.Calls[i].activity; t.runner.replay == nil && a != nil && a.Concurrency > 0 && t.busy[a] >= a.Concurrency {
 		t.parked[a] = append(t.parked[a], i)
 		return nil
 	}

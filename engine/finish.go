@@ -76,8 +76,11 @@ func (t *tick) conclude(ctx context.Context) error {
 }
 
 // leavesBehind tells whether fire-and-forget calls of the run are at work.
-func (t *tick) leavesBehind() bool {
-	return t.detached > 0 || slices.ContainsFunc(t.loop.behind, func(t *tick) bool { return t.detached > 0 })
+func (t *tick) leavesBehind() bool { return t.detached > 0 || t.loop.leavesBehind() }
+
+// leavesBehind tells it of those of ticks that are over.
+func (l *loop) leavesBehind() bool {
+	return slices.ContainsFunc(l.behind, func(t *tick) bool { return t.detached > 0 })
 }
 
 // loosely is how many fire-and-forget calls of the tick are at work.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"obelus/store"
 )
@@ -18,17 +19,18 @@ type flight struct {
 }
 
 // overlaps tells whether results are to come while the step is written, and nothing else
-// is to be seen to meanwhile. A single call gains nothing: its next step can be its own.
+// is to be seen to meanwhile: a look at the log, or what earlier ticks have left behind, would
+// drop or append what is staged. One call alone had better run ahead within the step.
 func (t *tick) overlaps(run context.Context) bool {
 	switch {
 	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.replay != nil:
 		return false
-	case t.looks(), t.loop.halted, len(t.loop.behind) > 0:
+	case t.looks(), t.loop.halted, t.loop.leavesBehind():
 		return false
 	}
 	others := t.running
 	for _, s := range t.starts {
-		if s.ahead == nil {
+		if s.ahead == nil && !t.calls[s.index].record.Unstored {
 			others--
 		}
 	}
@@ -36,32 +38,33 @@ func (t *tick) overlaps(run context.Context) bool {
 }
 
 // fly writes the step, and meanwhile makes the next one, with the results that it gives.
-// Where somebody else has appended the two are undone, and made again as one.
-func (t *tick) fly(ctx, run context.Context, results []*result) ([]*result, error) {
+// Where somebody else has appended the two are undone, and made again as one: that is not to
+// fly, or who appends all the time would have calls begin in vain all the time.
+func (t *tick) fly(ctx, run context.Context, results []*result) (next []*result, landed bool, err error) {
 	f, err := t.depart(ctx, run)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { <-f.landed }() // it does not outlive its run
 	more, err := t.meanwhile(ctx, run, f)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	err = t.loop.appended(f.appended, f.err, leaseFor)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		t.undo()
 		if err := t.takeIn(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		t.save()
-		both := append(results, more...)
-		return both, t.move(ctx, run, both)
+		both := slices.DeleteFunc(append(results, more...), t.undone)
+		return both, false, t.move(ctx, run, both)
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	}
 	unbegun := t.land(run, f)
-	return append(more, unbegun...), t.receive(ctx, unbegun)
+	return append(more, unbegun...), true, t.receive(ctx, unbegun)
 }
 
 // depart has the step written, and begins the next one.
@@ -108,9 +111,6 @@ func (t *tick) meanwhile(ctx, run context.Context, f *flight) (results []*result
 
 // launchUnseen launches the calls of the step that nobody can see.
 func (t *tick) launchUnseen(run context.Context) {
-	if run.Err() != nil {
-		return
-	}
 	var unseen []start
 	others := t.starts[:0]
 	for _, s := range t.starts {

@@ -139,13 +139,13 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 }
 
 // come gives the results of a tick that have come, so that one append commits
-// them together, the first among them. Those of other ticks are recorded; what is left
-// of starts that were undone is of no use to any.
+// them together, the first among them. Those of other ticks are recorded, but for what is
+// left of starts that were undone, and of waits when nothing is tried again any more.
 func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
 	var mine, others []*result
 	for res, more := first, true; more; {
 		switch {
-		case res.tick.undone(res):
+		case res.tick.undone(res), res.rested && res.tick.over:
 		case res.tick == t:
 			mine = append(mine, res)
 		default:

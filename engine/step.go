@@ -21,7 +21,8 @@ func (t *tick) take(ctx, run context.Context, first *result, flies bool) ([]job,
 		return nil, err
 	}
 	for flies && t.overlaps(run) {
-		if results, err = t.fly(ctx, run, results); len(results) == 0 || err != nil {
+		results, flies, err = t.fly(ctx, run, results)
+		if err != nil || flies && len(results) == 0 {
 			return nil, err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // for one by itself of which nothing can be seen: the step goes on with its result. Of those
 // that nobody can see the starts are not recorded, unless they turn out to take long.
 // If somebody else has appended in between, the step is undone and done again
-// on what the log holds now. Where many calls are under way the next step is made
+// on what the log holds now. Where several calls are under way the next step is made
 // while one is being written; see [flight].
 type tick struct {
 	loop    *loop

@@ -327,8 +327,8 @@ func timedOut(after time.Duration, said error) error {
 	return &Failure{Fields: fields}
 }
 
-// undone tells of a result that the start has been undone that it is of: nothing of that
-// could be seen, and the call may have begun anew.
+// undone tells of a result whose start has been undone. Only calls that nobody can see are
+// launched before their step is in the log, and the call may have begun anew since.
 func (t *tick) undone(res *result) bool {
 	return res.serial != 0 && res.serial != t.calls[res.index].serial
 }

@@ -87,8 +87,12 @@ func (v *View) Grow(n int) {
 func (v *View) Staged() []Message { return v.messages[v.sent:] }
 
 // Send gives what [View.Staged] does, for an append, and the seq that this is to expect.
-// Until [View.Commit] takes it for appended, others may be staged on top of it.
+// Until [View.Commit] takes it for appended, others may be staged on top of it, but not sent
+// too; if the append comes to nothing, [View.Drop] forgets all of it.
 func (v *View) Send() (messages []Message, expect int64) {
+	if v.sent > 0 {
+		panic("store: a view sends while it is being appended to")
+	}
 	messages = v.Staged()
 	v.sent = len(v.messages)
 	return messages, v.Seq() - int64(len(messages))
