@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 type flying struct {
 	store.Log
 	before  func()
+	beside  func() // before any other append
 	flights atomic.Int32
 	landed  atomic.Int32
 }
@@ -30,6 +32,8 @@ func (l *flying) Append(ctx context.Context, b store.Batch) (store.Appended, err
 		if l.flights.Add(1); l.before != nil {
 			l.before()
 		}
+	} else if l.beside != nil {
+		l.beside()
 	}
 	time.Sleep(time.Millisecond)
 	appended, err := l.Log.Append(ctx, b)
@@ -59,11 +63,24 @@ func fanOf(t *testing.T) engine.Start {
 func TestWhatAFlightWasToLaunchHasNotBegunWhereTheRunIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, stop := context.WithCancel(t.Context())
-		ran, log := &counter{}, &flying{Log: store.NewMemory(), before: stop}
+		memory := store.NewMemory()
+		ran, log := &counter{}, &flying{Log: memory, before: stop}
+		stranger := sync.OnceFunc(func() { // what has not begun is told with the next append, also if that is done again
+			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "m": 1}`)); err != nil {
+				t.Error(err)
+			}
+		})
+		log.beside = func() {
+			if log.landed.Load() > 0 {
+				stranger()
+			}
+		}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": ran.of(value)})
 		r.Registry.Activities["next"].NotIdempotent = true
 		r.Drain = time.Minute
-		outcome, err := r.Run(run, fanOf(t))
+		s := fanOf(t)
+		s.Request.Calls[8].Call.(map[string]any)["seconds"] = 1.0015 // it ends during the flight
+		outcome, err := r.Run(run, s)
 		if err != nil || outcome.Status != engine.RunCancelled || log.flights.Load() == 0 {
 			t.Fatal(err, outcome, log.flights.Load())
 		}
@@ -188,6 +205,61 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 			if written[m.Call]++; m.Call != "" && written[m.Call] > 1 {
 				t.Errorf("call %s has written %d times", m.Call, written[m.Call])
 			}
+		}
+	})
+}
+
+// While an earlier tick has left calls at work their outcomes are appended as they come, and
+// no step of the next one is in flight.
+func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &flying{Log: store.NewMemory(), before: func() { time.Sleep(time.Second) }}
+		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
+		r.Drain = time.Minute
+		planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+			switch ask.Tick {
+			case 1:
+				return &engine.Solution{Calls: []engine.Source{
+					{Call: map[string]any{"_tool": "sleep", "seconds": 1.5, "value": 1}},
+					{Call: map[string]any{"_tool": "next", "value": 1, "_outputPath": "†state.n"}},
+				}}, nil
+			case 2:
+				return &engine.Solution{Calls: fanOf(t).Request.Calls}, nil
+			}
+			return &engine.Solution{Output: "done"}, nil
+		})
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Planner: planner}})
+		if err != nil || outcome.Status != engine.RunDone || log.flights.Load() != 0 {
+			t.Fatal(err, outcome, log.flights.Load())
+		}
+		entries := entriesOf(t, log)
+		for _, call := range []string{"1.1", "1.2", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11"} {
+			if n := len(slices.DeleteFunc(slices.Clone(entries), func(e string) bool { return !strings.HasSuffix(e, " "+call+" done") })); n != 1 {
+				t.Errorf("the journal has %d outcomes of %s", n, call)
+			}
+		}
+	})
+}
+
+// Who appends before each flight does not hold the run up: a step that has met another's
+// append is written as all others are.
+func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := store.NewMemory()
+		log, tried := &flying{Log: memory}, &counter{}
+		log.before = func() {
+			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "n": 2}`)); err != nil {
+				t.Error(err)
+			}
+			if log.flights.Load() > 100 {
+				panic("it goes on and on")
+			}
+		}
+		r := newRunner(log, map[string]activity{"sleep": sleep})
+		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: tried.of(value)}}
+		outcome, err := r.Run(t.Context(), fanOf(t))
+		if err != nil || outcome.Status != engine.RunDone || log.flights.Load() == 0 {
+			t.Fatal(err, outcome, log.flights.Load(), tried)
 		}
 	})
 }
