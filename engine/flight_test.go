@@ -61,48 +61,53 @@ func fanOf(t *testing.T) engine.Start {
 // What a step was to launch that was written as the run was stopped has not begun: it is not
 // in doubt where it must not run twice, and runs when the run is resumed.
 func TestWhatAFlightWasToLaunchHasNotBegunWhereTheRunIsStopped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		run, stop := context.WithCancel(t.Context())
-		memory := store.NewMemory()
-		ran, log := &counter{}, &flying{Log: memory, before: stop}
-		stranger := sync.OnceFunc(func() { // what has not begun is told with the next append, also if that is done again
-			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "m": 1}`)); err != nil {
-				t.Error(err)
-			}
-		})
-		log.beside = func() {
-			if log.landed.Load() > 0 {
-				stranger()
-			}
-		}
-		r := newRunner(log, map[string]activity{"sleep": sleep, "next": ran.of(value)})
-		r.Registry.Activities["next"].NotIdempotent = true
-		r.Drain = time.Minute
-		s := fanOf(t)
-		s.Request.Calls[8].Call.(map[string]any)["seconds"] = 1.0015 // it ends during the flight
-		outcome, err := r.Run(run, s)
-		if err != nil || outcome.Status != engine.RunCancelled || log.flights.Load() == 0 {
-			t.Fatal(err, outcome, log.flights.Load())
-		}
-		blocked := 0
-		for _, record := range outcome.Calls {
-			switch record.Status {
-			case engine.Blocked:
-				blocked++
-			case engine.Done:
-			default:
-				t.Errorf("call %s is %s", record.Call, record.Status)
-			}
-		}
-		if blocked < 3 {
-			t.Errorf("%d calls have not begun", blocked)
-		}
-		log.before = nil
-		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-		if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.2×1 1.4×1 1.6×1 1.8×1" {
-			t.Error(err, outcome, ran)
+	for _, strange := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { stopFlight(t, strange) })
+	}
+}
+
+// stopFlight stops a run during a flight. Somebody else may append after that.
+func stopFlight(t *testing.T, strange bool) {
+	run, stop := context.WithCancel(t.Context())
+	memory := store.NewMemory()
+	ran, log := &counter{}, &flying{Log: memory, before: stop}
+	stranger := sync.OnceFunc(func() { // what has not begun is told with the next append, also if that is done again
+		if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "m": 1}`)); err != nil {
+			t.Error(err)
 		}
 	})
+	log.beside = func() {
+		if strange && log.landed.Load() > 0 {
+			stranger()
+		}
+	}
+	r := newRunner(log, map[string]activity{"sleep": sleep, "next": ran.of(value)})
+	r.Registry.Activities["next"].NotIdempotent = true
+	r.Drain = time.Minute
+	s := fanOf(t)
+	s.Request.Calls[8].Call.(map[string]any)["seconds"] = 1.0015 // it ends during the flight
+	outcome, err := r.Run(run, s)
+	if err != nil || outcome.Status != engine.RunCancelled || log.flights.Load() == 0 {
+		t.Fatal(err, outcome, log.flights.Load())
+	}
+	blocked := 0
+	for _, record := range outcome.Calls {
+		switch record.Status {
+		case engine.Blocked:
+			blocked++
+		case engine.Done:
+		default:
+			t.Errorf("call %s is %s", record.Call, record.Status)
+		}
+	}
+	if blocked < 3 {
+		t.Errorf("%d calls have not begun", blocked)
+	}
+	log.before = nil
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
+	if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.2×1 1.4×1 1.6×1 1.8×1" {
+		t.Error(err, outcome, ran)
+	}
 }
 
 // What began at once, since nobody could see it, is undone with the step that was to follow
