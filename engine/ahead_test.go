@@ -258,37 +258,39 @@ func TestRunningAheadHasAnEnd(t *testing.T) {
 // Somebody else may append while calls run ahead: they run again, on what there is then.
 func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 	for _, first := range []string{"x", "go"} { // with the plan, and later
-		log := &appends{Log: store.NewMemory()}
-		if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "data", "kind": "state", "data": {"s1": "old"}}`)); err != nil {
-			t.Fatal(err)
-		}
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
-		r.Registry.Activities["go"] = &engine.Registered{Name: "go", Activity: able{run: addX, ahead: never}}
-		ran, ahead := 0, 0
-		r.Registry.Activities["y"] = &engine.Registered{Name: "y", Activity: able{ahead: func(context.Context, engine.Invocation) bool {
-			ahead++
-			return true
-		}, run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			if ran++; ran == 1 {
-				log.between = func() {
-					if _, err := engine.Append(context.Background(), log.Log, "c", messages(t, `{"type": "data", "kind": "noise", "data": {"late": "late"}}`)); err != nil {
-						t.Error(err)
+		synctest.Test(t, func(t *testing.T) {
+			log := &appends{Log: store.NewMemory()}
+			if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "data", "kind": "state", "data": {"s1": "old"}}`)); err != nil {
+				t.Fatal(err)
+			}
+			r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
+			r.Registry.Activities["go"] = &engine.Registered{Name: "go", Activity: able{run: addX, ahead: never}}
+			ran, ahead := 0, 0
+			r.Registry.Activities["y"] = &engine.Registered{Name: "y", Activity: able{ahead: func(context.Context, engine.Invocation) bool {
+				ahead++
+				return true
+			}, run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				if ran++; ran == 1 {
+					log.between = func() {
+						if _, err := engine.Append(context.Background(), log.Log, "c", messages(t, `{"type": "data", "kind": "noise", "data": {"late": "late"}}`)); err != nil {
+							t.Error(err)
+						}
 					}
 				}
+				return engine.Result{Value: in.Call["value"].(string) + in.Call["late"].(string)}, nil
+			}}}
+			request := chainOf(first, "y", "x")
+			request.Calls[1].Call.(map[string]any)["late"] = "†noise.late || 'none'"
+			outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
+			if err != nil || ran != 2 || outcome.Output != "begunxlatex" || outcome.Calls[1].Attempts != 1 {
+				t.Errorf("after %s: ran %d times: %v, %+v", first, ran, err, outcome)
 			}
-			return engine.Result{Value: in.Call["value"].(string) + in.Call["late"].(string)}, nil
-		}}}
-		request := chainOf(first, "y", "x")
-		request.Calls[1].Call.(map[string]any)["late"] = "†noise.late || 'none'"
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-		if err != nil || ran != 2 || outcome.Output != "begunxlatex" || outcome.Calls[1].Attempts != 1 {
-			t.Errorf("after %s: ran %d times: %v, %+v", first, ran, err, outcome)
-		}
-		if ahead != 2 { // the second time by a worker, once the log has what it reads
-			t.Errorf("it ran ahead %d times", ahead)
-		}
-		holdReads(t, log, outcome)
+			if ahead != 2 { // the second time by a worker, once the log has what it reads
+				t.Errorf("it ran ahead %d times", ahead)
+			}
+			holdReads(t, log, outcome)
+		})
 	}
 }
 

@@ -179,6 +179,7 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		vain := atomic.Bool{}
 		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			time.Sleep(aMoment) // now the flight has begun
 			if log.flights.Load() == 1 && log.landed.Load() == 0 && !vain.Swap(true) {
 				time.Sleep(time.Until(late))
 			}

@@ -14,9 +14,9 @@ import (
 	"obelus/store"
 )
 
-// Beside another a call would hold up that one's result within the step: it runs once the
-// log has what it reads, and the log then has its outcome, and no start.
-func TestBesideAnotherACallRunsOnceTheLogHasWhatItReads(t *testing.T) {
+// Beside another a call would hold up that one's result within the step: what it reads is
+// written while it runs, if not before, and then the log has its outcome, and no start.
+func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := store.NewMemory()
 		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
@@ -26,8 +26,9 @@ func TestBesideAnotherACallRunsOnceTheLogHasWhatItReads(t *testing.T) {
 		})}
 		reads := map[string]string{"c/1.1": "1  plan", "c/1.2": "2 1.1 done"} // as of the last of these
 		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(_ context.Context, in engine.Invocation) bool {
+			time.Sleep(aMoment)
 			if entry, beside := reads[in.Key]; beside != slices.Contains(entriesOf(t, log), entry) {
-				t.Errorf("%s runs as the log has %q", in.Key, entriesOf(t, log))
+				t.Errorf("%s has run as the log has %q", in.Key, entriesOf(t, log))
 			}
 			return true
 		}}}
