@@ -362,10 +362,9 @@ func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string
 
 // engage has a worker get a call.
 func (t *tick) engage(s start) {
-	t.serial++
-	s.serial = t.serial
+	s.step = t.steps
 	c := t.change(s.index)
-	c.working, c.serial = true, s.serial
+	c.working, c.step = true, s.step
 	t.occupy(s.index, 1)
 	if s.ahead == nil {
 		t.note(s.index)

@@ -104,6 +104,23 @@ func entriesOf(t *testing.T, log store.Log) (all []string) {
 	return all
 }
 
+// countEnding counts the entries with an ending.
+func countEnding(entries []string, with string) (n int) {
+	for _, e := range entries {
+		if strings.HasSuffix(e, with) {
+			n++
+		}
+	}
+	return n
+}
+
+// strangerAppends has somebody else append to a log while it is run.
+func strangerAppends(t *testing.T, log store.Log, message string) {
+	if _, err := engine.Append(context.Background(), log, "c", messages(t, message)); err != nil {
+		t.Error(err)
+	}
+}
+
 // A chain of calls of which nothing can be seen is one append, and the log of it is
 // as if each had waited for the one before to be recorded, but that it holds no starts of
 // what had ended by then.
@@ -273,9 +290,7 @@ func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 			}, run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
 				if ran++; ran == 1 {
 					log.between = func() {
-						if _, err := engine.Append(context.Background(), log.Log, "c", messages(t, `{"type": "data", "kind": "noise", "data": {"late": "late"}}`)); err != nil {
-							t.Error(err)
-						}
+						strangerAppends(t, log.Log, `{"type": "data", "kind": "noise", "data": {"late": "late"}}`)
 					}
 				}
 				return engine.Result{Value: in.Call["value"].(string) + in.Call["late"].(string)}, nil
@@ -443,13 +458,7 @@ func TestASecondPlanIsRecordedFirst(t *testing.T) {
 	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
 	asked := 0
 	r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-		plans := 0
-		for _, e := range entriesOf(t, log) {
-			if strings.HasSuffix(e, "plan") {
-				plans++
-			}
-		}
-		if plans != asked {
+		if plans := countEnding(entriesOf(t, log), "plan"); plans != asked {
 			t.Errorf("%s runs, and %d plans of %d are recorded", in.Key, plans, asked)
 		}
 		return engine.Result{Value: "x"}, nil

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"obelus/store"
 )
@@ -53,13 +52,8 @@ func (t *tick) fly(ctx, run context.Context, results []*result) (next []*result,
 	err = t.loop.appended(f.appended, f.err, leaseFor)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
-		t.undo()
-		if err := t.takeIn(ctx); err != nil {
-			return nil, false, err
-		}
-		t.save()
-		both := slices.DeleteFunc(append(results, more...), t.undone)
-		return both, false, t.move(ctx, run, both)
+		both := append(results, more...)
+		return both, false, t.remake(ctx, func() error { return t.move(ctx, run, both) })
 	case err != nil:
 		return nil, false, err
 	}

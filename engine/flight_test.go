@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -72,9 +71,7 @@ func stopFlight(t *testing.T, strange bool) {
 	memory := store.NewMemory()
 	ran, log := &counter{}, &flying{Log: memory, before: stop}
 	stranger := sync.OnceFunc(func() { // what has not begun is told with the next append, also if that is done again
-		if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "m": 1}`)); err != nil {
-			t.Error(err)
-		}
+		strangerAppends(t, memory, `{"type": "state", "m": 1}`)
 	})
 	log.beside = func() {
 		if strange && log.landed.Load() > 0 {
@@ -121,9 +118,7 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 				return
 			}
 			time.Sleep(time.Millisecond) // for those who begin at once
-			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "n": 2}`)); err != nil {
-				t.Error(err)
-			}
+			strangerAppends(t, memory, `{"type": "state", "n": 2}`)
 		}
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: tried.of(value)}}
@@ -153,7 +148,7 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 		entries := entriesOf(t, log)
 		for i := range 8 {
 			done := fmt.Sprintf(" 1.%d done", i+1)
-			if n := len(slices.DeleteFunc(slices.Clone(entries), func(e string) bool { return !strings.HasSuffix(e, done) })); n != 1 {
+			if n := countEnding(entries, done); n != 1 {
 				t.Errorf("the journal has%s %d times", done, n)
 			}
 		}
@@ -172,9 +167,7 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 				return
 			}
 			time.Sleep(time.Millisecond) // for those who begin at once
-			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "n": 2}`)); err != nil {
-				t.Error(err)
-			}
+			strangerAppends(t, memory, `{"type": "state", "n": 2}`)
 		}
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		vain := atomic.Bool{}
@@ -240,7 +233,7 @@ func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
 		}
 		entries := entriesOf(t, log)
 		for _, call := range []string{"1.1", "1.2", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.11"} {
-			if n := len(slices.DeleteFunc(slices.Clone(entries), func(e string) bool { return !strings.HasSuffix(e, " "+call+" done") })); n != 1 {
+			if n := countEnding(entries, " "+call+" done"); n != 1 {
 				t.Errorf("the journal has %d outcomes of %s", n, call)
 			}
 		}
@@ -254,9 +247,7 @@ func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 		memory := store.NewMemory()
 		log, tried := &flying{Log: memory}, &counter{}
 		log.before = func() {
-			if _, err := engine.Append(context.Background(), memory, "c", messages(t, `{"type": "state", "n": 2}`)); err != nil {
-				t.Error(err)
-			}
+			strangerAppends(t, memory, `{"type": "state", "n": 2}`)
 			if log.flights.Load() > 100 {
 				panic("it goes on and on")
 			}

@@ -209,7 +209,7 @@ func (r randomPlans) wide() (request *engine.Request, ticks []*engine.Request) {
 			}
 		}
 	}
-	defer r.loosen(request.Calls)
+	r.loosen(request.Calls)
 	return request, []*engine.Request{request}
 }
 

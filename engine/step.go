@@ -9,31 +9,27 @@ import (
 	"obelus/store"
 )
 
-// take takes a step with a result and all others that have come; and further ones with what
-// comes while it is being written, if that is to be.
+// take takes a step with a result and all others that have come.
 func (t *tick) take(ctx, run context.Context, first *result, flies bool) ([]job, error) {
 	results, err := t.loop.come(ctx, t, first)
 	if err != nil || t.ending != nil {
 		return nil, err
 	}
-	t.save()
-	if err := t.move(ctx, run, results); err != nil {
-		return nil, err
-	}
-	for flies && t.overlaps(run) {
-		results, flies, err = t.fly(ctx, run, results)
-		if err != nil || flies && len(results) == 0 {
-			return nil, err
-		}
-	}
-	return t.complete(ctx, run, results)
+	return t.step(ctx, run, results, flies)
 }
 
 // step is one step of the tick; see there. It gives the calls that it starts, to
-// be launched.
-func (t *tick) step(ctx, run context.Context, results []*result) ([]job, error) {
+// be launched. One that flies is followed by others, with what comes while each is being
+// written.
+func (t *tick) step(ctx, run context.Context, results []*result, flies bool) ([]job, error) {
 	t.save()
-	if err := t.move(ctx, run, results); err != nil {
+	err := t.move(ctx, run, results)
+	for err == nil && flies && t.overlaps(run) {
+		if results, flies, err = t.fly(ctx, run, results); flies && len(results) == 0 {
+			return nil, err
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	return t.complete(ctx, run, results)
@@ -136,16 +132,22 @@ func (t *tick) ensure(ctx context.Context, again func() error) error {
 		if _, conflict := errors.AsType[*store.ConflictError](err); !conflict || !t.begun {
 			return err
 		}
-		t.undo()
-		if err := t.takeIn(ctx); err != nil {
-			return err
-		}
-		t.save()
-		if err := again(); err != nil {
+		if err := t.remake(ctx, again); err != nil {
 			return err
 		}
 	}
 	return errors.New("context " + t.context + " is appended to by others all the time")
+}
+
+// remake undoes a step, and the one that is being written, and makes them again as one, on what
+// the log holds now.
+func (t *tick) remake(ctx context.Context, again func() error) error {
+	t.undo()
+	if err := t.takeIn(ctx); err != nil {
+		return err
+	}
+	t.save()
+	return again()
 }
 
 // goesOn notes that a run that had come to a halt or to its end is under way

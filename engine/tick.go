@@ -57,7 +57,6 @@ type tick struct {
 	steps  int     // how many there were
 	flight *flight // the step before, while it is being written
 	spare  made    // room for another step's
-	serial int     // of the last start
 	text   []byte  // to write records to, again and again
 }
 
@@ -90,7 +89,7 @@ type callState struct {
 	wrote    []store.Path
 	began    time.Time
 	working  bool   // a worker has it
-	serial   int    // of its last start
+	step     int    // in which it was started last
 	again    *again // it has failed, and is tried again
 	rested   bool   // it is time for that
 	was      Status // before the run was resumed
@@ -107,7 +106,7 @@ func (c *callState) due() bool {
 // start is a call that is about to run.
 type start struct {
 	index      int
-	serial     int         // tells it from others of the tick, also from those of steps that were undone
+	step       int         // in which it was made: tells it from the call's other starts, also from those that were undone
 	activity   *Registered // as it is now
 	doer       string      // its name
 	invocation Invocation
@@ -229,7 +228,7 @@ func (t *tick) run(ctx context.Context) (*Outcome, error) {
 	looking := time.NewTicker(lookEvery)
 	defer looking.Stop()
 	for {
-		jobs, err := t.step(kept, ctx, t.brought)
+		jobs, err := t.step(kept, ctx, t.brought, false)
 		if err != nil {
 			return nil, err
 		}
@@ -289,7 +288,7 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 		if err := t.takeIn(kept); err != nil {
 			return err
 		}
-		jobs, err = t.step(kept, ctx, nil)
+		jobs, err = t.step(kept, ctx, nil, false)
 	}
 	t.loop.launch(jobs)
 	return err

@@ -120,9 +120,7 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 			return engine.Result{Value: fmt.Sprint(in.Call["value"], in.Call["late"])}, nil
 		}
 		r.Registry.Activities["unseen"] = &engine.Registered{Name: "unseen", Activity: able{run: tell, ahead: func(context.Context, engine.Invocation) bool {
-			if _, err := engine.Append(context.Background(), log, "c", messages(t, `{"type": "state", "n": "new"}`)); err != nil {
-				t.Error(err)
-			}
+			strangerAppends(t, log, `{"type": "state", "n": "new"}`)
 			close(appended)
 			<-over
 			return true

@@ -17,7 +17,7 @@ import (
 type result struct {
 	tick     *tick
 	index    int
-	serial   int // of the start that it is of; 0 for what no worker brings
+	step     int // in which the start was made that it is of; 0 for what no worker brings
 	value    Result
 	err      error
 	attempts int
@@ -79,7 +79,7 @@ func (l *loop) serve(j job) {
 	working := true
 	defer func() {
 		if working {
-			res := result{tick: j.tick, index: j.index, serial: j.serial, err: lost(recover())}
+			res := result{tick: j.tick, index: j.index, step: j.step, err: lost(recover())}
 			if j.room == nil { // a delegate's tries are counted as they begin
 				res.attempts = 1
 			}
@@ -89,7 +89,7 @@ func (l *loop) serve(j job) {
 	for more := true; more; working = more {
 		res := j.tick.work(j.run, j.start)
 		working = false
-		res.tick, res.serial = j.tick, j.serial
+		res.tick, res.step = j.tick, j.step
 		if j, more = l.proceed(j.run, &res); more {
 			continue
 		}
@@ -330,7 +330,7 @@ func timedOut(after time.Duration, said error) error {
 // undone tells of a result whose start has been undone. Only calls that nobody can see are
 // launched before their step is in the log, and the call may have begun anew since.
 func (t *tick) undone(res *result) bool {
-	return res.serial != 0 && res.serial != t.calls[res.index].serial
+	return res.step != 0 && res.step != t.calls[res.index].step
 }
 
 // receive settles calls that have ended, or records that they were cut off.
