@@ -46,9 +46,14 @@ type Config struct {
 	Clock luastd.Clock
 
 	// Objects are Go values that scripts see as globals of these names, by
-	// way of gopher-luar: methods can be called, fields read and written. They
-	// are shared by all scripts and calls, so they must be safe for
-	// concurrent use. A method gives all its results, an error among them, which
+	// way of gopher-luar: methods can be called, exported fields and the elements
+	// of lists and maps read and written. Nothing else is reachable: no operator
+	// copies or replaces a whole object, channels neither send nor receive, and
+	// the methods of a lock (Lock, Unlock and the like) raise. Objects are shared
+	// by all scripts and calls, so their methods must be safe for concurrent use.
+	// Fields and elements are read and written by one script at a time; the
+	// program itself must leave exported ones alone while calls run. A table
+	// nested deeper than 200 is refused. A method gives all its results, an error among them, which
 	// is nil or says as text what is wrong: "local v, err = o:Find(7)". Numbers
 	// are made what its parameters are as Go converts float64, so that int8 cuts off
 	// what it has no room for; results become float64, so give large integers as text. A table reaches a method
