@@ -21,6 +21,7 @@ const (
 	CodeUnresolved  = "unresolved"
 	CodeUnordered   = "unordered-writes"
 	CodeSyntax      = "syntax"
+	CodePermission  = "permission"
 )
 
 // Problem is one thing that is wrong with a plan, found before it runs.

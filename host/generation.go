@@ -30,6 +30,7 @@ type Generation struct {
 	settings Settings
 	limits   Limits // of the settings, with their defaults
 	grants   luastd.Grants
+	withheld bool // the settings grant more, which a reload does not take over
 	scripts  map[string]*script
 	registry *engine.Registry
 	states   sync.Pool // of *state

@@ -74,8 +74,9 @@ func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 	}
 }
 
-// Slips warns of globals that activities read and nothing gives a value, where a name
-// that the script does know is hardly another: such a one is nil.
+// Slips warns of what can only be meant otherwise: globals that activities read and nothing
+// gives a value, where a name that the script does know is hardly another (such a one is
+// nil); and permissions to write that name scripts.
 func (g *Generation) Slips() []engine.Problem {
 	known := maps.Clone(knownGlobals())
 	for name := range g.config.Objects {
@@ -86,7 +87,7 @@ func (g *Generation) Slips() []engine.Problem {
 			setWithin(sc.proto, known)
 		}
 	}
-	var all []engine.Problem
+	all := g.writableScripts()
 	for _, file := range slices.Sorted(maps.Keys(g.scripts)) {
 		if sc := g.scripts[file]; sc.proto != nil && strings.HasPrefix(file, "activities/") {
 			own := maps.Clone(known)

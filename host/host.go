@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/luastd"
 )
 
 // Host holds a project's scripts. Its methods may be called from several
@@ -55,6 +56,11 @@ type Reload struct {
 	// started again.
 	Pending []string
 
+	// Withheld tells that obelus.lua grants more than before, which a watch does not
+	// take over by itself: [Host.Reload] does, or starting the host again. Pending
+	// has "allow" then.
+	Withheld bool
+
 	// Err is [Errors], with everything that is wrong, or nil.
 	Err error
 }
@@ -75,7 +81,7 @@ func Open(config Config) (*Host, error) {
 		time.Sleep(settleTime)
 		from, settled = takeSources(h.config.FS)
 	}
-	g, err := load(h.config, from, nil)
+	g, err := load(h.config, from, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +104,8 @@ func (h *Host) Plan(file string) (*engine.Request, *engine.Registry, error) {
 // As long as the scripts are broken it is one with an error.
 func (h *Host) LastReload() Reload { return *h.last.Load() }
 
-// Reload loads the scripts anew, whether they have changed or not. If all of
+// Reload loads the scripts anew, whether they have changed or not, and takes over what
+// obelus.lua grants by now, as a watch does only where it is less. If all of
 // them load, the new generation takes the place of the old one, whole and at
 // once, and calls that run end with the old one; else that stays. A file that
 // is just being written is waited for, up to a second.
@@ -107,7 +114,7 @@ func (h *Host) Reload() Reload {
 	defer h.loading.Unlock()
 	for began := time.Now(); ; time.Sleep(settleTime) {
 		if from, settled := h.take(time.Since(began) >= longestBurst); settled {
-			return h.reload(from)
+			return h.reload(from, nil)
 		}
 	}
 }
@@ -206,18 +213,23 @@ func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	case from.digest() == h.tried:
 		return Reload{}, unchanged
 	}
-	return h.reload(from), attempted
+	grants := h.Generation().grants
+	return h.reload(from, &grants), attempted
 }
 
-// reload is Reload of sources that have been taken.
-func (h *Host) reload(from sources) Reload {
+// reload is Reload of sources that have been taken, with permissions that do not go
+// beyond a bound, if there is one.
+func (h *Host) reload(from sources, bound *luastd.Grants) Reload {
 	start, before := time.Now(), h.Generation()
 	r := Reload{Generation: before, Time: start}
 	r.Added, r.Changed, r.Removed = from.since(h.good)
-	g, err := load(h.config, from.without(h.files), before)
+	g, err := load(h.config, from.without(h.files), before, bound)
 	if r.Err = err; err == nil {
 		g.Number = before.Number + 1
 		r.Generation, r.Pending = g, h.started.pending(g.settings)
+		if r.Withheld = g.withheld; r.Withheld {
+			r.Pending = append([]string{"allow"}, r.Pending...)
+		}
 		h.present.Store(g)
 		h.good = from
 		before.retire()

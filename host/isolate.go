@@ -318,7 +318,7 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(path)
-	cmd.Env = append(os.Environ(), workerEnv+"=1")
+	cmd.Env = append(w.gen.grants.Environ(os.Environ()), workerEnv+"=1")
 	said := &untilFatal{w: w.gen.config.Stderr}
 	cmd.Stderr = said
 	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls

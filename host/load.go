@@ -12,16 +12,18 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/luastd"
 )
 
 // load builds a generation of sources. What has not changed since the one
-// before is taken over from it, compiled; it may be nil.
-func load(config Config, from sources, before *Generation) (*Generation, error) {
+// before is taken over from it, compiled; it may be nil. bound, if there is one, is what
+// its permissions do not go beyond.
+func load(config Config, from sources, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
 		config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: engine.NewRegistry(),
 		sources: from, Digest: from.digest(), Loaded: time.Now(),
 	}
-	l := &loader{g: g, before: before}
+	l := &loader{g: g, before: before, bound: bound}
 	l.settings()
 	l.hosts()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
@@ -53,7 +55,8 @@ func load(config Config, from sources, before *Generation) (*Generation, error) 
 // loader gathers what is wrong while a generation is built.
 type loader struct {
 	g      *Generation
-	before *Generation // nil for the first
+	before *Generation    // nil for the first
+	bound  *luastd.Grants // nil for none
 	errors Errors
 }
 
@@ -149,12 +152,9 @@ func unreadable(name string, err error) *ScriptError {
 func (l *loader) settings() {
 	g := l.g
 	defer func() {
-		g.grants = g.settings.Allow
-		if g.config.Grants != nil {
-			g.grants = *g.config.Grants
-		}
-		if g.grants.Root == "" {
-			g.grants.Root = g.config.Dir
+		g.grants = g.granted()
+		if l.bound != nil && g.grants.Widens(*l.bound) {
+			g.grants, g.withheld = g.grants.Within(*l.bound), true
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()

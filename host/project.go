@@ -17,6 +17,9 @@ import (
 // SettingsFile marks a project and returns its settings.
 const SettingsFile = "obelus.lua"
 
+// DefaultLog is where a project's log is whose settings do not say, below its folder.
+const DefaultLog = ".obelus/log.db"
+
 // Config is what a program that embeds Obelus decides. The zero value is an
 // empty project whose scripts may do nothing.
 type Config struct {
@@ -32,6 +35,11 @@ type Config struct {
 	// Grants are the permissions, in place of what obelus.lua says under
 	// "allow". Nil leaves that to obelus.lua.
 	Grants *luastd.Grants
+
+	// DB is the path of the file that holds the context log, which scripts may
+	// write only where a permission names its place. Empty means the setting db
+	// below Dir, else [DefaultLog] there.
+	DB string
 
 	// Stderr receives what scripts print, a Write for each line, and the log
 	// if Log is nil. Nil discards it.

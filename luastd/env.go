@@ -3,6 +3,7 @@ package luastd
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -15,7 +16,7 @@ import (
 //	local region = assert(env.get("REGION", "eu"))
 //
 // Each name needs the permission env: --allow-env=API_KEY,REGION, or allow.env
-// in obelus.lua.
+// in obelus.lua. OBELUS_TOKEN is the server's own and granted to no script.
 var envFuncs = []Func{
 	{"get", envGet},
 }
@@ -23,10 +24,43 @@ var envFuncs = []Func{
 // checkEnv reports what is wrong with an entry of the permission env, which has no
 // patterns.
 func checkEnv(entry string) error {
+	if isSecret(entry) {
+		return fmt.Errorf("%s is the server's own token, which no script gets: hand it another variable", entry)
+	}
 	if entry == "" || strings.ContainsAny(entry, "*?=\x00") {
 		return fmt.Errorf("%q is no variable's name: name each of them", entry)
 	}
 	return nil
+}
+
+// secretNames are variables that hold what Obelus itself is trusted with. They are granted to
+// no script, also not by a permission for everything.
+var secretNames = []string{"OBELUS_TOKEN"}
+
+// isSecret compares without case: to Windows the names of variables have none.
+func isSecret(name string) bool {
+	return slices.ContainsFunc(secretNames, func(secret string) bool { return strings.EqualFold(secret, name) })
+}
+
+// workerVariables are what a process that runs activities needs of the environment: the Go
+// runtime, the linker and the system, time zones, and where certificates are.
+var workerVariables = []string{
+	"GOCOVERDIR", "GODEBUG", "GOGC", "GOMEMLIMIT", "GOTRACEBACK", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT",
+	"TZ", "ZONEINFO", "SSL_CERT_DIR", "SSL_CERT_FILE",
+}
+
+// proxyVariables tell http which proxy to use, and Go by the last one not to believe them
+// in a program that a web server runs by CGI. They may hold a password.
+var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "REQUEST_METHOD"}
+
+// Environ gives what a process that runs scripts under these grants gets of an environment,
+// as "NAME=value": what it needs, and what Env grants.
+func (g Grants) Environ(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		needed := slices.Contains(workerVariables, name) || !g.Net.None() && slices.Contains(proxyVariables, name)
+		return isSecret(name) || !needed && !g.Env.Has(name)
+	})
 }
 
 // maxEnvName bounds a variable's name, which messages repeat.
@@ -46,6 +80,9 @@ func envGet(e *Env, L *lua.LState) int {
 		L.ArgError(1, fmt.Sprintf("%q can't be the name of a variable", name))
 	}
 	e.charge(L, 5)
+	if isSecret(name) {
+		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: it is the server's own", name))
+	}
 	if !e.Grants.Env.Has(name) {
 		return failed(L, fmt.Sprintf("reading the variable %q is not allowed: run with --allow-env=%s or set allow.env in obelus.lua", name, name))
 	}

@@ -24,6 +24,11 @@ import (
 // What lies in /dev, /proc and /sys is the system's own: a permission for
 // everything does not hold there, only one that lists it, or a folder in them
 // that it lies in.
+//
+// obelus.lua, activities, lib, plans and tests, and what lies beside the log, can be
+// written only with a permission that names them or a path in them: "." and a
+// permission for everything do not. What is written into them would run with all
+// permissions. Files that SQLite keeps beside a database are left to it.
 var fsFuncs = []Func{
 	{"append", fsAppend},
 	{"exists", fsExists},
@@ -127,8 +132,8 @@ func fsRemove(e *Env, L *lua.LState) int {
 		if name == "." {
 			return errors.New("it is what --allow-write grants: only what lies in it can be removed")
 		}
-		if inUse(root, name) {
-			return errInUse
+		if err := checkDatabase(root, name); err != nil {
+			return err
 		}
 		L.Push(lua.LTrue)
 		return root.Remove(name)
@@ -171,8 +176,8 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 		if info, err := root.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return errors.New("it is not a regular file")
 		}
-		if inUse(root, name) {
-			return errInUse
+		if err := checkDatabase(root, name); err != nil {
+			return err
 		}
 		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|mode, 0o666)
 		if err != nil {
@@ -187,21 +192,58 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 	})
 }
 
-// inUse tells of a file whether it is, or is part of, a database that somebody has open:
-// SQLite keeps two files beside it. Whoever closes a file takes away all locks that the
-// program has on it, so that if it is the program's own log, what is appended from then on
-// could be lost.
+// inUse reports whether a file is a database that somebody has open: SQLite keeps other
+// files beside it then. Whoever closes a file takes away all locks that the program has on
+// it, so that if it is the program's own log, what is appended from then on could be lost.
 func inUse(root *os.Root, name string) bool {
-	main := strings.TrimSuffix(strings.TrimSuffix(name, "-wal"), "-shm")
-	for _, part := range []string{main + "-wal", main + "-shm", main} {
-		if info, err := root.Stat(part); err != nil || !info.Mode().IsRegular() {
-			return false
+	return regular(root, name) && (regular(root, name+"-journal") ||
+		regular(root, name+"-wal") && regular(root, name+"-shm")) || sideFileInUse(root, name)
+}
+
+// sideFiles are the endings of the files that SQLite keeps beside a database.
+var sideFiles = []string{"-journal", "-wal", "-shm"}
+
+// sideFileInUse reports whether a file is there and one of those of a database.
+func sideFileInUse(root *os.Root, name string) bool {
+	return regular(root, name) && sideFileOf(root, name) != ""
+}
+
+// sideFileOf gives the database of which a file is or would be one of the files beside it,
+// empty if there is none: SQLite would take what stands in such a file into the database.
+func sideFileOf(root *os.Root, name string) string {
+	for _, ending := range sideFiles {
+		at := len(name) - len(ending)
+		if at <= 0 || !strings.EqualFold(name[at:], ending) {
+			continue
+		}
+		main := name[:at]
+		// All of a database's pages have a power of two from 512. It must not be opened,
+		// since closing it would take away locks.
+		if info, err := root.Stat(main); err == nil && info.Mode().IsRegular() && info.Size()%512 == 0 {
+			return main
 		}
 	}
-	return true
+	return ""
+}
+
+func regular(root *os.Root, name string) bool {
+	info, err := root.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 var errInUse = errors.New("it is a database that is in use: copy it by obelus backup, or by sqlite3's .backup")
+
+// checkDatabase refuses to change a database that is in use, or what SQLite would read
+// with one.
+func checkDatabase(root *os.Root, name string) error {
+	if inUse(root, name) {
+		return errInUse
+	}
+	if main := sideFileOf(root, name); main != "" {
+		return fmt.Errorf("SQLite would take it for a part of the database %s", filepath.Base(main))
+	}
+	return nil
+}
 
 // access is what one of the two permissions that concern files is needed for.
 type access struct {
@@ -254,7 +296,13 @@ func (e *Env) open(a access, path string) (root *os.Root, name string, err error
 	if in, at, ok := e.Grants.systemOwn(grant, abs); ok {
 		return nil, "", fmt.Errorf("%s %q is not allowed: it lies in %s, the system's own: run with --allow-%s=%s or set allow.%s in obelus.lua", a.verb, path, in, a.flag, at, a.flag)
 	}
+	named := abs
 	abs, entry = e.Grants.follow(grant, abs, entry, a.link)
+	if a.flag == writing.flag {
+		if place, ok := e.Grants.guarded(named, createdAt(abs)); ok {
+			return nil, "", fmt.Errorf("writing %q is not allowed: %s holds the project's scripts or its log, which only a permission that names it, or a path in it, covers: run with --allow-write=%s or set allow.write in obelus.lua", path, e.Grants.relative(place), e.Grants.relative(place))
+		}
+	}
 	dir := entry
 	if info, err := os.Stat(entry); err != nil || !info.IsDir() {
 		dir = filepath.Dir(entry) // a single file is granted, or what will become one

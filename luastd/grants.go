@@ -2,6 +2,7 @@ package luastd
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,11 @@ type Grants struct {
 	Read  Grant // files and folders, with all that is in them
 	Write Grant
 	Env   Grant // names of variables
+
+	// Guarded are places, absolute paths, that Write covers only where one of its
+	// entries names the place or a path below it: the project's scripts and what
+	// lies beside its log. Who may write a script may do what any script may.
+	Guarded []string
 }
 
 // Grant is one permission: for everything, or for what a list names.
@@ -71,6 +77,114 @@ func (g Grants) covering(grant Grant, path string) (entry string, ok bool) {
 		}
 	}
 	return entry, ok
+}
+
+// guarded finds the guarded place that a path lies in, by its name or by where it leads,
+// unless the grant to write names that place or one below it that the path lies in. What
+// counts of an entry is its name, not where a link of that name leads.
+func (g Grants) guarded(path, real string) (place string, ok bool) {
+	for _, place := range g.Guarded {
+		if (within(place, path) || leadsInto(place, real)) && !g.names(place, path, real) {
+			return place, true
+		}
+	}
+	return "", false
+}
+
+func (g Grants) names(place, path, real string) bool {
+	realPlace := realPath(place)
+	for _, e := range g.Write.List {
+		abs, known := g.resolve(e)
+		if known && (within(place, abs) || within(realPlace, abs)) && (within(abs, path) || within(realPath(abs), real)) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsInto reports whether a path without links is a place or lies in it, whatever it is
+// called there: where the file system ignores the case of letters, and by hard links.
+func leadsInto(place, real string) bool {
+	if within(realPath(place), real) {
+		return true
+	}
+	there, err := os.Stat(place)
+	for at := real; ; at = filepath.Dir(at) {
+		if err == nil {
+			if info, err := os.Stat(at); err == nil && os.SameFile(info, there) {
+				return true
+			}
+		} else if strings.EqualFold(at, place) && ignoresCase(filepath.Dir(at)) {
+			return true
+		}
+		if at == filepath.Dir(at) {
+			return false
+		}
+	}
+}
+
+// ignoresCase reports whether a folder is there by its name in other letters too.
+func ignoresCase(folder string) bool {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return false
+	}
+	for _, other := range []string{strings.ToUpper(folder), strings.ToLower(folder)} {
+		if same, err := os.Stat(other); other != folder && err == nil && os.SameFile(info, same) {
+			return true
+		}
+	}
+	return false
+}
+
+// Within gives what both grants allow.
+func (g Grants) Within(bound Grants) Grants {
+	both := g
+	both.Net = intersect(g.Net, bound.Net, func(a, b string) bool {
+		outer, _ := parseEndpoint(a)
+		inner, _ := parseEndpoint(b)
+		return outer.covers(inner)
+	})
+	both.Env = intersect(g.Env, bound.Env, func(a, b string) bool { return a == b })
+	folder := func(a, b string) bool {
+		outer, _ := g.resolve(a)
+		inner, _ := g.resolve(b)
+		return within(outer, inner)
+	}
+	both.Read = intersect(g.Read, bound.Read, folder)
+	both.Write = intersect(g.Write, bound.Write, folder)
+	return both
+}
+
+// intersect gives the entries of each grant that the other covers.
+func intersect(a, b Grant, covers func(outer, inner string) bool) Grant {
+	if a.All {
+		return b
+	}
+	if b.All {
+		return a
+	}
+	both := Grant{}
+	for _, from := range []struct{ entries, others []string }{{a.List, b.List}, {b.List, a.List}} {
+		for _, entry := range from.entries {
+			covered := slices.ContainsFunc(from.others, func(other string) bool { return covers(other, entry) })
+			if covered && !slices.Contains(both.List, entry) {
+				both.List = append(both.List, entry)
+			}
+		}
+	}
+	return both
+}
+
+// Widens reports whether the grants allow anything that others do not.
+func (g Grants) Widens(others Grants) bool {
+	both := g.Within(others)
+	for _, pair := range [][2]Grant{{g.Net, both.Net}, {g.Read, both.Read}, {g.Write, both.Write}, {g.Env, both.Env}} {
+		if pair[0].All != pair[1].All || slices.ContainsFunc(pair[0].List, func(e string) bool { return !pair[1].Has(e) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // follow gives where a path that lies in an entry of the grant leads, without symbolic
@@ -129,6 +243,26 @@ func realPath(path string) string {
 	return filepath.Join(realPath(above), filepath.Base(path))
 }
 
+// maxLinks is how many symbolic links one after the other are followed, as on Linux.
+const maxLinks = 40
+
+// createdAt is where a file would be made that a path names: where it leads, also by
+// links to what is not there yet.
+func createdAt(path string) string {
+	for range maxLinks {
+		path = realPath(path)
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
+}
+
 func within(dir, path string) bool {
 	if path == dir {
 		return true
@@ -137,4 +271,12 @@ func within(dir, path string) bool {
 		dir += string(filepath.Separator)
 	}
 	return strings.HasPrefix(path, dir)
+}
+
+// relative is a place as a script would name it.
+func (g Grants) relative(place string) string {
+	if rel, err := filepath.Rel(g.Root, place); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return place
 }

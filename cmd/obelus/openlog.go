@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -29,10 +31,7 @@ func (a *app) dbPath() (string, error) {
 			return "", err
 		}
 	}
-	db := ".obelus/log.db"
-	if setting := a.host.Generation().Settings().DB; setting != "" {
-		db = setting
-	}
+	db := cmp.Or(a.host.Generation().Settings().DB, host.DefaultLog)
 	if a.found {
 		return filepath.Join(a.dir, filepath.FromSlash(db)), nil
 	}

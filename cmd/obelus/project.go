@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -90,9 +91,10 @@ func (a *app) projectConfig(plan string) (config host.Config, err error) {
 	if a.dir, a.found, err = a.findProject(plan); err != nil {
 		return config, err
 	}
-	config = host.Config{FS: os.DirFS(a.dir), Dir: a.dir, Stderr: a.term}
+	config = host.Config{FS: os.DirFS(a.dir), Dir: a.dir, DB: a.dbFlag, Stderr: a.term}
 	if !a.found {
 		config.FS = lonePlan{config.FS}
+		config.DB = cmp.Or(config.DB, filepath.FromSlash(host.DefaultLog)) // below the working directory
 	}
 	config.Grants, err = a.allow.grants(a.dir, config.FS)
 	return config, err

@@ -60,7 +60,8 @@ is reached are given by --name. The settings are in obelus.lua, under serve.
 
 SIGTERM and an interrupt let calls that run come to their end within the time
 of the setting drain; what is left undone is resumed by the next server that is
-started. A second one ends it at once. SIGHUP loads the scripts anew.`,
+started. A second one ends it at once. SIGHUP loads the scripts anew, and takes
+over what obelus.lua grants more than before, which a change alone does not.`,
 		Example: `  obelus serve
   curl -d '{"plan":"plans/refund.lua","wait":true}' http://127.0.0.1:7331/v1/runs`,
 		Args: cobra.NoArgs,

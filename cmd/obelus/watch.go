@@ -63,6 +63,9 @@ func (a *app) tellReload(r host.Reload) {
 
 // pendingText tells of settings that can't be taken over.
 func pendingText(r host.Reload) string {
+	if r.Withheld && len(r.Pending) == 1 {
+		return fmt.Sprintf("%s grants more than before: that counts when the host is started again, or on SIGHUP under serve", host.SettingsFile)
+	}
 	return fmt.Sprintf("%s: a change of %s counts when the host is started again", host.SettingsFile, strings.Join(r.Pending, " and "))
 }
 

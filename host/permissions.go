@@ -1,0 +1,88 @@
+package host
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"obelus/engine"
+	"obelus/luastd"
+)
+
+// granted is what the embedding program grants, else the settings.
+func (g *Generation) granted() luastd.Grants {
+	grants := g.settings.Allow
+	if g.config.Grants != nil {
+		grants = *g.config.Grants
+	}
+	grants.Root = cmp.Or(grants.Root, g.config.Dir)
+	if !grants.Write.None() {
+		grants.Guarded = append(slices.Clone(grants.Guarded), g.guarded()...)
+	}
+	return grants
+}
+
+// scriptPlaces hold what decides what runs, below the project.
+var scriptPlaces = []string{SettingsFile, "activities", "lib", "plans", "tests"}
+
+// guarded are the places that a permission to write must name: the scripts, also those
+// that links lead to, and the log with what lies beside it. A log that lies in the
+// project's own folder has only the files of its name.
+func (g *Generation) guarded() (places []string) {
+	dir := g.config.Dir
+	if dir != "" {
+		for _, name := range scriptPlaces {
+			places = append(places, filepath.Join(dir, name))
+		}
+		for name := range g.sources {
+			if at := links(dir, filepath.FromSlash(name)); len(at) > 0 {
+				places = append(places, at...)
+			}
+		}
+	}
+	log := g.config.DB
+	if log == "" && dir != "" {
+		log = filepath.Join(dir, filepath.FromSlash(cmp.Or(g.settings.DB, DefaultLog)))
+	}
+	log, err := filepath.Abs(log)
+	switch {
+	case log == "" || err != nil:
+	case filepath.Dir(log) != dir:
+		places = append(places, filepath.Dir(log))
+	default:
+		for _, ending := range []string{"", "-journal", "-wal", "-shm"} {
+			places = append(places, log+ending)
+		}
+	}
+	slices.Sort(places)
+	return slices.Compact(places)
+}
+
+// writableScripts warns of permissions by which scripts can write scripts.
+func (g *Generation) writableScripts() (all []engine.Problem) {
+	sc := g.scripts[SettingsFile]
+	if sc == nil || g.config.Dir == "" {
+		return nil
+	}
+	for _, entry := range g.settings.Allow.Write.List {
+		name, err := filepath.Rel(g.config.Dir, inProject(g.config.Dir, entry))
+		place, _, _ := strings.Cut(filepath.ToSlash(name), "/")
+		if err == nil && slices.Contains(scriptPlaces, place) {
+			all = append(all, engine.Problem{
+				File: SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: engine.SeverityWarning, Code: engine.CodePermission,
+				Message: fmt.Sprintf("allow.write has %q, in %s: what is written there runs with all that the project allows", entry, place),
+			})
+		}
+	}
+	return all
+}
+
+// inProject is the place on disk that an entry of a permission means.
+func inProject(dir, entry string) string {
+	if entry = filepath.FromSlash(entry); filepath.IsAbs(entry) {
+		return filepath.Clean(entry)
+	}
+	return filepath.Join(dir, entry)
+}

@@ -1,0 +1,143 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"obelus/engine"
+)
+
+// TestReload_WiderPermissionsWait holds that a watch takes over what grants less at once, and
+// what grants more only when the program asks for it.
+func TestReload_WiderPermissionsWait(t *testing.T) {
+	f := watched(t, nil, map[string]string{
+		"obelus.lua":       `return { allow = { read = { "data", "more" } } }`,
+		"activities/a.lua": `Activity.register("a", function() local fs = require "fs" return { (fs.read("data/x")), (fs.read("more/x")), (fs.read("secret")) } end)`,
+		"data/x":           "x", "more/x": "y", "secret": "s",
+	})
+	answers := func(want string) {
+		t.Helper()
+		if got := f.answer(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	answers(`["x","y"]`)
+	f.replace("obelus.lua", `return { allow = true }`)
+	f.expect("2 +[] ~[obelus.lua] -[] pending [allow]")
+	answers(`["x","y"]`)
+	f.replace("obelus.lua", `return { allow = { read = { "data", "secret" }, env = { "HOME" } } }`)
+	f.expect("3 +[] ~[obelus.lua] -[] pending [allow]")
+	answers(`["x"]`)
+	f.replace("obelus.lua", `return { allow = { read = { "data/x" } } }`)
+	f.expect("4 +[] ~[obelus.lua] -[]")
+	answers(`["x"]`)
+	f.replace("obelus.lua", `return { allow = { read = { "data", "more" } } }`)
+	f.expect("5 +[] ~[obelus.lua] -[] pending [allow]")
+	answers(`["x"]`)
+	if r := f.host.LastReload(); !r.Withheld {
+		t.Error("it is not told that permissions were withheld")
+	}
+	if r := f.host.Reload(); r.Err != nil || len(r.Pending) > 0 || r.Withheld {
+		t.Errorf("pending %v, %v", r.Pending, r.Err)
+	}
+	answers(`["x","y"]`)
+}
+
+// TestPermissions_ScriptsBehindLinks holds that a file is guarded by which a script is read
+// through a link.
+func TestPermissions_ScriptsBehindLinks(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"obelus.lua":      `return { allow = { write = { "." } } }`,
+		"shared/real.lua": `Activity.register("a", function() local ok, err = require("fs").write("shared/real.lua", "x") return err end)`,
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "activities"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../shared/real.lua", filepath.Join(dir, "activities", "a.lua")); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	h, err := Open(Config{FS: os.DirFS(dir), Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := runA(h.Generation(), engine.Invocation{}); err != nil || !strings.Contains(got, "holds the project's scripts") {
+		t.Errorf("got %s %v", got, err)
+	}
+}
+
+// TestWorker_MinimalEnvironment holds that a worker has of the environment what it needs and
+// what its scripts are granted, and never the server's token.
+func TestWorker_MinimalEnvironment(t *testing.T) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip("no /proc/self/environ here:", err)
+	}
+	for name, value := range map[string]string{"OBELUS_TOKEN": "t0", "AWS_SECRET_ACCESS_KEY": "a0", "SHOWN": "s0", "HTTPS_PROXY": "p0", "TZ": "UTC"} {
+		t.Setenv(name, value)
+	}
+	for allow, want := range map[string]string{
+		`{ read = { "/proc/self" }, env = { "SHOWN" } }`:     "s0 UTC",
+		`{ read = { "/proc/self" } }`:                        "UTC",
+		`{ read = { "/proc/self" }, net = { "localhost" } }`: "p0 UTC",
+		`{ read = { "/proc/self" }, env = true }`:            "a0 s0 p0 UTC",
+	} {
+		g := open(t, map[string]string{
+			"obelus.lua":       `return { isolate = "process", allow = ` + allow + ` }`,
+			"activities/a.lua": `Activity.register("a", function() return assert(require("fs").read("/proc/self/environ")) end)`,
+		})
+		t.Cleanup(g.workers.close)
+		environ, err := runA(g, engine.Invocation{Attempt: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, value := range []string{"t0", "a0", "s0", "p0", "UTC"} {
+			if strings.Contains(environ, "="+value) {
+				got = append(got, value)
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: the worker has %s, not %s", allow, text, want)
+		}
+	}
+}
+
+// TestPermissions_ServerToken holds that no permission gives the server's token to a script.
+func TestPermissions_ServerToken(t *testing.T) {
+	t.Setenv("OBELUS_TOKEN", "t0")
+	g := open(t, map[string]string{
+		"obelus.lua":       `return { allow = true }`,
+		"activities/a.lua": `Activity.register("a", function() local v, err = require("env").get("OBELUS_TOKEN", "none") return { v or "", err } end)`,
+	})
+	if got, err := runA(g, engine.Invocation{}); err != nil || !strings.Contains(got, "it is the server's own") || strings.Contains(got, "t0") {
+		t.Errorf("got %s %v", got, err)
+	}
+	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": `return { allow = { env = { "OBELUS_TOKEN" } } }`})})
+	if err == nil || !strings.Contains(err.Error(), "obelus.lua:1: allow.env: OBELUS_TOKEN is the server's own token") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCheck_PermissionToWriteScripts holds that a grant by which scripts write scripts is
+// warned of, at its line.
+func TestCheck_PermissionToWriteScripts(t *testing.T) {
+	dir := t.TempDir()
+	h, err := Open(Config{Dir: dir, FS: project(map[string]string{"obelus.lua": "return {\n  allow = {\n    write = { \"out\", \"plans/made\", \".\" } } }"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := h.Generation().Slips()
+	if len(problems) != 1 || problems[0].Line != 3 || problems[0].Severity != engine.SeverityWarning || !strings.Contains(problems[0].Message, `"plans/made", in plans`) {
+		t.Errorf("got %v", problems)
+	}
+}
