@@ -126,6 +126,32 @@ func (op Op) Touches() []Path {
 	return leaves
 }
 
+// WritesAt reports whether the operation leaves something at a path: at its own, or, of an
+// object that is merged, within it.
+func (op Op) WritesAt(path Path) bool {
+	if path == op.Path || op.Method != Merge {
+		return path == op.Path
+	}
+	if !op.Path.Contains(path) {
+		return false
+	}
+	_, ok := dig(op.Value, op.Path.below(path))
+	return ok
+}
+
+// WritesBelow reports whether the operation leaves something below a path.
+func (op Op) WritesBelow(path Path) bool {
+	if path != op.Path && path.Contains(op.Path) {
+		return true
+	}
+	if op.Method != Merge || !op.Path.Contains(path) {
+		return false
+	}
+	v, _ := dig(op.Value, op.Path.below(path))
+	object, ok := v.(map[string]any)
+	return ok && len(object) > 0
+}
+
 func appendLeaves(leaves []Path, at Path, v any) []Path {
 	object, ok := v.(map[string]any)
 	if !ok || len(object) == 0 {

@@ -55,8 +55,16 @@ func enter(path string, o Options) (release func(), err error) {
 	}, nil
 }
 
-// location is where a log was opened, and which file that was.
+// location is where a log was opened, and which files it and those beside it were.
 type location struct {
+	path   string
+	file   os.FileInfo
+	beside []besideFile
+}
+
+// besideFile is one of the files that SQLite keeps beside a log that is open for writing, and
+// neither removes nor replaces as long as it is.
+type besideFile struct {
 	path string
 	file os.FileInfo
 }
@@ -65,23 +73,54 @@ type location struct {
 // another one, on a disk that copies what is written first.
 func locate(path string) (*location, error) {
 	file, err := os.Stat(path)
-	return &location{path, file}, err
+	return &location{path: path, file: file}, err
 }
 
-// check tells whether the file is still where it was opened. Whoever goes on with one
-// that has been removed or replaced writes what nobody will find.
+// locateBeside notes which files are beside the log, once it has been written to. SQLite
+// keeps them where a link to the log leads.
+func (l *location) locateBeside() error {
+	real, err := filepath.EvalSymlinks(l.path)
+	if err != nil {
+		return err
+	}
+	for _, ending := range []string{"-wal", "-shm"} {
+		info, err := os.Stat(real + ending)
+		if err != nil {
+			return err
+		}
+		l.beside = append(l.beside, besideFile{real + ending, info})
+	}
+	return nil
+}
+
+// check tells whether the file is still where it was opened, and those beside it. Whoever
+// goes on with one that has been removed or replaced writes what nobody will find; without
+// the files beside it processes do not see each other's locks.
 func (l *location) check() error {
 	if l == nil {
 		return nil
 	}
-	now, err := os.Stat(l.path)
-	if err == nil && os.SameFile(l.file, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if replaced(l.path, l.file) {
+		return errMoved
 	}
-	return errMoved
+	for _, b := range l.beside {
+		if replaced(b.path, b.file) {
+			return errBesideGone
+		}
+	}
+	return nil
 }
 
-var errMoved = &problem{ErrMoved, "was moved, removed or replaced while it was open: put it back, or start again what has it open"}
+// replaced reports whether another file, or none, is where a file was.
+func replaced(path string, was os.FileInfo) bool {
+	now, err := os.Stat(path)
+	return err == nil && !os.SameFile(was, now) || errors.Is(err, fs.ErrNotExist)
+}
+
+var (
+	errMoved      = &problem{ErrMoved, "was moved, removed or replaced while it was open: put it back, or start again what has it open"}
+	errBesideGone = &problem{ErrMoved, "has lost the files beside it (-wal, -shm) while it was open: end what has it open, not by killing it, which saves what they held, and start again"}
+)
 
 const magic = "SQLite format 3\x00"
 

@@ -95,7 +95,7 @@ func (c *conn) migrate(o Options, list []migration) error {
 
 func (c *conn) migrateLocked(list []migration) error {
 	have, err := c.version(list)
-	if err != nil {
+	if err != nil || have == len(list) { // another process has done it meanwhile, and may be at work
 		return err
 	}
 	if err := c.unused(have, len(list)); err != nil {
@@ -132,7 +132,7 @@ func (c *conn) unused(have, want int) error {
 
 // markAll writes what the messages that are there already leave at their paths.
 func (c *conn) markAll() error {
-	const all = "SELECT " + messageColumns + " FROM messages WHERE type = 'data' AND data IS NOT NULL"
+	const all = "SELECT " + storedColumns + ", context || ' ' || seq FROM messages WHERE type = 'data' AND data IS NOT NULL"
 	return c.each(context.Background(), all, nil, func(row []driver.Value) (bool, error) {
 		m, err := message(row)
 		if err != nil {

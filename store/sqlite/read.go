@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -145,8 +146,19 @@ func direction(newest bool) string {
 	return ""
 }
 
-const messageColumns = `context, seq, date, type, kind, instance, path, method, data, schema,
+const (
+	storedColumns = `context, seq, date, type, kind, instance, path, method, data, schema,
 	description, mode, call, producer, written`
+	messageColumns = storedColumns + ", " + ownIdentity
+)
+
+// ownIdentity gives the context and the seq that stand in a message's row. What SQLite gives
+// as m.context and m.seq is what the index has by which it found the row.
+const ownIdentity = `(SELECT r.context || ' ' || r.seq FROM messages AS r WHERE r.rowid = m.rowid)`
+
+func identity(context string, seq int64) string {
+	return context + " " + strconv.FormatInt(seq, 10)
+}
 
 // Messages implements [store.Log]. It holds one message at a time. Where all are
 // asked for, one that is missing is noticed.
@@ -225,7 +237,7 @@ func selectMessages(f store.Filter) (sql string, values []driver.Value) {
 		w.add("schema IS NOT NULL")
 	}
 	// SQLite does not know how few messages are in the partial indexes.
-	table := "messages"
+	table := "messages AS m"
 	switch {
 	case !f.Path.IsZero():
 		w.touching(f.Context, f.Path)
@@ -271,6 +283,9 @@ func message(row []driver.Value) (*store.Message, error) {
 		return &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s: %v", m.Seq, m.Context, err)}
 	}
 	var err error
+	if text(row[15]) != identity(m.Context, m.Seq) {
+		return nil, wrong(errors.New("the index leads to another message"))
+	}
 	if m.Date, err = date(row[2]); err != nil {
 		return nil, wrong(err)
 	}
@@ -365,7 +380,7 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield
 	case f.Event != "":
 		w.add("call IS NULL")
 	}
-	sql := "SELECT n, context, seq, date, call, event, data FROM journal" + w.String() + " ORDER BY n" + direction(f.Newest)
+	sql := "SELECT n, context, seq, date, call, event, data, (SELECT r.context FROM journal AS r WHERE r.n = j.n) FROM journal AS j" + w.String() + " ORDER BY n" + direction(f.Newest)
 	return c.each(ctx, sql, w.values, func(row []driver.Value) (bool, error) {
 		e, err := entry(row)
 		return err == nil && yield(e), err
@@ -375,6 +390,9 @@ func (c *conn) journal(ctx context.Context, f store.JournalFilter, s span, yield
 func entry(row []driver.Value) (store.Entry, error) {
 	e := store.Entry{N: integer(row[0]), Context: text(row[1]), Seq: integer(row[2]), Call: text(row[4]), Event: text(row[5]), Data: text(row[6])}
 	var err error
+	if text(row[7]) != e.Context { // which the index said
+		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: the index leads to event %d of another context", e.N)}
+	}
 	if e.Date, err = date(row[3]); err != nil {
 		return e, &problem{ErrDamaged, fmt.Sprintf("is damaged: event %d: %v", e.N, err)}
 	}

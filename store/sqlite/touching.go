@@ -145,7 +145,7 @@ func (t *touching) next() (op store.Op, ok bool, err error) {
 }
 
 // opColumns are what an operation is read from, after its seq.
-const opColumns = "m.kind, m.path, m.method, m.data, m.producer IS NOT NULL"
+const opColumns = "m.kind, m.path, m.method, m.data, m.producer IS NOT NULL, m.instance, " + ownIdentity
 
 // selectAt joins in this order, or the rows would have to be sorted. A message
 // that is gone leaves a row without a kind.
@@ -166,7 +166,16 @@ func (t *touching) first(s *stream) (store.Op, error) {
 		}
 	}
 	s.given = true
-	return t.op(s.cursor.row)
+	op, err := t.op(s.cursor.row)
+	if err == nil && !op.WritesAt(s.path) {
+		err = t.misled(op.Seq, s.path)
+	}
+	return op, err
+}
+
+// misled is what to say of a message that does not write where the index has it.
+func (t *touching) misled(seq int64, path store.Path) error {
+	return &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s does not write at %s, as the index has it", seq, t.q.Context, path)}
 }
 
 func (s *stream) advance() error {
@@ -188,6 +197,9 @@ func (t *touching) op(row []driver.Value) (store.Op, error) {
 	}
 	if m.Kind == "" {
 		return store.Op{}, &problem{ErrDamaged, fmt.Sprintf("is damaged: message %d of context %s is missing", m.Seq, t.q.Context)}
+	}
+	if text(row[6]) != t.q.Instance || text(row[7]) != identity(t.q.Context, m.Seq) {
+		return store.Op{}, wrong("the index leads to another message")
 	}
 	if m.Method != "" && !slices.Contains(store.Methods, m.Method) {
 		return store.Op{}, wrong(fmt.Sprintf("there is no method %q", m.Method))
@@ -334,6 +346,9 @@ func (t *touching) gathered(than int64) (op store.Op, ok bool, err error) {
 	if err == nil {
 		row[0] = d.seqs[last] // also of a message that is gone
 		op, err = t.op(row)
+	}
+	if err == nil && !op.WritesBelow(t.q.Path) {
+		err = t.misled(op.Seq, t.q.Path)
 	}
 	d.seqs = d.seqs[:last]
 	return op, err == nil, err

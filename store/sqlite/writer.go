@@ -72,6 +72,9 @@ func openWriter(path string, o Options, commits *atomic.Int64) (*writer, error) 
 	if err == nil {
 		err = w.ready(o)
 	}
+	if err == nil {
+		err = file.locateBeside()
+	}
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
