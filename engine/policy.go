@@ -13,7 +13,7 @@ type Policy struct {
 	Never  bool     // none, whatever else is said: a start says so where the runner has a policy
 	Always bool     // every call
 	Scopes bool     // those that request scopes, beside what their tool prescribes
-	Tools  []string // those of these tools
+	Tools  []string // those of these tools, and those that activities of these names run
 }
 
 // ParsePolicy reads "never", "always", "scopes", or names of tools with commas
@@ -113,6 +113,7 @@ func (p Policy) check(plan *Plan, registry *Registry, depth int) error {
 // that could be approved.
 func (p Policy) holds(c *Call) bool {
 	_, provisioned := c.tool.consts["_scopes"]
+	named := slices.Contains(p.Tools, c.Tool) || c.activity != nil && slices.Contains(p.Tools, c.activity.Name)
 	return (c.activity != nil || c.Output != nil) &&
-		(p.Always || p.Scopes && len(c.scopes) > 0 && !provisioned || slices.Contains(p.Tools, c.Tool))
+		(p.Always || p.Scopes && len(c.scopes) > 0 && !provisioned || named)
 }

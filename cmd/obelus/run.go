@@ -33,8 +33,8 @@ Input comes by -i, any number of times, merged from left to right:
   -i key=text   -i key:=json   -i a.b=text   -i '{…}'   -i @file   -i -
 
 --approve holds calls for a person before they run: all of them (always), those
-that request scopes (scopes), those of some tools (their names), or none
-(never). On a terminal you are asked; elsewhere they are held until approve or
+that request scopes (scopes), those of some tools or run by their activities
+(their names), or none (never). On a terminal you are asked; elsewhere they are held until approve or
 reject, and resume. With --mode lazy the plan is recorded and shown, and runs
 once approve --plan has released it.
 

@@ -30,7 +30,9 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 		if one.hasBegun() && !(late && one.goesOn()) {
 			return s.tellRun(w, r, one, true)
 		}
-		withdrawn = true // nothing of it is in the log, or it has halted
+		// Nothing of it is in the log, or it has halted. If it was to go on by itself, the
+		// run may have been brought to its end by another process.
+		withdrawn = withdrawn || !one.alone
 	}
 	err := s.cancelHalted(r.Context(), name)
 	if err != nil && !(withdrawn && isOver(err)) {

@@ -235,6 +235,24 @@ func TestRefusedRuns(t *testing.T) {
 	}
 }
 
+// TestCancel_DoneByAnotherProcess holds that a run is not called cancelled which another
+// process has brought to its end, while this server was about to go on with it.
+func TestCancel_DoneByAnotherProcess(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a","wait":true}`)
+	reached := make(chan struct{})
+	_, err := s.server.begin(t.Context(), "a", true, func(ctx context.Context, _ func()) (*engine.Outcome, error) {
+		close(reached)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-reached
+	s.refused("DELETE", "/v1/runs/a", "", 409, "call")
+}
+
 // TestTimeout: a run that takes too long is cancelled.
 func TestTimeout(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Timeout = 1e8 })
