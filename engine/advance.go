@@ -96,7 +96,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	}
 	call := t.plan.Calls[i]
 	reads := map[string]int64{}
-	resolved, lacking, err := call.resolve(t.lookup(ctx, i, reads))
+	resolved, lacking, err := call.resolve(ctx, t.lookup(ctx, i, reads))
 	structural, wrong := errors.AsType[*fault](err)
 	switch {
 	case wrong:

@@ -131,7 +131,7 @@ func (t *tick) untouched(i int) bool {
 func (t *tick) looked(ctx context.Context, i int) ([]store.Path, error) {
 	call := t.plan.Calls[i]
 	paths, lookup := slices.Clone(call.scopes), t.lookup(ctx, i, map[string]int64{})
-	_, _, err := call.resolve(func(path store.Path) (any, bool, bool, error) {
+	_, _, err := call.resolve(ctx, func(path store.Path) (any, bool, bool, error) {
 		paths = append(paths, path)
 		return lookup(path)
 	})
@@ -154,7 +154,7 @@ func (t *tick) redo(i int) {
 // corrected lets a call run with a person's corrections of what it would run with.
 func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	call, reads := t.plan.Calls[i], map[string]int64{}
-	resolved, lacking, err := call.evaluate(t.lookup(ctx, i, reads), set)
+	resolved, lacking, err := call.evaluate(ctx, t.lookup(ctx, i, reads), set)
 	if err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}

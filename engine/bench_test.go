@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -147,7 +148,7 @@ func BenchmarkExpr(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if v, missing, err := e.Eval(lookup); v == nil || missing != nil || err != nil {
+				if v, missing, err := e.Eval(context.Background(), lookup); v == nil || missing != nil || err != nil {
 					b.Fatal(v, missing, err)
 				}
 			}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -361,8 +362,8 @@ func (c *Call) checkFixed(right bool) (errs []error) {
 
 // resolve gives the call with every parameter resolved, checked against its
 // tool. A fault is a structural error of the call.
-func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
-	params, lacking, err := c.evaluate(lookup, nil)
+func (c *Call) resolve(ctx context.Context, lookup Lookup) (map[string]any, *Missing, error) {
+	params, lacking, err := c.evaluate(ctx, lookup, nil)
 	if err != nil || lacking != nil {
 		return nil, lacking, err
 	}
@@ -376,12 +377,12 @@ func (c *Call) resolve(lookup Lookup) (map[string]any, *Missing, error) {
 
 // evaluate gives the call's parameters, but those that have no value and in the
 // place of which something else is put as a whole.
-func (c *Call) evaluate(lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {
+func (c *Call) evaluate(ctx context.Context, lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {
 	params := make(map[string]any, len(c.Issued))
 	var lacking *Missing
 	replaced := c.replacedBy(instead)
 	for _, p := range c.params {
-		v, m, err := p.eval(lookup)
+		v, m, err := p.eval(ctx, lookup)
 		_, bad := errors.AsType[*ExprError](err)
 		if whole, ok := replaced[p.name]; ok && (bad || m != nil) && (whole || p.expr != nil) {
 			continue

@@ -1,6 +1,10 @@
 package engine
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/expr-lang/expr/vm/runtime"
+)
 
 // countedFunctions are such as may take long, and so count what they look at.
 var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
@@ -10,6 +14,10 @@ var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
 	"!=": func(ev *evaluation, args []any) (any, error) {
 		return !equal(args[0], args[1], &ev.budget), ev.spend(0)
 	},
+	"<":         comparison(less),
+	"<=":        comparison(func(a, b any) bool { return runtime.LessOrEqual(alike(a, b)) }),
+	">":         comparison(func(a, b any) bool { return runtime.More(alike(a, b)) }),
+	">=":        comparison(func(a, b any) bool { return runtime.MoreOrEqual(alike(a, b)) }),
 	"matches":   matches,
 	"string":    asText,
 	"costOfAll": func(ev *evaluation, args []any) (any, error) { return args[0], ev.spend(walked(args[0])) },
@@ -27,6 +35,15 @@ var countedFunctions = map[string]func(ev *evaluation, args []any) (any, error){
 		}
 		return strings.Trim(text, cut), nil
 	},
+}
+
+func comparison(holds func(a, b any) bool) func(ev *evaluation, args []any) (any, error) {
+	return func(ev *evaluation, args []any) (any, error) {
+		if err := ev.spend(compared(args[0], args[1])); err != nil {
+			return nil, err
+		}
+		return holds(args[0], args[1]), nil
+	}
 }
 
 // walked is what a function costs that walks over a value, in arrays within arrays too.

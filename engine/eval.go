@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/expr-lang/expr/vm"
 
@@ -41,7 +43,11 @@ type noMember struct {
 }
 
 func (e *noMember) Error() string {
-	member := string(store.EncodeJSON(e.member))
+	shown := e.member
+	if text, ok := shown.(string); ok { // it is said for each element, of whatever length
+		shown = shortened(text)
+	}
+	member := string(store.EncodeJSON(shown))
 	if runes := []rune(member); len(runes) > maxMember {
 		member = string(runes[:maxMember]) + "…"
 	}
@@ -64,9 +70,10 @@ func (m *Missing) names() (names []string) {
 
 // Eval gives the expression's value. It is missing if a reference that it
 // reached is missing and no || caught it. An error is about the expression or
-// the types in it, an [*ExprError], or it is the lookup's own.
-func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
-	ev := &evaluation{expr: e, lookup: lookup, budget: maxProduced}
+// the types in it, an [*ExprError], as is one that has taken too long; or it is the
+// lookup's own, or that of a context that has ended meanwhile.
+func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
+	ev := &evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced}
 	v, m, err := e.root.eval(ev)
 	if unread, ok := errors.AsType[*lookupError](err); ok {
 		return nil, nil, unread.err
@@ -76,7 +83,7 @@ func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
 	}
 	if m != nil {
 		if m.Open { // it stopped there, and what it needs beyond may never come
-			hopeless, err := e.root.hopeless(&evaluation{expr: e, lookup: lookup, budget: maxProduced})
+			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -92,15 +99,21 @@ func (e *Expr) Eval(lookup Lookup) (any, *Missing, error) {
 	return v, nil, nil
 }
 
-// maxProduced bounds what one evaluation may make: bytes of text and elements
-// of arrays.
-const maxProduced = 8 << 20
+// maxProduced bounds what one evaluation may make and look at: bytes of text that it makes,
+// elements of arrays, and the text that it compares or searches, 64 bytes for one.
+var maxProduced = 8 << 20
+
+// maxEvaluation is how long one evaluation may take. What it may make takes some 2 s.
+var maxEvaluation = 5 * time.Second
 
 // evaluation is one run of an expression.
 type evaluation struct {
 	expr     *Expr
+	ctx      context.Context
 	lookup   Lookup
 	budget   int
+	spent    int                 // since it looked at the time and at ctx
+	began    time.Time           // or shortly after; zero before it has spent much
 	resolved map[int]any         // references, by number
 	looked   map[int]found       // references that are units; nil before the first predicate
 	patterns map[string]*pattern // that were made as it went, by their texts

@@ -40,11 +40,14 @@ func (exactly) Visit(node *ast.Node) {
 				n.Right = &ast.ConstantNode{Value: p}
 			}
 		}
+		if slices.Contains([]string{"contains", "startsWith", "endsWith"}, n.Operator) {
+			n.Left, n.Right = exactCall("costOfText", n.Left), exactCall("costOfText", n.Right)
+		}
 		if isExact(n.Operator) && !(isComparison(n.Operator) && (isSmall(n.Left) || isSmall(n.Right))) {
 			ast.Patch(node, exactCall(n.Operator, n.Left, n.Right))
 		}
 	case *ast.SliceNode:
-		ast.Patch(node, exactCall("slice", n.Node, orInteger(n.From, 0), orInteger(n.To, math.MaxInt)))
+		ast.Patch(node, exactCall("slice", exactCall("costOfText", n.Node), orInteger(n.From, 0), orInteger(n.To, math.MaxInt)))
 	case *ast.BuiltinNode:
 		if slices.Contains(plainBuiltins, n.Name) {
 			cost := "costOfText"
@@ -115,10 +118,6 @@ var exactFunctions = map[string]func(args ...any) (any, error){
 	"/":  onIntegers(quotient, func(a, b any) any { return runtime.Divide(a, b) }),
 	"**": onIntegers(power, exponent),
 	"^":  onIntegers(power, exponent),
-	"<":  comparison(less),
-	"<=": comparison(func(a, b any) bool { return runtime.LessOrEqual(alike(a, b)) }),
-	">":  comparison(func(a, b any) bool { return runtime.More(alike(a, b)) }),
-	">=": comparison(func(a, b any) bool { return runtime.MoreOrEqual(alike(a, b)) }),
 	"abs": func(args ...any) (any, error) {
 		if i, ok := args[0].(int); ok && i < 0 {
 			return minus(0, i)
@@ -166,10 +165,6 @@ func isNumber(v any) bool {
 		return true
 	}
 	return false
-}
-
-func comparison(holds func(a, b any) bool) func(args ...any) (any, error) {
-	return func(args ...any) (any, error) { return holds(args[0], args[1]), nil }
 }
 
 // whole leaves integers as they are.
@@ -268,7 +263,15 @@ func equal(a, b any, budget *int) bool {
 			return maps.EqualFunc(a, b, within)
 		}
 	}
+	*budget -= compared(a, b)
 	return runtime.Equal(alike(a, b))
+}
+
+// compared is what it costs to compare two texts.
+func compared(a, b any) int {
+	x, _ := a.(string)
+	y, _ := b.(string)
+	return min(extent(x), extent(y))
 }
 
 func less(a, b any) bool { return runtime.Less(alike(a, b)) }
@@ -308,7 +311,7 @@ func toInteger(args ...any) (any, error) {
 		case errors.Is(err, strconv.ErrRange):
 			return nil, errTooLarge
 		case err != nil:
-			return fail("int finds no integer in %q", v)
+			return fail("int finds no integer in %q", shortened(v))
 		}
 	case int:
 	case json.Number:
@@ -323,7 +326,7 @@ func toFloat(args ...any) (any, error) {
 	switch v := args[0].(type) {
 	case string:
 		if _, err := strconv.ParseFloat(v, 64); err != nil {
-			return fail("float finds no number in %q", v)
+			return fail("float finds no number in %q", shortened(v))
 		}
 	case int, float64:
 	case json.Number:

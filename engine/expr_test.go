@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func evaluate(t *testing.T, text string) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
-	v, missing, err := e.Eval(lookup(t))
+	v, missing, err := e.Eval(context.Background(), lookup(t))
 	switch {
 	case err != nil:
 		return "error: " + err.Error()
@@ -390,7 +391,7 @@ func TestExpressionIntegersAtTheirBounds(t *testing.T) {
 		for _, a := range near {
 			for _, b := range near {
 				want := exact(new(big.Int), big.NewInt(a), big.NewInt(b))
-				got, _, err := e.Eval(func(path store.Path) (any, bool, bool, error) {
+				got, _, err := e.Eval(context.Background(), func(path store.Path) (any, bool, bool, error) {
 					n := map[string]int64{"†in.a": a, "†in.b": b}[path.String()]
 					return json.Number(fmt.Sprint(n)), true, false, nil
 				})
@@ -411,7 +412,7 @@ func TestExpressionBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = e.Eval(func(store.Path) (any, bool, bool, error) { return long, true, false, nil })
+		_, _, err = e.Eval(context.Background(), func(store.Path) (any, bool, bool, error) { return long, true, false, nil })
 		if err == nil || !strings.Contains(err.Error(), "past the budget") {
 			t.Errorf("%.40s: %v", text, err)
 		}
@@ -429,7 +430,7 @@ func TestAPredicateLooksOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		looked := map[string]int{}
-		_, _, err = e.Eval(func(path store.Path) (any, bool, bool, error) {
+		_, _, err = e.Eval(context.Background(), func(path store.Path) (any, bool, bool, error) {
 			looked[path.String()]++
 			if path.Kind() == "list" {
 				return []any{json.Number("1"), json.Number("2"), json.Number("3")}, true, false, nil
@@ -474,7 +475,7 @@ func TestExpressionBudgetOfReferences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = e.Eval(func(path store.Path) (any, bool, bool, error) { return values[path.String()], true, false, nil })
+		_, _, err = e.Eval(context.Background(), func(path store.Path) (any, bool, bool, error) { return values[path.String()], true, false, nil })
 		if err == nil || !strings.Contains(err.Error(), "past the budget") {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -521,7 +522,7 @@ func TestWhatIsMissingIsLookedForOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	looked := 0
-	_, m, err := e.Eval(func(store.Path) (any, bool, bool, error) {
+	_, m, err := e.Eval(context.Background(), func(store.Path) (any, bool, bool, error) {
 		looked++
 		return nil, false, true, nil
 	})

@@ -75,7 +75,10 @@ func toExpr(v any, budget *int) any {
 	return v
 }
 
-var errTooMuch = errors.New("the expression makes too much: its result is past the budget")
+var (
+	errTooMuch = errors.New("the expression makes too much: its result is past the budget")
+	errTooLong = fmt.Errorf("the expression takes longer than %s", maxEvaluation)
+)
 
 // fromExpr makes JSON of what a program gave.
 func fromExpr(v any, budget *int) (any, error) {

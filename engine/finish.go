@@ -217,7 +217,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	}
 	resolver := t.view.Resolver()
 	before := false // what is there of something that is missing
-	v, lacking, err := t.plan.output.eval(func(path store.Path) (any, bool, bool, error) {
+	v, lacking, err := t.plan.output.eval(ctx, func(path store.Path) (any, bool, bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, "")
 		if err != nil || !resolved.Exists {
 			return nil, false, false, err

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/expr-lang/expr/builtin"
 )
@@ -33,6 +35,9 @@ var callbacks = []*builtin.Function{
 	callback(unitName, func(ev *evaluation, args []any) (any, error) { return ev.plain(ev.expr.units[args[0].(int)]) }),
 	callback(memberName, func(ev *evaluation, args []any) (any, error) {
 		v, ok := member(args[0], args[1])
+		if err := ev.spend(extent(args[1])); err != nil {
+			return nil, err
+		}
 		if !ok {
 			return nil, &Missing{member: &noMember{ev.expr, args[0], args[1]}}
 		}
@@ -40,7 +45,7 @@ var callbacks = []*builtin.Function{
 	}),
 	callback(optionalName, func(ev *evaluation, args []any) (any, error) {
 		v, _ := member(args[0], args[1])
-		return v, nil
+		return v, ev.spend(extent(args[1]))
 	}),
 	callback(elementName, func(ev *evaluation, args []any) (any, error) {
 		if args[0].(bool) {
@@ -171,15 +176,36 @@ func (ev *evaluation) each(args []any) (any, error) {
 	if ev.looked == nil {
 		ev.looked = map[int]found{}
 	}
-	return ev.plain(ev.expr.units[args[0].(int)])
+	v, err := ev.plain(ev.expr.units[args[0].(int)])
+	if text, ok := v.(string); ok && err == nil { // which groupBy looks at again
+		err = ev.spend(extent(text))
+	}
+	return v, err
 }
 
+// spend counts what an evaluation makes or looks at.
 func (ev *evaluation) spend(n int) error {
 	if ev.budget -= n; ev.budget < 0 {
 		return errTooMuch
 	}
+	if ev.spent += n + 1; ev.spent < betweenLooks {
+		return nil
+	}
+	ev.spent = 0
+	if err := ev.ctx.Err(); err != nil {
+		return &lookupError{err}
+	}
+	if ev.began.IsZero() {
+		ev.began = time.Now()
+	} else if time.Since(ev.began) > maxEvaluation {
+		return errTooLong
+	}
 	return nil
 }
+
+// betweenLooks is how much is spent until an evaluation looks at the time again: a
+// millisecond or so.
+const betweenLooks = 4096
 
 func member(v, property any) (any, bool) {
 	switch c := v.(type) {
@@ -230,7 +256,7 @@ func in(ev *evaluation, args []any) (any, error) {
 	case map[string]any:
 		key, ok := args[0].(string)
 		_, exists := c[key]
-		return ok && exists, nil
+		return ok && exists, ev.spend(extent(key))
 	}
 	if groups, ok := args[1].(map[any][]any); ok { // of groupBy
 		_, exists := member(groups, args[0])
@@ -286,7 +312,7 @@ func concatArrays(ev *evaluation, args []any) (any, error) {
 func keys(ev *evaluation, args []any) (any, error) {
 	object, err := soleObject("keys", args)
 	if err == nil {
-		err = ev.spend(len(object))
+		err = ev.spend(len(object) + costOfKeys(object))
 	}
 	if err != nil {
 		return nil, err
@@ -301,7 +327,7 @@ func keys(ev *evaluation, args []any) (any, error) {
 func values(ev *evaluation, args []any) (any, error) {
 	object, err := soleObject("values", args)
 	if err == nil {
-		err = ev.spend(len(object))
+		err = ev.spend(len(object) + costOfKeys(object))
 	}
 	if err != nil {
 		return nil, err
@@ -311,6 +337,14 @@ func values(ev *evaluation, args []any) (any, error) {
 		all = append(all, object[key])
 	}
 	return all, nil
+}
+
+// costOfKeys is what it costs to compare the keys of an object while they are sorted.
+func costOfKeys(object map[string]any) (cost int) {
+	for key := range object {
+		cost += extent(key)
+	}
+	return cost * bits.Len(uint(len(object)))
 }
 
 func soleObject(function string, args []any) (map[string]any, error) {

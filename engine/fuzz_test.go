@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -57,7 +58,7 @@ func FuzzExpr(f *testing.F) {
 			return
 		}
 		look := lookup(t)
-		v, missing, err := expr.Eval(look)
+		v, missing, err := expr.Eval(context.Background(), look)
 		switch {
 		case err != nil:
 			placed(t, text, err)
@@ -74,7 +75,7 @@ func FuzzExpr(f *testing.F) {
 		if _, err := store.DecodeJSON(encoded); err != nil && !strings.Contains(err.Error(), "nested deeper") {
 			t.Fatalf("%q gives %s: %v", text, encoded, err)
 		}
-		again, _, err := expr.Eval(look)
+		again, _, err := expr.Eval(context.Background(), look)
 		if err != nil || string(store.EncodeJSON(again)) != string(encoded) {
 			t.Fatalf("%q gives %s, and then %v, %v", text, encoded, again, err)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math/bits"
 	"slices"
 	"strconv"
 )
@@ -36,7 +37,13 @@ func sortedBy(ev *evaluation, args []any) (any, error) {
 // inOrder is an array in the order of a key for each element, ascending unless order
 // says "desc". What is equal stays as it stood.
 func inOrder(ev *evaluation, function string, array, keys, order []any) (any, error) {
-	if err := ev.spend(len(array)); err != nil {
+	cost := 0
+	for _, key := range keys {
+		if text, ok := key.(string); ok {
+			cost += extent(text)
+		}
+	}
+	if err := ev.spend(len(array) + cost*bits.Len(uint(len(array)))); err != nil {
 		return nil, err
 	}
 	descending := len(order) > 0 && order[0] == "desc"

@@ -310,7 +310,7 @@ func get(ctx context.Context, log store.Log, name string, e *Expr, at int64, ins
 	if _, err := log.Head(ctx, name); err != nil {
 		return nil, nil, err
 	}
-	v, missing, err := e.Eval(finding(ctx, store.Resolver{Log: log, Context: name, At: at}, instance, &found))
+	v, missing, err := e.Eval(ctx, finding(ctx, store.Resolver{Log: log, Context: name, At: at}, instance, &found))
 	if err == nil && missing != nil {
 		err = &MissingError{name, missing}
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,7 +75,7 @@ func (t *template) settle() *template {
 	if !fixed {
 		return t
 	}
-	v, _, _ := t.eval(nil)
+	v, _, _ := t.eval(context.Background(), nil)
 	return &template{value: v}
 }
 
@@ -137,15 +138,15 @@ func (t *template) each(f func(e *Expr)) {
 
 // eval gives the value with every expression resolved. Where some are missing,
 // it tells of all of them together: the value can come only if each can.
-func (t *template) eval(lookup Lookup) (any, *Missing, error) {
+func (t *template) eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 	switch {
 	case t.expr != nil:
-		return t.expr.Eval(lookup)
+		return t.expr.Eval(ctx, lookup)
 	case t.object != nil:
 		out := make(map[string]any, len(t.object))
 		var lacking *Missing
 		for _, key := range sortedKeys(t.object) {
-			v, m, err := t.object[key].eval(lookup)
+			v, m, err := t.object[key].eval(ctx, lookup)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -157,7 +158,7 @@ func (t *template) eval(lookup Lookup) (any, *Missing, error) {
 		out := make([]any, len(t.array))
 		var lacking *Missing
 		for i, e := range t.array {
-			v, m, err := e.eval(lookup)
+			v, m, err := e.eval(ctx, lookup)
 			if err != nil {
 				return nil, nil, err
 			}

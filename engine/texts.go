@@ -23,6 +23,9 @@ func split(ev *evaluation, args []any) (any, error) {
 	if !ok || !ok2 {
 		return fail("split takes strings, not %s and %s", describe(args[0]), describe(args[1]))
 	}
+	if err := ev.spend(extent(text)); err != nil {
+		return nil, err
+	}
 	parts := []any{}
 	for _, part := range strings.SplitN(text, separator, limit) {
 		parts = append(parts, part)

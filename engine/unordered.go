@@ -136,8 +136,8 @@ func (g *graph) fitsBeside(i int) (pairs []unorderedPair) {
 // orderings is what is known of the order in which calls run.
 type orderings struct {
 	place   []int // of each call in an order in which they can run
-	reach   []bits
-	begun   func() []bits // made for who asks
+	reach   []callSet
+	begun   func() []callSet // made for who asks
 	choices []map[int]uint64
 }
 
@@ -147,7 +147,7 @@ func (g *graph) orderings(exists Exists) *orderings {
 	for at, i := range order {
 		place[i] = at
 	}
-	begun := sync.OnceValue(func() []bits { return g.closure(order, true) })
+	begun := sync.OnceValue(func() []callSet { return g.closure(order, true) })
 	return &orderings{place, g.closure(order, false), begun, g.choices(exists)}
 }
 
@@ -231,18 +231,18 @@ func (g *graph) order() []int {
 	return order
 }
 
-// bits is a set of calls.
-type bits []uint64
+// callSet is a set of calls.
+type callSet []uint64
 
-func (b bits) has(i int) bool { return b[i/64]&(1<<(i%64)) != 0 }
+func (s callSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 
 // closure gives, for each call, the calls that have settled before it starts; or, with
 // begun, that have started. One that has only to be read first may still write later.
-func (g *graph) closure(order []int, begun bool) []bits {
+func (g *graph) closure(order []int, begun bool) []callSet {
 	words := (len(g.calls) + 63) / 64
-	reach := make([]bits, len(g.calls))
+	reach := make([]callSet, len(g.calls))
 	for _, i := range order {
-		reach[i] = make(bits, words)
+		reach[i] = make(callSet, words)
 		for _, e := range g.into[i] {
 			if e.kind != readEdge || begun {
 				reach[i][e.from/64] |= 1 << (e.from % 64)

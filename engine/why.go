@@ -261,7 +261,7 @@ func (x *explainer) inside(record Record, n int64) ([]Why, error) {
 		return nil, err
 	}
 	var found []store.Path
-	_, _, err = t.eval(finding(x.ctx, store.Resolver{Log: x.log, Context: record.Child, At: at}, "", &found))
+	_, _, err = t.eval(x.ctx, finding(x.ctx, store.Resolver{Log: x.log, Context: record.Child, At: at}, "", &found))
 	if err != nil && !errors.As(err, new(*ExprError)) {
 		return nil, err
 	}
