@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
@@ -81,6 +82,11 @@ func heapSize() (all, live uint64) {
 // calls use counts too: within one process nobody can tell whose it is. What may
 // be garbage is collected first, if it is enough to be worth it.
 func (b *budget) weigh() error {
+	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) { // or this call could take as much again
+		collecting.Lock()
+		runtime.GC()
+		collecting.Unlock()
+	}
 	now, _ := heapSize()
 	if b.heap == 0 {
 		b.heap = now
@@ -100,6 +106,39 @@ func (b *budget) weigh() error {
 		return nil
 	}
 	return &limitError{over("the process has grown too much while the script ran", "memory", b.limits.Memory)}
+}
+
+// Memory of a call that took much is collected and given back to the system soon after it,
+// whether it was stopped or not: Go would keep it for as long as nothing else is made.
+const (
+	muchMemory  = 64 << 20
+	returnAfter = 200 * time.Millisecond
+)
+
+// freeMemory collects garbage and gives what it took back. Tests look on.
+var freeMemory = debug.FreeOSMemory
+
+var (
+	leftBehind atomic.Bool // a call that took much memory has ended, and nothing was collected since
+	returning  atomic.Bool // memory is about to be given back
+)
+
+// ended takes note of the end of a call.
+func (b *budget) ended() {
+	if b.heap == 0 {
+		return // it was over before it was weighed
+	}
+	if now, _ := heapSize(); now < b.heap+muchMemory {
+		return
+	}
+	leftBehind.Store(true)
+	if returning.CompareAndSwap(false, true) {
+		time.AfterFunc(returnAfter, func() {
+			returning.Store(false)
+			leftBehind.Store(false)
+			freeMemory()
+		})
+	}
 }
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()

@@ -261,6 +261,7 @@ func (s *state) call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	L := s.L
 	top := L.GetTop()
 	err := s.protected(f, args)
+	s.budget.ended()
 	if s.budget.check() != nil { // while a native function ran, it may be
 		err = cmp.Or(err, errors.New(outOfTime))
 	}
