@@ -12,6 +12,7 @@ import (
 var mayImport = map[string][]string{
 	"obelus/store":           {},
 	"obelus/store/storetest": {"obelus/store", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
+	"obelus/store/suites":    {},
 	"obelus/store/sqlite":    {"obelus/store", "github.com/mattn/go-sqlite3"},
 	"obelus/engine": {"obelus/store", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema",
 		"golang.org/x/text/language", "golang.org/x/text/message"},
@@ -30,7 +31,7 @@ var mayImport = map[string][]string{
 
 // owners are the standard packages that belong to few of ours.
 var owners = map[string][]string{
-	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
+	"os":       {"obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/store/suites", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
 	"net/http": {"obelus/luastd", "obelus/host/web"},
 }
 
