@@ -22,7 +22,7 @@ import (
 // function makes of the body of a Lua function, which gets its arguments as
 // call, one that is called in one host again and again. It gives the result as
 // JSON.
-func function(f *testing.F, body string) func(arguments map[string]any) (string, error) {
+func function(f testing.TB, body string) func(arguments map[string]any) (string, error) {
 	var script strings.Builder
 	for _, module := range luastd.Modules {
 		fmt.Fprintf(&script, "local %[1]s = require '%[1]s' ", module.Name)

@@ -23,16 +23,21 @@ import (
 //	--   - 80
 //	--   - 443
 //
-// What is read: one document of at most 1 MiB, nested at most 128 deep, with
-// at most 10,000 names in one mapping outside of { } and names of at most 1024
-// bytes. Anchors, aliases and << work as long as the whole, written out, has no
-// more than a million values. What stands without quotes is read by the core schema of
-// YAML 1.2: yes, no, 1_000 and timestamps are text, 010 is ten, 0o10 is eight.
-// Whole numbers stay exact; those beyond ±2^53 reach a script as their digits.
-// Names that are not text become it.
-// Refused are infinities and NaN, names that are lists or mappings, and tags
-// other than !!str, !!int, !!float, !!bool, !!null, !!seq, !!map, !!timestamp
-// and !!binary; the last two are text.
+// What is read: one document of at most 1 MiB, nested at most 128 deep, by the rules of
+// YAML 1.2.2; what those refuse is refused. One thing more is read: brackets that span lines
+// may close in the column of the name that they belong to. Anchors, aliases and << work as
+// long as the whole, written out, has no more than a million values and 64 MiB of text. What
+// stands without quotes is read by the core schema of YAML 1.2: yes, no, 1_000 and timestamps
+// are text, 010 is ten, 0o10 is eight. Whole numbers stay exact; those beyond ±2^53 reach a
+// script as their digits. Names that are not text become it.
+// Refused are infinities and NaN, names that are lists or mappings, names given twice, and
+// tags other than !!str, !!int, !!float, !!bool, !!null, !!seq, !!map, !!timestamp and
+// !!binary; the last two are text.
+//
+// The parser is our own, in yamlread.go, yamlblock.go, yamlflow.go and yamlscalar.go. Of the
+// libraries at hand none reads all of the YAML test suite: the best ones read 244 and 251 of its
+// 256 single documents and refuse 89 and 85 of the 94 that are wrong, and what they miss can't
+// be made good from outside without reading the text as they do.
 var yamlFuncs = []Func{
 	{"decode", yamlDecode},
 	{"encode", yamlEncode},
@@ -86,9 +91,7 @@ func encodeYAML(v any, enough func(size int) bool) string {
 	return strings.TrimLeft(w.b.String(), " \n")
 }
 
-// yamlWriter writes values in block style. It is our own, since the library
-// that reads does not write text with tabs, carriage returns or leading line
-// ends so that it can be read back.
+// yamlWriter writes values in block style, so that older readers too read them as they are.
 type yamlWriter struct {
 	b      strings.Builder
 	enough func(size int) bool

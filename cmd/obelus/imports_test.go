@@ -16,7 +16,7 @@ var mayImport = map[string][]string{
 	"obelus/store/sqlite":    {"obelus/store", "github.com/mattn/go-sqlite3"},
 	"obelus/engine": {"obelus/store", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema",
 		"golang.org/x/text/language", "golang.org/x/text/message"},
-	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/goccy/go-yaml", "github.com/google/uuid"},
+	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/google/uuid"},
 	"obelus/scripts": {},
 	"obelus/host": {"obelus/engine", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
