@@ -157,11 +157,10 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	if r.Body != "" {
 		body = strings.NewReader(r.Body)
 	}
-	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	request, err := http.NewRequestWithContext(ctx, r.Method, escapeURL(r.URL), body)
 	if err != nil {
 		return HTTPResponse{}, err
 	}
-	escapeRaw(request.URL)
 	for name, text := range r.Headers {
 		request.Header.Set(name, text)
 	}
@@ -170,7 +169,9 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	}
 	client := http.Client{Transport: n, CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		next.Header.Del("Referer") // the query of where it came from may be secret
-		escapeRaw(next.URL)
+		if to, err := parseURL(next.Response.Header.Get("Location")); err == nil {
+			next.URL = via[len(via)-1].URL.ResolveReference(to) // which net/http has done without our escapes
+		}
 		if first := via[0].URL; endpointOf(next.URL) != endpointOf(first) || next.URL.Scheme != first.Scheme {
 			for _, secret := range []string{"Authorization", "Cookie", "Proxy-Authorization"} { // net/http gives them to subdomains and other ports
 				next.Header.Del(secret)
@@ -204,9 +205,6 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	}
 	return HTTPResponse{Status: answer.StatusCode, Headers: headers, Body: string(text)}, nil
 }
-
-// escapeRaw escapes in a query what can't stand in a request: net/http writes it as it is.
-func escapeRaw(u *url.URL) { u.RawQuery = escapeBytes(u.RawQuery, `"<>`) }
 
 // isWeb tells whether a URL is one that requests are made to.
 func isWeb(u *url.URL) bool {

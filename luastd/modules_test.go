@@ -38,7 +38,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return random.bytes(-1)`, `activities/a.lua:2: bad argument #1 to random.bytes: must not be negative`},
 		{`return random.bytes(2^40)`, `activities/a.lua:2: a string would be longer than 16777216 bytes`},
 
-		{`return url.parse("HTTPS://me:s%20x@EXAMPLE.com:8443/a%2Fb/c?q=1&q=2&e=&%C3%A9=%20+#frag%20ment")`, `{"fragment":"frag ment","host":"EXAMPLE.com","password":"s x","path":"/a%2Fb/c","port":8443,"query":{"e":"","q":["1","2"],"é":"  "},"scheme":"https","user":"me"}`},
+		{`return url.parse("HTTPS://me:s%20x@EXAMPLE.com:8443/a%2Fb/c?q=1&q=2&e=&%C3%A9=%20+#frag%20ment")`, `{"fragment":"frag%20ment","host":"EXAMPLE.com","password":"s x","path":"/a%2Fb/c","port":8443,"query":{"e":"","q":["1","2"],"é":"  "},"scheme":"https","user":"me"}`},
 		{`return url.parse("?a=1;b=2")`, `{"path":"","query":{"a":"1;b=2"}}`},
 		{`return url.parse("/only/path")`, `{"path":"/only/path","query":{}}`},
 		{`return url.parse("http://[::1]:80")`, `{"host":"::1","path":"","port":80,"query":{},"scheme":"http"}`},
@@ -74,6 +74,13 @@ func TestMoreFunctions(t *testing.T) {
 		{`return {select(2, url.join("mailto:a@x", "b"))}`, `["mailto: has no folders in which a path could lead on"]`},
 		{`return {select(2, pcall(url.build, {scheme = "http", host = "h/x"})), select(2, pcall(url.build, {scheme = "ht tp", host = "h"}))}`, `["bad argument #1 to ?: host can't be \"h/x\"","bad argument #1 to ?: scheme can't be \"ht tp\""]`},
 		{`return select(2, url.join("http://[", "x"))`, `"not a URL: missing ']' in host"`},
+		{`return url.parse("http://h/a%2Fb/é").path`, `"/a%2Fb/%C3%A9"`},
+		{`return url.build{scheme = "http", host = "h", path = "/a%2Fb/é", fragment = "a%26b=é"}`, `"http://h/a%2Fb/%C3%A9#a%26b=%C3%A9"`},
+		{`return url.build{path = "/100%/a%2Fb?#é", fragment = "100%#%41"}`, `"/100%25/a%252Fb%3F%23%C3%A9#100%25%23%2541"`},
+		{`return {url.join("http://h/a%2Fb/x", "é y%3Fz?a b%26c|d#é%2F"), url.join("http://h/a%2Fb/|", "?é"), (url.join("http://h/é%2F", ""))}`, `["http://h/a%2Fb/%C3%A9%20y%3Fz?a%20b%26c|d#%C3%A9%2F","http://h/a%2Fb/%7C?%C3%A9","http://h/%C3%A9%2F"]`},
+		{`return url.parse("//u%2Fs:p%40%3A@h/%25%5E^?a%26b=%3D%2B#%23\"#")`, `{"fragment":"%23%22%23","host":"h","password":"p@:","path":"/%25%5E%5E","query":{"a&b":"=+"},"user":"u/s"}`},
+		{`return url.build(url.parse("//u%2Fs:p%40%3A@h/%25%5E^?a%26b=%3D%2B#%23\"#"))`, `"//u%2Fs:p%40%3A@h/%25%5E%5E?a%26b=%3D%2B#%23%22%23"`},
+		{`return {url.parse("mailto:a%2Fb é").path, url.build{scheme = "mailto", path = "a%2Fb é"}, (select(2, url.parse("http://h/\n%2F")))}`, `["a%2Fb%20%C3%A9","mailto:a%2Fb%20%C3%A9","not a URL: invalid control character in URL"]`},
 
 		{`return {re.match("key = value", [[(\w+) = (\w+)]])}`, `["key","value"]`},
 		{`return re.match("abc", "b+")`, `"b"`},

@@ -24,6 +24,13 @@ import (
 //	local text = url.build(u) -- https://example.com:8443/a?q=two+words&tag=1&tag=2
 //	local next = assert(url.join(text, "../b"))
 //	local path = "/users/" .. url.escape(name)
+//
+// An escape such as %2F is never taken for the character that it stands for: /a%2Fb is a path
+// of one part, and stays so in all functions here and in http. What can't stand in a URL, such
+// as a blank or é, is escaped beside the escapes that are there; they are not normalized.
+// That holds for the path and the fragment, which keep their escapes as parts, and for the query
+// of joined URLs. As parts, user, password, and the names and values of the query are without
+// escapes; build writes those that are needed.
 var urlFuncs = []Func{
 	{"build", urlBuild},
 	{"escape", urlEscape},
@@ -36,8 +43,8 @@ var urlFuncs = []Func{
 var urlParts = []string{"fragment", "host", "password", "path", "port", "query", "scheme", "user"}
 
 // url.build(parts) → text; parts as parse gives them, any of which may be left
-// out. In the path % begins an escape that is written already, if all of them
-// are right; what can't stand in a path is escaped. The query is a table, of
+// out. In the path and the fragment % begins an escape that is written already, if
+// all of them are right, and is escaped itself otherwise. The query is a table, of
 // which an array gives its name several times, and whose names come out sorted,
 // or text that is taken as it is, but for what can't stand in a query and is
 // escaped as in the path.
@@ -67,7 +74,8 @@ func buildURL(parts map[string]any) (string, error) {
 			return "", fmt.Errorf("%s is text", name)
 		}
 	}
-	u := &url.URL{Scheme: strings.ToLower(texts["scheme"]), Host: texts["host"], Fragment: texts["fragment"]}
+	u := &url.URL{Scheme: strings.ToLower(texts["scheme"]), Host: texts["host"]}
+	u.Fragment, u.RawFragment = escapePart(texts["fragment"], notInPart+"#")
 	if strings.HasPrefix(u.Host, "[") && strings.HasSuffix(u.Host, "]") { // they come back below
 		u.Host = u.Host[1 : len(u.Host)-1]
 	}
@@ -116,20 +124,29 @@ func likeHost(u *url.URL) bool {
 }
 
 func setPath(u *url.URL, path string) {
-	u.Path = path
-	if unescaped, err := url.PathUnescape(path); err == nil {
-		u.Path, u.RawPath = unescaped, path
-	}
+	u.Path, u.RawPath = escapePart(path, notInPart+"#?")
 	switch rooted := strings.HasPrefix(path, "/"); {
 	case rooted || path == "":
 	case u.Host != "":
-		u.Path = "/" + u.Path
-		if u.RawPath != "" {
-			u.RawPath = "/" + u.RawPath
-		}
+		u.Path, u.RawPath = "/"+u.Path, "/"+u.RawPath
 	case u.Scheme != "":
 		u.Opaque = u.EscapedPath()
 	}
+}
+
+// notInPart are the printable characters that can't stand in a path or a fragment.
+const notInPart = "\"<>\\^`{|}"
+
+// escapePart escapes in a part what can't stand there, which is white space, what is not ASCII
+// and what others names, and beside escapes that are wrong each %. It returns the part without
+// escapes too.
+func escapePart(text, others string) (unescaped, escaped string) {
+	if _, err := url.PathUnescape(text); err != nil {
+		others += "%"
+	}
+	escaped = escapeBytes(text, others)
+	unescaped, _ = url.PathUnescape(escaped) // its escapes are right
+	return unescaped, escaped
 }
 
 // queryText writes a query: a table of texts or of arrays of them, or text
@@ -238,8 +255,8 @@ func urlJoin(e *Env, L *lua.LState) int {
 // password} | nil, err
 //
 // What the URL does not have is left out, but for path and query. The port is
-// a number; the path keeps its escapes; a name that the query has several
-// times is an array of its values.
+// a number; the path and the fragment keep their escapes; a name that the query has
+// several times is an array of its values.
 func urlParse(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	e.charge(L, len(text)/8+1)
@@ -253,11 +270,12 @@ func urlParse(e *Env, L *lua.LState) int {
 	}
 	e.limitArray(L, len(values))
 	parts := map[string]any{"path": u.EscapedPath(), "query": queryTable(values)}
+	fragment := u.EscapedFragment()
 	if u.Opaque != "" {
 		parts["path"] = u.Opaque
 	}
 	password, _ := u.User.Password()
-	for name, text := range map[string]string{"scheme": u.Scheme, "host": u.Hostname(), "fragment": u.Fragment, "user": u.User.Username(), "password": password} {
+	for name, text := range map[string]string{"scheme": u.Scheme, "host": u.Hostname(), "fragment": fragment, "user": u.User.Username(), "password": password} {
 		if text != "" {
 			parts[name] = text
 		}
@@ -269,10 +287,33 @@ func urlParse(e *Env, L *lua.LState) int {
 	return 1
 }
 
+// authority is what stands before the path of a URL.
+var authority = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/]*)?`)
+
+// escapeURL escapes in a URL what can't stand in its path, query and fragment. Without that
+// net/url writes its own escapes for all of a path, and none for a / that was escaped. It leaves
+// control characters, for which net/url refuses the URL.
+func escapeURL(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return text
+	}
+	rest, fragment, hasFragment := strings.Cut(text, "#")
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	before := authority.FindString(rest)
+	text = before + escapeBytes(rest[len(before):], notInPart)
+	if hasQuery {
+		text += "?" + escapeBytes(query, `"<>`)
+	}
+	if hasFragment {
+		text += "#" + escapeBytes(fragment, notInPart+"#")
+	}
+	return text
+}
+
 // parseURL reads a URL. The escapes of what follows "mailto:" are wrong where those of
 // any other path are.
 func parseURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
+	u, err := url.Parse(escapeURL(text))
 	if err == nil {
 		_, err = url.PathUnescape(u.Opaque)
 	}

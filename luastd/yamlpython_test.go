@@ -1,10 +1,7 @@
 package luastd
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
 	"math/rand"
 	"os/exec"
@@ -43,38 +40,9 @@ func startPyYAML(t testing.TB, loader string) func(text string) pyAnswer {
 	if out, err := exec.Command("python3", "-c", "import yaml").CombinedOutput(); err != nil {
 		t.Skipf("skipped: python3 with PyYAML is not here: %v: %s", err, out)
 	}
-	cmd := exec.Command("python3", "-c", pyYAML)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	lines := bufio.NewReader(out)
+	ask := StartOracle(t, "python3", "-c", pyYAML)
 	return func(text string) (answer pyAnswer) {
-		question, err := json.Marshal(map[string]string{"text": text, "loader": loader})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := fmt.Fprintf(in, "%s\n", question); err != nil {
-			t.Fatal(err)
-		}
-		line, err := lines.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(line, &answer); err != nil {
-			t.Fatal(err)
-		}
+		ask(map[string]string{"text": text, "loader": loader}, &answer)
 		return answer
 	}
 }

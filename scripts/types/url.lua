@@ -2,7 +2,8 @@
 
 -- Written by obelus types, which writes it again: changes are lost.
 
----url: addresses and their parts.
+---url: addresses and their parts. An escape such as %2F is never taken for the character that
+---it stands for; what can't stand in a URL is escaped beside those that are there.
 ---@class obelus.url
 local url = {}
 
@@ -12,9 +13,9 @@ local url = {}
 ---@field port? integer
 ---@field path? string keeps its escapes
 ---@field query? table<string, string|string[]>|string a name that is there several times is an array
----@field fragment? string
----@field user? string
----@field password? string
+---@field fragment? string keeps its escapes
+---@field user? string without escapes
+---@field password? string without escapes
 
 ---@param parts obelus.url.Parts
 ---@return string text
