@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -306,8 +305,9 @@ func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcom
 
 // test.http(fn): fn(request) answers what this test, and what it runs, ask of
 // the network. It gets method, url, headers and body, and gives back status,
-// headers and body (a table becomes JSON), or nil and an error. What else goes wrong in
-// it fails the test, whatever becomes of that in what asked.
+// headers, whose arrays are a field for each element, and body (a table becomes
+// JSON), or nil and an error. What else goes wrong in it fails the test, whatever
+// becomes of that in what asked.
 func (s *state) testHTTP(L *lua.LState) int {
 	fn := L.CheckFunction(1)
 	s.run.test.tests.stub(func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return s.answerHTTP(L, fn, r) })
@@ -316,8 +316,8 @@ func (s *state) testHTTP(L *lua.LState) int {
 
 func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	headers := map[string]any{}
-	for name, v := range r.Headers {
-		headers[name] = v
+	for name, values := range r.Headers {
+		headers[name] = luastd.JoinHeader(name, values)
 	}
 	request := map[string]any{"method": r.Method, "url": r.URL, "headers": headers, "body": r.Body}
 	results, err := s.apart(L, fn, s.toLua(request))
@@ -355,7 +355,7 @@ func (s *state) response(v lua.LValue) (luastd.HTTPResponse, error) {
 var responseNames = []string{"body", "headers", "status"}
 
 func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) {
-	answer = luastd.HTTPResponse{Status: 200, Headers: map[string]string{}}
+	answer = luastd.HTTPResponse{Status: 200, Headers: map[string][]string{}}
 	for name := range given {
 		if !slices.Contains(responseNames, name) {
 			return answer, fmt.Errorf("an answer has no %s%s", quote(name), didYouMean(name, responseNames))
@@ -374,7 +374,7 @@ func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) 
 		return answer, errors.New("headers is a table by name")
 	}
 	for name, v := range headers {
-		if answer.Headers[name], ok = headerText(v); !ok {
+		if answer.Headers[name], ok = headerTexts(v); !ok {
 			return answer, fmt.Errorf("headers.%s is text, a number, a boolean, or an array of them", name)
 		}
 	}
@@ -392,20 +392,19 @@ func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) 
 	return answer, nil
 }
 
-// headerText is a header as http.request gives it: one that comes several times is
-// joined by commas.
-func headerText(v any) (string, bool) {
+// headerTexts returns the values of the fields that a header of an answer stands for: one for
+// each element of an array.
+func headerTexts(v any) (texts []string, ok bool) {
 	list, ok := v.([]any)
 	if !ok {
 		list = []any{v}
 	}
-	texts := make([]string, len(list))
-	for i, v := range list {
+	for _, v := range list {
 		switch v.(type) {
 		case nil, []any, map[string]any:
-			return "", false
+			return nil, false
 		}
-		texts[i] = fmt.Sprint(v)
+		texts = append(texts, fmt.Sprint(v))
 	}
-	return strings.Join(texts, ", "), true
+	return texts, true
 }

@@ -134,6 +134,13 @@ func TestWhatATestIsGiven(t *testing.T) {
 		`test.http(function() return nil, { message = "down" } end) assert(require("http").get("https://api.example"))`:                                           `GET https://api.example: down`,
 		`test.http(function() return { headers = { a = { "1", 2 }, b = true, c = {} } } end) local r = assert(require("http").get("https://api.example"))
 			assert.same({ "1, 2", "true" }, { r.headers.a, r.headers.b })`: `GET https://api.example: test.http: headers.c is text, a number, a boolean, or an array of them`,
+		`test.http(function(r)
+				assert.same({ "x, y", "a=1; b=2" }, { r.headers.list, r.headers.cookie })
+				return { headers = { ["Set-Cookie"] = { "a=1, 2", "b=3" }, ["set-cookie"] = "c=4" } }
+			end)
+			local r = assert(require("http").get("https://api.example", { headers = { list = { "x", "y" }, Cookie = { "a=1", "b=2" } } }))
+			assert.same({ "a=1, 2", "b=3", "c=4" }, r.cookies)
+			assert.same("a=1, 2, b=3, c=4", r.headers["set-cookie"])`: "",
 		`test.http(function() return { headers = { a = { "1", 2 }, b = true } } end) local r = assert(require("http").get("https://api.example"))
 			assert.same({ "1, 2", "true" }, { r.headers.a, r.headers.b })`: "",
 		`test.http(function() return { headers = "x" } end) assert(require("http").get("https://api.example"))`:                                    `GET https://api.example: test.http: headers is a table by name`,

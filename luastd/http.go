@@ -23,12 +23,14 @@ import (
 //	  headers = { authorization = "Bearer " .. token }, json = { title = "Book" }, timeout = 5,
 //	}))
 //
-// An answer is a table: status, a number; headers, by their names in lower
-// case, several of one name joined by ", "; body; and the method json. A
+// An answer is a table: status, a number; headers, texts by their names in lower
+// case, several of one name joined by ", "; cookies, an array with the text of each
+// Set-Cookie, which can't be told apart once joined; body; and the method json. A
 // status of 400 and more is an answer like any other. What fails, a refused
 // permission among it, gives nil and a message.
 //
-// Options, each of which may be left out: headers, a table; query, a table,
+// Options, each of which may be left out: headers, a table, whose arrays are sent as
+// a field for each element, those of cookie as one joined by "; "; query, a table,
 // whose arrays repeat their name, added to the URL's own; json, any value, sent
 // as the body with its content-type, or body, text; timeout, seconds or "5s",
 // never longer than what the call has left, which also holds without one;
@@ -51,16 +53,16 @@ var httpFuncs = []Func{
 
 // HTTPRequest is what a script asks of the network.
 type HTTPRequest struct {
-	Method  string            // in upper case
-	URL     string            // with the query
-	Headers map[string]string // by names in lower case
+	Method  string              // in upper case
+	URL     string              // with the query
+	Headers map[string][]string // by names in lower case; a field for each element
 	Body    string
 }
 
 // HTTPResponse is an answer to it. Names of headers may be in any case.
 type HTTPResponse struct {
 	Status  int
-	Headers map[string]string
+	Headers map[string][]string
 	Body    string
 }
 
@@ -155,9 +157,14 @@ func (e *Env) answer(L *lua.LState, r *httpCall) (HTTPResponse, error) {
 
 func (e *Env) pushAnswer(L *lua.LState, answer HTTPResponse) {
 	e.limit(L, len(answer.Body))
-	headers := L.CreateTable(0, len(answer.Headers))
+	fields := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(answer.Headers)) {
-		headers.RawSetString(strings.ToLower(name), lua.LString(answer.Headers[name]))
+		lower := strings.ToLower(name)
+		fields[lower] = append(fields[lower], answer.Headers[name]...)
+	}
+	headers := L.CreateTable(0, len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		headers.RawSetString(name, lua.LString(JoinHeader(name, fields[name])))
 	}
 	if e.answers == nil { // scripts can't reach it, so that runs may share it
 		method := L.NewFunction(func(L *lua.LState) int { return answerJSON(e, L) })
@@ -168,12 +175,21 @@ func (e *Env) pushAnswer(L *lua.LState, answer HTTPResponse) {
 		e.answers.RawSetString("__index", methods)
 		e.answers.RawSetString("__metatable", lua.LFalse)
 	}
-	t := L.CreateTable(0, 3)
+	t := L.CreateTable(0, 4)
 	t.RawSetString("body", lua.LString(answer.Body))
+	t.RawSetString("cookies", e.stringArray(L, fields["set-cookie"]))
 	t.RawSetString("headers", headers)
 	t.RawSetString("status", lua.LNumber(answer.Status))
 	t.Metatable = e.answers
 	L.Push(t)
+}
+
+// JoinHeader returns the values of several fields of one name, in lower case, as one text.
+func JoinHeader(name string, values []string) string {
+	if name == "cookie" {
+		return strings.Join(values, "; ") // what HTTP has between cookies
+	}
+	return strings.Join(values, ", ")
 }
 
 // answer:json() → the value of its body | nil, err

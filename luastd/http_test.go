@@ -36,6 +36,12 @@ func web(t *testing.T) (server *httptest.Server, config host.Config) {
 		w.Header().Add("X-Two", "b")
 		json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "query": r.URL.RawQuery, "headers": r.Header, "body": string(body)})
 	})
+	mux.HandleFunc("/cookies", func(w http.ResponseWriter, r *http.Request) {
+		for _, text := range []string{"a=1; Expires=Thu, 01 Jan 2026 00:00:00 GMT", "b=2", "c=3, 4"} {
+			w.Header().Add("Set-Cookie", text)
+		}
+		w.Header().Set("X-One", "1")
+	})
 	mux.HandleFunc("/status", func(w http.ResponseWriter, r *http.Request) {
 		status, _ := strconv.Atoi(r.URL.RawQuery)
 		http.Error(w, "said so", status)
@@ -113,7 +119,10 @@ func TestHTTP(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`local a = http.get(U .. "/echo") return {a.status, a.headers["x-two"], a.headers["content-type"], a:json().method, a:json().headers["User-Agent"][1]}`, `[200,"a, b","text/plain; charset=utf-8","GET","obelus"]`},
 		{`return http.get(U .. "/echo?x=1#f", {query = {a = {1, "b c"}, n = true}}):json().query`, `"x=1&a=1&a=b+c&n=true"`},
-		{`return http.get(U .. "/echo", {headers = {["X-One"] = "1", ["X-Many"] = {"a", 2}, ["user-agent"] = "me"}}):json().headers`, `{"User-Agent":["me"],"X-Many":["a, 2"],"X-One":["1"]}`},
+		{`return http.get(U .. "/echo", {headers = {["X-One"] = "1", ["X-Many"] = {"a", 2}, ["user-agent"] = "me"}}):json().headers`, `{"User-Agent":["me"],"X-Many":["a","2"],"X-One":["1"]}`},
+		{`return http.get(U .. "/echo", {headers = {Cookie = {"a=1", "b=2"}, ["x-a"] = json.array(), ["x-b"] = {"1"}, ["X-B"] = "2", ["content-type"] = ""}}):json().headers`, `{"Content-Type":[""],"Cookie":["a=1; b=2"],"User-Agent":["obelus"],"X-B":["2","1"]}`},
+		{`local a = http.get(U .. "/cookies") return {a.cookies, a.headers["set-cookie"], a.headers["x-one"]}`, `[["a=1; Expires=Thu, 01 Jan 2026 00:00:00 GMT","b=2","c=3, 4"],"a=1; Expires=Thu, 01 Jan 2026 00:00:00 GMT, b=2, c=3, 4","1"]`},
+		{`local a = http.get(U .. "/status?204") return a.cookies`, `[]`},
 		{`return http.get(U .. "/echo?q=a b&é=<50%>&c=%20"):json().query`, `"q=a%20b&%C3%A9=%3C50%%3E&c=%20"`},
 		{`return http.post(U .. "/to?/echo?q=a b"):json().query`, `"q=a%20b"`},
 		{`local e = http.post(U .. "/echo", {json = {a = {1, json.null}, s = "<é>"}}):json() return {e.method, e.body, e.headers["Content-Type"]}`, `["POST","{\"a\":[1,null],\"s\":\"<é>\"}",["application/json"]]`},
@@ -122,7 +131,7 @@ func TestHTTP(t *testing.T) {
 		{`local a = http.request{method = "HEAD", url = U .. "/echo"} return {a.status, a.body}`, `[200,""]`},
 		{`local a = http.request{url = U .. "/status?404"} return {a.status, a.body}`, `[404,"said so\n"]`},
 		{`return http.get(U .. "/status?503").status`, `503`},
-		{`return http.get(U .. "/long?3")`, `{"body":"xxx","headers":`},
+		{`return http.get(U .. "/long?3")`, `{"body":"xxx","cookies":[],"headers":`},
 		{`return getmetatable(http.get(U .. "/long?3"))`, `false`},
 		{`local a = http.get(U .. "/status?500") return a.json()`, `activities/a.lua:2: bad argument #1 to a.json: an answer expected: call it as answer:json()`},
 		{`return select(2, http.get(U .. "/status?500"):json())`, `"not JSON: `},
@@ -272,6 +281,8 @@ type plainCodec struct{ luastd.Codec }
 
 func (plainCodec) Fill(*lua.LTable) {}
 
+func (plainCodec) MarkArray(*lua.LTable) {}
+
 func (plainCodec) FromLua(v lua.LValue, _ string) (any, error) { return v.String(), nil }
 
 // TestHTTPHook holds what a test puts in the place of the network: no
@@ -286,7 +297,7 @@ func TestHTTPHook(t *testing.T) {
 			if asked = r; strings.HasSuffix(r.URL, "/fail") {
 				return luastd.HTTPResponse{}, errors.New("no such stub")
 			}
-			return luastd.HTTPResponse{Status: 302, Headers: map[string]string{"X-Y": "z"}, Body: "stubbed"}, nil
+			return luastd.HTTPResponse{Status: 302, Headers: map[string][]string{"X-Y": {"z"}}, Body: "stubbed"}, nil
 		},
 	}
 	L := lua.NewState()

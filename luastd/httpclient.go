@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -161,8 +162,8 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	if err != nil {
 		return HTTPResponse{}, err
 	}
-	for name, text := range r.Headers {
-		request.Header.Set(name, text)
+	for name, values := range r.Headers {
+		request.Header[http.CanonicalHeaderKey(name)] = slices.Clone(values)
 	}
 	if _, said := r.Headers["user-agent"]; !said {
 		request.Header.Set("User-Agent", "obelus")
@@ -199,11 +200,7 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 	if err != nil {
 		return HTTPResponse{}, err
 	}
-	headers := map[string]string{}
-	for name, values := range answer.Header {
-		headers[name] = strings.Join(values, ", ")
-	}
-	return HTTPResponse{Status: answer.StatusCode, Headers: headers, Body: string(text)}, nil
+	return HTTPResponse{Status: answer.StatusCode, Headers: answer.Header, Body: string(text)}, nil
 }
 
 // isWeb tells whether a URL is one that requests are made to.

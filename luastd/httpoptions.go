@@ -2,6 +2,7 @@ package luastd
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -27,8 +28,8 @@ func (e *Env) httpCall(L *lua.LState, n int, method, target string, opts *lua.LT
 		r.Body = lua.LVAsString(body)
 	case value != lua.LNil:
 		r.Body = compactJSON(e.optionValue(L, value, "json"))
-		if r.Headers["content-type"] == "" {
-			r.Headers["content-type"] = "application/json"
+		if JoinHeader("content-type", r.Headers["content-type"]) == "" {
+			r.Headers["content-type"] = []string{"application/json"}
 		}
 	}
 	e.limit(L, len(r.Body))
@@ -70,9 +71,9 @@ func (e *Env) optionValue(L *lua.LState, v lua.LValue, name string) any {
 	return value
 }
 
-// requestHeaders reads headers: texts, or arrays of them, joined by ", ".
-func (e *Env) requestHeaders(L *lua.LState, n int, v lua.LValue) map[string]string {
-	headers := map[string]string{}
+// requestHeaders reads headers: texts, or arrays of them.
+func (e *Env) requestHeaders(L *lua.LState, n int, v lua.LValue) map[string][]string {
+	headers := map[string][]string{}
 	if v == lua.LNil {
 		return headers
 	}
@@ -80,7 +81,8 @@ func (e *Env) requestHeaders(L *lua.LState, n int, v lua.LValue) map[string]stri
 	if !ok {
 		L.ArgError(n, "headers is a table by name")
 	}
-	for name, v := range table {
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		v := table[name]
 		if v == nil {
 			continue // as nil would be
 		}
@@ -100,7 +102,10 @@ func (e *Env) requestHeaders(L *lua.LState, n int, v lua.LValue) map[string]stri
 		if !isToken(name) || slices.Contains([]string{"connection", "content-length", "host", "trailer", "transfer-encoding"}, name) {
 			L.ArgError(n, fmt.Sprintf("headers can't have %q", name))
 		}
-		headers[name] = strings.Join(texts, ", ")
+		headers[name] = append(headers[name], texts...)
+	}
+	if cookies := headers["cookie"]; len(cookies) > 1 {
+		headers["cookie"] = []string{JoinHeader("cookie", cookies)} // servers look for one field
 	}
 	return headers
 }

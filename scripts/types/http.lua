@@ -7,7 +7,7 @@
 local http = {}
 
 ---@class obelus.http.Options
----@field headers? table<string, string|string[]>
+---@field headers? table<string, string|string[]> an array is sent as several fields
 ---@field query? table<string, any> added to the URL's own; arrays repeat their name
 ---@field json? any sent as the body
 ---@field body? string
@@ -22,7 +22,8 @@ local http = {}
 ---A status of 400 and more is an answer like any other.
 ---@class obelus.http.Answer
 ---@field status integer
----@field headers table<string, string> by names in lower case
+---@field headers table<string, string> by names in lower case, several of one name joined by ", "
+---@field cookies string[] the text of each Set-Cookie, which can't be told apart once joined
 ---@field body string
 local answer = {}
 

@@ -32,8 +32,9 @@ function test.activity(name, call, context) end
 ---@param seconds? number
 function test.clock(seconds) end
 
----Answers what the test, and what it runs, ask of the network.
----@param fn fun(request: { method: string, url: string, headers: table<string, string>, body: string }): { status?: integer, headers?: table<string, string>, body?: any }?, string?
+---Answers what the test, and what it runs, ask of the network. An array among the headers of
+---an answer is a field for each element.
+---@param fn fun(request: { method: string, url: string, headers: table<string, string>, body: string }): { status?: integer, headers?: table<string, string|string[]>, body?: any }?, string?
 function test.http(fn) end
 
 ---Runs a plan in a log of its own, until it ends or halts. Nothing is held for a
