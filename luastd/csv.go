@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -15,7 +14,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// csv: tables as lines of fields, as in RFC 4180. In Lua:
+// csv: tables as lines of fields, as in RFC 4180, and as they come. In Lua:
 //
 //	local csv = require("csv")
 //	local rows = assert(csv.decode(text, { header = true, comma = ";" }))
@@ -29,15 +28,20 @@ const byteOrderMark = "\ufeff"
 
 // csv.decode(text, [{header = true | {"a", "b"}, comma = ";"}]) → rows | nil, err
 //
+// A line ends with a line feed, a carriage return, or both. A field is in quotes if it begins
+// with one: within it commas and line ends are text, and two quotes are one. In other fields a
+// quote is text. A byte order mark at the start is passed over, and so are empty lines.
+//
 // Each row is an array of strings; with a header it is a table by name: true
 // takes the names from the first line, a list gives them for all lines; either way
 // each once.
 func csvDecode(e *Env, L *lua.LState) int {
-	text := strings.TrimPrefix(L.CheckString(1), byteOrderMark)
+	text := L.CheckString(1)
 	e.charge(L, len(text)/16+1)
-	if line := loneReturn(text); line > 0 { // all that follows would be of the same line
-		return failed(L, fmt.Sprintf("not CSV: line %d holds a carriage return that no line feed follows, outside of quotes", line))
+	if encoding := wideEncoding(text); encoding != "" {
+		return failed(L, "not CSV that can be read: it is "+encoding+": convert it to UTF-8")
 	}
+	text = strings.TrimPrefix(text, byteOrderMark)
 	opts := e.options(L, 2, "comma", "header")
 	separator := comma(L, opts)
 	header, fromRows := csvNames(e, L, opts.RawGetString("header"))
@@ -47,13 +51,10 @@ func csvDecode(e *Env, L *lua.LState) int {
 	var records [][]string
 	var err error
 	e.aside(L, len(text)/8+1, func(ctx context.Context) {
-		r := csv.NewReader(strings.NewReader(keptLineEnds(text)))
-		r.Comma = separator
-		r.FieldsPerRecord = -1
-		records, err = csvRecords(ctx, r, e.maxArray())
+		records, err = readCSV(ctx, text, string(separator), e.maxArray())
 	})
 	if err != nil {
-		return failed(L, csvError(err))
+		return failed(L, err.Error())
 	}
 	e.limitArray(L, len(records))
 	rows := L.CreateTable(len(records), 0)
@@ -87,62 +88,61 @@ func csvDecode(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// loneReturn is the line on which a carriage return stands outside of quotes that ends
-// neither a line nor the text; 0 for none.
-func loneReturn(text string) (line int) {
-	if !strings.Contains(text, "\r") {
-		return 0
-	}
-	quoted := false
-	line = 1
-	for i := range len(text) {
-		switch text[i] {
-		case '"':
-			quoted = !quoted
-		case '\n':
-			line++
-		case '\r':
-			if !quoted && i+1 < len(text) && text[i+1] != '\n' {
-				return line
+// readCSV reads rows, no more than one over most, and no more fields in a row. It leaves lines out
+// that are empty. encoding/csv would take line ends apart that a field in quotes has, not know
+// the lone carriage return, and either refuse a quote within a field or take one that is wrong
+// for the end of it.
+func readCSV(ctx context.Context, text, comma string, most int) (rows [][]string, err error) {
+	fieldEnds := comma + "\r\n"
+	for at := 0; at < len(text) && len(rows) <= most && ctx.Err() == nil; {
+		if text[at] == '\n' || text[at] == '\r' {
+			at++
+			continue
+		}
+		var row []string
+		for more := true; more && len(row) <= most; {
+			field, length, err := csvQuoted(text[at:])
+			if err != nil {
+				return nil, fmt.Errorf("not CSV: %w, at %s", err, position(text, at))
+			}
+			if at += length; length == 0 {
+				end := strings.IndexAny(text[at:], fieldEnds)
+				if end < 0 {
+					end = len(text) - at
+				}
+				field = text[at : at+end]
+				at += end
+			} else if at < len(text) && !strings.HasPrefix(text[at:], comma) && text[at] != '\r' && text[at] != '\n' {
+				return nil, fmt.Errorf("not CSV: text follows a field in quotes, at %s: "+
+					"a quote within such a field is written twice", position(text, at))
+			}
+			row = append(row, field)
+			if more = strings.HasPrefix(text[at:], comma); more {
+				at += len(comma)
 			}
 		}
+		rows = append(rows, row)
 	}
-	return 0
+	return rows, nil
 }
 
-// keptLineEnds doubles the \r of each \r\n in quotes, of which the reader takes
-// one away.
-func keptLineEnds(text string) string {
-	if !strings.Contains(text, "\r\n") {
-		return text
-	}
-	var b strings.Builder
-	for quoted := false; ; quoted = !quoted {
-		part, rest, more := strings.Cut(text, `"`)
-		if quoted {
-			part = strings.ReplaceAll(part, "\r\n", "\r\r\n")
-		}
-		if b.WriteString(part); !more {
-			return b.String()
-		}
-		b.WriteByte('"')
-		text = rest
-	}
-}
+var errOpenQuote = errors.New("the field in quotes that begins here does not end")
 
-// csvRecords reads rows, no more than one over most.
-func csvRecords(ctx context.Context, r *csv.Reader, most int) (records [][]string, err error) {
-	for ctx.Err() == nil && len(records) <= most {
-		record, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		records = append(records, record)
+// csvQuoted reads the field in quotes that text begins with. Its length is 0 if text begins with
+// something else.
+func csvQuoted(text string) (field string, length int, err error) {
+	if !strings.HasPrefix(text, `"`) {
+		return "", 0, nil
 	}
-	return records, nil
+	for at := 1; ; at += 2 { // behind two quotes
+		end := strings.IndexByte(text[at:], '"')
+		if end < 0 {
+			return "", 0, errOpenQuote
+		}
+		if at += end; !strings.HasPrefix(text[at:], `""`) {
+			return strings.ReplaceAll(text[1:at], `""`, `"`), at + 1, nil
+		}
+	}
 }
 
 func comma(L *lua.LState, opts *lua.LTable) rune {
@@ -156,14 +156,6 @@ func comma(L *lua.LState, opts *lua.LTable) rune {
 		L.ArgError(2, "comma must be one character")
 	}
 	return r
-}
-
-func csvError(err error) string {
-	var at *csv.ParseError
-	if errors.As(err, &at) {
-		return fmt.Sprintf("not CSV: %s, at line %d column %d", at.Err, at.Line, at.Column)
-	}
-	return "not CSV: " + err.Error()
 }
 
 // csv.encode(rows, [{header = true | {"a", "b"}, comma = ";"}]) → text

@@ -39,7 +39,8 @@ func jsonArray(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// json.decode(text) → value | nil, err; null alone is json.null
+// json.decode(text) → value | nil, err; null alone is json.null. A byte order mark at
+// the start is passed over.
 func jsonDecode(e *Env, L *lua.LState) int {
 	text := L.CheckString(1)
 	var v any
@@ -60,12 +61,13 @@ func jsonDecode(e *Env, L *lua.LState) int {
 const maxJSONDepth = 128
 
 func decodeJSON(text string) (any, error) {
+	if encoding := wideEncoding(text); encoding != "" {
+		return nil, errors.New("not JSON that can be read: it is " + encoding + ": convert it to UTF-8")
+	}
 	if !utf8.ValidString(text) {
 		return nil, errors.New("not JSON: it is not valid UTF-8")
 	}
-	if strings.HasPrefix(text, byteOrderMark) {
-		return nil, errors.New("not JSON: it begins with a byte order mark: decode text:sub(4)")
-	}
+	text = strings.TrimPrefix(text, byteOrderMark)
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -82,6 +84,28 @@ func decodeJSON(text string) (any, error) {
 		return nil, fmt.Errorf("not JSON that can be read: nested deeper than %d", maxJSONDepth)
 	}
 	return v, nil
+}
+
+// wideEncoding names the encoding of text that is UTF-16 or UTF-32, which a byte order mark or
+// zero bytes beside the first characters show; it is empty for all other text.
+func wideEncoding(text string) string {
+	start := text[:min(len(text), 4)]
+	zeros := 0 // a bit for each byte of start
+	for i := range len(start) {
+		if start[i] == 0 {
+			zeros |= 1 << i
+		}
+	}
+	switch {
+	case start == "\xff\xfe\x00\x00", start == "\x00\x00\xfe\xff",
+		len(start) == 4 && (zeros == 0b1110 || zeros == 0b0111):
+		return "UTF-32"
+	case strings.HasPrefix(start, "\xff\xfe"), strings.HasPrefix(start, "\xfe\xff"),
+		len(start) == 4 && (zeros == 0b1010 || zeros == 0b0101),
+		len(start) == 2 && (zeros == 0b10 || zeros == 0b01):
+		return "UTF-16"
+	}
+	return ""
 }
 
 // escapes are those of JSON: of a character in two halves with what follows the first.

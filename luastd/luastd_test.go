@@ -117,7 +117,16 @@ func TestFunctions(t *testing.T) {
 		{`return select(2, json.decode("[1,\n]"))`, `"not JSON: invalid character ']' looking for beginning of value, at line 2 column 1"`},
 		{`return select(2, json.decode("\255"))`, `"not JSON: it is not valid UTF-8"`},
 		{`return select(2, json.decode(("["):rep(200) .. ("]"):rep(200)))`, `"not JSON that can be read: nested deeper than 128"`},
-		{`return select(2, json.decode("\239\187\191{}"))`, `"not JSON: it begins with a byte order mark: decode text:sub(4)"`},
+		{`return {json.decode("\239\187\191{\"a\":1}"), (select(2, json.decode("\239\187\191{x"))), (select(2, json.decode("\239\187\191")))}`, `[{"a":1},"not JSON: invalid character 'x' looking for beginning of object key string, at line 1 column 2","not JSON: it is empty"]`},
+		{`local t = {} for _, text in ipairs{"\255\254[\0]\0", "\254\255\0[\0]", "[\0]\0", "\0[\0]", "1\0", "\0001", "\255\254\0\0001\0\0\0", "1\0\0\0", "\0\0\0001"} do
+			for name, decode in pairs{JSON = json.decode, YAML = yaml.decode, CSV = csv.decode} do
+				local _, err = decode(text)
+				local encoding = #t < 6 and "UTF-16" or "UTF-32"
+				assert(err == "not " .. name .. " that can be read: it is " .. encoding .. ": convert it to UTF-8", err)
+			end
+			t[#t + 1] = true
+		end return #t`, `9`},
+		{`return {csv.decode("a\0b"), csv.decode("\0"), (select(2, json.decode("\0"))), (select(2, json.decode("[\255]")))}`, `[[["a\u0000b"]],[["\u0000"]],"not JSON: invalid character '\\x00' looking for beginning of value, at line 1 column 1","not JSON: it is not valid UTF-8"]`},
 		{`return json.encode({a = {b = 0/0}})`, `activities/a.lua:2: value.a.b: NaN is not a JSON number`},
 		{`return json.encode({}, {pretty = true})`, `activities/a.lua:2: bad argument #2 to json.encode: unknown option pretty (one of indent)`},
 		{`return json.array{1, 2}`, `[1,2]`},
@@ -151,7 +160,7 @@ func TestFunctions(t *testing.T) {
 		{`return csv.decode("", {header = true})`, `[]`},
 		{`return select(2, csv.decode("a,b,a\n1,2,3", {header = true}))`, `"not CSV with a header: row 1 names \"a\" twice, and one column would be lost"`},
 		{`return select(2, csv.decode("a,b\n1", {header = true}))`, `"not CSV: row 2 has 1 fields, the header names 2"`},
-		{`return select(2, csv.decode('a,"b\n'))`, `"not CSV: extraneous or missing \" in quoted-field, at line 1 column 6"`},
+		{`return select(2, csv.decode('a,"b\n'))`, `"not CSV: the field in quotes that begins here does not end, at line 1 column 3"`},
 		{`return csv.encode({{1, "x,y", true}, {2.5, json.null, "é"}})`, `"1,\"x,y\",true\n2.5,,é\n"`},
 		{`return csv.encode({{""}, {"a"}, {"", ""}})`, `"\"\"\na\n,\n"`},
 		{`return csv.decode(csv.encode({{"\239\187\191a"}}))`, "[[\"\ufeffa\"]]"},
@@ -163,7 +172,9 @@ func TestFunctions(t *testing.T) {
 		{`return csv.encode({})`, `""`},
 		{`return csv.encode({{a = 1}})`, `activities/a.lua:2: rows[1]: a row with names needs a header`},
 		{`return csv.encode({{{}}})`, `activities/a.lua:2: rows[1]: [1]: a field is text, a number or a boolean`},
-		{`return select(2, csv.decode("id,name\r1,a\r", {header = true}))`, `"not CSV: line 1 holds a carriage return that no line feed follows, outside of quotes"`},
+		{`return {csv.decode("id,name\r1,a\r", {header = true}), csv.decode("a,b\r1,2\r"), csv.decode("a\r\n\rb\n\rc\r\r\nd")}`, `[[{"id":"1","name":"a"}],[["a","b"],["1","2"]],[["a"],["b"],["c"],["d"]]]`},
+		{`return {csv.decode("3\" pipe,5 \"x\", \"y\"\n\"a\r\nb\",\"c\"\"\",\"\""), csv.decode("a;\"b,;\"", {comma = ";"}), csv.decode("a†\"†\"†", {comma = "†"})}`, `[[["3\" pipe","5 \"x\""," \"y\""],["a\r\nb","c\"",""]],[["a","b,;"]],[["a","†",""]]]`},
+		{`return {select(2, csv.decode("a\n\"b\"c")), (select(2, csv.decode("a,\"b")))}`, `["not CSV: text follows a field in quotes, at line 2 column 4: a quote within such a field is written twice","not CSV: the field in quotes that begins here does not end, at line 1 column 3"]`},
 		{`return csv.decode("a,\"x\ry\"\r\nb\r")`, `[["a","x\ry"],["b"]]`},
 		{`return csv.encode({{1}, {}})`, `activities/a.lua:2: rows[2]: a row has a field at least`},
 		{`return csv.encode({json.array{}})`, `activities/a.lua:2: rows[1]: a row has a field at least`},

@@ -56,6 +56,9 @@ func decodeYAML(text string) (v any, values int, err error) {
 	if len(text) > maxYAML {
 		return nil, 0, fmt.Errorf("it is longer than %d bytes", maxYAML)
 	}
+	if encoding := wideEncoding(text); encoding != "" {
+		return nil, 0, errors.New("it is " + encoding + ": convert it to UTF-8")
+	}
 	if !utf8.ValidString(text) {
 		return nil, 0, errors.New("it is not valid UTF-8")
 	}

@@ -2,7 +2,8 @@
 
 -- Written by obelus types, which writes it again: changes are lost.
 
----csv: tables of text, a line for each row.
+---csv: tables of text, a line for each row. A quote is text in a field that does not begin
+---with one; a carriage return alone ends a line too.
 ---@class obelus.csv
 local csv = {}
 
