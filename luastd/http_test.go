@@ -65,6 +65,29 @@ func web(t *testing.T) (server *httptest.Server, config host.Config) {
 		defer z.Close()
 		z.Write(bytes.Repeat([]byte("x"), 2<<20))
 	})
+	mux.HandleFunc("/gzip", func(w http.ResponseWriter, r *http.Request) {
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		z.Write(bytes.Repeat([]byte("text "), 20))
+		z.Close()
+		body := packed.Bytes()
+		switch r.URL.RawQuery {
+		case "plain":
+			body = []byte("no gzip at all")
+		case "short":
+			body = body[:len(body)-10]
+		case "cut":
+			w.Header().Set("Content-Length", "100")
+		case "sum":
+			body[len(body)-5] ^= 1
+		case "data":
+			body[10] = 0xff
+		case "none":
+			body = nil
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Write(body)
+	})
 	mux.HandleFunc("/switch", func(w http.ResponseWriter, r *http.Request) {
 		conn, _, _ := w.(http.Hijacker).Hijack()
 		defer conn.Close()
@@ -156,6 +179,9 @@ func TestHTTP(t *testing.T) {
 		{`return #http.get(U .. "/long?11000000", {max_bytes = 11000000}).body`, `11000000`},
 		{`return select(2, http.get(U .. "/long?10", {max_bytes = 9}))`, `"GET U/long: the answer is longer than 9 bytes"`},
 		{`return select(2, http.get(U .. "/packed", {max_bytes = 1e6}))`, `"GET U/packed: the answer is longer than 1000000 bytes"`},
+		{`local t = {} for i, how in ipairs{"plain", "sum", "data", "short", "cut"} do t[i] = select(2, http.get(U .. "/gzip?" .. how)) end return t`,
+			`["GET U/gzip: the answer says that its body is gzip, and the body is no valid gzip","GET U/gzip: the answer says that its body is gzip, and the body is no valid gzip","GET U/gzip: the answer says that its body is gzip, and the body is no valid gzip","GET U/gzip: the answer's body is gzip, and ends too early","GET U/gzip: the answer's body is gzip, and ends too early"]`},
+		{`return {#http.get(U .. "/gzip").body, http.get(U .. "/gzip?none").body, #http.get(U .. "/gzip?plain", {headers = {["accept-encoding"] = "gzip"}}).body}`, `[100,"",14]`},
 		{`return select(2, http.get(U .. "/cut"))`, `"GET U/cut: the connection ended before the answer did"`},
 		{`return select(2, http.get(U .. "/switch", {timeout = 5}))`, `"GET U/switch: the answer is not HTTP: the server has switched to another protocol"`},
 		{`return select(2, http.get(U .. "/never", {timeout = 0.05}))`, `"GET U/never: no answer within 50ms"`},

@@ -1,6 +1,8 @@
 package luastd
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -197,10 +199,25 @@ func (r *httpCall) send(ctx context.Context, n *network) (HTTPResponse, error) {
 		return HTTPResponse{}, errSwitched
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(r.maxBytes)+1))
+	if err != nil && answer.Uncompressed {
+		err = unpackError(err)
+	}
 	if err != nil {
 		return HTTPResponse{}, err
 	}
 	return HTTPResponse{Status: answer.StatusCode, Headers: answer.Header, Body: string(text)}, nil
+}
+
+// unpackError says what is wrong with a body that net/http unpacks, if that is what err is about.
+func unpackError(err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum), errors.As(err, &corrupt):
+		return errors.New("the answer says that its body is gzip, and the body is no valid gzip")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the answer's body is gzip, and ends too early")
+	}
+	return err
 }
 
 // isWeb tells whether a URL is one that requests are made to.
