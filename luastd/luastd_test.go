@@ -185,13 +185,23 @@ func TestFunctions(t *testing.T) {
 		{`return csv.decode("", {comma = "ab"})`, `activities/a.lua:2: bad argument #2 to csv.decode: comma must be one character`},
 
 		{`return time.now()`, `1700000000.25`},
-		{`return time.format(time.now())`, `"2023-11-14T22:13:20Z"`},
+		{`return time.format(time.now())`, `"2023-11-14T22:13:20.25Z"`},
+		{`local t = {} for _, s in ipairs{"2024-02-28T12:00:00.123Z", "1969-12-31T23:59:59.5Z", "2024-02-28T12:00:00.000001Z", "2024-02-28T12:00:00Z", "0000-01-01T00:00:00.1Z", "9999-12-31T23:59:59.9Z"} do t[#t + 1] = time.format(assert(time.parse(s))) == s end return t`, `[true,true,true,true,true,true]`},
+		{`return {time.format(1.5, "%T.%f"), time.format(-0.5, "%T,%L"), time.parse("1970-01-01 00:00:01.500000", "%F %T.%f"), time.parse("05,25", "%S,%L") == time.parse("5.25", "%S"), (select(2, pcall(time.parse, "1", "%f"))), time.format(0.25, "")}`, `["00:00:01.500000","23:59:59,500",1.5,true,"bad argument #2 to ?: %f in the layout can't be read back",""]`},
+		{`local t = {} for i, s in ipairs{"2016-12-31T23:59:60Z", "2016-12-31T15:59:60.5-08:00", "2015-07-01T01:59:60+02:00", "1972-06-30t23:59:60z"} do t[i] = time.format(time.parse(s)) end return t`, `["2017-01-01T00:00:00Z","2017-01-01T00:00:00.5Z","2015-07-01T00:00:00Z","1972-07-01T00:00:00Z"]`},
+		{`return {time.format(time.parse("31.12.2016 23:59:60", "%d.%m.%Y %T")), (select(2, time.parse("1.12.2016 23:59:60", "%d.%m.%Y %T"))), (select(2, time.parse("2016-12-31T23:59:60+01:00")))}`, `["2017-01-01T00:00:00Z","\"1.12.2016 23:59:60\" does not fit the layout \"%d.%m.%Y %T\": a second 60 can end a month in UTC only","\"2016-12-31T23:59:60+01:00\" is not a time as in RFC 3339: a second 60 can end a month in UTC only"]`},
+		{`local t = {} for i, s in ipairs{"2023-02-29T00:00:00Z", "2023-02-29", "2023-04-31", "2024-02-30", "2023-13-01", "2023-00-01", "2023-01-00", "2023-01-01T24:00:00Z", "2023-01-01T00:60:00Z", "2023-01-01T00:00:61Z", "2023-01-01T00:00:00+24:00", "2023-01-01T00:00:00-01:60", "2023-01-01", "2023-01-01T00:00:00", "2023-01-01 00:00:00Z", "2023-1-1"} do
+				local v, err = time.parse(s) t[i] = (tostring(v) .. err):gsub("^.- 3339: ", "")
+			end return t`, `["February 2023 has 28 days","February 2023 has 28 days","April 2023 has 30 days","February 2024 has 29 days","there is no month 13","there is no month 0","there is no day 0","there is no hour 24: 23 is the last one of a day","there is no minute 60","there is no second 61","there is no offset +24:00","there is no offset -01:60","it is a date alone, which the layout %Y-%m-%d reads","at its end Z for UTC, or an offset like +01:00, is missing","2006-01-02T15:04:05Z","2006-01-02T15:04:05Z"]`},
+		{`local t = {} for i, c in ipairs{{"29 Feb 2023", "%d %b %Y"}, {"30 february", "%e %B"}, {"31.4.", "%d.%m."}, {"32", "%d"}, {"29.2.23", "%d.%m.%y"}, {"2023 366", "%Y %j"}, {"13 PM", "%I %p"}, {"24:00", "%R"}, {"1:60", "%M:%S"}, {"0/1", "%m/%d"}, {"2023/23 2 29", "%Y/%y %m %d"}} do
+				local v, err = time.parse(c[1], c[2]) t[i] = (tostring(v) .. err):gsub('^.*": ', "")
+			end return t`, `["February 2023 has 28 days","February has 29 days","April has 30 days","a month has 31 days","February 2023 has 28 days","there is no day 366 of a year with 365 days","there is no hour 13 with AM or PM","there is no hour 24: 23 is the last one of a day","a second 60 can end a month in UTC only","there is no month 0","February 2023 has 28 days"]`},
 		{`return time.format(0, "%Y-%m-%d %H:%M:%S %a %A %b %B %j %p %I %y %e %% %u %w %V %s")`, `"1970-01-01 00:00:00 Thu Thursday Jan January 001 AM 12 70  1 % 4 4 01 0"`},
 		{`return time.format(1700000000, "%r %g") .. time.parse("2023-11-14 10:13:20 PM", "%F %r")`, `"10:13:20 PM 231700000000"`},
 		{`return {time.parse("2139/39", "%Y/%y") == time.parse("2139", "%Y"), select(2, time.parse("2139/40", "%Y/%y"))}`, `[true,"\"2139/40\" does not fit the layout \"%Y/%y\""]`},
 		{`return time.format(1.5, "%S.%L %f")`, `"01.500 500000"`},
 		{`return time.format(0, "%Q")`, `activities/a.lua:2: bad argument #2 to time.format: unknown %Q in the layout`},
-		{`return time.format(253402300799.5) .. time.format(-62167219200)`, `"9999-12-31T23:59:59Z0000-01-01T00:00:00Z"`},
+		{`return time.format(253402300799.5) .. time.format(-62167219200)`, `"9999-12-31T23:59:59.5Z0000-01-01T00:00:00Z"`},
 		{`return time.format(253402300800)`, `activities/a.lua:2: bad argument #1 to time.format: must be a time in the years 0 to 9999, in seconds since 1970`},
 		{`return time.format(-62167219201)`, `activities/a.lua:2: bad argument #1 to time.format: must be a time in the years 0 to 9999, in seconds since 1970`},
 		{`return time.format(0/0, "%Y")`, `activities/a.lua:2: bad argument #1 to time.format: must be a time in the years 0 to 9999, in seconds since 1970`},
@@ -211,7 +221,7 @@ func TestFunctions(t *testing.T) {
 		{`return {time.parse("1.2.9", "%d.%m.%y"), time.parse("1.2.70", "%d.%m.%y"), time.parse("2024-36", "%Y-%j"), time.parse("6 of 2024", "%j %Y") == nil, time.parse("2024-6", "%Y-%j")}`, `[1233446400,2678400,1707091200,true,1704499200]`},
 		{`return {time.parse("+1:00", "%z") == nil, time.parse("+01:0", "%z") == nil, time.parse("01:00", "%z") == nil, time.parse("z", "%z") == nil, time.parse("", "%z") == nil, time.parse("", "%y") == nil, time.parse("2024 0", "%Y %j") == nil, time.parse("+01:000", "%z") == nil}`, `[true,true,true,true,true,true,true,true]`},
 		{`return select(2, time.parse("2024-02-05 07:08:09 CET", "%F %T %Z"))`, `"the zone \"CET\" is not known: of names only UTC, GMT and Z are, and %z reads an offset like +0100"`},
-		{`return select(2, time.parse("30.2.2024", "%d.%m.%Y"))`, `"\"30.2.2024\" does not fit the layout \"%d.%m.%Y\""`},
+		{`return select(2, time.parse("30.2.2024", "%d.%m.%Y"))`, `"\"30.2.2024\" does not fit the layout \"%d.%m.%Y\": February 2024 has 29 days"`},
 		{`return select(2, time.parse("1.2.2024x", "%d.%m.%Y"))`, `"\"1.2.2024x\" does not fit the layout \"%d.%m.%Y\""`},
 		{`return {time.parse("", "%d") == nil, time.parse("5", "%d%m") == nil, time.parse("12:00:00.", "%T") == nil, time.parse("+01", "%z") == nil}`, `[true,true,true,true]`},
 		{`return select(2, time.parse("soon"))`, `"\"soon\" is not a time as in RFC 3339: 2006-01-02T15:04:05Z"`},

@@ -18,6 +18,14 @@ import (
 //	local time = require("time")
 //	local t = assert(time.parse("2024-02-28T12:00:00Z"))
 //	assert(time.format(t + 24 * 3600, "%d.%m.%Y") == "29.02.2024")
+//	assert(time.format(t + 0.5) == "2024-02-28T12:00:00.5Z")
+//
+// Times have microseconds. A layout writes them by %f, six digits, as in Python, or by %L, the
+// three digits of milliseconds, as in Ruby: %H:%M:%S.%L. In what is read, %S takes a fraction
+// that follows it.
+//
+// A leap second, 23:59:60 in UTC at the end of a month, is read as the second after it, as POSIX
+// has it: 2016-12-31T23:59:60Z is 2017-01-01T00:00:00Z.
 var timeFuncs = []Func{
 	{"format", timeFormat},
 	{"now", timeNow},
@@ -26,15 +34,17 @@ var timeFuncs = []Func{
 }
 
 // time.format(t, [layout]) → text; t in seconds since 1970, in UTC; layout as
-// in strftime, RFC 3339 without one
+// in strftime, RFC 3339 without one, with a fraction if t has one
 func timeFormat(e *Env, L *lua.LState) int {
 	t, err := Time(float64(L.CheckNumber(1)))
 	if err != nil {
 		L.ArgError(1, err.Error())
 	}
-	text, err := FormatTime(t, L.OptString(2, "%Y-%m-%dT%H:%M:%SZ"))
-	if err != nil {
-		L.ArgError(2, err.Error())
+	text := t.Format(time.RFC3339Nano)
+	if L.Get(2) != lua.LNil {
+		if text, err = FormatTime(t, L.CheckString(2)); err != nil {
+			L.ArgError(2, err.Error())
+		}
 	}
 	L.Push(lua.LString(text))
 	return 1
@@ -48,7 +58,7 @@ func timeNow(e *Env, L *lua.LState) int {
 
 // time.parse(text, [layout]) → seconds since 1970 | nil, err; layout as in
 // strptime, RFC 3339 without one. Numbers need not have all their digits, but for
-// %Y. Of zones %z reads the offset, +0100, +01:00 or Z, and %Z the names UTC, GMT
+// %Y. %f and %L are read behind %S and a point or a comma. Of zones %z reads the offset, +0100, +01:00 or Z, and %Z the names UTC, GMT
 // and Z alone; without a zone it is UTC.
 func timeParse(e *Env, L *lua.LState) int {
 	text, layout := L.CheckString(1), L.OptString(2, "")
@@ -56,9 +66,9 @@ func timeParse(e *Env, L *lua.LState) int {
 		return failed(L, fmt.Sprintf("text of more than %d bytes is no time", maxLayout))
 	}
 	if layout == "" {
-		t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+		t, err := parseRFC3339(text)
 		if err != nil {
-			return failed(L, fmt.Sprintf("%q is not a time as in RFC 3339: 2006-01-02T15:04:05Z", text))
+			return failed(L, fmt.Sprintf("%q is not a time as in RFC 3339: %s", text, err))
 		}
 		L.Push(lua.LNumber(seconds(t)))
 		return 1
@@ -101,14 +111,21 @@ func seconds(t time.Time) float64 {
 var errNoTime = errors.New("must be a time in the years 0 to 9999, in seconds since 1970")
 
 // Time is the time in UTC that a script means by seconds since 1970, in a year
-// of four digits, as layouts write them.
+// of four digits, as layouts write them: of all that are the same number, the one with
+// the fewest digits. Far from 1970 a number has no microseconds of its own.
 func Time(s float64) (time.Time, error) {
 	const first, end = -62167219200, 253402300800
 	if !(s >= first && s < end) { // NaN too
 		return time.Time{}, errNoTime
 	}
 	whole := math.Floor(s)
-	return time.Unix(int64(whole), int64(math.Round((s-whole)*1e6))*1000).UTC(), nil
+	t := time.Unix(int64(whole), int64(math.Round((s-whole)*1e6))*1000).UTC()
+	for unit := time.Second; unit > time.Microsecond; unit /= 10 {
+		if short := t.Round(unit); seconds(short) == s {
+			return short, nil
+		}
+	}
+	return t, nil
 }
 
 // layoutError is a layout that means nothing, as opposed to a text that does
@@ -210,6 +227,7 @@ func parseTime(text, layout string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	fields := timeFields{}
 	var layouts, values []string // apart, or one layout's end and the next one's start would be a third
 	rest, ok := text, true
 	full, short := slices.Contains(items, "%Y"), "" // a year in full tells which one of two digits is meant
@@ -218,7 +236,14 @@ func parseTime(text, layout string) (time.Time, error) {
 		if value, rest, ok = takeItem(rest, item); !ok {
 			return time.Time{}, misfit(text, layout)
 		}
-		switch verb := item[len(item)-1]; {
+		verb := item[len(item)-1]
+		if len(item) == 2 && !(verb == 'y' && full) {
+			fields.put(verb, value)
+		}
+		if verb == 'S' && fields['S'] == 60 {
+			value = "59" + value[2:]
+		}
+		switch {
 		case item == "%Z" && !slices.Contains(zones, value):
 			return time.Time{}, fmt.Errorf("the zone %q is not known: of names only UTC, GMT and Z are, and %%z reads an offset like +0100", value)
 		case item == "%y" && full:
@@ -229,7 +254,13 @@ func parseTime(text, layout string) (time.Time, error) {
 	}
 	t, err := time.ParseInLocation(strings.Join(layouts, "|"), strings.Join(values, "|"), time.UTC)
 	if err != nil || rest != "" || short != "" && short != t.Format("06") {
+		if wrong := fields.wrong(); wrong != "" {
+			return time.Time{}, fmt.Errorf("%w: %s", misfit(text, layout), wrong)
+		}
 		return time.Time{}, misfit(text, layout)
+	}
+	if t, err = fields.leap(t); err != nil {
+		return time.Time{}, fmt.Errorf("%w: %w", misfit(text, layout), err)
 	}
 	return t, nil
 }
@@ -289,6 +320,8 @@ func layoutItems(layout string) (items []string, err error) {
 			items = append(items, parts...)
 		case layout[i] == '%':
 			items = append(items, "%")
+		case behindSeconds(items) && (layout[i] == 'f' || layout[i] == 'L'):
+			items = items[:len(items)-1] // %S reads a fraction
 		case verbs[layout[i]] != "":
 			items = append(items, layout[i-1:i+1])
 		default:
@@ -296,6 +329,12 @@ func layoutItems(layout string) (items []string, err error) {
 		}
 	}
 	return items, nil
+}
+
+// behindSeconds reports whether the last parts of a layout are %S and a point or a comma.
+func behindSeconds(items []string) bool {
+	n := len(items)
+	return n > 1 && items[n-2] == "%S" && (items[n-1] == "." || items[n-1] == ",")
 }
 
 // takeItem cuts off the text what an item of a layout may stand for.

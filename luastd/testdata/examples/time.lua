@@ -1,5 +1,6 @@
 local time = require("time")
 local t = assert(time.parse("2024-02-28T12:00:00Z"))
 assert(time.format(t + 24 * 3600, "%d.%m.%Y") == "29.02.2024")
+assert(time.format(t + 0.5) == "2024-02-28T12:00:00.5Z")
 assert(assert(time.parse("29.02.2024 12:00", "%d.%m.%Y %H:%M")) == t + 24 * 3600)
 assert(time.now() > t)
