@@ -181,6 +181,74 @@ func TestYAMLEndsWithTheCall(t *testing.T) {
 	}
 }
 
+// TestYAML_CommentInMultilineScalar holds that a comment behind any line of a scalar without
+// quotes ends it and is no part of it, also where a line begins like an entry of a list.
+func TestYAML_CommentInMultilineScalar(t *testing.T) {
+	for text, want := range map[string]string{
+		"run: cmd\n  -flag one # first\nnext: 1\n":               `{"next":1,"run":"cmd -flag one"}`,
+		"a: x\n  -y\n  # d\nb: 1\n":                              `{"a":"x -y","b":1}`,
+		"a:\n  x\n  - y # c\nb: 1\n":                             `{"a":"x - y","b":1}`,
+		"a:\n  -x # c\nb: 1\n":                                   `{"a":"-x","b":1}`,
+		"- a\n  -b\t# c\n- d # e\n":                              `["a -b","d"]`,
+		"- k: a\n    -b # c\n# d\n  l: 1\n":                      `[{"k":"a -b","l":1}]`,
+		"a\n-b # c\n":                                            `"a -b"`,
+		"--- a\n- b # c\n":                                       `"a - b"`,
+		"{a: b\n -c # d\n , e: f # g\n }\n":                      `{"a":"b -c","e":"f"}`,
+		"[a\n -b # c\n ,d\n -e# f\n ]\n":                         `["a -b","d -e# f"]`,
+		"a: b\n  ?c # d\ne: f\n  :g # h\n":                       `{"a":"b ?c","e":"f :g"}`,
+		"? a\n  -b # c\n: d\n  -e # f\n":                         `{"a -b":"d -e"}`,
+		"a: b # c\n  d\n":                                        "",
+		"a: b\n  # c\n  d\n":                                     "",
+		"a: &x b\n  -c # d\ne: *x # f\n":                         `{"a":"b -c","e":"b -c"}`,
+		"a: 'b\n  -c # d'\ne: \"f\n  -g # h\"\ni: |\n  -j # k\n": `{"a":"b -c # d","e":"f -g # h","i":"-j # k\n"}`,
+	} {
+		checkYAML(t, text, want)
+	}
+}
+
+// TestYAML_Corners holds what parsers often have wrong.
+func TestYAML_Corners(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: |\n\n# c\nb: 1\n":        `{"a":"","b":1}`,
+		"a: |\nb: >-\nc: |+\n\nd:\n": `{"a":"","b":"","c":"\n","d":null}`,
+		"a: 1\n\t\nb: 2\n":           `{"a":1,"b":2}`,
+		"- !!int &c 4\n- *c\n- &d !!str 5\n- !!null\n- ! 6\n- !!str\n": `[4,4,"5",null,"6",""]`,
+		"{a\n b: c, ? d\n e : f, g}\n":                                 `{"a b":"c","d e":"f","g":null}`,
+		"&a: key: &a value\nfoo:\n  *a:\n":                             `{"foo":"key","key":"value"}`,
+		"!!null : a\n&b : c\n":                                         "", // two empty names
+		"&b : c\n":                                                     `{"":"c"}`,
+		"a: [\n  b,\n]\nc: {\n}\n":                                     `{"a":["b"],"c":{}}`,
+		"a: [\nb]\n":                                                   "",
+		"a: \"b\nc\"\n":                                                "",
+		"\"v\"#c\n":                                                    "",
+		"[-]\n":                                                        "",
+		"[a,#c\n]\n":                                                   "",
+		"a:\n\tb: 1\n":                                                 "",
+		"- a\n -b\n- c\n":                                              `["a -b","c"]`,
+		"a: \"\\ud83d\\ude00\"\n":                                      `{"a":"😀"}`,
+		"a: \"\\ud83d\"\n":                                             "",
+		"%FOO x\n%YAML 1.3\n---\na\n":                                  `"a"`,
+		"%YAML 1.2\na\n":                                               "",
+		"---\na: 1\n---\n# c\n":                                        `{"a":1}`,
+		"a: 1\r\nb: |\r\n  c\r\n  d\rf: 2":                             `{"a":1,"b":"c\nd\n","f":2}`,
+		"a: &x {b: 1}\nc: {<<: *x, <<: {d: 2}, b: 3}\n":                `{"a":{"b":1},"c":{"b":3,"d":2}}`,
+		"a: *x\n--- # c\n":                                             "",
+		"a: b\u0081\n":                                                 "",
+		"a: \"b\u0081\"\n":                                             "{\"a\":\"b\u0081\"}",
+	} {
+		checkYAML(t, text, want)
+	}
+}
+
+// checkYAML holds what YAML means in JSON, or that it is refused if that is empty.
+func checkYAML(t *testing.T, text, want string) {
+	t.Helper()
+	v, _, err := decodeYAML(text)
+	if got := compactJSON(v); err == nil != (want != "") || err == nil && got != want {
+		t.Errorf("%q is read as %s, %v, want %s", text, got, err, want)
+	}
+}
+
 // TestYAML_ColonsInFlow holds that between brackets a colon ends a name where a blank or an
 // indicator follows it, or quotes or brackets stand before it, and is text elsewhere.
 func TestYAML_ColonsInFlow(t *testing.T) {
@@ -188,9 +256,6 @@ func TestYAML_ColonsInFlow(t *testing.T) {
 		`{http://x: 1}`: `{"http://x":1}`, `{"a":1, 'b':[2]}`: `{"a":1,"b":[2]}`, `{a: [1], b: c:d}`: `{"a":[1],"b":"c:d"}`,
 		`{a:, b: -1}`: `{"a":null,"b":-1}`, `{x:y: z}`: `{"x:y":"z"}`, `{a:1}`: `{"a:1":null}`, `[{a:"b"}]`: `[{"a:\"b\"":null}]`, `["a":1, b: c]`: `[{"a":1},{"b":"c"}]`,
 	} {
-		v, _, err := decodeYAML(text)
-		if got, _ := json.Marshal(v); err == nil != (want != "") || err == nil && string(got) != want {
-			t.Errorf("%s is %s, %v, not %s", text, got, err, want)
-		}
+		checkYAML(t, text, want)
 	}
 }
