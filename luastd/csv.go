@@ -88,10 +88,10 @@ func csvDecode(e *Env, L *lua.LState) int {
 	return 1
 }
 
-// readCSV reads rows, no more than one over most, and no more fields in a row. It leaves lines out
-// that are empty. encoding/csv would take line ends apart that a field in quotes has, not know
-// the lone carriage return, and either refuse a quote within a field or take one that is wrong
-// for the end of it.
+// readCSV reads rows up to one more than most, or up to one that has more fields than most. It
+// leaves out empty lines. It stands in for encoding/csv, which changes line ends within quotes,
+// ends no line at a carriage return alone, and either refuses a quote within a field or takes text
+// behind a field in quotes for a part of it.
 func readCSV(ctx context.Context, text, comma string, most int) (rows [][]string, err error) {
 	fieldEnds := comma + "\r\n"
 	for at := 0; at < len(text) && len(rows) <= most && ctx.Err() == nil; {
@@ -103,7 +103,7 @@ func readCSV(ctx context.Context, text, comma string, most int) (rows [][]string
 		for more := true; more && len(row) <= most; {
 			field, length, err := csvQuoted(text[at:])
 			if err != nil {
-				return nil, fmt.Errorf("not CSV: %w, at %s", err, position(text, at))
+				return nil, fmt.Errorf("not CSV: %w, at %s", err, csvPosition(text, at))
 			}
 			if at += length; length == 0 {
 				end := strings.IndexAny(text[at:], fieldEnds)
@@ -112,18 +112,26 @@ func readCSV(ctx context.Context, text, comma string, most int) (rows [][]string
 				}
 				field = text[at : at+end]
 				at += end
-			} else if at < len(text) && !strings.HasPrefix(text[at:], comma) && text[at] != '\r' && text[at] != '\n' {
+			} else if at < len(text) && strings.IndexAny(text[at:], fieldEnds) != 0 {
 				return nil, fmt.Errorf("not CSV: text follows a field in quotes, at %s: "+
-					"a quote within such a field is written twice", position(text, at))
+					"a quote within such a field is written twice", csvPosition(text, at))
 			}
 			row = append(row, field)
 			if more = strings.HasPrefix(text[at:], comma); more {
 				at += len(comma)
 			}
 		}
-		rows = append(rows, row)
+		if rows = append(rows, row); len(row) > most {
+			break
+		}
 	}
 	return rows, nil
+}
+
+// csvPosition is position where a carriage return alone ends a line.
+func csvPosition(text string, offset int) string {
+	before := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text[:offset])
+	return position(before, len(before))
 }
 
 var errOpenQuote = errors.New("the field in quotes that begins here does not end")

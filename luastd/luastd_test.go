@@ -175,6 +175,7 @@ func TestFunctions(t *testing.T) {
 		{`return {csv.decode("id,name\r1,a\r", {header = true}), csv.decode("a,b\r1,2\r"), csv.decode("a\r\n\rb\n\rc\r\r\nd")}`, `[[{"id":"1","name":"a"}],[["a","b"],["1","2"]],[["a"],["b"],["c"],["d"]]]`},
 		{`return {csv.decode("3\" pipe,5 \"x\", \"y\"\n\"a\r\nb\",\"c\"\"\",\"\""), csv.decode("a;\"b,;\"", {comma = ";"}), csv.decode("a†\"†\"†", {comma = "†"})}`, `[[["3\" pipe","5 \"x\""," \"y\""],["a\r\nb","c\"",""]],[["a","b,;"]],[["a","†",""]]]`},
 		{`return {select(2, csv.decode("a\n\"b\"c")), (select(2, csv.decode("a,\"b")))}`, `["not CSV: text follows a field in quotes, at line 2 column 4: a quote within such a field is written twice","not CSV: the field in quotes that begins here does not end, at line 1 column 3"]`},
+		{`return {select(2, csv.decode("a\rb\r\n\"c\"d")), (select(2, pcall(csv.decode, (","):rep(3e6))))}`, `["not CSV: text follows a field in quotes, at line 3 column 4: a quote within such a field is written twice","an array would be longer than 1048574 elements"]`},
 		{`return csv.decode("a,\"x\ry\"\r\nb\r")`, `[["a","x\ry"],["b"]]`},
 		{`return csv.encode({{1}, {}})`, `activities/a.lua:2: rows[2]: a row has a field at least`},
 		{`return csv.encode({json.array{}})`, `activities/a.lua:2: rows[1]: a row has a field at least`},

@@ -112,7 +112,8 @@ func (f timeFields) wrong() string {
 	return ""
 }
 
-// leap returns t, or the second after it if the fields have second 60 and t second 59.
+// leap returns t, or the second after it if the second was read as 60 and t has 59. Its error
+// says that no leap second can be there.
 func (f timeFields) leap(t time.Time) (time.Time, error) {
 	if f['S'] != 60 {
 		return t, nil

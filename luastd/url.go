@@ -270,12 +270,14 @@ func urlParse(e *Env, L *lua.LState) int {
 	}
 	e.limitArray(L, len(values))
 	parts := map[string]any{"path": u.EscapedPath(), "query": queryTable(values)}
-	fragment := u.EscapedFragment()
 	if u.Opaque != "" {
 		parts["path"] = u.Opaque
 	}
 	password, _ := u.User.Password()
-	for name, text := range map[string]string{"scheme": u.Scheme, "host": u.Hostname(), "fragment": fragment, "user": u.User.Username(), "password": password} {
+	for name, text := range map[string]string{
+		"scheme": u.Scheme, "host": u.Hostname(), "fragment": u.EscapedFragment(),
+		"user": u.User.Username(), "password": password,
+	} {
 		if text != "" {
 			parts[name] = text
 		}

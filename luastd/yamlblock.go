@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// peek is the byte that is so far ahead; 0 behind the end.
+// peek returns the byte that is so far ahead; 0 behind the end.
 func (p *yamlParser) peek(ahead int) byte {
 	if p.at+ahead < len(p.text) {
 		return p.text[p.at+ahead]
@@ -99,7 +99,7 @@ func (p *yamlParser) failTab(before int) {
 func (p *yamlParser) checkPrintable(start, end int) {
 	for i, r := range p.text[start:end] {
 		if r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfeff || r == 0xfffe || r == 0xffff {
-			p.fail(start+i, "the character %U can stand within double quotes only", r)
+			p.fail(start+i, "the character %U can stand within quotes only", r)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (p *yamlParser) blockList(column int) []any {
 }
 
 // blockMapping reads the entries whose names stand in a column. The first name has been read
-// up to its colon if it is given, or is marked by ? or : here.
+// up to its colon if it is given, and is marked by ? here otherwise.
 func (p *yamlParser) blockMapping(column int, key *yamlNode) map[string]any {
 	p.open(p.at)
 	m := yamlMapping{object: map[string]any{}}
@@ -345,7 +345,7 @@ func (p *yamlParser) blockScalar(n int) string {
 	return foldYAML(lines, folded, chomp)
 }
 
-// scalarIndent is the indentation of the block of text that begins here: that of its first
+// scalarIndent returns the indentation of the block of text that begins here: that of its first
 // line that is not blank.
 func (p *yamlParser) scalarIndent(n int) int {
 	rest, widest, at := p.text[p.at:], 0, 0
@@ -373,7 +373,7 @@ func (p *yamlParser) scalarIndent(n int) int {
 // foldYAML joins the lines of a block of text.
 func foldYAML(lines []string, folded bool, chomp byte) string {
 	var b strings.Builder
-	breaks, spaced := 0, true // blank lines before this one; the line before begins with a blank
+	breaks, spaced := 0, false // blank lines before this one; the line before begins with a blank
 	for _, line := range lines {
 		if line == "" {
 			breaks++

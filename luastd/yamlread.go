@@ -94,21 +94,18 @@ func (p *yamlParser) stream() (v any) {
 	found, ended := false, true // ended: directives may follow
 	for p.startLine(); ; {
 		p.skipLines()
-		directives := p.directives(ended)
+		if p.directives(ended) && !p.marker("---") {
+			p.fail(p.at, "a line with --- has to follow the directives")
+		}
 		if p.at == len(p.text) {
-			if directives {
-				p.fail(p.at, "a line with --- has to follow the directives")
-			}
 			return v
 		}
 		start := p.at
+		explicit := p.marker("---")
+		if explicit {
+			p.at += len("---")
+		}
 		if !p.marker("...") {
-			explicit := p.marker("---")
-			if explicit {
-				p.at += len("---")
-			} else if directives {
-				p.fail(p.at, "a line with --- has to follow the directives")
-			}
 			node := p.block(-1, !explicit, false)
 			if !node.absent && found {
 				p.fail(start, "a second document begins: split the text first")
@@ -116,8 +113,6 @@ func (p *yamlParser) stream() (v any) {
 				v, found = node.value, true
 			}
 			p.skipLines()
-		} else if directives {
-			p.fail(p.at, "a line with --- has to follow the directives")
 		}
 		if ended = p.marker("..."); ended {
 			p.at += len("...")
@@ -180,7 +175,7 @@ func (p *yamlParser) directives(allowed bool) (any bool) {
 type yamlNode struct {
 	at     int    // offset
 	value  any    // for JSON
-	text   string // of a scalar without a tag
+	text   string // of a scalar, as which it can be a name
 	scalar bool
 	plain  bool // a scalar without quotes
 	closed bool // by a quote or a bracket
@@ -194,7 +189,7 @@ type yamlProperties struct {
 	anchor, tag string
 }
 
-// join is what stands before one node on several lines.
+// join returns the properties of one node that stand at two places before it.
 func (p *yamlParser) join(outer, inner yamlProperties) yamlProperties {
 	switch {
 	case inner.anchor != "" && outer.anchor != "":
@@ -238,7 +233,7 @@ func (p *yamlParser) complete(node yamlNode, properties yamlProperties, before y
 	return node
 }
 
-// absent is a node of which there are at most properties.
+// absent returns a node of which there are at most properties.
 func (p *yamlParser) absent(at int, properties yamlProperties, before yamlSize) yamlNode {
 	return p.complete(yamlNode{at: at, scalar: true, plain: true, absent: true}, properties, before)
 }
@@ -337,7 +332,7 @@ func (p *yamlParser) tag() string {
 	return prefix + suffix
 }
 
-// tagged is the value of a node whose kind a tag says.
+// tagged returns the value of a node that has a tag.
 func (p *yamlParser) tagged(node yamlNode, properties yamlProperties) any {
 	tag := properties.tag
 	if kind, ok := strings.CutPrefix(tag, yamlCore); ok {
@@ -375,7 +370,7 @@ type yamlMapping struct {
 	merged []any
 }
 
-// yamlName is the name that a value is as a key.
+// yamlName returns the name for which a value stands as a key, unless it is a list or a mapping.
 func yamlName(v any) (name string, ok bool) {
 	if v == nil {
 		return "", true

@@ -2,7 +2,7 @@
 
 -- Written by obelus types, which writes it again: changes are lost.
 
----yaml: YAML 1.2, of one document, without tags of its own.
+---yaml: YAML 1.2, of one document.
 ---@class obelus.yaml
 local yaml = {}
 
