@@ -108,8 +108,7 @@ func (b *budget) weigh() error {
 	return &limitError{over("the process has grown too much while the script ran", "memory", b.limits.Memory)}
 }
 
-// Memory of a call that took much is collected and given back to the system soon after it,
-// whether it was stopped or not: Go would keep it for as long as nothing else is made.
+// Memory of a call that took much is given back soon after it, whether it was stopped or not.
 const (
 	muchMemory  = 64 << 20
 	returnAfter = 200 * time.Millisecond
@@ -131,6 +130,13 @@ func (b *budget) ended() {
 	if now, _ := heapSize(); now < b.heap+muchMemory {
 		return
 	}
+	ReturnMemory()
+}
+
+// ReturnMemory has garbage collected and what it took given back to the system, within a
+// second, once for all who ask meanwhile. Go would keep it for as long as nothing else is made.
+// It is for programs that have let go of much: the host calls it for scripts.
+func ReturnMemory() {
 	leftBehind.Store(true)
 	if returning.CompareAndSwap(false, true) {
 		time.AfterFunc(returnAfter, func() {

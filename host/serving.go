@@ -11,6 +11,8 @@ import (
 // the server.
 type Serving struct {
 	Addr     string        // where it listens
+	Answers  int           // bytes of large answers that are being sent, for all clients together
+	Bodies   int           // bytes that bodies of requests and what is made of them take together
 	Body     int           // bytes of one request
 	Queue    int           // runs that wait for their turn
 	NoResume bool          // what a crash left stays as it is
@@ -23,6 +25,8 @@ var servingFields = []struct {
 	read func(s *Serving, v any) error
 }{
 	{"addr", func(s *Serving, v any) (err error) { s.Addr, err = asText(v); return err }},
+	{"answers", func(s *Serving, v any) (err error) { s.Answers, err = asSize(v); return err }},
+	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = asSize(v); return err }},
 	{"body", func(s *Serving, v any) (err error) { s.Body, err = asSize(v); return err }},
 	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = asPositive(v); return err }},
 	{"resume", func(s *Serving, v any) error {

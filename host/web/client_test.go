@@ -49,11 +49,11 @@ func TestCrowded(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.Body = 100_000 })
 	large := `{"plan":"plans/echo.json","wait":true,"input":{"n":"` + strings.Repeat("x", 70_000) + `"}}`
 	message := `{"type":"state","a":"` + strings.Repeat("x", 70_000) + `"}`
-	s.server.bodies.Store(bodies * 100_000)
+	s.server.bodies.Store(s.server.config.Bodies)
 	s.refused("POST", "/v1/runs", large, 429, "full")
 	s.refused("POST", "/v1/contexts/a/messages", message, 429, "full")
 	s.expect("POST", "/v1/contexts/a/messages", `{"type":"state","a":1}`, 200, `{"context":"a","messages":1,"seq":1}`)
-	s.server.bodies.Add(-bodies * 100_000)
+	s.server.bodies.Add(-s.server.config.Bodies)
 	s.refused("POST", "/v1/runs", strings.Repeat(" ", 100_001), 413, "too-large")
 	for range 20 {
 		if status, text := s.ask("POST", "/v1/runs", large); status != http.StatusOK {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -16,21 +15,23 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	var infos []store.ContextInfo
-	for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
-		if err != nil {
-			return err
+	return s.respondList(w, r, func() ([]byte, error) {
+		var infos []store.ContextInfo
+		for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
+			if err != nil {
+				return nil, err
+			}
+			if infos = append(infos, info); int64(len(infos)) == limit {
+				break
+			}
 		}
-		if infos = append(infos, info); int64(len(infos)) == limit {
-			break
-		}
-	}
-	return writeList(w, infos, func(info store.ContextInfo) (any, error) {
-		summary, err := engine.Summarize(r.Context(), s.log, info)
-		if errors.As(err, new(*engine.DamagedError)) {
-			err = nil // the summary says so, and the others are whole
-		}
-		return summary, err
+		return listOf(infos, func(info store.ContextInfo) (any, error) {
+			summary, err := engine.Summarize(r.Context(), s.log, info)
+			if errors.As(err, new(*engine.DamagedError)) {
+				err = nil // the summary says so, and the others are whole
+			}
+			return summary, err
+		})
 	})
 }
 
@@ -44,9 +45,13 @@ type standing struct {
 }
 
 func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
+	return s.respond(w, r, func() (any, error) { return s.standing(r) })
+}
+
+func (s *Server) standing(r *http.Request) (any, error) {
 	info, err := s.log.Info(r.Context(), r.PathValue("context"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	summary, err := engine.Summarize(r.Context(), s.log, info)
 	var outcome *engine.Outcome
@@ -59,14 +64,14 @@ func (s *Server) getContext(w http.ResponseWriter, r *http.Request) error {
 	case errors.As(err, &damaged):
 		body.Error = map[string]any{"code": "damaged", "message": damaged.Error()}
 	case err != nil:
-		return err
+		return nil, err
 	default:
 		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
 	}
 	if body.Status == engine.RunRunning || body.Status == engine.RunWaiting || body.Stopped {
 		body.Stuck = s.stuck(info.Context)
 	}
-	return write(w, http.StatusOK, body)
+	return body, nil
 }
 
 // there gives the context that a request is about, if it is there.
@@ -90,25 +95,37 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 	if f.At == 0 {
 		f.At = head // it has an end, though the log goes on
 	}
-	l := &list{w: w}
-	for head > 0 {
-		for m, err := range s.log.Messages(r.Context(), f) {
-			if err != nil {
-				return err
+	w.Header().Set("Content-Type", "application/json")
+	for begun, more := false, true; more; begun = true {
+		var after int64
+		piece, leave, err := s.reserve(r.Context(), func() ([]byte, error) {
+			l := list{begun: begun}
+			after, more = f.After, false
+			if head == 0 {
+				return l.end(), nil
 			}
-			f.After = m.Seq
-			if l.add(m); l.full() {
-				break
+			for m, err := range s.log.Messages(r.Context(), f) {
+				if err != nil {
+					return nil, err
+				}
+				after = m.Seq
+				if l.add(m); len(l.text) >= portion { // the log is let go of while the client takes it
+					more = true
+					return l.text, nil
+				}
 			}
-		}
-		if !l.full() {
-			break
-		}
-		if err := l.send(); err != nil {
+			return l.end(), nil
+		})
+		if err != nil {
 			return err
 		}
+		_, err = w.Write(piece)
+		if leave(); err != nil {
+			return err
+		}
+		f.After = after
 	}
-	return l.end()
+	return nil
 }
 
 func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
@@ -121,14 +138,16 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	records, err := engine.RecordsAt(r.Context(), s.log, name, at)
-	if err != nil {
-		return err
-	}
-	if len(statuses) > 0 {
-		records = slices.DeleteFunc(records, func(r engine.Record) bool { return !slices.Contains(statuses, r.Status) })
-	}
-	return writeList(w, records, func(r engine.Record) (any, error) { return r, nil })
+	return s.respondList(w, r, func() ([]byte, error) {
+		records, err := engine.RecordsAt(r.Context(), s.log, name, at)
+		if err != nil {
+			return nil, err
+		}
+		if len(statuses) > 0 {
+			records = slices.DeleteFunc(records, func(r engine.Record) bool { return !slices.Contains(statuses, r.Status) })
+		}
+		return listOf(records, func(r engine.Record) (any, error) { return r, nil })
+	})
 }
 
 func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
@@ -136,22 +155,24 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	lazy, err := engine.Lazy(r.Context(), s.log, name)
-	if err != nil {
-		return err
-	}
-	held, err := engine.Holds(r.Context(), s.log, name)
-	if err != nil {
-		return err
-	}
-	var all []any
-	for _, plan := range lazy {
-		all = append(all, plan)
-	}
-	for _, call := range held {
-		all = append(all, call.Approval())
-	}
-	return writeList(w, all, func(v any) (any, error) { return v, nil })
+	return s.respondList(w, r, func() ([]byte, error) {
+		lazy, err := engine.Lazy(r.Context(), s.log, name)
+		if err != nil {
+			return nil, err
+		}
+		held, err := engine.Holds(r.Context(), s.log, name)
+		if err != nil {
+			return nil, err
+		}
+		var all []any
+		for _, plan := range lazy {
+			all = append(all, plan)
+		}
+		for _, call := range held {
+			all = append(all, call.Approval())
+		}
+		return listOf(all, func(v any) (any, error) { return v, nil })
+	})
 }
 
 // asked is what get and why are asked for.
@@ -173,11 +194,9 @@ func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := engine.Get(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, v)
+	return s.respond(w, r, func() (any, error) {
+		return engine.Get(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+	})
 }
 
 func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
@@ -185,25 +204,9 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	why, err := s.explain(r.Context(), r.PathValue("context"), expr, at, instance)
-	if err != nil {
-		return err
-	}
-	return write(w, http.StatusOK, why)
-}
-
-// explainers is of how many values it is found out at once where they come from: of one
-// that is made of many messages that takes much memory.
-const explainers = 2
-
-func (s *Server) explain(ctx context.Context, name string, expr *engine.Expr, at int64, instance string) (*engine.Why, error) {
-	select {
-	case s.explaining <- struct{}{}:
-		defer func() { <-s.explaining }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	return engine.Explain(ctx, s.log, name, expr, at, instance)
+	return s.respond(w, r, func() (any, error) {
+		return engine.Explain(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+	})
 }
 
 func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {

@@ -106,7 +106,8 @@
 // Config.Names, or whose Origin is not that host: no page of another site gets
 // anything out of a server on somebody's machine. With a Config.Token every
 // request but GET /healthz must bring it. What a request may take is bounded in
-// size, what those take together that are being worked on is too, and so are runs in
-// number and time, and streams in number. Time for headers and bodies is the
+// size, what those take together that are being worked on is too, with what is made of
+// them (Config.Bodies), and what of the answers clients have not read yet
+// (Config.Answers); so are runs in number and time, and streams in number. Time for headers and bodies is the
 // http.Server's: set ReadHeaderTimeout and ReadTimeout.
 package web

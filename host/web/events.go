@@ -23,17 +23,22 @@ var errFollowed = &problem{status: http.StatusTooManyRequests, code: "full", mes
 
 // stream is one client that follows a context.
 type stream struct {
-	w       http.ResponseWriter
-	log     store.Log
-	news    <-chan struct{} // holds something when there may be more
-	reading chan struct{}   // places for those who read the log
-	name    string
-	after   int64     // the position up to which the client has everything
-	seen    int64     // the position of the last entry that was read
-	seq     int64     // and the seq of the last message
-	created time.Time // the context that was read: one that was pruned and made anew has other messages
+	server *Server
+	w      http.ResponseWriter
+	news   <-chan struct{} // holds something when there may be more
+	name   string
+	after  int64 // the position up to which the client has everything
+	position
+	preface string // to be sent before what is new
 	unsent  []byte
 	begun   bool // the headers have been sent
+}
+
+// position is how far a stream has read.
+type position struct {
+	seen    int64     // the position of the last entry that was read
+	seq     int64     // the seq of the last message
+	created time.Time // the context that was read: one that was pruned and made anew has other messages
 }
 
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
@@ -58,7 +63,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	news, leave := s.tail.follow(name)
 	defer leave()
-	st := &stream{w: w, log: s.log, news: news, reading: s.reading, name: name, after: after}
+	st := &stream{server: s, w: w, news: news, name: name, after: after}
 	if err := st.find(r.Context()); err != nil {
 		return err
 	}
@@ -68,14 +73,14 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	return st.run(r.Context(), s.drained)
+	return st.run(r.Context())
 }
 
 // run writes what there is, and then what comes, until the server has drained.
-func (st *stream) run(ctx context.Context, drained <-chan struct{}) error {
+func (st *stream) run(ctx context.Context) error {
 	ticker := time.NewTicker(keepAlive)
 	defer ticker.Stop()
-	st.unsent = append(st.unsent, ": the events of context "+st.name+"\n\n"...)
+	st.preface = ": the events of context " + st.name + "\n\n"
 	for {
 		if err := st.send(ctx); err != nil {
 			return err
@@ -83,8 +88,8 @@ func (st *stream) run(ctx context.Context, drained <-chan struct{}) error {
 		select {
 		case <-st.news:
 		case <-ticker.C:
-			st.unsent = append(st.unsent, ": here\n\n"...)
-		case <-drained:
+			st.preface = ": here\n\n"
+		case <-st.server.drained:
 			return st.send(ctx) // what the end of its run brought
 		case <-ctx.Done():
 			return nil
@@ -96,25 +101,45 @@ func (st *stream) run(ctx context.Context, drained <-chan struct{}) error {
 func (st *stream) send(ctx context.Context) error {
 	for more := true; more; {
 		var err error
-		if more, err = st.read(ctx); err != nil {
-			return err
-		}
-		if err := st.flush(); err != nil {
+		if more, err = st.sendPortion(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// sendPortion sends some of what is new. It holds none of it while there is no room.
+func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
+	from := st.position
+	read := func() ([]byte, error) {
+		st.position, st.unsent = from, []byte(st.preface)
+		more, err = st.read(ctx)
+		return st.unsent, err
+	}
+	reserve := st.server.reserve
+	if st.begun { // there is no other answer: it waits for as long as it takes
+		reserve = func(ctx context.Context, produce func() ([]byte, error)) ([]byte, func(), error) {
+			return st.server.room.reserve(ctx, st.server.reading, produce)
+		}
+	}
+	portion, leave, err := reserve(ctx, read)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	st.preface, st.unsent = "", nil
+	return more, st.flush(portion)
+}
+
 // find finds where the client stands.
 func (st *stream) find(ctx context.Context) (err error) {
-	st.reading <- struct{}{}
-	defer func() { <-st.reading }()
-	info, err := st.log.Info(ctx, st.name)
+	st.server.reading <- struct{}{}
+	defer func() { <-st.server.reading }()
+	info, err := st.server.log.Info(ctx, st.name)
 	if st.created = info.Created; err != nil || st.after == 0 {
 		return err
 	}
-	newest, _, err := store.Newest(ctx, st.log, store.JournalFilter{})
+	newest, _, err := store.Newest(ctx, st.server.log, store.JournalFilter{})
 	if err != nil {
 		return err
 	}
@@ -122,7 +147,7 @@ func (st *stream) find(ctx context.Context) (err error) {
 		st.after = 0
 		return nil
 	}
-	entry, _, err := store.Newest(ctx, st.log, store.JournalFilter{Context: st.name, At: st.after})
+	entry, _, err := store.Newest(ctx, st.server.log, store.JournalFilter{Context: st.name, At: st.after})
 	st.seen, st.seq = entry.N, entry.Seq
 	return err
 }
@@ -131,17 +156,16 @@ func (st *stream) find(ctx context.Context) (err error) {
 // let go of meanwhile: a client may take its time.
 const portion = 64 << 10
 
-// readers is how many streams read the log at once: each takes one connection to
-// it, or two, and all that follow a context are told of news at the same time.
-const readers = 8
+// readers is how many answers are read from the log at once. Each takes one connection to
+// it, or two, and all that follow a context are told of news at the same time; and of a large
+// value there are several copies meanwhile.
+const readers = 4
 
 // read makes a portion of events of what is new: of each entry, the messages
 // that it came with and then itself.
 func (st *stream) read(ctx context.Context) (more bool, err error) {
-	st.reading <- struct{}{}
-	defer func() { <-st.reading }()
 	looked := false
-	for entry, err := range st.log.Journal(ctx, store.JournalFilter{Context: st.name, After: st.seen}) {
+	for entry, err := range st.server.log.Journal(ctx, store.JournalFilter{Context: st.name, After: st.seen}) {
 		if err == nil && !looked {
 			looked, err = true, st.look(ctx)
 		}
@@ -166,7 +190,7 @@ func (st *stream) read(ctx context.Context) (more bool, err error) {
 
 // look finds whether the context is still the one that was read.
 func (st *stream) look(ctx context.Context) error {
-	info, err := st.log.Info(ctx, st.name)
+	info, err := st.server.log.Info(ctx, st.name)
 	if err == nil && !info.Created.Equal(st.created) {
 		st.created, st.seq = info.Created, 0
 	}
@@ -176,7 +200,7 @@ func (st *stream) look(ctx context.Context) error {
 // messages tells of the messages before an entry, which have the positions
 // before its own. In a log of an older obelus they may have none of their own.
 func (st *stream) messages(ctx context.Context, entry store.Entry) (more bool, err error) {
-	for m, err := range st.log.Messages(ctx, store.Filter{Context: st.name, After: st.seq, At: entry.Seq}) {
+	for m, err := range st.server.log.Messages(ctx, store.Filter{Context: st.name, After: st.seq, At: entry.Seq}) {
 		if err != nil {
 			return false, err
 		}
@@ -208,9 +232,9 @@ func (st *stream) event(kind string, id int64, data any) {
 	st.unsent = fmt.Appendf(st.unsent, "id: %d\nevent: %s\ndata: %s\n\n", id, kind, store.EncodeJSON(data))
 }
 
-// flush sends what has been gathered.
-func (st *stream) flush() error {
-	if len(st.unsent) == 0 {
+// flush sends a portion, at once.
+func (st *stream) flush(portion []byte) error {
+	if len(portion) == 0 {
 		return nil
 	}
 	controller := http.NewResponseController(st.w)
@@ -222,11 +246,7 @@ func (st *stream) flush() error {
 		}
 		st.begun = true
 	}
-	_, err := st.w.Write(st.unsent)
-	if st.unsent = st.unsent[:0]; cap(st.unsent) > 4*portion {
-		st.unsent = nil // a large message is no reason to keep as much for each client
-	}
-	if err != nil {
+	if _, err := st.w.Write(portion); err != nil {
 		return err
 	}
 	return controller.Flush()

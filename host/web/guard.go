@@ -14,22 +14,23 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"obelus/host"
 )
 
-// bodies is how many of the largest bodies there may be at once that are being read and
-// worked on: what is made of one takes many times its memory. small is what always passes.
-const (
-	bodies = 8
-	small  = 64 << 10
-)
+// muchMemory is what is given back to the system as soon as a request is over that took it.
+const muchMemory = 32 << 20
+
+// small is what of a body always passes, and what of it is made.
+const small = 64 << 10
 
 // body is that of a request. Once it has been read, the client is waited for no
 // longer: a deadline that passed then would look as if it had gone away.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
-	all        *atomic.Int64 // bytes of those that there are, beyond the small beginning of each
-	largest    int64
+	all        *atomic.Int64 // bytes that all take, beyond the small beginning of each
+	most       int64         // that they may take
 	read       int64
 	held       atomic.Int64
 }
@@ -40,7 +41,7 @@ var errCrowded = &problem{status: http.StatusTooManyRequests, code: "full", mess
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
-	if !b.hold(b.read - small - b.held.Load()) {
+	if !b.hold(b.read) {
 		return 0, errCrowded
 	}
 	if errors.Is(err, io.EOF) {
@@ -49,11 +50,12 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// hold takes so much more room, if there is.
-func (b *body) hold(more int64) bool {
-	for more > 0 {
+// hold takes room for so many bytes in all, if there is. One that has more than all may take
+// passes if there is no other.
+func (b *body) hold(size int64) bool {
+	for more := size - small - b.held.Load(); more > 0; {
 		taken := b.all.Load()
-		if (taken+more)/bodies > b.largest {
+		if taken+more > b.most && taken > b.held.Load() {
 			return false
 		}
 		if b.all.CompareAndSwap(taken, taken+more) {
@@ -140,8 +142,13 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if r.Body != http.NoBody {
 			_ = w.controller.SetReadDeadline(time.Now().Add(s.patience.body))
-			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, all: &s.bodies, largest: s.config.Body}
-			defer body.release()
+			body := &body{ReadCloser: http.MaxBytesReader(w, r.Body, s.config.Body), controller: w.controller, all: &s.bodies, most: s.config.Bodies}
+			defer func() {
+				if body.held.Load() > muchMemory {
+					host.ReturnMemory()
+				}
+				body.release()
+			}()
 			r.Body = body
 		}
 		next.ServeHTTP(w, r)

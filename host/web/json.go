@@ -22,17 +22,12 @@ import (
 
 // write answers with a value as JSON, on one line.
 func write(w http.ResponseWriter, status int, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, err := w.Write(append(store.EncodeJSON(v), '\n'))
-	return err
+	return writeJSON(w, status, append(store.EncodeJSON(v), '\n'))
 }
 
-// list is an answer that is an array, sent in pieces. What goes wrong after the
-// first breaks it off.
+// list is the text of an array that is made element by element.
 type list struct {
-	w     http.ResponseWriter
-	piece []byte
+	text  []byte
 	begun bool
 }
 
@@ -41,43 +36,37 @@ func (l *list) add(v any) {
 	if !l.begun {
 		separator, l.begun = "[", true
 	}
-	l.piece = append(append(l.piece, separator...), store.EncodeJSON(v)...)
+	l.text = append(append(l.text, separator...), store.EncodeJSON(v)...)
 }
 
-// full tells that the piece should be sent. Nothing of the log may be held
-// meanwhile: the client may take its time.
-func (l *list) full() bool { return len(l.piece) >= 32<<10 }
-
-func (l *list) send() error {
-	l.w.Header().Set("Content-Type", "application/json")
-	_, err := l.w.Write(l.piece)
-	l.piece = l.piece[:0]
-	return err
-}
-
-func (l *list) end() error {
+func (l *list) end() []byte {
 	if !l.begun {
-		l.piece = append(l.piece, '[')
+		l.text = append(l.text, '[')
 	}
-	l.piece = append(l.piece, "]\n"...)
-	return l.send()
+	return append(l.text, "]\n"...)
 }
 
-// writeList answers with an array of what each element is made to.
-func writeList[T any](w http.ResponseWriter, all []T, shown func(T) (any, error)) error {
-	l := &list{w: w}
+// listOf is the array of what each of some elements is made to.
+func listOf[T any](all []T, shown func(T) (any, error)) ([]byte, error) {
+	var l list
 	for _, v := range all {
 		element, err := shown(v)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if l.add(element); l.full() {
-			if err := l.send(); err != nil {
-				return err
-			}
-		}
+		l.add(element)
 	}
-	return l.end()
+	return l.end(), nil
+}
+
+// respondList answers with an array that is read from the log.
+func (s *Server) respondList(w http.ResponseWriter, r *http.Request, produce func() ([]byte, error)) error {
+	text, leave, err := s.reserve(r.Context(), produce)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return writeJSON(w, http.StatusOK, text)
 }
 
 // read decodes a request's body, which must be one object with no other fields
@@ -138,11 +127,14 @@ func checkFields(v any, body reflect.Type) error {
 
 // readBody reads all of a request's body. One that breaks off is the client's.
 func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(r.Body)
+	text, err := io.ReadAll(r.Body)
+	if b, ok := r.Body.(*body); ok && err == nil && !b.hold(decodedSize(text)) {
+		err = errCrowded
+	}
 	var large *http.MaxBytesError
 	var slow net.Error
 	if err == nil || errors.Is(err, errCrowded) || errors.As(err, &large) || errors.As(err, &slow) && slow.Timeout() {
-		return body, err
+		return text, err
 	}
 	return nil, wrong("the body can't be read to its end: %s", err)
 }

@@ -134,7 +134,22 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 	if one.err != nil {
 		return one.failed()
 	}
-	return write(w, http.StatusOK, outcomeBody(one.outcome))
+	return s.sendOutcome(w, r, one)
+}
+
+// sendOutcome answers with how a run has ended. What a large output takes is let go of at
+// once where there is no room to send it: the log has it.
+func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, one *run) error {
+	text := append(store.EncodeJSON(outcomeBody(one.outcome)), '\n')
+	from, size := s.room.of(len(text))
+	if !from.TryAcquire(size) {
+		status := one.outcome.Status
+		one.outcome, text = nil, nil
+		return &problem{status: http.StatusTooManyRequests, code: "full", retry: 5, message: fmt.Sprintf(
+			"context %s: the run is %s, but the answers that are being sent are too large together: ask GET %s/v1/contexts/%[1]s for its output", one.context, status, mountedAt(r))}
+	}
+	defer from.Release(size)
+	return writeJSON(w, http.StatusOK, text)
 }
 
 // mountedAt is what a handler around the server has taken off a request's path.

@@ -24,9 +24,10 @@ type patience struct {
 	header time.Duration // until they have sent the headers of a request
 	body   time.Duration // and its body
 	write  time.Duration // until they have taken a piece of the answer
+	room   time.Duration // while others have not, and there is no room for the answer
 }
 
-var defaultPatience = patience{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second}
+var defaultPatience = patience{header: 10 * time.Second, body: time.Minute, write: 30 * time.Second, room: 5 * time.Second}
 
 // Serve answers requests that come to a listener until ctx is done, and then
 // drains. It gives nil, or why it could not go on.

@@ -36,6 +36,8 @@ type Config struct {
 	// Each of these is what the project's setting serve says if it is not above 0, and the
 	// default of that name if that says nothing.
 	Body    int64         // bytes of a request
+	Bodies  int64         // bytes that bodies and what is made of them take together
+	Answers int64         // bytes of the large answers that are being sent, and again of the small ones
 	Runs    int           // that run at once
 	Queue   int           // runs that wait for their turn
 	Timeout time.Duration // of one run, after which it is cancelled
@@ -53,6 +55,8 @@ type Config struct {
 // Defaults of [Config].
 const (
 	DefaultBody    = 8 << 20
+	DefaultBodies  = 512 << 20
+	DefaultAnswers = 64 << 20
 	DefaultRuns    = 64
 	DefaultQueue   = 256
 	DefaultTimeout = time.Hour
@@ -60,19 +64,19 @@ const (
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
-	config     Config
-	log        *noticed
-	logger     *slog.Logger
-	handler    http.Handler
-	gate       *gate
-	bodies     atomic.Int64 // bytes of bodies that are being worked on
-	streams    atomic.Int64 // clients that follow a context
-	tail       *tail
-	reading    chan struct{} // places for streams that read the log
-	explaining chan struct{} // places for who asks where a value comes from
-	news       chan struct{} // that something was appended here which a run may wait for
-	metrics    *metrics
-	patience   patience
+	config   Config
+	log      *noticed
+	logger   *slog.Logger
+	handler  http.Handler
+	gate     *gate
+	bodies   atomic.Int64 // bytes of bodies that are being worked on, and of what is made of them
+	streams  atomic.Int64 // clients that follow a context
+	tail     *tail
+	reading  chan struct{} // places for answers that are read from the log
+	room     *room         // for answers that are being sent
+	news     chan struct{} // that something was appended here which a run may wait for
+	metrics  *metrics
+	patience patience
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -97,6 +101,8 @@ var _ http.Handler = (*Server)(nil)
 func New(config Config) *Server {
 	serve := config.Host.Generation().Settings().Serve
 	config.Body = cmp.Or(max(config.Body, 0), int64(serve.Body), DefaultBody)
+	config.Bodies = cmp.Or(max(config.Bodies, 0), int64(serve.Bodies), DefaultBodies)
+	config.Answers = cmp.Or(max(config.Answers, 0), int64(serve.Answers), DefaultAnswers)
 	config.Runs = cmp.Or(max(config.Runs, 0), serve.Runs, DefaultRuns)
 	config.Queue = cmp.Or(max(config.Queue, 0), serve.Queue, DefaultQueue)
 	config.Timeout = cmp.Or(max(config.Timeout, 0), serve.Timeout, DefaultTimeout)
@@ -105,7 +111,7 @@ func New(config Config) *Server {
 	s := &Server{
 		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{},
 		leftovers: map[string]*leftover{},
-		reading:   make(chan struct{}, readers), explaining: make(chan struct{}, explainers), news: make(chan struct{}, 1), drained: make(chan struct{}),
+		reading:   make(chan struct{}, readers), room: newRoom(config.Answers), news: make(chan struct{}, 1), drained: make(chan struct{}),
 		gate: newGate(config.Runs, config.Queue),
 	}
 	if s.logger == nil {
