@@ -73,7 +73,9 @@ func (m *Missing) names() (names []string) {
 // the types in it, an [*ExprError], as is one that has taken too long; or it is the
 // lookup's own, or that of a context that has ended meanwhile.
 func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
-	ev := &evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced}
+	place := &evaluationPlace{}
+	defer place.leave()
+	ev := &evaluation{expr: e, ctx: ctx, place: place, lookup: lookup, budget: maxProduced}
 	v, m, err := e.root.eval(ev)
 	if unread, ok := errors.AsType[*lookupError](err); ok {
 		return nil, nil, unread.err
@@ -83,7 +85,7 @@ func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 	}
 	if m != nil {
 		if m.Open { // it stopped there, and what it needs beyond may never come
-			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced})
+			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, place: place, lookup: lookup, budget: maxProduced})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -112,8 +114,9 @@ type evaluation struct {
 	ctx      context.Context
 	lookup   Lookup
 	budget   int
-	spent    int                 // since it looked at the time and at ctx
-	began    time.Time           // or shortly after; zero before it has spent much
+	spent    int // since it looked at the time and at ctx
+	place    *evaluationPlace
+	failed   error               // that its budget or its time is spent, or its context has ended
 	resolved map[int]any         // references, by number
 	looked   map[int]found       // references that are units; nil before the first predicate
 	patterns map[string]*pattern // that were made as it went, by their texts

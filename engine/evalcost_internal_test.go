@@ -77,7 +77,13 @@ func TestEval_CostOfTexts(t *testing.T) {
 // TestEval_Stops holds that an evaluation ends when its context does, and when its time is
 // over.
 func TestEval_Stops(t *testing.T) {
-	expr, err := ParseExpr(`†(map(†n, # + 1))`)
+	for _, text := range []string{`†(map(†n, # + 1))`, `†(†n == 1)`, `†(len(†n) > 1)`} {
+		testStops(t, text)
+	}
+}
+
+func testStops(t *testing.T, text string) {
+	expr, err := ParseExpr(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +92,11 @@ func TestEval_Stops(t *testing.T) {
 	if _, _, err := expr.Eval(ctx, hostileLookup); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
+	if len(evaluationPlaces) != 0 {
+		t.Error("a place is still taken")
+	}
 	was := maxEvaluation
-	t.Cleanup(func() { maxEvaluation = was })
+	defer func() { maxEvaluation = was }()
 	maxEvaluation = time.Nanosecond
 	if _, _, err := expr.Eval(t.Context(), hostileLookup); err == nil || !strings.Contains(err.Error(), "takes longer than") {
 		t.Errorf("got %v", err)

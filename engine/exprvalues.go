@@ -45,9 +45,9 @@ func typeName(v any) string {
 
 // toExpr gives a value the numbers that expr computes with. An integer that
 // int can't hold stays as it is: it can be handed on, not computed with.
-func toExpr(v any, budget *int) any {
-	if *budget--; *budget < 0 {
-		return nil // what asked for it sees that the budget is spent
+func toExpr(v any, ev *evaluation) any {
+	if ev.spend(1) != nil {
+		return nil // what asked for it is told
 	}
 	switch v := v.(type) {
 	case json.Number:
@@ -62,13 +62,13 @@ func toExpr(v any, budget *int) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = toExpr(e, budget)
+			out[i] = toExpr(e, ev)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, e := range v {
-			out[key] = toExpr(e, budget)
+			out[key] = toExpr(e, ev)
 		}
 		return out
 	}

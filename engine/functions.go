@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
 	"reflect"
+	"runtime"
 	"slices"
 	"time"
 
@@ -162,7 +164,8 @@ func (ev *evaluation) plain(u unit) (any, error) {
 	case ok:
 		return f.value, nil
 	}
-	return toExpr(v, &ev.budget), ev.spend(0)
+	v = toExpr(v, ev)
+	return v, ev.spend(0)
 }
 
 func (ev *evaluation) each(args []any) (any, error) {
@@ -183,8 +186,15 @@ func (ev *evaluation) each(args []any) (any, error) {
 	return v, err
 }
 
-// spend counts what an evaluation makes or looks at.
+// spend counts what an evaluation makes or looks at. Once it has failed it fails again.
 func (ev *evaluation) spend(n int) error {
+	if ev.failed == nil {
+		ev.failed = ev.afford(n)
+	}
+	return ev.failed
+}
+
+func (ev *evaluation) afford(n int) error {
 	if ev.budget -= n; ev.budget < 0 {
 		return errTooMuch
 	}
@@ -192,15 +202,40 @@ func (ev *evaluation) spend(n int) error {
 		return nil
 	}
 	ev.spent = 0
-	if err := ev.ctx.Err(); err != nil {
+	if err := ev.place.take(ev.ctx); err != nil {
 		return &lookupError{err}
 	}
-	if ev.began.IsZero() {
-		ev.began = time.Now()
-	} else if time.Since(ev.began) > maxEvaluation {
+	if time.Since(ev.place.since) > maxEvaluation {
 		return errTooLong
 	}
 	return nil
+}
+
+// evaluationPlace is what an evaluation has that takes long: there are as many as processors,
+// so that what all of them make together is bounded.
+type evaluationPlace struct{ since time.Time } // zero before it is taken
+
+var evaluationPlaces = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// take waits for a place, if there is none yet. It gives the error of a context that has ended.
+func (p *evaluationPlace) take(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || !p.since.IsZero() {
+		return err
+	}
+	select {
+	case evaluationPlaces <- struct{}{}:
+		p.since = time.Now()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *evaluationPlace) leave() {
+	if !p.since.IsZero() {
+		<-evaluationPlaces
+		p.since = time.Time{}
+	}
 }
 
 // betweenLooks is how much is spent until an evaluation looks at the time again: a
