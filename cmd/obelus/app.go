@@ -30,10 +30,15 @@ type app struct {
 	found bool   // there is a project
 	host  *host.Host
 	log   store.Log
+
+	unsuspend func() // ends what has Ctrl-Z wait for commits of log; nil where log is only read
 }
 
 // close lets go of what the command opened.
 func (a *app) close() {
+	if a.unsuspend != nil {
+		a.unsuspend()
+	}
 	if a.log != nil {
 		if err := a.log.Close(); err != nil {
 			a.term.fail(err)

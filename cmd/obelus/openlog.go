@@ -52,7 +52,7 @@ func (a *app) openLog() error {
 	if err != nil {
 		return err
 	}
-	a.log = opened(log)
+	a.log, a.unsuspend = opened(log), suspendBetweenCommits(log)
 	return nil
 }
 

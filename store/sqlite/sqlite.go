@@ -173,6 +173,15 @@ func (l *Log) stopWriter() error {
 	return l.writer.close()
 }
 
+// Between does something while the process is at no commit, and none begins: what stops the
+// whole process there leaves other processes free to write. The end of ctx ends the wait.
+func (l *Log) Between(ctx context.Context, do func()) error {
+	return l.alone(ctx, func(*writer) error {
+		do()
+		return nil
+	})
+}
+
 // Append implements [store.Log]. A batch whose context ends while it still
 // waits in the queue is not appended. Besides the errors of [store.Log] it
 // gives [ErrLocked], [ErrFull], [ErrReadOnly], [ErrIO], [ErrMoved] and [ErrDamaged]; nothing
