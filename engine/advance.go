@@ -100,7 +100,7 @@ func (t *tick) consider(ctx context.Context, i int) error {
 	structural, wrong := errors.AsType[*fault](err)
 	switch {
 	case wrong:
-		t.refuse(i, structural)
+		t.refuse(i, &fault{structural.code, t.hintEmpty(ctx, i, call.template(), structural.err)})
 		return nil
 	case err != nil:
 		return err

@@ -375,6 +375,15 @@ func (c *Call) resolve(ctx context.Context, lookup Lookup) (map[string]any, *Mis
 	return c.withMeta(params), nil, nil
 }
 
+// template is all parameters together.
+func (c *Call) template() *template {
+	all := &template{object: make(map[string]*template, len(c.params))}
+	for _, p := range c.params {
+		all.object[p.name] = p.template
+	}
+	return all
+}
+
 // evaluate gives the call's parameters, but those that have no value and in the
 // place of which something else is put as a whole.
 func (c *Call) evaluate(ctx context.Context, lookup Lookup, instead map[string]any) (map[string]any, *Missing, error) {

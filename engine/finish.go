@@ -247,6 +247,7 @@ func (t *tick) output(ctx context.Context) (v any, problem, err error) {
 	}
 	if t.plan.schema != nil {
 		if err := t.plan.schema.Validate(v, "output"); err != nil {
+			err = t.hintEmpty(ctx, -1, t.plan.output, err)
 			return nil, faultf(CodeSchema, "the final output breaks its schema: %w", err), nil
 		}
 	}

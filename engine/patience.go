@@ -25,6 +25,8 @@ type patience struct {
 	mu    sync.Mutex
 	steps int       // of some hundred nanoseconds, since it looked at the time
 	began time.Time // or shortly after
+
+	trial arrayTrial // that the check is for; nil for none
 }
 
 // errSlow is what a step panics with when it is time.
@@ -39,7 +41,7 @@ func (p *patience) exclusively(do func() error) error {
 // held does something that asks for steps, and lets go.
 func (p *patience) held(do func() error) (err error) {
 	defer p.mu.Unlock()
-	p.steps, p.began = 0, time.Time{}
+	p.steps, p.began, p.trial = 0, time.Time{}, nil
 	defer func() {
 		switch failure := recover(); failure {
 		case nil:
@@ -155,6 +157,7 @@ func reached(next []*jsonschema.Schema) (all []*jsonschema.Schema) {
 // watch has a schema ask for steps before it looks at a value: a format is the one thing
 // that the library calls for every value, before it goes on to its parts.
 func (c *schemaCompiler) watch(s *jsonschema.Schema) {
+	namesArray := namesArray(s)
 	rules := rulesOf(s)
 	if s.UniqueItems {
 		s.UniqueItems = false
@@ -175,6 +178,9 @@ func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 	}
 	s.Format = &jsonschema.Format{Name: name, Validate: func(v any) error {
 		c.patience.step(itself + each*size(v))
+		if namesArray {
+			c.patience.trial.record(s, v)
+		}
 		if err := rules.check(v, c.patience); err != nil || format == nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func (s *Schema) Validate(v any, name string) (err error) {
 	var reasons *jsonschema.ValidationError
 	switch {
 	case errors.As(err, &reasons):
-		return errors.New(describeInvalid(name, reasons))
+		return &invalidError{describeInvalid(name, reasons), emptyForArray(reasons, v)}
 	case err == errSlow:
 		return fmt.Errorf("%sit can't be held against its schema: that takes more than %v: give it less at once, or make the schema simpler", before(name, nil), mostPatience)
 	}
@@ -145,14 +145,6 @@ func (s *Schema) alone(do func(s *Schema) error) error {
 // property is the schema of one property of an object, nil if it has none.
 // allowed is false if the schema refuses a property of that name.
 func (s *Schema) property(name string) (property *Schema, allowed bool) {
-	return s.propertyBy(name, func(pattern jsonschema.Regexp) (matches bool) {
-		_ = s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
-		return matches
-	})
-}
-
-// propertyBy is property where patterns match by a function.
-func (s *Schema) propertyBy(name string, match func(jsonschema.Regexp) bool) (property *Schema, allowed bool) {
 	var all []*jsonschema.Schema
 	allowed = true
 	for at := range s.parts() {
@@ -164,7 +156,9 @@ func (s *Schema) propertyBy(name string, match func(jsonschema.Regexp) bool) (pr
 			all = append(all, p)
 		}
 		for pattern, p := range at.PatternProperties {
-			if match(pattern) {
+			matches := false
+			_ = s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
+			if matches {
 				all = append(all, p)
 			}
 		}
@@ -228,14 +222,6 @@ func (s *Schema) parts() iter.Seq[*jsonschema.Schema] {
 	}
 }
 
-// breadth is how many parts there are.
-func (s *Schema) breadth() (n int) {
-	for range s.parts() {
-		n++
-	}
-	return n
-}
-
 // joined is a schema to which each of several counts, nil for none.
 func (s *Schema) joined(all []*jsonschema.Schema) *Schema {
 	switch len(all) {
@@ -264,18 +250,17 @@ func (s *Schema) holds(types ...string) (want string, ok bool) {
 	return "", true
 }
 
-// Lists gives a value in which each empty object is an empty array where the schema
-// takes no object but an array. It is for what comes from a language in which both
-// look alike (surface.md, Values). A nil Schema changes nothing.
+// Lists gives a value in which an empty object is an empty array where the schema names the
+// type array (by type, const or enum), takes an empty array, and takes no empty object. It
+// is for what comes from a language in which both look alike (surface.md, Values): any other
+// empty object stays one. A nil Schema changes nothing.
 func (s *Schema) Lists(v any) any {
 	if s == nil || !holdsEmpty(v) {
 		return v
 	}
 	listed := v
 	err := s.alone(func(s *Schema) error {
-		if len(s.wholes) == 0 || s.compiled.Validate(v) != nil { // else no alternative need be tried
-			listed = s.lists(v, mostReadings)
-		}
+		listed = s.lists(v)
 		return nil
 	})
 	if err != nil {
@@ -284,54 +269,25 @@ func (s *Schema) Lists(v any) any {
 	return listed
 }
 
-// mostReadings is how many alternatives within each other are tried for a value: each takes
-// as many times as long as there are.
-const mostReadings = 3
-
-func (s *Schema) lists(v any, readings int) any {
-	if s == nil {
+// lists validates the value as it is, and with an empty array for each empty object that is
+// refused: so it is the library that finds the schemas of a place.
+func (s *Schema) lists(v any) any {
+	var refused, still, kept placeTree
+	refused.addErrors(s.compiled.Validate(v))
+	trial := arrayTrial{}
+	tried := refused.replaceEmpty(v, nil, trial.array)
+	if len(trial) == 0 {
 		return v
 	}
-	switch given := v.(type) {
-	case map[string]any:
-		if len(given) == 0 && s.compiled.Validate(given) != nil && s.compiled.Validate([]any{}) == nil {
-			return []any{}
-		}
-		object := make(map[string]any, len(given))
-		for key, e := range given {
-			s.patience.step(s.breadth())
-			property, _ := s.propertyBy(key, func(pattern jsonschema.Regexp) bool { return pattern.MatchString(key) })
-			object[key] = property.lists(e, readings)
-		}
-		return s.listsAs(object, readings)
-	case []any:
-		list := make([]any, len(given))
-		for i, e := range given {
-			s.patience.step(s.breadth())
-			list[i] = s.item(i).lists(e, readings)
-		}
-		return s.listsAs(list, readings)
-	}
-	return v
-}
-
-// listsAs is a value as one of the schema's alternatives reads it, where it is wrong as
-// it is and right so.
-func (s *Schema) listsAs(v any, readings int) any {
-	var alternatives []*jsonschema.Schema
-	for at := range s.parts() {
-		alternatives = slices.Concat(alternatives, at.AnyOf, at.OneOf, []*jsonschema.Schema{at.Then, at.Else})
-	}
-	alternatives = slices.DeleteFunc(alternatives, func(one *jsonschema.Schema) bool { return one == nil })
-	if len(alternatives) == 0 || readings == 0 || !holdsEmpty(v) || s.compiled.Validate(v) == nil {
-		return v
-	}
-	for _, one := range alternatives {
-		if read := s.part(one).lists(v, readings-1); s.compiled.Validate(read) == nil {
-			return read
+	s.patience.trial = trial
+	still.addErrors(s.compiled.Validate(tried))
+	s.patience.trial = nil
+	for _, tried := range trial {
+		if tried.takesEmpty() && !still.has(tried.location) {
+			kept.add(tried.location)
 		}
 	}
-	return v
+	return kept.replaceEmpty(v, nil, func([]string) any { return []any{} })
 }
 
 // holdsEmpty tells whether there is an empty object in a value.

@@ -175,6 +175,33 @@ func (t *Tool) takes(arguments map[string]any) error {
 	return t.params.Validate(arguments, "")
 }
 
+// Lists is [Schema.Lists] for a call of the tool: its parameters, its scopes, and the result
+// that it may bring. A nil Tool knows the scopes alone.
+func (t *Tool) Lists(call map[string]any) map[string]any {
+	if !holdsEmpty(call) {
+		return call
+	}
+	listed, parameters := map[string]any{}, map[string]any{}
+	for name, v := range call {
+		if strings.HasPrefix(name, "_") {
+			listed[name] = v
+		} else {
+			parameters[name] = v
+		}
+	}
+	if scopes, ok := call["_scopes"].(map[string]any); ok && len(scopes) == 0 {
+		listed["_scopes"] = []any{}
+	}
+	if t != nil {
+		if given, ok := listed["_output"]; ok {
+			listed["_output"] = t.output.Lists(given)
+		}
+		parameters, _ = t.params.Lists(parameters).(map[string]any)
+	}
+	maps.Copy(listed, parameters)
+	return listed
+}
+
 // splitMeta takes a tool's schema apart: what concerns the parameters, and the
 // definitions of meta-properties, from "properties" or beside it.
 func splitMeta(object map[string]any) (params, metas map[string]any) {

@@ -23,8 +23,9 @@ const (
 )
 
 // fromLua makes the JSON value of what a script gives. The schema, which may
-// be nil, decides what an empty table is; place names the value in errors:
-// "result". The error is a [*valueError].
+// be nil, decides what the digits of a long integer are; place names the value in
+// errors: "result". An empty table is an object unless it is marked as an array; what
+// else makes it one is decided by [engine.Schema.Lists]. The error is a [*valueError].
 func (s *state) fromLua(v lua.LValue, schema any, place string) (any, error) {
 	e := encoder{s: s, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)
@@ -230,12 +231,12 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 }
 
 func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
-	at, known := schemaAt(schema, e.root, t)
+	at, _ := schemaAt(schema, e.root, t)
 	n, key := beyondArray(t)
 	marked := e.s.isArray(t)
 	switch k := key.(type) {
 	case *lua.LNilType:
-		if n > 0 || marked || known && at.wants("array") && !at.wants("object") && keptOf(t) == nil {
+		if n > 0 || marked {
 			return e.array(t, n, at)
 		}
 		return e.object(t, at)

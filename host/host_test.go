@@ -124,17 +124,19 @@ func TestSchemaDecidesWhatIsEmpty(t *testing.T) {
 		{"reference", `{"_output":{"$defs":{"l":{"type":"array"}},"properties":{"x":{"$ref":"#/$defs/l"}}}}`, `return {x = {}}`, `{"x":[]}`},
 		{"reference to the tool", `{"properties":{"_output":{"$ref":"#/$defs/l"}},"$defs":{"l":{"type":"array"}}}`, `return {}`, `[]`},
 		{"any of", `{"_output":{"anyOf":[{"type":"array"},{"type":"null"}]}}`, `return {}`, `[]`},
-		{"additional", `{"_output":{"additionalProperties":{"items":{}}}}`, `return {x = {}}`, `{"x":[]}`},
+		{"additional", `{"_output":{"additionalProperties":{"type":"array"}}}`, `return {x = {}}`, `{"x":[]}`},
+		{"no type named", `{"_output":{"additionalProperties":{"items":{}}}}`, `return {x = {}}`, `{"x":{}}`},
 		{"digits", `{"_output":{"type":"integer"}}`, `return "9007199254740993"`, `9007199254740993`},
 		{"digits of text", `{"_output":{"type":"string"}}`, `return "9007199254740993"`, `"9007199254740993"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := runA(one(t, test.body), engine.Invocation{Tool: mustJSON(t, test.tool)})
+			g := open(t, map[string]string{"activities/a.lua": fmt.Sprintf("Tool.register('a', json.decode [[%s]])\nActivity.register('a', function() %s end)", test.tool, test.body)})
+			result, err := engine.Try(t.Context(), g.Registry(), map[string]any{"_tool": "a", "_outputPath": "†r"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != test.want {
+			if got := string(store.EncodeJSON(result.Value)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

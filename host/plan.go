@@ -143,9 +143,10 @@ type planReader struct {
 	line     int                           // of what is read, 0 if that is not known
 	place    func(field string) (line int) // of the request; nil if that is not known
 	registry *engine.Registry
-	tools    map[string]any // that the request brings
-	schema   *engine.Schema // of its output, nil for none
-	planner  *planner       // to be used if the plan is a function; nil if it is not in Lua
+	tools    map[string]any          // that the request brings
+	made     map[string]*engine.Tool // of tools, those that have been asked for
+	schema   *engine.Schema          // of its output, nil for none
+	planner  *planner                // to be used if the plan is a function; nil if it is not in Lua
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
@@ -213,24 +214,26 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
 		return map[string]any{"calls": []any{}}, t, nil
 	}
-	fields = map[string]any{}
+	given, called := map[string]any{}, map[string]any{}
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name := lua.LVAsString(key)
 		if name != "calls" && name != "plan" {
-			if fields[name], err = s.fromLua(v, requestSchema[name], name); err != nil {
+			if given[name], err = s.fromLua(v, nil, name); err != nil {
 				return nil, nil, p.fail(p.at(name), "%s", err.Error())
 			}
 			continue
 		}
 		switch v := v.(type) {
 		case *lua.LTable:
-			calls, fields[name] = v, []any{}
+			calls, called[name] = v, []any{}
 		case *lua.LFunction:
-			fields[name] = p.planner
+			called[name] = p.planner
 		default:
 			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
+	fields = requestSchema().Lists(given).(map[string]any)
+	maps.Copy(fields, called)
 	return fields, calls, nil
 }
 
@@ -252,38 +255,49 @@ func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) 
 		}
 		call, _ := v.(*lua.LTable)
 		calls[i].Line = s.run.lines[call]
-		var schema any
+		var tool *engine.Tool
 		if call != nil {
 			s.fill(call)
-			schema = callSchema(p.toolSchema(lua.LVAsString(call.RawGetString("_tool"))))
+			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = s.fromLua(v, schema, fmt.Sprintf("call %d", i+1)); err != nil {
+		if calls[i].Call, err = s.callFromLua(v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
 			return nil, p.fail(calls[i].Line, "%s", err.Error())
 		}
 	}
 	return calls, nil
 }
 
-func (p *planReader) toolSchema(name string) any {
-	if schema, ok := p.tools[name]; ok {
-		return schema
+// tool is the tool of a name, nil if it is not known or can't be compiled, which the engine
+// tells.
+func (p *planReader) tool(name string) *engine.Tool {
+	schema, brought := p.tools[name]
+	if !brought {
+		tool, _ := p.registry.Tool(name)
+		return tool
 	}
-	if tool, ok := p.registry.Tool(name); ok {
-		return tool.Schema
+	tool, made := p.made[name]
+	if !made {
+		tool, _ = engine.NewTool(name, schema)
+		if p.made == nil {
+			p.made = map[string]*engine.Tool{}
+		}
+		p.made[name] = tool
 	}
-	return nil
+	return tool
 }
 
-// requestSchema says what the fields of a request look like.
-var requestSchema = map[string]any{
-	"context": map[string]any{"type": "array", "items": map[string]any{"properties": map[string]any{
-		"plan":   map[string]any{"type": "array", "items": callSchema(nil)},
-		"schema": schemaOfSchemas,
-		"tool":   map[string]any{"type": "object", "additionalProperties": schemaOfSchemas},
-	}}},
-	"schema": schemaOfSchemas,
-	"tools":  map[string]any{"type": "object", "additionalProperties": schemaOfSchemas},
+// callFromLua is fromLua for a call of a tool, which may be nil.
+func (s *state) callFromLua(v lua.LValue, tool *engine.Tool, place string) (any, error) {
+	var schema any
+	if tool != nil {
+		schema = callSchema(tool.Schema)
+	}
+	value, err := s.fromLua(v, schema, place)
+	if call, ok := value.(map[string]any); ok {
+		return tool.Lists(call), err
+	}
+	return value, err
 }
 
 // request reads all fields but the calls.

@@ -217,11 +217,8 @@ func (r *REPL) call(s *state, L *lua.LState) int {
 	name := L.CheckString(1)
 	parameters := map[string]any{}
 	if L.Get(2) != lua.LNil {
-		var schema any
-		if tool, ok := s.gen.registry.Tool(name); ok {
-			schema = callSchema(tool.Schema)
-		}
-		v, err := s.fromLua(L.CheckTable(2), schema, "call")
+		tool, _ := s.gen.registry.Tool(name)
+		v, err := s.callFromLua(L.CheckTable(2), tool, "call")
 		if err != nil {
 			L.ArgError(2, err.Error())
 		}

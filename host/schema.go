@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/store"
 )
 
 // schemaNode is a place in a JSON Schema. The codec asks it what an empty
@@ -251,44 +253,57 @@ func (n schemaNode) each(says func(object map[string]any) (any, bool)) any {
 	return map[string]any{"anyOf": several}
 }
 
-// schemaOfSchemas says where JSON Schema itself has arrays: {} in Lua after
-// "required" is no object. It contains itself.
-var schemaOfSchemas = func() map[string]any {
-	self := map[string]any{"type": "object"}
-	list := map[string]any{"type": "array"}
-	schemas := map[string]any{"type": "array", "items": self}
-	named := map[string]any{"type": "object", "additionalProperties": self}
-	properties := map[string]any{}
-	for _, word := range []string{"enum", "examples", "required"} {
-		properties[word] = list
-	}
-	for _, word := range []string{"allOf", "anyOf", "oneOf", "prefixItems"} {
-		properties[word] = schemas
-	}
-	for _, word := range []string{"$defs", "dependentSchemas", "patternProperties"} {
-		properties[word] = named
-	}
-	properties["properties"] = map[string]any{
-		"type": "object", "additionalProperties": self,
-		"properties": map[string]any{"_scopes": scopesSchema},
-	}
-	properties["_scopes"] = scopesSchema
-	for _, word := range []string{"additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties", "_output"} {
-		properties[word] = self
-	}
-	self["properties"] = properties
-	return self
-}()
+// definitionSchema says where a definition of a tool, or a JSON Schema, holds arrays: {} in
+// Lua after "required" is one, and after "default" where the definition is that of an array.
+const definitionSchema = `{"type": ["object", "boolean"],
+	"if": {"properties": {"type": {"const": "array"}}, "required": ["type"]},
+	"then": {"properties": {"const": {"type": "array"}, "default": {"type": "array"}}},
+	"properties": {
+		"$defs": {"$ref": "#/$defs/named"}, "dependentSchemas": {"$ref": "#/$defs/named"}, "patternProperties": {"$ref": "#/$defs/named"},
+		"properties": {"$ref": "#/$defs/named", "properties": {"_scopes": {"$ref": "#/$defs/scopes"}}},
+		"allOf": {"$ref": "#/$defs/list"}, "anyOf": {"$ref": "#/$defs/list"}, "oneOf": {"$ref": "#/$defs/list"}, "prefixItems": {"$ref": "#/$defs/list"},
+		"additionalProperties": {"$ref": "#/$defs/tool"}, "contains": {"$ref": "#/$defs/tool"}, "else": {"$ref": "#/$defs/tool"},
+		"if": {"$ref": "#/$defs/tool"}, "items": {"$ref": "#/$defs/tool"}, "not": {"$ref": "#/$defs/tool"}, "propertyNames": {"$ref": "#/$defs/tool"},
+		"then": {"$ref": "#/$defs/tool"}, "unevaluatedItems": {"$ref": "#/$defs/tool"}, "unevaluatedProperties": {"$ref": "#/$defs/tool"},
+		"enum": {"type": "array"}, "examples": {"type": "array"}, "required": {"type": "array"},
+		"dependentRequired": {"additionalProperties": {"type": "array"}},
+		"_output": {"$ref": "#/$defs/tool"}, "_scopes": {"$ref": "#/$defs/scopes"}
+	}}`
 
-// scopesSchema is how a tool may write _scopes: a list, or a schema of one.
-var scopesSchema = map[string]any{
-	"anyOf": []any{
-		map[string]any{"type": "object", "properties": map[string]any{"const": map[string]any{"type": "array"}, "enum": map[string]any{"type": "array"}}},
-	},
+// requestSchema says where a request holds arrays.
+var requestSchema = sync.OnceValue(func() *engine.Schema {
+	return mustSchema(`{
+		"properties": {
+			"context": {"type": "array", "items": {"properties": {
+				"plan": {"type": "array", "items": {"properties": {"_scopes": {"type": "array"}}}},
+				"schema": {"$ref": "#/$defs/tool"},
+				"tool": {"$ref": "#/$defs/named"}}}},
+			"schema": {"$ref": "#/$defs/tool"},
+			"tools": {"$ref": "#/$defs/named"}
+		}`)
+})
+
+// toolSchema says where a definition of a tool holds arrays.
+var toolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
+
+// mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
+func mustSchema(open string) *engine.Schema {
+	v, err := store.DecodeJSON([]byte(open + `, "$defs": {
+		"tool": ` + definitionSchema + `,
+		"named": {"additionalProperties": {"$ref": "#/$defs/tool"}},
+		"list": {"type": "array", "items": {"$ref": "#/$defs/tool"}},
+		"scopes": {"properties": {"const": {"type": "array"}, "enum": {"type": "array"}}}}}`))
+	if err != nil {
+		panic(err)
+	}
+	schema, err := engine.NewSchema(v)
+	if err != nil {
+		panic(err)
+	}
+	return schema
 }
 
-// callSchema is what a call of a tool looks like: its parameters, and the
-// meta-properties that hold lists.
+// callSchema is what a call of a tool looks like: its parameters and its result.
 func callSchema(tool any) map[string]any {
 	object, _ := tool.(map[string]any)
 	properties := map[string]any{}
@@ -299,7 +314,6 @@ func callSchema(tool any) map[string]any {
 			}
 		}
 	}
-	properties["_scopes"] = map[string]any{"type": "array"}
 	if output := engine.OutputSchema(tool); output != nil { // of a call that has its result already
 		properties["_output"] = output
 	}

@@ -27,12 +27,8 @@ var testModule = []entry{
 // activity gets what the call's scopes grant, all if it has none.
 func (s *state) testActivity(L *lua.LState) int {
 	name := L.CheckString(1)
-	tool, known := s.gen.registry.Tool(name)
-	var schema any
-	if known {
-		schema = callSchema(tool.Schema)
-	}
-	call := s.optionalObject(L, 2, "call", schema)
+	tool, _ := s.gen.registry.Tool(name)
+	call := s.optionalObject(L, 2, "call", tool)
 	kinds := s.optionalObject(L, 3, "context", nil)
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
@@ -74,18 +70,25 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-func (s *state) optionalObject(L *lua.LState, arg int, what string, schema any) map[string]any {
+func (s *state) optionalObject(L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {
 		return object
 	}
-	maps.Copy(object, s.checkObject(L, arg, L.CheckTable(arg), what, schema))
+	maps.Copy(object, s.checkObject(L, arg, L.CheckTable(arg), what, tool))
 	return object
 }
 
-// checkObject is what stands in an argument as an object; schema may be nil.
-func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, schema any) map[string]any {
-	value, err := s.fromLua(v, schema, what)
+// checkObject is what stands in an argument as an object: a call of a tool, or anything
+// with nil.
+func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
+	var value any
+	var err error
+	if tool != nil {
+		value, err = s.callFromLua(v, tool, what)
+	} else {
+		value, err = s.fromLua(v, nil, what)
+	}
 	if err != nil {
 		L.ArgError(arg, err.Error())
 	}

@@ -119,11 +119,11 @@ func (s *state) toolRegister(L *lua.LState) int {
 	if before, ok := found.tools[name]; ok {
 		s.twice(L, at, before.place)
 	}
-	v, err := s.fromLua(schema, schemaOfSchemas, "schema")
+	v, err := s.fromLua(schema, nil, "schema")
 	if err != nil {
 		L.RaiseError("tool %s: %s", quote(name), err.Error())
 	}
-	found.tools[name] = registeredTool{at, v}
+	found.tools[name] = registeredTool{at, toolSchema().Lists(v)}
 	return 0
 }
 
