@@ -125,6 +125,7 @@ func FuzzSchema(f *testing.F) {
 		{`{"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"multipleOf": 1e-9}], "additionalItems": {"not": {"type": "null"}}, "dependencies": {"a": ["b"], "c": {}}}`, `[1e9, null]`},
 		{`{"anyOf": [{"unevaluatedProperties": {"type": "integer"}}, {"unevaluatedItems": false, "prefixItems": [true]}], "propertyNames": {"minLength": 1}, "patternProperties": {"^a": false}}`, `{"a": 1.5, "": 2}`},
 		{`{"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveAnchor": true, "dependentSchemas": {"a": {"$recursiveRef": "#"}}}`, `{"a": {}}`},
+		{`{"pattern": "^(?=a)(\\w|[\\s\\S-x]){2,}\\1\\p{Lu}$", "anyOf": [{"type": "array"}, {"required": ["a"]}]}`, `"aaA"`},
 	} {
 		f.Add(seed[0], seed[1])
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dlclark/regexp2/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -32,6 +33,9 @@ type patience struct {
 // errSlow is what a step panics with when it is time.
 var errSlow = errors.New("a check against a schema takes too long")
 
+// errStack is what a pattern panics with that would take too much memory.
+var errStack = errors.New("a pattern has too many ways to match a text")
+
 // exclusively does something that asks for steps, once nobody else does.
 func (p *patience) exclusively(do func() error) error {
 	p.mu.Lock()
@@ -45,8 +49,8 @@ func (p *patience) held(do func() error) (err error) {
 	defer func() {
 		switch failure := recover(); failure {
 		case nil:
-		case errSlow:
-			err = errSlow
+		case errSlow, errStack:
+			err = failure.(error)
 		default: // a last resort: schemas and values come from anybody, and what they meet is another's code
 			err = broken("the check against a schema broke", failure)
 		}
@@ -66,6 +70,14 @@ func (p *patience) step(n int) {
 	case time.Since(p.began) > mostPatience:
 		panic(errSlow)
 	}
+}
+
+// left is how much time there is.
+func (p *patience) left() time.Duration {
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+	return mostPatience - time.Since(p.began)
 }
 
 // schemaCompiler compiles one schema so that its check can be ended.
@@ -207,44 +219,72 @@ func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
 	if p := c.patterns[text]; p != nil {
 		return p, nil
 	}
-	p, err := newPattern(text)
-	if err != nil {
+	p := &patientPattern{source: text, patience: c.patience}
+	var err error
+	if p.linear, p.backtracking, err = ecmaPattern(text); err != nil {
 		return nil, err
 	}
-	if c.left -= p.price; c.left < 0 {
+	if p.linear != nil {
+		c.left -= p.linear.price
+	}
+	if c.left -= len(text); c.left < 0 {
 		return nil, errInstructions
 	}
-	c.patterns[text] = &patientPattern{p, c.patience}
-	return c.patterns[text], nil
+	c.patterns[text] = p
+	return p, nil
 }
 
-// isPattern is the format regex of values, in the drafts that look at formats.
+// isPattern is the format regex of values.
 func (p *patience) isPattern(v any) error {
 	text, ok := v.(string)
 	if !ok {
 		return nil
 	}
-	made, err := newPattern(text)
-	if err == nil {
-		p.step(10 * made.price)
+	p.step(10 * len(text))
+	linear, _, err := strictPattern(text)
+	if linear != nil {
+		p.step(10 * linear.price)
 	}
 	return err
 }
 
 // patientPattern asks for steps while it looks at a text.
 type patientPattern struct {
-	*pattern
-	patience *patience
+	source       string
+	linear       *pattern        // of these, the one that can tell
+	backtracking *regexp2.Regexp // which only whoever has the patience may use
+	patience     *patience
 }
+
+func (p *patientPattern) String() string { return p.source }
 
 // MatchString tells whether a text matches.
 func (p *patientPattern) MatchString(text string) bool {
-	worst := len(text) * p.price / 10
+	if p.linear == nil {
+		return p.backtrack(text)
+	}
+	worst := len(text) * p.linear.price / 10
 	p.patience.step(1 + worst)
 	if worst < 100_000 {
-		return p.Regexp.MatchString(text)
+		return p.linear.MatchString(text)
 	}
-	return p.MatchReader(&patientReader{strings.NewReader(text), p})
+	return p.linear.MatchReader(&patientReader{strings.NewReader(text), p})
+}
+
+// backtrack is MatchString by the engine that takes as long as it is let.
+func (p *patientPattern) backtrack(text string) bool {
+	p.patience.step(1 + len(text)/patternBytes)
+	if p.backtracking.MatchTimeout = p.patience.left(); p.backtracking.MatchTimeout <= 0 {
+		panic(errSlow)
+	}
+	matches, err := p.backtracking.MatchString(text)
+	switch {
+	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
+		panic(errStack)
+	case err != nil: // the time is over
+		panic(errSlow)
+	}
+	return matches
 }
 
 // patientReader asks for steps at every character.
@@ -255,6 +295,6 @@ type patientReader struct {
 
 // ReadRune reads a character.
 func (r *patientReader) ReadRune() (rune, int, error) {
-	r.pattern.patience.step(1 + r.pattern.price/10)
+	r.pattern.patience.step(1 + r.pattern.linear.price/10)
 	return r.Reader.ReadRune()
 }

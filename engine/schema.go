@@ -111,6 +111,8 @@ func (s *Schema) Validate(v any, name string) (err error) {
 		return &invalidError{describeInvalid(name, reasons), emptyForArray(reasons, v)}
 	case err == errSlow:
 		return fmt.Errorf("%sit can't be held against its schema: that takes more than %v: give it less at once, or make the schema simpler", before(name, nil), mostPatience)
+	case err == errStack:
+		return fmt.Errorf("%sit can't be held against its schema: %w: give it less at once, or make the pattern simpler", before(name, nil), err)
 	}
 	return err
 }
@@ -157,7 +159,10 @@ func (s *Schema) property(name string) (property *Schema, allowed bool) {
 		}
 		for pattern, p := range at.PatternProperties {
 			matches := false
-			_ = s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
+			err := s.patience.exclusively(func() error { matches = pattern.MatchString(name); return nil })
+			if err != nil {
+				return nil, true // as the check of the whole will tell
+			}
 			if matches {
 				all = append(all, p)
 			}
