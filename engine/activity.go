@@ -167,6 +167,10 @@ type Registry struct {
 	// Model answers latent calls; nil where there is none.
 	Model Model
 
+	// Schemas are the options of all schemas that a run meets: of tools, of what it
+	// reads and writes, and of its output.
+	Schemas []SchemaOption
+
 	base *Registry // without the tools that a context or a request brings; nil if it is that itself
 }
 

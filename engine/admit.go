@@ -42,7 +42,7 @@ const maxConflicts = 1000
 // ([store.Message.Check]), against what it joins and against the schemas that are
 // declared; one that does not fit gives a [*MessageError]. Others may append to the
 // context at the same time.
-func Append(ctx context.Context, log store.Log, name string, messages []store.Message) (store.Appended, error) {
+func Append(ctx context.Context, log store.Log, name string, messages []store.Message, options ...SchemaOption) (store.Appended, error) {
 	if err := store.CheckContext(name); err != nil {
 		return store.Appended{}, err
 	}
@@ -61,7 +61,7 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 		if err != nil {
 			return store.Appended{}, err
 		}
-		if err := admit(ctx, view, messages); err != nil {
+		if err := admit(ctx, view, messages, options); err != nil {
 			return store.Appended{}, err
 		}
 		origin := store.Origin{}
@@ -87,8 +87,8 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 
 // admit stages messages on a view if every one of them fits and breaks no
 // schema. It stages none otherwise.
-func admit(ctx context.Context, view *store.View, messages []store.Message) error {
-	number, err := stage(ctx, view, messages)
+func admit(ctx context.Context, view *store.View, messages []store.Message, options []SchemaOption) error {
+	number, err := stage(ctx, view, messages, options)
 	var log *logError
 	switch {
 	case errors.As(err, &log):
@@ -103,8 +103,8 @@ func admit(ctx context.Context, view *store.View, messages []store.Message) erro
 
 // stage stages messages one after the other. Its error is about one of them,
 // whose number it gives, unless it is a [*logError].
-func stage(ctx context.Context, view *store.View, messages []store.Message) (number int, err error) {
-	entered := &entered{view: view, first: view.Seq(), came: map[string][]arrival{}}
+func stage(ctx context.Context, view *store.View, messages []store.Message, options []SchemaOption) (number int, err error) {
+	entered := &entered{view: view, first: view.Seq(), came: map[string][]arrival{}, options: options}
 	for i, m := range messages {
 		if err := ctx.Err(); err != nil {
 			return 0, &logError{err}
@@ -150,6 +150,8 @@ type entered struct {
 	view  *store.View
 	first int64                // the seq before the first message
 	came  map[string][]arrival // by kind
+
+	options []SchemaOption
 }
 
 // arrival is an operation and the message that it came with, from 0.
@@ -189,7 +191,7 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 		}
 		schema := schemas[of]
 		if schema == nil {
-			if schema, err = NewSchema(declared); err != nil {
+			if schema, err = NewSchema(declared, e.options...); err != nil {
 				return 0, err
 			}
 			schemas[of] = schema

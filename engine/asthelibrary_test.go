@@ -107,6 +107,7 @@ func TestSchemaAsTheLibrary(t *testing.T) {
 		s := r.schema(3)
 		library := jsonschema.NewCompiler()
 		library.DefaultDraft(jsonschema.Draft2020)
+		library.AssertFormat()
 		var theirs *jsonschema.Schema
 		err := library.AddResource("x:///s.json", s)
 		if err == nil {

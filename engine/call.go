@@ -133,10 +133,10 @@ func (c *Call) parseTool(given map[string]any, registry *Registry) (known bool, 
 	return false, err
 }
 
-// fill adds to a call what its tool has only one value for.
+// fill adds to a call what its tool has only one value for, and defaults.
 func (t *Tool) fill(given map[string]any) map[string]any {
 	if len(t.consts) == 0 {
-		return given
+		return fillDefaults(t.defaults, given)
 	}
 	filled := make(map[string]any, len(given)+len(t.consts))
 	for key, v := range t.consts {
@@ -145,7 +145,7 @@ func (t *Tool) fill(given map[string]any) map[string]any {
 	for key, v := range given {
 		filled[key] = v
 	}
-	return filled
+	return fillDefaults(t.defaults, filled)
 }
 
 func (c *Call) parseMeta() error {

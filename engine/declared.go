@@ -34,7 +34,7 @@ func (t *tick) declared(ctx context.Context, kind, instance string) (*Schema, er
 	key := declaredKey{kind, of}
 	last := t.loop.declared[key]
 	if !sameObject(last.schema, schema) {
-		if last.compiled, err = NewSchema(schema); err != nil {
+		if last.compiled, err = NewSchema(schema, t.runner.Registry.Schemas...); err != nil {
 			return nil, &fault{CodeSchema, err}
 		}
 		last.schema = schema

@@ -313,7 +313,7 @@ func (l *loop) finished(ctx context.Context) (Run, error) {
 
 // open stages the messages that the run brings.
 func (l *loop) open(ctx context.Context) error {
-	err := admit(ctx, l.view, l.opening)
+	err := admit(ctx, l.view, l.opening, l.runner.Registry.Schemas)
 	var refused *MessageError
 	if errors.As(err, &refused) {
 		refused.Input = l.input && refused.Number == len(l.opening)

@@ -86,11 +86,19 @@ type schemaCompiler struct {
 	patience *patience
 	patterns map[string]*patientPattern // each is asked for twice, to see whether it is one
 	left     int                        // of mostInstructions
+
+	ignoreFormats bool
 }
 
 // compileSchema compiles a schema whose check asks for steps.
-func compileSchema(schema any) (*Schema, error) {
-	c := &schemaCompiler{jsonschema.NewCompiler(), &patience{}, map[string]*patientPattern{}, mostInstructions}
+func compileSchema(schema any, options []SchemaOption) (*Schema, error) {
+	c := &schemaCompiler{Compiler: jsonschema.NewCompiler(), patience: &patience{}, patterns: map[string]*patientPattern{}, left: mostInstructions}
+	for _, option := range options {
+		option(c)
+	}
+	if !c.ignoreFormats {
+		c.AssertFormat()
+	}
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(c.pattern)
@@ -176,6 +184,9 @@ func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 		s.Extensions = append(s.Extensions, unique{c.patience})
 	}
 	format := s.Format
+	if c.ignoreFormats {
+		format = nil // older drafts look at it unasked
+	}
 	if format != nil && format.Name == "regex" {
 		format = &jsonschema.Format{Name: format.Name, Validate: c.patience.isPattern}
 	}

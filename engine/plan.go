@@ -58,6 +58,16 @@ func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, 
 	if failed != nil {
 		return nil, failed
 	}
+	for _, problem := range request.SchemaProblems(registry) {
+		if problem.Severity == SeverityError {
+			if !isRefused {
+				refused, isRefused = &PlanError{}, true
+			}
+			refused.Problems = append(refused.Problems, problem)
+		} else {
+			warnings = append(warnings, problem)
+		}
+	}
 	if isRefused {
 		return nil, &PlanError{append(refused.Problems, warnings...)}
 	}
@@ -86,7 +96,7 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		}
 		p.Calls = append(p.Calls, call)
 	}
-	c.output(p, request)
+	c.output(p, request, registry)
 	c.delegates(p, registry)
 	g, err := newGraph(p.Calls, exists)
 	if errors.Is(err, errTooWide) {
@@ -138,7 +148,7 @@ func (c *planCompiler) problem(call *Call, severity string, err error) Problem {
 func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	brought := map[string]*Tool{}
 	add := func(name string, schema any) {
-		tool, err := NewTool(name, schema)
+		tool, err := NewTool(name, schema, registry.Schemas...)
 		if err != nil {
 			c.request(0, err)
 			return
@@ -159,7 +169,7 @@ func (c *planCompiler) tools(request *Request, registry *Registry) *Registry {
 	return registry.With(brought)
 }
 
-func (c *planCompiler) output(p *Plan, request *Request) {
+func (c *planCompiler) output(p *Plan, request *Request, registry *Registry) {
 	refuse := func(code string, err error) {
 		c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: code, Message: err.Error()})
 	}
@@ -172,7 +182,7 @@ func (c *planCompiler) output(p *Plan, request *Request) {
 		p.output = t
 	}
 	if request.Schema != nil {
-		schema, err := NewSchema(request.Schema)
+		schema, err := NewSchema(request.Schema, registry.Schemas...)
 		if err != nil {
 			refuse(CodeSchema, fmt.Errorf("schema: %w", err))
 			return

@@ -33,7 +33,7 @@ type Request struct {
 
 // Lists is [Schema.Lists] by the schema that the request's messages declare for a kind
 // last, for a value that is to enter it.
-func (r *Request) Lists(kind string, v any) any {
+func (r *Request) Lists(kind string, v any, options ...SchemaOption) any {
 	var declared any
 	for _, m := range r.Context {
 		if m.Kind == kind && m.Schema != nil {
@@ -43,7 +43,7 @@ func (r *Request) Lists(kind string, v any) any {
 	if declared == nil {
 		return v
 	}
-	schema, _ := NewSchema(declared) // what is wrong with it is told when the request is checked
+	schema, _ := NewSchema(declared, options...) // what is wrong with it is told when the request is checked
 	return schema.Lists(v)
 }
 

@@ -241,7 +241,7 @@ func contextTools(ctx context.Context, log store.Log, name string, at int64, reg
 		}
 		definitions, _ := m.Data.(map[string]any)
 		for tool, schema := range definitions {
-			compiled, err := NewTool(tool, schema)
+			compiled, err := NewTool(tool, schema, registry.Schemas...)
 			if err != nil {
 				return nil, err
 			}

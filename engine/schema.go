@@ -19,9 +19,18 @@ type Schema struct {
 	wholes   map[*jsonschema.Schema]*jsonschema.Schema // what those in it say of a value as a whole, see wholesOf
 	dynamic  bool                                      // what those in it mean depends on the way to them
 	patience *patience
-	source   any          // what it was compiled from; nil for a part of another
+	source   any // what it was compiled from; nil for a part of another
+	options  []SchemaOption
 	spare    chan *Schema // copies for those who find it in use
 }
+
+// SchemaOption changes how values are held against a schema.
+type SchemaOption func(*schemaCompiler)
+
+// IgnoreFormats makes format a note for people, which no value breaks. Without it a text must
+// be what format says, where that is one of the formats of JSON Schema 2020-12 but idn-email
+// and idn-hostname.
+func IgnoreFormats(c *schemaCompiler) { c.ignoreFormats = true }
 
 const schemaURL = "obelus:///schema.json"
 
@@ -35,7 +44,7 @@ func (noLoader) Load(url string) (any, error) {
 // NewSchema compiles a JSON Schema of draft 2020-12, made of whatever
 // [store.FromGo] takes. References to other documents are refused: a schema
 // stands by itself.
-func NewSchema(schema any) (_ *Schema, err error) {
+func NewSchema(schema any, options ...SchemaOption) (_ *Schema, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = broken("the check of a schema broke", p)
@@ -51,7 +60,7 @@ func NewSchema(schema any) (_ *Schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a JSON Schema: %w", err)
 	}
-	s, err := compileSchema(schema)
+	s, err := compileSchema(schema, options)
 	if err == nil && checks(s.compiled, map[*jsonschema.Schema]int{}) > mostChecks {
 		return nil, errChecks
 	}
@@ -59,7 +68,7 @@ func NewSchema(schema any) (_ *Schema, err error) {
 		return nil, errChain
 	}
 	if err == nil {
-		s.source, s.spare = schema, make(chan *Schema, 4)
+		s.source, s.options, s.spare = schema, options, make(chan *Schema, 4)
 		return s, nil
 	}
 	var invalid *jsonschema.SchemaValidationError
@@ -131,7 +140,7 @@ func (s *Schema) alone(do func(s *Schema) error) error {
 	case other = <-s.spare:
 	default:
 		var err error
-		if other, err = compileSchema(s.source); err != nil {
+		if other, err = compileSchema(s.source, s.options); err != nil {
 			return err
 		}
 	}

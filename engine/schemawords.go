@@ -2,11 +2,14 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -99,7 +102,7 @@ func describeKind(e *jsonschema.ValidationError) string {
 		if m, ok := k.Err.(misfit); ok {
 			return describeKind(&jsonschema.ValidationError{ErrorKind: m.ErrorKind})
 		}
-		return fmt.Sprintf("not a valid %s: %v", k.Want, k.Err)
+		return fmt.Sprintf("not a valid %s: %s", k.Want, formatReason(k.Err))
 	case *kind.Not:
 		return `it fits what the schema's "not" rules out`
 	case *kind.Contains:
@@ -122,6 +125,17 @@ func describeKind(e *jsonschema.ValidationError) string {
 		return "value must be one of " + strings.Join(values, ", ")
 	}
 	return e.ErrorKind.LocalizedString(english)
+}
+
+// formatReason is why a text is not of a format, without the words of Go's packages.
+func formatReason(err error) string {
+	if _, ok := errors.AsType[*time.ParseError](err); ok {
+		return "must be a day that there is, such as 2024-12-31"
+	}
+	if parse, ok := errors.AsType[*url.Error](err); ok {
+		err = parse.Err
+	}
+	return err.Error()
 }
 
 // ofContains tells whether too few elements fit, which the causes, one for each that

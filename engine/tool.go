@@ -16,11 +16,17 @@ type Tool struct {
 	Name   string
 	Schema any // as it was given, in JSON's values
 
+	// File and Line are where it is defined, for problems; empty and 0 if that is not
+	// known. Whoever makes the tool may set them.
+	File string
+	Line int
+
 	made     bool               // by NewTool: its schema has been compiled into what follows
 	params   *Schema            // of the parameters, meta-properties left out; nil accepts all
 	required []string           // parameters and meta-properties that a call must have
 	meta     map[string]*Schema // what a call's own meta-properties must be
 	consts   map[string]any     // what the host fills in where a call gives nothing
+	defaults map[string]any     // properties of the parameters, where some of them have a default
 	output   *Schema            // of the result; nil accepts all
 	result   any                // the schema of output in JSON's values
 	activity string             // the activity that it names; "" for one of its own name
@@ -29,7 +35,7 @@ type Tool struct {
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"
 // or beside it, and a plain value there means const. It may be made of whatever
 // [store.FromGo] takes.
-func NewTool(name string, schema any) (*Tool, error) {
+func NewTool(name string, schema any, options ...SchemaOption) (*Tool, error) {
 	schema, err := store.FromGo(schema, "")
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
@@ -42,7 +48,7 @@ func NewTool(name string, schema any) (*Tool, error) {
 		}
 		return nil, fmt.Errorf("tool %q: its definition must be a JSON Schema object, not %s", name, store.TypeName(schema))
 	}
-	if err := t.compile(object); err != nil {
+	if err := t.compile(object, options); err != nil {
 		return nil, fmt.Errorf("tool %q: %w", name, err)
 	}
 	return t, nil
@@ -59,7 +65,7 @@ func (t *Tool) check() error {
 	return nil
 }
 
-func (t *Tool) compile(object map[string]any) error {
+func (t *Tool) compile(object map[string]any, options []SchemaOption) error {
 	params, metas := splitMeta(object)
 	properties, _ := object["properties"].(map[string]any)
 	for _, name := range sortedKeys(properties) {
@@ -69,9 +75,12 @@ func (t *Tool) compile(object map[string]any) error {
 	}
 	var err error
 	if len(params) > 0 {
-		if t.params, err = NewSchema(params); err != nil {
+		if t.params, err = NewSchema(params, options...); err != nil {
 			return err
 		}
+	}
+	if properties, _ := params["properties"].(map[string]any); hasDefaults(properties) {
+		t.defaults = properties
 	}
 	t.required, _ = requiredOf(object)
 	t.meta, t.consts = map[string]*Schema{}, paramConsts(params)
@@ -79,13 +88,13 @@ func (t *Tool) compile(object map[string]any) error {
 		def := metas[name]
 		if name == "_output" {
 			t.result = withDefinitions(def, object)
-			if t.output, err = NewSchema(t.result); err != nil {
+			if t.output, err = NewSchema(t.result, options...); err != nil {
 				return fmt.Errorf("_output: %w", err)
 			}
 			continue
 		}
 		def = asConst(name, def)
-		if t.meta[name], err = NewSchema(withDefinitions(def, object)); err != nil {
+		if t.meta[name], err = NewSchema(withDefinitions(def, object), options...); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if value, ok := def.(map[string]any)["const"]; ok {

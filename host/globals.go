@@ -76,7 +76,8 @@ func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 
 // Slips warns of what can only be meant otherwise: globals that activities read and nothing
 // gives a value, where a name that the script does know is hardly another (such a one is
-// nil); and permissions to write that name scripts.
+// nil); permissions to write that name scripts; and what is wrong with the schemas of tools
+// ([engine.Tool.Problems]).
 func (g *Generation) Slips() []engine.Problem {
 	known := maps.Clone(knownGlobals())
 	for name := range g.config.Objects {
@@ -94,6 +95,9 @@ func (g *Generation) Slips() []engine.Problem {
 			setWithin(sc.proto, own)
 			all = append(all, slipsWithin(file, sc.proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.registry.Tools)) {
+		all = append(all, g.registry.Tools[name].Problems()...)
 	}
 	return all
 }

@@ -25,6 +25,9 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	}
 	l := &loader{g: g, before: before, bound: bound}
 	l.settings()
+	if g.settings.IgnoreFormats {
+		g.registry.Schemas = []engine.SchemaOption{engine.IgnoreFormats}
+	}
 	l.hosts()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
@@ -72,7 +75,7 @@ func (l *loader) hosts() {
 		l.g.registry.Activities[a.Name] = &a
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {
-		tool, err := engine.NewTool(name, l.g.config.Tools[name])
+		tool, err := engine.NewTool(name, l.g.config.Tools[name], l.g.registry.Schemas...)
 		if err != nil {
 			l.fail(err)
 			continue
@@ -238,11 +241,12 @@ func scriptError(err error) *ScriptError {
 func (l *loader) register(found *registrations, registry *engine.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.tools)) {
 		t := found.tools[name]
-		tool, err := engine.NewTool(name, t.schema)
+		tool, err := engine.NewTool(name, t.schema, registry.Schemas...)
 		if err != nil {
 			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
 		}
+		tool.File, tool.Line = t.file, t.line
 		registry.Tools[name] = tool
 	}
 	for name, a := range found.activities {

@@ -109,7 +109,7 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 	maps.Copy(registry.Tools, g.registry.Tools)
 	maps.Copy(registry.Activities, g.registry.Activities)
 	maps.Copy(registry.Delegates, g.registry.Delegates)
-	registry.File, registry.Model = g.registry.File, g.registry.Model
+	registry.File, registry.Model, registry.Schemas = g.registry.File, g.registry.Model, g.registry.Schemas
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {
@@ -278,7 +278,7 @@ func (p *planReader) tool(name string) *engine.Tool {
 	}
 	tool, made := p.made[name]
 	if !made {
-		tool, _ = engine.NewTool(name, schema)
+		tool, _ = engine.NewTool(name, schema, p.registry.Schemas...)
 		if p.made == nil {
 			p.made = map[string]*engine.Tool{}
 		}
@@ -320,7 +320,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 		}
 	}
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
-		p.schema, _ = engine.NewSchema(r.Schema) // the engine tells what is wrong with it
+		p.schema, _ = engine.NewSchema(r.Schema, p.registry.Schemas...) // the engine tells what is wrong with it
 	}
 	if r.Output, r.HasOutput = fields["output"]; r.HasOutput {
 		r.OutputLine = p.at("output")
@@ -385,7 +385,7 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 			return nil, p.fail(p.at("context"), "context message %d: %s", i+1, err)
 		}
 		if m.Schema != nil && p.planner != nil {
-			schemas[m.Kind], _ = engine.NewSchema(m.Schema)
+			schemas[m.Kind], _ = engine.NewSchema(m.Schema, p.registry.Schemas...)
 		}
 		m.Data = schemas[m.Kind].Lists(m.Data)
 		messages[i] = m

@@ -32,6 +32,8 @@ type Settings struct {
 	Approve     engine.Policy // which calls are held for a person
 	Isolate     bool          // activities run in processes of their own
 	Serve       Serving       // of a server alone
+
+	IgnoreFormats bool // format in a schema is a note for people
 }
 
 // Runner is an engine over a log that runs as these settings say.
@@ -48,6 +50,7 @@ var settingFuncs = []struct {
 	{"approve", readApprove},
 	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
 	{"drain", readDrain},
+	{"formats", readFormats},
 	{"isolate", readIsolate},
 	{"limits", readLimits},
 	{"model", notYet("model", nil)},
@@ -141,6 +144,15 @@ func readApprove(s *Settings, v any) (err error) {
 	if err != nil {
 		return wrongType(`"never", "always", "scopes" or a list of tools`, v)
 	}
+	return nil
+}
+
+func readFormats(s *Settings, v any) error {
+	formats, ok := v.(bool)
+	if !ok {
+		return wrongType("true or false", v)
+	}
+	s.IgnoreFormats = !formats
 	return nil
 }
 

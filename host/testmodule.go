@@ -126,7 +126,7 @@ func (s *state) testPlan(L *lua.LState) int {
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
 		start.Input, start.HasInput = s.checkObject(L, 2, input, "input", nil), true
-		start.Input = request.Lists("input", start.Input)
+		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
 	s.laidOver(L, request, options.RawGetString("context"))
 	log := store.NewMemory()
@@ -163,7 +163,7 @@ func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LVa
 	}
 	kinds := s.checkObject(L, 2, context, "context", nil)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind]), HasData: true})
+		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], s.gen.registry.Schemas...), HasData: true})
 	}
 }
 

@@ -45,7 +45,7 @@ func (a *app) append(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	appended, err := engine.Append(ctx, a.log, name, messages)
+	appended, err := engine.Append(ctx, a.log, name, messages, a.schemaOptions()...)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (a *app) check(ctx context.Context, plans []string) error {
 			a.term.say("%s: ok", a.shown(plan))
 		}
 		for _, p := range found {
-			if p.File != host.SettingsFile || !slices.Contains(problems, p) { // what is wrong there is so for every plan
+			if !slices.Contains(problems, p) { // what is wrong with settings and tools is so for every plan
 				problems = append(problems, p)
 			}
 		}
@@ -160,12 +160,17 @@ func (a *app) printProblem(p engine.Problem) error {
 	if a.json {
 		return a.term.ndjson(p)
 	}
+	return a.term.line(problemLine(p))
+}
+
+// problemLine is a problem for people, on one line as far as its message is.
+func problemLine(p engine.Problem) string {
 	where, what, _ := strings.Cut(p.Error(), p.Message)
 	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")
 	for i, line := range lines {
 		lines[i] = printable(line)
 	}
-	return a.term.line(strings.Join(lines, "\n"))
+	return strings.Join(lines, "\n")
 }
 
 func firstLine(text string) string {

@@ -64,6 +64,14 @@ func (a *app) logOptions() sqlite.Options {
 	return sqlite.Options{Synchronous: a.host.Generation().Settings().Synchronous}
 }
 
+// schemaOptions is how the project wants values held against schemas.
+func (a *app) schemaOptions() []engine.SchemaOption {
+	if a.host == nil {
+		return nil
+	}
+	return a.host.Generation().Registry().Schemas
+}
+
 // openExisting opens a log that is there, and brings it up to date. It makes none.
 func (a *app) openExisting(options sqlite.Options) error {
 	err := a.openThere(options)

@@ -240,7 +240,7 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 	}
 	start := engine.Start{Request: request}
 	if input != nil {
-		start.Input = request.Lists("input", input)
+		start.Input = request.Lists("input", input, registry.Schemas...)
 	}
 	return p.carryOut(ctx, start, registry, runOptions{})
 }

@@ -130,6 +130,11 @@ func (a *app) runPlan(ctx context.Context, name string, start engine.Start, o ru
 	if err != nil {
 		return err
 	}
+	for _, p := range request.SchemaProblems(registry) {
+		if p.Severity == engine.SeverityWarning {
+			a.term.say("%s", problemLine(p))
+		}
+	}
 	request.Mode = cmp.Or(o.mode, request.Mode)
 	start.Request = request
 	return a.carryOut(ctx, start, registry, o)

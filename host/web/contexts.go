@@ -252,7 +252,7 @@ func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
 		refused := engine.Problem{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}
 		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []engine.Problem{refused}}
 	}
-	appended, err := engine.Append(r.Context(), s.log, name, messages)
+	appended, err := engine.Append(r.Context(), s.log, name, messages, s.config.Host.Generation().Registry().Schemas...)
 	if err != nil {
 		return err
 	}
