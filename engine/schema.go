@@ -76,6 +76,9 @@ func NewSchema(schema any, options ...SchemaOption) (_ *Schema, err error) {
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &reasons) {
 		return nil, fmt.Errorf("not a JSON Schema: %s", describeInvalid("", reasons))
 	}
+	if message := describeReference(err, schema); message != "" {
+		return nil, fmt.Errorf("not a JSON Schema: %s", message)
+	}
 	return nil, fmt.Errorf("not a JSON Schema: %s", strings.ReplaceAll(err.Error(), schemaURL, ""))
 }
 
