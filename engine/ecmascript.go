@@ -59,6 +59,8 @@ const (
 	ecmaAny = `[^\n\r\x{2028}\x{2029}]`
 )
 
+var group = regexp.MustCompile(`^\(\?([:=!]|<[=!\pL$_\\]|[ims-]+:)`)
+
 var repeat = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
 
 // translator writes a pattern of ECMA-262 for Go's regexp.
@@ -68,8 +70,8 @@ type translator struct {
 	beyond bool // it has what Go's regexp has not, or not in the same way
 }
 
-// translate goes through the pattern. The error is an escape that ECMA-262 does not have; what
-// else may be wrong with the pattern is left to the engine that compiles it.
+// translate goes through the pattern. The error is an escape or a group that ECMA-262 does not
+// have; what else may be wrong with the pattern is left to the engine that compiles it.
 func (t *translator) translate() error {
 	class := false // within [ ]
 	for t.rest != "" {
@@ -94,6 +96,9 @@ func (t *translator) translate() error {
 			t.write(1, ecmaAny)
 			continue
 		case c == '(' && strings.HasPrefix(t.rest, "(?"):
+			if group.FindString(t.rest) == "" {
+				return fmt.Errorf("%.3q is no beginning of a group of ECMA-262", t.rest)
+			}
 			t.beyond = t.beyond || !strings.HasPrefix(t.rest, "(?:")
 		case c == '{' || c == '}' || c == ']':
 			if n := len(repeat.FindString(t.rest)); n > 0 {

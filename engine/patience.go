@@ -137,8 +137,7 @@ func dynamicAnchors(v any, pointer string) (all []string) {
 			all = append(all, pointer)
 		}
 		for key, within := range v {
-			token := strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
-			all = append(all, dynamicAnchors(within, pointer+"/"+url.PathEscape(token))...)
+			all = append(all, dynamicAnchors(within, pointer+"/"+pointerToken(key))...)
 		}
 	case []any:
 		for i, within := range v {
@@ -146,6 +145,11 @@ func dynamicAnchors(v any, pointer string) (all []string) {
 		}
 	}
 	return all
+}
+
+// pointerToken is a key as a pointer in a URL has it.
+func pointerToken(key string) string {
+	return url.PathEscape(strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
 }
 
 // reached are schemas and all others that they hold against anything.
@@ -184,8 +188,8 @@ func (c *schemaCompiler) watch(s *jsonschema.Schema) {
 		s.Extensions = append(s.Extensions, unique{c.patience})
 	}
 	format := s.Format
-	if c.ignoreFormats {
-		format = nil // older drafts look at it unasked
+	if c.ignoreFormats || format != nil && format.Name == "uri-template" {
+		format = nil // older drafts look at it unasked; the library refuses good templates ({?page})
 	}
 	if format != nil && format.Name == "regex" {
 		format = &jsonschema.Format{Name: format.Name, Validate: c.patience.isPattern}

@@ -28,8 +28,8 @@ type Schema struct {
 type SchemaOption func(*schemaCompiler)
 
 // IgnoreFormats makes format a note for people, which no value breaks. Without it a text must
-// be what format says, where that is one of the formats of JSON Schema 2020-12 but idn-email
-// and idn-hostname.
+// be what format says, where that is one of the formats of JSON Schema 2020-12 but idn-email,
+// idn-hostname and uri-template.
 func IgnoreFormats(c *schemaCompiler) { c.ignoreFormats = true }
 
 const schemaURL = "obelus:///schema.json"

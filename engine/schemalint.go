@@ -22,6 +22,9 @@ var (
 	schemaMapKeywords  = strings.Fields("$defs definitions properties patternProperties dependentSchemas dependencies")
 )
 
+// maxKeyword is how long a key may be that is taken for a misspelt keyword.
+const maxKeyword = 32
+
 // misspeltKeywords lists keywords of a schema that mean nothing and all but are one that
 // does. Others are notes for people. A keyword that begins with _ is the tool's own.
 func misspeltKeywords(schema any, location ...string) (all []string) {
@@ -45,7 +48,7 @@ func misspeltKeywords(schema any, location ...string) (all []string) {
 				all = append(all, misspeltKeywords(named[name], append(location, key, name)...)...)
 			}
 		}
-		if len(key) < 3 || isKeyword(key) || slices.Contains(olderKeywords, key) || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "x-") {
+		if len(key) < 3 || len(key) > maxKeyword || isKeyword(key) || slices.Contains(olderKeywords, key) || strings.HasPrefix(key, "_") || strings.HasPrefix(key, "x-") {
 			continue
 		}
 		if hint := didYouMean(key, keywords); hint != "" {

@@ -38,8 +38,8 @@ func describeReference(err error, schema any) string {
 	if near := Nearest(r.text, refs.targets); near != "" && (document == "" || document == r.text) {
 		return message + fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	keyword, name, _ := strings.Cut(strings.TrimPrefix(r.text, "#/"), "/")
-	if at := refs.named[keyword+"/"+name]; len(at) > 0 {
+	if tokens := strings.Split(strings.TrimPrefix(r.text, "#/"), "/"); len(tokens) > 1 && refs.named[tokens[0]+"/"+tokens[1]] != nil {
+		keyword, name, at := tokens[0], tokens[1], refs.named[tokens[0]+"/"+tokens[1]]
 		return message + fmt.Sprintf(": # is the whole schema, for a parameter the tool's, and %q is defined in %s: move its %s to the top, beside properties",
 			name, place("", at), keyword)
 	}
@@ -100,6 +100,7 @@ func (r *references) define(keyword string, v any, location []string) {
 		return
 	}
 	for _, name := range sortedKeys(definitions) {
+		name = pointerToken(name)
 		if len(location) == 0 {
 			r.targets = append(r.targets, "#/"+keyword+"/"+name)
 		} else if r.named[keyword+"/"+name] == nil {
