@@ -76,6 +76,32 @@ func TestSchemaThatTakesTooLong(t *testing.T) {
 	}
 }
 
+// TestLists_TimeIsBounded holds that a value stays what it is where it takes too long to tell
+// what an empty object in it is to be, and that the check of it says so.
+func TestLists_TimeIsBounded(t *testing.T) {
+	defer engine.BoundPatience(100 * time.Millisecond)()
+	for name, c := range map[string]struct{ schema, value string }{
+		"within itself, twice": {`{"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}, "l": {"type": "array"}}}`, within(`{"l": {}, "a":`, "1", "}", 100)},
+		"many alternatives": {`{"anyOf": [{"properties": {"a": {"$ref": "#"}}, "required": ["x"]}, {"properties": {"a": {"$ref": "#"}}, "required": ["y"]}, {"type": "array"}]}`,
+			within(`{"a":`, "{}", "}", 100)},
+		"a pattern": {`{"additionalProperties": {"type": "array"}, "propertyNames": {"not": {"pattern": "^(?=a)(a|aa)+$"}}}`,
+			`{"` + strings.Repeat("a", 80) + `!": {}}`},
+	} {
+		schema, err := engine.NewSchema(decoded(t, c.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := decoded(t, c.value)
+		listed := schema.Lists(value)
+		if got := string(store.EncodeJSON(listed)); got != string(store.EncodeJSON(value)) {
+			t.Errorf("%s: %.100s", name, got)
+		}
+		if err := schema.Validate(listed, "x"); err == nil || !strings.Contains(err.Error(), "takes more than 100ms") {
+			t.Errorf("%s: %.200v", name, err)
+		}
+	}
+}
+
 // What does not take long passes, however large or deep it is.
 func TestSchemaThatTakesAWhile(t *testing.T) {
 	tree := `{"anyOf": [{"type": "number"}, {"type": "array", "items": {"$ref": "#"}}, {"type": "object", "additionalProperties": {"$ref": "#"}}]}`
