@@ -58,6 +58,14 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 		return v, err
 	}
 	value := t.valueOf(ctx, call.Instance)
+	if len(declared.wholes) > 0 { // which of its alternatives counts is told by the whole
+		whole, err := value(store.KindPath(path.Kind()))
+		if err != nil {
+			return nil, err
+		}
+		listed := declared.Lists(store.Joined(whole, path.Segments(), call.method(), v))
+		return arraysOf(v, valueAt(listed, path.Segments()), call.method()), nil
+	}
 	schema, err := declared.below(path, value, nil)
 	if err != nil {
 		return nil, brokenDeclaration(err)
@@ -82,6 +90,49 @@ func (t *tick) declaredLists(ctx context.Context, call *Call, path store.Path, v
 		all[i] = schema.item(len(there) + i).Lists(e)
 	}
 	return all, nil
+}
+
+// arraysOf gives a value with the empty arrays that stand for its empty objects in what it has
+// joined by a method.
+func arraysOf(v, joined any, method store.Method) any {
+	list, _ := joined.([]any)
+	given, isList := v.([]any)
+	switch {
+	case method == store.Push && len(list) > 0:
+		return emptyArraysOf(v, list[len(list)-1])
+	case method == store.Concat && isList && len(list) >= len(given):
+		return emptyArraysOf(v, list[len(list)-len(given):])
+	}
+	return emptyArraysOf(v, joined)
+}
+
+func emptyArraysOf(v, listed any) any {
+	switch given := v.(type) {
+	case map[string]any:
+		if list, ok := listed.([]any); ok && len(given) == 0 && len(list) == 0 {
+			return list
+		}
+		from, ok := listed.(map[string]any)
+		if !ok {
+			return v
+		}
+		object := make(map[string]any, len(given))
+		for key, e := range given {
+			object[key] = emptyArraysOf(e, from[key])
+		}
+		return object
+	case []any:
+		from, ok := listed.([]any)
+		if !ok || len(from) < len(given) {
+			return v
+		}
+		list := make([]any, len(given))
+		for i, e := range given {
+			list[i] = emptyArraysOf(e, from[i])
+		}
+		return list
+	}
+	return v
 }
 
 // checkDeclared holds what a call has just staged at some paths against what is declared

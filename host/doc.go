@@ -81,7 +81,7 @@
 // them; of a level of which only a few fields are read, only these. On the way
 // back a table with the keys 1…n is an array; an empty one is an object, unless
 // it came from an array, was made by json.array, or the schema at that place
-// says array. Numbers are float64, so an integer beyond ±2^53 reaches a script
+// names the type array ([engine.Schema.Lists]). Numbers are float64, so an integer beyond ±2^53 reaches a script
 // as a string of digits, and null fields of objects are absent. What a script
 // has not changed comes back as it was all the same: integers of any size, 1.50
 // as 1.50, and null fields as long as their table has at least as many others as before. A

@@ -184,3 +184,38 @@ func TestEmptyTable_ReaderWantsArray(t *testing.T) {
 		})
 	}
 }
+
+// TestEmptyTable_ByWhatIsAroundIt holds that alternatives of what is declared for a kind count
+// for what is written below it, by what the kind already holds.
+func TestEmptyTable_ByWhatIsAroundIt(t *testing.T) {
+	const union = `oneOf = { { properties = { k = { const = 1 }, list = { type = "array" } } }, { properties = { k = { const = 2 }, list = { type = "object" } } } }`
+	const nested = `anyOf = { { properties = { list = { type = "array", items = { type = "array" } } } } }`
+	for _, test := range []struct{ name, schema, data, call, want string }{
+		{"anyOf", `anyOf = { { type = "null" }, { type = "object", properties = { list = { type = "array" } } } }`, `a = 1`, ``, `{"a":1,"list":[]}`},
+		{"oneOf", union, `k = 1`, ``, `{"k":1,"list":[]}`},
+		{"oneOf, the other", union, `k = 2`, ``, `{"k":2,"list":{}}`},
+		{"if", `["if"] = { required = { "k" } }, ["then"] = { properties = { list = { type = "array" } } }`, `k = 1`, ``, `{"k":1,"list":[]}`},
+		{"dependentSchemas", `dependentSchemas = { k = { properties = { list = { type = "array" } } } }`, `k = 1`, ``, `{"k":1,"list":[]}`},
+		{"dependentSchemas, without the key", `dependentSchemas = { k = { properties = { list = { type = "array" } } } }`, `j = 1`, ``, `{"j":1,"list":{}}`},
+		{"unevaluatedProperties", `unevaluatedProperties = { type = { "array", "number" } }`, `k = 1`, ``, `{"k":1,"list":[]}`},
+		{"push", nested, `list = { { 1 } }`, `, _outputMethod = "push"`, `{"list":[[1],[]]}`},
+		{"concat", nested, `list = { { 1 } }`, `, _tool = "several", _outputMethod = "concat"`, `{"list":[[1],[],[2]]}`},
+		{"merge", union, `k = 1, list = { 1 }`, `, _tool = "object", _outputMethod = "merge", _outputPath = "†state"`, `{"deep":{},"k":1,"list":[]}`},
+		{"assign", union, `k = 2, list = { a = 1 }`, `, _tool = "object", _outputMethod = "assign", _outputPath = "†state"`, `{"deep":{},"k":2,"list":{}}`},
+		{"an element", nested, `list = { { 1 }, { 2 } }`, `, _outputPath = "†state.list.1"`, `{"list":[[1],[]]}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := open(t, map[string]string{
+				"activities/a.lua": `Activity.register("empty", function() return {} end)
+					Activity.register("several", function() return { {}, { 2 } } end)
+					Activity.register("object", function() return { list = {}, deep = {} } end)`,
+				"plans/p.lua": `local call = { _tool = "empty", _outputPath = "†state.list" }
+					for key, v in pairs { ` + strings.TrimPrefix(test.call, ",") + ` } do call[key] = v end
+					return { context = { { type = "state", schema = { ` + test.schema + ` } }, { type = "state", ` + test.data + ` } }, calls = { call }, output = "†state" }`,
+			})
+			if got, err := outputOf(t, g, "plans/p.lua"); err != nil || got != test.want {
+				t.Errorf("got %s, %v, want %s", got, err, test.want)
+			}
+		})
+	}
+}

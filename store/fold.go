@@ -14,6 +14,13 @@ type (
 	ownText   struct{ strings.Builder }
 )
 
+// Joined gives a value that another has joined at a place below it, as resolving would. The
+// value itself is not changed.
+func Joined(v any, below []string, method Method, value any) any {
+	joined, _ := apply(v, below, method, value)
+	return freeze(joined)
+}
+
 // apply lets one operation join the value at a place below v. It tells whether
 // the operation did not fit there and was applied as onto a missing value.
 func apply(v any, below []string, method Method, value any) (_ any, misfit bool) {
