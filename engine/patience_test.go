@@ -145,11 +145,12 @@ func TestSchemaThatTakesAWhile(t *testing.T) {
 // A schema is shared by all who hold values against it at the same time.
 func TestSchemaOfMany(t *testing.T) {
 	schema, err := engine.NewSchema(decoded(t, `{"$schema": "http://json-schema.org/draft-07/schema#",
-		"properties": {"a": {"format": "regex", "pattern": "^[^x]*$"}, "b": {"enum": [1, 2]}, "l": {"items": {"uniqueItems": true}, "type": "array"}}}`))
+		"properties": {"a": {"format": "regex", "pattern": "^[^x]*$"}, "b": {"enum": [1, 2]}, "l": {"items": {"uniqueItems": true}, "type": "array"},
+			"p": {"pattern": "^(?=a).*$"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fits, misfits := decoded(t, `{"a": "^a+$", "b": 1.0, "l": {}}`), []any{decoded(t, `{"a": "["}`), decoded(t, `{"a": "x"}`), decoded(t, `{"b": 3}`), decoded(t, `{"l": [[1, 1.0]]}`)}
+	fits, misfits := decoded(t, `{"a": "^a+$", "b": 1.0, "l": {}, "p": "ab"}`), []any{decoded(t, `{"p": "b"}`), decoded(t, `{"a": "["}`), decoded(t, `{"a": "x"}`), decoded(t, `{"b": 3}`), decoded(t, `{"l": [[1, 1.0]]}`)}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
