@@ -25,7 +25,7 @@ func (s *state) crossing(v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
 		if v.IsG && !ofObject(v) {
-			return s.filling(v, argumentTypes(v), nil)
+			return s.givingCopies(v, 1)
 		}
 	case *lua.LUserData:
 		meta, ok := v.Metatable.(*lua.LTable)
@@ -36,7 +36,7 @@ func (s *state) crossing(v lua.LValue) lua.LValue {
 		s.adaptOperators(meta, reflect.TypeOf(v.Value))
 		if methods, ok := meta.RawGetString("methods").(*lua.LTable); ok {
 			for name, fn := methods.Next(lua.LNil); name != lua.LNil; name, fn = methods.Next(name) {
-				methods.RawSet(name, s.crossing(fn))
+				methods.RawSet(name, s.givingCopies(fn.(*lua.LFunction), 2)) // behind the receiver
 			}
 		}
 	}
@@ -198,6 +198,47 @@ func ofSync(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	return t.PkgPath() == "sync"
+}
+
+// givingCopies is a function or method of the program, filling, that gets copies of the maps
+// that it is given, from an argument on, as it does of tables: it may look at one while another
+// script writes it, which ends a program in Go.
+func (s *state) givingCopies(fn *lua.LFunction, from int) *lua.LFunction {
+	called := *fn
+	called.GFunction = func(L *lua.LState) int {
+		for i := from; i <= L.GetTop(); i++ {
+			if ud, ok := L.Get(i).(*lua.LUserData); ok && reflect.ValueOf(ud.Value).Kind() == reflect.Map {
+				copied := *ud
+				copied.Value = copyMap(L, i, ud.Value)
+				L.Replace(i, &copied)
+			}
+		}
+		return fn.GFunction(L)
+	}
+	return s.filling(&called, argumentTypes(fn), nil)
+}
+
+// copyMap copies a map that is argument arg, and those that it holds.
+func copyMap(L *lua.LState, arg int, v any) any {
+	fieldAccess.Lock()
+	defer fieldAccess.Unlock()
+	return copyMaps(L, arg, reflect.ValueOf(v), 0).Interface()
+}
+
+func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value {
+	switch {
+	case depth > maxObjectDepth: // it may hold itself
+		L.ArgError(arg, fmt.Sprintf("a map that is nested deeper than %d", maxObjectDepth))
+	case v.Kind() == reflect.Interface && !v.IsNil() && v.Elem().Kind() == reflect.Map:
+		v = v.Elem()
+	case v.Kind() != reflect.Map || v.IsNil():
+		return v
+	}
+	copied := reflect.MakeMapWithSize(v.Type(), v.Len())
+	for entries := v.MapRange(); entries.Next(); {
+		copied.SetMapIndex(entries.Key(), copyMaps(L, arg, entries.Value(), depth+1))
+	}
+	return copied
 }
 
 // filling is a function of gopher-luar that fills what it is given, in the same frame,

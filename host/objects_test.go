@@ -22,6 +22,16 @@ type vault struct {
 	Shelf  []guarded
 	Events chan int
 	Words  []string
+	Prices prices
+	Any    map[string]any
+}
+
+// prices is a map with a method of its own, which changes it.
+type prices map[string]int
+
+func (p prices) Set(name string, n int) int {
+	p[name] = n
+	return n
 }
 
 // guarded is a value with a lock, as a field and as an element.
@@ -37,17 +47,22 @@ func (v *vault) Take(name string, n int) int {
 	return v.secret[name]
 }
 
-func (v *vault) Note(any) string               { return "noted" }
-func (v *vault) All(values ...any) int         { return len(values) }
-func (v *vault) Texts(values []string) int     { return len(values) }
-func (v *vault) Named(m map[string]string) int { return len(m) }
-func (v *vault) Ask(f func() string) string    { return f() }
-func (v *vault) Guarded(g *guarded) int        { return g.N }
+func (v *vault) Note(any) string           { return "noted" }
+func (v *vault) All(values ...any) int     { return len(values) }
+func (v *vault) Texts(values []string) int { return len(values) }
+func (v *vault) Named(m map[string]string) (n int) {
+	for range m {
+		n++
+	}
+	return n
+}
+func (v *vault) Ask(f func() string) string { return f() }
+func (v *vault) Guarded(g *guarded) int     { return g.N }
 
 func newVault() *vault {
 	return &vault{
 		secret: map[string]int{"tea": 3}, Name: "a", Open: map[string]string{"k": "v"},
-		Shelf: []guarded{{N: 1}, {N: 2}}, Events: make(chan int), Words: []string{"w"},
+		Shelf: []guarded{{N: 1}, {N: 2}}, Events: make(chan int), Words: []string{"w"}, Prices: prices{}, Any: map[string]any{},
 	}
 }
 
@@ -86,6 +101,9 @@ func TestObjects_OnlyMethodsAndFields(t *testing.T) {
 		{`vault.Words[1] = "x" vault.Name = vault.Words[1] .. "y" return vault.Name`, `"xy" <nil>`},
 		{`for _, g in vault.Shelf() do g.N = g.N + 5 end return vault.Shelf[2].N`, "7 <nil>"},
 		{`local n = 0 for i, g in vault.Shelf() do n = n + i * vault:Guarded(g) end return n`, "5 <nil>"},
+		{`return vault:Named(vault.Open) + vault.prices:Set("tea", 3) + vault.prices.tea`, "7 <nil>"},
+		{`vault.Any.self = vault.Any return vault:Note(vault.Any)`, "bad argument #1 to Note: a map that is nested deeper than 200"},
+		{`vault.Any.a = vault.Open return vault:Note(vault.Any)`, `"noted" <nil>`},
 		{`for k, v in vault.Open() do return k .. v end`, `"kv" <nil>`},
 		{deep + `return vault:Note(t)`, "bad argument #1 to Note: a table that is nested deeper than 200"},
 		{deep + `return vault:All(1, t)`, "bad argument #2 to All: a table that is nested deeper than 200"},
@@ -122,6 +140,7 @@ func TestObjects_FieldsFromSeveralCalls(t *testing.T) {
 		vault.Shelf[1].N = i
 		pcall(vault.Take, vault, vault, 1)
 		vault:Take("tea", 0)
+		vault:Named(vault.Open)
 	end return true`, v)
 	var group sync.WaitGroup
 	errs := make([]error, 4)
