@@ -24,7 +24,7 @@ func (c *Call) anonymous(in Invocation) *Request {
 			call[name] = literal(v)
 		}
 	}
-	return &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.tool.plain()}, Calls: []Source{{Call: call}}}
+	return &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.tool.plain()}, Calls: []Source{{Call: call, accepted: true}}}
 }
 
 // plain is the tool's definition without what is for the parent's call alone.

@@ -102,6 +102,9 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 	c.unclear = err != nil
 	check(err)
 	c.Issued = c.tool.fill(given)
+	if !src.accepted && !c.unclear {
+		errs = append(errs, c.checkMetaNames()...)
+	}
 	if err := store.CheckDepth([]any{c.Issued}); err != nil { // in the list of the plan's message
 		check(faultf(CodeSchema, "the call is %w", err))
 	}

@@ -26,7 +26,7 @@ func expand(calls []Source, instances []string) []Source {
 				one[key] = v
 			}
 			one["_instance"] = instance
-			all = append(all, Source{Call: one, Line: src.Line, position: src.position})
+			all = append(all, Source{Call: one, Line: src.Line, position: src.position, accepted: src.accepted})
 		}
 	}
 	return all

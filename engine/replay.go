@@ -171,7 +171,7 @@ func (p *replay) request(ctx context.Context, name string, last Run, plans []pla
 			return nil, err
 		}
 		for _, call := range calls {
-			solutions[i].Calls = append(solutions[i].Calls, Source{Call: call})
+			solutions[i].Calls = append(solutions[i].Calls, Source{Call: call, accepted: true})
 		}
 		if solutions[i].Output, err = decode(plan.Output); err != nil {
 			return nil, err

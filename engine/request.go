@@ -58,5 +58,6 @@ type Source struct {
 	Call any
 	Line int
 
-	position int // in the plan as written, from 1; 0 if it is where the call stands
+	position int  // in the plan as written, from 1; 0 if it is where the call stands
+	accepted bool // as part of another plan, maybe by an older version: what it has beyond what is known is passed over
 }

@@ -309,7 +309,7 @@ func (l *loop) recorded(ctx context.Context, last Run, former map[int64]int64) (
 	}
 	request := &Request{Name: last.Plan}
 	for _, call := range calls {
-		request.Calls = append(request.Calls, Source{Call: call})
+		request.Calls = append(request.Calls, Source{Call: call, accepted: true})
 	}
 	request.HasOutput = last.plan.Output != nil
 	var wrong [3]error

@@ -31,11 +31,33 @@ func (c *Call) replacing() []error {
 }
 
 // metaProperties are what a call may say of itself beside its tool.
-var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_scopes"}
+var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_reasoningForCall", "_scopes"}
 
-// misspelled warns of what means nothing to us nor to the tool, and all but is a
-// meta-property or a parameter that does. Undeclared ones are free, and a tool may
-// declare one that looks like ours, so that it is no error.
+// checkMetaNames refuses meta-properties that neither the protocol nor the tool declares: what
+// they ask for would not happen. There is an error for each.
+func (c *Call) checkMetaNames() (errs []error) {
+	known := append([]string{"_tool"}, metaProperties...)
+	for _, declared := range sortedKeys(c.tool.meta) {
+		if !slices.Contains(known, declared) {
+			known = append(known, declared)
+		}
+	}
+	for _, name := range c.unknown() {
+		if !strings.HasPrefix(name, "_") {
+			continue
+		}
+		hint := didYouMean(name, known)
+		if name == "_activity" {
+			hint = " (it belongs into the tool)"
+		}
+		errs = append(errs, faultf(CodeSchema, "%s is not known%s: a call of this tool can have %s", name, hint, strings.Join(known, ", ")))
+	}
+	return errs
+}
+
+// misspelled warns of what means nothing to us nor to the tool: of a parameter where it all but
+// is one that does, for undeclared ones are free; and of any meta-property, which only a plan
+// that was accepted before can have.
 func (c *Call) misspelled() (warnings []error) {
 	unknown := c.unknown()
 	if len(unknown) == 0 {
@@ -43,12 +65,10 @@ func (c *Call) misspelled() (warnings []error) {
 	}
 	notGiven := c.notGiven()
 	for _, name := range unknown[:min(len(unknown), maxHints)] {
-		known, what := metaProperties, name
-		if !strings.HasPrefix(name, "_") {
-			known, what = notGiven, fmt.Sprintf("parameter %q", name)
-		}
-		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 {
-			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on (did you mean %q?)", what, known[i]))
+		if strings.HasPrefix(name, "_") {
+			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on%s", name, didYouMean(name, metaProperties)))
+		} else if i := slices.IndexFunc(notGiven, func(other string) bool { return slipOf(name, other) }); i >= 0 {
+			warnings = append(warnings, faultf(CodeSchema, "parameter %q is not known, and only handed on (did you mean %q?)", name, notGiven[i]))
 		}
 	}
 	return warnings

@@ -8,6 +8,7 @@
 ---@field _delegate? string
 ---@field _instance? string "*" runs the call once for each
 ---@field _outputPath? string "†state.user.status"; || separates alternatives, && writes to several paths
+---@field _reasoningForCall? string why it is made, for who reads the plan
 ---@field _outputMethod? "set"|"merge"|"assign"|"push"|"concat"
 ---@field _scopes? string[]
 ---@field [string] any

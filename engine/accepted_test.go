@@ -1,0 +1,43 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+// TestMetaProperties_OfAcceptedPlan holds that a plan in the log is read as it was accepted:
+// a meta-property that no tool declares any more, or that an older version let pass, keeps
+// nobody from going on with the run, from running it again and from replaying it.
+func TestMetaProperties_OfAcceptedPlan(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"work": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		return engine.Result{Value: in.Call["x"]}, nil
+	}})
+	declaring, err := engine.NewTool("work", map[string]any{"properties": map[string]any{"_note": map[string]any{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Registry.Tools["work"] = declaring
+	s := start(t, `{"calls": [{"_tool": "work", "x": "†input.x", "_note": "kept", "_outputPath": "†state.a"}], "output": "†state.a"}`)
+	outcome, err := r.Run(t.Context(), s)
+	if err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	delete(r.Registry.Tools, "work")
+	if _, err := r.Run(t.Context(), engine.Start{Context: "other", Request: s.Request}); err == nil {
+		t.Error("the plan is accepted anew")
+	}
+	if _, err := engine.Append(t.Context(), r.Log, outcome.Context, messages(t, `{"type": "input", "x": 7}`)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: outcome.Context})
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	replayed, err := r.Replay(t.Context(), outcome.Context, nil)
+	if err != nil || len(replayed.Differences) > 0 {
+		t.Errorf("%+v, %v", replayed, err)
+	}
+}
