@@ -73,7 +73,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.projectFlag, "project", "C", "", "the project's `DIR` (default: the folder above with obelus.lua)")
 	flags.StringVar(&a.dbFlag, "db", "", "the log's `FILE` (default: .obelus/log.db in the project)")
-	flags.StringVarP(&a.context, "context", "c", "", "the context's `ID` or the start of it (default for reading: the latest)")
+	flags.StringVarP(&a.context, "context", "c", "", "the context's `ID`; to read, the start of it is enough, and the default is the latest")
 	flags.BoolVar(&a.json, "json", false, "print JSON, one object a line")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, only errors")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more")

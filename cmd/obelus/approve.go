@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -89,7 +90,8 @@ func (a *app) approveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "approve [CALL]",
 		Short: "let a held call run, or a lazy plan",
-		Long: `Approve a call that is held: it runs with the arguments that approvals shows, or
+		Long: `Approve a call that is held, in the one context that holds it unless -c names
+one in whole: it runs with the arguments that approvals shows, or
 as --set corrects them, and nothing else. --plan releases a lazy plan. The
 decision is recorded; resume, or a run that is still alive, goes on.`,
 		Example: `  obelus approve 1.3
@@ -105,7 +107,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case len(args) == 0:
 				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
 			}
-			return a.decide(c.Context(), args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
+			return a.decide(c.Context(), "approve", args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
@@ -118,7 +120,8 @@ func (a *app) rejectCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reject CALL --reason REASON",
 		Short: "refuse a held call; the reason becomes its failure",
-		Long: `Refuse a call that is held. It does not run, and fails with the reason; a plan may
+		Long: `Refuse a call that is held, in the one context that holds it unless -c names one
+in whole. It does not run, and fails with the reason; a plan may
 count on that by a second alternative in its output path. The decision is
 recorded; resume, or a run that is still alive, goes on.`,
 		Example: `  obelus reject 1.3 --reason "over the limit"`,
@@ -127,7 +130,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), args[0], func(engine.Record) (engine.Decision, error) {
+			return a.decide(c.Context(), "reject", args[0], func(engine.Record) (engine.Decision, error) {
 				return engine.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
@@ -150,14 +153,14 @@ func corrected(r engine.Record, set []string) (engine.Decision, error) {
 }
 
 // decide records a decision about a held call.
-func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (engine.Decision, error)) error {
+func (a *app) decide(ctx context.Context, verb, call string, how func(engine.Record) (engine.Decision, error)) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	root, err := a.readContext(ctx)
+	root, err := a.contextToDecide(ctx, a.holding(ctx, verb+" "+call, call))
 	if err != nil {
 		return err
 	}
@@ -173,7 +176,12 @@ func (a *app) decide(ctx context.Context, call string, how func(engine.Record) (
 	if err := a.decided(ctx, d); err != nil {
 		return err
 	}
-	return a.goOn(ctx, "recorded", d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
+	hold := *record.Hold
+	if d.Arguments != nil {
+		hold.Arguments = d.Arguments
+	}
+	what := fmt.Sprintf("%s call %s of context %s (%s)", d.Word(), d.Call, d.Context, strings.TrimSpace(printable(titled(record.Tool, record.Instance)+" "+describeArguments(&hold))))
+	return a.goOn(ctx, what, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
 // goOn tells of a decision, and how a run goes on after it: from its root.
@@ -206,12 +214,12 @@ func (a *app) release(ctx context.Context) error {
 	if err := a.openExisting(sqlite.Options{}); err != nil {
 		return err
 	}
-	name, err := a.readContext(ctx)
+	name, err := a.contextToDecide(ctx, a.lazy(ctx))
 	if err != nil {
 		return err
 	}
 	if name, err = engine.Release(ctx, a.log, name); err != nil {
 		return err
 	}
-	return a.goOn(ctx, "released", name, map[string]any{"context": name, "decision": engine.Approved})
+	return a.goOn(ctx, "released the plan of context "+name, name, map[string]any{"context": name, "decision": engine.Approved})
 }

@@ -12,8 +12,8 @@ func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel",
 		Short: "give a run up that waits, or that was interrupted",
-		Long: `Record that the newest run of a context, the latest unless -c names one, is not
-to go on: a server leaves it alone whatever comes, and prune may remove it. What
+		Long: `Record that the newest run of a context, the one that is unfinished unless -c
+names one, is not to go on: a server leaves it alone whatever comes, and prune may remove it. What
 is in the log stays, and resume goes on with it all the same. A run that some
 process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
 server that has it.`,
@@ -30,7 +30,11 @@ func (a *app) cancel(ctx context.Context) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	name, err := a.readContext(ctx)
+	name, err := a.contextToDecide(ctx, a.halted(ctx, "cancel", false))
+	if err != nil {
+		return err
+	}
+	run, err := engine.LastRun(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
@@ -40,6 +44,14 @@ func (a *app) cancel(ctx context.Context) error {
 	if a.json {
 		return a.term.ndjson(map[string]any{"context": name, "status": engine.RunCancelled})
 	}
-	a.term.say("cancelled: %s resume -c %s would go on with it", a.again(), name)
+	a.term.say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.again())
 	return nil
+}
+
+// planName is what people are told of a run's plan.
+func planName(plan string) string {
+	if plan == "" {
+		return "the run"
+	}
+	return "the run of " + printable(plan)
 }

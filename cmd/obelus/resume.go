@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume",
 		Short: "go on with a run: after a crash, an interrupt, or input that came",
-		Long: `Go on with the newest run of a context, the latest unless -c names one. Calls
+		Long: `Go on with the newest run of a context, the one that is unfinished unless -c names
+one in whole. Calls
 whose outcome is recorded keep it; all others run, each from its beginning.
 
 --retry runs calls again that failed, or that are in doubt (they had started
@@ -44,6 +47,32 @@ to all the same, as you know from elsewhere.`,
 	return c
 }
 
+// contextToResume finds the context that is to go on. What runs a call of a fork again is about
+// the latest unless -c names one.
+func (a *app) contextToResume(ctx context.Context, s engine.Resume) (string, error) {
+	words, call := []string{"resume"}, ""
+	mention := func(flag, named string) {
+		words, call = append(words, "--"+flag, named), cmp.Or(call, named)
+	}
+	for _, named := range s.Retry {
+		mention("retry", named)
+	}
+	for _, named := range s.Skip {
+		mention("skip", named)
+	}
+	for _, named := range sorted(s.Result) {
+		mention("result", named)
+	}
+	switch command := strings.Join(words, " "); {
+	case s.From != "" && a.context == "":
+		return a.readContext(ctx)
+	case call != "":
+		return a.contextToDecide(ctx, a.failing(ctx, command, call))
+	default:
+		return a.contextToDecide(ctx, a.halted(ctx, command, true))
+	}
+}
+
 func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if err := a.openProject(""); err != nil {
 		return err
@@ -52,7 +81,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 		return err
 	}
 	var err error
-	if s.Context, err = a.readContext(ctx); err != nil {
+	if s.Context, err = a.contextToResume(ctx, s); err != nil {
 		return err
 	}
 	plan, err := engine.RootPlan(ctx, a.log, s.Context)
