@@ -225,6 +225,21 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 			all = c.warn(all, call, err)
 		}
 	}
+	known := knownPathsOf(p, request)
+	for _, call := range p.Calls {
+		for _, param := range call.params {
+			if at, text := known.daggerless(call.Issued[param.name], param.name); text != "" {
+				all = c.warn(all, call, faultf(CodeExpression, "%s", forgotten(at, text)))
+			}
+		}
+	}
+	if request.HasOutput {
+		if at, text := known.daggerless(request.Output, "output"); text != "" {
+			all = append(all, Problem{
+				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeExpression, Message: forgotten(at, text),
+			})
+		}
+	}
 	if !c.circular && !c.unsure {
 		all = c.unordered(all, p, exists)
 	}

@@ -1,6 +1,10 @@
 package engine
 
-import "obelus/store"
+import (
+	"fmt"
+
+	"obelus/store"
+)
 
 // Request is what a plan file says: calls, or a planner that gives them, and
 // what goes with them. Its values may be anything that [store.FromGo] takes.
@@ -45,6 +49,34 @@ func (r *Request) Lists(kind string, v any, options ...SchemaOption) any {
 	}
 	schema, _ := NewSchema(declared, options...) // what is wrong with it is told when the request is checked
 	return schema.Lists(v)
+}
+
+// MissingInput tells what is wrong with a run that gets no input, where the request's messages
+// declare the schema of input and give none themselves: a [*MessageError], or nil.
+func (r *Request) MissingInput(options ...SchemaOption) error {
+	var declared any
+	for _, m := range r.Context {
+		if m.Kind != "input" {
+			continue
+		}
+		if m.HasData {
+			return nil
+		}
+		if m.Schema != nil {
+			declared = m.Schema
+		}
+	}
+	if declared == nil {
+		return nil
+	}
+	schema, err := NewSchema(declared, options...)
+	if err != nil {
+		return nil // which is told when the request is checked
+	}
+	if err := schema.Validate(map[string]any{}, store.KindPath("input").String()); err != nil {
+		return &MessageError{Input: true, Err: fmt.Errorf("there is none, and it breaks the schema declared for input: %w", err)}
+	}
+	return nil
 }
 
 // Source is a call as written, and the line of the file that it begins on, 0

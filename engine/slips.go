@@ -158,6 +158,60 @@ func referenceWithin(v any) string {
 	return ""
 }
 
+// knownPaths are the paths that a plan writes and reads, and what its schemas speak of.
+type knownPaths struct {
+	paths  map[string]bool
+	spoken spoken
+}
+
+func knownPathsOf(p *Plan, request *Request) knownPaths {
+	known := knownPaths{map[string]bool{}, spokenOf(request)}
+	for _, call := range p.Calls {
+		for _, path := range slices.Concat(call.Output.Writes(), call.reads) {
+			known.paths[path.String()] = true
+		}
+	}
+	return known
+}
+
+// daggerless finds the first text in a value that is, but for the †, a path below a kind that
+// the plan or its schemas know. It gives where it stands, and the text.
+func (k knownPaths) daggerless(v any, name string) (place, text string) {
+	switch v := v.(type) {
+	case string:
+		if !strings.ContainsAny(v, ".[") || len(v) > maxForgotten || strings.Contains(v, store.Dagger) {
+			return "", ""
+		}
+		path, err := store.ParsePath(store.Dagger + v)
+		if err == nil && (k.paths[path.String()] || k.spoken.of(path)) {
+			return name, v
+		}
+	case []any:
+		for i, e := range v {
+			if at, text := k.daggerless(e, placeIn(name, itoa(i))); text != "" {
+				return at, text
+			}
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			if at, text := k.daggerless(v[key], placeIn(name, key)); text != "" {
+				return at, text
+			}
+		}
+	}
+	return "", ""
+}
+
+// maxForgotten is how long a text may be that is taken for a path without its †.
+const maxForgotten = 200
+
+func placeIn(name, key string) string { return place(name, []string{key}) }
+
+// forgotten is what is said of a text that is a path without its †.
+func forgotten(at, text string) string {
+	return fmt.Sprintf("%s: %q is a text: did you mean %q, its value?", at, text, store.Dagger+text)
+}
+
 // elsewhere is a hint to what may be meant by a path that nothing writes for call i, or
 // for what no call reads with -1: what another instance's call writes there, or others
 // at a path of nearly that name.
@@ -173,6 +227,9 @@ func (g *graph) elsewhere(i int, path store.Path) string {
 		}
 		sees := call.Instance == "" || call.Instance == instance
 		for _, written := range call.Output.Writes() {
+			if w == i && written.Overlaps(path) {
+				return fmt.Sprintf(" (the call itself writes %s, and that is after it has read)", written)
+			}
 			if seen++; !sees && written.Overlaps(path) {
 				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.label(w), written, call.Instance)
 			}

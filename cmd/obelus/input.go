@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"obelus/engine"
 	"obelus/store"
 )
 
@@ -34,6 +35,26 @@ func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
 		}
 	}
 	return merged, nil
+}
+
+// hintTextInput adds to an error about the input how to give what is no text: key=text always
+// gives one.
+func hintTextInput(err error, inputs []string) error {
+	var message *engine.MessageError
+	if !errors.As(err, &message) || !message.Input {
+		return err
+	}
+	for _, text := range inputs {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || strings.HasSuffix(key, ":") || !strings.Contains(err.Error(), "input."+key+": got string, want ") {
+			continue
+		}
+		if _, wrong := store.DecodeJSON([]byte(value)); wrong != nil {
+			return fmt.Errorf("%w: %s=… gives a text, %[2]s:=… any JSON", err, key)
+		}
+		return fmt.Errorf("%w: %s=%s gives a text: did you mean %[2]s:=%[3]s?", err, key, value)
+	}
+	return err
 }
 
 // layOver puts a value at a place in another one, and where both are objects its keys

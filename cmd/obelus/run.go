@@ -121,7 +121,7 @@ func (a *app) run(ctx context.Context, plan string, inputs []string, o runOption
 	if o.watch {
 		return a.runAndWatch(ctx, name, start, o)
 	}
-	return a.runPlan(ctx, name, start, o)
+	return hintTextInput(a.runPlan(ctx, name, start, o), inputs)
 }
 
 // runPlan runs a plan of the project, as its file is now.
@@ -206,7 +206,38 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 	if err != nil {
 		return err
 	}
+	a.tellWarnings(ctx, start, registry, outcome)
 	return a.report(ctx, outcome)
+}
+
+// tellWarnings tells a person what check warns of where that bears on how a run has ended: of
+// a call that did not come to its end, and of an output that there is none of.
+func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *engine.Registry, outcome *engine.Outcome) {
+	lacking := start.Request.HasOutput && outcome.Output == nil
+	if outcome.Lazy != nil || outcome.Status == engine.RunDone && !lacking || start.Request.Planner != nil {
+		return
+	}
+	plan, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Request: start.Request})
+	if err != nil {
+		return // it was run, and what went wrong is told
+	}
+	open := map[int]bool{0: lacking}
+	for _, r := range outcome.Calls {
+		open[r.Position] = r.Status != engine.Done
+	}
+	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool { return !open[p.Call] })
+	slices.SortStableFunc(bearing, func(p, q engine.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
+	for _, p := range bearing {
+		a.term.say("%s", problemLine(p))
+	}
+}
+
+// hintRank puts what says what may be meant before what does not.
+func hintRank(p engine.Problem) int {
+	if strings.Contains(p.Message, "did you mean") {
+		return 0
+	}
+	return 1
 }
 
 // outcome begins a run and waits for its end.
@@ -220,8 +251,20 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 	if start.Context, err = a.writeContext(); err != nil {
 		return nil, err
 	}
+	var missing error
+	if start.Input == nil && !start.HasInput {
+		missing = start.Request.MissingInput(registry.Schemas...)
+	}
+	if missing != nil && a.context == "" {
+		return nil, needsInput(missing)
+	}
 	if err := a.openLogFor(ctx, start, registry); err != nil {
 		return nil, err
+	}
+	if missing != nil {
+		if _, err := a.log.Info(ctx, start.Context); errors.Is(err, store.ErrNoContext) {
+			return nil, needsInput(missing)
+		}
 	}
 	announce := ""
 	if a.context == "" {
@@ -243,6 +286,11 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 		outcome.Output, err = a.result(ctx, outcome)
 	}
 	return outcome, err
+}
+
+// needsInput adds to what is wrong with a run that gets no input how it is given.
+func needsInput(missing error) error {
+	return fmt.Errorf("%w: give it by -i name=text or -i name:=json", missing)
 }
 
 // whileDraining tells a person, once the run is interrupted, why it has not

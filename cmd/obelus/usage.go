@@ -94,7 +94,16 @@ func flagError(c *cobra.Command, err error) error {
 		name := bad.GetFlag().Name
 		return &usageError{fmt.Sprintf("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))}
 	}
-	return &usageError{where + err.Error()}
+	near := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := engine.Nearest(unknown.GetSpecifiedName(), names); name != "" {
+			near = fmt.Sprintf(" (did you mean --%s?)", name)
+		}
+	}
+	return &usageError{where + err.Error() + near}
 }
 
 // checkWords refuses a word in a flag's list that it does not know.

@@ -50,6 +50,13 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if err := asked.readInput(&start); err != nil {
 			return nil, err
 		}
+		if !start.HasInput {
+			if missing := request.MissingInput(registry.Schemas...); missing != nil {
+				if _, err := s.log.Info(ctx, start.Context); errors.Is(err, store.ErrNoContext) {
+					return nil, missing
+				}
+			}
+		}
 		start.Request, start.Begun = request, func() {
 			begun()
 			release(r) // the input is in the log
