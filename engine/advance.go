@@ -308,7 +308,8 @@ func (t *tick) behind(i int, paths []store.Path) string {
 					reason = "%s was skipped, and so did not write %s"
 				}
 				named = append(named, w)
-				reasons = append(reasons, fmt.Sprintf(reason, t.plan.graph.label(w), path))
+				label := fmt.Sprintf("call %s (%s)", t.calls[w].record.Call, t.plan.Calls[w].Tool)
+				reasons = append(reasons, fmt.Sprintf(reason, label, path))
 			}
 		}
 	}

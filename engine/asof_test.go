@@ -221,7 +221,7 @@ func TestSkippedBehindTheOneBefore(t *testing.T) {
 	if err != nil || outcome.Calls[1].Status != engine.Skipped {
 		t.Fatal(outcome, err)
 	}
-	if want := "call 1 (value) took another branch than †audit.a"; outcome.Calls[1].Reason != want {
+	if want := "call 1.1 (value) took another branch than †audit.a"; outcome.Calls[1].Reason != want {
 		t.Errorf("%q, not %q", outcome.Calls[1].Reason, want)
 	}
 }
@@ -238,9 +238,9 @@ func TestSkippedBehindMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "call 102 (fail) failed, and so did not write †state.a; "
+	want := "call 1.102 (fail) failed, and so did not write †state.a; "
 	for position := 2; position < 9; position++ {
-		want += fmt.Sprintf("call %d (value) was skipped, and so did not write †state.a; ", position)
+		want += fmt.Sprintf("call 1.%d (value) was skipped, and so did not write †state.a; ", position)
 	}
 	if got := outcome.Calls[102].Reason; got != want+"and more" {
 		t.Errorf("%q, not %q", got, want+"and more")

@@ -380,7 +380,7 @@ func TestInDoubtCanBeSkipped(t *testing.T) {
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.2"}})
 	expect(t, outcome, err, engine.RunDone,
 		"1.1 value done → †state.a", "1.2 gate skipped … skipped by a person",
-		"1.3 value skipped … call 2 (gate) was skipped, and so did not write †state.b", "1.4 value done → †state.d")
+		"1.3 value skipped … call 1.2 (gate) was skipped, and so did not write †state.b", "1.4 value done → †state.d")
 	if got, want := ran.String(), "1.1×1 1.2×1 1.4×1"; got != want {
 		t.Errorf("ran %s, not %s", got, want)
 	}

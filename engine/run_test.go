@@ -241,8 +241,8 @@ func TestRetryRevivesWhatWasSkipped(t *testing.T) {
 		{"_tool": "value", "value": "†state.a || 0", "_outputPath": "†state.d"},
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.e"}]`))
 	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! busy: not now",
-		"1.2 value skipped … call 1 (flaky) failed, and so did not write †state.a",
-		"1.3 value skipped … call 2 (value) was skipped, and so did not write †state.b",
+		"1.2 value skipped … call 1.1 (flaky) failed, and so did not write †state.a",
+		"1.3 value skipped … call 1.2 (value) was skipped, and so did not write †state.b",
 		"1.4 value done → †state.d", "1.5 flaky failed ! busy: not now")
 	for _, name := range []string{"1.2", "1.9", "2.1", "x"} {
 		if _, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{name}}); !errors.As(err, new(*engine.NoSuchCallError)) {
