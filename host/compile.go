@@ -18,7 +18,18 @@ const maxNesting = 200
 
 // compile turns text into what an LState runs. name is the file as people
 // know it, "activities/billing.lua". Its error is a [*ScriptError].
-func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
+func compile(name string, source []byte) (*lua.FunctionProto, error) {
+	proto, err := compilePooled(name, source, newConstantPool())
+	if errors.Is(err, errUnpooled) {
+		proto, err = compilePooled(name, source, nil)
+	}
+	return proto, err
+}
+
+// errUnpooled asks to compile a file again without a [constantPool].
+var errUnpooled = errors.New("the constants can't be put back")
+
+func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.FunctionProto, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			proto, err = nil, &ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
@@ -34,9 +45,20 @@ func compile(name string, source []byte) (proto *lua.FunctionProto, err error) {
 	if w.err != nil {
 		return nil, w.err.quoting(text)
 	}
+	if pool != nil {
+		pool.take(chunk, 0)
+	}
 	proto, err = lua.Compile(chunk, name)
 	if err != nil {
 		return nil, compileError(name, text, err)
+	}
+	if pool != nil {
+		switch ok, err := pool.putBack(proto); {
+		case err != nil:
+			return nil, &ScriptError{File: name, Line: 1, Message: err.Error()}
+		case !ok:
+			return nil, errUnpooled
+		}
 	}
 	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
 	callsOnly(proto)
@@ -210,7 +232,7 @@ func compileError(name, text string, err error) *ScriptError {
 	e := &ScriptError{File: name, Line: 1, Message: err.Error()}
 	var at *lua.CompileError
 	if errors.As(err, &at) {
-		e.Line, e.Message = at.Line, at.Message
+		e.Line, e.Message = at.Line&lineMask, at.Message
 	}
 	if m := aboutGoto.FindStringSubmatch(e.Message); m != nil {
 		e.Message = m[1] + m[3]

@@ -607,7 +607,12 @@ func numbered(source string) string {
 
 func runProgram(t *testing.T, source string) string {
 	t.Helper()
-	sc, err := newScript("programs.lua", []byte(source), 1<<20)
+	return runProgramAs(t, "programs.lua", source)
+}
+
+func runProgramAs(t *testing.T, file, source string) string {
+	t.Helper()
+	sc, err := newScript(file, []byte(source), 1<<20)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, source)
 	}

@@ -33,7 +33,10 @@ var absent = []string{
 	"os.execute", "os.remove", "os.rename", "os.tmpname", "package.loadlib", "string.dump",
 }
 
-var operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
+var (
+	operators      = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
+	operationNames = map[string]string{"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "^": "pow"}
+)
 
 // mostExplained is how long a message may be to be rewritten. One that is longer
 // holds a text of the script.
@@ -176,15 +179,18 @@ func (s *state) namesAt(file string, line int) *names {
 		return nil
 	}
 	n := &names{s: s}
-	walker{func(e ast.Expr) {
-		if e.Line() == line {
-			n.exprs = append(n.exprs, e)
-		}
-	}, func(s *ast.GenericForStmt) {
-		if s.Line() == line {
-			n.loops = append(n.loops, s)
-		}
-	}}.stmts(chunk, 0)
+	walker{
+		see: func(e ast.Expr) {
+			if e.Line() == line {
+				n.exprs = append(n.exprs, e)
+			}
+		},
+		loop: func(s *ast.GenericForStmt) {
+			if s.Line() == line {
+				n.loops = append(n.loops, s)
+			}
+		},
+	}.stmts(chunk, 0)
 	for _, stmt := range chunk {
 		if declared, ok := stmt.(*ast.LocalAssignStmt); ok && declared.LastLine() < line && len(declared.Exprs) == 1 {
 			if _, ok := declared.Exprs[0].(*ast.FunctionExpr); ok {

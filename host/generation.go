@@ -37,13 +37,19 @@ type Generation struct {
 	workers  *workers  // nil where activities run in this process
 }
 
-// script is one file, compiled. The compiled form is shared by all states.
+// script is one file. Its compiled form is shared by all states.
 type script struct {
 	file   string // below the project, with slashes
 	source []byte
 	sha256 string
-	proto  *lua.FunctionProto
-	broken *ScriptError // why it has no proto
+
+	// compiled compiles the file when it is first called. Its error is a [*ScriptError].
+	compiled func() (*lua.FunctionProto, error)
+}
+
+// unusable is the script of a file that can't be read, or that is known not to compile.
+func unusable(file string, err error) *script {
+	return &script{file: file, compiled: func() (*lua.FunctionProto, error) { return nil, scriptError(err) }}
 }
 
 // Registry is what plans may name: the tools and activities that the project
@@ -64,7 +70,7 @@ type File = store.Script
 func (g *Generation) Files() []File {
 	var files []File
 	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
-		if sc := g.scripts[name]; sc.broken == nil {
+		if sc := g.scripts[name]; sc.sha256 != "" {
 			files = append(files, File{Path: sc.file, SHA256: sc.sha256, Source: sc.source})
 		}
 	}
@@ -102,6 +108,23 @@ func (g *Generation) maxString() int { return g.limits.String }
 
 // newScript compiles a file of at most so many bytes.
 func newScript(file string, source []byte, most int) (*script, error) {
+	sc := newLazyScript(file, source, most)
+	if _, err := sc.compiled(); err != nil {
+		return nil, err
+	}
+	return sc, nil
+}
+
+// newLazyScript is newScript for a file that may never be needed.
+func newLazyScript(file string, source []byte, most int) *script {
+	sum := sha256.Sum256(source)
+	return &script{
+		file: file, source: source, sha256: hex.EncodeToString(sum[:]),
+		compiled: sync.OnceValues(func() (*lua.FunctionProto, error) { return compileScript(file, source, most) }),
+	}
+}
+
+func compileScript(file string, source []byte, most int) (*lua.FunctionProto, error) {
 	if len(source) > most {
 		return nil, &ScriptError{File: file, Line: 1, Message: over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
 	}
@@ -114,8 +137,7 @@ func newScript(file string, source []byte, most int) (*script, error) {
 			return nil, err
 		}
 	}
-	sum := sha256.Sum256(source)
-	return &script{file: file, source: source, sha256: hex.EncodeToString(sum[:]), proto: proto}, nil
+	return proto, nil
 }
 
 // state takes a state from the pool, or makes one.

@@ -84,16 +84,22 @@ func (g *Generation) Slips() []engine.Problem {
 		known[name] = true
 	}
 	for file, sc := range g.scripts {
-		if sc.proto != nil && strings.HasPrefix(file, "lib/") {
-			setWithin(sc.proto, known)
+		if !strings.HasPrefix(file, "lib/") {
+			continue
+		}
+		if proto, err := sc.compiled(); err == nil {
+			setWithin(proto, known)
 		}
 	}
 	all := g.writableScripts()
 	for _, file := range slices.Sorted(maps.Keys(g.scripts)) {
-		if sc := g.scripts[file]; sc.proto != nil && strings.HasPrefix(file, "activities/") {
+		if !strings.HasPrefix(file, "activities/") {
+			continue
+		}
+		if proto, err := g.scripts[file].compiled(); err == nil {
 			own := maps.Clone(known)
-			setWithin(sc.proto, own)
-			all = append(all, slipsWithin(file, sc.proto, own, slices.Sorted(maps.Keys(own)))...)
+			setWithin(proto, own)
+			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.registry.Tools)) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -347,11 +346,11 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 // setUp is what a worker is told first.
 func (w *workers) setUp() *setUp {
 	scripts, broken := map[string]string{}, map[string]*ScriptError{}
-	for _, sc := range maps.All(w.gen.scripts) {
-		if sc.broken == nil {
-			scripts[sc.file] = string(sc.source)
-		} else {
-			broken[sc.file] = sc.broken
+	for file, sc := range w.gen.scripts {
+		if sc.sha256 != "" {
+			scripts[file] = string(sc.source)
+		} else if _, err := sc.compiled(); err != nil {
+			broken[file] = scriptError(err)
 		}
 	}
 	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts, Broken: broken}

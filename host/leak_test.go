@@ -189,7 +189,8 @@ func TestAStateKeepsNoRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.begin(t.Context(), time.Minute, sc, nil)
-	kept, err := s.call(s.L.NewFunctionFromProto(sc.proto))
+	proto, _ := sc.compiled()
+	kept, err := s.call(s.L.NewFunctionFromProto(proto))
 	if err != nil || len(kept) != 2 {
 		t.Fatal(kept, err)
 	}

@@ -92,16 +92,24 @@ func (l *loader) fail(err error) {
 	l.errors = append(l.errors, one)
 }
 
-// libFile is file for lib, where libraries from elsewhere may bring what nobody
-// requires: one that does not compile is an error for who requires it. But one
-// that was saved while its host runs is somebody's mistake.
+// libFile is file for lib, where libraries from elsewhere may bring what no script
+// requires: a file is compiled when it is first required, and one that does not compile
+// is an error for the script that requires it. But one that was saved while its host runs
+// is a mistake that the reload reports.
 func (l *loader) libFile(name string) (*script, bool) {
-	before := len(l.errors)
-	sc, ok := l.file(name)
-	if !ok && (l.before == nil || l.before.sources[name].sha256 == l.g.sources[name].sha256) {
-		l.errors = l.errors[:before]
+	from := l.g.sources[name]
+	if l.before != nil && l.before.sources[name].sha256 != from.sha256 {
+		return l.file(name)
 	}
-	return sc, ok
+	sc := l.unchanged(name, from)
+	switch {
+	case from.err != nil:
+		sc = unusable(name, unreadable(name, from.err))
+	case sc == nil:
+		sc = newLazyScript(name, from.bytes, l.g.limits.Source)
+	}
+	l.g.scripts[name] = sc
+	return sc, true
 }
 
 // file reads and compiles one file.
@@ -116,8 +124,8 @@ func (l *loader) file(name string) (*script, bool) {
 		sc, err = newScript(name, from.bytes, l.g.limits.Source)
 	}
 	if err != nil {
-		sc = &script{file: name, broken: scriptError(err)}
-		l.errors = append(l.errors, sc.broken)
+		sc = unusable(name, err)
+		l.errors = append(l.errors, scriptError(err))
 	}
 	l.g.scripts[name] = sc
 	return sc, err == nil
@@ -129,7 +137,7 @@ func (l *loader) unchanged(name string, from source) *script {
 	if l.before == nil || l.before.limits.Source != l.g.limits.Source {
 		return nil
 	}
-	if sc := l.before.scripts[name]; sc != nil && sc.broken == nil && sc.sha256 == from.sha256 {
+	if sc := l.before.scripts[name]; sc != nil && sc.sha256 != "" && sc.sha256 == from.sha256 {
 		return sc
 	}
 	return nil

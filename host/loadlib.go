@@ -68,8 +68,7 @@ func (s *state) loadText(L *lua.LState, text, name string) int {
 	return 1
 }
 
-// compileInTime waits for the compiler as long as the run has time. It can't be
-// stopped, and takes seconds for a function with tens of thousands of constants.
+// compileInTime waits for the compiler as long as the run has time: it can't be stopped.
 func (s *state) compileInTime(L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
 	ctx, cancel := s.waitContext()
 	defer cancel()

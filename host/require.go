@@ -32,10 +32,12 @@ func (s *state) require(L *lua.LState) int {
 	var v lua.LValue
 	if loader := s.preload(name); loader != nil {
 		v = s.loadWith(L, name, loader)
-	} else if sc, ok := s.gen.module(name); ok && sc.broken != nil {
-		L.RaiseError("%s", sc.broken)
-	} else if ok {
-		v = s.loadWith(L, name, L.NewFunctionFromProto(sc.proto))
+	} else if sc, ok := s.gen.module(name); ok {
+		proto, err := sc.compiled()
+		if err != nil {
+			L.RaiseError("%s", err)
+		}
+		v = s.loadWith(L, name, L.NewFunctionFromProto(proto))
 	} else if fields := s.module(name); fields != nil {
 		v = s.table(fields)
 	} else if v = s.standardLibrary(name); v == nil && name == "test" {
@@ -112,9 +114,12 @@ func (g *Generation) module(name string) (*script, bool) {
 // brokenModule finds the module that a message of require is about, if that can't
 // be compiled.
 func (g *Generation) brokenModule(message string) *ScriptError {
-	for _, sc := range g.scripts {
-		if sc.broken != nil && message == sc.broken.Error() {
-			return sc.broken
+	for file, sc := range g.scripts {
+		if !strings.HasPrefix(message, file+":") {
+			continue
+		}
+		if _, err := sc.compiled(); err != nil && message == err.Error() {
+			return scriptError(err)
 		}
 	}
 	return nil

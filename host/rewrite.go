@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -276,7 +275,7 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		if !ok && w.err == nil {
 			w.err = &ScriptError{File: w.file, Line: e.Line(), Message: fmt.Sprintf("malformed number %q", strings.TrimSpace(e.Value))}
 		}
-		e.Value = strconv.FormatFloat(float64(n), 'g', -1, 64)
+		e.Value = numeral(float64(n))
 	case *ast.TableExpr:
 		for _, field := range e.Fields {
 			w.expr(&field.Key, depth)
@@ -303,8 +302,10 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	case *ast.ArithmeticOpExpr:
 		w.expr(&e.Lhs, depth)
 		w.expr(&e.Rhs, depth)
+		*at = foldNumbers(e)
 	case *ast.UnaryMinusOpExpr:
 		w.expr(&e.Expr, depth)
+		*at = foldNumbers(e)
 	case *ast.UnaryNotOpExpr:
 		w.expr(&e.Expr, depth)
 	case *ast.UnaryLenOpExpr:

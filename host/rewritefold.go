@@ -1,6 +1,8 @@
 package host
 
 import (
+	"strconv"
+
 	"github.com/yuin/gopher-lua/ast"
 )
 
@@ -49,4 +51,48 @@ func boolean(truth bool, at ast.PositionHolder) ast.Expr {
 	}
 	e.SetLine(at.Line())
 	return e
+}
+
+// foldNumbers computes arithmetic with literal numbers, as the compiler itself would, so that
+// the compiler finds none to compute: it would take placeholders of constants for numbers.
+func foldNumbers(e ast.Expr) ast.Expr {
+	var value float64
+	switch e := e.(type) {
+	case *ast.UnaryMinusOpExpr:
+		n, ok := literalNumber(e.Expr)
+		if !ok {
+			return e
+		}
+		value = -n
+	case *ast.ArithmeticOpExpr:
+		a, ok := literalNumber(e.Lhs)
+		b, ok2 := literalNumber(e.Rhs)
+		if !ok || !ok2 {
+			return e
+		}
+		value = arithmetic[operationNames[e.Operator]](a, b)
+	default:
+		return e
+	}
+	folded := &ast.NumberExpr{Value: numeral(value)}
+	folded.SetLine(e.Line())
+	return folded
+}
+
+// numeral writes a number for the compiler.
+func numeral(n float64) string {
+	if text := strconv.FormatFloat(n, 'g', -1, 64); text != "-0" {
+		return text
+	}
+	return "-0.0" // it takes -0 for an integer, which has no sign then
+}
+
+// literalNumber is the number that a literal stands for, as [numeral] wrote it.
+func literalNumber(e ast.Expr) (float64, bool) {
+	number, ok := e.(*ast.NumberExpr)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(number.Value, 64)
+	return n, err == nil
 }

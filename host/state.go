@@ -242,7 +242,11 @@ func (s *state) end() {
 
 // runFile runs the top level of a script and gives what it returns first.
 func (s *state) runFile(sc *script) (lua.LValue, error) {
-	f := s.L.NewFunctionFromProto(sc.proto)
+	proto, err := sc.compiled()
+	if err != nil {
+		return nil, err
+	}
+	f := s.L.NewFunctionFromProto(proto)
 	s.run.top++
 	results, err := s.call(f)
 	s.run.top--

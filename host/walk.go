@@ -3,11 +3,20 @@ package host
 import "github.com/yuin/gopher-lua/ast"
 
 // walk shows see every expression of a syntax tree, outer ones first.
-func walk(chunk []ast.Stmt, see func(e ast.Expr)) { walker{see, nil}.stmts(chunk, 0) }
+func walk(chunk []ast.Stmt, see func(e ast.Expr)) { walker{see: see}.stmts(chunk, 0) }
 
 type walker struct {
-	see  func(e ast.Expr)
-	loop func(s *ast.GenericForStmt) // may be nil
+	see      func(e ast.Expr)
+	loop     func(s *ast.GenericForStmt)      // may be nil
+	function func(body []ast.Stmt, depth int) // in place of a walk through it; may be nil
+}
+
+func (w walker) body(list []ast.Stmt, depth int) {
+	if w.function != nil {
+		w.function(list, depth)
+		return
+	}
+	w.stmts(list, depth)
 }
 
 func (w walker) stmts(list []ast.Stmt, depth int) {
@@ -46,7 +55,7 @@ func (w walker) stmts(list []ast.Stmt, depth int) {
 			w.stmts(s.Stmts, depth+1)
 		case *ast.FuncDefStmt:
 			w.exprs(depth, s.Name.Func, s.Name.Receiver)
-			w.stmts(s.Func.Stmts, depth+1)
+			w.body(s.Func.Stmts, depth+1)
 		case *ast.ReturnStmt:
 			w.exprs(depth, s.Exprs...)
 		}
@@ -84,7 +93,7 @@ func (w walker) exprs(depth int, list ...ast.Expr) {
 		case *ast.UnaryLenOpExpr:
 			w.exprs(depth+1, e.Expr)
 		case *ast.FunctionExpr:
-			w.stmts(e.Stmts, depth+1)
+			w.body(e.Stmts, depth+1)
 		}
 	}
 }

@@ -90,8 +90,8 @@ type setUp struct {
 	Dir     string
 	Grants  luastd.Grants
 	Limits  Limits
-	Scripts map[string]string // what may be required, by file
-	Broken  map[string]*ScriptError
+	Scripts map[string]string       // what may be required, by file; compiled when it is
+	Broken  map[string]*ScriptError // files that can't be read
 }
 
 // job is one call for a worker.
@@ -249,14 +249,10 @@ func newWorker(s setUp, c Config) *worker {
 		scripts: map[string]*script{}, registry: engine.NewRegistry(),
 	}
 	for file, source := range s.Scripts {
-		sc, err := newScript(file, []byte(source), s.Limits.Source)
-		if err != nil {
-			sc = &script{file: file, broken: scriptError(err)}
-		}
-		g.scripts[file] = sc
+		g.scripts[file] = newLazyScript(file, []byte(source), s.Limits.Source)
 	}
 	for file, err := range s.Broken {
-		g.scripts[file] = &script{file: file, broken: err}
+		g.scripts[file] = unusable(file, err)
 	}
 	return &worker{g, map[string]*script{}}
 }

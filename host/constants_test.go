@@ -1,0 +1,139 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"obelus/engine"
+)
+
+// constantShapes are chunks with about n different constants in one function. Each returns
+// a text that is made of all of them.
+var constantShapes = map[string]func(n int) string{
+	"strings": func(n int) string {
+		return "local t = {" + repeated(n, `"s%d", `) + "}\nreturn table.concat(t, ' ')"
+	},
+	"pairs": func(n int) string {
+		return "local t, all = {" + repeated(n/2, `k%d = "v%[1]d", `) + "}, {}\n" +
+			fmt.Sprintf("for i = 0, %d do all[i + 1] = t['k' .. i] end return table.concat(all, ' ')", n/2-1)
+	},
+	"assignments": func(n int) string {
+		return "local x, all = {}, {}\n" + repeated(n/2, "x.a%d = \"v%[1]d\"\n") +
+			fmt.Sprintf("for i = 0, %d do all[i + 1] = x['a' .. i] end return table.concat(all, ' ')", n/2-1)
+	},
+	"numbers": func(n int) string {
+		return "local t = {" + repeated(n/2, "%d.5, -%[1]d.25, ") + "}\nreturn table.concat(t, ' ')"
+	},
+	"computed numbers": func(n int) string {
+		return "local x = 0\n" + repeated(n, "x = x + %d.5 * 3\n") + "return tostring(x)"
+	},
+	"nested": func(n int) string {
+		return "local t, all = {" + repeated(n/4, `{ id = %d, name = "n%[1]d", at = { %[1]d.25, -%[1]d.75 } }, `) + "}, {}\n" +
+			"for i, e in ipairs(t) do all[i] = e.id .. e.name .. e.at[1] .. e.at[2] end return table.concat(all, ' ')"
+	},
+	"arguments": func(n int) string {
+		return "local all = {}\nlocal function f(a, b) all[#all + 1] = a .. b end\n" + repeated(n/2, "f(\"c%d\", %[1]d)\n") + "return table.concat(all, ' ')"
+	},
+	"conditions": func(n int) string {
+		return "local function f(v)\n" + repeated(n/2, "if v == 'k%d' then return 'r%[1]d' end\n") + "end\n" +
+			fmt.Sprintf("return f('k0') .. f('k%d') .. tostring((f('no')))", n/2-1)
+	},
+	"functions within": func(n int) string {
+		return "local t = {" + repeated(n/2, `function(x) return x.k%d == %[1]d end, "f%[1]d", `) + "}\n" +
+			fmt.Sprintf("return t[2] .. t[%d] .. tostring(t[%d]{k%d = %[3]d})", n/2*2, n/2*2-1, n/2-1)
+	},
+}
+
+func repeated(n int, format string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+func TestConstants_ManyAsStockLua(t *testing.T) {
+	for name, shape := range constantShapes {
+		t.Run(name, func(t *testing.T) { compareWithStock(t, shape(3000)) })
+	}
+}
+
+// TestConstants_FewOfManyLiterals is about literals that become no constants, so that the
+// compiler sees fewer of them than the pool has left to it.
+func TestConstants_FewOfManyLiterals(t *testing.T) {
+	compareWithStock(t, repeated(600, "if 's%d' then end\n")+"local t = {"+repeated(600, "'a%d', ")+"}\nt.a599 = t[600]\nreturn t[1] .. t.a599")
+}
+
+// TestConstants_CompileTimeIsLinear: eight times as many constants took sixty times as long.
+func TestConstants_CompileTimeIsLinear(t *testing.T) {
+	compiling := func(source string) time.Duration {
+		least := time.Hour
+		for range 3 {
+			began := time.Now()
+			if _, err := compile("a.lua", []byte(source)); err != nil {
+				t.Fatal(err)
+			}
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	for name, shape := range constantShapes {
+		few, many := compiling(shape(4000)), compiling(shape(32000))
+		if many > 30*few {
+			t.Errorf("%s: %v for 4,000 constants, %v for 32,000", name, few, many)
+		}
+	}
+}
+
+// TestConstants_ErrorsKeepTheirPlace: what is pooled has its number in its line.
+func TestConstants_ErrorsKeepTheirPlace(t *testing.T) {
+	source := "local x = {}\n" + repeated(1000, "x.a%d = 'v%[1]d'\n")
+	for _, test := range []struct{ code, want string }{
+		{`return x.a999.more.still`, `a.lua:1002: attempt to index x.a999.more (a nil value), key "still"`},
+		{`return x.nothing()`, `a.lua:1002: attempt to call x.nothing, which is not a function`},
+		{`return x["one more"] + 77777`, `a.lua:1002: attempt to perform arithmetic on x["one more"] (a nil value)`},
+		{`return {` + repeated(60, "'n%d', ") + `x.nothing.more}`, `a.lua:1002: attempt to index x.nothing (a nil value), key "more"`},
+	} {
+		if got := runProgramAs(t, "a.lua", source+test.code); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.code, got, test.want)
+		}
+	}
+	_, err := compile("a.lua", []byte(source+"do local t = {'y999', goto_ = 'z999'}\ngoto nowhere end"))
+	if err == nil || !strings.HasPrefix(err.Error(), "a.lua:1003:") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLibrary_CompiledWhenRequired goes by the memory that compiling takes.
+func TestLibrary_CompiledWhenRequired(t *testing.T) {
+	allocated := func(do func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	files := map[string]string{
+		"activities/a.lua": `Activity.register("a", function(call) return call.name and require(call.name).last end)`,
+	}
+	plain := allocated(func() { open(t, files) })
+	files["lib/names.lua"] = "return { first = 0,\n" + repeated(4000, "k%d = 'value %[1]d of many',\n") + "last = 1 }"
+	compiling := allocated(func() {
+		if _, err := compile("lib/names.lua", []byte(files["lib/names.lua"])); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var g *Generation
+	opening := allocated(func() { g = open(t, files) })
+	if opening > plain+compiling/2 {
+		t.Errorf("to open a project takes %d bytes, with a library that it does not require %d; to compile that takes %d", plain, opening, compiling)
+	}
+	result, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"name": "names"}})
+	if err != nil || fmt.Sprint(result.Value) != "1" {
+		t.Errorf("got %v, %v", result.Value, err)
+	}
+}
