@@ -21,7 +21,7 @@ func (c *Call) anonymous(in Invocation) *Request {
 		case strings.HasPrefix(name, "_"):
 			call[name] = v
 		default:
-			call[name] = literal(v)
+			call[name] = Literal(v)
 		}
 	}
 	return &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.tool.plain()}, Calls: []Source{{Call: call, accepted: true}}}

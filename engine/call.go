@@ -92,6 +92,9 @@ func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
 		return c, []error{faultf(CodeUnknownTool, "%s", noTool(given))}
 	}
 	c.Tool = name
+	if err := refuseEscaped(name); err != nil {
+		return c, []error{faultf(CodeUnknownTool, "_tool: %w", err)}
+	}
 	var errs []error
 	check := func(err error) {
 		if err != nil {
@@ -224,7 +227,21 @@ func (c *Call) text(name string) (string, error) {
 		}
 		return "", faultf(CodeSchema, "%s: expected a string with something in it, found %s%s", name, store.EncodeJSON(v), hint)
 	}
+	if err := refuseEscaped(s); err != nil {
+		return "", faultf(CodeSchema, "%s: %w", name, err)
+	}
 	return s, nil
+}
+
+// refuseEscaped refuses a meta-property's text that was escaped as data of a call's
+// parameters is.
+func refuseEscaped(text string) error {
+	path, escaped := strings.CutPrefix(text, store.Dagger+store.Dagger)
+	if !escaped {
+		return nil
+	}
+	return fmt.Errorf("%q begins with two †, as data does that is no reference (in a plan's function ref %q gives the reference %q; text(v) takes the second † off)",
+		text, path, store.Dagger+path)
 }
 
 func (c *Call) parseScopes() error {
@@ -252,6 +269,9 @@ func ParseScopes(v any) ([]store.Path, error) {
 	scopes := make([]store.Path, len(list))
 	for i, e := range list {
 		text, _ := e.(string)
+		if err := refuseEscaped(text); err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
 		path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
 		if err != nil {
 			return nil, fmt.Errorf("[%d]: expected a kind or a path below one, found %s", i, store.EncodeJSON(e))

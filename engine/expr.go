@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -250,3 +251,41 @@ func (u *programUnit) needs() []store.Path {
 	}
 	return all
 }
+
+// WithDaggers writes the daggers of references: "state.a || input.b" becomes
+// "†state.a || †input.b". Between the references may stand ||, && and parentheses, and
+// literals; a reference that has its dagger keeps it.
+func WithDaggers(text string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		rest := text[i:]
+		n := len(rest) - len(strings.TrimLeft(rest, " \t\n"))
+		if n == 0 {
+			n = len(betweenReferences.FindString(rest))
+		}
+		if n > 0 {
+			b.WriteString(rest[:n])
+			i += n
+			continue
+		}
+		path := store.Dagger + strings.TrimPrefix(rest, store.Dagger)
+		_, n, err := store.ScanPath(path)
+		if err != nil {
+			return "", fmt.Errorf("expected a path such as state.a, ||, && or a parenthesis, found %q", rest)
+		}
+		b.WriteString(path[:n])
+		i += n - (len(path) - len(rest))
+	}
+	made := strings.TrimSpace(b.String())
+	if strings.HasPrefix(made, "(") {
+		made = store.Dagger + made
+	}
+	if _, err := ParseExpr(made); err != nil {
+		return "", err
+	}
+	return made, nil
+}
+
+// betweenReferences is what stands between the references of [WithDaggers]: an operator, a
+// parenthesis or a literal.
+var betweenReferences = regexp.MustCompile(`^(?:\|\||&&|[()]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?[0-9]+(?:\.[0-9]+)?\b|(?:true|false|nil|null)\b)`)

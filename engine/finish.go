@@ -139,12 +139,15 @@ func (t *tick) reportFailures(ctx context.Context) error {
 }
 
 // after decides whether the planner is asked again: not if there is an output,
-// nor if it broke down.
+// nor if it broke down, nor if it repeated what was refused just before.
 func (t *tick) after(end runEvent, problem error) runEvent {
 	var broken *plannerError
 	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
 	limit := positive(t.runner.Ticks, DefaultTicks)
 	switch {
+	case again && t.repeated:
+		end.Status = RunFailed
+		end.Error = "the planner gave the same solution again after it had been refused: " + problem.Error()
 	case again && t.event.Tick-t.event.First+1 < limit:
 		end.Status = runContinued
 	case again:

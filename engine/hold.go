@@ -106,20 +106,10 @@ func (t *tick) issued(i int) map[string]any {
 	for _, name := range h.Corrected {
 		delete(corrected, name)
 		if v, ok := h.Arguments[name]; ok {
-			corrected[name] = literal(v)
+			corrected[name] = Literal(v)
 		}
 	}
 	return corrected
-}
-
-// literal writes a value so that none of its strings is read as an expression.
-func literal(v any) any {
-	return eachScalar(v, func(v any) any {
-		if text, ok := v.(string); ok && strings.HasPrefix(text, store.Dagger) {
-			return store.Dagger + text
-		}
-		return v
-	})
 }
 
 // eachScalar is a value with what a function makes of each scalar in it.

@@ -32,6 +32,14 @@ type planEvent struct {
 	Planner bool   `json:"planner,omitempty"` // a planner is asked again if there is no output
 	Mode    string `json:"mode,omitempty"`
 	Approve Policy `json:"approve,omitzero"` // of the run
+
+	Refused *refusal `json:"refused,omitempty"` // of the planner's solution; nil for a good one
+}
+
+// refusal is a planner's solution that was refused, as far as it takes to know it again.
+type refusal struct {
+	Digest string `json:"digest"`
+	Next   int64  `json:"next"` // the seq after the messages that tell of it
 }
 
 // tools decodes the definitions that the plan brought.

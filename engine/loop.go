@@ -34,12 +34,13 @@ type loop struct {
 
 	declared map[declaredKey]declaration
 
-	tick    int    // the number of the newest tick, 0 before the first
-	first   int    // the tick with which the run began
-	n       int64  // the journal's position after its last append
-	begun   bool   // its first append is in the log
-	started func() // to be called then; may be nil
-	halted  bool   // as the journal has it, the run is not under way
+	refused *refusal // of the newest tick's solution
+	tick    int      // the number of the newest tick, 0 before the first
+	first   int      // the tick with which the run began
+	n       int64    // the journal's position after its last append
+	begun   bool     // its first append is in the log
+	started func()   // to be called then; may be nil
+	halted  bool     // as the journal has it, the run is not under way
 
 	opened time.Time // for what is told by how long it has been
 
@@ -255,8 +256,10 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 		l.view.Stage(planOf(request))
 		event.Seq = l.view.Seq()
 	}
+	event.Refused = refusalOf(problem, request, start)
 	t := newTick(l, plan, event)
-	t.problem = problem
+	t.problem, t.repeated = problem, event.Refused.repeats(l.refused, start)
+	l.refused = event.Refused
 	t.journal(store.Entry{Event: eventPlan, Data: text(event)})
 	return t, nil
 }

@@ -3,10 +3,17 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"obelus/store"
 )
 
 // Planner gives the calls of one tick after another (protocol §7, the loop). A
@@ -28,7 +35,9 @@ type PlannerFunc func(ctx context.Context, ask Ask) (*Solution, error)
 func (f PlannerFunc) Plan(ctx context.Context, ask Ask) (*Solution, error) { return f(ctx, ask) }
 
 // Ask is what a planner is asked with. Its values are those of an [Invocation],
-// shared, and must not be changed.
+// shared, and must not be changed. Texts are as they are: one that begins with † and goes
+// into a solution becomes an expression there, wherever it came from, unless it passes
+// through [Literal].
 type Ask struct {
 	Context string // its name
 	Tick    int    // the tick that is to be planned
@@ -159,6 +168,77 @@ func consult(ctx context.Context, p Planner, ask Ask) (solution *Solution, err e
 		return nil, errors.New("the planner gave no solution")
 	}
 	return solution.received()
+}
+
+// refusalOf is the refusal of a solution with a problem; nil for one without, or where
+// the planner broke down. start is the seq before the messages that tell of the problem.
+func refusalOf(problem error, request *Request, start int64) *refusal {
+	var refused *PlanError
+	if !errors.As(problem, &refused) {
+		return nil
+	}
+	calls := planOf(request).Data
+	digest := sha256.Sum256(encode([]any{calls, request.Output, refused.Error()}))
+	return &refusal{hex.EncodeToString(digest[:]), start + int64(len(refused.Problems))}
+}
+
+// repeats reports whether a solution is refused that equals the one refused before it, where
+// nothing but that refusal has been appended meanwhile. start is the seq as the planner was
+// asked.
+func (r *refusal) repeats(before *refusal, start int64) bool {
+	return r != nil && before != nil && r.Digest == before.Digest && start == before.Next
+}
+
+// Literal returns a value of an [Ask] as a [Solution] says it: a text that begins with †,
+// here or within, comes with a second one, so that it is not taken for an expression. Keys
+// stay as they are, and what holds no such text is not copied.
+func Literal(v any) any {
+	made, _ := escape(v)
+	return made
+}
+
+// escape reports whether it changes anything.
+func escape(v any) (made any, changed bool) {
+	switch v := v.(type) {
+	case nil, bool, json.Number, float64, int, int64:
+		return v, false
+	case string:
+		if strings.HasPrefix(v, store.Dagger) {
+			return store.Dagger + v, true
+		}
+		return v, false
+	case []any:
+		list := v
+		for i, e := range v {
+			if made, changed := escape(e); changed {
+				if &list[0] == &v[0] {
+					list = slices.Clone(v)
+				}
+				list[i] = made
+			}
+		}
+		return list, len(v) > 0 && &list[0] != &v[0]
+	case map[string]any:
+		var object map[string]any
+		for key, e := range v {
+			if made, changed := escape(e); changed {
+				if object == nil {
+					object = maps.Clone(v)
+				}
+				object[key] = made
+			}
+		}
+		if object == nil {
+			return v, false
+		}
+		return object, true
+	}
+	other, err := store.FromGo(v, "")
+	if err != nil {
+		return v, false // a solution with it is refused
+	}
+	made, _ = escape(other)
+	return made, true
 }
 
 // plannerError is a planner that broke down, and is not asked again.

@@ -168,6 +168,7 @@ func Stands(ctx context.Context, log store.Log, name string) (*Outcome, error) {
 // resumes takes over what goes for the whole run.
 func (l *loop) resumes(s Resume, last Run) {
 	l.begun, l.tick, l.first, l.policy = true, last.Tick, last.plan.First, last.plan.Approve
+	l.refused = last.plan.Refused
 	l.halted = last.Status != RunRunning
 	if s.Request != nil {
 		request := *s.Request

@@ -117,7 +117,7 @@ func fillDefaults(properties, object map[string]any) map[string]any {
 			if !ok {
 				continue
 			}
-			v = literal(standard)
+			v = Literal(standard)
 		}
 		changed := !given
 		if inner, ok := v.(map[string]any); ok {

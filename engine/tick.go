@@ -31,6 +31,8 @@ type tick struct {
 	over    bool  // it has ended, and the planner is asked again
 	problem error // why its planner gave no plan that can be run
 
+	repeated bool // the planner gave the solution that had just been refused
+
 	calls      []callState
 	runnable   positions             // calls that wait for nothing but their turn
 	loose      positions             // the same of fire-and-forget calls, which take no turn from others

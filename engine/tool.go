@@ -257,7 +257,7 @@ func paramConsts(params map[string]any) map[string]any {
 	for name, def := range properties {
 		if def, ok := def.(map[string]any); ok {
 			if value, ok := def["const"]; ok {
-				consts[name] = literal(value)
+				consts[name] = Literal(value)
 			}
 		}
 	}

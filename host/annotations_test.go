@@ -163,3 +163,14 @@ func (a annotated) checkTable(t *testing.T, name string, fields []field, all map
 		}
 	}
 }
+
+// globals are the values and the functions that are annotated under a name without dots.
+func (a annotated) globals() []string {
+	names := slices.Clone(a.values)
+	for name := range a.functions {
+		if !strings.ContainsAny(name, ".:") {
+			names = append(names, name)
+		}
+	}
+	return names
+}

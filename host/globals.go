@@ -80,6 +80,9 @@ func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 // ([engine.Tool.Problems]).
 func (g *Generation) Slips() []engine.Problem {
 	known := maps.Clone(knownGlobals())
+	for _, f := range referenceFuncs { // a function that assigns one of these has forgotten a local
+		known[f.name] = true
+	}
 	for name := range g.config.Objects {
 		known[name] = true
 	}

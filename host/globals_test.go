@@ -47,8 +47,10 @@ func TestAccidentalGlobals(t *testing.T) {
 func TestKnownGlobals(t *testing.T) {
 	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
 	for _, name := range append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...) {
-		if name[0] != 0 && !knownGlobals()[name] {
-			t.Errorf("%s is not known", name)
+		// A function that assigns text has forgotten a local, as it did before there was such a global.
+		ours := slices.ContainsFunc(referenceFuncs, func(f entry) bool { return f.name == name })
+		if name[0] != 0 && knownGlobals()[name] == ours {
+			t.Errorf("%s: known is %t", name, !ours)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestPlanners(t *testing.T) {
 			return { calls = { { _tool = "add", a = 1, list = {}, _outputPath = "†state.n" } } }
 		end`, "done 1"},
 		{"calls out of the context", `return { context = { Message.state { plan = { { _tool = "add", a = 5, _outputPath = "†out" } } } },
-			calls = function(context) return context.out and { output = context.out } or { calls = context.state.plan } end }`, "done 5"},
+			calls = function(context) return context.out and { output = context.out } or { calls = text(context.state.plan) } end }`, "done 5"},
 		{"nothing outlives an ask", `local asked = 0
 			return function(context)
 				asked = asked + 1
@@ -59,7 +59,7 @@ func TestPlanners(t *testing.T) {
 		{"gives up", "return function(context) return nil, 'no idea' end", "failed null: no idea"},
 		{"breaks down", "return function(context)\nreturn context.state.n end", "failed null: p.lua:2: attempt to index context.state (a nil value), key \"n\""},
 		{"returns nothing", "return function(context) end", "failed null: p.lua: the plan's function must return a table with calls, output or both, not a nil"},
-		{"returns something else", "return function(context) return { call = {} } end", `failed null: the planner has been asked 100 times without giving an output: the setting ticks allows no more; the last time: p.lua: the plan's function returned the unknown field "call" (did you mean "calls"?)`},
+		{"returns something else", "return function(context) return { call = {} } end", `failed null: the planner gave the same solution again after it had been refused: p.lua: the plan's function returned the unknown field "call" (did you mean "calls"?)`},
 		{"is told what it returned", `return function(context)
 			local told = context.error and context.error.error.message
 			return told and { output = told } or { calls = { _tool = "fill" } }
@@ -144,4 +144,62 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// TestPlanner_DataDoesNotAct is about texts of a context that begin with †: a plan's function
+// hands them on as texts, wherever they stand.
+func TestPlanner_DataDoesNotAct(t *testing.T) {
+	const request = `return { context = {
+			Message.state { secret = "s3cret", list = { "†state.secret", { deep = "† me" } }, path = "state.secret" },
+			Message.input { name = "†state.secret", ["†key"] = 1, twice = "††x" },
+			{ type = "state", _instance = "①", title = "†state.secret" },
+		}, calls = function(context)
+			if context.o then return { output = RESULT } end
+			return { calls = { { _tool = "echo", v = VALUE, _outputPath = PATH } } }
+		end }`
+	tests := []struct{ name, value, path, result, want string }{
+		{"whole text", `context.input.name`, `"†o"`, `"†o"`, `done "†state.secret"`},
+		{"as the output", `1`, `"†o"`, `context.input.name`, `done "†state.secret"`},
+		{"within a list", `context.state.list`, `"†o"`, `"†o"`, `done ["†state.secret",{"deep":"† me"}]`},
+		{"a whole kind", `context.input`, `"†o"`, `"†o"`, `done {"name":"†state.secret","twice":"††x","†key":1}`},
+		{"of an instance", `context._instances["①"].state.title`, `"†o"`, `"†o"`, `done "†state.secret"`},
+		{"its escaped form", `{ context.input.name, "x" .. context.input.name }`, `"†o"`, `"†o"`, `done ["†state.secret","x††state.secret"]`},
+		{"text compares and joins", `tostring(text(context.input.name) == "†state.secret") .. text(context.input.name)`, `"†o"`, `"†o"`, `done "true†state.secret"`},
+		{"text of a table", `"x" .. text(context.state.list)[2].deep`, `"†o"`, `"†o"`, `done "x† me"`},
+		{"text leaves its argument", `{ text(context.state.list) and context.state.list[1] }`, `"†o"`, `"†o"`, `done ["†state.secret"]`},
+		{"literal", `literal("† me")`, `"†o"`, `"†o"`, `done "† me"`},
+		{"literal of a table", `literal { "†a", { b = "†c" }, 5, true }`, `"†o"`, `"†o"`, `done ["†a",{"b":"†c"},5,true]`},
+		{"literal of an empty array", `literal(json.array())`, `"†o"`, `"†o"`, `done []`},
+		{"ref", `ref "state.secret"`, `ref "o"`, `ref "o"`, `done "s3cret"`},
+		{"ref of alternatives", `ref "state.none || state.secret && o.x || 'else'"`, `"†o"`, `"†o"`, `done "else"`},
+		{"ref of a text that is data", `ref(context.state.path)`, `"†o"`, `"†o"`, `done "s3cret"`},
+		{"ref in parentheses", `ref "(state.none || state.secret) || 1"`, `ref "(o || o2) && p"`, `ref "o"`, `done "s3cret"`},
+		{"an escaped path", `1`, `context.input.name`, `"†o"`,
+			`failed null: the planner gave the same solution again after it had been refused: p.lua:7: call 1 (echo): _outputPath: "††state.secret" begins with two †, as data does that is no reference (in a plan's function ref "state.secret" gives the reference "†state.secret"; text(v) takes the second † off)`},
+		{"no reference", `ref "a + b"`, `"†o"`, `"†o"`, `failed null: p.lua:7: bad argument #1 to ref: expected a path such as state.a, ||, && or a parenthesis, found "+ b"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			plan := strings.NewReplacer("VALUE", test.value, "PATH", test.path, "RESULT", test.result).Replace(request)
+			outcome, _ := carryOut(t, map[string]string{"activities/a.lua": `Activity.register("echo", function(call) return call.v end)`, "p.lua": plan}, "p.lua")
+			got := strings.TrimSuffix(string(outcome.Status)+" "+string(store.EncodeJSON(outcome.Output))+": "+outcome.Error, ": ")
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestPlanner_OwnGlobalsWin: scripts that call something of their own text, ref or literal.
+func TestPlanner_OwnGlobalsWin(t *testing.T) {
+	for _, plan := range []string{
+		"text = 'mine'\nreturn function() return { output = text } end",
+		"function ref() return 'mine' end\nreturn function() return { output = ref('a b') } end",
+		"local literal = 'mine'\nreturn function() return { output = literal } end",
+	} {
+		outcome, _ := carryOut(t, map[string]string{"p.lua": plan}, "p.lua")
+		if outcome.Output != "mine" {
+			t.Errorf("%s: got %v %s", plan, outcome.Output, outcome.Error)
+		}
+	}
 }

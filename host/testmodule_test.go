@@ -111,6 +111,8 @@ func TestTheVocabularyOfTestsIsHeldToWhatThereIs(t *testing.T) {
 // passes, or ends with the error.
 func TestWhatATestIsGiven(t *testing.T) {
 	for body, want := range map[string]string{
+		`local run = test.plan("plans/asked.lua", { context = { state = { name = "†state.secret", secret = 1 } } })
+			assert.same({ "done", { "†state.secret", 1 }, "†state.secret" }, { run.status, run.output, run.context.state.name })`: "",
 		`local run = test.plan("plans/p.lua", { context = { state = { n = 5 } } })
 			assert.same({ "done", 5, 5 }, { run.status, run.output, run.context.out })`: "",
 		`local run = test.plan("plans/p.lua", { context = { state = { n = -1 } } })
@@ -171,6 +173,7 @@ func TestWhatATestIsGiven(t *testing.T) {
 				Activity.register("fails", function() return nil, "it is banned" end)
 				Activity.register("chooses", function() return Output.to("†state.b", 1) end)
 				Activity.register("says", function() return Message.data{ kind = "note", data = { a = 1 } } end)
+				Activity.register("gives", function(call) return call.v end)
 				Tool.register("own", { _activity = "add" })
 				Tool.register("lines", { properties = { lines = { type = "array" } } })
 				Activity.register("lines", function(call) return json.encode(call.lines) end)`,
@@ -179,6 +182,10 @@ func TestWhatATestIsGiven(t *testing.T) {
 				calls = { { _tool = "lines", lines = "†input.lines", _outputPath = "†out" } },
 				output = "†out",
 			}`,
+			"plans/asked.lua": `return function(context)
+				if context.o then return { output = "†o" } end
+				return { calls = { { _tool = "gives", v = { context.state.name, "†state.secret" }, _outputPath = "†o" } } }
+			end`,
 			"plans/p.lua": `return {
 				calls = { { _tool = "own", n = "†state.n", _outputPath = "†out" }, { _tool = "add", n = "†out", _outputPath = "†more" } },
 				output = "†out",

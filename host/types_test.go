@@ -62,7 +62,7 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.values))); diff != "" {
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.globals()))); diff != "" {
 		t.Error(diff)
 	}
 	var settings []string
@@ -120,7 +120,7 @@ func TestEditorsKnowTheGlobals(t *testing.T) {
 	if err := json.Unmarshal(text, &settings); err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Concat(readAnnotations(t, "globals.lua").values, slices.Collect(maps.Keys(readAnnotations(t, "testing.lua").functions)))
+	want := slices.Concat(readAnnotations(t, "globals.lua").globals(), slices.Collect(maps.Keys(readAnnotations(t, "testing.lua").functions)))
 	slices.Sort(want)
 	slices.Sort(settings.Globals)
 	if diff := cmp.Diff(want, settings.Globals); diff != "" || settings.Version != "Lua 5.1" {

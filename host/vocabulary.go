@@ -11,13 +11,16 @@ import (
 	"obelus/store"
 )
 
-// openVocabulary makes the global tables that speak of calls.
+// openVocabulary makes the globals that speak of calls.
 func (s *state) openVocabulary() {
 	s.libs["Activity"] = s.funcs(activityFuncs)
 	s.libs["Delegate"] = s.funcs(delegateFuncs)
 	s.libs["Message"] = s.funcs(messageFuncs)
 	s.libs["Output"] = s.funcs(outputFuncs)
 	s.libs["Tool"] = s.funcs(toolFuncs)
+	for _, f := range s.funcs(referenceFuncs) {
+		s.globals[f.name] = f.value
+	}
 }
 
 // registrations is what one run of a script's top level registers.

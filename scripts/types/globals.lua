@@ -122,6 +122,26 @@ Output = {}
 ---@return obelus.Output
 function Output.to(path, value) end
 
+---The value with a second † before each text that begins with one, so that a call or
+---an output takes it for text.
+---@generic T
+---@param value T
+---@return T
+function literal(value) end
+
+---The text with the daggers of its references: ref "state.a || input.b" is
+---"†state.a || †input.b".
+---@param references string
+---@return string
+function ref(references) end
+
+---The value without the second † that a plan's function finds before each text of its
+---context that begins with one.
+---@generic T
+---@param value T
+---@return T
+function text(value) end
+
 ---@class obelus.Tools
 Tool = {}
 

@@ -2,7 +2,8 @@
 -- another's. One call with the instance "*" becomes a call for each, all run
 -- side by side, and each is handed to the delegate "summariser". The plan is a
 -- function, asked again once they have settled: what the instances hold by then
--- becomes one digest.
+-- becomes one digest. A text of an article that begins with † has a second one here,
+-- so that it stays text in the call that it is copied into (obelus help plans, DATA).
 --
 --   obelus run plans/newsroom.lua
 --   obelus get state.summary --instance River
