@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,41 +60,63 @@ func (s *state) assert(L *lua.LState) int {
 		return L.GetTop()
 	}
 	message := L.Get(2)
-	if L.GetTop() < 2 {
+	if message == lua.LNil {
 		message = lua.LString("assertion failed!")
 	}
-	file, line := s.where(L, 1)
-	s.raised = &raised{message, file, line}
-	L.Error(message, 0)
+	s.raised = &raised{value: message}
+	s.raised.file, s.raised.line = s.where(L, 1)
+	L.Error(s.raised.placed(), 0)
 	return 0
+}
+
+// placed is what was raised with its place in front of it, if it is text: a number is, too.
+func (r *raised) placed() lua.LValue {
+	if r.line == 0 || !lua.LVCanConvToString(r.value) {
+		return r.value
+	}
+	text, isText := r.value.(lua.LString)
+	if n, ok := r.value.(lua.LNumber); ok && !isText {
+		text = lua.LString(numberText(n))
+	}
+	return lua.LString(r.file+":"+strconv.Itoa(r.line)+": ") + text
 }
 
 func (s *state) error(L *lua.LState) int {
 	value, level := L.Get(1), optional(L, 2, 1)
 	s.raised = &raised{value: value}
 	if level > 0 {
-		s.raised.file, s.raised.line = s.where(L, pastOperators(L, level))
+		s.raised.file, s.raised.line = s.where(L, s.pastOperators(L, level))
 	}
-	if text, ok := value.(lua.LString); ok && s.raised.line > 0 {
-		value = lua.LString(s.raised.file+":"+strconv.Itoa(s.raised.line)+": ") + text
-	}
-	L.Error(value, 0)
+	L.Error(s.raised.placed(), 0)
 	return 0
 }
 
 // pastOperators is a level of the stack where what operators call does not count: those
 // that are functions here are none to a script.
-func pastOperators(L *lua.LState, level int) int {
+func (s *state) pastOperators(L *lua.LState, level int) int {
 	for i := 1; i <= level; i++ {
 		dbg, ok := L.GetStack(i)
 		if !ok {
 			break
 		}
-		if f, err := L.GetInfo("f", dbg, lua.LNil); err == nil && (f == hostFunctions[nameConcat] || f == hostFunctions[nameLength]) {
+		if f, err := L.GetInfo("f", dbg, lua.LNil); err == nil && s.isOperator(f) {
 			level++
 		}
 	}
 	return level
+}
+
+// isOperator reports whether a function is one by which an operator is carried out here.
+func (s *state) isOperator(f lua.LValue) bool {
+	if f == hostFunctions[nameConcat] || f == hostFunctions[nameLength] {
+		return true
+	}
+	for _, adapter := range s.run.adapters {
+		if f == adapter {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.operators, func(operator lua.LValue) bool { return f == operator })
 }
 
 func (s *state) getmetatable(L *lua.LState) int {
@@ -133,6 +156,9 @@ func (s *state) setmetatable(L *lua.LState) int {
 		L.RaiseError("cannot change a protected metatable")
 	}
 	t.Metatable = L.Get(2)
+	if meta, ok := t.Metatable.(*lua.LTable); ok {
+		s.adaptMetatable(meta)
+	}
 	L.SetTop(1)
 	return 1
 }
@@ -163,16 +189,46 @@ func (s *state) next(L *lua.LState) int {
 	if t == s.run.env && L.Get(2) == lua.LNil {
 		s.fillEnv(t)
 	}
+	if !s.run.visited.has(t, L.Get(2)) && absentKey(t, L.Get(2)) {
+		L.RaiseError("invalid key to next")
+	}
 	key, value := t.Next(L.Get(2))
 	for t == s.run.env && isHidden(key) {
 		key, value = t.Next(key)
 	}
+	s.run.visited = visited{t, key}
 	L.Push(key)
 	if key == lua.LNil {
 		return 1
 	}
 	L.Push(value)
 	return 2
+}
+
+// visited is the key that next gave last: an entry may be removed while it is visited.
+type visited struct {
+	table *lua.LTable
+	key   lua.LValue
+}
+
+func (v visited) has(t *lua.LTable, key lua.LValue) bool {
+	return key == lua.LNil || v.table == t && v.key == key
+}
+
+// absentKey reports whether a table never had a key, or has it no more. A removed entry keeps
+// its place in the order in which next goes, before an entry that is made now. Of an index of
+// an array it is not known.
+func absentKey(t *lua.LTable, key lua.LValue) bool {
+	if _, ok := key.(lua.LNumber); ok || t.RawGet(key) != lua.LNil {
+		return false
+	}
+	mark := &lua.LUserData{}
+	t.RawSet(mark, lua.LTrue)
+	t.RawSet(key, lua.LTrue)
+	next, _ := t.Next(mark)
+	t.RawSet(mark, lua.LNil)
+	t.RawSet(key, lua.LNil)
+	return next == key
 }
 
 func isHidden(key lua.LValue) bool {
@@ -275,11 +331,19 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok && s.private(t.Metatable) {
 		return v.String()
 	}
-	if text, ok := L.ToStringMeta(v).(lua.LString); ok {
-		return string(text)
+	meta := L.GetMetaField(v, "__tostring")
+	if meta == lua.LNil {
+		return v.String()
 	}
-	L.RaiseError("'__tostring' must return a string")
-	return ""
+	L.Push(meta)
+	L.Push(v)
+	L.Call(1, 1)
+	text, ok := L.Get(-1).(lua.LString)
+	L.Pop(1)
+	if !ok {
+		L.RaiseError("'__tostring' must return a string")
+	}
+	return string(text)
 }
 
 // hostError is what an error of an object of the host says, for which scripts have it.

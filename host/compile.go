@@ -60,6 +60,7 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 			return nil, errUnpooled
 		}
 	}
+	putNegativeZero(proto)
 	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
 	callsOnly(proto)
 	callsHost(proto)
@@ -78,7 +79,40 @@ func parseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 	if err != nil {
 		return nil, syntaxError(name, text, err)
 	}
+	if line := largeEscape(text); line > 0 {
+		e := &ScriptError{File: name, Line: line, Message: `an escape sequence is too large: \255 is the last one`}
+		return nil, e.quoting(text)
+	}
 	return chunk, nil
+}
+
+// largeEscape is the line of the first string with an escape such as \300, for which the
+// parser makes a character beyond one byte; 0 without one.
+func largeEscape(text string) int {
+	if !strings.Contains(text, `\`) {
+		return 0
+	}
+	found := 0
+	scanStrings(text, func(quoted string, line int) {
+		for i := 0; i < len(quoted) && found == 0; i++ {
+			switch {
+			case quoted[i] == '\n':
+				line++
+			case quoted[i] == '\\':
+				i++
+				digits := 0
+				for digits < 3 && i+digits < len(quoted) && quoted[i+digits] >= '0' && quoted[i+digits] <= '9' {
+					digits++
+				}
+				if n, err := strconv.Atoi(quoted[i : i+digits]); err == nil && n > 255 {
+					found = line
+				} else if i < len(quoted) && quoted[i] == '\n' {
+					line++
+				}
+			}
+		}
+	})
+	return found
 }
 
 // plainSource takes off what may stand before Lua: a byte order mark, and a
@@ -159,7 +193,12 @@ func unclosed(text string) string {
 
 // scanWords tells the words and brackets of Lua source that are neither in
 // strings nor in comments.
-func scanWords(text string, found func(word string, line int)) {
+func scanWords(text string, found func(word string, line int)) { scan(text, found, nil) }
+
+// scanStrings tells the strings of Lua source that have escapes, with their quotes.
+func scanStrings(text string, found func(quoted string, line int)) { scan(text, nil, found) }
+
+func scan(text string, word, quoted func(text string, line int)) {
 	line := 1
 	for i := 0; i < len(text); {
 		c := text[i]
@@ -184,12 +223,17 @@ func scanWords(text string, found func(word string, line int)) {
 				}
 			}
 			n++
+			if quoted != nil {
+				quoted(text[i:min(i+n, len(text))], line)
+			}
 		case isWord(c):
 			for n = 1; i+n < len(text) && isWord(text[i+n]); n++ {
 			}
-			found(text[i:i+n], line)
-		default:
-			found(text[i:i+1], line)
+			if word != nil {
+				word(text[i:i+n], line)
+			}
+		case word != nil:
+			word(text[i:i+1], line)
 		}
 		n = min(n, len(text)-i)
 		if n > 1 {
@@ -250,6 +294,8 @@ var hostFunctions = map[string]*lua.LFunction{
 	nameFill:   hostFunction((*state).fillCall),
 	nameConcat: hostFunction((*state).concat),
 	nameLength: hostFunction((*state).length),
+	nameStep:   hostFunction((*state).step),
+	nameAdapt:  hostFunction((*state).adaptCall),
 }
 
 func hostFunction(f luaFunc) *lua.LFunction {

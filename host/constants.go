@@ -30,6 +30,10 @@ const (
 	placeholderText   = "\x00constant"
 	placeholderNumber = 1.2345678987654321e-300
 
+	// negativeZero is a number that stands for -0 until the compiler is done, for which -0 and 0
+	// are one constant.
+	negativeZero = 1.2345678987654322e-300
+
 	lineBits = 32 // of a source position; the number of a constant is above
 	lineMask = 1<<lineBits - 1
 )
@@ -54,7 +58,7 @@ func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 				}
 			case *ast.NumberExpr:
 				n, ok := literalNumber(e)
-				if ok && !math.IsNaN(n) && p.pool(e, lua.LNumber(n), seen) { // NaN would be no key of a map
+				if ok && !math.IsNaN(n) && n != negativeZero && p.pool(e, lua.LNumber(n), seen) { // NaN would be no key of a map
 					e.Value = numeral(placeholderNumber)
 				}
 			}
@@ -78,6 +82,18 @@ func (p *constantPool) pool(e ast.Expr, value lua.LValue, seen map[lua.LValue]bo
 	}
 	e.SetLine(e.Line() | (number+1)<<lineBits)
 	return true
+}
+
+// putNegativeZero puts -0 in the place of what stands for it.
+func putNegativeZero(proto *lua.FunctionProto) {
+	for i, v := range proto.Constants {
+		if v == lua.LNumber(negativeZero) {
+			proto.Constants[i] = lua.LNumber(math.Copysign(0, -1))
+		}
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		putNegativeZero(inner)
+	}
 }
 
 // putBack gives a function, and those in it, the constants that were taken from it. It

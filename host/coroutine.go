@@ -24,10 +24,11 @@ const (
 
 // strand is where a run is, or where a coroutine waits.
 type strand struct {
-	L       *lua.LState   // the thread that runs now
-	pcalls  int           // that are being run
-	within  int           // calls of functions that objects were given, one in the other
-	threads []*lua.LState // one for each depth of pcall, made at first need
+	L       *lua.LState                 // the thread that runs now
+	pcalls  int                         // that are being run
+	within  int                         // calls of functions that objects were given, one in the other
+	threads []*lua.LState               // one for each depth of pcall, made at first need
+	callers map[*lua.LState]*lua.LState // of threads: the one in which pcall was called
 }
 
 // coroutines are those of a run.

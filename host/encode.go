@@ -139,13 +139,18 @@ func (e *encoder) number(f float64) (any, error) {
 	return jsonNumber(f), nil
 }
 
-// jsonNumber is the shortest text that reads back as the same number: digits
-// alone for an integer up to 2^53, an exponent beyond that, so that it is a
-// number to the next script too and no one takes its last digits for exact.
+// maxPlain is where integers begin to be written with an exponent, as JavaScript does too.
+// Readers that want an integer refuse one.
+const maxPlain = 1e21
+
+// jsonNumber is text that reads back as the same number: digits alone for an integer below
+// maxPlain, else the shortest. The next script gets an integer beyond 2^53 as text.
 func jsonNumber(f float64) json.Number {
 	switch whole := f == math.Trunc(f); {
 	case whole && math.Abs(f) <= maxExact:
 		return json.Number(strconv.FormatInt(int64(f), 10))
+	case whole && math.Abs(f) < maxPlain:
+		return json.Number(strconv.FormatFloat(f, 'f', 0, 64))
 	case whole:
 		return json.Number(strconv.FormatFloat(f, 'e', -1, 64))
 	}

@@ -19,7 +19,10 @@ var (
 	faultArith   = regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`)
 	faultConcat  = regexp.MustCompile(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
 	faultCompare = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
-	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number$`)
+	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number(?:, not (\w+))?$`)
+	faultMinus   = regexp.MustCompile(`^cannot perform unm operation between \w+ and (\w+)$`)
+	faultLength  = regexp.MustCompile(`^attempt to get the length of a (\w+) value$`)
+	faultNoValue = regexp.MustCompile(`^(\w+(?: or \w+)* expected, got )nil$`)
 	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
 
 	// What gopher-luar says of objects of the host, in types of Go.
@@ -53,6 +56,12 @@ func explain(message string, names *names) string {
 		}
 		return "attempt to index " + named(names.indexed(m[2]), m[1]) + ", key " + quote(m[2])
 	}
+	if m := faultMinus.FindStringSubmatch(message); m != nil {
+		return "attempt to perform arithmetic on " + named(names.negated(), m[1])
+	}
+	if m := faultLength.FindStringSubmatch(message); m != nil {
+		return "attempt to get the length of " + named(names.measured(), m[1])
+	}
 	if m := faultArith.FindStringSubmatch(message); m != nil {
 		left, right := names.operands(operators[m[1]])
 		if m[2] != "number" && !(m[2] == "string" && m[3] != "number" && m[3] != "string") {
@@ -69,7 +78,11 @@ func explain(message string, names *names) string {
 		return "attempt to compare " + named(left, m[1]) + " with " + named(right, m[2])
 	}
 	if m := faultFor.FindStringSubmatch(message); m != nil {
-		return "the " + m[1] + " of a for loop must be a number"
+		text := "the " + m[1] + " of a for loop must be a number"
+		if m[2] != "" {
+			text += ", not " + named(names.bound(m[1]), m[2])
+		}
+		return text
 	}
 	if m := faultOptions.FindStringSubmatch(message); m != nil {
 		return names.badArgument(m[1], m[2], m[3])
@@ -80,8 +93,6 @@ func explain(message string, names *names) string {
 	switch message {
 	case "attempt to call a non-function object":
 		return names.uncallable()
-	case "__unm undefined":
-		return "attempt to perform arithmetic on a value that is not a number"
 	case "registry overflow":
 		return "stack overflow"
 	}
@@ -106,7 +117,70 @@ func (n *names) badArgument(number, function, why string) string {
 	if strings.HasPrefix(name, "(") { // (anonymous): an object's field is set, or a key is looked for
 		return "bad value: " + why
 	}
+	if m := faultNoValue.FindStringSubmatch(why); m != nil {
+		why = m[1] + named(n.argument(function, number), "nil")
+		why = strings.Replace(why, "got a nil value", "got nil", 1)
+	}
 	return "bad argument #" + number + " to " + name + ": " + why
+}
+
+// argument is the argument of a call of a function, if it is a name.
+func (n *names) argument(function, number string) string {
+	i, _ := strconv.Atoi(number)
+	var found []string
+	n.each(func(e ast.Expr) {
+		call, ok := e.(*ast.FuncCallExpr)
+		if !ok || i < 1 || i > len(call.Args) {
+			return
+		}
+		name := calledText(call)
+		if name != function && !strings.HasSuffix(name, "."+function) && call.Method != function {
+			return
+		}
+		switch arg := call.Args[i-1].(type) {
+		case *ast.IdentExpr, *ast.AttrGetExpr:
+			found = append(found, exprText(arg))
+		default:
+			found = append(found, "")
+		}
+	})
+	return only(found)
+}
+
+// negated is the operand of a minus.
+func (n *names) negated() string {
+	var found []string
+	n.each(func(e ast.Expr) {
+		if e, ok := e.(*ast.UnaryMinusOpExpr); ok {
+			found = append(found, exprText(e.Expr))
+		}
+	})
+	return only(found)
+}
+
+// measured is the operand of #.
+func (n *names) measured() string {
+	var found []string
+	n.each(func(e ast.Expr) {
+		if e, ok := e.(*ast.UnaryLenOpExpr); ok {
+			found = append(found, exprText(e.Expr))
+		}
+	})
+	return only(found)
+}
+
+// bound is a bound of a numeric loop: its init, limit or step.
+func (n *names) bound(which string) string {
+	if n == nil {
+		return ""
+	}
+	var found []string
+	for _, loop := range n.counted {
+		if e := map[string]ast.Expr{"init": loop.Init, "limit": loop.Limit, "step": loop.Step}[which]; e != nil {
+			found = append(found, exprText(e))
+		}
+	}
+	return only(found)
 }
 
 // isMethod tells whether a function is called as a method, object:name(…), and in no other
@@ -159,10 +233,11 @@ func named(name, typ string) string {
 
 // names are the expressions on one line of a file.
 type names struct {
-	s     *state
-	exprs []ast.Expr
-	loops []*ast.GenericForStmt // that begin there
-	local []string              // functions declared before, which all of the file sees
+	s       *state
+	exprs   []ast.Expr
+	loops   []*ast.GenericForStmt // that begin there
+	counted []*ast.NumberForStmt  // the same of numeric ones
+	local   []string              // functions declared before, which all of the file sees
 }
 
 // namesAt reads the line again: only errors need it.
@@ -185,9 +260,15 @@ func (s *state) namesAt(file string, line int) *names {
 				n.exprs = append(n.exprs, e)
 			}
 		},
-		loop: func(s *ast.GenericForStmt) {
-			if s.Line() == line {
+		loop: func(s ast.Stmt) {
+			if s.Line() != line {
+				return
+			}
+			switch s := s.(type) {
+			case *ast.GenericForStmt:
 				n.loops = append(n.loops, s)
+			case *ast.NumberForStmt:
+				n.counted = append(n.counted, s)
 			}
 		},
 	}.stmts(chunk, 0)

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -105,7 +107,7 @@ func (s *state) authored(f *fault) {
 		f.Message = f.bad.Error()
 		return
 	}
-	if _, isText := f.author.value.(lua.LString); isText && f.author.line > 0 {
+	if _, isTable := f.author.value.(*lua.LTable); !isTable && f.author.line > 0 {
 		f.fields["script"] = f.author.file + ":" + strconv.Itoa(f.author.line)
 	}
 	f.Message, _ = f.fields["message"].(string)
@@ -118,6 +120,10 @@ func (s *state) authored(f *fault) {
 // nil, or raised: text, or a table, which gets a message if it has none.
 func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
 	value, err := s.fromLua(v, nil, "error")
+	if err != nil {
+		v = s.mappedTexts(s.L, "error", v, visibleText, 0)
+		value, err = s.fromLua(v, nil, "error")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +146,26 @@ func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
 	for name, field := range fields {
 		copied[name] = field
 	}
-	copied["message"], err = s.fromLua(lua.LString(s.tableMessage(t, fields)), nil, "error")
+	copied["message"], err = s.fromLua(lua.LString(visibleText(s.tableMessage(t, fields))), nil, "error")
 	return copied, err
+}
+
+// visibleText is a text with the bytes of it that are no UTF-8 as Lua escapes them.
+func visibleText(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, "\\%03d", text[i])
+		} else {
+			b.WriteString(text[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
 }
 
 // tableMessage is a message for an error table without one: what __tostring
@@ -204,6 +228,46 @@ func (s *state) caught(err error) lua.LValue {
 		return lua.LString(m[0] + explain(text[len(m[0]):], nil))
 	}
 	return lua.LString(explain(text, nil))
+}
+
+// unnamedFunction is what the interpreter calls a function that no line of Lua called.
+const unnamedFunction = " to ? ("
+
+// nameCalled puts the name of a function of the library into the error that it raised when
+// pcall called it.
+func nameCalled(s *state, err error, called lua.LValue) error {
+	var api *lua.ApiError
+	fn, ok := called.(*lua.LFunction)
+	const alone = 2 // frames in Go: the function's, and the bottom of the stack
+	if !ok || !fn.IsG || !errors.As(err, &api) || s.raised != nil || strings.Count(api.StackTrace, "\n\t[G]") > alone {
+		return err
+	}
+	text, ok := api.Object.(lua.LString)
+	name := s.nameOf(fn)
+	if ok && name != "" {
+		text = lua.LString(strings.Replace(string(text), " to main chunk (", unnamedFunction, 1))
+		api.Object = lua.LString(strings.Replace(string(text), unnamedFunction, " to "+name+" (", 1))
+	}
+	return err
+}
+
+// nameOf is the name of a function of the library, as scripts write it; empty for another.
+func (s *state) nameOf(fn *lua.LFunction) string {
+	for name, v := range s.globals {
+		if v == fn {
+			return name
+		}
+	}
+	for _, libs := range []map[string][]field{s.libs, s.modules} {
+		for lib, fields := range libs {
+			for _, f := range fields {
+				if f.value == fn {
+					return lib + "." + f.name
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // raisedValue is what Lua code raised, as it was, or in Lua's words what made Go panic.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -122,28 +123,43 @@ var arithmetic = map[string]func(a, b float64) float64{
 func (s *state) arithmeticOfStrings() []field {
 	var fields []field
 	for _, name := range slices.Sorted(maps.Keys(arithmetic)) {
-		fields = append(fields, field{"__" + name, s.fn(func(s *state, L *lua.LState) int { return s.stringArithmetic(L, name) })})
+		f := s.fn(func(s *state, L *lua.LState) int { return s.mixedArithmetic(L, name) })
+		fields, s.operators = append(fields, field{"__" + name, f}), append(s.operators, f)
 	}
-	return append(fields, field{"__unm", s.fn(func(s *state, L *lua.LState) int {
-		n, ok := operand(L.Get(1))
-		if !ok {
-			L.RaiseError("__unm undefined")
-		}
-		L.Push(-n)
-		return 1
-	})})
+	return fields
 }
 
-func (s *state) stringArithmetic(L *lua.LState, name string) int {
+// arithmeticOfNumbers makes the metamethods of a number whose other operand is none: those of
+// - and + alone, by which a minus and the bounds of loops are compiled.
+func (s *state) arithmeticOfNumbers() []field {
+	var fields []field
+	for _, name := range []string{"add", "sub"} {
+		f := s.fn(func(s *state, L *lua.LState) int { return s.mixedArithmetic(L, name) })
+		fields, s.operators = append(fields, field{"__" + name, f}), append(s.operators, f)
+	}
+	return append(fields, field{"__metatable", lua.LFalse})
+}
+
+// mixedArithmetic is arithmetic where not both operands are numbers.
+func (s *state) mixedArithmetic(L *lua.LState, name string) int {
 	left, right := L.Get(1), L.Get(2)
-	a, ok := operand(left)
-	b, ok2 := operand(right)
+	a, ok := s.arithmeticOperand(L, left)
+	b, ok2 := s.arithmeticOperand(L, right)
 	if ok && ok2 {
 		L.Push(lua.LNumber(arithmetic[name](float64(a), float64(b))))
 		return 1
 	}
-	if _, text := right.(lua.LString); !text { // what stands beside the string may know what to do
-		if meta := L.GetMetaField(right, "__"+name); meta != lua.LNil {
+	event := "__" + name
+	switch {
+	case name == "sub" && isNegativeZero(left):
+		name, event, left = "unm", "__unm", right
+	case name == "add" && isNegativeZero(left):
+		L.RaiseError("for statement limit must be a number, not %s", right.Type())
+	case name == "add" && isNegativeZero(right):
+		L.RaiseError("for statement init must be a number, not %s", left.Type())
+	}
+	if !lua.LVCanConvToString(right) { // what stands beside the string or the number may know what to do
+		if meta := L.GetMetaField(right, event); meta != lua.LNil {
 			L.Push(meta)
 			L.Push(left)
 			L.Push(right)
@@ -153,6 +169,36 @@ func (s *state) stringArithmetic(L *lua.LState, name string) int {
 	}
 	L.RaiseError("cannot perform %s operation between %s and %s", name, left.Type(), right.Type())
 	return 0
+}
+
+// step is the step of a for loop as a number.
+func (s *state) step(L *lua.LState) int {
+	n, ok := s.arithmeticOperand(L, L.Get(1))
+	if !ok {
+		L.RaiseError("for statement step must be a number, not %s", L.Get(1).Type())
+	}
+	L.Push(n)
+	return 1
+}
+
+func isNegativeZero(v lua.LValue) bool {
+	n, ok := v.(lua.LNumber)
+	return ok && n == 0 && math.Signbit(float64(n))
+}
+
+// arithmeticOperand is [operand], but for text that says an integer which a number may not
+// hold: what comes from JSON as text must not be rounded unasked.
+func (s *state) arithmeticOperand(L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
+	n, ok := operand(v)
+	text, isText := v.(lua.LString)
+	if !ok || !isText || math.Abs(float64(n)) < maxExact {
+		return n, ok
+	}
+	digits := strings.TrimLeft(strings.TrimSpace(string(text)), "+-0")
+	if isDigits(digits) && digits != strconv.Itoa(maxExact) {
+		L.RaiseError("arithmetic would round the integer %s, which is text since it is beyond 2^53 (tonumber rounds it)", text)
+	}
+	return n, ok
 }
 
 // operand is a value as a number, if it is one or text that says one.

@@ -50,7 +50,7 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 		thread.SetTop(0)
 		return n + 1
 	}
-	message := s.caught(err)
+	message := s.caught(nameCalled(s, err, call[0]))
 	if handler != nil {
 		message = s.handled(L, handler, message, err)
 	}
@@ -115,6 +115,12 @@ func (s *state) thread(L *lua.LState) *lua.LState {
 		s.threads = append(s.threads, s.newThread(L, frames))
 	}
 	thread := s.threads[s.pcalls]
+	if s.callers[thread] != L {
+		if s.callers == nil {
+			s.callers = map[*lua.LState]*lua.LState{}
+		}
+		s.callers[thread] = L
+	}
 	thread.Env = s.run.env
 	return thread
 }

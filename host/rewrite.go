@@ -17,6 +17,8 @@ const (
 	nameConcat = "\x00concat" // the operator .., with a limit
 	nameLength = "\x00length" // the operator #, which sees what is not filled yet
 	nameFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
+	nameStep   = "\x00step"   // (value): the step of a for loop
+	nameAdapt  = "\x00adapt"  // (value): of a field such as __add
 	nameTemp   = "\x00temp"   // a local
 )
 
@@ -25,6 +27,8 @@ const (
 //   - x = a and b is miscompiled where x is a local; do local t = a and b;
 //     x = t end is not. Conditions with literals are folded for the same
 //     reason.
+//   - -x is -0 - x, of which numbers' own __sub makes __unm: the interpreter would call that
+//     with one argument. A bound of a for loop is added to -0, so that text becomes a number.
 //   - a .. b can make gigabytes between two looks at the clock, so it is
 //     called; so is #t, since it must see a table that fills itself.
 //   - { _tool = … } is called with its line.
@@ -167,6 +171,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 	case *ast.AssignStmt:
 		w.exprs(s.Lhs, depth)
 		w.exprs(s.Rhs, depth)
+		adaptAssigned(s)
 		*at = viaLocals(s)
 	case *ast.LocalAssignStmt:
 		function := w.locals[0]
@@ -191,6 +196,7 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.expr(&s.Init, depth)
 		w.expr(&s.Limit, depth)
 		w.expr(&s.Step, depth)
+		coerceBounds(s)
 		w.body(&s.Stmts, depth)
 	case *ast.GenericForStmt:
 		w.exprs(s.Exprs, depth)
@@ -305,7 +311,9 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		*at = foldNumbers(e)
 	case *ast.UnaryMinusOpExpr:
 		w.expr(&e.Expr, depth)
-		*at = foldNumbers(e)
+		if *at = foldNumbers(e); *at == e {
+			*at = withNegativeZero("-", e.Expr, true, e)
+		}
 	case *ast.UnaryNotOpExpr:
 		w.expr(&e.Expr, depth)
 	case *ast.UnaryLenOpExpr:

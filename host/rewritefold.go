@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/yuin/gopher-lua/ast"
@@ -95,4 +96,47 @@ func literalNumber(e ast.Expr) (float64, bool) {
 	}
 	n, err := strconv.ParseFloat(number.Value, 64)
 	return n, err == nil
+}
+
+// withNegativeZero is arithmetic of an expression and -0, which comes first or last. -0 - x is
+// -x for every number x, and x + -0 is x; no script writes either, so that what is no number
+// is known for the operand of a minus or a bound of a loop: see numberArithmetic.
+func withNegativeZero(operator string, e ast.Expr, first bool, at ast.PositionHolder) ast.Expr {
+	zero := &ast.NumberExpr{Value: numeral(negativeZero)}
+	zero.SetLine(at.Line())
+	made := &ast.ArithmeticOpExpr{Operator: operator, Lhs: e, Rhs: zero}
+	if first {
+		made.Lhs, made.Rhs = zero, e
+	}
+	made.SetLine(at.Line())
+	return made
+}
+
+// coerceBounds makes numbers of the bounds of a loop, as Lua does, where they may be text.
+func coerceBounds(s *ast.NumberForStmt) {
+	if _, ok := literalNumber(s.Init); !ok {
+		s.Init = withNegativeZero("+", single(s.Init), false, s.Init)
+	}
+	if _, ok := literalNumber(s.Limit); !ok {
+		s.Limit = withNegativeZero("+", single(s.Limit), true, s.Limit)
+	}
+	if _, ok := literalNumber(s.Step); s.Step != nil && !ok {
+		s.Step = callOf(nameStep, s.Step, single(s.Step))
+	}
+}
+
+// adaptAssigned sees to it that what is assigned to a field such as __add is a function, if
+// it can be called.
+func adaptAssigned(s *ast.AssignStmt) {
+	for i, e := range s.Lhs {
+		field, ok := e.(*ast.AttrGetExpr)
+		if !ok || i >= len(s.Rhs) {
+			continue
+		}
+		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(operatorEvents, key.Value) {
+			if _, ok := s.Rhs[i].(*ast.FunctionExpr); !ok {
+				s.Rhs[i] = callOf(nameAdapt, s.Rhs[i], single(s.Rhs[i]))
+			}
+		}
+	}
 }

@@ -218,7 +218,7 @@ func TestRequire(t *testing.T) {
 		{"environment", `require "globals"; return shared`, `7`},
 		{"missing", `return select(2, pcall(require, "no.such"))`, `"there is no module \"no.such\": no lib/no/such.lua, lib/no/such/init.lua, activities/no/such.lua, activities/no/such/init.lua, and none is built in"`},
 		{"traceback from nowhere", `return select(2, pcall(debug.traceback, "x", -2^53)):match("^x\nstack traceback:") ~= nil`, `true`},
-		{"argument of what pcall calls", `return select(2, pcall(string.rep))`, `"bad argument #1 to ?: string expected, got nil"`},
+		{"argument of what pcall calls", `return select(2, pcall(string.rep))`, `"bad argument #1 to string.rep: string expected, got nil"`},
 		{"near", `return select(2, pcall(require, "jsn"))`, `"there is no module \"jsn\": no lib/jsn.lua, lib/jsn/init.lua, activities/jsn.lua, activities/jsn/init.lua, and none is built in (did you mean \"json\"?)"`},
 		{"circle", `return select(2, pcall(require, "one"))`, `"lib/two.lua:2: modules require each other in a circle: one → two → one"`},
 		{"broken", `return select(2, pcall(require, "broken"))`, `"lib/broken.lua:3: not today"`},

@@ -48,12 +48,13 @@ type state struct {
 	modules map[string][]field    // what require gives, opened at first need
 	streams []field               // methods of io's files
 
-	envMeta    *lua.LTable // of environments: fills them
-	stringMeta *lua.LTable // of strings: holds this run's library
-	stringLib  *lua.LTable // what it holds between runs
-	arrayMark  *lua.LTable // metatable of tables that are arrays even if empty
-	lazyMeta   *lua.LTable // model of the metatables of tables not filled yet
-	messages   *lua.LTable // metatable of what Message.state and others make
+	envMeta    *lua.LTable  // of environments: fills them
+	stringMeta *lua.LTable  // of strings: holds this run's library
+	stringLib  *lua.LTable  // what it holds between runs
+	operators  []lua.LValue // functions that carry out operators on strings, and on numbers with other values
+	arrayMark  *lua.LTable  // metatable of tables that are arrays even if empty
+	lazyMeta   *lua.LTable  // model of the metatables of tables not filled yet
+	messages   *lua.LTable  // metatable of what Message.state and others make
 
 	run     *run
 	raised  *raised
@@ -71,16 +72,18 @@ type field struct {
 type run struct {
 	script    *script
 	env       *lua.LTable
-	top       int                 // how many files' top levels are being run
-	loaded    *lua.LTable         // by require, as package.loaded shows it; nil before the first
-	loading   []string            // modules whose top level is being run
-	preloaded *lua.LTable         // package.preload; nil before package is touched
-	io        *lua.LTable         // nil before it is touched
-	lines     map[*lua.LTable]int // of calls in a plan; nil if nobody asks
-	printed   lines               // what it prints
-	turn      atomic.Int64        // how many calls have ended
-	reach     *reach              // nil where nobody asks
-	random    *rand.Rand          // of math.random; nil where nothing was seeded
+	top       int                            // how many files' top levels are being run
+	loaded    *lua.LTable                    // by require, as package.loaded shows it; nil before the first
+	loading   []string                       // modules whose top level is being run
+	preloaded *lua.LTable                    // package.preload; nil before package is touched
+	io        *lua.LTable                    // nil before it is touched
+	lines     map[*lua.LTable]int            // of calls in a plan; nil if nobody asks
+	printed   lines                          // what it prints
+	turn      atomic.Int64                   // how many calls have ended
+	reach     *reach                         // nil where nobody asks
+	random    *rand.Rand                     // of math.random; nil where nothing was seeded
+	adapters  map[*lua.LTable]*lua.LFunction // that call objects which are metamethods; nil without any
+	visited   visited
 	coroutines
 	test  *testRun // of a file of tests; nil elsewhere
 	found *registrations
@@ -147,6 +150,7 @@ func (s *state) openMetatables() {
 	s.stringLib = s.table(s.libs["string"])
 	s.stringMeta = s.table(append(s.arithmeticOfStrings(), field{"__index", s.stringLib}, field{"__metatable", lua.LFalse}))
 	s.L.SetMetatable(lua.LString(""), s.stringMeta)
+	s.L.SetMetatable(lua.LNumber(0), s.table(s.arithmeticOfNumbers()))
 	s.arrayMark = s.L.CreateTable(0, 0)
 	s.messages = s.L.CreateTable(0, 0)
 	s.lazyMeta = s.table([]field{
@@ -301,6 +305,17 @@ func (s *state) waitContext() (ctx context.Context, cancel context.CancelFunc) {
 // library function that asks. Line is 0 if that is not Lua.
 func (s *state) where(L *lua.LState, level int) (file string, line int) {
 	dbg, ok := L.GetStack(level)
+	for !ok && s.callers[L] != nil { // the level counts on below the pcall
+		frames := 0
+		for {
+			if _, more := L.GetStack(frames); !more {
+				break
+			}
+			frames++
+		}
+		L, level = s.callers[L], level-frames
+		dbg, ok = L.GetStack(level)
+	}
 	if !ok {
 		return "", 0
 	}

@@ -7,7 +7,7 @@ func walk(chunk []ast.Stmt, see func(e ast.Expr)) { walker{see: see}.stmts(chunk
 
 type walker struct {
 	see      func(e ast.Expr)
-	loop     func(s *ast.GenericForStmt)      // may be nil
+	loop     func(s ast.Stmt)                 // may be nil
 	function func(body []ast.Stmt, depth int) // in place of a walk through it; may be nil
 }
 
@@ -45,6 +45,9 @@ func (w walker) stmts(list []ast.Stmt, depth int) {
 			w.stmts(s.Then, depth+1)
 			w.stmts(s.Else, depth+1)
 		case *ast.NumberForStmt:
+			if w.loop != nil {
+				w.loop(s)
+			}
 			w.exprs(depth, s.Init, s.Limit, s.Step)
 			w.stmts(s.Stmts, depth+1)
 		case *ast.GenericForStmt:

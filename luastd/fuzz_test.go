@@ -176,7 +176,9 @@ func FuzzYAML(f *testing.F) {
 		local again, no = yaml.decode(text)
 		if no then error("what is written can't be read: " .. no .. ": " .. text) end
 		local one, two = json.encode(v), json.encode(again)
-		if one ~= two then error("read " .. one .. ", written as " .. text .. ", which is " .. two) end
+		-- a whole number beyond 2^53 is text to who reads it again
+		local long = '"(%-?' .. ("%d"):rep(16) .. '%d*)"'
+		if one:gsub(long, "%1") ~= two:gsub(long, "%1") then error("read " .. one .. ", written as " .. text .. ", which is " .. two) end
 		local function same(a, b)
 			if type(a) ~= "table" or type(b) ~= "table" then return a == b end
 			if next(a) == nil then return json.encode(a) == json.encode(b) end

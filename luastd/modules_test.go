@@ -72,7 +72,7 @@ func TestMoreFunctions(t *testing.T) {
 		{`return {url.join("http://a/b/c/d?q", "../g"), url.join("http://a/b/c/d?q", "?y"), url.join("http://a/b", "//h/x"), url.join("http://a/b", "#s")}`, `["http://a/b/g","http://a/b/c/d?y","http://h/x","http://a/b#s"]`},
 		{`return {url.join("http://h/a?b#c", ""), url.join("http://h/a#c", "#d"), url.join("mailto:a@x", "#d"), url.join("mailto:a@x", "?q=1"), url.join("mailto:a@x", "http://h/b")}`, `["http://h/a?b","http://h/a#d","mailto:a@x#d","mailto:a@x?q=1","http://h/b"]`},
 		{`return {select(2, url.join("mailto:a@x", "b"))}`, `["mailto: has no folders in which a path could lead on"]`},
-		{`return {select(2, pcall(url.build, {scheme = "http", host = "h/x"})), select(2, pcall(url.build, {scheme = "ht tp", host = "h"}))}`, `["bad argument #1 to ?: host can't be \"h/x\"","bad argument #1 to ?: scheme can't be \"ht tp\""]`},
+		{`return {select(2, pcall(url.build, {scheme = "http", host = "h/x"})), select(2, pcall(url.build, {scheme = "ht tp", host = "h"}))}`, `["bad argument #1 to url.build: host can't be \"h/x\"","bad argument #1 to url.build: scheme can't be \"ht tp\""]`},
 		{`return select(2, url.join("http://[", "x"))`, `"not a URL: missing ']' in host"`},
 		{`return url.parse("http://h/a%2Fb/é").path`, `"/a%2Fb/%C3%A9"`},
 		{`return url.build{scheme = "http", host = "h", path = "/a%2Fb/é", fragment = "a%26b=é"}`, `"http://h/a%2Fb/%C3%A9#a%26b=%C3%A9"`},

@@ -40,17 +40,17 @@ Activity.register("compare greater", function(call)
   return call.n > 3
 end)
 
--- length: activities/faults.lua:45: attempt to get the length of a nil value
+-- length: activities/faults.lua:45: attempt to get the length of call.list (a nil value)
 Activity.register("length", function(call)
   return #call.list
 end)
 
--- for: activities/faults.lua:50: the limit of a for loop must be a number
+-- for: activities/faults.lua:50: the limit of a for loop must be a number, not call.n (a nil value)
 Activity.register("for", function(call)
   for i = 1, call.n do end
 end)
 
--- argument: activities/faults.lua:55: bad argument #1 to table.insert: table expected, got nil
+-- argument: activities/faults.lua:55: bad argument #1 to table.insert: table expected, got call.list (a nil value)
 Activity.register("argument", function(call)
   table.insert(call.list, 1)
 end)

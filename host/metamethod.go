@@ -1,0 +1,51 @@
+package host
+
+import (
+	lua "github.com/yuin/gopher-lua"
+)
+
+// operatorEvents are the metamethods that the interpreter calls only if they are functions.
+// Lua calls whatever can be called.
+var operatorEvents = []string{"__add", "__div", "__eq", "__le", "__lt", "__mod", "__mul", "__pow", "__sub"}
+
+// adaptMetatable makes functions of the operators of a metatable that are callable objects.
+func (s *state) adaptMetatable(meta *lua.LTable) {
+	for _, event := range operatorEvents {
+		if v, ok := meta.RawGetString(event).(*lua.LTable); ok {
+			meta.RawSetString(event, s.adapted(v))
+		}
+	}
+}
+
+// adapted is a function that calls an object, the same one each time: two metatables share
+// __eq only if it is the same. A table that can't be called stays as it is.
+func (s *state) adapted(object *lua.LTable) lua.LValue {
+	if f, ok := s.run.adapters[object]; ok {
+		return f
+	}
+	if _, ok := s.L.GetMetaField(object, "__call").(*lua.LFunction); !ok {
+		return object
+	}
+	f := s.fn(func(s *state, L *lua.LState) int {
+		n := L.GetTop()
+		L.Insert(object, 1)
+		L.Call(n, 1)
+		return 1
+	})
+	if s.run.adapters == nil {
+		s.run.adapters = map[*lua.LTable]*lua.LFunction{}
+	}
+	s.run.adapters[object] = f
+	return f
+}
+
+// adaptCall is the function behind nameAdapt: the value of an assignment to a field such as
+// __add, which may be that of a metatable in use.
+func (s *state) adaptCall(L *lua.LState) int {
+	if object, ok := L.Get(1).(*lua.LTable); ok {
+		L.Push(s.adapted(object))
+		return 1
+	}
+	L.SetTop(1)
+	return 1
+}
