@@ -10,6 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
+
+	"obelus/store"
 )
 
 // maxNesting bounds the depth of a file's syntax tree: the compiler recurses,
@@ -75,6 +77,9 @@ func parseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 			chunk, err = nil, syntaxError(name, text, errors.New("it can't be parsed"))
 		}
 	}()
+	if err := store.CheckEncoding([]byte(text)); err != nil {
+		return nil, &ScriptError{File: name, Line: 1, Message: err.Error()}
+	}
 	chunk, err = parse.Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, syntaxError(name, text, err)

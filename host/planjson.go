@@ -12,8 +12,8 @@ import (
 
 func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, error) {
 	p := &planReader{file: name, registry: g.registry}
-	source = bytes.TrimPrefix(source, []byte("\ufeff"))
 	v, err := store.DecodeGiven(source, store.MaxDepth)
+	source = bytes.TrimPrefix(source, []byte("\ufeff"))
 	if err != nil {
 		return nil, p.fail(lineIn(err.Error()), "%s", err.Error())
 	}

@@ -48,6 +48,10 @@ func parseRaw(raw []byte) (m Message, err error) {
 }
 
 func splitJSON(text []byte) ([]json.RawMessage, error) {
+	if err := CheckEncoding(text); err != nil {
+		return nil, err
+	}
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' {
 		var raws []json.RawMessage
 		if err := json.Unmarshal(trimmed, &raws); err != nil {

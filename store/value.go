@@ -27,6 +27,9 @@ func DecodeJSON(text []byte) (any, error) { return DecodeWithin(text, MaxDepth) 
 // DecodeWithin is [DecodeJSON] with another bound of nesting: for what holds values
 // of [MaxDepth] within objects of its own.
 func DecodeWithin(text []byte, most int) (any, error) {
+	if err := CheckEncoding(text); err != nil {
+		return nil, err
+	}
 	if !utf8.Valid(text) {
 		return nil, errors.New("not valid UTF-8")
 	}
@@ -48,9 +51,11 @@ func DecodeWithin(text []byte, most int) (any, error) {
 	return v, nil
 }
 
-// DecodeGiven is [DecodeWithin] of what a person or a program wrote: a key that stands
-// twice in one object is refused, for only one of the two would count.
+// DecodeGiven is [DecodeWithin] of what a person or a program wrote: it may begin with a byte
+// order mark, and a key that stands twice in one object is refused, for only one of the two
+// would count.
 func DecodeGiven(text []byte, most int) (any, error) {
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	v, err := DecodeWithin(text, most)
 	if err != nil || colons(text) == keys(v) { // as nearly always
 		return v, err

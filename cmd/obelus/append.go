@@ -67,7 +67,7 @@ func (a *app) readMessages(ctx context.Context, file string) ([]store.Message, e
 	case err != nil:
 		return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
 	}
-	messages, err := store.ParseMessages(withoutBOM(text))
+	messages, err := store.ParseMessages(text)
 	if err != nil {
 		if file == "-" {
 			return nil, &usageError{err.Error()}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -218,7 +217,7 @@ func readNested(text string) (place []string, v any, err error) {
 }
 
 func decodeObject(text []byte) (any, error) {
-	v, err := store.DecodeGiven(withoutBOM(text), store.MaxDepth)
+	v, err := store.DecodeGiven(text, store.MaxDepth)
 	if err != nil {
 		return nil, err
 	}
@@ -227,9 +226,6 @@ func decodeObject(text []byte) (any, error) {
 	}
 	return v, nil
 }
-
-// withoutBOM takes away the mark that some editors put before a text.
-func withoutBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
 // plainError takes from an error of the file system what a person needs.
 func plainError(err error) error {

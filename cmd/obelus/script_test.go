@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/binary"
 	"os"
 	"testing"
+	"unicode/utf16"
 
 	"obelus/host"
 
@@ -33,11 +35,28 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "status": status},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"lock": lock, "query": query, "status": status, "wide": encode},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GORACE", atOnce)
 			return nil
 		},
 	})
+}
+
+// encode copies a text file in another encoding: "wide utf16 TO FROM", or mark for UTF-8 with a
+// byte order mark.
+func encode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: wide utf16|mark to from")
+	}
+	text := "\ufeff" + ts.ReadFile(args[2])
+	made := []byte(text)
+	if args[0] == "utf16" {
+		made = nil
+		for _, unit := range utf16.Encode([]rune(text)) {
+			made = binary.LittleEndian.AppendUint16(made, unit)
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), made, 0o600))
 }
