@@ -90,7 +90,7 @@ func FuzzCodec(f *testing.F) {
 		}
 		hostile := s.hostile(text)
 		if value, err := s.fromLua(hostile, v, "v"); err == nil {
-			if values, _ := measure(value); values < 1000 { // shared tables make a million of a few bytes
+			if values, _ := (&encoder{}).measure(value); values < 1000 { // shared tables make a million of a few bytes
 				store.EncodeJSON(value)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/luastd"
+	"obelus/store"
 )
 
 // Bounds of a value that a script gives. A table can hold another twice, and
@@ -171,7 +172,7 @@ func (e *encoder) tooLong() error {
 // text is a string; but the digits of an integer too large for a Lua number,
 // at a place for a number, are that integer again.
 func (e *encoder) text(v string, schema any) (any, error) {
-	if e.bytes += len(v); e.bytes > e.most {
+	if e.bytes += e.size(v); e.bytes > e.most {
 		return nil, e.tooLong()
 	}
 	if !utf8.ValidString(v) {
@@ -201,7 +202,7 @@ func isBigInteger(v string) bool {
 
 func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 	if v, ok := untouched(t); ok { // it is what it was
-		values, bytes := measure(v)
+		values, bytes := e.measure(v)
 		if e.values += values; e.values > maxValues {
 			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 		}
@@ -306,7 +307,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 			return nil, e.fail("the table has string keys and also the key %s", e.s.keyText(key))
 		}
 		e.path[len(e.path)-1] = string(name)
-		if e.bytes += len(name); e.bytes > e.most {
+		if e.bytes += e.size(string(name)); e.bytes > e.most {
 			return nil, e.tooLong()
 		}
 		if !utf8.ValidString(string(name)) {
@@ -332,7 +333,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 			}
 		}
 		for _, name := range nulls {
-			if e.values, e.bytes = e.values+1, e.bytes+len(name); e.bytes > e.most {
+			if e.values, e.bytes = e.values+1, e.bytes+e.size(name); e.bytes > e.most {
 				return nil, e.tooLong()
 			}
 			object[name] = nil
@@ -375,22 +376,31 @@ func textOf(n json.Number) int {
 	return len(n)
 }
 
+// size is how many bytes a text counts for: as many as the log's JSON takes for it, if that is
+// where it goes. A text of control characters takes six times its length there.
+func (e *encoder) size(text string) int {
+	if e.limited {
+		return store.StringSize(text)
+	}
+	return len(text)
+}
+
 // measure counts the values in v and the bytes of its text.
-func measure(v any) (values, bytes int) {
+func (e *encoder) measure(v any) (values, bytes int) {
 	values = 1
 	switch v := v.(type) {
 	case string:
-		bytes = len(v)
+		bytes = e.size(v)
 	case json.Number:
 		bytes = textOf(v)
 	case map[string]any:
-		for key, e := range v {
-			n, b := measure(e)
-			values, bytes = values+n, bytes+b+len(key)
+		for key, element := range v {
+			n, b := e.measure(element)
+			values, bytes = values+n, bytes+b+e.size(key)
 		}
 	case []any:
-		for _, e := range v {
-			n, b := measure(e)
+		for _, element := range v {
+			n, b := e.measure(element)
 			values, bytes = values+n, bytes+b
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -117,6 +118,24 @@ func AppendString(b []byte, s string) []byte {
 		from = i
 	}
 	return append(append(b, s[from:]...), '"')
+}
+
+// StringSize is how many bytes [AppendString] appends for a text, but for the quotes.
+func StringSize(s string) int {
+	size := len(s)
+	for i, r := range s {
+		switch {
+		case r == '"', r == '\\', r < ' ' && strings.ContainsRune("\b\f\n\r\t", r):
+			size++
+		case r < ' ':
+			size += len(`\u0000`) - 1
+		case r == '\u2028', r == '\u2029':
+			size += len(`\u0000`) - utf8.RuneLen(r)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"): // a byte that is no UTF-8
+			size += len(`\u0000`) - 1
+		}
+	}
+	return size
 }
 
 func appendEscaped(b []byte, c byte) []byte {

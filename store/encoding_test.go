@@ -45,3 +45,15 @@ func TestDecode_WideEncodings(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestStringSize_AsEncoded(t *testing.T) {
+	texts := []string{"", "plain", "é†😀", "\u2028\u2029", "\ufffd", "\xff\xc3", "a\xe2\x80", "<&>", "\x7f"}
+	for c := range 0x80 {
+		texts = append(texts, "x"+string(rune(c))+"y")
+	}
+	for _, text := range texts {
+		if got, want := store.StringSize(text), len(store.EncodeJSON(text))-2; got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
