@@ -80,7 +80,7 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 	flags.IntVar(&o.runs, "runs", 0, "at most `N` runs at once (default 64)")
 	flags.IntVar(&o.queue, "queue", 0, "at most `N` runs that wait for their turn; more are refused (default 256)")
 	flags.Var((*span)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
-	flags.StringVar(&o.log, "log", "text", "`FORMAT` of what it logs: text or json")
+	flags.StringVar(&o.log, "log", "text", "`FORMAT` of what it logs: text, where \"| \" marks what scripts print, or json")
 	flags.BoolVar(&o.noResume, "no-resume", false, "leave alone what a crash left")
 	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")
 	a.allow.register(c)
@@ -92,7 +92,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // from before it can be taken for a server to the process's end
 	logger := a.serveLogger(o.log)
-	if err := a.openServed(logger); err != nil {
+	if err := a.openServed(o.log, logger); err != nil {
 		return err
 	}
 	defer a.host.Close()
@@ -135,7 +135,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 
 // openServed loads the project. Paths that lead out of its folder are refused:
 // it is not the person who serves it that names plans.
-func (a *app) openServed(logger *slog.Logger) error {
+func (a *app) openServed(format string, logger *slog.Logger) error {
 	config, err := a.projectConfig("")
 	if err != nil {
 		return err
@@ -147,7 +147,10 @@ func (a *app) openServed(logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	config.FS, config.Log = root.FS(), logger
+	config.FS, config.Log, config.Stderr = root.FS(), logger, printedLines{a.term}
+	if format == "json" {
+		config.Stderr = printedRecords{slog.New(slog.NewJSONHandler(a.term, nil))} // with -q too
+	}
 	a.host, err = host.Open(config)
 	return err
 }

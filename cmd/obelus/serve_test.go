@@ -431,3 +431,35 @@ func checkScript(t *testing.T, name string, s store.Script, want map[string]stri
 		t.Errorf("%s: the hash of %s is wrong", name, s.Path)
 	}
 }
+
+// TestServe_PrintIsMarked: a script can't print a line that looks like one of the server's.
+func TestServe_PrintIsMarked(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":       "return {}",
+		"activities/p.lua": `Activity.register("p", function() print("x\ntime=now level=ERROR msg=forged\r{\"level\":\"ERROR\"}") return 1 end)`,
+		"plans/p.lua":      `return { calls = { { _tool = "p", _outputPath = "†state" } } }`,
+	})
+	p, url := serving(t, dir)
+	post(url+"/v1/runs", `{"plan":"plans/p.lua","wait":true}`)
+	for _, want := range []string{"| x", "| time=now level=ERROR msg=forged", `| {"level":"ERROR"}`} {
+		if got := p.says(want[2:]); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	p.ends(syscall.SIGTERM)
+
+	p = start(t, dir, "serve", "--addr", "127.0.0.1:0", "--log", "json")
+	var serving struct{ URL string }
+	if err := json.Unmarshal([]byte(p.says("serving")), &serving); err != nil {
+		t.Fatal(err)
+	}
+	post(serving.URL+"/v1/runs", `{"plan":"plans/p.lua","wait":true}`)
+	for _, want := range []string{"x", "time=now level=ERROR msg=forged", `{"level":"ERROR"}`} {
+		var record struct{ Level, Msg, Text string }
+		line := p.says(`"msg":"print"`)
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Level != "INFO" || record.Text != want {
+			t.Errorf("got %s, want %q: %v", line, want, err)
+		}
+	}
+	p.ends(syscall.SIGTERM)
+}
