@@ -120,8 +120,9 @@ func (s *state) authored(f *fault) {
 // nil, or raised: text, or a table, which gets a message if it has none.
 func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
 	value, err := s.fromLua(v, nil, "error")
-	if err != nil {
-		v = s.mappedTexts(s.L, "error", v, visibleText, 0)
+	if err != nil { // of bytes that are no UTF-8, perhaps
+		m := textMapper{s: s, of: visibleText, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
+		v = m.value(v, 0)
 		value, err = s.fromLua(v, nil, "error")
 	}
 	if err != nil {
@@ -235,7 +236,7 @@ const unnamedFunction = " to ? ("
 
 // nameCalled puts the name of a function of the library into the error that it raised when
 // pcall called it.
-func nameCalled(s *state, err error, called lua.LValue) error {
+func (s *state) nameCalled(err error, called lua.LValue) error {
 	var api *lua.ApiError
 	fn, ok := called.(*lua.LFunction)
 	const alone = 2 // frames in Go: the function's, and the bottom of the stack

@@ -72,8 +72,16 @@ try(setmetatable({}, functions), setmetatable({}, functions))
 local z, w = setmetatable({}, assigned), setmetatable({}, assigned)
 assigned.__add, assigned.__lt = callable("add"), callable("lt")
 assigned.__sub = callable("sub") assigned.__unm = callable("unm") assigned.__eq = callable("eq")
+local several = {}
+several.__add, several.b = (function() return 1, 2 end)()
+several.c, several.__sub = 3, (function() return 4, 5 end)()
+out(several.__add, several.b, several.c, several.__sub)
 assigned.__mul = "no function" assigned["__le"] = callable("le")
 try(z, w)
+-- these are indexed and not called, or not called at all
+local indexed = setmetatable({there = 1}, { __call = function() return "called" end })
+local by = setmetatable({}, { __index = indexed, __newindex = indexed, __call = indexed })
+out(by.there, by.gone, (pcall(function() by.new = 2 end)), rawget(by, "new"), indexed.new, (pcall(by)))
 -- a minus is one, whatever its operand
 for _, v in ipairs{1, -1, "2", "-0x10", 1e300, true} do out(position(pcall(function() return -v end))) end
 out(- - - -5, -2 ^ 2, 2 - -3, -"5" + 1, not -1)

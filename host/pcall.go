@@ -50,7 +50,7 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 		thread.SetTop(0)
 		return n + 1
 	}
-	message := s.caught(nameCalled(s, err, call[0]))
+	message := s.caught(s.nameCalled(err, call[0]))
 	if handler != nil {
 		message = s.handled(L, handler, message, err)
 	}

@@ -58,7 +58,7 @@ func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.S
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.call(fn, s.object(engine.Literal(ask.Kinds)))
+	results, err := s.call(fn, s.object(engine.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}

@@ -169,6 +169,7 @@ func TestPlanner_DataDoesNotAct(t *testing.T) {
 		{"text leaves its argument", `{ text(context.state.list) and context.state.list[1] }`, `"†o"`, `"†o"`, `done ["†state.secret"]`},
 		{"literal", `literal("† me")`, `"†o"`, `"†o"`, `done "† me"`},
 		{"literal of a table", `literal { "†a", { b = "†c" }, 5, true }`, `"†o"`, `"†o"`, `done ["†a",{"b":"†c"},5,true]`},
+		{"text of a table that is there twice", `(function() local t = { context.input.name } t.self = t t = text(t) t.self = rawequal(t.self, t) return t.self end)()`, `"†o"`, `"†o"`, `done true`},
 		{"literal of an empty array", `literal(json.array())`, `"†o"`, `"†o"`, `done []`},
 		{"ref", `ref "state.secret"`, `ref "o"`, `ref "o"`, `done "s3cret"`},
 		{"ref of alternatives", `ref "state.none || state.secret && o.x || 'else'"`, `"†o"`, `"†o"`, `done "else"`},

@@ -21,7 +21,7 @@ var referenceFuncs = []entry{
 
 // literal(value) escapes texts that begin with †, here or within.
 func (s *state) literalOf(L *lua.LState) int {
-	return s.mapTexts(L, "literal", func(text string) string {
+	return s.mapTexts(L, func(text string) string {
 		if strings.HasPrefix(text, store.Dagger) {
 			return store.Dagger + text
 		}
@@ -31,7 +31,7 @@ func (s *state) literalOf(L *lua.LState) int {
 
 // text(value) takes the second † off again.
 func (s *state) textOf(L *lua.LState) int {
-	return s.mapTexts(L, "text", func(text string) string {
+	return s.mapTexts(L, func(text string) string {
 		if strings.HasPrefix(text, store.Dagger+store.Dagger) {
 			return strings.TrimPrefix(text, store.Dagger)
 		}
@@ -39,28 +39,40 @@ func (s *state) textOf(L *lua.LState) int {
 	})
 }
 
-// mapTexts pushes the first argument with every text in it mapped: a copy, if it is a table.
-func (s *state) mapTexts(L *lua.LState, name string, of func(string) string) int {
-	L.CheckAny(1)
-	L.Push(s.mappedTexts(L, name, L.Get(1), of, 0))
+// mapTexts pushes the first argument with every text in it mapped.
+func (s *state) mapTexts(L *lua.LState, of func(string) string) int {
+	m := textMapper{s: s, of: of, charge: func() { s.budget.charge(L, 1) }, made: map[*lua.LTable]*lua.LTable{}}
+	L.Push(m.value(L.CheckAny(1), 0))
 	return 1
 }
 
-func (s *state) mappedTexts(L *lua.LState, name string, v lua.LValue, of func(string) string, depth int) lua.LValue {
+// textMapper copies a value with every text in it mapped; keys stay as they are, and tables
+// beyond the depth that a value may have.
+type textMapper struct {
+	s      *state
+	of     func(string) string
+	charge func() // for each value
+	made   map[*lua.LTable]*lua.LTable
+}
+
+func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
+	m.charge()
 	switch v := v.(type) {
 	case lua.LString:
-		return lua.LString(of(string(v)))
+		return lua.LString(m.of(string(v)))
 	case *lua.LTable:
-		if depth > s.gen.limits.Depth {
-			L.RaiseError("%s: the table is nested deeper than %d", name, s.gen.limits.Depth)
+		if made, ok := m.made[v]; ok {
+			return made
 		}
-		s.fill(v)
-		s.budget.charge(L, 1)
-		made := L.CreateTable(v.Len(), 0)
+		if depth > m.s.gen.limits.Depth {
+			return v
+		}
+		m.s.fill(v)
+		made := m.s.L.CreateTable(v.Len(), 0)
 		made.Metatable = v.Metatable // what it is an array by, and what is kept of it
+		m.made[v] = made
 		for key, e := v.Next(lua.LNil); key != lua.LNil; key, e = v.Next(key) {
-			s.budget.charge(L, 1)
-			made.RawSet(key, s.mappedTexts(L, name, e, of, depth+1))
+			made.RawSet(key, m.value(e, depth+1))
 		}
 		return made
 	}

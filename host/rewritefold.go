@@ -130,7 +130,7 @@ func coerceBounds(s *ast.NumberForStmt) {
 func adaptAssigned(s *ast.AssignStmt) {
 	for i, e := range s.Lhs {
 		field, ok := e.(*ast.AttrGetExpr)
-		if !ok || i >= len(s.Rhs) {
+		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // whose further results are wanted
 			continue
 		}
 		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(operatorEvents, key.Value) {
