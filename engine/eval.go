@@ -73,9 +73,9 @@ func (m *Missing) names() (names []string) {
 // the types in it, an [*ExprError], as is one that has taken too long; or it is the
 // lookup's own, or that of a context that has ended meanwhile.
 func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
-	place := &evaluationPlace{}
-	defer place.leave()
-	ev := &evaluation{expr: e, ctx: ctx, place: place, lookup: lookup, budget: maxProduced}
+	ev := &evaluation{expr: e, ctx: ctx, lookup: lookup, budget: maxProduced}
+	ev.place = &ev.ownPlace
+	defer ev.ownPlace.leave()
 	v, m, err := e.root.eval(ev)
 	if unread, ok := errors.AsType[*lookupError](err); ok {
 		return nil, nil, unread.err
@@ -85,7 +85,7 @@ func (e *Expr) Eval(ctx context.Context, lookup Lookup) (any, *Missing, error) {
 	}
 	if m != nil {
 		if m.Open { // it stopped there, and what it needs beyond may never come
-			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, place: place, lookup: lookup, budget: maxProduced})
+			hopeless, err := e.root.hopeless(&evaluation{expr: e, ctx: ctx, place: ev.place, lookup: lookup, budget: maxProduced})
 			if err != nil {
 				return nil, nil, err
 			}
@@ -114,8 +114,9 @@ type evaluation struct {
 	ctx      context.Context
 	lookup   Lookup
 	budget   int
-	spent    int // since it looked at the time and at ctx
-	place    *evaluationPlace
+	spent    int              // since it looked at the time and at ctx
+	place    *evaluationPlace // of several that are parts of one it is the first one's
+	ownPlace evaluationPlace
 	failed   error               // that its budget or its time is spent, or its context has ended
 	resolved map[int]any         // references, by number
 	looked   map[int]found       // references that are units; nil before the first predicate
