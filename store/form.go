@@ -6,7 +6,7 @@ import (
 )
 
 // Form is what an operation leaves at a path, for an index that tells the
-// present values without reading what was written.
+// current values without reading what was written.
 type Form int
 
 // The forms. Up to [FormObject] what was there before is replaced.
@@ -21,7 +21,15 @@ const (
 	FormPush                 // an array that gets an element
 	FormConcat               // an array that gets elements
 	FormLonger               // a string that gets longer
+
+	// Of an object of many leaves an index has this one place.
+	FormUnlisted     // it replaces what was there before
+	FormOntoUnlisted // it joins an object that is there
 )
+
+// maxLeaves is how many leaves of one operation an index lists. What has more takes one
+// row, or a message of many keys would hold up all that is written beside it.
+const maxLeaves = 256
 
 // Mark is a place at which an operation leaves a value.
 type Mark struct {
@@ -44,21 +52,48 @@ func formOf(v any) Form {
 	return FormScalar
 }
 
-// Form is what the operation leaves at one of the paths that it [Op.Touches].
-func (op Op) Form(at Path) Form {
+// Marks lists the places at which the operation leaves a value: at gives those that it
+// [Op.Touches], below what it leaves below them, sorted. Below are the leaves of an object
+// that is not merged leaf by leaf, and the keys that assign replaces; none of an object of
+// many leaves.
+func (op Op) Marks() (at, below []Mark) {
 	if op.Method == Push {
-		return FormPush
+		return []Mark{{op.Path, FormPush}}, nil
 	}
-	v, _ := dig(op.Value, op.Path.below(at))
+	leaves := appendLeaves(nil, op.Path, op.Value)
+	if len(leaves) > maxLeaves {
+		form := FormUnlisted
+		if op.joins() {
+			form = FormOntoUnlisted
+		}
+		return []Mark{{op.unlisted(), form}}, nil
+	}
+	if op.Method == Merge {
+		sortPaths(leaves)
+		for _, path := range leaves {
+			v, _ := dig(op.Value, op.Path.below(path))
+			at = append(at, Mark{path, op.form(v)})
+		}
+		return at, nil
+	}
+	at = []Mark{{op.Path, op.form(op.Value)}}
+	if object, ok := op.Value.(map[string]any); ok {
+		below = op.appendMarks(nil, op.Path, object, true)
+	}
+	return at, below
+}
+
+// joins reports whether an object that the operation leaves joins one that is there.
+func (op Op) joins() bool { return op.Method == Merge || op.Method == Assign }
+
+// form is what a value of the operation leaves at a path that it touches.
+func (op Op) form(v any) Form {
 	form := formOf(v)
 	switch {
-	case op.Method == Merge || op.Method == Assign:
-		switch form {
-		case FormEmpty:
-			return FormOntoNone
-		case FormObject:
-			return FormOnto
-		}
+	case op.joins() && form == FormEmpty:
+		return FormOntoNone
+	case op.joins() && form == FormObject:
+		return FormOnto
 	case op.Method == Concat && form == FormArray:
 		return FormConcat
 	case op.Method == Concat && form == FormString:
@@ -67,27 +102,27 @@ func (op Op) Form(at Path) Form {
 	return form
 }
 
-// Leaves lists what the operation leaves below the paths that it touches: the
-// leaves of an object that is not merged leaf by leaf, and the keys that assign
-// replaces, sorted.
-func (op Op) Leaves() []Mark {
-	object, ok := op.Value.(map[string]any)
-	if !ok || op.Method == Push {
-		return nil
+// unlisted is the one place at which an index has an operation of many leaves: of what is
+// merged the deepest path that all of its leaves have in common.
+func (op Op) unlisted() Path {
+	at := op.Path
+	if op.Method != Merge {
+		return at
 	}
-	if op.Method == Merge && len(appendLeaves(nil, op.Path, op.Value)) <= maxLeaves {
-		return nil
+	object, _ := op.Value.(map[string]any)
+	for len(object) == 1 {
+		for key, v := range object {
+			at = at.Child(key)
+			object, _ = v.(map[string]any)
+		}
 	}
-	return op.appendMarks(nil, op.Path, object, true)
+	return at
 }
 
 func (op Op) appendMarks(marks []Mark, at Path, object map[string]any, top bool) []Mark {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		child := at.Child(key)
 		form := formOf(object[key])
-		if form == FormEmpty && op.Method == Merge {
-			form = FormOntoNone
-		}
 		if form != FormObject || top && op.Method == Assign {
 			marks = append(marks, Mark{child, form})
 		}

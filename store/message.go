@@ -107,23 +107,24 @@ func (m *Message) Op() (op Op, ok bool) {
 	return op, true
 }
 
-// maxLeaves is how many rows one merged message may take in an index of
-// writes before it takes one row at its root instead.
-const maxLeaves = 256
-
 // Touches lists the paths under which an index must hold the operation, so
 // that whoever asks for a path finds it among the entries at, above and below
-// that path: the leaves of a merge, the path itself for every other method.
+// that path: the leaves of a merge, or, where there are many, the deepest path that all
+// of them have in common; the path itself for every other method.
 func (op Op) Touches() []Path {
 	if op.Method != Merge {
 		return []Path{op.Path}
 	}
 	leaves := appendLeaves(nil, op.Path, op.Value)
 	if len(leaves) > maxLeaves {
-		return []Path{op.Path}
+		return []Path{op.unlisted()}
 	}
-	slices.SortFunc(leaves, func(a, b Path) int { return strings.Compare(a.text, b.text) })
+	sortPaths(leaves)
 	return leaves
+}
+
+func sortPaths(paths []Path) {
+	slices.SortFunc(paths, func(a, b Path) int { return strings.Compare(a.text, b.text) })
 }
 
 // WritesAt reports whether the operation leaves something at a path: at its own, or, of an

@@ -37,25 +37,12 @@ func (r *request) written() bool {
 	}
 }
 
-// messageRow is a message as its columns from kind on, and the paths that it
-// writes.
+// messageRow is a message as its columns from kind on, and the places at which it leaves
+// a value.
 type messageRow struct {
 	columns []driver.Value
-	marks
-}
-
-// marks are the places at which a message leaves a value.
-type marks struct {
 	touches []store.Mark
 	leaves  []store.Mark
-}
-
-func marksOf(op store.Op) (m marks) {
-	for _, path := range op.Touches() {
-		m.touches = append(m.touches, store.Mark{Path: path, Form: op.Form(path)})
-	}
-	m.leaves = op.Leaves()
-	return m
 }
 
 func newRequest(b store.Batch) *request {
@@ -70,7 +57,7 @@ func newRequest(b store.Batch) *request {
 			encoded(m.Producer, m.Producer != nil), optional(m.Written),
 		}
 		if op, ok := m.Op(); ok {
-			row.marks = marksOf(op)
+			row.touches, row.leaves = op.Marks()
 		}
 	}
 	return r

@@ -142,14 +142,17 @@ func (c *conn) markAll() error {
 		if !ok {
 			return true, nil
 		}
-		marks := marksOf(op)
-		for _, mark := range marks.touches {
+		touches, leaves := op.Marks()
+		for _, mark := range touches {
+			if mark.Form == store.FormOntoUnlisted {
+				mark.Path = op.Path // where a merge of many leaves had its row then
+			}
 			err := c.exec("UPDATE writes SET form = ?5 WHERE context = ?1 AND path = ?2 AND instance = ?3 AND seq = ?4",
 				m.Context, mark.Path.String(), m.Instance, m.Seq, int64(mark.Form))
 			if err != nil {
 				return false, err
 			}
 		}
-		return true, c.mark(insertLeaf, marks.leaves, m.Context, m.Instance, m.Seq)
+		return true, c.mark(insertLeaf, leaves, m.Context, m.Instance, m.Seq)
 	})
 }

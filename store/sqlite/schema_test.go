@@ -128,9 +128,10 @@ func TestHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		op, _ := m.Op()
-		paths := op.Touches()
-		for _, leaf := range op.Leaves() {
-			paths = append(paths, leaf.Path)
+		var paths []store.Path
+		at, below := op.Marks()
+		for _, mark := range append(at, below...) {
+			paths = append(paths, mark.Path)
 		}
 		slices.SortFunc(paths, func(a, b store.Path) int { return strings.Compare(a.String(), b.String()) })
 		for _, p := range paths {

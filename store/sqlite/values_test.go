@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
@@ -62,15 +63,7 @@ func valueMessage(r *rand.Rand, keys []string) store.Message {
 		m.Data = valueOf(r, keys, 3)
 		return m
 	}
-	if r.IntN(60) == 0 { // more leaves than the index of writes takes
-		big := map[string]any{"b": map[string]any{}}
-		for i := range 300 {
-			big["n"+strconv.Itoa(i)] = valueOf(r, keys, 0)
-		}
-		m.Data = store.Wrap(p, big)
-	} else {
-		m.Data = store.Wrap(p, valueOf(r, keys, 2))
-	}
+	m.Data = store.Wrap(p, valueOf(r, keys, 2))
 	m.Producer, m.Path, m.Call = map[string]any{"_tool": "t"}, p, "1.1"
 	m.Method = append(store.Methods, "")[r.IntN(6)]
 	return m
@@ -452,3 +445,267 @@ func TestViewPlans(t *testing.T) {
 // tables are those of which a context needs a part, as a plan names them: by their
 // names, or by those that views give them.
 var tables = []string{"contexts", "messages", "writes", "leaves", "journal", "lineage", "e", "j", "l", "m", "o", "p", "r", "w"}
+
+// manyKeys is an object of n keys, with what else it shall have.
+func manyKeys(n int, more map[string]any) map[string]any {
+	object := map[string]any{}
+	for i := range n {
+		object["n"+strconv.Itoa(i)] = json.Number(strconv.Itoa(i))
+	}
+	maps.Copy(object, more)
+	return object
+}
+
+// TestCurrentValues_ManyLeaves: an object of more leaves than are listed has one row with
+// all of its value, or NULL where the index alone can't tell it.
+func TestCurrentValues_ManyLeaves(t *testing.T) {
+	l := open(t, newPath(t), Options{Synchronous: "normal"})
+	c := plain(t, l.path)
+	many := manyKeys(300, map[string]any{"list": []any{"x", "y"}, "none": map[string]any{}})
+	whole := string(store.EncodeJSON(many))
+	patch := func(data any) store.Message {
+		return store.Message{Type: store.TypeData, Kind: "s", Data: data, HasData: true}
+	}
+	by := func(method store.Method, path string, value any) store.Message {
+		m := written(path, value)
+		m.Method = method
+		return m
+	}
+	of := func(m store.Message) store.Message {
+		m.Instance = "①"
+		return m
+	}
+	for name, test := range map[string]struct {
+		messages []store.Message
+		want     []row
+	}{
+		"256 leaves":      {[]store.Message{written("†s.a", manyKeys(256, nil))}, nil},
+		"set":             {[]store.Message{written("†s.a.x", "old"), written("†s.a", many)}, []row{{"", "†s.a", whole}}},
+		"patch":           {[]store.Message{patch(map[string]any{"a": map[string]any{"b": many}})}, []row{{"", "†s.a.b", whole}}},
+		"merged, beside":  {[]store.Message{written("†s.b", "old"), by(store.Merge, "†s", map[string]any{"a": many})}, []row{{"", "†s.a", whole}, {"", "†s.b", `"old"`}}},
+		"onto a scalar":   {[]store.Message{written("†s.a", "old"), by(store.Merge, "†s.a", many)}, []row{{"", "†s.a", whole}}},
+		"onto a list":     {[]store.Message{written("†s.a", []any{"old"}), patch(map[string]any{"a": many})}, []row{{"", "†s.a", whole}}},
+		"onto an object":  {[]store.Message{written("†s.a.old", "old"), patch(map[string]any{"a": many})}, []row{{"", "†s.a", "NULL"}}},
+		"onto many":       {[]store.Message{written("†s.a", many), patch(map[string]any{"a": many})}, []row{{"", "†s.a", "NULL"}}},
+		"within many":     {[]store.Message{written("†s", many), patch(map[string]any{"a": many})}, []row{{"", "†s", "NULL"}, {"", "†s.a", "NULL"}}},
+		"assigned":        {[]store.Message{by(store.Assign, "†s.a", many)}, []row{{"", "†s.a", whole}}},
+		"assigned onto":   {[]store.Message{written("†s.a.old", "old"), by(store.Assign, "†s.a", many)}, []row{{"", "†s.a", "NULL"}}},
+		"below since":     {[]store.Message{written("†s.a", many), written("†s.a.n1", "new")}, []row{{"", "†s.a", "NULL"}, {"", "†s.a.n1", `"new"`}}},
+		"{} joins":        {[]store.Message{written("†s.a", many), by(store.Merge, "†s.a", map[string]any{})}, []row{{"", "†s.a", whole}}},
+		"{} joins within": {[]store.Message{written("†s.a", many), by(store.Merge, "†s.a.none", map[string]any{})}, []row{{"", "†s.a", "NULL"}}},
+		"few assigned":    {[]store.Message{written("†s.a", many), by(store.Assign, "†s.a", map[string]any{"n1": "new"})}, []row{{"", "†s.a", "NULL"}, {"", "†s.a.n1", `"new"`}}},
+		"pushed":          {[]store.Message{written("†s.a", many), by(store.Push, "†s.a.list", "z")}, []row{{"", "†s.a", "NULL"}, {"", "†s.a.list", "NULL"}}},
+		"set and pushed":  {[]store.Message{written("†s.a", many), written("†s.a.list", []any{}), by(store.Push, "†s.a.list", "z")}, []row{{"", "†s.a", "NULL"}, {"", "†s.a.list", `["z"]`}}},
+		"in a list":       {[]store.Message{written("†s.a", many), written("†s.a.list[1]", "z")}, []row{{"", "†s.a", "NULL"}}},
+		"replaced above":  {[]store.Message{written("†s.a", many), written("†s", "new")}, []row{{"", "†s", `"new"`}}},
+		"replaced":        {[]store.Message{written("†s.a", many), written("†s.a", map[string]any{"b": "new"})}, []row{{"", "†s.a.b", `"new"`}}},
+		"of an instance":  {[]store.Message{written("†s.a", many), of(patch(map[string]any{"a": many}))}, []row{{"", "†s.a", whole}, {"①", "†s.a", "NULL"}}},
+		"its own alone":   {[]store.Message{written("†s.b", "x"), of(patch(map[string]any{"a": many})), written("†s.a.n1", "global")}, []row{{"", "†s.a.n1", `"global"`}, {"", "†s.b", `"x"`}, {"①", "†s.a", "NULL"}}},
+	} {
+		add := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: test.messages}
+		if _, err := l.Append(t.Context(), add); err != nil {
+			t.Fatal(err)
+		}
+		fork := store.Batch{Context: name + " fork", ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: name, At: int64(len(test.messages))}}
+		if _, err := l.Append(t.Context(), fork); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{name, name + " fork"} {
+			got := embeddedValues(t, c, name)
+			if test.want == nil && len(got) == 256 {
+				continue
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(row{})); diff != "" {
+				t.Errorf("%s (-want +view):\n%s", name, diff)
+			}
+		}
+	}
+	row, err := c.one(t.Context(), "SELECT max(n) FROM (SELECT count(*) AS n FROM marks WHERE context <> '256 leaves' GROUP BY context, seq)")
+	if err != nil || integer(row[0]) != 2 {
+		t.Errorf("a message has %v rows, %v", row, err)
+	}
+}
+
+// TestCurrentValues_RandomManyLeaves: with objects whose leaves are not listed the view may
+// say NULL and leave out what is below that, but it never says what is wrong.
+func TestCurrentValues_RandomManyLeaves(t *testing.T) {
+	l := open(t, newPath(t), Options{Synchronous: "normal"})
+	c := plain(t, l.path)
+	known, large, leaves := 0, 0, 0
+	for seed := range *randomLogs {
+		r := rand.New(rand.NewPCG(uint64(seed), 8))
+		keys := [][]string{{"a", "b", "n1", "0", "1"}, {"a", "b", "n1"}}[seed%2]
+		name, fork := fmt.Sprint("c", seed), fmt.Sprint("c", seed, "f")
+		growMany(t, l, r, keys, name, &store.Origin{})
+		growMany(t, l, r, keys, fork, &store.Origin{Fork: name, At: 1 + r.Int64N(head(t, l, name))})
+		for _, name := range []string{name, fork} {
+			resolver := store.Resolver{Log: l, Context: name}
+			got := map[row]bool{}
+			for _, row := range embeddedValues(t, c, name) {
+				res, err := resolver.Resolve(t.Context(), store.MustParsePath(row.path), row.instance)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if value := string(store.EncodeJSON(res.Value)); row.value != "NULL" && (!res.Exists || row.value != value) {
+					tellLog(t, l, name)
+					t.Fatalf("%s: %q %s is %s, not %s", name, row.instance, row.path, value, row.value)
+				}
+				got[row] = true
+				if known++; len(row.value) > 1000 {
+					large++
+				}
+			}
+			for range 40 {
+				at := row{[]string{"", "①", "②"}[r.IntN(3)], valuePath(r, keys).String(), ""}
+				if numbers := slices.Contains(keys, "0"); numbers && (at.instance != "" || strings.ContainsAny(strings.ReplaceAll(at.path, "n1", ""), "01")) {
+					continue // it may stand inside an array
+				}
+				if !isOwnLeaf(t, l, resolver, at) {
+					continue
+				}
+				leaves++
+				covered := func(p store.Path) bool {
+					return slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(r row) bool {
+						return r.instance == at.instance && r.path == p.String()
+					})
+				}
+				if !slices.ContainsFunc(store.MustParsePath(at.path).Prefixes(), covered) {
+					tellLog(t, l, name)
+					t.Fatalf("%s: %v is not there", name, at)
+				}
+			}
+		}
+	}
+	if known < *randomLogs || large < *randomLogs/4 || leaves < *randomLogs {
+		t.Errorf("%d logs have %d values, %d of them large, and %d leaves: the test tests nothing", *randomLogs, known, large, leaves)
+	}
+}
+
+// isOwnLeaf reports whether an instance itself wrote a scalar, an array or {} that stands at
+// a path. A {} may have been merged onto an array, and counts for none.
+func isOwnLeaf(t *testing.T, l *Log, r store.Resolver, at row) bool {
+	t.Helper()
+	res, err := r.Resolve(t.Context(), store.MustParsePath(at.path), at.instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, isObject := res.Value.(map[string]any); isObject || !res.Exists {
+		return false
+	}
+	return slices.ContainsFunc(res.From, func(seq int64) bool {
+		for m, err := range l.Messages(t.Context(), store.Filter{Context: r.Context, After: seq - 1, At: seq}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.Instance == at.instance
+		}
+		return false
+	})
+}
+
+func growMany(t *testing.T, l *Log, r *rand.Rand, keys []string, name string, origin *store.Origin) {
+	t.Helper()
+	for range 1 + r.IntN(8) {
+		m := valueMessage(r, keys)
+		if r.IntN(3) == 0 && m.Kind != store.KindError {
+			value := manyKeys(253+r.IntN(24), map[string]any{"a": valueOf(r, keys, 2), "b": valueOf(r, keys, 1)})
+			m.Data = store.Wrap(valuePathOf(r, keys, m), value)
+		}
+		_, err := l.Append(t.Context(), store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: origin, Messages: []store.Message{m}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		origin = nil
+	}
+}
+
+// valuePathOf is where a message's value shall stand: where its call writes, or anywhere in
+// its kind.
+func valuePathOf(r *rand.Rand, keys []string, m store.Message) store.Path {
+	p := store.KindPath(m.Kind)
+	if m.Producer != nil {
+		return m.Path
+	}
+	for range r.IntN(3) {
+		p = p.Child(keys[r.IntN(len(keys))])
+	}
+	return p
+}
+
+// TestMigrateManyLeaves: what an older obelus wrote of many leaves, a row for each, keeps
+// its values, and is found once from above, at and below its path.
+func TestMigrateManyLeaves(t *testing.T) {
+	many := manyKeys(300, map[string]any{"b": map[string]any{"c": "x"}})
+	patch := store.Message{Type: store.TypeData, Kind: "s", Data: map[string]any{"a": many}, HasData: true}
+	// Where more stands below a path than there are messages, the messages are read.
+	beside := store.Message{Type: store.TypeData, Kind: "s", Data: map[string]any{"c": manyKeys(200, nil)}, HasData: true}
+	path := filepath.Join(t.TempDir(), "log.db")
+	old := older(t, path, 11, insertOldContext)
+	for seq, m := range []store.Message{patch, written("†s.a.b", "y"), written("†s.k", many)} {
+		op, _ := m.Op()
+		row := newRequest(store.Batch{Messages: []store.Message{m}}).messages[0]
+		values := append([]driver.Value{"c", int64(seq + 1), "2026-01-02T03:04:05.678Z", "data"}, row.columns...)
+		if err := old.exec(insertMessage, values...); err != nil {
+			t.Fatal(err)
+		}
+		form := map[store.Method]store.Form{store.Merge: store.FormOnto, store.Set: store.FormObject}[op.Method]
+		leaves := []store.Mark{{Path: op.Path.Child("a").Child("b").Child("c"), Form: store.FormString}}
+		object, _ := op.Value.(map[string]any)
+		switch {
+		case seq == 1:
+			form, leaves = store.FormString, nil
+		case seq == 2:
+			leaves[0].Path = op.Path.Child("b").Child("c")
+		default:
+			object = many
+		}
+		for key, v := range object {
+			at := op.Path.Child(key)
+			if seq == 0 {
+				at = op.Path.Child("a").Child(key)
+			}
+			if store.TypeName(v) == "number" {
+				leaves = append(leaves, store.Mark{Path: at, Form: store.FormScalar})
+			}
+		}
+		if err := old.mark(insertWrite, []store.Mark{{Path: op.Path, Form: form}}, "c", "", int64(seq+1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.mark(insertLeaf, leaves, "c", "", int64(seq+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := old.close(); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, path, Options{})
+	c := plain(t, path)
+	want := resolved(t, l, "c")
+	if diff := cmp.Diff(want, embeddedValues(t, c, "c"), cmp.AllowUnexported(row{})); diff != "" || len(want) != 602 {
+		t.Errorf("%d values (-resolver +view):\n%s", len(want), diff)
+	}
+	if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{patch, written("†s.a.new", 1), beside, beside}}); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string][]int64{
+		"†s": {7, 6, 5, 4, 3, 2, 1}, "†s.c": {7, 6, 1}, "†s.a": {5, 4, 2, 1}, "†s.a.n7": {4, 1}, "†s.a.b": {4, 2, 1}, "†s.a.b.c": {4, 2, 1}, "†s.k.n7": {3, 1}, "†s.z": {1}, "†s.a.new": {5, 4, 1},
+	} {
+		var got []int64
+		for op, err := range l.Touching(t.Context(), store.Query{Context: "c", Path: store.MustParsePath(at)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, op.Seq)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is touched by %v, not %v", at, got, want)
+		}
+	}
+	for _, r := range embeddedValues(t, c, "c") {
+		switch {
+		case r.path == "†s.a" && r.value == "NULL", r.path == "†s.a.new" && r.value == "1", strings.HasPrefix(r.path, "†s.k."), strings.HasPrefix(r.path, "†s.c."):
+		default:
+			t.Errorf("%v", r)
+		}
+	}
+}

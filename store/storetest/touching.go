@@ -83,6 +83,8 @@ func testTouchingMerge(t *testing.T, l store.Log) {
 		wide[fmt.Sprint("k", i)] = "x"
 	}
 	add(t, l, "c", store.Message{Type: store.TypeData, Kind: "wide", Data: wide, HasData: true})
+	deep := store.Wrap(path("†deep.a.b"), wide)
+	add(t, l, "c", store.Message{Type: store.TypeData, Kind: "deep", Data: deep, HasData: true})
 	for _, test := range []struct {
 		path string
 		want []int64
@@ -99,6 +101,11 @@ func testTouchingMerge(t *testing.T, l store.Log) {
 		{"†wide", []int64{6}},
 		{"†wide.k7", []int64{6}},
 		{"†wide.absent", []int64{6}},
+		{"†deep", []int64{7}}, // has its leaves in common below a
+		{"†deep.a", []int64{7}},
+		{"†deep.a.b.k7", []int64{7}},
+		{"†deep.a.c", []int64{}},
+		{"†deep.c", []int64{}},
 	} {
 		equal(t, test.path, seqsOf(touching(t, l, store.Query{Path: path(test.path)}), opSeq), test.want)
 	}
