@@ -77,7 +77,9 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 		}
 	}
 	record.Status, record.Hold = Ready, &hold
-	appended, err := r.Log.Append(ctx, store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{record.entry()}})
+	entry := record.entry()
+	entry.Date = r.now()
+	appended, err := r.Log.Append(ctx, store.Batch{Context: d.Context, ExpectSeq: store.AnySeq, Journal: []store.Entry{entry}})
 	if err != nil {
 		return err
 	}

@@ -167,10 +167,30 @@ func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *co
 	}
 	c.addDelegates()
 	c.addModel()
-	c.runner = &engine.Runner{Log: c.log, Registry: c.registry, Parallel: parallel, Ticks: 5, Now: func() time.Time {
-		return time.Date(2025, 10, 26, 12, 0, 0, 0, time.UTC)
-	}}
+	c.log = datingLog{c.log}
+	c.runner = &engine.Runner{Log: c.log, Registry: c.registry, Parallel: parallel, Ticks: 5, Now: conformanceDate}
 	return c
+}
+
+func conformanceDate() time.Time { return time.Date(2025, 10, 26, 12, 0, 0, 0, time.UTC) }
+
+// datingLog is a log that dates what has no date by the clock of the cases, since dates never
+// go back.
+type datingLog struct{ store.Log }
+
+func (l datingLog) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	b.Messages, b.Journal = slices.Clone(b.Messages), slices.Clone(b.Journal)
+	for i := range b.Messages {
+		if m := &b.Messages[i]; m.Date.IsZero() {
+			m.Date = conformanceDate()
+		}
+	}
+	for i := range b.Journal {
+		if e := &b.Journal[i]; e.Date.IsZero() {
+			e.Date = conformanceDate()
+		}
+	}
+	return l.Log.Append(ctx, b)
 }
 
 func (c *conformanceCase) json(text string) any {

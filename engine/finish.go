@@ -182,7 +182,7 @@ func (t *tick) reportProblem(problem error) {
 
 // report stages an error message.
 func (t *tick) report(data map[string]any) {
-	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.now()})
+	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.date()})
 }
 
 // reportedFailure is the call whose failure an error message reports, and that;

@@ -24,7 +24,7 @@ func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]in
 // shown is what a person is shown of a call.
 func (t *tick) shown(i int, resolved, granted map[string]any) *Hold {
 	call := t.plan.Calls[i]
-	h := &Hold{Since: date(t.runner.now()), Arguments: Values{}, Granted: granted}
+	h := &Hold{Since: date(t.runner.date()), Arguments: Values{}, Granted: granted}
 	for _, p := range call.params {
 		h.Arguments[p.name] = resolved[p.name]
 	}

@@ -38,10 +38,7 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 func (l *loop) address(b *store.Batch, hold time.Duration) error {
 	b.Context = l.context
 	b.Lease = &store.Lease{Epoch: l.epoch, For: hold}
-	if l.runner.Now == nil {
-		return nil
-	}
-	now := l.runner.Now()
+	now := l.runner.date()
 	if err := store.CheckDate(now); err != nil {
 		return fmt.Errorf("the runner's clock can't be right: %w", err)
 	}
@@ -70,16 +67,18 @@ func (l *loop) appended(appended store.Appended, err error, hold time.Duration) 
 	return nil
 }
 
-// setDates dates what has no date: the log would, by the system's clock.
+// setDates dates what has no date: the log would, by the system's clock. Messages that a
+// run begins with are as old as the first of the events that tell of it.
 func setDates(b *store.Batch, now time.Time) {
-	for i := range b.Messages {
-		if m := &b.Messages[i]; m.Date.IsZero() {
-			m.Date = now
-		}
-	}
 	for i := range b.Journal {
 		if e := &b.Journal[i]; e.Date.IsZero() {
 			e.Date = now
+		}
+	}
+	began := b.Began(now)
+	for i := range b.Messages {
+		if m := &b.Messages[i]; m.Date.IsZero() {
+			m.Date = began
 		}
 	}
 }

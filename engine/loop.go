@@ -69,6 +69,14 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	if runner.pool == nil {
 		runner.pool = newPool(ctx, r.parallel())
 	}
+	if runner.clock == nil {
+		runner.clock = &clock{}
+	}
+	if !view.Absent() {
+		if err := runner.clock.follow(ctx, r.Log, name); err != nil {
+			return nil, err
+		}
+	}
 	l := &loop{
 		runner: &runner, context: name, view: view, opened: time.Now(), declared: map[declaredKey]declaration{}, forget: func() {},
 		jobs: make(chan job), results: make(chan *result, 64), closed: make(chan struct{}),

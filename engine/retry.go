@@ -197,7 +197,7 @@ func (t *tick) give(res *result) {
 func (t *tick) answerGiven(i int) {
 	c := t.change(i)
 	c.began = t.runner.now()
-	c.record.Status, c.record.Reason, c.record.Started = Running, givenByPerson, date(c.began)
+	c.record.Status, c.record.Reason, c.record.Started = Running, givenByPerson, date(t.runner.dated(c.began))
 	t.engage(start{index: i, invocation: Invocation{Key: t.context + "/" + c.record.Call}})
 	t.release(i, c.record.Unstored)
 }

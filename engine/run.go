@@ -37,7 +37,8 @@ type Runner struct {
 	Attend func(Record) bool
 
 	// Now is the clock, by which all is dated that a run appends; nil for the
-	// system's, by which leases and deadlines go in any case.
+	// system's, by which leases and deadlines go in any case. While it goes back
+	// dates stand still.
 	Now func() time.Time
 
 	jitter func(time.Duration) time.Duration // below a duration, for the pauses between attempts; nil for chance
@@ -45,6 +46,7 @@ type Runner struct {
 	depth  int                               // how many delegates it runs within
 	cut    context.Context                   // ends when the calls around it are cut off; nil at the top
 	pool   *pool                             // the run's slots for activities, in whatever depth
+	clock  *clock                            // by which the run dates; nil where there is none
 }
 
 // Defaults of [Runner].

@@ -282,7 +282,7 @@ func contained(paths []store.Path, kind string, data any) (byPath, bool) {
 // write stages the messages of a result, all or none.
 func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
 	c, call := t.change(i), t.plan.Calls[i]
-	now, before := t.runner.now(), t.view.Seq()
+	now, before := t.runner.date(), t.view.Seq()
 	data := func(path store.Path) any {
 		if values, ok := value.(byPath); ok {
 			return values[path]

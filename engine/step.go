@@ -229,6 +229,7 @@ func (t *tick) change(i int) *callState {
 // journal has an entry come after the messages so far: a fork may part what a step
 // records of one call from what it records of another.
 func (t *tick) journal(e store.Entry) {
+	e.Date = t.runner.date()
 	t.entries, t.places = append(t.entries, e), append(t.places, len(t.view.Staged()))
 }
 

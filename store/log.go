@@ -93,7 +93,8 @@ type Batch struct {
 	Create *Origin
 
 	// Messages get their context and seq from the log, and the present time
-	// where they have no date. They must have their form, which [Message.Check]
+	// where they have no date. One before that of what the context already has
+	// is raised to that, as is that of an entry. They must have their form, which [Message.Check]
 	// looks at and Append does not.
 	Messages []Message
 
@@ -157,8 +158,8 @@ type Origin struct {
 }
 
 // Appended tells where a batch went: the context's newest seq and the
-// journal's newest position after it. Date is that of messages and entries
-// that had none.
+// journal's newest position after it. Date is that of the last that was appended, or now
+// if nothing was.
 type Appended struct {
 	Seq   int64
 	N     int64

@@ -96,17 +96,17 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	}
 
 	before, n := int64(len(c.messages)), l.n
-	messages := slices.Clone(b.Messages)
+	messages, dates := slices.Clone(b.Messages), b.Dates(nil, now, l.newestDate(c))
 	for i := range messages {
 		m := &messages[i]
-		m.Context, m.Seq, m.Date = b.Context, int64(len(c.messages))+1, dateOr(m.Date, now)
+		m.Context, m.Seq, m.Date = b.Context, int64(len(c.messages))+1, dates[i]
 		c.add(m)
 	}
 	seq := int64(len(c.messages))
 	l.n += Positions(&b)
 	for i, e := range b.Journal {
 		e.Seq, e.N = b.Place(i, before, n)
-		e.Context, e.Date, e.Ahead = b.Context, dateOr(e.Date, now), 0
+		e.Context, e.Date, e.Ahead = b.Context, dates[len(messages)+i], 0
 		c.journal = append(c.journal, len(l.journal))
 		l.journal = append(l.journal, e)
 	}
@@ -116,10 +116,26 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		}
 	}
 	a := Appended{Seq: seq, N: l.n, Date: now}
+	if len(dates) > 0 {
+		a.Date = l.newestDate(c)
+	}
 	if b.Lease != nil {
 		a.Epoch = lease.epoch
 	}
 	return a, nil
+}
+
+// newestDate is that of the newest of a context's messages and journal entries.
+func (l *Memory) newestDate(c *memoryContext) (newest time.Time) {
+	if n := len(c.messages); n > 0 {
+		newest = c.messages[n-1].Date
+	}
+	if n := len(c.journal); n > 0 {
+		if date := l.journal[c.journal[n-1]].Date; date.After(newest) {
+			newest = date
+		}
+	}
+	return newest
 }
 
 // target is the context that a batch goes to, and its lease after that; a new
@@ -137,12 +153,12 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 		if c != nil {
 			return nil, memoryLease{}, fmt.Errorf("%w: %s", ErrExists, b.Context)
 		}
-		if c, err = l.fork(b.Context, *b.Create, now); err != nil {
+		if c, err = l.fork(b.Context, *b.Create, b.Began(now)); err != nil {
 			return nil, memoryLease{}, err
 		}
 		c.lease.epoch = l.pruned
 	case c == nil:
-		c = newMemoryContext(b.Context, *b.Create, now)
+		c = newMemoryContext(b.Context, *b.Create, b.Began(now))
 		c.lease.epoch = l.pruned
 	}
 	lease, err := c.lease.after(&b, now)
@@ -261,13 +277,6 @@ func (c *memoryContext) add(m *Message) {
 		c.rare = append(c.rare, m)
 	}
 	c.writes.add(m)
-}
-
-func dateOr(date, otherwise time.Time) time.Time {
-	if date.IsZero() {
-		return otherwise
-	}
-	return date.UTC().Truncate(time.Millisecond)
 }
 
 // Close implements [Log]. What had been appended is gone.

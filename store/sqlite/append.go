@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql/driver"
 	"fmt"
 	"sync/atomic"
@@ -112,15 +113,21 @@ func (w *writer) append(r *request) error {
 	clock := time.Now().UTC()
 	w.last = store.Later(clock, w.last)
 	now, date := w.last, clock.Truncate(time.Millisecond)
+	if err := w.dates(b, c, shared, date); err != nil {
+		return err
+	}
 	if !c.exists {
-		if err := w.create(b.Context, b.Create, shared, store.FormatDate(date), now.Format(microseconds)); err != nil {
+		if err := w.create(b.Context, b.Create, shared, store.FormatDate(b.Began(date)), now.Format(microseconds)); err != nil {
 			return err
 		}
 		c.exists, c.updated, c.told = true, now, now
 	}
 	w.touch(b, c, now)
-	if err := w.insert(r, c, store.FormatDate(date)); err != nil {
+	if err := w.insert(r, c); err != nil {
 		return err
+	}
+	if len(w.dated) > 0 {
+		date = c.newest
 	}
 	r.result = store.Appended{Seq: c.seq, N: w.n, Date: date, Epoch: l.epoch}
 	return w.putLease(b.Context, c, l)
@@ -155,14 +162,59 @@ func refusal(b *store.Batch, c *ends, l *lease) error {
 	return nil
 }
 
-func (w *writer) insert(r *request, c *ends, date string) error {
+// selectNewestDate is the date of the newest that a context has of its own, up to a seq and a
+// position.
+const selectNewestDate = `SELECT max(
+	COALESCE((SELECT date FROM messages WHERE context = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1), ''),
+	COALESCE((SELECT date FROM journal WHERE context = ?1 AND n <= ?3 ORDER BY n DESC LIMIT 1), ''))`
+
+// dates finds what a batch's messages and entries are dated.
+func (w *writer) dates(b *store.Batch, c *ends, shared []span, now time.Time) error {
+	w.dated = w.dated[:0]
+	if len(b.Messages)+len(b.Journal) == 0 {
+		return nil
+	}
+	if c.newest.IsZero() {
+		if c.exists {
+			var err error
+			if shared, err = w.spans(context.Background(), b.Context); err != nil {
+				return err
+			}
+		}
+		for _, s := range shared {
+			row, err := w.one(context.Background(), selectNewestDate, s.context, s.upto, s.n)
+			if err != nil {
+				return err
+			}
+			date, err := time.Parse(time.RFC3339, text(row[0]))
+			if err == nil && date.After(c.newest) { // what is damaged is found where it is read
+				c.newest = date
+			}
+		}
+	}
+	w.dated = b.Dates(w.dated, now, c.newest)
+	return nil
+}
+
+func (w *writer) insert(r *request, c *ends) error {
 	b := &r.batch
 	before, n := c.seq, w.n
-	var name, now driver.Value = b.Context, date // of every row
+	var name driver.Value = b.Context
+	var formatted driver.Value // of many rows
+	var last time.Time
+	date := func(i int) driver.Value {
+		if date := w.dated[i]; !date.Equal(last) {
+			last, formatted = date, store.FormatDate(date)
+			if date.After(c.newest) {
+				c.newest = date
+			}
+		}
+		return formatted
+	}
 	for i := range r.messages {
 		m, row := &b.Messages[i], &r.messages[i]
 		c.seq++
-		w.values = append(w.values[:0], name, c.seq, dateOr(m.Date, now), string(m.Type))
+		w.values = append(w.values[:0], name, c.seq, date(i), string(m.Type))
 		w.values = append(w.values, row.columns...)
 		if err := w.exec(insertMessage, w.values...); err != nil {
 			return err
@@ -181,7 +233,7 @@ func (w *writer) insert(r *request, c *ends, date string) error {
 	for i := range b.Journal {
 		e := &b.Journal[i]
 		at, place := b.Place(i, before, n)
-		if err := w.exec(insertJournal, place, name, at, dateOr(e.Date, now), optional(e.Call), e.Event, optional(e.Data)); err != nil {
+		if err := w.exec(insertJournal, place, name, at, date(len(b.Messages)+i), optional(e.Call), e.Event, optional(e.Data)); err != nil {
 			return err
 		}
 	}
@@ -214,11 +266,4 @@ func (w *writer) keep(sets []*store.Code) error {
 		}
 	}
 	return nil
-}
-
-func dateOr(date time.Time, otherwise driver.Value) driver.Value {
-	if date.IsZero() {
-		return otherwise
-	}
-	return store.FormatDate(date)
 }

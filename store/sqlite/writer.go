@@ -22,6 +22,7 @@ type writer struct {
 	commits *atomic.Int64
 	last    time.Time // of the last append, so that the next is later, also if the clock was set back
 	values  []driver.Value
+	dated   []time.Time     // see dates
 	kept    map[string]bool // code that it knows to be in the file
 	schema  int             // the version that it writes
 	enough  int             // how many appends a group takes
@@ -339,6 +340,7 @@ type ends struct {
 	exists        bool
 	seq           int64
 	lease         *lease    // nil if it is not known
+	newest        time.Time // date of what it has; zero if that is not known
 	updated, told time.Time // when it was appended to, and when its row says or is about to say so
 	taken         bool      // its lease was taken, and nothing appended since
 }

@@ -115,11 +115,11 @@ func testDates(t *testing.T, l store.Log) {
 	ctx := t.Context()
 	given := time.Date(2020, 2, 29, 23, 59, 59, 123_456_789, time.FixedZone("x", 3600))
 	messages := parse(t, `[{"type":"data","data":1},{"type":"data","data":2}]`)
-	messages[1].Date = given
+	messages[0].Date = given
 	before := now()
 	a, err := l.Append(ctx, store.Batch{
 		Context: "c", Create: &store.Origin{}, Messages: messages,
-		Journal: []store.Entry{{Event: "e"}, {Event: "f", Date: given}},
+		Journal: []store.Entry{{Event: "e", Date: given, Ahead: 1}, {Event: "f"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func testDates(t *testing.T, l store.Log) {
 	if a.Date.Before(before) || a.Date.After(time.Now()) || a.Date.Location() != time.UTC || a.Date.Nanosecond()%1e6 != 0 {
 		t.Errorf("date %v", a.Date)
 	}
-	want := []time.Time{a.Date, given.UTC().Truncate(time.Millisecond)}
+	want := []time.Time{given.UTC().Truncate(time.Millisecond), a.Date}
 	var got []time.Time
 	for _, m := range collect(t, l.Messages(ctx, store.Filter{Context: "c"})) {
 		got = append(got, m.Date)
@@ -141,8 +141,60 @@ func testDates(t *testing.T, l store.Log) {
 	for _, date := range got {
 		equal(t, "location", date.Location().String(), "UTC")
 	}
-	equal(t, "given messages", messages[0].Date.IsZero() && messages[0].Seq == 0, true)
-	equal(t, "updated", collect(t, l.Contexts(ctx, ""))[0].Updated.Truncate(time.Millisecond), a.Date)
+	equal(t, "given messages", messages[1].Date.IsZero() && messages[0].Seq == 0, true)
+	info := collect(t, l.Contexts(ctx, ""))[0]
+	equal(t, "updated", info.Updated.Truncate(time.Millisecond), a.Date)
+	equal(t, "created", info.Created, want[0])
+}
+
+// testDatesNeverGoBack: what is dated before what the context has, or before what comes ahead
+// of it, gets the date of that.
+func testDatesNeverGoBack(t *testing.T, l store.Log) {
+	ctx := t.Context()
+	at := func(hour int) time.Time { return time.Date(2190, 1, 1, hour, 0, 0, 0, time.UTC) }
+	put := func(name string, origin *store.Origin, journal []store.Entry, hours ...int) {
+		t.Helper()
+		b := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: origin, Journal: journal}
+		for _, hour := range hours {
+			m := store.Message{Type: store.TypeData, Kind: "data", Data: true, HasData: true}
+			if hour > 0 {
+				m.Date = at(hour)
+			}
+			b.Messages = append(b.Messages, m)
+		}
+		if _, err := l.Append(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dates := func(name string) (messages, entries []time.Time) {
+		for _, m := range collect(t, l.Messages(ctx, store.Filter{Context: name})) {
+			messages = append(messages, m.Date)
+		}
+		for _, e := range collect(t, l.Journal(ctx, store.JournalFilter{Context: name})) {
+			entries = append(entries, e.Date)
+		}
+		return messages, entries
+	}
+	put("c", &store.Origin{}, []store.Entry{{Event: "a", Date: at(3), Ahead: 2}, {Event: "b", Date: at(2)}}, 2, 1, 5)
+	messages, entries := dates("c")
+	equal(t, "messages", messages, []time.Time{at(2), at(3), at(5)})
+	equal(t, "entries", entries, []time.Time{at(3), at(5)})
+	put("c", nil, nil, 0, 4, 6)
+	put("c", nil, []store.Entry{{Event: "c", Date: at(9)}})
+	put("c", nil, nil, 7)
+	messages, _ = dates("c")
+	equal(t, "more messages", messages, []time.Time{at(2), at(3), at(5), at(5), at(5), at(6), at(9)})
+	// A fork goes on from what it shares, events too, and another context has dates of its own.
+	put("f", &store.Origin{Fork: "c", At: 6}, nil, 4)
+	put("ff", &store.Origin{Fork: "f", At: 6}, nil)
+	put("ff", nil, nil, 4)
+	put("d", &store.Origin{}, nil, 1)
+	var last []time.Time
+	for _, name := range []string{"f", "ff", "d"} {
+		messages, _ := dates(name)
+		last = append(last, messages[len(messages)-1])
+	}
+	equal(t, "the last of others", last, []time.Time{at(9), at(9), at(1)})
 }
 
 func testCancelled(t *testing.T, l store.Log) {

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Log) {
 		{"append/conflict", testConflict},
 		{"append/all or none", testAllOrNone},
 		{"append/dates", testDates},
+		{"append/dates never go back", testDatesNeverGoBack},
 		{"append/cancelled", testCancelled},
 		{"contexts", testContexts},
 		{"closed", testClosed},

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"obelus/store"
+)
+
+// clock gives dates that never go back, of a run and of the delegates within it, so that no
+// call begins before its run, also if the runner's clock is set back.
+type clock struct {
+	mu     sync.Mutex
+	newest time.Time
+}
+
+// date gives a date for a time: the time, or the newest date so far if that is later.
+func (c *clock) date(now time.Time) time.Time {
+	now = now.Round(0) // the wall clock counts, which alone is written
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.After(c.newest) {
+		c.newest = now
+	}
+	return c.newest
+}
+
+// follow has no date be before what the journal says of a context.
+func (c *clock) follow(ctx context.Context, log store.Log, name string) error {
+	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
+	if ok {
+		c.date(entry.Date)
+	}
+	return err
+}
+
+// date gives the date of what happens now.
+func (r *Runner) date() time.Time { return r.dated(r.now()) }
+
+// dated gives the date of what happened at a time.
+func (r *Runner) dated(at time.Time) time.Time {
+	if r.clock == nil { // of no run
+		return at
+	}
+	return r.clock.date(at)
+}

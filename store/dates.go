@@ -1,0 +1,50 @@
+package store
+
+import "time"
+
+// Dates gives the dates that a log gives what a batch adds to a context: first those of its
+// messages, then those of its journal entries, appended to dates. Each has its own, or now,
+// but none that is before newest, the newest of the context, or before that of what comes
+// ahead of it: a clock may have been set back, and another machine's may be ahead.
+func (b *Batch) Dates(dates []time.Time, now, newest time.Time) []time.Time {
+	later := func(date time.Time) time.Time {
+		if date = dateOr(date, now); date.After(newest) {
+			newest = date
+		}
+		return newest
+	}
+	first := len(dates)
+	for range len(b.Messages) + len(b.Journal) {
+		dates = append(dates, time.Time{})
+	}
+	messages, entries := dates[first:][:len(b.Messages)], dates[first:][len(b.Messages):]
+	next := 0
+	for i := range b.Journal {
+		for ; next < len(messages)-b.Journal[i].Ahead; next++ {
+			messages[next] = later(b.Messages[next].Date)
+		}
+		entries[i] = later(b.Journal[i].Date)
+	}
+	for ; next < len(messages); next++ {
+		messages[next] = later(b.Messages[next].Date)
+	}
+	return dates
+}
+
+// Began is when what a batch tells of began: now, or what its earliest journal entry says. A
+// context that it makes is as old.
+func (b *Batch) Began(now time.Time) time.Time {
+	for i := range b.Journal {
+		if date := dateOr(b.Journal[i].Date, now); date.Before(now) {
+			now = date
+		}
+	}
+	return now
+}
+
+func dateOr(date, otherwise time.Time) time.Time {
+	if date.IsZero() {
+		return otherwise
+	}
+	return date.UTC().Truncate(time.Millisecond)
+}
