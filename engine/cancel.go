@@ -13,7 +13,7 @@ import (
 // [*NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
 // [*DelegateError] for what is part of another run.
 func Cancel(ctx context.Context, log store.Log, name string) error {
-	if err := store.CheckContext(name); err != nil {
+	if err := store.CheckStoredContext(name); err != nil {
 		return err
 	}
 	if _, err := log.Head(ctx, name); err != nil {

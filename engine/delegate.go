@@ -194,7 +194,7 @@ func expected(ctx context.Context, log store.Log, name string) (store.Origin, er
 		return store.Origin{}, nil
 	}
 	parent := strings.Join(parts[:len(parts)-2], ".")
-	if store.CheckContext(parent) != nil {
+	if store.CheckStoredContext(parent) != nil {
 		return store.Origin{}, nil
 	}
 	records, err := Records(ctx, log, parent)

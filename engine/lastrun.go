@@ -123,7 +123,7 @@ func (r *Run) Unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
 // which nothing has run gives the zero Run.
 func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	var run Run
-	if err := store.CheckContext(name); err != nil { // to the journal an empty name means all contexts
+	if err := store.CheckStoredContext(name); err != nil { // to the journal an empty name means all contexts
 		return run, err
 	}
 	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventPlan})

@@ -204,7 +204,7 @@ func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Rec
 // recordsFrom gives those of a tick and later ones, of which the journal tells behind a
 // position.
 func recordsFrom(ctx context.Context, log store.Log, name string, tick int, n, at int64) ([]Record, error) {
-	if err := store.CheckContext(name); err != nil { // as for the last run
+	if err := store.CheckStoredContext(name); err != nil { // as for the last run
 		return nil, err
 	}
 	var all []Record

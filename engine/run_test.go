@@ -406,7 +406,7 @@ func TestRunChecksTheNameOfItsContext(t *testing.T) {
 	if _, err := r.Run(t.Context(), start(t, `[]`)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"", "a b", "a/b", "†", strings.Repeat("x", 65)} {
+	for _, name := range []string{"", "a b", "a/b", "†", strings.Repeat("x", 65), ".", ".."} {
 		s := start(t, `[]`)
 		s.Context = name
 		_, ran := r.Run(t.Context(), s)
@@ -416,6 +416,42 @@ func TestRunChecksTheNameOfItsContext(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "is no name for a context") {
 				t.Errorf("%q: %v", name, err)
 			}
+		}
+	}
+}
+
+// TestContextNamedAsAFolder_StaysReadable: a log of an older obelus may have one.
+func TestContextNamedAsAFolder_StaysReadable(t *testing.T) {
+	for kind, log := range logs(t) {
+		r := newRunner(log, map[string]activity{"value": value})
+		if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)); err != nil {
+			t.Fatal(err)
+		}
+		b := store.Batch{Context: "..", ExpectSeq: store.AnySeq, Create: &store.Origin{}}
+		for m, err := range log.Messages(t.Context(), store.Filter{Context: "c"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Messages = append(b.Messages, *m)
+		}
+		for e, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Journal = append(b.Journal, e)
+		}
+		if _, err := log.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		records, err := engine.Records(t.Context(), log, "..")
+		if err != nil || len(records) != 1 || records[0].Status != engine.Done {
+			t.Errorf("%s: %v, %v", kind, records, err)
+		}
+		if last, err := engine.LastRun(t.Context(), log, ".."); err != nil || last.Status != engine.RunDone {
+			t.Errorf("%s: %v, %v", kind, last, err)
+		}
+		if _, err := engine.Fork(t.Context(), log, "..", 0, "copy"); err != nil {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }

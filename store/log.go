@@ -333,8 +333,17 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("context %s is being run by %s: wait until that has finished, or stop it", e.Context, e.Holder)
 }
 
-// CheckContext tells whether a text can name a context.
+// CheckContext refuses a text that can't name a context.
 func CheckContext(name string) error {
+	if name == "." || name == ".." {
+		return fmt.Errorf("%q is no name for a context: in an address it means a folder, and nothing could reach the context over HTTP", name)
+	}
+	return CheckStoredContext(name)
+}
+
+// CheckStoredContext refuses a text that names no context of any log: those of older ones may
+// have names that [CheckContext] refuses.
+func CheckStoredContext(name string) error {
 	for _, r := range name {
 		if !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", r) {
 			return fmt.Errorf("%q is no name for a context: it has up to 64 of A-Z, a-z, 0-9, . _ and -", name)

@@ -16,6 +16,7 @@ import (
 type app struct {
 	stdin io.Reader
 	term  *terminal
+	help  io.Writer // of help and completion; nil for the standard output
 
 	projectFlag string
 	dbFlag      string
@@ -87,6 +88,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		root.AddCommand(command)
 	}
 	root.AddCommand(topics()...)
+	root.SetOut(a.help) // before the command for completion takes it
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -358,3 +358,27 @@ func TestStdoutIsFull(t *testing.T) {
 		}
 	}
 }
+
+// TestStdoutIsClosed: what has nowhere to go is told, be it a run's result, and no failure
+// where nothing is printed. /dev/null is somewhere.
+func TestStdoutIsClosed(t *testing.T) {
+	dir := project(t, map[string]string{"obelus.lua": "return {}", "plans/p.lua": `return { calls = {}, output = 1 }`})
+	for _, args := range [][]string{{"version"}, {"help"}, {"help", "run"}, {"completion", "bash"}, {"run", "plans/p.lua"}, {"log"}, {"contexts", "--json"}, {"sql", "SELECT 1"}, {"check"}} {
+		for redirect, want := range map[string]int{">&-": exitFailed, "<>/dev/null >&0": exitDone} {
+			c := program(t, dir)
+			c.Args, c.Path = append([]string{"sh", "-c", `exec "$0" "$@" ` + redirect, c.Path}, args...), "/bin/sh"
+			var stderr strings.Builder
+			c.Stderr = &stderr
+			if err := c.Run(); err != nil && c.ProcessState == nil {
+				t.Fatal(err)
+			}
+			if args[0] == "check" {
+				want = exitDone // says what it finds to stderr
+			}
+			told := strings.Contains(stderr.String(), "the standard output is closed: what the command prints has nowhere to go")
+			if status := c.ProcessState.ExitCode(); status != want || told != (want == exitFailed) {
+				t.Errorf("%s %s: status %d: %s", args, redirect, status, &stderr)
+			}
+		}
+	}
+}

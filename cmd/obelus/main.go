@@ -35,7 +35,18 @@ const (
 func main() {
 	host.Worker()
 	host.KeepHeap(host.HeapFloor)
-	os.Exit(obelus(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	var stdout io.Writer = os.Stdout
+	if stdoutClosed() {
+		stdout = closedOutput{}
+	}
+	os.Exit(obelus(os.Args[1:], os.Stdin, stdout, os.Stderr))
+}
+
+// closedOutput is a standard output that there is none of.
+type closedOutput struct{}
+
+func (closedOutput) Write([]byte) (int, error) {
+	return 0, errors.New("the standard output is closed: what the command prints has nowhere to go")
 }
 
 // obelus is the whole program: it runs one command and gives its exit status.
@@ -50,14 +61,14 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) (status in
 			status = exitFailed
 		}
 	}()
+	help := &checkedWriter{Writer: stdout}
+	a.help = help
 	root := a.rootCommand()
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		a.completions(root)
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	help := &checkedWriter{Writer: stdout}
-	root.SetOut(help)
 	root.SetErr(stderr)
 	err := cmp.Or(root.ExecuteContext(ctx), help.err)
 	if err != nil {

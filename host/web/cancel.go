@@ -12,7 +12,7 @@ import (
 
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("context")
-	if store.CheckContext(name) != nil {
+	if store.CheckStoredContext(name) != nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
 	one, late, withdrawn := s.unask(name)
