@@ -95,10 +95,12 @@ func (l *loader) fail(err error) {
 // libFile is file for lib, where libraries from elsewhere may bring what no script
 // requires: a file is compiled when it is first required, and one that does not compile
 // is an error for the script that requires it. But one that was saved while its host runs
-// is a mistake that the reload reports.
+// is a mistake that the reload reports, and a link that is refused may be to a folder of
+// others.
 func (l *loader) libFile(name string) (*script, bool) {
 	from := l.g.sources[name]
-	if l.before != nil && l.before.sources[name].sha256 != from.sha256 {
+	_, linked := errors.AsType[*outsideError](from.err)
+	if linked || l.before != nil && l.before.sources[name].sha256 != from.sha256 {
 		return l.file(name)
 	}
 	sc := l.unchanged(name, from)
@@ -146,14 +148,13 @@ func (l *loader) unchanged(name string, from source) *script {
 func unreadable(name string, err error) *ScriptError {
 	message := "it can't be read"
 	var inner *fs.PathError
+	var link *outsideError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		message = "there is no such file"
-	case errors.As(err, &inner) && inner.Err.Error() == "path escapes from parent": // os.Root
-		message += ": it is a link to what is outside the project"
 	case errors.As(err, &inner):
 		message += ": " + inner.Err.Error()
-	case errors.Is(err, errNoFile):
+	case errors.As(err, &link), errors.Is(err, errNoFile):
 		message += ": " + err.Error()
 	}
 	return &ScriptError{File: name, Message: message, cause: err}

@@ -72,15 +72,18 @@ func walkFiles(fsys fs.FS, folder string, linked bool, visit func(name string, i
 	_ = fs.WalkDir(fsys, folder, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			visit(name, false, err)
+			visit(name, false, outside(fsys, name, err))
 		case strings.HasPrefix(path.Base(name), "."):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
 		case entry.Type()&fs.ModeSymlink != 0 && !linked:
-			if info, err := fs.Stat(fsys, name); err == nil && info.IsDir() {
+			switch info, err := fs.Stat(fsys, name); {
+			case err == nil && info.IsDir():
 				walkFiles(fsys, name, true, visit)
-			} else { // if it leads nowhere, who needs it says so
+			case escapes(err) && !strings.Contains(path.Base(name), "."): // a folder for all that is known
+				visit(name, false, outside(fsys, name, err))
+			default: // if it leads nowhere, who needs it says so
 				visit(name, false, nil)
 			}
 		default:
@@ -98,12 +101,46 @@ func isScript(name string) bool {
 // errNoFile is why what has the name of a script isn't read.
 var errNoFile = errors.New("it is a pipe, a socket or a device, not a file")
 
+// outsideError is why what a link to outside the project leads to isn't read.
+type outsideError struct{ link, target string }
+
+func (e *outsideError) Error() string {
+	return fmt.Sprintf("%s is a link to what is outside the project, %s (copy that into the project)", e.link, e.target)
+}
+
+// escapes reports whether a folder that lets nothing outside be read (os.Root) refused a path.
+func escapes(err error) bool {
+	var inner *fs.PathError
+	return errors.As(err, &inner) && inner.Err.Error() == "path escapes from parent"
+}
+
+// outside finds the link by which a path leads outside the project, if that is why it can't
+// be read.
+func outside(fsys fs.FS, name string, err error) error {
+	if !escapes(err) {
+		return err
+	}
+	for end := range len(name) + 1 {
+		if end < len(name) && name[end] != '/' {
+			continue
+		}
+		link := name[:end]
+		if _, err := fs.Stat(fsys, link); !escapes(err) {
+			continue
+		}
+		if target, err := fs.ReadLink(fsys, link); err == nil {
+			return &outsideError{link, target}
+		}
+	}
+	return err
+}
+
 // takeSource reads one file. quiet tells that its size and its time were the
 // same before and afterwards.
 func takeSource(fsys fs.FS, name string) (s source, quiet bool) {
 	before, err := fs.Stat(fsys, name)
 	if err != nil {
-		return source{err: err}, true
+		return source{err: outside(fsys, name, err)}, true
 	}
 	if mode := before.Mode(); !mode.IsRegular() && !mode.IsDir() { // reading a pipe may never end
 		return source{err: errNoFile}, true

@@ -86,17 +86,32 @@ func (a *app) openProject(plan string) error {
 	return err
 }
 
+// folder is what scripts and plans are read from. Links that lead out of it are refused, by
+// every command alike: what one runs another checks, and who names a plan over HTTP is not who
+// serves it.
+func (a *app) folder() (fs.ReadLinkFS, error) {
+	root, err := os.OpenRoot(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	return root.FS().(fs.ReadLinkFS), nil
+}
+
 // projectConfig finds the project, and says how its scripts are to be loaded.
 func (a *app) projectConfig(plan string) (config host.Config, err error) {
 	if a.dir, a.found, err = a.findProject(plan); err != nil {
 		return config, err
 	}
-	config = host.Config{FS: os.DirFS(a.dir), Dir: a.dir, DB: a.dbFlag, Stderr: a.term}
+	folder, err := a.folder()
+	if err != nil {
+		return config, err
+	}
+	config = host.Config{FS: folder, Dir: a.dir, DB: a.dbFlag, Stderr: a.term}
 	if !a.found {
-		config.FS = lonePlan{config.FS}
+		config.FS = lonePlan{folder}
 		config.DB = cmp.Or(config.DB, filepath.FromSlash(host.DefaultLog)) // below the working directory
 	}
-	config.Grants, err = a.allow.grants(a.dir, config.FS)
+	config.Grants, err = a.allow.grants(a.dir, folder)
 	return config, err
 }
 
@@ -107,19 +122,23 @@ func (a *app) openSettings() error {
 	if a.dir, a.found, err = a.findProject(""); err != nil {
 		return err
 	}
-	a.host, err = host.Open(host.Config{FS: onlySettings{os.DirFS(a.dir)}, Dir: a.dir, Stderr: a.term})
+	folder, err := a.folder()
+	if err != nil {
+		return err
+	}
+	a.host, err = host.Open(host.Config{FS: onlySettings{folder}, Dir: a.dir, Stderr: a.term})
 	return err
 }
 
 // lonePlan is the folder of a plan without a project: what lies beside it is
 // none of the plan's activities.
-type lonePlan struct{ fs.FS }
+type lonePlan struct{ fs.ReadLinkFS }
 
 func (l lonePlan) Open(name string) (fs.File, error) {
 	if name == "activities" || strings.HasPrefix(name, "activities/") {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return l.FS.Open(name)
+	return l.ReadLinkFS.Open(name)
 }
 
 // tellUnread says why tools of a plan without a project may be unknown.
@@ -155,13 +174,13 @@ func (a *app) below(absolute string) (name string, inside bool) {
 }
 
 // onlySettings is a project of which nothing but its settings is of interest.
-type onlySettings struct{ fs.FS }
+type onlySettings struct{ fs.ReadLinkFS }
 
 func (o onlySettings) Open(name string) (fs.File, error) {
 	if name != host.SettingsFile && name != "." {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
-	return o.FS.Open(name)
+	return o.ReadLinkFS.Open(name)
 }
 
 // allowFlags are the permissions that flags grant. Each may be given alone,
@@ -188,7 +207,7 @@ const everything = "*"
 
 // grants is what the settings grant, each kind that a flag names as the flag says;
 // nil leaves it to the settings.
-func (f *allowFlags) grants(dir string, project fs.FS) (*luastd.Grants, error) {
+func (f *allowFlags) grants(dir string, project fs.ReadLinkFS) (*luastd.Grants, error) {
 	if len(f.env)+len(f.net)+len(f.read)+len(f.write) == 0 {
 		return nil, nil
 	}

@@ -48,8 +48,7 @@ func (a *app) serveCommand() *cobra.Command {
 on request, show what the log holds, stream what happens, take decisions. What a
 crash left is resumed, within a minute also what another process leaves that dies
 while this one serves; what was begun with other permissions goes on with those of
-the server. Scripts are loaded anew as they change. A script or a plan that is a
-link to what is outside the project is refused.
+the server. Scripts are loaded anew as they change.
 
 At most --runs go on at once; a request for one more is answered when it has begun,
 also without "wait", or with 429 if --queue others wait for that already.
@@ -133,8 +132,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	return err
 }
 
-// openServed loads the project. Paths that lead out of its folder are refused:
-// it is not the person who serves it that names plans.
+// openServed loads the project.
 func (a *app) openServed(format string, logger *slog.Logger) error {
 	config, err := a.projectConfig("")
 	if err != nil {
@@ -143,11 +141,7 @@ func (a *app) openServed(format string, logger *slog.Logger) error {
 	if !a.found {
 		return &usageError{fmt.Sprintf("there is no %s in %s or above: serve needs a project (obelus init makes one)", host.SettingsFile, a.dir)}
 	}
-	root, err := os.OpenRoot(a.dir)
-	if err != nil {
-		return err
-	}
-	config.FS, config.Log, config.Stderr = root.FS(), logger, printedLines{a.term}
+	config.Log, config.Stderr = logger, printedLines{a.term}
 	if format == "json" {
 		config.Stderr = printedRecords{slog.New(slog.NewJSONHandler(a.term, nil))} // with -q too
 	}
