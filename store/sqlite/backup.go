@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // backupPages is how many pages are copied before anybody may interrupt.
@@ -75,10 +76,17 @@ func removeDrafts(path string) {
 	}
 	for _, e := range entries {
 		name, of := strings.CutPrefix(e.Name(), filepath.Base(path))
-		if by, ok := drafter(name); of && ok && by.dead() {
+		if by, ok := drafter(name); of && ok && (by.dead() || abandoned(e)) {
 			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
+}
+
+// abandoned reports whether a draft has been left for so long that nobody is at it, as what
+// was made before the machine was started anew: whether its process lives can't be told.
+func abandoned(e os.DirEntry) bool {
+	info, err := e.Info()
+	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
 // drafter finds who writes a draft in what its name, or that of a file beside it,

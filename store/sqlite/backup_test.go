@@ -202,14 +202,16 @@ func TestBackupAfterKill(t *testing.T) {
 	if alive.started != "" {
 		gone = append(gone, reused)
 	}
-	if dead.boot != "" {
-		gone = append(gone, earlier)
-	}
 	for _, by := range gone {
 		leave(draftOf(path, by), false)
 		leave(draftOf(path, by)+"-journal", false)
 	}
-	for _, by := range []process{alive, unknown, elsewhere, within, self()} {
+	old := draftOf(path, earlier) // than any copy that is being made
+	leave(old, false)
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-25*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range []process{alive, unknown, elsewhere, within, earlier, self()} {
 		leave(draftOf(path, by), true)
 		leave(draftOf(path, by)+"-journal", true)
 	}

@@ -47,17 +47,14 @@ func (p process) String() string {
 	return fmt.Sprintf("process %d on host %s", p.pid, p.host)
 }
 
-// dead tells that the process is known to have ended.
+// dead tells that the process is known to have ended: it was one of this machine and
+// of those that can be seen here. A container may have the host's name and processes
+// of its own, and some (gVisor, lxcfs) have a boot of their own too, so that another
+// boot does not tell that this machine has been started anew.
 func (p process) dead() bool {
 	own := self()
-	if p == own || p.host != own.host || own.host == "" {
-		return false
-	}
-	if differ(p.boot, own.boot) {
-		return true
-	}
-	// A container may have the same name, and processes of its own.
-	return p.namespace == own.namespace && (gone(p.pid) || differ(p.started, started(p.pid)))
+	here := p.host == own.host && own.host != "" && p.boot == own.boot && p.namespace == own.namespace
+	return p != own && here && (gone(p.pid) || differ(p.started, started(p.pid)))
 }
 
 // differ compares what may not be known.
