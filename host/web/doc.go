@@ -37,10 +37,10 @@
 //	GET    /v1/scripts                             what is loaded, and what keeps newer scripts from it
 //	GET    /healthz, /metrics
 //
-// A run that is accepted (202, or 200 with wait) is in the log: if the process
-// dies, the next server resumes it. Where as many run as may, the request waits
-// for its turn before that, and is refused (429) where too many wait already. A
-// run that has come to a halt goes on by itself when what it waits for is
+// A plan is a file below plans/. A run of it that is accepted (202, or 200 with wait) is
+// in the log: if the process dies, the next server resumes it. Where as many run as may,
+// the request waits for its turn before that, and is refused (429) where too many wait
+// already. A run that has come to a halt goes on by itself when what it waits for is
 // appended, by this server or by another process; one that could not be recorded
 // (503) when the log can be written again; and one that the scripts of that moment
 // refuse when they, or its plan's file, have been mended.

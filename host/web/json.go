@@ -134,7 +134,7 @@ func readBody(r *http.Request) ([]byte, error) {
 	var large *http.MaxBytesError
 	var slow net.Error
 	if err == nil || errors.Is(err, errCrowded) || errors.As(err, &large) || errors.As(err, &slow) && slow.Timeout() {
-		return text, err
+		return bytes.TrimPrefix(text, []byte("\ufeff")), err // a mark that some editors put before a text
 	}
 	return nil, wrong("the body can't be read to its end: %s", err)
 }

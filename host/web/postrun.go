@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/store"
 )
 
@@ -84,6 +85,9 @@ func contextFor(asked *string) (string, error) {
 func (q *runRequest) start() (start engine.Start, err error) {
 	if q.Plan == "" {
 		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
+	}
+	if !strings.HasPrefix(q.Plan, "plans/") {
+		return start, &host.ScriptError{File: q.Plan, Message: "it is no plan that can be run over HTTP: those are the files below plans/"}
 	}
 	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
 		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))

@@ -288,6 +288,10 @@ func TestRefused(t *testing.T) {
 		{"POST", "/v1/runs", `{"plan":"plans/double.lua","mode":"slow"}`, 400, "request"},
 		{"POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":"` + strings.Repeat("x", 1000) + `"}}`, 413, "too-large"},
 		{"POST", "/v1/runs", `{"plan":"plans/absent.lua"}`, 404, "no-plan"},
+		{"POST", "/v1/runs", `{"plan":"obelus.lua"}`, 422, "script"},
+		{"POST", "/v1/runs", `{"plan":"data/upload.json"}`, 422, "script"},
+		{"POST", "/v1/runs", `{"plan":"./plans/double.lua"}`, 422, "script"},
+		{"POST", "/v1/runs", "\xff\xfe{\x00}\x00", 400, "request"},
 		{"POST", "/v1/runs", `{"plan":"../double.lua"}`, 422, "script"},
 		{"POST", "/v1/runs", `{"plan":"/etc/passwd"}`, 422, "script"},
 		{"POST", "/v1/runs", `{"plan":"log.db"}`, 422, "script"},
@@ -547,5 +551,23 @@ func TestEventsThatCannotBeFlushed(t *testing.T) {
 	s.http.URL = around.URL
 	if told := s.refused("GET", "/v1/contexts/c/events", "", http.StatusInternalServerError, "internal"); !strings.Contains(told, "an Unwrap method") {
 		t.Error(told)
+	}
+}
+
+// TestBody_Encoding: a byte order mark is passed over, and what is no UTF-8 is called that.
+func TestBody_Encoding(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	if status, text := s.ask("POST", "/v1/runs", "\ufeff"+`{"plan":"plans/double.lua","input":{"n":4},"wait":true}`); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := s.ask("POST", "/v1/contexts/marked/messages", "\ufeff"+`{"type":"state","a":1}`); status != 200 && status != 201 {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, path := range []string{"/v1/runs", "/v1/contexts/marked/messages"} {
+		for _, body := range []string{"\xff\xfe{\x00}\x00", "\xfe\xff\x00{\x00}", "{\x00}\x00", "\x00{\x00}"} {
+			if status, text := s.ask("POST", path, body); status != 400 && status != 422 || !strings.Contains(text, ": save it as UTF-8") {
+				t.Errorf("%q: %d %s", body, status, text)
+			}
+		}
 	}
 }
