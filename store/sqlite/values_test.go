@@ -709,3 +709,27 @@ func TestMigrateManyLeaves(t *testing.T) {
 		}
 	}
 }
+
+// TestMigrateManyLeaves_WithoutForms: the one row that the first obelus gave a merge of many
+// leaves, at its root, tells its value.
+func TestMigrateManyLeaves_WithoutForms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log.db")
+	many := string(store.EncodeJSON(map[string]any{"a": manyKeys(300, nil)}))
+	old := older(t, path, 4, insertOldContext,
+		"INSERT INTO messages (context, seq, date, type, kind, data) VALUES ('c', 1, '2026-01-02T03:04:05.678Z', 'data', 's', '"+many+"')",
+		"INSERT INTO writes (context, path, instance, seq) VALUES ('c', '†s', '', 1)")
+	if err := old.close(); err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, path, Options{})
+	c := plain(t, path)
+	if diff := cmp.Diff([]row{{"", "†s", many}}, embeddedValues(t, c, "c"), cmp.AllowUnexported(row{})); diff != "" {
+		t.Errorf("(-want +view):\n%s", diff)
+	}
+	if _, err := l.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Messages: []store.Message{written("†s.b", 1)}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]row{{"", "†s", "NULL"}, {"", "†s.b", "1"}}, embeddedValues(t, c, "c"), cmp.AllowUnexported(row{})); diff != "" {
+		t.Errorf("(-want +view):\n%s", diff)
+	}
+}
