@@ -46,11 +46,11 @@ type graph struct {
 	edges    int  // how many there are, up to one more than mostEdges
 }
 
-// mostEdges bounds the graph, each edge of which takes some hundred bytes: of n calls that
-// read what n others write there are n times n.
-var mostEdges = 5_000_000
+// mostEdges bounds the graph, a million edges of which take some 250 MB and a second to be
+// checked: of n calls that read what n others write there are n times n.
+var mostEdges = 1_000_000
 
-var errTooWide = errors.New("the calls wait for each other in too many ways, some millions: have fewer of them read what many write, or write to fewer paths")
+var errTooWide = errors.New("the calls wait for each other in too many ways, more than a million: have fewer of them read what many write, or write to fewer paths")
 
 // writerIndex finds the calls that may write what overlaps a path.
 type writerIndex struct {

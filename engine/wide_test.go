@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"obelus/engine"
@@ -31,5 +32,23 @@ func TestPlansThatAreTooWide(t *testing.T) {
 		if refused := errors.As(err, new(*engine.PlanError)); refused != c.refused {
 			t.Errorf("%d of each, readers first: %v: %v", c.n, c.readersFirst, err)
 		}
+	}
+}
+
+// TestPlan_TooManyWaysToWait holds that a short plan whose calls wait for each other in
+// millions of ways is refused before they take the memory.
+func TestPlan_TooManyWaysToWait(t *testing.T) {
+	const n = 2000
+	request := &engine.Request{}
+	for i := range n {
+		call := map[string]any{"_tool": "value", "value": "†state.x", "_outputPath": fmt.Sprintf("†r.v%d", i)}
+		request.Calls = append(request.Calls, engine.Source{Call: call})
+	}
+	for range n {
+		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "value", "value": 1, "_outputPath": "†state.x"}})
+	}
+	_, err := engine.Compile(request, activities(false), engine.NothingExists)
+	if err == nil || !strings.Contains(err.Error(), "in too many ways, more than a million") {
+		t.Errorf("got %v", err)
 	}
 }
