@@ -37,6 +37,9 @@ func hostileLookup(path store.Path) (any, bool, bool, error) {
 // TestEval_CostOfTexts holds that what an expression does with long texts counts by their
 // length, whatever operator or function it is.
 func TestEval_CostOfTexts(t *testing.T) {
+	within := maxEvaluation
+	t.Cleanup(func() { maxEvaluation = within })
+	maxEvaluation = 10 * time.Minute // the race detector is slow
 	was := maxProduced
 	t.Cleanup(func() { maxProduced = was })
 	maxProduced = 1 << 19 // or it takes long

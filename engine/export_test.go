@@ -22,6 +22,13 @@ func BoundPatience(d time.Duration) (undo func()) {
 	return func() { mostPatience = before }
 }
 
+// BoundEvaluation lets an expression take so long, until it is undone.
+func BoundEvaluation(d time.Duration) (undo func()) {
+	before := maxEvaluation
+	maxEvaluation = d
+	return func() { maxEvaluation = before }
+}
+
 // BoundWriters has so many writers of one path wired one by one, until it is undone.
 func BoundWriters(n int) (undo func()) {
 	before := manyWriters

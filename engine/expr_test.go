@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"obelus/engine"
 	"obelus/store"
@@ -405,6 +406,7 @@ func TestExpressionIntegersAtTheirBounds(t *testing.T) {
 
 // TestExpressionBudget holds that a short expression can't make much.
 func TestExpressionBudget(t *testing.T) {
+	defer engine.BoundEvaluation(10 * time.Minute)()
 	long := strings.Repeat("x", 100_000)
 	sum := "†(†input.x" + strings.Repeat(" + †input.x", 300) + ")"
 	for _, text := range []string{sum, `†(replace(†input.x, "", †input.x))`, `†(map(split(†input.x, ""), †input.x))`, `†(map(split(†input.x, ""), [†input.x]))`} {
@@ -446,6 +448,7 @@ func TestAPredicateLooksOnce(t *testing.T) {
 // TestExpressionBudgetOfReferences holds that what is done with a large value, again
 // at every element of a predicate, or at every mention, has its price.
 func TestExpressionBudgetOfReferences(t *testing.T) {
+	defer engine.BoundEvaluation(10 * time.Minute)() // what it may make is bounded too
 	list := make([]any, 10_000)
 	for i := range list {
 		list[i] = json.Number("1")
