@@ -29,6 +29,7 @@ type Call struct {
 	written  int // its position in the plan as written: one call there may stand for many
 	tool     *Tool
 	unclear  bool         // what its tool prescribes is not known
+	accepted bool         // as part of another plan, see [Source]
 	activity *Registered  // nil for a latent call, unless a model answers it
 	doer     string       // the name of that in the registry
 	delegate *delegated   // nil for a call that is not handed on
@@ -82,7 +83,7 @@ func noTool(call map[string]any) string {
 // parseCall reads a call and checks all that can be known of it alone. Its
 // errors are faults.
 func parseCall(src Source, position int, registry *Registry) (*Call, []error) {
-	c := &Call{Position: position, Line: src.Line, written: cmp.Or(src.position, position)}
+	c := &Call{Position: position, Line: src.Line, written: cmp.Or(src.position, position), accepted: src.accepted}
 	given, ok := src.Call.(map[string]any)
 	if !ok {
 		return c, []error{faultf(CodeSchema, "a call is an object with _tool, not %s", store.Describe(src.Call))}

@@ -40,16 +40,42 @@ func strictPattern(text string) (linear *pattern, backtracking *regexp2.Regexp, 
 	if len(text) > maxBacktracking {
 		return nil, nil, fmt.Errorf("a pattern with lookaround, or with what else needs backtracking, may have %d bytes, and not %d", maxBacktracking, len(text))
 	}
+	if depth := groupDepth(text); depth > maxGroups {
+		return nil, nil, fmt.Errorf("a pattern with lookaround, or with what else needs backtracking, may have groups nested %d deep, and not %d", maxGroups, depth)
+	}
 	backtracking, err = regexp2.Compile(text, regexp2.ECMAScript|regexp2.Unicode, regexp2.OptionMaxBacktrackingStackSize(maxStack))
 	return nil, backtracking, err
 }
 
-// Bounds of a pattern for which the text is searched by backtracking: its bytes, and how many
-// numbers the stack may hold.
+// Bounds of a pattern for which the text is searched by backtracking: its bytes, how deep its
+// groups are nested, by whose cube the time grows that it takes to compile, and how many numbers
+// the stack may hold.
 const (
 	maxBacktracking = 4096
+	maxGroups       = 50
 	maxStack        = 1 << 20
 )
+
+// groupDepth is how deep the groups of a pattern are nested.
+func groupDepth(text string) (deepest int) {
+	depth, class := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ')':
+			depth--
+		}
+	}
+	return deepest
+}
 
 // The sets of characters that ECMA-262 has and Go's regexp has not, as they stand in a class.
 const (

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -110,6 +111,30 @@ func TestPattern_StackIsBounded(t *testing.T) {
 	err := matching(t, `^(?=a)(?:a|b|(c))*$`).Validate(strings.Repeat("a", 2_000_000), "x")
 	if err == nil || !strings.Contains(err.Error(), "x: it can't be held against its schema: a pattern has too many ways to match a text") {
 		t.Errorf("%.200v", err)
+	}
+}
+
+// TestPattern_NestedGroups holds that no pattern takes long to compile: groups are nested 50
+// deep at most where Go's regexp can't tell, and what all patterns of a schema take is bounded.
+func TestPattern_NestedGroups(t *testing.T) {
+	nested := func(n int, then string) string {
+		return "(?=a)" + strings.Repeat("(", n) + "a" + strings.Repeat(then, n)
+	}
+	for _, then := range []string{")*", ")?", ")+"} {
+		pattern := strings.TrimPrefix(nested(600, then), "(?=a)")
+		if _, err := engine.NewSchema(map[string]any{"pattern": pattern}); err == nil || !strings.Contains(err.Error(), "may have groups nested 50 deep, and not 600") {
+			t.Errorf("%s: %v", then, err)
+		}
+	}
+	if _, err := engine.NewSchema(map[string]any{"pattern": `(?=\(\([(])` + nested(40, ")*")}); err != nil {
+		t.Error(err)
+	}
+	properties := map[string]any{}
+	for i := range 1000 {
+		properties[fmt.Sprint("p", i)] = map[string]any{"pattern": nested(49, ")*") + fmt.Sprint(i)}
+	}
+	if _, err := engine.NewSchema(map[string]any{"properties": properties}); err == nil || !strings.Contains(err.Error(), "it takes too much") {
+		t.Errorf("many: %v", err)
 	}
 }
 

@@ -242,7 +242,11 @@ func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
 	if p.linear != nil {
 		c.left -= p.linear.price
 	}
-	if c.left -= len(text); c.left < 0 {
+	price := len(text)
+	if p.backtracking != nil { // which takes longer to compile
+		price *= 1 + groupDepth(text)
+	}
+	if c.left -= price; c.left < 0 {
 		return nil, errInstructions
 	}
 	c.patterns[text] = p

@@ -66,7 +66,9 @@ func (c *Call) misspelled() (warnings []error) {
 	notGiven := c.notGiven()
 	for _, name := range unknown[:min(len(unknown), maxHints)] {
 		if strings.HasPrefix(name, "_") {
-			warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on%s", name, didYouMean(name, metaProperties)))
+			if c.accepted {
+				warnings = append(warnings, faultf(CodeSchema, "%s is not known, and only handed on%s", name, didYouMean(name, metaProperties)))
+			}
 		} else if i := slices.IndexFunc(notGiven, func(other string) bool { return slipOf(name, other) }); i >= 0 {
 			warnings = append(warnings, faultf(CodeSchema, "parameter %q is not known, and only handed on (did you mean %q?)", name, notGiven[i]))
 		}

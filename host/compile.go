@@ -299,7 +299,8 @@ var hostFunctions = map[string]*lua.LFunction{
 	nameFill:   hostFunction((*state).fillCall),
 	nameConcat: hostFunction((*state).concat),
 	nameLength: hostFunction((*state).length),
-	nameStep:   hostFunction((*state).step),
+	nameBound:  hostFunction((*state).bound),
+	nameMinus:  hostFunction((*state).minus),
 	nameAdapt:  hostFunction((*state).adaptCall),
 }
 

@@ -58,7 +58,7 @@ func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 				}
 			case *ast.NumberExpr:
 				n, ok := literalNumber(e)
-				if ok && !math.IsNaN(n) && n != negativeZero && p.pool(e, lua.LNumber(n), seen) { // NaN would be no key of a map
+				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.pool(e, lua.LNumber(n), seen) { // NaN would be no key of a map
 					e.Value = numeral(placeholderNumber)
 				}
 			}

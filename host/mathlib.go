@@ -199,9 +199,16 @@ func (s *state) osTime(L *lua.LState) int {
 		case !ok:
 			L.RaiseError("field '%s' of the date table is not a number", name)
 		}
+		if !(math.Abs(float64(n)) < 1e12) { // a second more or less would count, if there were such a date
+			L.RaiseError("field '%s' of the date table is out of range", name)
+		}
 		return int(n)
 	}
 	at := time.Date(part("year", -1), time.Month(part("month", -1)), part("day", -1), part("hour", 12), part("min", 0), part("sec", 0), 0, time.UTC)
+	if at.Year() < 0 || at.Year() > 9999 { // as time.format and os.date have it
+		L.Push(lua.LNil)
+		return 1
+	}
 	L.Push(lua.LNumber(at.Unix()))
 	return 1
 }

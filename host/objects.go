@@ -207,32 +207,55 @@ func (s *state) givingCopies(fn *lua.LFunction, from int) *lua.LFunction {
 	called := *fn
 	called.GFunction = func(L *lua.LState) int {
 		for i := from; i <= L.GetTop(); i++ {
-			if ud, ok := L.Get(i).(*lua.LUserData); ok && reflect.ValueOf(ud.Value).Kind() == reflect.Map {
-				copied := *ud
-				copied.Value = copyMap(L, i, ud.Value)
-				L.Replace(i, &copied)
-			}
+			L.Replace(i, copyObject(L, i, L.Get(i)))
 		}
 		return fn.GFunction(L)
 	}
 	return s.filling(&called, argumentTypes(fn), nil)
 }
 
-// copyMap copies a map that is argument arg, and those that it holds.
-func copyMap(L *lua.LState, arg int, v any) any {
+// copyObject copies the maps of an object that is argument arg or lies in it; what holds none
+// is itself.
+func copyObject(L *lua.LState, arg int, v lua.LValue) lua.LValue {
+	ud, ok := v.(*lua.LUserData)
+	if !ok || !mayHoldMaps(reflect.TypeOf(ud.Value), 0) {
+		return v
+	}
 	fieldAccess.Lock()
 	defer fieldAccess.Unlock()
-	return copyMaps(L, arg, reflect.ValueOf(v), 0).Interface()
+	copied := *ud
+	copied.Value = copyMaps(L, arg, reflect.ValueOf(ud.Value), 0).Interface()
+	return &copied
+}
+
+// mayHoldMaps reports whether a value of the type is a map, or a list that can hold one.
+func mayHoldMaps(t reflect.Type, depth int) bool {
+	switch {
+	case t == nil || depth > maxObjectDepth:
+		return false
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
+		return t.Elem().Kind() == reflect.Interface || mayHoldMaps(t.Elem(), depth+1)
+	}
+	return t.Kind() == reflect.Map
 }
 
 func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value {
 	switch {
 	case depth > maxObjectDepth: // it may hold itself
 		L.ArgError(arg, fmt.Sprintf("a map that is nested deeper than %d", maxObjectDepth))
-	case v.Kind() == reflect.Interface && !v.IsNil() && v.Elem().Kind() == reflect.Map:
-		v = v.Elem()
-	case v.Kind() != reflect.Map || v.IsNil():
+	case v.Kind() == reflect.Interface && !v.IsNil():
+		return copyMaps(L, arg, v.Elem(), depth)
+	case !mayHoldMaps(v.Type(), 0) || v.Kind() != reflect.Array && v.IsNil():
 		return v
+	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
+		copied := reflect.New(v.Type()).Elem()
+		if v.Kind() == reflect.Slice {
+			copied = reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		}
+		for i := range v.Len() {
+			copied.Index(i).Set(copyMaps(L, arg, v.Index(i), depth+1))
+		}
+		return copied
 	}
 	copied := reflect.MakeMapWithSize(v.Type(), v.Len())
 	for entries := v.MapRange(); entries.Next(); {
@@ -425,7 +448,8 @@ type typedTable struct {
 	want  reflect.Type
 }
 
-// fillWithin fills a table, and those in it. It tells whether they hold functions.
+// fillWithin fills a table, and those in it. It tells whether they hold what is to be another
+// for an object: functions, and maps of objects.
 func (s *state) fillWithin(L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
 	if seen[typedTable{t, want}] {
 		return false
@@ -448,6 +472,8 @@ func (s *state) fillWithin(L *lua.LState, t *lua.LTable, want reflect.Type, arg 
 			functions = s.fillWithin(L, v, inner, arg, seen, depth+1) || functions
 		case *lua.LFunction:
 			functions = true
+		case *lua.LUserData:
+			functions = functions || mayHoldMaps(reflect.TypeOf(v.Value), 0)
 		}
 	}
 	return functions
@@ -467,6 +493,8 @@ func (s *state) bindWithin(L *lua.LState, t *lua.LTable, want reflect.Type, made
 		}
 		if inner, ok := v.(*lua.LTable); ok {
 			v = s.bindWithin(L, inner, inType, made)
+		} else if ud, ok := v.(*lua.LUserData); ok {
+			v = copyObject(L, 1, ud)
 		} else if fn, ok := v.(*lua.LFunction); ok && !ofObject(fn) {
 			v = s.bind(L, fn, inType)
 		}

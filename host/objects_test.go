@@ -24,6 +24,14 @@ type vault struct {
 	Words  []string
 	Prices prices
 	Any    map[string]any
+	List   []map[string]string
+}
+
+func (v *vault) Each(maps []map[string]string) (n int) {
+	for _, m := range maps {
+		n += v.Named(m)
+	}
+	return n
 }
 
 // prices is a map with a method of its own, which changes it.
@@ -62,7 +70,7 @@ func (v *vault) Guarded(g *guarded) int     { return g.N }
 func newVault() *vault {
 	return &vault{
 		secret: map[string]int{"tea": 3}, Name: "a", Open: map[string]string{"k": "v"},
-		Shelf: []guarded{{N: 1}, {N: 2}}, Events: make(chan int), Words: []string{"w"}, Prices: prices{}, Any: map[string]any{},
+		Shelf: []guarded{{N: 1}, {N: 2}}, Events: make(chan int), Words: []string{"w"}, Prices: prices{}, Any: map[string]any{}, List: []map[string]string{{}},
 	}
 }
 
@@ -101,6 +109,7 @@ func TestObjects_OnlyMethodsAndFields(t *testing.T) {
 		{`vault.Words[1] = "x" vault.Name = vault.Words[1] .. "y" return vault.Name`, `"xy" <nil>`},
 		{`for _, g in vault.Shelf() do g.N = g.N + 5 end return vault.Shelf[2].N`, "7 <nil>"},
 		{`local n = 0 for i, g in vault.Shelf() do n = n + i * vault:Guarded(g) end return n`, "5 <nil>"},
+		{`vault.List[1].a = "b" return vault:Each(vault.List) * 10 + vault:Each({ vault.Open, vault.Open })`, "12 <nil>"},
 		{`return vault:Named(vault.Open) + vault.prices:Set("tea", 3) + vault.prices.tea`, "7 <nil>"},
 		{`vault.Any.self = vault.Any return vault:Note(vault.Any)`, "bad argument #1 to Note: a map that is nested deeper than 200"},
 		{`vault.Any.a = vault.Open return vault:Note(vault.Any)`, `"noted" <nil>`},
@@ -141,6 +150,9 @@ func TestObjects_FieldsFromSeveralCalls(t *testing.T) {
 		pcall(vault.Take, vault, vault, 1)
 		vault:Take("tea", 0)
 		vault:Named(vault.Open)
+		vault:Each({ vault.Open })
+		vault.List[1]["k" .. i % 3] = "v"
+		vault:Each(vault.List)
 	end return true`, v)
 	var group sync.WaitGroup
 	errs := make([]error, 4)

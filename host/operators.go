@@ -129,17 +129,6 @@ func (s *state) arithmeticOfStrings() []field {
 	return fields
 }
 
-// arithmeticOfNumbers makes the metamethods of a number whose other operand is none: those of
-// - and + alone, by which a minus and the bounds of loops are compiled.
-func (s *state) arithmeticOfNumbers() []field {
-	var fields []field
-	for _, name := range []string{"add", "sub"} {
-		f := s.fn(func(s *state, L *lua.LState) int { return s.mixedArithmetic(L, name) })
-		fields, s.operators = append(fields, field{"__" + name, f}), append(s.operators, f)
-	}
-	return append(fields, field{"__metatable", lua.LFalse})
-}
-
 // mixedArithmetic is arithmetic where not both operands are numbers.
 func (s *state) mixedArithmetic(L *lua.LState, name string) int {
 	left, right := L.Get(1), L.Get(2)
@@ -150,14 +139,6 @@ func (s *state) mixedArithmetic(L *lua.LState, name string) int {
 		return 1
 	}
 	event := "__" + name
-	switch {
-	case name == "sub" && isNegativeZero(left):
-		name, event, left = "unm", "__unm", right
-	case name == "add" && isNegativeZero(left):
-		L.RaiseError("for statement limit must be a number, not %s", right.Type())
-	case name == "add" && isNegativeZero(right):
-		L.RaiseError("for statement init must be a number, not %s", left.Type())
-	}
 	if !lua.LVCanConvToString(right) { // what stands beside the string or the number may know what to do
 		if meta := L.GetMetaField(right, event); meta != lua.LNil {
 			L.Push(meta)
@@ -171,19 +152,40 @@ func (s *state) mixedArithmetic(L *lua.LState, name string) int {
 	return 0
 }
 
-// step is the step of a for loop as a number.
-func (s *state) step(L *lua.LState) int {
-	n, ok := s.arithmeticOperand(L, L.Get(1))
+// bound is a bound of a for loop as a number, which text may say too.
+func (s *state) bound(L *lua.LState) int {
+	v := L.Get(1)
+	n, ok := v.(lua.LNumber)
 	if !ok {
-		L.RaiseError("for statement step must be a number, not %s", L.Get(1).Type())
+		if n, ok = s.arithmeticOperand(L, v); !ok {
+			L.RaiseError("for statement %s must be a number, not %s", L.CheckString(2), v.Type())
+		}
 	}
 	L.Push(n)
 	return 1
 }
 
-func isNegativeZero(v lua.LValue) bool {
+// minus is the operator - before a value. The interpreter's own would give __unm one argument,
+// where it has two.
+func (s *state) minus(L *lua.LState) int {
+	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
-	return ok && n == 0 && math.Signbit(float64(n))
+	if !ok {
+		n, ok = s.arithmeticOperand(L, v)
+	}
+	if ok {
+		L.Push(-n)
+		return 1
+	}
+	meta := L.GetMetaField(v, "__unm")
+	if meta == lua.LNil {
+		L.RaiseError("cannot perform unm operation between %[1]s and %[1]s", v.Type())
+	}
+	L.Push(meta)
+	L.Push(v)
+	L.Push(v)
+	L.Call(2, 1)
+	return 1
 }
 
 // arithmeticOperand is [operand], but for text that says an integer which a number may not

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,33 @@ func (g *Generation) granted() luastd.Grants {
 	return grants
 }
 
+// linkedPlaces are the links in a place of scripts, and where they lead, also in the folders to
+// which they lead: whatever stands there may be run.
+func linkedPlaces(dir, place string) (places []string) {
+	seen := map[string]bool{}
+	var follow func(path string)
+	follow = func(path string) {
+		at := links(dir, path)
+		places = append(places, at...)
+		real := filepath.Join(dir, path)
+		if len(at) > 0 {
+			real = at[len(at)-1]
+		}
+		if seen[real] {
+			return
+		}
+		seen[real] = true
+		entries, _ := os.ReadDir(real) // of a file, and of what is not there, there are none
+		for _, entry := range entries {
+			if entry.IsDir() || entry.Type()&os.ModeSymlink != 0 {
+				follow(filepath.Join(path, entry.Name()))
+			}
+		}
+	}
+	follow(place)
+	return places
+}
+
 // scriptPlaces hold what decides what runs, below the project.
 var scriptPlaces = []string{SettingsFile, "activities", "lib", "plans", "tests"}
 
@@ -36,10 +64,8 @@ func (g *Generation) guarded() (places []string) {
 		for _, name := range scriptPlaces {
 			places = append(places, filepath.Join(dir, name))
 		}
-		for name := range g.sources {
-			if at := links(dir, filepath.FromSlash(name)); len(at) > 0 {
-				places = append(places, at...)
-			}
+		for _, name := range scriptPlaces {
+			places = append(places, linkedPlaces(dir, name)...)
 		}
 	}
 	log := g.config.DB

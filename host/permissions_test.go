@@ -1,8 +1,10 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +38,20 @@ func TestReload_WiderPermissionsWait(t *testing.T) {
 	f.replace("obelus.lua", `return { allow = { read = { "data", "more" } } }`)
 	f.expect("5 +[] ~[obelus.lua] -[] pending [allow]")
 	answers(`["x"]`)
+	f.replace("obelus.lua", `return { allow = { read = { "data/x" }, write = { "." } } }`)
+	f.expect("6 +[] ~[obelus.lua] -[] pending [allow]")
+	if r := f.host.Reload(); r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	for i, write := range []string{`{ ".", "lib" }`, `true`, `{ ".", "lib/made" }`} { // none names what "." does not cover
+		f.replace("obelus.lua", `return { allow = { read = { "data/x" }, write = `+write+` } }`)
+		f.expect(fmt.Sprintf("%d +[] ~[obelus.lua] -[] pending [allow]", 8+i))
+		if got := f.host.Generation().Grants().Write; slices.ContainsFunc(got.List, func(e string) bool { return e != "." }) || got.All {
+			t.Errorf("write is %+v", got)
+		}
+	}
+	f.replace("obelus.lua", `return { allow = { read = { "data", "more" } } }`)
+	f.expect("11 +[] ~[obelus.lua] -[] pending [allow]")
 	if r := f.host.LastReload(); !r.Withheld {
 		t.Error("it is not told that permissions were withheld")
 	}
@@ -45,13 +61,15 @@ func TestReload_WiderPermissionsWait(t *testing.T) {
 	answers(`["x","y"]`)
 }
 
-// TestPermissions_ScriptsBehindLinks holds that a file is guarded by which a script is read
-// through a link.
+// TestPermissions_ScriptsBehindLinks holds that what links of the places of scripts lead to is
+// guarded: files and folders, also such as are empty or not there yet.
 func TestPermissions_ScriptsBehindLinks(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"obelus.lua":      `return { allow = { write = { "." } } }`,
-		"shared/real.lua": `Activity.register("a", function() local ok, err = require("fs").write("shared/real.lua", "x") return err end)`,
+		"obelus.lua":         `return { allow = { write = { "." } } }`,
+		"activities/own.lua": `Activity.register("a", function(call) local ok, err = require("fs").write(call.file, "x") return err or "written" end)`,
+		"shared/real.lua":    "",
+		"deep/further/x.lua": "", "plain/x.lua": "",
 	} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -61,18 +79,41 @@ func TestPermissions_ScriptsBehindLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "activities"), 0o777); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{"lib", "plans", "tests", "empty", "modules", "tested"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Symlink("../shared/real.lua", filepath.Join(dir, "activities", "a.lua")); err != nil {
-		t.Skip("no symbolic links here:", err)
+	for link, to := range map[string]string{
+		"activities/linked.lua": "../shared/real.lua", "activities/sub": "../empty", "lib/sub": "../modules", "plans/new.lua": "../data/new.lua",
+		"tests/sub": "../tested", "plans/deep": "../deep", "deep/further/more": "../../furthest",
+	} {
+		if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+	}
+	for _, folder := range []string{"data", "furthest"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(filepath.Join(dir, "activities/own.lua"), filepath.Join(dir, "plain/hard.lua")); err != nil {
+		t.Skip("no hard links here:", err)
 	}
 	h, err := Open(Config{FS: os.DirFS(dir), Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := runA(h.Generation(), engine.Invocation{}); err != nil || !strings.Contains(got, "holds the project's scripts") {
-		t.Errorf("got %s %v", got, err)
+	for file, want := range map[string]string{
+		"shared/real.lua": "holds the project's scripts", "empty/x.lua": "holds the project's scripts", "modules/x.lua": "holds the project's scripts",
+		"data/new.lua": "holds the project's scripts", "tested/x.lua": "holds the project's scripts", "deep/x.lua": "holds the project's scripts",
+		"furthest/x.lua": "holds the project's scripts", "plain/hard.lua": "has other names (hard links)",
+		"data/other.lua": "written", "plain/x.lua": "written", "shared/other.lua": "written",
+	} {
+		got, err := runA(h.Generation(), engine.Invocation{Call: map[string]any{"file": file}})
+		if err != nil || !strings.Contains(got, want) {
+			t.Errorf("%s: got %s %v, want %s", file, got, err, want)
+		}
 	}
 }
 

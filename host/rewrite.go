@@ -17,7 +17,8 @@ const (
 	nameConcat = "\x00concat" // the operator .., with a limit
 	nameLength = "\x00length" // the operator #, which sees what is not filled yet
 	nameFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
-	nameStep   = "\x00step"   // (value): the step of a for loop
+	nameBound  = "\x00bound"  // (value, which): a bound of a for loop: init, limit or step
+	nameMinus  = "\x00minus"  // (value): -value
 	nameAdapt  = "\x00adapt"  // (value): of a field such as __add
 	nameTemp   = "\x00temp"   // a local
 )
@@ -27,8 +28,8 @@ const (
 //   - x = a and b is miscompiled where x is a local; do local t = a and b;
 //     x = t end is not. Conditions with literals are folded for the same
 //     reason.
-//   - -x is -0 - x, of which numbers' own __sub makes __unm: the interpreter would call that
-//     with one argument. A bound of a for loop is added to -0, so that text becomes a number.
+//   - -x is called, since the interpreter would call __unm with one argument; so is a bound
+//     of a for loop, which may be text.
 //   - a .. b can make gigabytes between two looks at the clock, so it is
 //     called; so is #t, since it must see a table that fills itself.
 //   - { _tool = … } is called with its line.
@@ -312,7 +313,7 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	case *ast.UnaryMinusOpExpr:
 		w.expr(&e.Expr, depth)
 		if *at = foldNumbers(e); *at == e {
-			*at = withNegativeZero("-", e.Expr, true, e)
+			*at = callOf(nameMinus, e, single(e.Expr))
 		}
 	case *ast.UnaryNotOpExpr:
 		w.expr(&e.Expr, depth)

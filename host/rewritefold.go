@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math"
 	"slices"
 	"strconv"
 
@@ -82,10 +83,10 @@ func foldNumbers(e ast.Expr) ast.Expr {
 
 // numeral writes a number for the compiler.
 func numeral(n float64) string {
-	if text := strconv.FormatFloat(n, 'g', -1, 64); text != "-0" {
-		return text
+	if n == 0 && math.Signbit(n) {
+		n = negativeZero
 	}
-	return "-0.0" // it takes -0 for an integer, which has no sign then
+	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
 // literalNumber is the number that a literal stands for, as [numeral] wrote it.
@@ -95,33 +96,24 @@ func literalNumber(e ast.Expr) (float64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(number.Value, 64)
-	return n, err == nil
-}
-
-// withNegativeZero is arithmetic of an expression and -0, which comes first or last. -0 - x is
-// -x for every number x, and x + -0 is x; no script writes either, so that what is no number
-// is known for the operand of a minus or a bound of a loop: see numberArithmetic.
-func withNegativeZero(operator string, e ast.Expr, first bool, at ast.PositionHolder) ast.Expr {
-	zero := &ast.NumberExpr{Value: numeral(negativeZero)}
-	zero.SetLine(at.Line())
-	made := &ast.ArithmeticOpExpr{Operator: operator, Lhs: e, Rhs: zero}
-	if first {
-		made.Lhs, made.Rhs = zero, e
+	if n == negativeZero {
+		n = math.Copysign(0, -1)
 	}
-	made.SetLine(at.Line())
-	return made
+	return n, err == nil
 }
 
 // coerceBounds makes numbers of the bounds of a loop, as Lua does, where they may be text.
 func coerceBounds(s *ast.NumberForStmt) {
-	if _, ok := literalNumber(s.Init); !ok {
-		s.Init = withNegativeZero("+", single(s.Init), false, s.Init)
-	}
-	if _, ok := literalNumber(s.Limit); !ok {
-		s.Limit = withNegativeZero("+", single(s.Limit), true, s.Limit)
-	}
-	if _, ok := literalNumber(s.Step); s.Step != nil && !ok {
-		s.Step = callOf(nameStep, s.Step, single(s.Step))
+	for _, bound := range []struct {
+		at   *ast.Expr
+		name string
+	}{{&s.Init, "init"}, {&s.Limit, "limit"}, {&s.Step, "step"}} {
+		if *bound.at == nil {
+			continue
+		}
+		if _, ok := literalNumber(*bound.at); !ok {
+			*bound.at = callOf(nameBound, *bound.at, single(*bound.at), &ast.StringExpr{Value: bound.name})
+		}
 	}
 }
 

@@ -150,7 +150,6 @@ func (s *state) openMetatables() {
 	s.stringLib = s.table(s.libs["string"])
 	s.stringMeta = s.table(append(s.arithmeticOfStrings(), field{"__index", s.stringLib}, field{"__metatable", lua.LFalse}))
 	s.L.SetMetatable(lua.LString(""), s.stringMeta)
-	s.L.SetMetatable(lua.LNumber(0), s.table(s.arithmeticOfNumbers()))
 	s.arrayMark = s.L.CreateTable(0, 0)
 	s.messages = s.L.CreateTable(0, 0)
 	s.lazyMeta = s.table([]field{

@@ -173,8 +173,12 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 	e.Effect(L, what)
 	e.charge(L, len(text)/16+1)
 	return e.onFile(L, writing, path, func(root *os.Root, name string) error {
-		if info, err := root.Stat(name); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+		info, err := root.Stat(name)
+		if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 			return errors.New("it is not a regular file")
+		}
+		if err == nil && hardLinks(info) > 1 {
+			return errors.New("it has other names (hard links), which may lie where nothing is granted")
 		}
 		if err := checkDatabase(root, name); err != nil {
 			return err

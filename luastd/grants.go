@@ -152,7 +152,16 @@ func (g Grants) Within(bound Grants) Grants {
 		return within(outer, inner)
 	}
 	both.Read = intersect(g.Read, bound.Read, folder)
-	both.Write = intersect(g.Write, bound.Write, folder)
+	// An entry that names a guarded place grants it, which one above it does not.
+	names := func(entry string) bool {
+		return slices.ContainsFunc(g.Guarded, func(place string) bool { return folder(place, entry) })
+	}
+	both.Write = intersect(g.Write, bound.Write, func(a, b string) bool { return folder(a, b) && (names(a) || !names(b)) })
+	if g.Write.All || bound.Write.All { // which names none
+		both.Write.List = slices.DeleteFunc(slices.Clone(both.Write.List), func(entry string) bool {
+			return names(entry) && !(slices.Contains(g.Write.List, entry) && slices.Contains(bound.Write.List, entry))
+		})
+	}
 	return both
 }
 

@@ -221,11 +221,13 @@ func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *en
 	if err != nil {
 		return // it was run, and what went wrong is told
 	}
-	open := map[int]bool{0: lacking}
+	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
 	for _, r := range outcome.Calls {
-		open[r.Position] = r.Status != engine.Done
+		open[r.Position], waiting[r.Position] = r.Status != engine.Done, r.Status == engine.Waiting
 	}
-	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool { return !open[p.Call] })
+	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool {
+		return !open[p.Call] || p.Code == engine.CodeUnresolved && !waiting[p.Call] // the context may hold what an empty one does not
+	})
 	slices.SortStableFunc(bearing, func(p, q engine.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
 	for _, p := range bearing {
 		a.term.say("%s", problemLine(p))
@@ -262,7 +264,8 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 		return nil, err
 	}
 	if missing != nil {
-		if _, err := a.log.Info(ctx, start.Context); errors.Is(err, store.ErrNoContext) {
+		given, err := store.Resolver{Log: a.log, Context: start.Context}.Resolve(ctx, store.KindPath("input"), "")
+		if errors.Is(err, store.ErrNoContext) || err == nil && !given.Exists {
 			return nil, needsInput(missing)
 		}
 	}

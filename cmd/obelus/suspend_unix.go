@@ -19,6 +19,9 @@ const suspendWithin = 10 * time.Second
 // called: SQLite's lock for writing would keep everybody else from appending for as long as it
 // is stopped.
 func suspendBetweenCommits(log *sqlite.Log) (end func()) {
+	if signal.Ignored(syscall.SIGTSTP) { // as under nohup: it is not to be stopped
+		return func() {}
+	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTSTP)
 	go func() {

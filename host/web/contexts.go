@@ -98,7 +98,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	for begun, more := false, true; more; begun = true {
 		var after int64
-		piece, leave, err := s.reserve(r.Context(), func() ([]byte, error) {
+		piece, leave, err := s.reserve(r.Context(), s.room, func() ([]byte, error) {
 			l := list{begun: begun}
 			after, more = f.After, false
 			if head == 0 {

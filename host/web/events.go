@@ -116,13 +116,13 @@ func (st *stream) sendPortion(ctx context.Context) (more bool, err error) {
 		more, err = st.read(ctx)
 		return st.unsent, err
 	}
-	reserve := st.server.reserve
+	var portion []byte
+	var leave func()
 	if st.begun { // there is no other answer: it waits for as long as it takes
-		reserve = func(ctx context.Context, produce func() ([]byte, error)) ([]byte, func(), error) {
-			return st.server.room.reserve(ctx, st.server.reading, produce)
-		}
+		portion, leave, err = st.server.streaming.reserve(ctx, st.server.reading, read)
+	} else {
+		portion, leave, err = st.server.reserve(ctx, st.server.streaming, read)
 	}
-	portion, leave, err := reserve(ctx, read)
 	if err != nil {
 		return false, err
 	}

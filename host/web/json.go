@@ -61,7 +61,7 @@ func listOf[T any](all []T, shown func(T) (any, error)) ([]byte, error) {
 
 // respondList answers with an array that is read from the log.
 func (s *Server) respondList(w http.ResponseWriter, r *http.Request, produce func() ([]byte, error)) error {
-	text, leave, err := s.reserve(r.Context(), produce)
+	text, leave, err := s.reserve(r.Context(), s.room, produce)
 	if err != nil {
 		return err
 	}

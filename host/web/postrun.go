@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
@@ -53,7 +54,8 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		}
 		if !start.HasInput {
 			if missing := request.MissingInput(registry.Schemas...); missing != nil {
-				if _, err := s.log.Info(ctx, start.Context); errors.Is(err, store.ErrNoContext) {
+				given, err := store.Resolver{Log: s.log, Context: start.Context}.Resolve(ctx, store.KindPath("input"), "")
+				if errors.Is(err, store.ErrNoContext) || err == nil && !given.Exists {
 					return nil, missing
 				}
 			}
@@ -86,7 +88,7 @@ func (q *runRequest) start() (start engine.Start, err error) {
 	if q.Plan == "" {
 		return start, wrong(`the plan is missing: {"plan": "plans/refund.lua"}`)
 	}
-	if !strings.HasPrefix(q.Plan, "plans/") {
+	if clean := path.Clean(strings.ReplaceAll(q.Plan, `\`, "/")); clean != q.Plan || !strings.HasPrefix(q.Plan, "plans/") {
 		return start, &host.ScriptError{File: q.Plan, Message: "it is no plan that can be run over HTTP: those are the files below plans/"}
 	}
 	if q.Mode != "" && q.Mode != "eager" && q.Mode != "lazy" {
@@ -148,18 +150,19 @@ func (s *Server) tellRun(w http.ResponseWriter, r *http.Request, one *run, wait 
 	return s.sendOutcome(w, r, one)
 }
 
-// sendOutcome answers with how a run has ended. What a large output takes is let go of at
-// once where there is no room to send it: the log has it.
+// sendOutcome answers with how a run has ended. Where there is no room to send a large output
+// it answers as without wait, and the client finds it at the context: the run is over, and must
+// not be asked for again.
 func (s *Server) sendOutcome(w http.ResponseWriter, r *http.Request, one *run) error {
 	text := append(store.EncodeJSON(outcomeBody(one.outcome)), '\n')
-	from, size := s.room.of(len(text))
-	if !from.TryAcquire(size) {
-		status := one.outcome.Status
-		one.outcome, text = nil, nil
-		return &problem{status: http.StatusTooManyRequests, code: "full", retry: 5, message: fmt.Sprintf(
-			"context %s: the run is %s, but the answers that are being sent are too large together: ask GET %s/v1/contexts/%[1]s for its output", one.context, status, mountedAt(r))}
+	if len(text) > smallPiece {
+		from, size := s.room.of(len(text))
+		if !from.TryAcquire(size) {
+			w.Header().Set("Location", mountedAt(r)+"/v1/contexts/"+one.context)
+			return write(w, http.StatusAccepted, map[string]any{"context": one.context, "status": one.outcome.Status})
+		}
+		defer from.Release(size)
 	}
-	defer from.Release(size)
 	return writeJSON(w, http.StatusOK, text)
 }
 

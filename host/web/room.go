@@ -20,6 +20,10 @@ type room struct {
 	small *semaphore.Weighted
 }
 
+// forStreams is a room that has the large pieces in common with another, and small ones of its
+// own: streams are many, and other answers do not wait for them.
+func (o *room) forStreams() *room { return &room{o.total, o.large, semaphore.NewWeighted(o.total)} }
+
 // smallPiece is the size up to which a piece of an answer is small.
 const smallPiece = 2 * portion
 
@@ -89,7 +93,7 @@ var errNoRoom = &problem{status: http.StatusTooManyRequests, code: "full", messa
 
 // respond answers with a value that is read from the log, as JSON.
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func() (any, error)) error {
-	piece, leave, err := s.reserve(r.Context(), func() ([]byte, error) {
+	piece, leave, err := s.reserve(r.Context(), s.room, func() ([]byte, error) {
 		v, err := value()
 		if err != nil {
 			return nil, err
@@ -104,10 +108,10 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func() (a
 }
 
 // reserve is [room.reserve] of an answer that has not begun.
-func (s *Server) reserve(ctx context.Context, produce func() ([]byte, error)) ([]byte, func(), error) {
+func (s *Server) reserve(ctx context.Context, from *room, produce func() ([]byte, error)) ([]byte, func(), error) {
 	within, cancel := context.WithTimeoutCause(ctx, s.patience.room, errNoRoom)
 	defer cancel()
-	piece, leave, err := s.room.reserve(within, s.reading, func() ([]byte, error) {
+	piece, leave, err := from.reserve(within, s.reading, func() ([]byte, error) {
 		piece, err := produce()
 		if err == nil {
 			err = ctx.Err()

@@ -64,19 +64,20 @@ const (
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
-	config   Config
-	log      *noticed
-	logger   *slog.Logger
-	handler  http.Handler
-	gate     *gate
-	bodies   atomic.Int64 // bytes of bodies that are being worked on, and of what is made of them
-	streams  atomic.Int64 // clients that follow a context
-	tail     *tail
-	reading  chan struct{} // places for answers that are read from the log
-	room     *room         // for answers that are being sent
-	news     chan struct{} // that something was appended here which a run may wait for
-	metrics  *metrics
-	patience patience
+	config    Config
+	log       *noticed
+	logger    *slog.Logger
+	handler   http.Handler
+	gate      *gate
+	bodies    atomic.Int64 // bytes of bodies that are being worked on, and of what is made of them
+	streams   atomic.Int64 // clients that follow a context
+	tail      *tail
+	reading   chan struct{} // places for answers that are read from the log
+	room      *room         // for answers that are being sent
+	streaming *room         // the same for streams
+	news      chan struct{} // that something was appended here which a run may wait for
+	metrics   *metrics
+	patience  patience
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -117,6 +118,7 @@ func New(config Config) *Server {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
+	s.streaming = s.room.forStreams()
 	s.log = &noticed{Log: config.Log, tail: s.tail}
 	s.metrics = newMetrics(s)
 	s.running, s.stop = context.WithCancelCause(context.Background())

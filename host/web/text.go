@@ -107,6 +107,8 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return own
 	case errors.As(err, &large):
 		return &problem{status: http.StatusRequestEntityTooLarge, code: "too-large", message: fmt.Sprintf("the request has more than %d bytes", large.Limit)}
+	case is[*engine.PlanError](err), isScript(err):
+		return faulty(err)
 	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() != nil: // of a handler around this one
 		return &problem{status: http.StatusGatewayTimeout, code: "time", message: "there was no answer in the time that the request has", retry: 1}
 	case errors.As(err, &slow) && slow.Timeout():
@@ -131,6 +133,12 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return errUnreadable
 	}
 	return &problem{status: http.StatusInternalServerError, code: "internal", message: internalText}
+}
+
+// isScript tells of an error of a script, which may be that it ran out of time.
+func isScript(err error) bool {
+	_, ok := host.Problems(err)
+	return ok
 }
 
 // faulty is the answer where a plan, a message or a script is at fault, with each place
