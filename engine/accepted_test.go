@@ -41,3 +41,40 @@ func TestMetaProperties_OfAcceptedPlan(t *testing.T) {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 }
+
+// TestFormats_OfAcceptedPlan holds that a run goes on whose calls and data were taken while
+// formats were notes, and that they are held to anew.
+func TestFormats_OfAcceptedPlan(t *testing.T) {
+	r := newRunner(store.NewMemory(), map[string]activity{"work": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		return engine.Result{Value: in.Call["mail"]}, nil
+	}})
+	mail := map[string]any{"properties": map[string]any{"mail": map[string]any{"type": "string", "format": "email"}}}
+	tool := func(options ...engine.SchemaOption) {
+		made, err := engine.NewTool("work", mail, options...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Registry.Tools["work"], r.Registry.Schemas = made, options
+	}
+	tool(engine.IgnoreFormats)
+	s := start(t, `{"calls": [{"_tool": "work", "mail": "none", "x": "†input.x", "_outputPath": "†state.a"}], "output": "†state.a"}`)
+	s.Request.Context = messages(t, `[{"type": "state", "schema": {"properties": {"mail": {"format": "email"}}}}, {"type": "state", "mail": "none"}]`)
+	outcome, err := r.Run(t.Context(), s)
+	if err != nil || outcome.Status != engine.RunWaiting {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	tool()
+	if _, err := engine.Append(t.Context(), r.Log, outcome.Context, messages(t, `[{"type": "input", "x": 7}, {"type": "state", "more": 1}]`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Append(t.Context(), r.Log, "new", messages(t, `[{"type": "state", "schema": {"properties": {"mail": {"format": "email"}}}}, {"type": "state", "mail": "none"}]`)); err == nil {
+		t.Error("a new context takes what breaks a format")
+	}
+	if _, err := r.Run(t.Context(), engine.Start{Context: "other", Request: s.Request}); err == nil {
+		t.Error("a new run takes what breaks a format")
+	}
+	outcome, err = r.Resume(t.Context(), engine.Resume{Context: outcome.Context})
+	if err != nil || outcome.Status != engine.RunDone {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+}

@@ -196,6 +196,41 @@ func (r *Registry) With(tools map[string]*Tool) *Registry {
 	return &joined
 }
 
+// withoutFormats is a registry for calls that were accepted, maybe by an older version, which
+// looked at no formats: their tools do not either.
+func (r *Registry) withoutFormats(calls []any) (*Registry, error) {
+	lenient := map[string]*Tool{}
+	for _, call := range calls {
+		given, _ := call.(map[string]any)
+		name, _ := given["_tool"].(string)
+		tool, known := r.Tool(name)
+		if !known || lenient[name] != nil || !hasKey(tool.Schema, "format") {
+			continue
+		}
+		again, err := NewTool(name, tool.Schema, append(slices.Clip(r.Schemas), IgnoreFormats)...)
+		if err != nil {
+			return nil, err
+		}
+		lenient[name] = again
+	}
+	return r.With(lenient), nil
+}
+
+// hasKey reports whether an object in a value has a key.
+func hasKey(v any, key string) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, e := range v {
+			if name == key || hasKey(e, key) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return hasKey(e, key) })
+	}
+	return false
+}
+
 // Check tells what is wrong with how an activity is registered, as whoever runs a
 // plan with a call of it is told.
 func (r *Registered) Check() error {

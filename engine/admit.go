@@ -197,11 +197,24 @@ func (e *entered) check(ctx context.Context, kind string) (number int, err error
 			schemas[of] = schema
 		}
 		if err := e.joined(ctx, schema, a.op, 0); err != nil {
+			if e.brokenBefore(ctx, declared, schema, a.op) {
+				continue
+			}
 			return e.blame(ctx, schema, a.op), err
 		}
 	}
 	delete(e.came, kind)
 	return 0, nil
+}
+
+// brokenBefore reports whether a value breaks its schema by formats alone and did so before the
+// messages came, as one that an older version took, which looked at no formats.
+func (e *entered) brokenBefore(ctx context.Context, declared any, schema *Schema, op store.Op) bool {
+	if e.first == 0 || e.joined(ctx, schema, op, e.first) == nil {
+		return false
+	}
+	lenient, err := NewSchema(declared, append(slices.Clip(e.options), IgnoreFormats)...)
+	return err == nil && e.joined(ctx, lenient, op, 0) == nil
 }
 
 func (e *entered) checkAll(ctx context.Context) (number int, err error) {

@@ -308,6 +308,9 @@ func (l *loop) recorded(ctx context.Context, last Run, former map[int64]int64) (
 	if err != nil {
 		return nil, err
 	}
+	if registry, err = registry.withoutFormats(calls); err != nil {
+		return nil, err
+	}
 	request := &Request{Name: last.Plan}
 	for _, call := range calls {
 		request.Calls = append(request.Calls, Source{Call: call, accepted: true})
