@@ -95,7 +95,7 @@ func testStops(t *testing.T, text string) {
 	if _, _, err := expr.Eval(ctx, hostileLookup); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if len(evaluationPlaces) != 0 {
+	if len(*evaluationPlaces.Load()) != 0 {
 		t.Error("a place is still taken")
 	}
 	was := maxEvaluation
@@ -103,5 +103,47 @@ func testStops(t *testing.T, text string) {
 	maxEvaluation = time.Nanosecond
 	if _, _, err := expr.Eval(t.Context(), hostileLookup); err == nil || !strings.Contains(err.Error(), "takes longer than") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestEvaluateAtOnce_Waits holds that an expression that takes long waits while as many as may
+// be are evaluated, and one that does not is evaluated at once.
+func TestEvaluateAtOnce_Waits(t *testing.T) {
+	was := *evaluationPlaces.Load()
+	t.Cleanup(func() { evaluationPlaces.Store(&was) })
+	EvaluateAtOnce(1)
+	var other evaluationPlace
+	if err := other.take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	long, err := ParseExpr(`†(count(†n, # == 0) > 0)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := ParseExpr(`†(len(†l) + 1)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, _, err := short.Eval(t.Context(), hostileLookup); err != nil || v != json.Number("3") {
+		t.Errorf("%v, %v", v, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := long.Eval(ctx, hostileLookup)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		t.Errorf("it did not wait: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	other.leave()
+	if _, _, err := long.Eval(t.Context(), hostileLookup); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/expr-lang/expr/builtin"
@@ -211,20 +212,39 @@ func (ev *evaluation) afford(n int) error {
 	return nil
 }
 
-// evaluationPlace is what an evaluation has that takes long: there are as many as processors,
-// so that what all of them make together is bounded.
-type evaluationPlace struct{ since time.Time } // zero before it is taken
+// evaluationPlace is what an evaluation has that takes long: there are only so many, so that
+// what all of them make together is bounded.
+type evaluationPlace struct {
+	since time.Time // zero before it is taken
+	among chan struct{}
+}
 
-var evaluationPlaces = make(chan struct{}, runtime.GOMAXPROCS(0))
+var evaluationPlaces = places(runtime.GOMAXPROCS(0))
+
+func places(n int) *atomic.Pointer[chan struct{}] {
+	var p atomic.Pointer[chan struct{}]
+	among := make(chan struct{}, max(1, n))
+	p.Store(&among)
+	return &p
+}
+
+// EvaluateAtOnce sets how many expressions that take longer than some milliseconds are evaluated
+// at once in this process, in all runs together; the default is one for each processor. Each may
+// make values of some 400 MB. It is for a program that starts: what is being evaluated keeps the
+// number that was in force as it began.
+func EvaluateAtOnce(n int) {
+	evaluationPlaces.Store(places(n).Load())
+}
 
 // take waits for a place, if there is none yet. It gives the error of a context that has ended.
 func (p *evaluationPlace) take(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || !p.since.IsZero() {
 		return err
 	}
+	among := *evaluationPlaces.Load()
 	select {
-	case evaluationPlaces <- struct{}{}:
-		p.since = time.Now()
+	case among <- struct{}{}:
+		p.since, p.among = time.Now(), among
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -233,7 +253,7 @@ func (p *evaluationPlace) take(ctx context.Context) error {
 
 func (p *evaluationPlace) leave() {
 	if !p.since.IsZero() {
-		<-evaluationPlaces
+		<-p.among
 		p.since = time.Time{}
 	}
 }

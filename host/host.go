@@ -85,6 +85,9 @@ func Open(config Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	if g.settings.Expressions > 0 {
+		engine.EvaluateAtOnce(g.settings.Expressions)
+	}
 	g.Number = 1
 	h.started, h.good, h.tried = g.settings, from, from.digest()
 	h.present.Store(g)

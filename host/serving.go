@@ -79,6 +79,7 @@ func (s Settings) pending(next Settings) []string {
 		changed bool
 	}{
 		{"db", s.DB != next.DB},
+		{"expressions", s.Expressions != next.Expressions},
 		{"serve", s.Serve != next.Serve},
 		{"synchronous", s.Synchronous != next.Synchronous},
 	} {

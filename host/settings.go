@@ -30,6 +30,7 @@ type Settings struct {
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
 	Approve     engine.Policy // which calls are held for a person
+	Expressions int           // that take long and are evaluated at once in the process, as of Open; 0 for one a processor
 	Isolate     bool          // activities run in processes of their own
 	Serve       Serving       // of a server alone
 
@@ -50,6 +51,7 @@ var settingFuncs = []struct {
 	{"approve", readApprove},
 	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
 	{"drain", readDrain},
+	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = asPositive(v); return err }},
 	{"formats", readFormats},
 	{"isolate", readIsolate},
 	{"limits", readLimits},

@@ -43,6 +43,7 @@
 ---@field approve? "never"|"always"|"scopes"|string|string[] which calls are held for a person
 ---@field db? string the log; .obelus/log.db
 ---@field drain? number|string for calls that a run leaves behind; "5s"
+---@field expressions? integer how many that take long are evaluated at once
 ---@field formats? boolean false makes format in schemas a note; true
 ---@field isolate? "process"|"none"|false activities run in processes of their own
 ---@field limits? table<string, integer|string>
