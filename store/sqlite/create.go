@@ -113,6 +113,9 @@ func (l *location) check() error {
 
 // replaced reports whether another file, or none, is where a file was.
 func replaced(path string, was os.FileInfo) bool {
+	if sameInode(path, was) {
+		return false
+	}
 	now, err := os.Stat(path)
 	return err == nil && !os.SameFile(was, now) || errors.Is(err, fs.ErrNotExist)
 }
