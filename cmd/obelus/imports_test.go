@@ -13,7 +13,7 @@ var mayImport = map[string][]string{
 	"obelus/store":           {},
 	"obelus/store/storetest": {"obelus/store", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
 	"obelus/store/suites":    {},
-	"obelus/store/sqlite":    {"obelus/store", "github.com/mattn/go-sqlite3"},
+	"obelus/store/sqlite":    {"obelus/store", "github.com/mattn/go-sqlite3", "golang.org/x/sys/unix"},
 	"obelus/engine": {"obelus/store", "github.com/expr-lang/expr", "github.com/santhosh-tekuri/jsonschema", "github.com/dlclark/regexp2",
 		"golang.org/x/text/language", "golang.org/x/text/message"},
 	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/google/uuid"},
