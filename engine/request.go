@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"obelus/store"
 )
@@ -38,6 +41,12 @@ type Request struct {
 // Lists is [Schema.Lists] by the schema that the request's messages declare for a kind
 // last, for a value that is to enter it.
 func (r *Request) Lists(kind string, v any, options ...SchemaOption) any {
+	return r.declared(kind, options).Lists(v)
+}
+
+// declared is the schema that the request's messages declare for a kind last; nil for none, and
+// for what is none, which is told when the request is checked.
+func (r *Request) declared(kind string, options []SchemaOption) *Schema {
 	var declared any
 	for _, m := range r.Context {
 		if m.Kind == kind && m.Schema != nil {
@@ -45,38 +54,35 @@ func (r *Request) Lists(kind string, v any, options ...SchemaOption) any {
 		}
 	}
 	if declared == nil {
-		return v
+		return nil
 	}
-	schema, _ := NewSchema(declared, options...) // what is wrong with it is told when the request is checked
-	return schema.Lists(v)
+	schema, _ := NewSchema(declared, options...)
+	return schema
 }
 
 // MissingInput tells what is wrong with a run that gets no input, where the request's messages
-// declare the schema of input and give none themselves: a [*MessageError], or nil.
-func (r *Request) MissingInput(options ...SchemaOption) error {
-	var declared any
-	for _, m := range r.Context {
-		if m.Kind != "input" {
-			continue
-		}
-		if m.HasData {
-			return nil
-		}
-		if m.Schema != nil {
-			declared = m.Schema
-		}
-	}
-	if declared == nil {
+// declare the schema of input: a [*MessageError], or nil. Input that those messages give, or that
+// the run's context has in a log, is none that is missing; the log is nil for a new context.
+func (s *Start) MissingInput(ctx context.Context, log store.Log, options ...SchemaOption) error {
+	gives := func(m store.Message) bool { return m.Kind == "input" && m.HasData }
+	if s.Input != nil || s.HasInput || slices.ContainsFunc(s.Request.Context, gives) {
 		return nil
 	}
-	schema, err := NewSchema(declared, options...)
-	if err != nil {
-		return nil // which is told when the request is checked
+	schema, path := s.Request.declared("input", options), store.KindPath("input")
+	if schema == nil {
+		return nil
 	}
-	if err := schema.Validate(map[string]any{}, store.KindPath("input").String()); err != nil {
-		return &MessageError{Input: true, Err: fmt.Errorf("there is none, and it breaks the schema declared for input: %w", err)}
+	broken := schema.Validate(map[string]any{}, path.String())
+	if broken == nil {
+		return nil
 	}
-	return nil
+	if log != nil {
+		given, err := store.Resolver{Log: log, Context: s.Context}.Resolve(ctx, path, "")
+		if err == nil && given.Exists || err != nil && !errors.Is(err, store.ErrNoContext) {
+			return nil // what is wrong with the log is told by the run
+		}
+	}
+	return &MessageError{Input: true, Err: fmt.Errorf("there is none, and it breaks the schema declared for input: %w", broken)}
 }
 
 // Source is a call as written, and the line of the file that it begins on, 0

@@ -149,21 +149,30 @@ func (n *names) argument(function, number string) string {
 
 // negated is the operand of a minus.
 func (n *names) negated() string {
-	var found []string
-	n.each(func(e ast.Expr) {
+	return n.only(func(e ast.Expr) ast.Expr {
 		if e, ok := e.(*ast.UnaryMinusOpExpr); ok {
-			found = append(found, exprText(e.Expr))
+			return e.Expr
 		}
+		return nil
 	})
-	return only(found)
 }
 
 // measured is the operand of #.
 func (n *names) measured() string {
+	return n.only(func(e ast.Expr) ast.Expr {
+		if e, ok := e.(*ast.UnaryLenOpExpr); ok {
+			return e.Expr
+		}
+		return nil
+	})
+}
+
+// only is the one operand that a function finds in the line's expressions, nil for none.
+func (n *names) only(operand func(e ast.Expr) ast.Expr) string {
 	var found []string
 	n.each(func(e ast.Expr) {
-		if e, ok := e.(*ast.UnaryLenOpExpr); ok {
-			found = append(found, exprText(e.Expr))
+		if operand := operand(e); operand != nil {
+			found = append(found, exprText(operand))
 		}
 	})
 	return only(found)

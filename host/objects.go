@@ -67,8 +67,6 @@ func (s *state) adaptOperators(meta *lua.LTable, t reflect.Type) {
 		switch name.String() {
 		case "__index":
 			fn = s.filling(refusingLocks(s.L, fn), nil, &fieldAccess)
-		case "__newindex":
-			fn = s.filling(fn, assignedTypes, &fieldAccess)
 		case "__call":
 			if kind == reflect.Map {
 				fn = s.filling(s.iterateMap(fn), nil, &fieldAccess)
@@ -347,6 +345,9 @@ func assignedTypes(L *lua.LState, i int) reflect.Type {
 
 // withinType gives the types of a key and of what is at it in a Go type; nil for any.
 func withinType(L *lua.LState, t reflect.Type, key lua.LValue) (keys, values reflect.Type) {
+	if t == nil {
+		return nil, nil
+	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -460,10 +461,7 @@ func (s *state) fillWithin(L *lua.LState, t *lua.LTable, want reflect.Type, arg 
 	seen[typedTable{t, want}] = true
 	s.fill(t)
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
-		var inner reflect.Type
-		if want != nil {
-			_, inner = withinType(L, want, key)
-		}
+		_, inner := withinType(L, want, key)
 		if err := objectFits(v, inner); err != "" {
 			L.ArgError(arg, err)
 		}
@@ -487,10 +485,7 @@ func (s *state) bindWithin(L *lua.LState, t *lua.LTable, want reflect.Type, made
 	c := L.CreateTable(t.Len(), 0)
 	c.Metatable, made[t] = t.Metatable, c
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
-		var inType reflect.Type
-		if want != nil {
-			_, inType = withinType(L, want, key)
-		}
+		_, inType := withinType(L, want, key)
 		if inner, ok := v.(*lua.LTable); ok {
 			v = s.bindWithin(L, inner, inType, made)
 		} else if ud, ok := v.(*lua.LUserData); ok {

@@ -63,8 +63,6 @@ func (g *Generation) guarded() (places []string) {
 	if dir != "" {
 		for _, name := range scriptPlaces {
 			places = append(places, filepath.Join(dir, name))
-		}
-		for _, name := range scriptPlaces {
 			places = append(places, linkedPlaces(dir, name)...)
 		}
 	}

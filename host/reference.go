@@ -21,12 +21,7 @@ var referenceFuncs = []entry{
 
 // literal(value) escapes texts that begin with †, here or within.
 func (s *state) literalOf(L *lua.LState) int {
-	return s.mapTexts(L, func(text string) string {
-		if strings.HasPrefix(text, store.Dagger) {
-			return store.Dagger + text
-		}
-		return text
-	})
+	return s.mapTexts(L, func(text string) string { return engine.Literal(text).(string) })
 }
 
 // text(value) takes the second † off again.

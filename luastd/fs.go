@@ -201,16 +201,11 @@ func (e *Env) writeFile(L *lua.LState, what string, mode int) int {
 // it, so that if it is the program's own log, what is appended from then on could be lost.
 func inUse(root *os.Root, name string) bool {
 	return regular(root, name) && (regular(root, name+"-journal") ||
-		regular(root, name+"-wal") && regular(root, name+"-shm")) || sideFileInUse(root, name)
+		regular(root, name+"-wal") && regular(root, name+"-shm") || sideFileOf(root, name) != "")
 }
 
 // sideFiles are the endings of the files that SQLite keeps beside a database.
 var sideFiles = []string{"-journal", "-wal", "-shm"}
-
-// sideFileInUse reports whether a file is there and one of those of a database.
-func sideFileInUse(root *os.Root, name string) bool {
-	return regular(root, name) && sideFileOf(root, name) != ""
-}
 
 // sideFileOf gives the database of which a file is or would be one of the files beside it,
 // empty if there is none: SQLite would take what stands in such a file into the database.

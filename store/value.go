@@ -172,9 +172,6 @@ func checkDepth(v any, most int) error {
 // jsonError rewrites encoding/json's errors for people: a line and a column
 // in place of an offset.
 func jsonError(text []byte, err error) error {
-	if err := CheckEncoding(text); err != nil {
-		return err
-	}
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):

@@ -254,20 +254,19 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 		return nil, err
 	}
 	var missing error
-	if start.Input == nil && !start.HasInput {
-		missing = start.Request.MissingInput(registry.Schemas...)
+	if a.context == "" { // it is told before a log is made
+		missing = start.MissingInput(ctx, nil, registry.Schemas...)
 	}
-	if missing != nil && a.context == "" {
-		return nil, needsInput(missing)
-	}
-	if err := a.openLogFor(ctx, start, registry); err != nil {
-		return nil, err
+	if missing == nil {
+		if err := a.openLogFor(ctx, start, registry); err != nil {
+			return nil, err
+		}
+		if a.context != "" {
+			missing = start.MissingInput(ctx, a.log, registry.Schemas...)
+		}
 	}
 	if missing != nil {
-		given, err := store.Resolver{Log: a.log, Context: start.Context}.Resolve(ctx, store.KindPath("input"), "")
-		if errors.Is(err, store.ErrNoContext) || err == nil && !given.Exists {
-			return nil, needsInput(missing)
-		}
+		return nil, fmt.Errorf("%w: give it by -i name=text or -i name:=json", missing)
 	}
 	announce := ""
 	if a.context == "" {
@@ -289,11 +288,6 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 		outcome.Output, err = a.result(ctx, outcome)
 	}
 	return outcome, err
-}
-
-// needsInput adds to what is wrong with a run that gets no input how it is given.
-func needsInput(missing error) error {
-	return fmt.Errorf("%w: give it by -i name=text or -i name:=json", missing)
 }
 
 // whileDraining tells a person, once the run is interrupted, why it has not

@@ -15,7 +15,7 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	return s.respondList(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func() ([]byte, error) {
 		var infos []store.ContextInfo
 		for info, err := range s.log.Contexts(r.Context(), q.text("prefix")) {
 			if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondList(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func() ([]byte, error) {
 		records, err := engine.RecordsAt(r.Context(), s.log, name, at)
 		if err != nil {
 			return nil, err
@@ -155,7 +155,7 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.respondList(w, r, func() ([]byte, error) {
+	return s.respondText(w, r, func() ([]byte, error) {
 		lazy, err := engine.Lazy(r.Context(), s.log, name)
 		if err != nil {
 			return nil, err

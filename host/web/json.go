@@ -59,16 +59,6 @@ func listOf[T any](all []T, shown func(T) (any, error)) ([]byte, error) {
 	return l.end(), nil
 }
 
-// respondList answers with an array that is read from the log.
-func (s *Server) respondList(w http.ResponseWriter, r *http.Request, produce func() ([]byte, error)) error {
-	text, leave, err := s.reserve(r.Context(), s.room, produce)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return writeJSON(w, http.StatusOK, text)
-}
-
 // read decodes a request's body, which must be one object with no other fields
 // than those of the value; nothing is an empty one.
 func read(r *http.Request, into any) error {

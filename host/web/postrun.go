@@ -52,17 +52,12 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if err := asked.readInput(&start); err != nil {
 			return nil, err
 		}
-		if !start.HasInput {
-			if missing := request.MissingInput(registry.Schemas...); missing != nil {
-				given, err := store.Resolver{Log: s.log, Context: start.Context}.Resolve(ctx, store.KindPath("input"), "")
-				if errors.Is(err, store.ErrNoContext) || err == nil && !given.Exists {
-					return nil, missing
-				}
-			}
-		}
 		start.Request, start.Begun = request, func() {
 			begun()
 			release(r) // the input is in the log
+		}
+		if err := start.MissingInput(ctx, s.log, registry.Schemas...); err != nil {
+			return nil, err
 		}
 		return s.runner(registry).Run(ctx, start)
 	})

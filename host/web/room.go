@@ -93,18 +93,23 @@ var errNoRoom = &problem{status: http.StatusTooManyRequests, code: "full", messa
 
 // respond answers with a value that is read from the log, as JSON.
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, value func() (any, error)) error {
-	piece, leave, err := s.reserve(r.Context(), s.room, func() ([]byte, error) {
+	return s.respondText(w, r, func() ([]byte, error) {
 		v, err := value()
 		if err != nil {
 			return nil, err
 		}
 		return append(store.EncodeJSON(v), '\n'), nil
 	})
+}
+
+// respondText answers with the text of JSON that is made of what is read from the log.
+func (s *Server) respondText(w http.ResponseWriter, r *http.Request, produce func() ([]byte, error)) error {
+	text, leave, err := s.reserve(r.Context(), s.room, produce)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return writeJSON(w, http.StatusOK, piece)
+	return writeJSON(w, http.StatusOK, text)
 }
 
 // reserve is [room.reserve] of an answer that has not begun.
