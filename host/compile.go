@@ -43,6 +43,7 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 	}
 	text := plainSource(string(source))
 	w := newRewriter(name, text)
+	w.fields = globalFields(chunk, text)
 	w.stmts(chunk, 0)
 	if w.err != nil {
 		return nil, w.err.quoting(text)
@@ -302,6 +303,7 @@ var hostFunctions = map[string]*lua.LFunction{
 	nameBound:  hostFunction((*state).bound),
 	nameMinus:  hostFunction((*state).minus),
 	nameAdapt:  hostFunction((*state).adaptCall),
+	nameGlobal: hostFunction((*state).getfenv),
 }
 
 func hostFunction(f luaFunc) *lua.LFunction {

@@ -43,17 +43,20 @@ func newConstantPool() *constantPool { return &constantPool{numbers: map[lua.LVa
 // take replaces literals of a chunk, and of the functions in it.
 func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 	seen := map[lua.LValue]bool{}
-	unpooled := map[ast.Expr]bool{} // names of what is called, which the compiler notes
 	walker{
 		function: func(body []ast.Stmt, depth int) { p.take(body, depth) },
 		see: func(e ast.Expr) {
 			switch e := e.(type) {
-			case *ast.FuncCallExpr:
+			case *ast.FuncCallExpr: // whose name the compiler notes
 				if field, ok := e.Func.(*ast.AttrGetExpr); ok {
-					unpooled[field.Key] = true
+					if key, ok := field.Key.(*ast.StringExpr); ok {
+						p.pool(e, lua.LString(key.Value), seen)
+					}
+				} else if e.Func == nil && p.pool(e, lua.LString(e.Method), seen) {
+					e.Method = placeholderText
 				}
 			case *ast.StringExpr:
-				if !unpooled[e] && p.pool(e, lua.LString(e.Value), seen) {
+				if p.pool(e, lua.LString(e.Value), seen) {
 					e.Value = placeholderText
 				}
 			case *ast.NumberExpr:
@@ -105,6 +108,11 @@ func (p *constantPool) putBack(proto *lua.FunctionProto) (ok bool, err error) {
 	}
 	isPlaceholder := func(v lua.LValue) bool {
 		return v == lua.LString(placeholderText) || v == lua.LNumber(placeholderNumber)
+	}
+	for i, call := range proto.DbgCalls {
+		if position := proto.DbgSourcePositions[call.Pc]; call.Name == placeholderText && position > lineMask {
+			proto.DbgCalls[i].Name = p.values[position>>lineBits-1].String()
+		}
 	}
 	at := map[int]int{} // the place of a pooled constant among those of this function
 	for pc, position := range proto.DbgSourcePositions {

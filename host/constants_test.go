@@ -43,6 +43,26 @@ var constantShapes = map[string]func(n int) string{
 		return "local function f(v)\n" + repeated(n/2, "if v == 'k%d' then return 'r%[1]d' end\n") + "end\n" +
 			fmt.Sprintf("return f('k0') .. f('k%d') .. tostring((f('no')))", n/2-1)
 	},
+	"globals": func(n int) string {
+		return repeated(n/2, "g%d = %[1]d\n") + "local sum = 0\n" + repeated(n/2, "sum = sum + g%d\n") + "return tostring(sum)"
+	},
+	"globals of an environment": func(n int) string { // which differs from the file's; and a local of the same name
+		return repeated(n/2, "g%d = %[1]d\n") + "local function f() g0 = g1; " + repeated(n/2, "g%d = g%[1]d + 1\n") + "return g0 + g" + fmt.Sprint(n/2-1) + " end\n" +
+			"local env = setmetatable({}, { __index = function(_, k) return #k end })\nsetfenv(f, env)\n" +
+			"local function last(g" + fmt.Sprint(n/2-1) + ") return g" + fmt.Sprint(n/2-1) + " end\n" +
+			"return f() .. ' ' .. env.g7 .. ' ' .. g7 .. ' ' .. last('argument')"
+	},
+	"functions": func(n int) string {
+		return repeated(n/3, "function f%d() return 'f%[1]d' end\n") + "local all = {}\n" + repeated(n/3, "all[#all + 1] = f%d()\n") + "return table.concat(all, ' ')"
+	},
+	"methods": func(n int) string {
+		return "local t, all = setmetatable({}, { __index = function(t, k) return function(self, v) return k .. v end end }), {}\n" +
+			repeated(n/2, "all[#all + 1] = t:m%d('x') .. t.f%[1]d(t, 'y')\n") + "return table.concat(all, ' ')"
+	},
+	"method definitions": func(n int) string {
+		return "local t, all = { sep = '-' }, {}\n" + repeated(n/2, "function t:m%d(...) return 'm%[1]d' .. self.sep .. select('#', ...) end\n") +
+			fmt.Sprintf("for i = 0, %d do all[i + 1] = t['m' .. i](t, 1, 2) end return table.concat(all, ' ')", n/2-1)
+	},
 	"functions within": func(n int) string {
 		return "local t = {" + repeated(n/2, `function(x) return x.k%d == %[1]d end, "f%[1]d", `) + "}\n" +
 			fmt.Sprintf("return t[2] .. t[%d] .. tostring(t[%d]{k%d = %[3]d})", n/2*2, n/2*2-1, n/2-1)
@@ -103,6 +123,7 @@ func TestConstants_ErrorsKeepTheirPlace(t *testing.T) {
 	for _, test := range []struct{ code, want string }{
 		{`return x.a999.more.still`, `a.lua:1002: attempt to index x.a999.more (a nil value), key "still"`},
 		{`return x.nothing()`, `a.lua:1002: attempt to call x.nothing, which is not a function`},
+		{`return x:nothing()`, `a.lua:1002: attempt to call x:nothing, which is not a function`},
 		{`return x["one more"] + 77777`, `a.lua:1002: attempt to perform arithmetic on x["one more"] (a nil value)`},
 		{`return {` + repeated(60, "'n%d', ") + `x.nothing.more}`, `a.lua:1002: attempt to index x.nothing (a nil value), key "more"`},
 	} {

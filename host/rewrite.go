@@ -20,6 +20,7 @@ const (
 	nameBound  = "\x00bound"  // (value, which): a bound of a for loop: init, limit or step
 	nameMinus  = "\x00minus"  // (value): -value
 	nameAdapt  = "\x00adapt"  // (value): of a field such as __add
+	nameGlobal = "\x00global" // (): what holds the globals of the calling function
 	nameTemp   = "\x00temp"   // a local
 )
 
@@ -39,11 +40,14 @@ const (
 //     {[k] = f()} takes one result, for k, v in next, t begins with nil, for k in f()()
 //     with what f gives, and no loop with a jump, and no table has elements where they
 //     don't belong (see elements): each is miscompiled otherwise.
+//   - A method is defined as a field with a first parameter self.
+//   - Where a file has very many globals, most are written as fields: see globalFields.
 //   - local f = function() … end is no local function f() … end, which alone sees
 //     itself: the parser makes the same of both.
 type rewriter struct {
 	file   string
-	locals []bool // of each local statement that is still to come, in the order of the source: whether it is a local function
+	locals []bool          // of each local statement that is still to come, in the order of the source: whether it is a local function
+	fields map[string]bool // globals that are written as fields of what holds them
 	err    *ScriptError
 }
 
@@ -205,12 +209,27 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 		w.body(&s.Stmts, depth)
 		*at = begunByLocals(s)
 	case *ast.FuncDefStmt:
+		if s.Name.Func == nil {
+			methodAsField(s)
+		}
 		w.expr(&s.Name.Func, depth)
-		w.expr(&s.Name.Receiver, depth)
 		w.stmts(s.Func.Stmts, depth+1)
 	case *ast.ReturnStmt:
 		w.exprs(s.Exprs, depth)
 	}
+}
+
+// methodAsField writes function object:name(…) as function object.name(self, …), whose name
+// a [constantPool] can take.
+func methodAsField(s *ast.FuncDefStmt) {
+	key := &ast.StringExpr{Value: s.Name.Method}
+	field := &ast.AttrGetExpr{Object: s.Name.Receiver, Key: key}
+	for _, e := range []ast.Expr{key, field} {
+		e.SetLine(s.Name.Receiver.Line())
+		e.SetLastLine(s.Name.Receiver.LastLine())
+	}
+	s.Name = &ast.FuncName{Func: field}
+	s.Func.ParList.Names = append([]string{"self"}, s.Func.ParList.Names...)
 }
 
 // body rewrites the body of a loop. One that would begin with a jump begins with
@@ -274,6 +293,10 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	}
 	depth++
 	switch e := (*at).(type) {
+	case *ast.IdentExpr:
+		if w.fields[e.Value] {
+			*at = globalField(e)
+		}
 	case *ast.AttrGetExpr:
 		w.expr(&e.Object, depth)
 		w.expr(&e.Key, depth)

@@ -1,0 +1,74 @@
+package host
+
+import (
+	"strings"
+
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// compiledGlobals is how many globals of a file the compiler sees as such. It searches the
+// constants of a function for the name of each, and no [constantPool] can take a name out of
+// its sight, so the further ones are written as fields: name as getfenv().name.
+const compiledGlobals = 512
+
+// globalFields are the globals of a file beyond the first compiledGlobals.
+func globalFields(chunk []ast.Stmt, text string) map[string]bool {
+	seen := declaredNames(text)
+	var further map[string]bool
+	compiled := 0
+	walk(chunk, func(e ast.Expr) {
+		name, ok := e.(*ast.IdentExpr)
+		if !ok || seen[name.Value] {
+			return
+		}
+		seen[name.Value] = true
+		if compiled++; compiled > compiledGlobals {
+			if further == nil {
+				further = map[string]bool{}
+			}
+			further[name.Value] = true
+		}
+	})
+	return further
+}
+
+// declaredNames are all names that are local anywhere in a file.
+func declaredNames(text string) map[string]bool {
+	declared := map[string]bool{"self": true, "arg": true} // which no declaration names
+	// The parser's own scanner, so that no token is missed.
+	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), ""), &parse.Lexer{}, 0
+	declaring, parameters := false, false // names come next; a function's parameters come with the next parenthesis
+	for last != parse.EOF {
+		token, err := scanner.Scan(lexer)
+		if err != nil {
+			break // what can be parsed can be scanned
+		}
+		switch token.Type {
+		case parse.TLocal, parse.TFor:
+			declaring = true
+		case parse.TFunction:
+			declaring, parameters = last == parse.TLocal, true
+		case '(':
+			declaring, parameters = parameters, false
+		case parse.TIdent:
+			if declaring = declaring && last != parse.TIdent; declaring {
+				declared[token.Str] = true
+			}
+		case ',':
+		default:
+			declaring = false
+		}
+		last = token.Type
+	}
+	return declared
+}
+
+func globalField(name *ast.IdentExpr) ast.Expr {
+	key := &ast.StringExpr{Value: name.Value}
+	key.SetLine(name.Line())
+	field := &ast.AttrGetExpr{Object: callOf(nameGlobal, name), Key: key}
+	field.SetLine(name.Line())
+	field.SetLastLine(name.LastLine())
+	return field
+}
