@@ -85,6 +85,7 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		if res == nil {
 			break
 		}
+		l.takes(res)
 		if res.rested || res.tick.undone(res) {
 			n++ // it is not of those that are left
 			continue

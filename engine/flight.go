@@ -12,6 +12,7 @@ import (
 // both are undone. But what nobody can see begins at once: it may be in vain.
 type flight struct {
 	made
+	results  int // of the loop's unwritten ones, how many are in it
 	landed   chan struct{}
 	appended store.Appended
 	err      error
@@ -49,7 +50,7 @@ func (t *tick) fly(ctx, run context.Context, results []*result) (next []*result,
 	if err != nil {
 		return nil, false, err
 	}
-	err = t.loop.appended(f.appended, f.err, leaseFor)
+	err = t.loop.appended(f.appended, f.err, leaseFor, f.results)
 	switch _, conflict := errors.AsType[*store.ConflictError](err); {
 	case conflict:
 		both := append(results, more...)
@@ -68,7 +69,7 @@ func (t *tick) depart(ctx, run context.Context) (*flight, error) {
 		return nil, err
 	}
 	t.launchUnseen(run)
-	f := &flight{made: t.made, landed: make(chan struct{}), err: &brokenStep{}}
+	f := &flight{made: t.made, results: len(t.loop.unwritten), landed: make(chan struct{}), err: &brokenStep{}}
 	t.flight, t.made, t.spare = f, t.spare, made{}
 	t.save()
 	go func() {

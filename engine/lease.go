@@ -31,7 +31,7 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 		return err
 	}
 	appended, err := l.runner.Log.Append(ctx, b)
-	return l.appended(appended, err, hold)
+	return l.appended(appended, err, hold, len(l.unwritten))
 }
 
 // address makes a batch one of the run that holds the context.
@@ -46,8 +46,9 @@ func (l *loop) address(b *store.Batch, hold time.Duration) error {
 	return nil
 }
 
-// appended takes what became of a batch that was to be appended.
-func (l *loop) appended(appended store.Appended, err error, hold time.Duration) error {
+// appended takes what became of a batch that was to be appended, with so many of the results
+// that were taken.
+func (l *loop) appended(appended store.Appended, err error, hold time.Duration, results int) error {
 	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		l.epoch = 0
 		return &BusyError{l.context, held.Holder}
@@ -56,6 +57,7 @@ func (l *loop) appended(appended store.Appended, err error, hold time.Duration) 
 		return err
 	}
 	l.n = appended.N
+	l.wrote(results)
 	switch {
 	case hold == 0:
 		l.forget()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,16 +48,17 @@ type loop struct {
 	epoch  int64  // of the lease, 0 without
 	forget func() // ends its renewal
 
-	working context.Context // what runs may end after the run is told to
-	stop    context.CancelFunc
-	workers sync.WaitGroup
-	jobs    chan job
-	results chan *result  // that came while somebody had the turn
-	closed  chan struct{} // nobody takes results any more
-	turn    chan struct{} // holds one token while somebody has the turn
-	back    chan error    // gives the turn back to the one that runs the loop
-	current *tick
-	behind  []*tick // ticks that are over, but for fire-and-forget calls
+	working   context.Context // what runs may end after the run is told to
+	stop      context.CancelFunc
+	workers   sync.WaitGroup
+	jobs      chan job
+	results   chan *result  // that came while somebody had the turn
+	closed    chan struct{} // nobody takes results any more
+	unwritten []func()      // of the results that were taken, to be called once the log has them
+	turn      chan struct{} // holds one token while somebody has the turn
+	back      chan error    // gives the turn back to the one that runs the loop
+	current   *tick
+	behind    []*tick // ticks that are over, but for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -95,6 +97,7 @@ func (l *loop) close() {
 	l.stop()
 	close(l.closed)
 	l.abandon()
+	l.dropResults()
 	if l.current != nil {
 		l.current.stopTimers()
 	}
@@ -103,6 +106,36 @@ func (l *loop) close() {
 		// A lease that can't be given back lapses by itself, now that nobody
 		// renews it.
 		_ = l.append(context.Background(), store.Batch{ExpectSeq: store.AnySeq}, 0)
+	}
+}
+
+// takes takes a result over from its worker.
+func (l *loop) takes(res *result) {
+	if res.written != nil {
+		l.unwritten = append(l.unwritten, res.written)
+		res.written = nil
+	}
+}
+
+// wrote tells of the first n results that were taken, or of all if the loop is over, that
+// the log has them.
+func (l *loop) wrote(n int) {
+	for _, written := range l.unwritten[:n] {
+		written()
+	}
+	l.unwritten = slices.Delete(l.unwritten, 0, n)
+}
+
+// dropResults lets go of what nobody takes any more.
+func (l *loop) dropResults() {
+	l.wrote(len(l.unwritten))
+	for {
+		select {
+		case res := <-l.results:
+			res.drop()
+		default:
+			return
+		}
 	}
 }
 
@@ -144,6 +177,10 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 	case l.turn <- struct{}{}:
 	case err = <-l.back:
 	}
+	if err != nil && res != nil {
+		res.drop()
+		res = nil
+	}
 	return res, err
 }
 
@@ -153,6 +190,7 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
 	var mine, others []*result
 	for res, more := first, true; more; {
+		l.takes(res)
 		switch {
 		case res.tick.undone(res), res.rested && res.tick.over:
 		case res.tick == t:

@@ -36,6 +36,12 @@ type Runner struct {
 	// comes to a halt.
 	Attend func(Record) bool
 
+	// Admit, if it is set, is asked before a call's activity begins, each time that it is
+	// tried, and may have it wait: its time does not count yet. It gives what is to be
+	// called once the outcome is in the log or comes to nothing, or false if ctx ended first.
+	// A call that is done within a step of its run, see [Forerunner], may not be asked about.
+	Admit func(ctx context.Context) (done func(), ok bool)
+
 	// Now is the clock, by which all is dated that a run appends; nil for the
 	// system's, by which leases and deadlines go in any case. While it goes back
 	// dates stand still.

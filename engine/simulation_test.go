@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -242,12 +243,15 @@ type world struct {
 	gave    map[string]bool          // calls whose activities have given a result in this process
 	due     map[string]bool          // those whose results must be in the log when it has ended
 	keys    map[string]bool          // of activities that have run, in whichever process
+
+	admitted atomic.Int64 // calls that have not ended
 }
 
 // run carries a request to its end, through as many processes as it takes.
 func run(t *testing.T, request *engine.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
 		w.log, w.keys = store.NewMemory(), map[string]bool{}
+		began := time.Now()
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
 				w.t.Errorf("it has not ended after %d processes", life)
@@ -255,8 +259,27 @@ func run(t *testing.T, request *engine.Request, w *world) *world {
 			}
 		}
 		w.hold()
+		for w.admitted.Load() > 0 && time.Since(began) < time.Hour { // calls that their run could not wait for
+			for synctest.Wait(); w.letGo(); synctest.Wait() {
+			}
+			time.Sleep(time.Second)
+		}
+		if n := w.admitted.Load(); n != 0 {
+			w.t.Errorf("%d calls that were admitted never ended", n)
+		}
 	})
 	return w
+}
+
+// admit counts the calls at work.
+func (w *world) admit(context.Context) (done func(), ok bool) {
+	w.admitted.Add(1)
+	var ended atomic.Bool
+	return func() {
+		if w.admitted.Add(-1); ended.Swap(true) {
+			w.t.Error("a call that was admitted has ended twice")
+		}
+	}, true
 }
 
 // some is a number below n.
@@ -287,6 +310,7 @@ func (w *world) live(request *engine.Request, life int) (more bool) {
 	log := w.fated(life)
 	r := &engine.Runner{Log: log, Registry: w.registry(), Parallel: 1 + w.some(8), Drain: time.Duration(w.some(2)*6007-1000) * time.Millisecond}
 	r.WithoutChance()
+	r.Admit = w.admit
 	w.remember()
 	retry := w.inDoubt()
 	var outcome *engine.Outcome

@@ -28,6 +28,7 @@ type result struct {
 	paths    []store.Path // where the value went, of a call that is replayed; not nil then
 	waits    []string     // what a delegate waits for; not nil if it does
 	seen     int64        // the journal's position when it began to
+	written  func()       // to be called once the log has it, see [Runner.Admit]; may be nil
 }
 
 func (r *Runner) now() time.Time {
@@ -161,8 +162,22 @@ func (e *brokenStep) Error() string { return "a function that watches the run en
 // leave hands a result over.
 func (l *loop) leave(res *result) {
 	select {
+	case <-l.closed:
+		res.drop()
+		return
+	default:
+	}
+	select {
 	case l.results <- res:
 	case <-l.closed:
+		res.drop()
+	}
+}
+
+// drop lets go of a result that the log will not have.
+func (r *result) drop() {
+	if r.written != nil {
+		r.written()
 	}
 }
 
@@ -221,10 +236,35 @@ func (t *tick) work(run context.Context, s start) result {
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
+	if t.runner.Admit == nil {
+		return t.do(working, s)
+	}
+	return t.doAdmitted(run, s)
+}
+
+func (t *tick) do(working context.Context, s start) result {
 	if s.ahead != nil {
 		return t.tryAhead(working, s)
 	}
 	return t.attempt(working, s, 0, s.activity.Activity.Run)
+}
+
+// doAdmitted does a call once it is admitted.
+func (t *tick) doAdmitted(run context.Context, s start) (res result) {
+	written, ok := t.runner.Admit(run)
+	if !ok {
+		return result{index: s.index, err: errUnbegun}
+	}
+	defer func() {
+		if res.written == nil { // it begins anew, or broke down
+			written()
+		}
+	}()
+	res = t.do(t.loop.working, s)
+	if res.behind == nil {
+		res.written = written
+	}
+	return res
 }
 
 // What becomes of a call that is stopped with its run. They are of this package

@@ -35,6 +35,9 @@ func (f forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Resul
 // or touch a file or the network gives up before that, as does one with long work that
 // can't be interrupted.
 func (f forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
+	if crowded(f.gen.limits.Process) {
+		return engine.Result{}, false, nil // it may have to wait, and the run's log with it
+	}
 	reach := reach{ends: true}
 	result, err = f.run(ctx, in, &reach)
 	until, limited := ctx.Deadline()

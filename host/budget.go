@@ -143,6 +143,10 @@ func ReturnMemory() {
 			returning.Store(false)
 			leftBehind.Store(false)
 			freeMemory()
+			if returnsForIdle.Swap(false) {
+				_, live := heapSize()
+				inUseWhenIdle.Store(live)
+			}
 		})
 	}
 }

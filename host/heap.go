@@ -25,8 +25,12 @@ const beyondFloor = 75
 // (examples/bench). A program that embeds Obelus calls it, once, if the memory is its own
 // to spend: it sets Go's percentage after each collection, and until the first is noticed
 // that of an empty heap, so that what grows very fast at the beginning may take more for
-// a moment. Where GOGC is set it does nothing.
+// a moment. Where GOGC is set it leaves the percentage alone.
+//
+// From then on calls wait for others to end while the process holds more than
+// limits.process: what results take until they are in the log has no other bound in sum.
 func KeepHeap(floor uint64) {
+	heapIsKept.Store(true)
 	if os.Getenv("GOGC") != "" {
 		return
 	}

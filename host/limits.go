@@ -18,6 +18,7 @@ type Limits struct {
 	Instructions int // that one call runs, native work counted by its size; 0 for 10,000,000,000
 	Memory       int // bytes by which the process grows while one call runs; 0 for 512 MiB
 	Pattern      int // bytes of one of Lua's patterns; 0 for 64 KiB
+	Process      int // bytes that the process holds before calls wait for others to end, see [KeepHeap]; 0 for 1 GiB
 	Result       int // bytes of what an activity or a planner gives back; 0 for 16 MiB
 	Source       int // bytes of one script; 0 for 256 KiB
 	String       int // bytes of one string; 0 for 16 MiB
@@ -27,7 +28,7 @@ type Limits struct {
 const maxSource = 256 << 10
 
 // defaultLimits are what the zeros of [Limits] stand for.
-var defaultLimits = Limits{Depth: maxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Result: 16 << 20, Source: maxSource, String: 16 << 20}
+var defaultLimits = Limits{Depth: maxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Process: 1 << 30, Result: 16 << 20, Source: maxSource, String: 16 << 20}
 
 // withDefaults fills in the zeros.
 func (l Limits) withDefaults() Limits {
@@ -49,6 +50,7 @@ var limitFields = []struct {
 	{"instructions", func(l *Limits) *int { return &l.Instructions }, asPositive},
 	{"memory", func(l *Limits) *int { return &l.Memory }, asSize},
 	{"pattern", func(l *Limits) *int { return &l.Pattern }, asSize},
+	{"process", func(l *Limits) *int { return &l.Process }, asSize},
 	{"result", func(l *Limits) *int { return &l.Result }, asSize},
 	{"source", func(l *Limits) *int { return &l.Source }, asSize},
 	{"string", func(l *Limits) *int { return &l.String }, asSize},

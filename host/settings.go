@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -39,7 +40,11 @@ type Settings struct {
 
 // Runner is an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runner {
-	return &engine.Runner{Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve}
+	most := s.Limits.withDefaults().Process
+	return &engine.Runner{
+		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
+		Admit: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
+	}
 }
 
 // settingFuncs reads each setting, in sorted order.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host"
 )
 
 // run is one that this server carries out.
@@ -224,11 +225,15 @@ func (s *Server) outlast(ctx context.Context, before *run) error {
 func (s *Server) end(one *run) {
 	s.mu.Lock()
 	delete(s.active, one.context)
+	idle := len(s.active) == 0
 	pause := s.settled(one)
 	again := one.again // whatever comes from now on finds that the run has gone
 	s.mu.Unlock()
 	s.gate.leave()
 	close(one.ended)
+	if idle {
+		host.Idle()
+	}
 	took := time.Since(one.began)
 	switch {
 	case pause > 0 && errors.As(one.err, new(*engine.BusyError)):
