@@ -18,7 +18,7 @@ import (
 
 // again makes a call of the tick run again, with corrections to its arguments,
 // and what is downstream of it.
-func (t *tick) again(ctx context.Context, name string, set map[string]any) error {
+func (t *tick) again(ctx context.Context, name string, set map[string]any, who Who) error {
 	origin, _, err := originOf(ctx, t.runner.Log, t.context)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any) error
 		return err
 	}
 	if len(set) > 0 {
-		return t.corrected(ctx, first, set)
+		return t.corrected(ctx, first, set, who)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (t *tick) redo(i int) {
 }
 
 // corrected lets a call run with a person's corrections of what it would run with.
-func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
+func (t *tick) corrected(ctx context.Context, i int, set map[string]any, who Who) error {
 	call, reads := t.plan.Calls[i], map[string]int64{}
 	resolved, lacking, err := call.evaluate(ctx, t.lookup(ctx, i, reads), set)
 	if err != nil {
@@ -174,7 +174,7 @@ func (t *tick) corrected(ctx context.Context, i int, set map[string]any) error {
 	if err := cmp.Or(err, call.tool.correctable(h.Corrected, h.Arguments), call.tool.takes(arguments)); err != nil {
 		return &CorrectionError{t.calls[i].record.Call, err}
 	}
-	h.Arguments, h.Decision = arguments, Approved
+	h.Arguments, h.Decision, h.Who = arguments, Approved, who
 	c := &t.calls[i]
 	c.record.Hold, c.record.Reads = h, reads
 	t.note(i)

@@ -17,6 +17,12 @@ const (
 	Rejected = "rejected"
 )
 
+// Who tells who has decided something (additions.md, "Decisions have a name").
+type Who struct {
+	By      string `json:"by,omitempty"`      // as the host knows them: a login name, a token
+	Claimed string `json:"claimed,omitempty"` // as they called themselves, where the host can't tell
+}
+
 // Hold is what a person is shown of a call that is held, and what was decided.
 // What was shown is what runs.
 type Hold struct {
@@ -27,6 +33,7 @@ type Hold struct {
 	Decision  string   `json:"decision,omitempty"`  // Approved, Rejected, or empty for none yet
 	Reason    string   `json:"reason,omitempty"`    // of a rejection
 	Corrected []string `json:"corrected,omitempty"` // arguments that the person changed
+	Who                // has decided
 }
 
 // Decision is what a person decides about a held call.
@@ -36,6 +43,7 @@ type Decision struct {
 	Reject    bool           // it is not to run
 	Reason    string         // of a rejection
 	Arguments map[string]any // of an approval: all of them, as corrected; nil as they were shown
+	Who                      // decides
 }
 
 // Word is what is decided: [Approved] or [Rejected].
@@ -68,7 +76,7 @@ func (r *Runner) Decide(ctx context.Context, d Decision) error {
 		return err
 	}
 	hold := *record.Hold
-	hold.Decision = d.Word()
+	hold.Decision, hold.Who = d.Word(), d.Who
 	if d.Reject {
 		hold.Reason = cmp.Or(strings.TrimSpace(d.Reason), "rejected by a person")
 	} else if d.Arguments != nil {
@@ -299,13 +307,13 @@ func lazyInside(ctx context.Context, log store.Log, name string) ([]LazyPlan, er
 // its own is not lazy, the one of a delegate of it. It gives the plan's context. Its
 // error is a [*NoSuchCallError] where no plan waits for that, where several do, or where
 // somebody else was first.
-func Release(ctx context.Context, log store.Log, name string) (string, error) {
+func Release(ctx context.Context, log store.Log, name string, who Who) (string, error) {
 	last, err := LastRun(ctx, log, name)
 	if err != nil {
 		return "", err
 	}
 	if last.Held {
-		return name, last.release(ctx, log, name)
+		return name, last.release(ctx, log, name, who)
 	}
 	plans, err := lazyInside(ctx, log, name)
 	if err != nil {
@@ -326,14 +334,14 @@ func Release(ctx context.Context, log store.Log, name string) (string, error) {
 	if last, err = LastRun(ctx, log, contexts[0]); err != nil {
 		return "", err
 	}
-	return contexts[0], last.release(ctx, log, contexts[0])
+	return contexts[0], last.release(ctx, log, contexts[0], who)
 }
 
 // release lets the run's newest plan, which is lazy, run.
-func (r *Run) release(ctx context.Context, log store.Log, name string) error {
+func (r *Run) release(ctx context.Context, log store.Log, name string, who Who) error {
 	appended, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq,
-		Journal: []store.Entry{{Event: eventRelease, Data: text(releaseEvent{r.Tick})}},
+		Journal: []store.Entry{{Event: eventRelease, Data: text(releaseEvent{r.Tick, who})}},
 	})
 	if err != nil {
 		return err
@@ -348,6 +356,7 @@ func (r *Run) release(ctx context.Context, log store.Log, name string) error {
 // releaseEvent is a release of a plan. The first logs don't say of which.
 type releaseEvent struct {
 	Tick int `json:"tick,omitempty"`
+	Who
 }
 
 // released tells whether the run's newest plan was released, up to a position in the

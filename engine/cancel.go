@@ -12,7 +12,7 @@ import (
 // not to go on by itself; it can still be resumed. Its error is a
 // [*NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
 // [*DelegateError] for what is part of another run.
-func Cancel(ctx context.Context, log store.Log, name string) error {
+func Cancel(ctx context.Context, log store.Log, name string, who Who) error {
 	if err := store.CheckStoredContext(name); err != nil {
 		return err
 	}
@@ -26,10 +26,10 @@ func Cancel(ctx context.Context, log store.Log, name string) error {
 	if root != name {
 		return &DelegateError{Context: name, Root: root}
 	}
-	return cancel(ctx, log, name)
+	return cancel(ctx, log, name, who)
 }
 
-func cancel(ctx context.Context, log store.Log, name string) error {
+func cancel(ctx context.Context, log store.Log, name string, who Who) error {
 	l, err := (&Runner{Log: log}).newLoop(ctx, name)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func cancel(ctx context.Context, log store.Log, name string) error {
 	if _, err := l.records(ctx); err != nil {
 		return err
 	}
-	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over}
+	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over, Who: who}
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, 0)
 }
 
@@ -69,7 +69,7 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *Record) er
 		}
 	}
 	if err == nil {
-		err = cancel(ctx, log, child)
+		err = cancel(ctx, log, child, Who{})
 	}
 	if errors.As(err, new(*NoSuchCallError)) || errors.As(err, new(*BusyError)) {
 		return nil // it has ended, or somebody goes on with it by itself
@@ -85,7 +85,7 @@ func halted(ctx context.Context, log store.Log, name string) (Run, error) {
 		return last, err
 	case last.Tick == 0:
 		return last, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
-	case last.Status.Finished() || last.Unwanted():
+	case last.Status.Finished() || last.Status == RunCancelled:
 		return last, &NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
 	return last, nil

@@ -231,7 +231,7 @@ func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
 		d.Context, line = name, rest
 	}
 	if line == "release" {
-		_, err := engine.Release(ctx, c.log, d.Context)
+		_, err := engine.Release(ctx, c.log, d.Context, engine.Who{})
 		return err
 	}
 	call, line, _ := strings.Cut(line, " ")

@@ -161,7 +161,7 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 			crashed = errors.Is(err, errCrash)
 			r.Log = inner
 			if name == "waiting" {
-				err = engine.Cancel(t.Context(), inner, "c")
+				err = engine.Cancel(t.Context(), inner, "c", engine.Who{})
 			} else {
 				_, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 			}

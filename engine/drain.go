@@ -18,36 +18,73 @@ const grace = time.Second
 func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 	ctx := context.Background()
 	t.stopping = true
-	if err := t.record(ctx, t.putBackResting); err != nil {
+	end := earlyEnd(run)
+	end.Tick, t.loop.cutAs = t.event.Tick, end.Status
+	err := t.record(ctx, func() error {
+		if drains := t.running+t.detached > 0; drains && !end.Stopped {
+			t.journal(store.Entry{Event: eventRun, Data: text(end)}) // the process may be killed meanwhile, and nobody else is to go on
+			end.Who = Who{}                                          // once
+		}
+		return t.putBackResting()
+	})
+	if err != nil {
 		return nil, err
+	}
+	if t.runner.Interrupted != nil {
+		t.runner.Interrupted()
 	}
 	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
 	}
-	err := t.record(ctx, func() error {
-		t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunCancelled, Stopped: stopped(run)})})
+	err = t.record(ctx, func() error {
+		t.journal(store.Entry{Event: eventRun, Data: text(end)})
 		return nil
 	})
-	return &Outcome{Context: t.context, Status: RunCancelled, Stopped: stopped(run), Calls: t.all()}, err
+	return &Outcome{Context: t.context, Status: end.Status, Stopped: end.Stopped, Calls: t.all()}, err
 }
 
 // cut ends a run that was interrupted while its planner was asked. Nothing of
 // the new tick is recorded; if it is the first, nothing at all.
 func (l *loop) cut(run context.Context) (*Outcome, error) {
+	end := earlyEnd(run)
 	if !l.begun {
-		return &Outcome{Status: RunCancelled}, nil
+		return &Outcome{Status: end.Status}, nil
 	}
 	ctx := context.Background()
-	err := l.drain(ctx, nil, (*tick).loosely)
-	if err == nil {
-		end := runEvent{Tick: l.tick, Status: RunCancelled, Over: true, Stopped: stopped(run)}
-		err = l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
+	end.Tick, end.Over, l.cutAs = l.tick, true, end.Status
+	var err error
+	if l.leavesBehind() && !end.Stopped { // as when a tick is interrupted
+		err = l.recordEnd(ctx, end)
+		end.Who = Who{}
 	}
-	return &Outcome{Context: l.context, Status: RunCancelled, Stopped: stopped(run)}, err
+	if l.runner.Interrupted != nil {
+		l.runner.Interrupted()
+	}
+	if err == nil {
+		err = l.drain(ctx, nil, (*tick).loosely)
+	}
+	if err == nil {
+		err = l.recordEnd(ctx, end)
+	}
+	return &Outcome{Context: l.context, Status: end.Status, Stopped: end.Stopped}, err
 }
 
-// stopped tells whether a run that is interrupted is to be resumed.
-func stopped(run context.Context) bool { return errors.Is(context.Cause(run), ErrStopped) }
+func (l *loop) recordEnd(ctx context.Context, end runEvent) error {
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
+}
+
+// earlyEnd tells how a run ends whose context is done before it came to its end.
+func earlyEnd(run context.Context) runEvent {
+	cause := context.Cause(run)
+	if !errors.Is(cause, ErrCancelled) {
+		return runEvent{Status: RunInterrupted, Stopped: errors.Is(cause, ErrStopped)}
+	}
+	end := runEvent{Status: RunCancelled}
+	if by, ok := errors.AsType[*CancelledError](cause); ok {
+		end.Who = by.Who
+	}
+	return end
+}
 
 // drain waits until nothing is left of a tick and of those behind it that left
 // counts, for as long as the runner allows, and then cuts it off. Until then each
@@ -164,7 +201,14 @@ func (t *tick) cutOff(i, attempts int) {
 		t.fail(i, map[string]any{"message": "it was cut off when the run ended", "code": "cut-off"})
 		return
 	}
-	c.record.Status = Cancelled
+	switch {
+	case c.record.Once:
+		c.record.Status = InDoubt
+	case t.loop.cutAs == RunCancelled:
+		c.record.Status = Cancelled
+	default:
+		c.record.Status = Interrupted
+	}
 	t.note(i)
 }
 
@@ -176,7 +220,7 @@ func (t *tick) putBack(i int) {
 	if c.again != nil && !c.rested {
 		t.resting--
 	}
-	c.again, c.rested, c.record.Rests = nil, false, false
+	c.again, c.rested, c.record.Rests, c.record.RetryAt = nil, false, false, ""
 	c.record.Status = Blocked
 	t.note(i)
 	t.queue(i)

@@ -84,7 +84,7 @@ func stopFlight(t *testing.T, strange bool) {
 	s := fanOf(t)
 	s.Request.Calls[8].Call.(map[string]any)["seconds"] = 1.0015 // it ends during the flight
 	outcome, err := r.Run(run, s)
-	if err != nil || outcome.Status != engine.RunCancelled || log.flights.Load() == 0 {
+	if err != nil || outcome.Status != engine.RunInterrupted || log.flights.Load() == 0 {
 		t.Fatal(err, outcome, log.flights.Load())
 	}
 	blocked := 0

@@ -271,14 +271,14 @@ func TestReleasedOnce(t *testing.T) {
 	expect(t, outcome, err, engine.RunWaiting, "1.1 value blocked")
 	for _, goesOn := range []bool{false, true} {
 		_, err := engine.Release(t.Context(), &before{log, func() {
-			if _, err := engine.Release(t.Context(), log, "c"); err != nil {
+			if _, err := engine.Release(t.Context(), log, "c", engine.Who{}); err != nil {
 				t.Fatal(err)
 			}
 			if goesOn {
 				outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
 				expect(t, outcome, err, engine.RunWaiting, "3.1 value blocked")
 			}
-		}}, "c")
+		}}, "c", engine.Who{})
 		if !errors.As(err, new(*engine.NoSuchCallError)) || !strings.Contains(err.Error(), "somebody else has just approved the plan") {
 			t.Errorf("approved: %v", err)
 		}
@@ -299,7 +299,7 @@ func TestCancelLosesToTheEnd(t *testing.T) {
 	err := engine.Cancel(t.Context(), &before{log, func() {
 		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
 		expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a")
-	}}, "c")
+	}}, "c", engine.Who{})
 	if !errors.As(err, new(*engine.NoSuchCallError)) {
 		t.Errorf("cancelled: %v", err)
 	}
@@ -313,7 +313,7 @@ func TestCancelLosesToTheEnd(t *testing.T) {
 func TestUnasked(t *testing.T) {
 	log, r := waits(t)
 	r.Log = &before{log, func() {
-		if err := engine.Cancel(t.Context(), log, "c"); err != nil {
+		if err := engine.Cancel(t.Context(), log, "c", engine.Who{}); err != nil {
 			t.Error(err)
 		}
 	}}

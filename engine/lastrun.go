@@ -11,10 +11,11 @@ import (
 
 // The journal's events that are not a call's status.
 const (
-	eventPlan    = "plan"    // a tick begins; data is a planEvent
-	eventRun     = "run"     // a tick has come to its end, or to a halt; data is a runEvent
-	eventRelease = "release" // a person lets a lazy plan run
-	eventAppend  = "append"  // messages came from outside a run
+	eventPlan     = "plan"     // a tick begins; data is a planEvent
+	eventRun      = "run"      // a tick has come to its end, or to a halt; data is a runEvent
+	eventRelease  = "release"  // a person lets a lazy plan run
+	eventAppend   = "append"   // messages came from outside a run
+	eventDecision = "decision" // a person has decided about a call that had come to something; data is a decisionEvent
 )
 
 // planEvent is what a tick is made of, beside the plan message.
@@ -29,9 +30,10 @@ type planEvent struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
 
-	Planner bool   `json:"planner,omitempty"` // a planner is asked again if there is no output
-	Mode    string `json:"mode,omitempty"`
-	Approve Policy `json:"approve,omitzero"` // of the run
+	Planner bool             `json:"planner,omitempty"` // a planner is asked again if there is no output
+	Saw     map[string]int64 `json:"saw,omitempty"`     // what the planner was granted: path, and the newest seq that its value came from
+	Mode    string           `json:"mode,omitempty"`
+	Approve Policy           `json:"approve,omitzero"` // of the run
 
 	Refused *refusal `json:"refused,omitempty"` // of the planner's solution; nil for a good one
 }
@@ -64,8 +66,9 @@ type runEvent struct {
 	Output  any       `json:"output"`
 	Error   string    `json:"error,omitempty"`
 	Over    bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
-	Stopped bool      `json:"stopped,omitempty"` // it was cancelled since its host was stopped
+	Stopped bool      `json:"stopped,omitempty"` // it was interrupted since its host was stopped
 	Behind  bool      `json:"behind,omitempty"`  // fire-and-forget calls went on
+	Who               // has cancelled it
 }
 
 // RunStatus is how a run stands.
@@ -73,17 +76,18 @@ type RunStatus string
 
 // The statuses of runs. A context in which no run has begun has none.
 const (
-	RunRunning   RunStatus = "running"
-	RunDone      RunStatus = "done"
-	RunFailed    RunStatus = "failed"
-	RunWaiting   RunStatus = "waiting"
-	RunCancelled RunStatus = "cancelled"
+	RunRunning     RunStatus = "running"
+	RunDone        RunStatus = "done"
+	RunFailed      RunStatus = "failed"
+	RunWaiting     RunStatus = "waiting"
+	RunInterrupted RunStatus = "interrupted" // it has ended before it came to its end or to a halt
+	RunCancelled   RunStatus = "cancelled"   // somebody has given it up
 
 	// runContinued ends a tick after which the planner is asked again.
 	runContinued RunStatus = "continued"
 )
 
-var runStatuses = []RunStatus{RunDone, RunFailed, RunWaiting, RunCancelled, RunRunning}
+var runStatuses = []RunStatus{RunDone, RunFailed, RunWaiting, RunInterrupted, RunCancelled, RunRunning}
 
 // RunStatuses lists them.
 func RunStatuses() []RunStatus { return slices.Clone(runStatuses) }
@@ -99,7 +103,8 @@ type Run struct {
 	Output any
 	Error  string
 
-	// Stopped tells of a cancelled one that its host went ([ErrStopped]).
+	// Stopped tells of an interrupted one that its host went ([ErrStopped]) or died: a
+	// server goes on with it by itself.
 	Stopped bool
 
 	// Planner tells that its plan is a function, which is asked at every tick.
@@ -115,9 +120,11 @@ type Run struct {
 	behind bool      // fire-and-forget calls went on when its newest tick ended
 }
 
-// Unwanted tells whether somebody has cancelled it: it goes on if it is resumed, and not
-// by itself.
-func (r *Run) Unwanted() bool { return r.Status == RunCancelled && !r.Stopped }
+// Unwanted tells whether somebody has cancelled or interrupted it, or nobody has gone on with
+// it in a fork: it goes on if it is resumed, and not by itself.
+func (r *Run) Unwanted() bool {
+	return r.Status == RunCancelled || r.Status == RunInterrupted && !r.Stopped
+}
 
 // LastRun reads what the journal has of a context's newest run. A context in
 // which nothing has run gives the zero Run.

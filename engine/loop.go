@@ -35,13 +35,15 @@ type loop struct {
 
 	declared map[declaredKey]declaration
 
-	refused *refusal // of the newest tick's solution
-	tick    int      // the number of the newest tick, 0 before the first
-	first   int      // the tick with which the run began
-	n       int64    // the journal's position after its last append
-	begun   bool     // its first append is in the log
-	started func()   // to be called then; may be nil
-	halted  bool     // as the journal has it, the run is not under way
+	saw     map[string]int64 // by the planner, when it was asked last
+	refused *refusal         // of the newest tick's solution
+	tick    int              // the number of the newest tick, 0 before the first
+	first   int              // the tick with which the run began
+	n       int64            // the journal's position after its last append
+	begun   bool             // its first append is in the log
+	started func()           // to be called then; may be nil
+	halted  bool             // as the journal has it, the run is not under way
+	cutAs   RunStatus        // how it ends early: [RunCancelled], else [RunInterrupted]
 
 	opened time.Time // for what is told by how long it has been
 
@@ -374,6 +376,9 @@ func (l *loop) event(number int, start int64, plan *Plan, request *Request) plan
 	event := planEvent{
 		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls),
 		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
+	}
+	if event.Planner {
+		event.Saw = l.saw
 	}
 	if request.Schema != nil {
 		event.Schema = encode(request.Schema)

@@ -71,6 +71,7 @@ const instancesKey = "_instances"
 // ask builds what a planner is asked with from what the view holds.
 func (l *loop) ask(ctx context.Context, tick int) (Ask, error) {
 	ask := Ask{Context: l.context, Tick: tick, Kinds: map[string]any{}}
+	l.saw = map[string]int64{}
 	held, err := l.view.Kinds(ctx)
 	if err != nil {
 		return ask, err
@@ -82,7 +83,7 @@ func (l *loop) ask(ctx context.Context, tick int) (Ask, error) {
 		if scopes == nil {
 			scopes = slices.Concat(kinds[""], kinds[instance])
 		}
-		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, nil)
+		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, l.saw)
 		switch {
 		case err != nil:
 			return ask, err

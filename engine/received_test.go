@@ -84,7 +84,7 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 				r.Drain = time.Second
 				outcome, err := r.Run(ctx, s)
 				if interrupted {
-					expect(t, outcome, err, engine.RunCancelled, "1.1 bill done → †state.order", "1.2 see blocked")
+					expect(t, outcome, err, engine.RunInterrupted, "1.1 bill done → †state.order", "1.2 see blocked")
 					outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 				}
 				expect(t, outcome, err, engine.RunDone, "1.1 bill done → †state.order", "1.2 see done → †seen")
@@ -376,7 +376,7 @@ func TestTheLongestBackoff(t *testing.T) {
 		}})
 		r.Registry.Activities["act"].Retries, r.Registry.Activities["act"].Backoff = 2, math.MaxInt64
 		outcome, err := r.Run(ctx, start(t, `[{"_tool": "act", "_outputPath": "†a"}]`))
-		if err != nil || outcome.Status != engine.RunCancelled || outcome.Calls[0].Attempts != 1 {
+		if err != nil || outcome.Status != engine.RunInterrupted || outcome.Calls[0].Attempts != 1 {
 			t.Errorf("%+v, %v", outcome, err)
 		}
 		cancel()

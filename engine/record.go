@@ -16,25 +16,58 @@ type Status string
 
 // The statuses of calls.
 const (
-	Blocked   Status = "blocked"   // something it depends on has not settled
-	Waiting   Status = "waiting"   // something outside the plan is missing
-	Ready     Status = "ready"     // a person has decided about it, and the run has not gone on yet
-	Held      Status = "held"      // it waits for a person to decide
-	Running   Status = "running"   // it has started
-	Done      Status = "done"      // it has settled, and its result is recorded
-	Failed    Status = "failed"    // it has settled without a result
-	Skipped   Status = "skipped"   // it has settled: what it needs was not written
-	Cancelled Status = "cancelled" // it was stopped, and will run again
-	InDoubt   Status = "in-doubt"  // it had started when the process ended, and must not run twice
+	Blocked     Status = "blocked"     // something it depends on has not settled
+	Waiting     Status = "waiting"     // something outside the plan is missing
+	Ready       Status = "ready"       // a person has decided about it, and the run has not gone on yet
+	Held        Status = "held"        // it waits for a person to decide
+	Running     Status = "running"     // it has started
+	Done        Status = "done"        // it has settled, and its result is recorded
+	Failed      Status = "failed"      // it has settled without a result
+	Skipped     Status = "skipped"     // it has settled: what it needs was not written
+	Interrupted Status = "interrupted" // it was stopped with its process, and runs again when the run goes on
+	Cancelled   Status = "cancelled"   // it was stopped as somebody gave up its run, and runs again if that goes on
+	InDoubt     Status = "in-doubt"    // it had started when it was stopped, and must not run twice
 )
 
-var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Cancelled, InDoubt}
+var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Interrupted, Cancelled, InDoubt}
 
 // Statuses lists them.
 func Statuses() []Status { return slices.Clone(statuses) }
 
 // Settled tells whether a call has come to its end.
 func (s Status) Settled() bool { return s == Done || s == Failed || s == Skipped }
+
+// What a call came to that its status alone does not tell, see [Record.Outcome].
+const (
+	OutcomeHandled  = "handled"  // it failed, and its failure went where the plan has it
+	OutcomeRejected = "rejected" // a person did not let it run, and the plan does not handle that
+)
+
+// Outcomes lists what [Record.Outcome] may be.
+func Outcomes() []string {
+	all := []string{OutcomeHandled, OutcomeRejected}
+	for _, s := range statuses {
+		all = append(all, string(s))
+	}
+	return all
+}
+
+// Outcome is what a call came to in a word: its status, or where that is done or failed
+// whether it was handled or rejected.
+func (r Record) Outcome() string {
+	switch {
+	case r.Handled != nil:
+		return OutcomeHandled
+	case r.Status == Failed && r.Error["code"] == Rejected:
+		return OutcomeRejected
+	}
+	return string(r.Status)
+}
+
+// Is tells whether a call stands in one of some ways: by its status, or its outcome.
+func (r Record) Is(words []string) bool {
+	return slices.Contains(words, string(r.Status)) || slices.Contains(words, r.Outcome())
+}
 
 // Record is a call as the journal has it. Every change of its status writes
 // one, and every try of it, so the last of a call tells all. But there is none that a call
@@ -54,9 +87,12 @@ type Record struct {
 	Writes     []string         `json:"writes,omitempty"` // the paths that it wrote
 	Script     string           `json:"script,omitempty"`
 	SHA256     string           `json:"script_sha256,omitempty"`
-	Generation string           `json:"generation,omitempty"` // the digest of the scripts that it ran with
-	Error      Values           `json:"error,omitempty"`      // why it failed, or, of one that is tried again, why the last try did
-	Rests      bool             `json:"rests,omitempty"`      // it runs no more until it is tried again
+	Generation string           `json:"generation,omitempty"`   // the digest of the scripts that it ran with
+	Error      Values           `json:"error,omitempty"`        // why it failed, or, of one that is tried again, why the last try did
+	Handled    Values           `json:"handled,omitempty"`      // of one that is done, though it failed: code and message of the failure, which went to its last alternative
+	Rests      bool             `json:"rests,omitempty"`        // it runs no more until it is tried again
+	RetryAt    string           `json:"retry_at,omitempty"`     // when that is
+	MaxTries   int              `json:"max_attempts,omitempty"` // of one that has been tried again: how often it is tried at most
 	WaitingOn  []string         `json:"waiting_on,omitempty"`
 	Reason     string           `json:"reason,omitempty"` // of a skip: the branch or the failure that it was behind
 	Unstored   bool             `json:"unstored,omitempty"`
@@ -120,8 +156,13 @@ func (r *Record) append(b []byte) []byte {
 	b = appendText(b, `,"script_sha256":`, r.SHA256)
 	b = appendText(b, `,"generation":`, r.Generation)
 	b = appendValues(b, `,"error":`, r.Error)
+	b = appendValues(b, `,"handled":`, r.Handled)
 	if r.Rests {
 		b = append(b, `,"rests":true`...)
+	}
+	b = appendText(b, `,"retry_at":`, r.RetryAt)
+	if r.MaxTries != 0 {
+		b = appendNumber(b, `,"max_attempts":`, int64(r.MaxTries))
 	}
 	if len(r.WaitingOn) > 0 {
 		b = store.AppendJSON(append(b, `,"waiting_on":`...), r.WaitingOn)

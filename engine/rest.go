@@ -18,6 +18,8 @@ func (t *tick) rest(res *result) {
 	}
 	t.free(i)
 	c.record.Rests, c.again = true, res.again
+	c.record.RetryAt = date(t.runner.now().Add(res.again.after))
+	c.record.MaxTries = 1 + res.again.activity.Retries
 	t.resting++
 	t.note(i)
 	t.rests = append(t.rests, res.again)
@@ -52,7 +54,7 @@ func (t *tick) tryAgain(i int) {
 	c := t.change(i)
 	s := c.again.start
 	s.ahead = nil
-	c.again, c.rested, c.record.Rests = nil, false, false
+	c.again, c.rested, c.record.Rests, c.record.RetryAt = nil, false, false, ""
 	t.engage(s)
 }
 

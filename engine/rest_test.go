@@ -114,7 +114,7 @@ func TestEveryTryIsRecorded(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		outcome, err := r.Run(ctx, start(t, `[{"_tool": "flaky", "_outputPath": "†state.a"}]`))
-		expect(t, outcome, err, engine.RunCancelled, "1.1 flaky blocked ! down")
+		expect(t, outcome, err, engine.RunInterrupted, "1.1 flaky blocked ! down")
 		want := []string{"running 0 <nil>", "running 1 down", "blocked 1 down"}
 		if diff := cmp.Diff(want, tell()); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)

@@ -28,6 +28,9 @@ type Resume struct {
 	From string
 	Set  map[string]any
 
+	// Who decides about the calls that are named.
+	Who
+
 	// Unasked tells that nobody asks for it: a run that somebody has cancelled
 	// meanwhile stays so.
 	Unasked bool
@@ -150,11 +153,11 @@ func (r *Run) outcome(name string, records []Record) *Outcome {
 	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: unblamed(r.Error, r.plan, calls), Stopped: r.Stopped, Calls: calls}
 }
 
-// Stands tells how the newest run of a context stands, under way or not, as its journal
-// has it; the calls of one that has failed, or waits, with it. A context in which nothing
+// Stands tells how the newest run of a context stands, as [StandingRun] has it; the calls of
+// one that has failed, or waits, with it. A context in which nothing
 // has run gives an Outcome without a status. Its error may be a [*DamagedError].
 func Stands(ctx context.Context, log store.Log, name string) (*Outcome, error) {
-	last, err := LastRun(ctx, log, name)
+	last, err := StandingRun(ctx, log, name)
 	var records []Record
 	if err == nil && (last.Status == RunFailed || last.Status == RunWaiting) {
 		records, err = recordsFrom(ctx, log, name, last.Tick, last.after-1, 0)
@@ -204,7 +207,7 @@ func (l *loop) reopen(ctx context.Context, last Run) (*tick, error) {
 	l.view.Hide(slices.Collect(maps.Keys(former))...)
 	plan := emptyPlan()
 	if last.plan.Seq > 0 {
-		if plan, err = l.recorded(ctx, last, former); err != nil {
+		if plan, err = l.recorded(ctx, last.plan, former); err != nil {
 			return nil, err
 		}
 	}
@@ -259,72 +262,92 @@ func (l *loop) records(ctx context.Context) ([]Record, error) {
 	return records, nil
 }
 
-// Recorded gives the newest plan of a context as it was compiled when its tick
-// began, and its calls as they stand. A tick without a plan gives an empty one.
-// Its error is a [*NoSuchCallError] where nothing has run.
-func (r *Runner) Recorded(ctx context.Context, name string) (*Plan, []Record, error) {
-	p, err := r.within(ctx, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, records, err := p.runner.recorded(ctx, name)
-	return plan, records, p.explain(err)
+// Round is a tick of a run: its plan as it was compiled when the tick began, and its calls as
+// they stand. One whose planner gave no good plan has an empty one.
+type Round struct {
+	Tick  int
+	Plan  *Plan
+	Calls []Record
 }
 
-func (r *Runner) recorded(ctx context.Context, name string) (*Plan, []Record, error) {
+// Rounds gives the ticks of the newest run of a context: one, or where its plan is a function
+// as many as that was asked. Its error is a [*NoSuchCallError] where nothing has run.
+func (r *Runner) Rounds(ctx context.Context, name string) ([]Round, error) {
+	p, err := r.within(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	rounds, err := p.runner.rounds(ctx, name)
+	return rounds, p.explain(err)
+}
+
+func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	last, err := LastRun(ctx, r.Log, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if last.Tick == 0 {
-		return nil, nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run", name)}
+		return nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run", name)}
 	}
-	records, err := Records(ctx, r.Log, name)
+	records, err := StandingRecords(ctx, r.Log, name, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	plan := emptyPlan()
-	if last.plan.Seq > 0 {
-		former, err := former(ctx, r.Log, name, last.plan.First, records)
-		if err == nil {
-			plan, err = (&loop{runner: r, context: name}).recorded(ctx, last, former)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
+	plans, err := plansOf(ctx, r.Log, name, last.plan.First)
+	if err != nil {
+		return nil, err
 	}
-	return plan, slices.DeleteFunc(records, func(r Record) bool { return r.Tick != last.Tick }), nil
+	former, err := former(ctx, r.Log, name, last.plan.First, records)
+	if err != nil {
+		return nil, err
+	}
+	var rounds []Round
+	for _, event := range plans {
+		round := Round{Tick: event.Tick, Plan: emptyPlan()}
+		if event.Seq > 0 {
+			if round.Plan, err = (&loop{runner: r, context: name}).recorded(ctx, event, former); err != nil {
+				return nil, err
+			}
+		}
+		for _, record := range records {
+			if record.Tick == event.Tick {
+				round.Calls = append(round.Calls, record)
+			}
+		}
+		rounds = append(rounds, round)
+	}
+	return rounds, nil
 }
 
 // recorded compiles a plan that is in the log, as it was when its tick began; what there
 // is of calls' former runs does not count.
-func (l *loop) recorded(ctx context.Context, last Run, former map[int64]int64) (*Plan, error) {
+func (l *loop) recorded(ctx context.Context, event planEvent, former map[int64]int64) (*Plan, error) {
 	log := l.runner.Log
-	registry, err := last.plan.contextTools(ctx, log, l.context, l.runner.Registry)
+	registry, err := event.contextTools(ctx, log, l.context, l.runner.Registry)
 	if err != nil {
 		return nil, err
 	}
-	calls, err := planMessage(ctx, log, l.context, last.plan.Seq)
+	calls, err := planMessage(ctx, log, l.context, event.Seq)
 	if err != nil {
 		return nil, err
 	}
 	if registry, err = registry.withoutFormats(calls); err != nil {
 		return nil, err
 	}
-	request := &Request{Name: last.Plan}
+	request := &Request{Name: event.Plan}
 	for _, call := range calls {
 		request.Calls = append(request.Calls, Source{Call: call, accepted: true})
 	}
-	request.HasOutput = last.plan.Output != nil
+	request.HasOutput = event.Output != nil
 	var wrong [3]error
-	request.Tools, wrong[0] = last.plan.tools()
-	request.Schema, wrong[1] = decode(last.plan.Schema)
-	request.Output, wrong[2] = decode(last.plan.Output)
+	request.Tools, wrong[0] = event.tools()
+	request.Schema, wrong[1] = decode(event.Schema)
+	request.Output, wrong[2] = decode(event.Output)
 	if err := errors.Join(wrong[:]...); err != nil {
 		return nil, err
 	}
-	there := exists(ctx, store.Resolver{Log: without(log, former, math.MaxInt64), Context: l.context, At: last.plan.Start})
-	if last.plan.Start == 0 {
+	there := exists(ctx, store.Resolver{Log: without(log, former, math.MaxInt64), Context: l.context, At: event.Start})
+	if event.Start == 0 {
 		there = NothingExists
 	}
 	return compile(request, registry, there)
@@ -342,7 +365,7 @@ func (t *tick) restore(record Record, twice bool) {
 	if record.Status == Running && !record.Rests && call.delegate == nil { // the process died meanwhile
 		record.Attempts++
 	}
-	cut := record.Status == Running && !record.Rests || record.Status == Cancelled
+	cut := record.Status == Running && !record.Rests || record.Status == Interrupted || record.Status == Cancelled
 	switch {
 	case record.Status.Settled() || record.Status == InDoubt || record.Status == Held || record.Status == Ready:
 		c.record = record

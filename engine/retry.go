@@ -10,10 +10,53 @@ import (
 	"obelus/store"
 )
 
+// decisionEvent is a person's decision about a call that had failed, was in doubt or, in a
+// fork, runs again.
+type decisionEvent struct {
+	Call      string `json:"call"`
+	Decision  string `json:"decision"` // retried, skipped, given or rerun
+	Corrected Values `json:"corrected,omitempty"`
+	Who
+}
+
+// journalDecisions records who decided what about calls.
+func (t *tick) journalDecisions(s Resume) {
+	decided := func(e decisionEvent, decision string) {
+		e.Decision, e.Who = decision, s.Who
+		t.journal(store.Entry{Event: eventDecision, Data: text(e)})
+	}
+	if s.From != "" {
+		decided(decisionEvent{Call: s.From, Corrected: t.correctionsOf(s.From)}, "rerun")
+	}
+	for _, call := range s.Retry {
+		decided(decisionEvent{Call: call}, "retried")
+	}
+	for _, call := range s.Skip {
+		decided(decisionEvent{Call: call}, "skipped")
+	}
+	for _, call := range sortedKeys(s.Result) {
+		decided(decisionEvent{Call: call}, "given")
+	}
+}
+
+// correctionsOf are the arguments of a call that a person has put in the place of others.
+func (t *tick) correctionsOf(call string) Values {
+	i, _ := callAt(t.event.Tick, call)
+	h := t.calls[i].record.Hold
+	if h == nil {
+		return nil
+	}
+	corrections := Values{}
+	for _, name := range h.Corrected {
+		corrections[name] = h.Arguments[name]
+	}
+	return corrections
+}
+
 // decide applies a person's decisions to calls of the tick.
 func (t *tick) decide(ctx context.Context, s Resume) error {
 	if s.From != "" {
-		if err := t.again(ctx, s.From, s.Set); err != nil {
+		if err := t.again(ctx, s.From, s.Set, s.Who); err != nil {
 			return err
 		}
 	}
@@ -29,6 +72,7 @@ func (t *tick) decide(ctx context.Context, s Resume) error {
 		c.record.Status, c.record.Reason = Skipped, skippedByPerson
 		t.note(i)
 	}
+	t.journalDecisions(s)
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (r *room) enter(ctx context.Context) result {
 	} else {
 		outcome, err = r.runner.run(ctx, r.start, r.origin)
 	}
-	if ctx.Err() != nil && (err != nil || outcome.Status == RunCancelled) {
+	if ctx.Err() != nil && (err != nil || outcome.Status == RunInterrupted || outcome.Status == RunCancelled) {
 		return result{err: errCut}
 	}
 	var busy *BusyError

@@ -42,6 +42,10 @@ type Runner struct {
 	// A call that is done within a step of its run, see [Forerunner], may not be asked about.
 	Admit func(ctx context.Context) (done func(), ok bool)
 
+	// Interrupted, if it is set, is called once the log has that a run was interrupted, or needs
+	// not have it since its host goes ([ErrStopped]). Its calls may come to their end yet.
+	Interrupted func()
+
 	// Now is the clock, by which all is dated that a run appends; nil for the
 	// system's, by which leases and deadlines go in any case. While it goes back
 	// dates stand still.
@@ -97,10 +101,22 @@ type Start struct {
 	Begun func()
 }
 
-// ErrStopped as the cause of a run's context that is done tells that not the
-// run is unwanted, but its host goes: who comes after it may resume the run
-// ([Run.Stopped]).
-var ErrStopped = errors.New("the host was stopped")
+// Causes of a run's context that is done, see [context.Cause]. With any other the run is
+// interrupted, and goes on only if it is resumed.
+var (
+	// ErrStopped tells that not the run is unwanted, but its host goes: it is interrupted,
+	// and who comes after the host may resume it ([Run.Stopped]).
+	ErrStopped = errors.New("the host was stopped")
+
+	// ErrCancelled tells that somebody has given the run up: it is cancelled.
+	ErrCancelled = errors.New("it was cancelled")
+)
+
+// CancelledError is [ErrCancelled] by somebody.
+type CancelledError struct{ Who }
+
+func (*CancelledError) Error() string { return ErrCancelled.Error() }
+func (*CancelledError) Unwrap() error { return ErrCancelled }
 
 // Outcome is how a run ended, or where it stands. Its values are shared, as those of
 // an [Invocation] are, and must not be changed.
@@ -109,7 +125,7 @@ type Outcome struct {
 	Status  RunStatus
 	Output  any      // null without one
 	Error   string   // why the run failed, where no single call is to blame
-	Stopped bool     // it was cancelled since its host went ([ErrStopped]), and may be resumed
+	Stopped bool     // it was interrupted since its host went ([ErrStopped]): a server goes on with it
 	Calls   []Record // of its last tick
 	Lazy    *Plan    // the plan, where it is recorded and waits to be released
 	Stale   []string // calls that had run without what [Resume].Retry has had run again, and keep their outcome

@@ -173,8 +173,8 @@ func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
 	r.Parallel = 1
 	outcome, err := interrupt(t, r, g, start(t, chained))
-	expect(t, outcome, err, engine.RunCancelled,
-		"1.1 value done → †state.a", "1.2 gate cancelled", "1.3 value blocked", "1.4 value blocked")
+	expect(t, outcome, err, engine.RunInterrupted,
+		"1.1 value done → †state.a", "1.2 gate interrupted", "1.3 value blocked", "1.4 value blocked")
 	if _, err := r.Run(t.Context(), start(t, chained)); !errors.As(err, new(*engine.UnfinishedError)) {
 		t.Errorf("another run begins before the first has ended: %v", err)
 	}
@@ -203,7 +203,7 @@ func TestAResultThatCameInSpiteOfTheEndIsKept(t *testing.T) {
 	}
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(stubborn)})
 	outcome, err := interrupt(t, r, g, start(t, chained))
-	if err != nil || outcome.Status != engine.RunCancelled || outcome.Calls[1].Status != engine.Done {
+	if err != nil || outcome.Status != engine.RunInterrupted || outcome.Calls[1].Status != engine.Done {
 		t.Fatal(outcome, err)
 	}
 	if _, err = r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" {
@@ -463,19 +463,19 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1}]`)); err != nil {
 		t.Fatal(err)
 	}
-	errs := map[string]error{"decide": r.Decide(t.Context(), engine.Decision{Call: "1.1"}), "cancel": engine.Cancel(t.Context(), log, "")}
+	errs := map[string]error{"decide": r.Decide(t.Context(), engine.Decision{Call: "1.1"}), "cancel": engine.Cancel(t.Context(), log, "", engine.Who{})}
 	_, errs["last run"] = engine.LastRun(t.Context(), log, "")
 	_, errs["records"] = engine.Records(t.Context(), log, "")
 	_, errs["holds"] = engine.Holds(t.Context(), log, "")
 	_, errs["held call"] = engine.HeldCall(t.Context(), log, "", "1.1")
 	_, errs["lazy"] = engine.Lazy(t.Context(), log, "")
-	_, errs["release"] = engine.Release(t.Context(), log, "")
+	_, errs["release"] = engine.Release(t.Context(), log, "", engine.Who{})
 	_, errs["stands"] = engine.Stands(t.Context(), log, "")
 	_, errs["woken"] = engine.Woken(t.Context(), log, "")
 	_, errs["root plan"] = engine.RootPlan(t.Context(), log, "")
 	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})
 	_, errs["replay"] = r.Replay(t.Context(), "", nil)
-	_, _, errs["recorded"] = r.Recorded(t.Context(), "")
+	_, errs["rounds"] = r.Rounds(t.Context(), "")
 	for what, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), `"" is no name for a context`) {
 			t.Errorf("%s: %v", what, err)

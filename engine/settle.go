@@ -42,6 +42,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 	}
 	paths, value, err := call.place(res)
 	if err == nil {
+		c.record.Handled = call.handled(res)
 		err = t.write(ctx, i, paths, value, res.value.Loose)
 		if err != nil && res.err != nil { // else nobody would know of it
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
@@ -174,6 +175,20 @@ func readable(fields map[string]any) map[string]any {
 		}
 	}
 	return kept
+}
+
+// handled is what is recorded of a failure that goes to the call's last alternative; nil of
+// anything else.
+func (c *Call) handled(res *result) Values {
+	failure, failed := errors.AsType[*Failure](res.err)
+	if !failed || res.paths != nil || len(c.Output.Alternatives) < 2 {
+		return nil
+	}
+	handled := Values{"message": failure.Error()}
+	if code, ok := failure.Fields["code"].(string); ok {
+		handled["code"] = code
+	}
+	return handled
 }
 
 // place decides which alternative a result goes to (the table of protocol §5).

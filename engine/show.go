@@ -15,7 +15,7 @@ import (
 type Summary struct {
 	Context  string    `json:"context"`
 	Status   RunStatus `json:"status,omitempty"`  // of its newest run
-	Stopped  bool      `json:"stopped,omitempty"` // that was cancelled since its host went, and may be resumed
+	Stopped  bool      `json:"stopped,omitempty"` // that was interrupted since its host went or died: a server goes on with it
 	Plan     string    `json:"plan,omitempty"`
 	Parent   string    `json:"parent,omitempty"` // whose delegate it is, or which it was forked from
 	At       any       `json:"at,omitempty"`     // the parent's call, or for a fork the seq
@@ -29,7 +29,7 @@ type Summary struct {
 // Summarize describes a context. Beside a [*DamagedError] it tells what it can,
 // so that one damaged context need not hide the others.
 func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summary, error) {
-	run, err := LastRun(ctx, log, info.Context)
+	run, err := StandingRun(ctx, log, info.Context)
 	var damaged *DamagedError
 	if err != nil && !errors.As(err, &damaged) {
 		return Summary{}, err
@@ -77,7 +77,7 @@ type RunChange struct {
 	Tick    int       `json:"tick"`
 	Output  any       `json:"output"`
 	Error   string    `json:"error,omitempty"`   // of the run itself; what its calls failed with is theirs
-	Stopped bool      `json:"stopped,omitempty"` // it was cancelled since its host went, and may be resumed
+	Stopped bool      `json:"stopped,omitempty"` // it was interrupted since its host went: a server goes on with it
 }
 
 // ReadEntry tells what a journal's entry says: a [Record] of a call, or a
@@ -124,6 +124,9 @@ func readRunEvent(entry store.Entry) (end runEvent, output any, err error) {
 	}
 	if raw.Status != runContinued && !slices.Contains(runStatuses, raw.Status) {
 		return end, nil, damaged(entry, "has the status %q, which no run has", raw.Status)
+	}
+	if raw.Status == RunCancelled && raw.Stopped { // as the first logs have it
+		raw.Status = RunInterrupted
 	}
 	if output, err = store.DecodeWithin(raw.Output, journalDepth); err != nil {
 		err = unread(entry, err)
@@ -252,10 +255,6 @@ func FailedBefore(ctx context.Context, log store.Log, name string) ([]Record, er
 		return !r.blamed() || r.Tick < last.plan.First || r.Tick >= last.Tick
 	}), err
 }
-
-// Forked tells whether an entry is where a fork begins: as long as nothing comes
-// after it, nobody has gone on with what ran where it was forked.
-func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
 // Root is the context at the top, whose run the newest run of a context is part of:
 // itself, if it is no delegate's, or if a plan was run there after the delegate's.

@@ -343,7 +343,7 @@ func (w *world) live(request *engine.Request, life int) (more bool) {
 		w.t.Errorf("process %d: %v", life, err)
 		return false
 	}
-	if dead || outcome.Status == engine.RunCancelled {
+	if dead || outcome.Status == engine.RunInterrupted {
 		return true
 	}
 	w.outcome = outcome

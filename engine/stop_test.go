@@ -72,7 +72,7 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 				defer cancel()
 				stopped = ctx
 				outcome, err := r.Run(ctx, s)
-				if err != nil || outcome.Status != engine.RunCancelled || late.Load() != 0 {
+				if err != nil || outcome.Status != engine.RunInterrupted || late.Load() != 0 {
 					t.Fatalf("drain %s: %+v, %v: %d calls began after it was stopped", drain, outcome, err, late.Load())
 				}
 				stopped = context.Background()
@@ -110,7 +110,7 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 			r.Registry.Delegates["inner"] = &engine.Delegate{Request: inner}
 			r.Drain = drain
 			outcome, err := r.Run(ctx, start(t, plan))
-			if err != nil || outcome.Status != engine.RunCancelled || ran.String() != "" {
+			if err != nil || outcome.Status != engine.RunInterrupted || ran.String() != "" {
 				t.Errorf("%s: %+v, %v, ran %s", plan, outcome, err, ran)
 				continue
 			}
@@ -174,7 +174,7 @@ func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 	r.Drain = -1
 	s := start(t, `[{"_tool": "gate", "value": 1, "_outputPath": "†state.a"}]`)
 	outcome, err := interrupt(t, r, g, s)
-	expect(t, outcome, err, engine.RunCancelled, "1.1 gate cancelled")
+	expect(t, outcome, err, engine.RunInterrupted, "1.1 gate interrupted")
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 	expect(t, outcome, err, engine.RunDone, "1.1 gate done → †state.a")
 }
@@ -215,7 +215,7 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatADelegateRunsIsCutOffWithIt: its run is cancelled, and never ends as if it
+// TestWhatADelegateRunsIsCutOffWithIt: its run is interrupted, and never ends as if it
 // waited for something.
 func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
 	for range 100 { // chance has a say in what is told first
@@ -239,7 +239,7 @@ func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
 		if err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" {
 			t.Fatalf("%+v, %v", records, err)
 		}
-		if last, err := engine.LastRun(t.Context(), log, "c.1.1"); err != nil || last.Status != engine.RunCancelled {
+		if last, err := engine.LastRun(t.Context(), log, "c.1.1"); err != nil || last.Status != engine.RunInterrupted {
 			t.Fatalf("%+v, %v", last, err)
 		}
 	}

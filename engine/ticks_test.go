@@ -109,7 +109,7 @@ func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 		return nil, errors.New("timed out")
 	})}
 	outcome, err := r.Run(lateContext{ctx}, engine.Start{Context: "c", Request: request})
-	if err != nil || outcome.Status != engine.RunCancelled {
+	if err != nil || outcome.Status != engine.RunInterrupted {
 		t.Errorf("%v, %+v", err, outcome)
 	}
 }
@@ -125,10 +125,10 @@ func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
 		return ctx.Err()
 	})
 	outcome, err := r.Run(ctx, s)
-	if err != nil || outcome.Status != engine.RunCancelled {
+	if err != nil || outcome.Status != engine.RunInterrupted {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	if _, ended := ticksOf(t, log); ended[1] != "continued" || ended[2] != "cancelled" {
+	if _, ended := ticksOf(t, log); ended[1] != "continued" || ended[2] != "interrupted" {
 		t.Errorf("ended %v", ended)
 	}
 }
@@ -179,7 +179,7 @@ func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
 		})}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		expect(t, outcome, err, engine.RunWaiting, "1.1 sleep blocked")
-		if _, err := engine.Release(t.Context(), log, "c"); err != nil {
+		if _, err := engine.Release(t.Context(), log, "c", engine.Who{}); err != nil {
 			t.Fatal(err)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})

@@ -157,7 +157,7 @@ func TestADeadlineOfTheRunIsNoOutcome(t *testing.T) {
 		defer cancel()
 		s := start(t, `[{"_tool": "sleep", "seconds": 10, "value": 1, "_outputPath": "†state.a || †state.failed"}]`)
 		outcome, err := r.Run(ctx, s)
-		expect(t, outcome, err, engine.RunCancelled, "1.1 sleep cancelled")
+		expect(t, outcome, err, engine.RunInterrupted, "1.1 sleep interrupted")
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.a")
 	})

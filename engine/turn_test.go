@@ -59,7 +59,7 @@ func gates() map[string]chan struct{} {
 }
 
 // TestInterruptedWhileAWorkerSteps: what comes while a worker has the turn, the
-// last results and the interrupt, ends the run as cancelled.
+// last results and the interrupt, ends the run as interrupted.
 func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, gates := store.NewMemory(), gates()
@@ -72,11 +72,11 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"},
 			{"_tool": "hand", "_delegate": "d", "_outputPath": "†state.c"}
 		]`), gates)
-		if err != nil || outcome.Status != engine.RunCancelled {
+		if err != nil || outcome.Status != engine.RunInterrupted {
 			t.Errorf("it ended as %v, %v", outcome, err)
 		}
 		last, err := engine.LastRun(t.Context(), log, "c")
-		if err != nil || last.Status != engine.RunCancelled {
+		if err != nil || last.Status != engine.RunInterrupted {
 			t.Errorf("the log says that it is %s, %v", last.Status, err)
 		}
 	})
@@ -97,7 +97,7 @@ func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 			return &engine.Solution{Calls: calls}, nil
 		})
 		outcome, err := interrupted(t, r, engine.Start{Context: "c", Request: &engine.Request{Planner: planner}}, gates)
-		if asked != 1 || err != nil || outcome.Status != engine.RunCancelled {
+		if asked != 1 || err != nil || outcome.Status != engine.RunInterrupted {
 			t.Errorf("the planner was asked %d times, and the run ended as %v, %v", asked, outcome, err)
 		}
 	})
@@ -127,16 +127,16 @@ func TestStoppedInOrder(t *testing.T) {
 		synctest.Wait()
 		interrupt()
 		<-ended
-		var cancelled []string
+		var cut []string
 		for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if entry.Event == string(engine.Cancelled) {
-				cancelled = append(cancelled, entry.Call)
+			if entry.Event == string(engine.Interrupted) {
+				cut = append(cut, entry.Call)
 			}
 		}
-		if got := strings.Join(cancelled, " "); got != "1.1 1.2" {
+		if got := strings.Join(cut, " "); got != "1.1 1.2" {
 			t.Errorf("recorded in the order %s", got)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 
 	"obelus/store"
 )
@@ -34,6 +35,19 @@ type Origin struct {
 	Misfit bool         `json:"misfit,omitempty"` // it does not fit what it joins, and was read as onto a missing value
 	Again  bool         `json:"again,omitempty"`  // what the call read was told before, as was the data if that is an object or an array: it is null here
 	Reads  []Why        `json:"reads,omitempty"`  // what the call read
+
+	Corrected Values `json:"corrected,omitempty"` // arguments that a person put in the place of those that were shown
+	Given     bool   `json:"given,omitempty"`     // what the call came to, by a person who knew it
+	Who              // has corrected it
+
+	Planned *Planned `json:"planned,omitempty"` // of a call that a planner has issued
+}
+
+// Planned tells of arguments of a call that the plan's function computed.
+type Planned struct {
+	Tick      int      `json:"tick"` // at which it was asked
+	Arguments []string `json:"arguments"`
+	Saw       []Why    `json:"saw,omitempty"` // what it was granted then; nothing in logs of older versions
 }
 
 // Explain tells where the value of an expression comes from, in a context, as an
@@ -43,7 +57,7 @@ func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64,
 	if err != nil {
 		return nil, err
 	}
-	x := &explainer{ctx: ctx, log: log, seen: &seen{log, map[store.Query][]store.Op{}, map[store.Query]bool{}}, told: map[told]bool{}, kept: map[told]*store.Message{}}
+	x := &explainer{ctx: ctx, log: log, seen: &seen{log, map[store.Query][]store.Op{}, map[store.Query]bool{}}, told: map[told]bool{}, kept: map[told]*store.Message{}, plans: map[tickOf]planEvent{}}
 	why := &Why{Ref: e.String(), Value: v}
 	for _, path := range found {
 		read, err := x.read(name, path, at, instance)
@@ -57,11 +71,12 @@ func Explain(ctx context.Context, log store.Log, name string, e *Expr, at int64,
 
 // explainer follows values back. Each value at each time is followed once.
 type explainer struct {
-	ctx  context.Context
-	log  store.Log
-	seen *seen // the same
-	told map[told]bool
-	kept map[told]*store.Message // that have been read: many calls may have read what one wrote
+	ctx   context.Context
+	log   store.Log
+	seen  *seen // the same
+	told  map[told]bool
+	kept  map[told]*store.Message // that have been read: many calls may have read what one wrote
+	plans map[tickOf]planEvent
 }
 
 // seen is a log that keeps what it was asked for: many may have read parts of one array,
@@ -176,8 +191,75 @@ func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, err
 		return o, nil
 	}
 	x.told[key] = true
-	o.Reads, err = x.reads(name, m)
-	return o, err
+	return o, x.explainCall(name, m, producer, &o)
+}
+
+// explainCall tells what the call that wrote a message was made of: what it read, what a person
+// decided about it, and what a planner computed.
+func (x *explainer) explainCall(name string, m *store.Message, producer map[string]any, o *Origin) error {
+	record, n, err := x.writer(name, m)
+	if err != nil || n == 0 {
+		return err
+	}
+	if o.Reads, err = x.reads(name, record, n); err != nil {
+		return err
+	}
+	o.Given = record.Reason == givenByPerson
+	if h := record.Hold; h != nil && len(h.Corrected) > 0 {
+		o.Corrected, o.Who = Values{}, h.Who
+		for _, argument := range h.Corrected {
+			o.Corrected[argument] = h.Arguments[argument]
+		}
+	}
+	o.Planned, err = x.planned(name, record, producer)
+	return err
+}
+
+// planned tells of the arguments of a call that a planner computed, nil where there are none.
+func (x *explainer) planned(name string, record Record, producer map[string]any) (*Planned, error) {
+	plan, err := x.plan(name, record.Tick)
+	if err != nil || !plan.Planner {
+		return nil, err
+	}
+	p := &Planned{Tick: record.Tick}
+	for _, argument := range sortedKeys(producer) {
+		t, err := parseTemplate(producer[argument], argument)
+		if err == nil && !strings.HasPrefix(argument, "_") && len(t.reads()) == 0 && (record.Hold == nil || !slices.Contains(record.Hold.Corrected, argument)) {
+			p.Arguments = append(p.Arguments, argument)
+		}
+	}
+	if p.Arguments == nil {
+		return nil, nil
+	}
+	for _, text := range sortedKeys(plan.Saw) {
+		path, err := store.ParsePath(text)
+		if err != nil {
+			continue
+		}
+		why, err := x.read(name, path, plan.Start, record.Instance)
+		if err != nil {
+			return nil, err
+		}
+		p.Saw = append(p.Saw, why)
+	}
+	return p, nil
+}
+
+// plan is the event with which a tick began.
+func (x *explainer) plan(name string, tick int) (planEvent, error) {
+	key := tickOf{name, tick}
+	if plan, ok := x.plans[key]; ok {
+		return plan, nil
+	}
+	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Event: eventPlan}) {
+		if err != nil {
+			return planEvent{}, err
+		}
+		if plan, err := readPlanEvent(entry); err == nil { // what is damaged keeps nothing else from being told
+			x.plans[tickOf{name, plan.Tick}] = plan
+		}
+	}
+	return x.plans[key], nil
 }
 
 // message reads one message. The loop over them has ended when what it read is
@@ -195,12 +277,8 @@ func (x *explainer) message(name string, seq int64) (*store.Message, error) {
 	return m, err
 }
 
-// reads explains what the call read that wrote a message.
-func (x *explainer) reads(name string, m *store.Message) ([]Why, error) {
-	record, n, err := x.writer(name, m)
-	if err != nil || n == 0 {
-		return nil, err
-	}
+// reads explains what a call read, as it was recorded at a position in the journal.
+func (x *explainer) reads(name string, record Record, n int64) ([]Why, error) {
 	var all []Why
 	for _, text := range sortedKeys(record.Reads) {
 		path, err := store.ParsePath(text)

@@ -42,7 +42,7 @@ func TestADelegatesOwnNames(t *testing.T) {
 			if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
 				t.Errorf("%s: %s: %+v, %v", kind, name, outcome, err)
 			}
-			if _, _, err := r.Recorded(ctx, name); err != nil {
+			if _, err := r.Rounds(ctx, name); err != nil {
 				t.Errorf("%s: recorded %s: %v", kind, name, err)
 			}
 			if replayed, err := r.Replay(ctx, name, nil); err != nil || len(replayed.Differences) > 0 {

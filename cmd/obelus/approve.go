@@ -86,6 +86,7 @@ func sorted(v engine.Values) []string {
 
 func (a *app) approveCommand() *cobra.Command {
 	var set []string
+	var w who
 	plan := false
 	c := &cobra.Command{
 		Use:   "approve [CALL]",
@@ -103,20 +104,22 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case plan && len(args)+len(set) > 0:
 				return &usageError{"approve --plan is about the whole plan: leave the call and --set out"}
 			case plan:
-				return a.release(c.Context())
+				return a.release(c.Context(), w)
 			case len(args) == 0:
 				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
 			}
-			return a.decide(c.Context(), "approve", args[0], func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
+			return a.decide(c.Context(), "approve", args[0], w, func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
 	c.Flags().BoolVar(&plan, "plan", false, "release the lazy plan")
+	w.register(c)
 	return c
 }
 
 func (a *app) rejectCommand() *cobra.Command {
 	reason := ""
+	var w who
 	c := &cobra.Command{
 		Use:   "reject CALL --reason REASON",
 		Short: "refuse a held call; the reason becomes its failure",
@@ -130,12 +133,13 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), "reject", args[0], func(engine.Record) (engine.Decision, error) {
+			return a.decide(c.Context(), "reject", args[0], w, func(engine.Record) (engine.Decision, error) {
 				return engine.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	w.register(c)
 	return c
 }
 
@@ -153,7 +157,11 @@ func corrected(r engine.Record, set []string) (engine.Decision, error) {
 }
 
 // decide records a decision about a held call.
-func (a *app) decide(ctx context.Context, verb, call string, how func(engine.Record) (engine.Decision, error)) error {
+func (a *app) decide(ctx context.Context, verb, call string, w who, how func(engine.Record) (engine.Decision, error)) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
 	if err := a.openProject(""); err != nil {
 		return err
 	}
@@ -172,7 +180,7 @@ func (a *app) decide(ctx context.Context, verb, call string, how func(engine.Rec
 	if err != nil {
 		return err
 	}
-	d.Context, d.Call = record.Context, record.Call
+	d.Context, d.Call, d.Who = record.Context, record.Call, by
 	if err := a.decided(ctx, d); err != nil {
 		return err
 	}
@@ -210,7 +218,11 @@ func (a *app) decided(ctx context.Context, d engine.Decision) error {
 }
 
 // release lets a lazy plan run.
-func (a *app) release(ctx context.Context) error {
+func (a *app) release(ctx context.Context, w who) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
 	if err := a.openExisting(sqlite.Options{}); err != nil {
 		return err
 	}
@@ -218,7 +230,7 @@ func (a *app) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if name, err = engine.Release(ctx, a.log, name); err != nil {
+	if name, err = engine.Release(ctx, a.log, name, by); err != nil {
 		return err
 	}
 	return a.goOn(ctx, "released the plan of context "+name, name, map[string]any{"context": name, "decision": engine.Approved})

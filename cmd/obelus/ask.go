@@ -98,7 +98,7 @@ var errLater = errors.New("later")
 
 // ask shows one call and reads what the person says.
 func (q *asker) ask(r engine.Record) (engine.Decision, error) {
-	d := engine.Decision{Context: r.Context, Call: r.Call}
+	d := engine.Decision{Context: r.Context, Call: r.Call, Who: engine.Who{By: loginName()}}
 	t := q.app.term
 	t.question("%s", q.describe(r))
 	q.forget()

@@ -44,7 +44,7 @@ it has ended, and not as it begins.`,
 			if o.follow && o.at > 0 {
 				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
 			}
-			if err := checkWords("status", o.statuses, engine.Statuses()...); err != nil {
+			if err := checkWords("status", o.statuses, engine.Outcomes()...); err != nil {
 				return err
 			}
 			if !c.Flags().Changed("bars") {
@@ -70,7 +70,7 @@ it has ended, and not as it begins.`,
 func (o *callsOptions) picks(r engine.Record) bool {
 	began, err := time.Parse(time.RFC3339, r.Started)
 	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
-		(len(o.statuses) == 0 || slices.Contains(o.statuses, string(r.Status))) &&
+		(len(o.statuses) == 0 || r.Is(o.statuses)) &&
 		(o.from.IsZero() || err == nil && !began.Before(o.from))
 }
 
@@ -82,7 +82,7 @@ func (a *app) calls(ctx context.Context, o callsOptions) error {
 	if o.follow {
 		return a.followCalls(ctx, name, o)
 	}
-	records, err := engine.RecordsAt(ctx, a.log, name, o.at)
+	records, err := engine.StandingRecords(ctx, a.log, name, o.at)
 	if err != nil {
 		return err
 	}
@@ -204,8 +204,10 @@ func (a *app) callRow(r engine.Record) []string {
 	switch {
 	case r.Status == engine.Failed && r.Error != nil:
 		result = firstLine(a.failure(r))
+	case r.Handled != nil:
+		result += " (" + handled(r) + ")"
 	case r.Rests:
-		result = triedAgain + " " + firstLine(a.failure(r))
+		result = triedAgain(r) + firstLine(a.failure(r))
 	case r.Status == engine.Held:
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == engine.Ready:
@@ -223,7 +225,7 @@ func (a *app) callRow(r engine.Record) []string {
 	if (r.Status == engine.Running || r.Status == engine.InDoubt) && r.Attempts == 0 { // they are counted as it ends
 		tries = "-"
 	}
-	row := []string{r.Call, titled(r.Tool, r.Instance), string(r.Status), tries, span, result}
+	row := []string{r.Call, titled(r.Tool, r.Instance), r.Outcome(), tries, span, result}
 	if a.verbose {
 		row = slices.Insert(row, 5, script)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 func (a *app) cancelCommand() *cobra.Command {
-	return &cobra.Command{
+	var w who
+	c := &cobra.Command{
 		Use:   "cancel",
 		Short: "give a run up that waits, or that was interrupted",
 		Long: `Record that the newest run of a context, the one that is unfinished unless -c
@@ -19,11 +20,17 @@ process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
 server that has it.`,
 		Example: `  obelus cancel -c order-7`,
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return a.cancel(c.Context()) },
+		RunE:    func(c *cobra.Command, _ []string) error { return a.cancel(c.Context(), w) },
 	}
+	w.register(c)
+	return c
 }
 
-func (a *app) cancel(ctx context.Context) error {
+func (a *app) cancel(ctx context.Context, w who) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
 	if err := a.openSettings(); err != nil {
 		return err
 	}
@@ -38,7 +45,7 @@ func (a *app) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := engine.Cancel(ctx, a.log, name); err != nil {
+	if err := engine.Cancel(ctx, a.log, name, by); err != nil {
 		return err
 	}
 	if a.json {

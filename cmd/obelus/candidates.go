@@ -123,7 +123,7 @@ func (a *app) halted(ctx context.Context, command string, cancelled bool) candid
 	return candidates{
 		command: command, none: "no run is unfinished that nobody is at (obelus contexts lists all)",
 		is: func(name string, run engine.Run) (bool, error) {
-			if run.Status.Finished() || run.Unwanted() && !cancelled {
+			if run.Status.Finished() || run.Status == engine.RunCancelled && !cancelled {
 				return false, nil
 			}
 			holder, err := a.log.Holder(ctx, name)
@@ -137,7 +137,7 @@ func (a *app) failing(ctx context.Context, command, call string) candidates {
 	return candidates{
 		command: command, none: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
 		is: func(name string, _ engine.Run) (bool, error) {
-			records, err := engine.Records(ctx, a.log, name)
+			records, err := engine.StandingRecords(ctx, a.log, name, 0)
 			for _, r := range records {
 				if r.Call == call && (r.Status == engine.Failed || r.Status == engine.InDoubt) {
 					return true, err

@@ -50,7 +50,7 @@ func (a *app) completions(root *cobra.Command) {
 		}
 	}
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"calls --status":  listed(only(engine.Statuses()...)),
+		"calls --status":  listed(only(engine.Outcomes()...)),
 		"calls --tool":    listed(a.offerTools),
 		"graph --format":  flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
 		"log --kind":      flagged(a.offerKinds),
@@ -197,7 +197,7 @@ func (a *app) offerCalls(statuses ...engine.Status) offer {
 		if err != nil {
 			return nil
 		}
-		records, _ := engine.Records(ctx, a.log, name)
+		records, _ := engine.StandingRecords(ctx, a.log, name, 0)
 		for _, r := range records {
 			if r.Tick == run.Tick && slices.Contains(statuses, r.Status) {
 				calls = append(calls, r.Call)

@@ -18,9 +18,11 @@ func (a *app) contextsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "contexts",
 		Short: "list all contexts, the one that was appended to last first",
-		Long: `List all contexts, the one that was appended to last first. A run that is stopped
-was at work when its server was told to end: the next one goes on with it, or resume.
-With --json that is "stopped" beside the status cancelled.`,
+		Long: `List all contexts, the one that was appended to last first. A run that is
+interrupted had not come to its end or to a halt when its process ended, or is a
+fork's in which nobody has gone on. resume goes on with it; a server does so by itself
+where the process died or was told to end by SIGTERM, and not where a person
+interrupted it. With --json that is "stopped" beside the status.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
 	}
@@ -49,9 +51,6 @@ func (a *app) contexts(ctx context.Context) error {
 		listed = true
 		line, err := engine.Summarize(ctx, a.log, info)
 		status := string(line.Status)
-		if line.Stopped { // it goes on with the next server, or by resume
-			status = "stopped"
-		}
 		if errors.As(err, new(*engine.DamagedError)) {
 			broken, status, err = errors.Join(broken, err), "damaged", nil
 		}

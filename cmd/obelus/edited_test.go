@@ -269,7 +269,7 @@ func TestAnOlderLogIsBroughtUpToDate(t *testing.T) {
 		}
 		defer db.Close()
 		// What else makes it the newest version can be done again.
-		if _, err := db.Exec("PRAGMA user_version = 11; DROP INDEX writes_unlisted"); err != nil {
+		if _, err := db.Exec("PRAGMA user_version = 12; DROP VIEW decisions"); err != nil {
 			t.Fatal(err)
 		}
 	}

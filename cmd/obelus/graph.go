@@ -23,7 +23,7 @@ taken for empty unless -c names one.
 
 Without a plan, show the newest that a context ran, the latest unless -c names
 one, as it ran: what was done, failed, skipped or waits, how long it took, and
-where it wrote.`,
+where it wrote. Of a plan that is a function all rounds are shown.`,
 		Example: `  obelus graph plans/refund.lua --format dot | dot -Tsvg > refund.svg
   obelus graph --context order-7`,
 		Args:              cobra.MaximumNArgs(1),
@@ -45,8 +45,26 @@ where it wrote.`,
 	return c
 }
 
-// drawing draws a plan, and how its calls came out, by position, where they did.
-type drawing func(plan *engine.Plan, ran map[int]engine.Record) string
+// drawn is a plan that is drawn, with how its calls came out, by position, where they did.
+// Of a run of several rounds each is one.
+type drawn struct {
+	plan  *engine.Plan
+	ran   map[int]engine.Record
+	round int // its tick; 0 for a plan that is drawn alone
+}
+
+// name is a call's name in what is drawn: its position, with the tick of a round before it.
+func (d drawn) name(position int) string {
+	if d.round == 0 {
+		return fmt.Sprint(position)
+	}
+	return fmt.Sprintf("%d.%d", d.round, position)
+}
+
+// id is a call's name within a drawing.
+func (d drawn) id(position int) string { return "c" + strings.ReplaceAll(d.name(position), ".", "_") }
+
+type drawing func(all []drawn) string
 
 var graphFormats = map[string]drawing{"dot": drawDOT, "mermaid": drawMermaid, "text": drawText}
 
@@ -56,18 +74,35 @@ func (a *app) graphRan(ctx context.Context, draw drawing) error {
 	if err != nil {
 		return err
 	}
-	plan, records, err := (&engine.Runner{Log: a.log, Registry: run.registry}).Recorded(ctx, run.context)
+	rounds, err := (&engine.Runner{Log: a.log, Registry: run.registry}).Rounds(ctx, run.context)
 	if err != nil {
 		return err
 	}
-	ran := map[int]engine.Record{}
-	for _, r := range records {
-		ran[r.Position] = r
+	var all []drawn
+	for _, round := range rounds {
+		one := drawn{plan: round.Plan, ran: map[int]engine.Record{}}
+		if len(rounds) > 1 {
+			one.round = round.Tick
+		}
+		for _, r := range round.Calls {
+			one.ran[r.Position] = r
+		}
+		all = append(all, one)
 	}
-	if a.json {
-		return a.graphJSON(plan, ran)
+	return a.draw(draw, all)
+}
+
+// draw prints plans as they are wanted.
+func (a *app) draw(draw drawing, all []drawn) error {
+	if !a.json {
+		return a.term.line(strings.TrimRight(draw(all), "\n"))
 	}
-	return a.term.line(strings.TrimRight(draw(plan, ran), "\n"))
+	for _, one := range all {
+		if err := a.graphJSON(one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *app) graph(ctx context.Context, file string, draw drawing) error {
@@ -87,15 +122,12 @@ func (a *app) graph(ctx context.Context, file string, draw drawing) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.graphJSON(plan, nil)
-	}
-	return a.term.line(strings.TrimRight(draw(plan, nil), "\n"))
+	return a.draw(draw, []drawn{{plan: plan}})
 }
 
 // graphJSON prints a line for each call, and one for each wire.
-func (a *app) graphJSON(plan *engine.Plan, ran map[int]engine.Record) error {
-	for _, c := range plan.Calls {
+func (a *app) graphJSON(d drawn) error {
+	for _, c := range d.plan.Calls {
 		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
 		if c.Output != nil {
 			line["writes"] = c.Output.Source
@@ -103,15 +135,25 @@ func (a *app) graphJSON(plan *engine.Plan, ran map[int]engine.Record) error {
 		if c.Instance != "" {
 			line["instance"] = c.Instance
 		}
-		if r, ok := ran[c.Position]; ok {
+		if d.round != 0 {
+			line["tick"] = d.round
+		}
+		if r, ok := d.ran[c.Position]; ok {
 			line["status"], line["duration_ms"], line["wrote"] = r.Status, r.Duration, append([]string{}, r.Writes...)
+			if r.Handled != nil {
+				line["handled"] = r.Handled
+			}
 		}
 		if err := a.term.ndjson(line); err != nil {
 			return err
 		}
 	}
-	for _, w := range plan.Wires() {
-		if err := a.term.ndjson(map[string]any{"from": w.From, "to": w.To, "path": w.Path.String(), "order": w.Order}); err != nil {
+	for _, w := range d.plan.Wires() {
+		line := map[string]any{"from": w.From, "to": w.To, "path": w.Path.String(), "order": w.Order}
+		if d.round != 0 {
+			line["tick"] = d.round
+		}
+		if err := a.term.ndjson(line); err != nil {
 			return err
 		}
 	}
@@ -128,12 +170,34 @@ func texts(paths []store.Path) []string {
 
 // drawText lists the calls with what they read and from whom, and where they
 // write.
-func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
+func drawText(all []drawn) string {
+	var b strings.Builder
+	for i, one := range all {
+		if one.round != 0 {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "round %d%s\n", one.round, without(one.plan))
+		}
+		drawTextOf(&b, one)
+	}
+	return b.String()
+}
+
+// without says of a plan that it has no calls.
+func without(plan *engine.Plan) string {
+	if len(plan.Calls) == 0 {
+		return ": no calls"
+	}
+	return ""
+}
+
+func drawTextOf(b *strings.Builder, d drawn) {
 	from := map[int]map[string][]string{}
 	after := map[int][]string{}
-	for _, w := range plan.Wires() {
+	for _, w := range d.plan.Wires() {
 		if w.Order {
-			if n := fmt.Sprint(w.From); !slices.Contains(after[w.To], n) {
+			if n := d.name(w.From); !slices.Contains(after[w.To], n) {
 				after[w.To] = append(after[w.To], n)
 			}
 			continue
@@ -141,12 +205,11 @@ func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
 		if from[w.To] == nil {
 			from[w.To] = map[string][]string{}
 		}
-		from[w.To][w.Path.String()] = append(from[w.To][w.Path.String()], fmt.Sprint(w.From))
+		from[w.To][w.Path.String()] = append(from[w.To][w.Path.String()], d.name(w.From))
 	}
-	var b strings.Builder
-	for _, c := range plan.Calls {
-		fmt.Fprintf(&b, "%d %s", c.Position, titled(c.Tool, c.Instance))
-		if how := outcome(ran, c.Position); how != "" {
+	for _, c := range d.plan.Calls {
+		fmt.Fprintf(b, "%s %s", d.name(c.Position), titled(c.Tool, c.Instance))
+		if how := outcome(d.ran, c.Position); how != "" {
 			b.WriteString("  " + how)
 		}
 		b.WriteByte('\n')
@@ -155,20 +218,19 @@ func drawText(plan *engine.Plan, ran map[int]engine.Record) string {
 			if calls := from[c.Position][path.String()]; len(calls) > 0 {
 				source = "call " + strings.Join(calls, ", ")
 			}
-			fmt.Fprintf(&b, "    reads  %s  from %s\n", printable(path.String()), source)
+			fmt.Fprintf(b, "    reads  %s  from %s\n", printable(path.String()), source)
 		}
 		for _, scope := range c.Scopes() {
-			fmt.Fprintf(&b, "    sees   %s\n", printable(scope.String()))
+			fmt.Fprintf(b, "    sees   %s\n", printable(scope.String()))
 		}
 		if calls := after[c.Position]; len(calls) > 0 {
-			fmt.Fprintf(&b, "    after  call %s\n", strings.Join(calls, ", "))
+			fmt.Fprintf(b, "    after  call %s\n", strings.Join(calls, ", "))
 		}
-		fmt.Fprintf(&b, "    writes %s\n", writes(c))
-		if r := ran[c.Position]; len(r.Writes) > 0 {
-			fmt.Fprintf(&b, "    wrote  %s\n", printable(strings.Join(r.Writes, " ")))
+		fmt.Fprintf(b, "    writes %s\n", writes(c))
+		if r := d.ran[c.Position]; len(r.Writes) > 0 {
+			fmt.Fprintf(b, "    wrote  %s\n", printable(strings.Join(r.Writes, " ")))
 		}
 	}
-	return b.String()
 }
 
 // outcome is how a call came out: its status, and how long it took or why not.
@@ -177,8 +239,11 @@ func outcome(ran map[int]engine.Record, position int) string {
 	if !ok {
 		return ""
 	}
-	text := string(r.Status)
+	text := r.Outcome()
 	message, _ := r.Error["message"].(string)
+	if r.Handled != nil {
+		message = handled(r)
+	}
 	switch {
 	case r.Started != "" && r.Status.Settled():
 		text += " in " + duration(took(r))
@@ -191,10 +256,11 @@ func outcome(ran map[int]engine.Record, position int) string {
 	return text
 }
 
-// statusColours are those of drawn calls, for light and dark paper alike.
-var statusColours = map[engine.Status]string{
-	engine.Done: "#2e7d32", engine.Failed: "#c62828", engine.Skipped: "#9e9e9e", engine.Waiting: "#ef6c00", engine.Held: "#ef6c00",
-	engine.InDoubt: "#c62828", engine.Running: "#1565c0", engine.Cancelled: "#6a1b9a",
+// outcomeColours are those of drawn calls, for light and dark paper alike.
+var outcomeColours = map[string]string{
+	string(engine.Done): "#2e7d32", string(engine.Failed): "#c62828", string(engine.Skipped): "#9e9e9e", string(engine.Waiting): "#ef6c00",
+	string(engine.Held): "#ef6c00", string(engine.InDoubt): "#c62828", string(engine.Running): "#1565c0", string(engine.Interrupted): "#6a1b9a",
+	string(engine.Cancelled): "#6a1b9a", engine.OutcomeHandled: "#f9a825", engine.OutcomeRejected: "#ad1457",
 }
 
 // writes is a call's output path as written, on one line, its alternatives and fan-outs.
@@ -212,55 +278,79 @@ func writes(c *engine.Call) string {
 // titled is a call's tool, and the instance that it is for.
 func titled(tool, instance string) string { return printable(strings.TrimSpace(tool + " " + instance)) }
 
-func drawMermaid(plan *engine.Plan, ran map[int]engine.Record) string {
+func drawMermaid(all []drawn) string {
 	var b strings.Builder
 	b.WriteString("flowchart TD\n")
-	for _, c := range plan.Calls {
-		how := outcome(ran, c.Position)
+	for _, d := range all {
+		if d.round != 0 {
+			fmt.Fprintf(&b, "  subgraph r%d[\"round %[1]d%s\"]\n", d.round, without(d.plan))
+		}
+		drawMermaidOf(&b, d)
+		if d.round != 0 {
+			b.WriteString("  end\n")
+		}
+	}
+	return b.String()
+}
+
+func drawMermaidOf(b *strings.Builder, d drawn) {
+	for _, c := range d.plan.Calls {
+		how := outcome(d.ran, c.Position)
 		if how != "" {
 			how = "<br/>" + mermaidText(how)
 		}
-		fmt.Fprintf(&b, "  c%d[\"%d %s<br/>%s%s\"]\n", c.Position, c.Position, mermaidText(titled(c.Tool, c.Instance)), mermaidText(writes(c)), how)
-		if colour, ok := statusColours[ran[c.Position].Status]; ok {
-			fmt.Fprintf(&b, "  style c%d stroke:%s,stroke-width:2px\n", c.Position, colour)
+		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), mermaidText(titled(c.Tool, c.Instance)), mermaidText(writes(c)), how)
+		if colour, ok := outcomeColours[d.ran[c.Position].Outcome()]; ok {
+			fmt.Fprintf(b, "  style %s stroke:%s,stroke-width:2px\n", d.id(c.Position), colour)
 		}
 	}
-	for _, w := range plan.Wires() {
+	for _, w := range d.plan.Wires() {
 		arrow := "-->"
 		if w.Order {
 			arrow = "-.->"
 		}
-		fmt.Fprintf(&b, "  c%d %s|\"%s\"| c%d\n", w.From, arrow, mermaidText(w.Path.String()), w.To)
+		fmt.Fprintf(b, "  %s %s|\"%s\"| %s\n", d.id(w.From), arrow, mermaidText(w.Path.String()), d.id(w.To))
 	}
-	return b.String()
 }
 
 func mermaidText(text string) string {
 	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "&", "#amp;").Replace(printable(text))
 }
 
-func drawDOT(plan *engine.Plan, ran map[int]engine.Record) string {
+func drawDOT(all []drawn) string {
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  node [shape=box];\n")
-	for _, c := range plan.Calls {
-		how, style := outcome(ran, c.Position), ""
+	for _, d := range all {
+		if d.round != 0 {
+			fmt.Fprintf(&b, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", d.round, without(d.plan))
+		}
+		drawDOTOf(&b, d)
+		if d.round != 0 {
+			b.WriteString("  }\n")
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func drawDOTOf(b *strings.Builder, d drawn) {
+	for _, c := range d.plan.Calls {
+		how, style := outcome(d.ran, c.Position), ""
 		if how != "" {
 			how = `\n` + dotText(how)
 		}
-		if colour, ok := statusColours[ran[c.Position].Status]; ok {
+		if colour, ok := outcomeColours[d.ran[c.Position].Outcome()]; ok {
 			style = fmt.Sprintf(", color=\"%s\"", colour)
 		}
-		fmt.Fprintf(&b, "  c%d [label=\"%d %s\\n%s%s\"%s];\n", c.Position, c.Position, dotText(titled(c.Tool, c.Instance)), dotText(writes(c)), how, style)
+		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), dotText(titled(c.Tool, c.Instance)), dotText(writes(c)), how, style)
 	}
-	for _, w := range plan.Wires() {
+	for _, w := range d.plan.Wires() {
 		style := ""
 		if w.Order {
 			style = ", style=dashed"
 		}
-		fmt.Fprintf(&b, "  c%d -> c%d [label=\"%s\"%s];\n", w.From, w.To, dotText(w.Path.String()), style)
+		fmt.Fprintf(b, "  %s -> %s [label=\"%s\"%s];\n", d.id(w.From), d.id(w.To), dotText(w.Path.String()), style)
 	}
-	b.WriteString("}\n")
-	return b.String()
 }
 
 func dotText(text string) string {

@@ -29,7 +29,8 @@ const (
 	exitUsage       = 2
 	exitWaiting     = 3
 	exitBusy        = 4
-	exitInterrupted = 130
+	exitInterrupted = 128 + int(syscall.SIGINT)
+	exitTerminated  = 128 + int(syscall.SIGTERM)
 )
 
 func main() {
@@ -52,7 +53,7 @@ func (closedOutput) Write([]byte) (int, error) {
 // obelus is the whole program: it runs one command and gives its exit status.
 func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	a := &app{stdin: stdin, term: newTerminal(stdout, stderr)}
-	ctx, stop := interruptible(a.term)
+	ctx, stop := a.interruptible()
 	defer stop()
 	defer a.close()
 	defer func() {
@@ -74,7 +75,11 @@ func obelus(args []string, stdin io.Reader, stdout, stderr io.Writer) (status in
 	if err != nil {
 		a.fail(err)
 	}
-	return exitStatus(err)
+	status = exitStatus(err)
+	if status == exitInterrupted && errors.Is(context.Cause(ctx), engine.ErrStopped) {
+		status = exitTerminated
+	}
+	return status
 }
 
 // brokeDown tells of a fault of the program itself, and whoever says -v where it is.
@@ -110,10 +115,11 @@ func (a *app) fail(err error) {
 	}
 }
 
-// interruptible gives a context that the first interrupt ends. The second one
-// ends the process: it does not wait for draining.
-func interruptible(t *terminal) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+// interruptible gives a context that the first interrupt or SIGTERM ends. The second one
+// ends the process: it does not wait for draining. What a person interrupts goes on only
+// when somebody resumes it, what SIGTERM ends also by itself.
+func (a *app) interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -121,17 +127,25 @@ func interruptible(t *terminal) (context.Context, func()) {
 		if !ok {
 			return
 		}
-		t.interrupted(first)
-		cancel()
+		a.term.interrupted(first)
+		if first == syscall.SIGTERM {
+			cancel(engine.ErrStopped)
+		} else {
+			cancel(context.Canceled)
+		}
 		if second, ok := <-signals; ok {
-			t.interrupted(second)
+			a.term.interrupted(second)
+			a.untilNoted()
+			if second == syscall.SIGTERM {
+				os.Exit(exitTerminated)
+			}
 			os.Exit(exitInterrupted)
 		}
 	}()
 	return ctx, func() {
 		signal.Stop(signals)
 		close(signals)
-		cancel()
+		cancel(nil)
 	}
 }
 

@@ -123,8 +123,8 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("exit status %d, not %d", status, exitInterrupted)
 	}
 	calls := obelusOutput(t, exitDone, "-C", dir, "calls", "--json")
-	if !strings.Contains(calls, `"status":"cancelled"`) {
-		t.Errorf("no call is cancelled:\n%s", calls)
+	if !strings.Contains(calls, `"status":"interrupted"`) {
+		t.Errorf("no call is interrupted:\n%s", calls)
 	}
 	resumed(t, dir)
 }
@@ -237,7 +237,7 @@ func TestInterruptedAtRest(t *testing.T) {
 		"plans/p.lua":      `return { { _tool = "flaky", _outputPath = "†state.a" } }`,
 	})
 	p := start(t, dir, "run", "plans/p.lua", "-c", "c")
-	p.says("is tried again")
+	p.says("attempt 1 of 2 failed")
 	if status := p.ends(os.Interrupt); status != exitInterrupted {
 		t.Errorf("exit status %d", status)
 	}

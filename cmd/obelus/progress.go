@@ -215,26 +215,53 @@ func (p *progress) track(r engine.Record) {
 }
 
 var statusMarks = map[engine.Status]struct{ mark, colour string }{
-	engine.Done:      {"✓", green},
-	engine.Failed:    {"✗", red},
-	engine.Skipped:   {"–", grey},
-	engine.Waiting:   {"…", yellow},
-	engine.Held:      {"‖", yellow},
-	engine.Cancelled: {"■", yellow},
-	engine.InDoubt:   {"?", yellow},
-	engine.Running:   {"▸", blue},
+	engine.Done:        {"✓", green},
+	engine.Failed:      {"✗", red},
+	engine.Skipped:     {"–", grey},
+	engine.Waiting:     {"…", yellow},
+	engine.Held:        {"‖", yellow},
+	engine.Interrupted: {"■", yellow},
+	engine.Cancelled:   {"■", yellow},
+	engine.InDoubt:     {"?", yellow},
+	engine.Running:     {"▸", blue},
 }
 
 // triedAgain says what has become of a call that failed and is tried again, before why.
-const triedAgain = "failed, and is tried again:"
+func triedAgain(r engine.Record) string {
+	text := fmt.Sprintf("attempt %d", r.Attempts)
+	if r.MaxTries > 0 {
+		text += fmt.Sprintf(" of %d", r.MaxTries)
+	}
+	text += " failed"
+	if next, err := time.Parse(time.RFC3339, r.RetryAt); err == nil {
+		if pause := time.Until(next); pause > 0 {
+			text += ", the next in " + duration(pause)
+		}
+	}
+	return text + ": "
+}
+
+// handled says of what a call failed that is done.
+func handled(r engine.Record) string {
+	message, _ := r.Handled["message"].(string)
+	if r.Handled["code"] == engine.Rejected {
+		return "rejected: " + firstLine(message)
+	}
+	return "failed: " + firstLine(message)
+}
 
 // describe is one line about a call: what has become of it, how long it took,
 // where it wrote or why it did not.
 func (p *progress) describe(r engine.Record) string {
 	mark := statusMarks[r.Status]
-	status := string(r.Status)
-	if r.Rests {
-		status = triedAgain
+	status := r.Outcome()
+	switch {
+	case r.Rests:
+		status = strings.TrimSuffix(triedAgain(r), " ")
+	case r.Handled != nil:
+		mark.colour = yellow
+	case r.Status == engine.Running && r.MaxTries > 0:
+		status += fmt.Sprintf(" (attempt %d of %d)", r.Attempts+1, r.MaxTries)
 	}
 	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, printable(r.Tool), status}
 	if r.Instance != "" {
@@ -248,6 +275,9 @@ func (p *progress) describe(r engine.Record) string {
 	}
 	if message, ok := r.Error["message"].(string); ok && (r.Status == engine.Failed || r.Rests) {
 		parts = append(parts, firstLine(message))
+	}
+	if r.Handled != nil {
+		parts = append(parts, "("+handled(r)+")")
 	}
 	if len(r.WaitingOn) > 0 {
 		parts = append(parts, "for "+strings.Join(r.WaitingOn, " "))

@@ -34,8 +34,8 @@ those for which both is true. Their delegates' contexts go with them. Those that
 are named go all or none; others go some ten thousand messages at a time, in
 whole contexts, so that runs can append meanwhile.
 
-A context that a fork needs stays, and so does one whose run is unfinished and not
-cancelled, but for a fork in which nobody has gone on with it. The file is made smaller
+A context that a fork needs stays, and so does one whose run is unfinished, if only
+interrupted, and not cancelled, but for a fork in which nobody has gone on with it. The file is made smaller
 afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 		Example: `  obelus prune --older-than 30d --dry-run
   obelus prune --status done,failed --older-than 24h
@@ -291,7 +291,7 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if len(names) > 0 && !named || !before.IsZero() && !f.infos[name].Updated.Before(before) {
 			continue
 		}
-		run, err := engine.LastRun(ctx, a.log, name)
+		run, err := engine.StandingRun(ctx, a.log, name)
 		if err != nil {
 			return nil, err
 		}
@@ -337,17 +337,17 @@ func (a *app) unfinished(ctx context.Context, f *families, name string, run engi
 		if root != member {
 			continue
 		}
-		if run, err = engine.LastRun(ctx, a.log, member); err != nil || !isOver(run) {
+		if run, err = engine.StandingRun(ctx, a.log, member); err != nil || !isOver(run) {
 			return member, run, err
 		}
 	}
 	return "", run, nil
 }
 
-func isOver(run engine.Run) bool { return run.Status.Finished() || run.Unwanted() }
+func isOver(run engine.Run) bool { return run.Status.Finished() || run.Status == engine.RunCancelled }
 
 // untouched tells of a fork in which nobody has gone on with what ran where it was
-// made: nothing of its own would be lost.
+// made, and to which nothing has come: nothing of its own would be lost.
 func (a *app) untouched(ctx context.Context, name string) (bool, error) {
 	entry, ok, err := store.Newest(ctx, a.log, store.JournalFilter{Context: name})
 	return ok && engine.Forked(entry), err

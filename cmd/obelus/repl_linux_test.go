@@ -90,7 +90,7 @@ func TestPromptInterrupted(t *testing.T) {
 		t.Errorf("it ended with %d, the terminal restored: %v\n%s", status, restored, said)
 	}
 	said, status, restored = atPrompt(t, project(t, prompting), "xterm", []reply{{"> ", "begun"}, {"begun", "SIGTERM"}})
-	if status != exitInterrupted || !restored || !strings.HasSuffix(said, "begun\n") {
+	if status != exitTerminated || !restored || !strings.HasSuffix(said, "begun\n") {
 		t.Errorf("it ended with %d, the terminal restored: %v\n%s", status, restored, said)
 	}
 }

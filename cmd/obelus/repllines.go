@@ -47,6 +47,7 @@ type typedLines struct {
 	whole, raw liner.ModeApplier // of the terminal, while something runs and while a line is typed
 	history    string            // the file, or empty
 	interrupts chan os.Signal
+	beforeExit func()     // waits for what an interrupt leaves to be recorded
 	pending    chan typed // where a line is being read already
 }
 
@@ -80,7 +81,7 @@ func (p *prompt) greet() {
 }
 
 func (p *prompt) openLines() (*typedLines, error) {
-	l := &typedLines{term: p.app.term, interrupts: make(chan os.Signal, 1)}
+	l := &typedLines{term: p.app.term, beforeExit: p.app.untilNoted, interrupts: make(chan os.Signal, 1)}
 	var err error
 	if l.whole, err = liner.TerminalMode(); err != nil {
 		return nil, err
@@ -179,6 +180,7 @@ func (l *typedLines) running(ctx context.Context) (context.Context, func()) {
 			case by := <-l.interrupts:
 				if n > 0 {
 					l.term.interrupted(by)
+					l.beforeExit()
 					os.Exit(exitInterrupted)
 				}
 				l.term.tell("") // the terminal shows ^C

@@ -15,6 +15,7 @@ import (
 func (a *app) resumeCommand() *cobra.Command {
 	s := engine.Resume{}
 	var results []string
+	var w who
 	c := &cobra.Command{
 		Use:   "resume",
 		Short: "go on with a run: after a crash, an interrupt, or input that came",
@@ -37,12 +38,16 @@ to all the same, as you know from elsewhere.`,
 			if s.Result, err = readFlag("result", results); err != nil {
 				return err
 			}
+			if s.Who, err = w.decider(); err != nil {
+				return err
+			}
 			return a.resume(c.Context(), s)
 		},
 	}
 	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
 	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
 	c.Flags().StringArrayVar(&results, "result", nil, "go on with what the call came to: `CALL=text` or CALL:=json")
+	w.register(c)
 	a.allow.register(c)
 	return c
 }
@@ -92,8 +97,9 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	s.Request = request
 	p := newProgress(a.term, a.json, "")
 	p.root = s.Context
-	defer a.whileDraining(ctx)()
-	outcome, err := a.runner(registry, p).Resume(ctx, s)
+	runner := a.runner(registry, p)
+	defer a.whileDraining(ctx, runner)()
+	outcome, err := runner.Resume(ctx, s)
 	p.end()
 	var refused *engine.PlanError
 	var unplanned *engine.NoPlannerError

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +24,7 @@ import (
 func (a *app) runCommand() *cobra.Command {
 	var inputs, set []string
 	var o runOptions
+	var w who
 	from := ""
 	c := &cobra.Command{
 		Use:   "run [PLAN]",
@@ -52,7 +55,8 @@ had written over it, what is written now is newer, for the run's output too. A
 correction holds until its call has come to something by it.
 
 Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
-refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
+refused, 3 something waits, 4 another process has the log, 130 interrupted, 143
+ended by SIGTERM.`,
 		Example: `  obelus run plans/refund.lua -i customerId=c-1042
   obelus run plans/refund.lua -i @input.json --json
   obelus run --from 1.4 --set amount:=20 -c what-if`,
@@ -64,7 +68,9 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided || o.limited):
 				return &usageError{"run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve"}
 			case from != "":
-				return a.rerun(c.Context(), from, set)
+				return a.rerun(c.Context(), from, set, w)
+			case c.Flags().Changed("by"):
+				return &usageError{"--by goes with --from: it tells who has that call run again"}
 			case len(set) > 0:
 				return &usageError{"--set goes with --from: it corrects the arguments of that call"}
 			case len(args) == 0:
@@ -80,6 +86,8 @@ refused, 3 something waits, 4 another process has the log, 130 interrupted.`,
 	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
 	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
 	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
+	w.register(c)
+	c.Flags().Lookup("by").Usage = "with --from: who decides that: `NAME` (default: the login name)"
 	a.allow.register(c)
 	return c
 }
@@ -278,7 +286,7 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 	if o.limited {
 		runner.Parallel = o.parallel
 	}
-	defer a.whileDraining(ctx)()
+	defer a.whileDraining(ctx, runner)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {
 		p.begin()
@@ -292,11 +300,29 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 
 // whileDraining tells a person, once the run is interrupted, why it has not
 // ended yet, until the function that it gives is called.
-func (a *app) whileDraining(ctx context.Context) func() {
-	return onInterrupt(ctx, func() {
+func (a *app) whileDraining(ctx context.Context, runner *engine.Runner) func() {
+	noted := make(chan struct{})
+	runner.Interrupted = sync.OnceFunc(func() { close(noted) })
+	a.noted.Store(&noted)
+	told := onInterrupt(ctx, func() {
 		a.term.unpause()
 		a.term.say("interrupted: what runs may come to its end; once more stops it now")
 	})
+	return func() {
+		a.noted.Store(nil)
+		told()
+	}
+}
+
+// untilNoted waits until the log has that the run was interrupted, for a moment, so that
+// nobody goes on with it when the process has ended.
+func (a *app) untilNoted() {
+	if noted := a.noted.Load(); noted != nil {
+		select {
+		case <-*noted:
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // openLogFor opens the log, if it is not open yet. It makes none for a plan that
@@ -336,7 +362,7 @@ func (a *app) report(ctx context.Context, outcome *engine.Outcome) error {
 		return unread
 	case engine.RunWaiting:
 		return statusError(exitWaiting)
-	case engine.RunCancelled:
+	case engine.RunInterrupted:
 		return statusError(exitInterrupted)
 	}
 	return statusError(exitFailed)
@@ -398,14 +424,18 @@ func (a *app) explain(outcome *engine.Outcome) {
 	}
 	switch {
 	case outcome.Lazy != nil:
-		a.term.say("%s", strings.TrimRight(drawText(outcome.Lazy, nil), "\n"))
+		a.term.say("%s", strings.TrimRight(drawText([]drawn{{plan: outcome.Lazy}}), "\n"))
 		a.term.tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
 	case len(waiting) > 0:
 		a.term.tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
-	case outcome.Status == engine.RunCancelled && outcome.Context == "":
+	case outcome.Status == engine.RunInterrupted && outcome.Context == "":
 		a.term.tell("interrupted: nothing has been recorded")
+	case outcome.Status == engine.RunInterrupted && outcome.Stopped:
+		a.term.tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.again(), outcome.Context)
+	case outcome.Status == engine.RunInterrupted:
+		a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
 	case outcome.Status == engine.RunCancelled:
-		a.term.tell("interrupted: go on with it by: %s resume -c %s", a.again(), outcome.Context)
+		a.term.tell("cancelled: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
 	case outcome.Status == engine.RunWaiting && !decides:
 		a.term.tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
 	}

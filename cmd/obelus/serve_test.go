@@ -255,7 +255,7 @@ func TestServeStopped(t *testing.T) {
 	}
 	p.ends(syscall.SIGTERM)
 	shown := obelusOutput(t, exitDone, "-C", dir, "contexts")
-	if !regexp.MustCompile(`(?m)^kept +stopped `).MatchString(shown) || !regexp.MustCompile(`(?m)^given-up +cancelled `).MatchString(shown) {
+	if !regexp.MustCompile(`(?m)^kept +interrupted `).MatchString(shown) || !regexp.MustCompile(`(?m)^given-up +cancelled `).MatchString(shown) {
 		t.Error(shown)
 	}
 	save(t, filepath.Join(dir, "go"), "", false)

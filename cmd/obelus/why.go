@@ -61,13 +61,11 @@ func drawValue(b *strings.Builder, why engine.Why, first, rest string, width int
 		text += " = " + string(store.EncodeJSON(why.Value))
 	}
 	b.WriteString(cut(first+printable(text), width) + "\n")
-	for i, origin := range why.From {
-		branch, below := "├─ ", "│  "
-		if i == len(why.From)-1 {
-			branch, below = "└─ ", "   "
-		}
-		drawOrigin(b, origin, rest+branch, rest+below, width)
+	var parts []part
+	for _, origin := range why.From {
+		parts = append(parts, func(first, rest string) { drawOrigin(b, origin, first, rest, width) })
 	}
+	drawParts(parts, rest)
 }
 
 func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width int) {
@@ -87,12 +85,59 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	if o.Again {
 		text += " (see above)"
 	}
+	if o.Given {
+		text += ", as a person knew"
+	}
 	b.WriteString(cut(first+printable(text), width) + "\n")
-	for i, read := range o.Reads {
+	var parts []part
+	for _, argument := range sorted(o.Corrected) {
+		text := fmt.Sprintf("%s = %s, corrected by %s", argument, shown(o.Corrected[argument]), decider(o.Who))
+		parts = append(parts, func(first, _ string) { b.WriteString(cut(first+printable(text), width) + "\n") })
+	}
+	for _, read := range o.Reads {
+		parts = append(parts, func(first, rest string) { drawValue(b, read, first, rest, width) })
+	}
+	if p := o.Planned; p != nil {
+		parts = append(parts, func(first, rest string) { drawPlanned(b, *p, first, rest, width) })
+	}
+	drawParts(parts, rest)
+}
+
+// drawPlanned draws what a plan's function computed, with what it saw.
+func drawPlanned(b *strings.Builder, p engine.Planned, first, rest string, width int) {
+	text := strings.Join(p.Arguments, ", ") + " given by the plan's function"
+	if len(p.Saw) > 0 {
+		text += ", which saw"
+	}
+	b.WriteString(cut(first+printable(text), width) + "\n")
+	var parts []part
+	for _, saw := range p.Saw {
+		parts = append(parts, func(first, rest string) { drawValue(b, saw, first, rest, width) })
+	}
+	drawParts(parts, rest)
+}
+
+// part draws what stands below a line: first stands before its own line, and rest before
+// those below.
+type part func(first, rest string)
+
+func drawParts(parts []part, rest string) {
+	for i, draw := range parts {
 		branch, below := "├─ ", "│  "
-		if i == len(o.Reads)-1 {
+		if i == len(parts)-1 {
 			branch, below = "└─ ", "   "
 		}
-		drawValue(b, read, rest+branch, rest+below, width)
+		draw(rest+branch, rest+below)
 	}
+}
+
+// decider is who decided something, for people.
+func decider(who engine.Who) string {
+	switch {
+	case who.By == "":
+		return "a person"
+	case who.Claimed != "":
+		return who.Claimed + " (" + who.By + ")"
+	}
+	return who.By
 }

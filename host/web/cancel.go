@@ -15,9 +15,13 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if store.CheckStoredContext(name) != nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
-	one, late, withdrawn := s.unask(name)
+	who, err := s.who(r.URL.Query().Get("by"))
+	if err != nil {
+		return err
+	}
+	one, late, withdrawn := s.unask(name, who)
 	if one != nil {
-		one.cancel(errCancelled)
+		one.cancel(&engine.CancelledError{Who: who})
 		select {
 		case <-one.begun:
 		case <-one.ended:
@@ -34,7 +38,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 		// run may have been brought to its end by another process.
 		withdrawn = withdrawn || !one.alone
 	}
-	err := s.cancelHalted(r.Context(), name)
+	err = s.cancelHalted(r.Context(), name, who)
 	if err != nil && !(withdrawn && isOver(err)) {
 		return err
 	}
@@ -44,30 +48,30 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 // unask notes of the runs of a context that somebody has cancelled them: those that
 // wait for their turn, which have to do nothing more, and the one that has it, which may
 // be all but over.
-func (s *Server) unask(name string) (one *run, late, withdrawn bool) {
+func (s *Server) unask(name string, who engine.Who) (one *run, late, withdrawn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one = s.active[name]
 	if one != nil {
-		late, one.unasked = one.over, true
+		late, one.unasked, one.who = one.over, true, who
 	}
 	for queued := range s.queued {
 		if queued.context == name && queued != one {
 			queued.unasked, withdrawn = true, true
-			queued.cancel(errCancelled)
+			queued.cancel(&engine.CancelledError{Who: who})
 		}
 	}
 	return one, late, withdrawn
 }
 
 // cancelHalted cancels the run of a context that nobody is at.
-func (s *Server) cancelHalted(ctx context.Context, name string) error {
+func (s *Server) cancelHalted(ctx context.Context, name string, who engine.Who) error {
 	s.mu.Lock()
 	left := s.leftovers[name]
 	s.mu.Unlock()
 	s.log.giveBack(s.running, name)
-	if err := engine.Cancel(ctx, s.log, name); err != nil {
-		return s.cancelLater(name, err)
+	if err := engine.Cancel(ctx, s.log, name, who); err != nil {
+		return s.cancelLater(name, who, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +82,14 @@ func (s *Server) cancelHalted(ctx context.Context, name string) error {
 }
 
 // cancelLater notes that a run which is stuck is not wanted any more.
-func (s *Server) cancelLater(name string, err error) error {
+func (s *Server) cancelLater(name string, who engine.Who, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.leftovers[name]
 	if l == nil || s.draining || !isUnwritable(err) {
 		return err
 	}
-	l.unwanted = true
+	l.unwanted, l.who = true, who
 	return untold(name)
 }
 
@@ -96,5 +100,5 @@ func isOver(err error) bool {
 
 // cancelled is how a run stands that was cancelled before it went on.
 func cancelled(name string) *engine.Outcome {
-	return &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: errCancelled.Error()}
+	return &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: engine.ErrCancelled.Error()}
 }

@@ -145,7 +145,7 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
-	if one.outcome.Error != errCancelled.Error() || one.outcome.Stopped {
+	if one.outcome.Error != engine.ErrCancelled.Error() || one.outcome.Stopped {
 		t.Errorf("%+v", one.outcome)
 	}
 }
@@ -224,7 +224,7 @@ func TestStanding(t *testing.T) {
 	stands("e", `"error":{"code":"stopped","message":"the host was stopped"}`)
 	stands("e", `"stopped":true`)
 	all := s.events("e", "", ended)
-	if last := all[len(all)-1]; !strings.Contains(last.data, `"status":"cancelled","tick":1,"output":null,"stopped":true}`) {
+	if last := all[len(all)-1]; !strings.Contains(last.data, `"status":"interrupted","tick":1,"output":null,"stopped":true}`) {
 		t.Error(last)
 	}
 }

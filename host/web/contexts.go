@@ -130,7 +130,7 @@ func (s *Server) getLog(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r)
-	at, statuses := q.seq("at"), q.statuses("status")
+	at, statuses := q.seq("at"), q.outcomes("status")
 	if q.err != nil {
 		return q.err
 	}
@@ -139,12 +139,12 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		records, err := engine.RecordsAt(r.Context(), s.log, name, at)
+		records, err := engine.StandingRecords(r.Context(), s.log, name, at)
 		if err != nil {
 			return nil, err
 		}
 		if len(statuses) > 0 {
-			records = slices.DeleteFunc(records, func(r engine.Record) bool { return !slices.Contains(statuses, r.Status) })
+			records = slices.DeleteFunc(records, func(r engine.Record) bool { return !r.Is(statuses) })
 		}
 		return listOf(records, func(r engine.Record) (any, error) { return r, nil })
 	})

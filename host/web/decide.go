@@ -12,6 +12,7 @@ import (
 func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	var asked struct {
 		Set json.RawMessage `json:"set"`
+		By  string          `json:"by"`
 	}
 	if err := read(r, &asked); err != nil {
 		return err
@@ -20,7 +21,7 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.decide(w, r, func(record engine.Record, d *engine.Decision) (err error) {
+	return s.decide(w, r, asked.By, func(record engine.Record, d *engine.Decision) (err error) {
 		if d.Arguments, err = record.Hold.With(set); err != nil {
 			err = &engine.CorrectionError{Call: record.Call, Err: err}
 		}
@@ -52,6 +53,7 @@ func readByName(field, what string, text json.RawMessage) (map[string]any, error
 func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
 	var asked struct {
 		Reason string `json:"reason"`
+		By     string `json:"by"`
 	}
 	if err := read(r, &asked); err != nil {
 		return err
@@ -59,14 +61,14 @@ func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(asked.Reason) == "" {
 		return wrong(`give a reason, with which the call fails: {"reason": "no receipt"}`)
 	}
-	return s.decide(w, r, func(_ engine.Record, d *engine.Decision) error {
+	return s.decide(w, r, asked.By, func(_ engine.Record, d *engine.Decision) error {
 		d.Reject, d.Reason = true, asked.Reason
 		return nil
 	})
 }
 
 // decide records a decision about a held call, and goes on with its run.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.Record, *engine.Decision) error) error {
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how func(engine.Record, *engine.Decision) error) error {
 	name, err := s.there(r)
 	if err != nil {
 		return err
@@ -76,6 +78,9 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 		return err
 	}
 	d := engine.Decision{Context: record.Context, Call: record.Call}
+	if d.Who, err = s.who(by); err != nil {
+		return err
+	}
 	if err := how(record, &d); err != nil {
 		return err
 	}
@@ -95,7 +100,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, how func(engine.
 // cancelled where it is: then it does not go on by itself.
 func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
 	if root, err := engine.Root(r.Context(), s.log, name); err == nil {
-		last, err := engine.LastRun(r.Context(), s.log, root)
+		last, err := engine.StandingRun(r.Context(), s.log, root)
 		if err == nil && last.Unwanted() {
 			decision["status"] = last.Status
 		}
@@ -104,16 +109,39 @@ func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name strin
 }
 
 func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
-	if err := read(r, &struct{}{}); err != nil { // corrections are of calls
+	var asked struct { // corrections are of calls
+		By string `json:"by"`
+	}
+	if err := read(r, &asked); err != nil {
 		return err
 	}
 	name, err := s.there(r)
 	if err != nil {
 		return err
 	}
-	if name, err = engine.Release(r.Context(), s.log, name); err != nil {
+	who, err := s.who(asked.By)
+	if err != nil {
+		return err
+	}
+	if name, err = engine.Release(r.Context(), s.log, name, who); err != nil {
 		return err
 	}
 	tell(s.news)
 	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": engine.Approved})
+}
+
+// longestName is how long the name may be by which somebody calls themselves.
+const longestName = 200
+
+// who is who has sent a request: whoever has the token, or whoever reaches the server if there
+// is none, by the name that they call themselves.
+func (s *Server) who(claimed string) (engine.Who, error) {
+	who := engine.Who{By: "local", Claimed: strings.TrimSpace(claimed)}
+	if s.config.Token != "" {
+		who.By = "token"
+	}
+	if len(who.Claimed) > longestName {
+		return who, wrong("by is the name of who decides: it may have %d bytes, and has %d", longestName, len(who.Claimed))
+	}
+	return who, nil
 }

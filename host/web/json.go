@@ -243,19 +243,18 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-// statuses are those of calls, with commas between them.
-func (q *query) statuses(name string) (all []engine.Status) {
+// outcomes are words that tell how calls stand, with commas between them.
+func (q *query) outcomes(name string) []string {
 	if q.text(name) == "" {
 		return nil
 	}
-	for _, word := range strings.Split(q.text(name), ",") {
-		status := engine.Status(word)
-		if !slices.Contains(engine.Statuses(), status) {
+	words := strings.Split(q.text(name), ",")
+	for _, word := range words {
+		if !slices.Contains(engine.Outcomes(), word) {
 			q.err = wrong("%s=%s: there is no such status", name, word)
 		}
-		all = append(all, status)
 	}
-	return all
+	return words
 }
 
 func (q *query) path(name string) store.Path {

@@ -23,6 +23,7 @@ const (
 type leftover struct {
 	statuses []engine.RunStatus
 	unwanted bool          // it was told to end, which could not be recorded
+	who      engine.Who    // told it
 	pause    time.Duration // that it has had before it is tried again
 	after    time.Time     // when that is
 	refused  int           // by the scripts of this generation: with others it is tried at once
@@ -159,7 +160,7 @@ func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 	}
 	if l.unwanted {
 		var busy *engine.BusyError
-		err := engine.Cancel(s.running, s.log, name)
+		err := engine.Cancel(s.running, s.log, name, l.who)
 		return !isTemporary(err) && !errors.As(err, &busy)
 	}
 	is, err := s.stands(name, l.statuses)
@@ -193,6 +194,9 @@ func (s *Server) settled(one *run) time.Duration {
 	}
 	if l.refused, l.why = 0, ""; mended {
 		l.refused, l.why = one.generation, one.err.Error()
+	}
+	if one.unwanted {
+		l.who = one.who
 	}
 	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
 	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
@@ -232,10 +236,10 @@ func (s *Server) left() map[string]*leftover {
 // leftIn is what was left in a context, the run of which is part of no other; nil for
 // nothing.
 func (s *Server) leftIn(name string) *leftover {
-	if entry, ok, _ := store.Newest(s.running, s.log, store.JournalFilter{Context: name}); ok && engine.Forked(entry) {
+	if untouched, _ := engine.UntouchedFork(s.running, s.log, name); untouched {
 		return nil
 	}
-	statuses := []engine.RunStatus{engine.RunRunning, engine.RunCancelled}
+	statuses := []engine.RunStatus{engine.RunRunning, engine.RunInterrupted}
 	if s.comes(name) {
 		statuses = append(statuses, engine.RunWaiting)
 	}

@@ -49,7 +49,7 @@ func TestRecoverDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
-	_, err := engine.Release(t.Context(), s.log, "lazy")
+	_, err := engine.Release(t.Context(), s.log, "lazy", engine.Who{})
 	err = errors.Join(err, runner.Decide(t.Context(), engine.Decision{Context: "held", Call: "1.1"}))
 	if err != nil {
 		t.Fatal(err)

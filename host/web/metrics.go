@@ -35,7 +35,7 @@ func newMetrics(s *Server) *metrics {
 		runs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "obelus_run_duration_seconds", Help: "Runs that ended or halted, by status, and how long they took.", Buckets: spans}, []string{"status"}),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "obelus_call_duration_seconds", Help: "Calls that settled, by tool and status, and how long they took.", Buckets: spans}, []string{"tool", "status"}),
+			Name: "obelus_call_duration_seconds", Help: "Calls that settled, by tool and status (done, failed, skipped, handled, rejected), and how long they took.", Buckets: spans}, []string{"tool", "status"}),
 	}
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
@@ -73,6 +73,6 @@ func (m *metrics) run(status string, took time.Duration) {
 // project's, so there are not many.
 func (m *metrics) call(r engine.Record) {
 	if r.Status.Settled() {
-		m.calls.WithLabelValues(r.Tool, string(r.Status)).Observe(r.Duration / 1000)
+		m.calls.WithLabelValues(r.Tool, r.Outcome()).Observe(r.Duration / 1000)
 	}
 }

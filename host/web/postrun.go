@@ -204,12 +204,13 @@ func errorBody(o *engine.Outcome) any {
 // that waits may hold such a call too.
 func why(o *engine.Outcome) (message, code string) {
 	code = string(o.Status)
-	if o.Status == engine.RunCancelled {
-		message = errCancelled.Error()
-		if o.Stopped {
-			message, code = engine.ErrStopped.Error(), "stopped"
-		}
-		return cmp.Or(o.Error, message), code
+	switch {
+	case o.Stopped:
+		return cmp.Or(o.Error, engine.ErrStopped.Error()), "stopped"
+	case o.Status == engine.RunInterrupted:
+		return cmp.Or(o.Error, "it was interrupted"), code
+	case o.Status == engine.RunCancelled:
+		return cmp.Or(o.Error, engine.ErrCancelled.Error()), code
 	}
 	if o.Error != "" {
 		return o.Error, code
@@ -234,6 +235,7 @@ type resumeRequest struct {
 	Result json.RawMessage `json:"result"` // by call, what it came to
 	From   string          `json:"from"`   // a call of a fork, to run again with what is downstream
 	Set    json.RawMessage `json:"set"`    // corrections of its arguments
+	By     string          `json:"by"`     // who decides that
 	Wait   bool            `json:"wait"`
 }
 
@@ -257,7 +259,12 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.begin(r.Context(), name, false, s.resuming(engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set}))
+	who, err := s.who(asked.By)
+	if err != nil {
+		return err
+	}
+	how := engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set, Who: who}
+	one, err := s.begin(r.Context(), name, false, s.resuming(how))
 	if err != nil {
 		return err
 	}

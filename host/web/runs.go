@@ -28,8 +28,9 @@ type run struct {
 	alone    bool // nobody asked for it
 	unwanted bool // it was told to end for good
 
-	unasked bool // somebody has cancelled it; under the server's lock
-	over    bool // too late for that; likewise
+	unasked bool       // somebody has cancelled it; under the server's lock
+	who     engine.Who // has; likewise
+	over    bool       // too late for that; likewise
 }
 
 // hasBegun tells whether something of a run is in the log.
@@ -42,11 +43,14 @@ func (one *run) hasBegun() bool {
 	}
 }
 
-// Why runs are cancelled, beside engine.ErrStopped.
-var (
-	errCancelled = errors.New("it was cancelled")
-	errTime      = errors.New("it took longer than a run may")
-)
+// errTime is why a run is cancelled of which nobody wants that. Who asks for that does so with
+// engine.ErrCancelled.
+var errTime error = &cancelledError{"it took longer than a run may"}
+
+type cancelledError struct{ message string }
+
+func (e *cancelledError) Error() string { return e.message }
+func (e *cancelledError) Unwrap() error { return engine.ErrCancelled }
 
 var errDraining = &problem{status: http.StatusServiceUnavailable, code: "stopping", message: "the server is being stopped", retry: 5}
 
@@ -61,10 +65,10 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	one := &run{context: name, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enter(ctx, limited, one); err != nil {
 		defer cancel(nil)
-		switch context.Cause(limited) {
-		case nil:
+		switch cause := context.Cause(limited); {
+		case cause == nil:
 			return nil, err
-		case errCancelled:
+		case errors.Is(cause, engine.ErrCancelled):
 			one.outcome = cancelled(name)
 			close(one.ended)
 			return one, nil
@@ -80,10 +84,10 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 		s.carryOut(bounded, one, carry)
 		unasked := s.close(one)
 		if cause := context.Cause(bounded); cause != nil {
-			one.unwanted = errors.Is(cause, errCancelled) || errors.Is(cause, errTime)
+			one.unwanted = errors.Is(cause, engine.ErrCancelled)
 			one.cut(cause)
 		}
-		if unasked && one.goesOn() && engine.Cancel(context.Background(), s.log, name) == nil {
+		if unasked && one.goesOn() && engine.Cancel(context.Background(), s.log, name, one.who) == nil {
 			one.unwanted = true
 			one.outcome = cancelled(name)
 		}
@@ -122,14 +126,22 @@ func (s *Server) close(one *run) bool {
 func (one *run) cut(cause error) {
 	if errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded) {
 		one.outcome, one.err = &engine.Outcome{Status: engine.RunCancelled}, nil
+		if errors.Is(cause, engine.ErrStopped) {
+			one.outcome.Status = engine.RunInterrupted
+		}
 	}
 	switch {
-	case one.err != nil || one.outcome.Status != engine.RunCancelled || one.outcome.Error != "":
+	case one.err != nil || !isCut(one.outcome) || one.outcome.Error != "":
 	case one.outcome.Context == "" && errors.Is(cause, engine.ErrStopped): // it had not begun
 		one.err = errDraining
 	default:
 		one.outcome.Context, one.outcome.Error, one.outcome.Stopped = one.context, cause.Error(), errors.Is(cause, engine.ErrStopped)
 	}
+}
+
+// isCut tells of an outcome whether the run was ended early.
+func isCut(o *engine.Outcome) bool {
+	return o.Status == engine.RunInterrupted || o.Status == engine.RunCancelled
 }
 
 // enter waits for a run's turn, and makes it one of the server's.
@@ -185,7 +197,7 @@ func (s *Server) tryEnlist(one *run) (before *run, err error) {
 		return nil, errDraining
 	}
 	if one.unasked {
-		return nil, errCancelled
+		return nil, &engine.CancelledError{Who: one.who}
 	}
 	if before := s.active[one.context]; before != nil {
 		return before, nil

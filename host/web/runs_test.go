@@ -606,7 +606,7 @@ func TestDrainIsTold(t *testing.T) {
 		}
 		return ended(e)
 	})
-	if last := all[len(all)-1]; !strings.Contains(last.data, `"status":"cancelled"`) {
+	if last := all[len(all)-1]; !strings.Contains(last.data, `"status":"interrupted"`) {
 		t.Errorf("the last event is %v", last)
 	}
 	if err := <-drained; err != nil {
@@ -634,7 +634,7 @@ func TestDrain(t *testing.T) {
 	if err := s.server.Drain(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if text := <-waited; text != `{"context":"a","error":{"code":"stopped","message":"the host was stopped"},"output":null,"status":"cancelled"}` {
+	if text := <-waited; text != `{"context":"a","error":{"code":"stopped","message":"the host was stopped"},"output":null,"status":"interrupted"}` {
 		t.Error(text)
 	}
 	s.refused("GET", "/healthz", "", 503, "stopping")

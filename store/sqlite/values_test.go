@@ -419,6 +419,7 @@ func TestViewPlans(t *testing.T) {
 		"SELECT call, status FROM calls WHERE context = 'c' ORDER BY tick, position":                           "SEARCH journal USING INDEX journal_context (context=?)",
 		"SELECT call, message FROM failures WHERE context = 'c'":                                               "SEARCH journal USING INDEX journal_context (context=?)",
 		"SELECT status FROM runs WHERE context = 'c'":                                                          "SEARCH journal USING INDEX journal_event (context=? AND event=?)",
+		"SELECT \"by\", decision, call FROM decisions WHERE context = 'c'":                                     "SEARCH e USING INDEX journal_context (context=? AND rowid<?)",
 		"SELECT source FROM calls JOIN scripts ON sha256 = script_sha256 WHERE call = '1.2' AND context = 'c'": "SEARCH journal USING INDEX journal_context (context=?)",
 	} {
 		plans := []string{strings.Join(explainPlan(t, c, sql), "\n")}
