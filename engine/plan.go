@@ -58,7 +58,7 @@ func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, 
 	if failed != nil {
 		return nil, failed
 	}
-	for _, problem := range request.SchemaProblems(registry) {
+	for _, problem := range append(c.types(p, request, exists), request.SchemaProblems(registry)...) {
 		if problem.Severity == SeverityError {
 			if !isRefused {
 				refused, isRefused = &PlanError{}, true

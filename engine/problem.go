@@ -22,6 +22,7 @@ const (
 	CodeUnordered   = "unordered-writes"
 	CodeSyntax      = "syntax"
 	CodePermission  = "permission"
+	CodeTypes       = "types"
 )
 
 // Problem is one thing that is wrong with a plan, found before it runs.

@@ -221,7 +221,15 @@ func (l *loop) begins(s Start) {
 // empty one, without a context), and runs and writes nothing. Calls for every
 // instance stand for themselves where there are no instances. A planner is not
 // asked: what it will give is not known before.
-func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
+func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) { return r.check(ctx, s, true) }
+
+// Accepts tells whether Run would take the start's plan and messages: its error is Run's.
+func (r *Runner) Accepts(ctx context.Context, s Start) error {
+	_, err := r.check(ctx, s, false)
+	return err
+}
+
+func (r *Runner) check(ctx context.Context, s Start, show bool) (*Plan, error) {
 	if s.Request == nil {
 		return nil, errNoRequest
 	}
@@ -243,7 +251,7 @@ func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.compile(ctx, request, true)
+	return l.compile(ctx, request, show)
 }
 
 // contextTools adds the tools that a context's messages had defined when the tick

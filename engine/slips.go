@@ -13,7 +13,19 @@ import (
 
 // slips warn of what a call says and hardly means.
 func (c *Call) slips() []error {
-	return slices.Concat(c.misspelled(), c.unresolvable(), c.replacing())
+	return slices.Concat(c.misspelled(), c.unresolvable(), c.replacing(), c.returnless())
+}
+
+// returnless warns of a result that is written and that no activity gives.
+func (c *Call) returnless() []error {
+	if c.Output == nil || c.delegate != nil || c.activity == nil || !c.activity.ReturnsNothing {
+		return nil
+	}
+	of := "its activity"
+	if c.activity.Script != "" {
+		of += " in " + c.activity.Script
+	}
+	return []error{faultf(CodeTypes, "%s returns no value, so that null is written to %s: return one, or leave _outputPath out", of, c.Output.Source)}
 }
 
 // replacing warns of a fan-out to two errors, of which the second replaces the first.

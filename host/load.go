@@ -267,17 +267,18 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &engine.Registered{
-			Name:          name,
-			Activity:      newActivity(l.g, name, a, timeout),
-			Timeout:       timeout,
-			Retries:       a.options.retries,
-			Backoff:       a.options.backoff,
-			NotIdempotent: a.options.notIdempotent,
-			Concurrency:   a.options.concurrency,
-			Script:        a.script.file,
-			SHA256:        a.script.sha256,
-			Code:          l.g.codeWith(a.script),
-			Latest:        l.latest(a.script),
+			Name:           name,
+			Activity:       newActivity(l.g, name, a, timeout),
+			Timeout:        timeout,
+			Retries:        a.options.retries,
+			Backoff:        a.options.backoff,
+			NotIdempotent:  a.options.notIdempotent,
+			Concurrency:    a.options.concurrency,
+			ReturnsNothing: a.returnsNothing,
+			Script:         a.script.file,
+			SHA256:         a.script.sha256,
+			Code:           l.g.codeWith(a.script),
+			Latest:         l.latest(a.script),
 		}
 	}
 }

@@ -55,6 +55,8 @@ type registeredActivity struct {
 	place
 	script  *script
 	options activityOptions
+
+	returnsNothing bool
 }
 
 type registeredDelegate struct {
@@ -173,7 +175,7 @@ func (s *state) activityRegister(L *lua.LState) int {
 	if fnAt == 3 {
 		options = s.activityOptions(L, name, L.CheckTable(2))
 	}
-	found.activities[name] = registeredActivity{at, s.run.script, options}
+	found.activities[name] = registeredActivity{at, s.run.script, options, returnsNothing(fn)}
 	return 0
 }
 

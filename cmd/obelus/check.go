@@ -22,9 +22,12 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check [PLAN…]",
 		Short: "tell what is wrong with plans; nothing runs, nothing is written",
 		Long: `Check plans, all of the project's unless some are named: syntax, tools, schemas,
-expressions, scopes, cycles; and, as warnings, references that nothing writes,
-writes in no certain order, and names and texts that can only be slips. The
-context is taken for empty unless -c names one.
+expressions, scopes, cycles, and types that can't be right: of a parameter, the
+output or a literal in an expression beside what the one call that writes it says
+by its _output, or the plan by the schema of its kind. As warnings, references that
+nothing writes, writes in no certain order, results of activities that return
+nothing, and names and texts that can only be slips. The context is taken for
+empty unless -c names one.
 
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,

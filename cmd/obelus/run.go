@@ -225,15 +225,20 @@ func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *en
 	if outcome.Lazy != nil || outcome.Status == engine.RunDone && !lacking || start.Request.Planner != nil {
 		return
 	}
+	var known []engine.Problem
 	plan, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Request: start.Request})
-	if err != nil {
-		return // it was run, and what went wrong is told
+	var refused *engine.PlanError
+	switch {
+	case err == nil:
+		known = plan.Warnings
+	case errors.As(err, &refused): // by check alone, since it was run
+		known = refused.Problems
 	}
 	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
 	for _, r := range outcome.Calls {
 		open[r.Position], waiting[r.Position] = r.Status != engine.Done, r.Status == engine.Waiting
 	}
-	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool {
+	bearing := slices.DeleteFunc(known, func(p engine.Problem) bool {
 		return !open[p.Call] || p.Code == engine.CodeUnresolved && !waiting[p.Call] // the context may hold what an empty one does not
 	})
 	slices.SortStableFunc(bearing, func(p, q engine.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
@@ -337,7 +342,7 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engi
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		runner := a.host.Generation().Settings().Runner(store.NewMemory(), registry)
-		if _, err := runner.Check(ctx, start); err != nil {
+		if err := runner.Accepts(ctx, start); err != nil {
 			return err
 		}
 	}

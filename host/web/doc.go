@@ -19,7 +19,7 @@
 // {"context","plan","tick","since"} a lazy plan.
 //
 //	POST   /v1/runs                                {"plan","input","context","wait","mode","approve"}
-//	DELETE /v1/runs/{context}                      cancel
+//	DELETE /v1/runs/{context}                      ?by= cancel
 //	GET    /v1/contexts                            ?prefix= &limit=
 //	GET    /v1/contexts/{context}
 //	GET    /v1/contexts/{context}/log              ?kind= &path= &since= &after= &at=
@@ -29,10 +29,10 @@
 //	GET    /v1/contexts/{context}/why              ?ref= &at= &instance=
 //	GET    /v1/contexts/{context}/events           ?after= server-sent events
 //	POST   /v1/contexts/{context}/messages         a message, an array of them, or one a line
-//	POST   /v1/contexts/{context}/approve          release a lazy plan
-//	POST   /v1/contexts/{context}/calls/{call}/approve   {"set"}
-//	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason"}
-//	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","wait"}
+//	POST   /v1/contexts/{context}/approve          {"by"} release a lazy plan
+//	POST   /v1/contexts/{context}/calls/{call}/approve   {"set","by"}
+//	POST   /v1/contexts/{context}/calls/{call}/reject    {"reason","by"}
+//	POST   /v1/contexts/{context}/resume           {"retry","skip","result","from","set","by","wait"}
 //	POST   /v1/contexts/{context}/fork             {"context","at"}
 //	GET    /v1/scripts                             what is loaded, and what keeps newer scripts from it
 //	GET    /healthz, /metrics
@@ -53,7 +53,7 @@
 // # Answers
 //
 // Who waits for a run, or cancels one, gets {"context","status","output","error"}: the
-// error is null or {"code","message"}, its code failed, cancelled, or stopped where this
+// error is null or {"code","message"}, its code failed, cancelled, interrupted, or stopped where this
 // server ended and the next one goes on with the run. Who does not wait finds output and
 // error later in GET /v1/contexts/{context}, beside what the list of contexts has; of a
 // run that was cancelled the message may say less. The list's own error is a text, of a
@@ -65,7 +65,8 @@
 // Messages are answered with {"context","seq","messages"}, a fork with
 // {"context","parent","at"}, a decision with {"context","call","decision"}, without call
 // for a plan. A decision about a run that was cancelled says "status":"cancelled": it
-// counts once the run is resumed.
+// counts once the run is resumed. Who decides is recorded as "token", or "local" without one,
+// with what they give as "by" beside it as claimed.
 //
 // An error is {"error":{"code","message"}}, with the objects of obelus check in "check"
 // where a plan, a script or a message is refused:

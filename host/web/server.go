@@ -170,7 +170,7 @@ func (s *Server) table() []route {
 		{"GET /healthz", s.health, anyQuery},
 		{"GET /metrics", s.metrics.serve, anyQuery},
 		{"POST /v1/runs", s.postRun, ""},
-		{"DELETE /v1/runs/{context}", s.deleteRun, ""},
+		{"DELETE /v1/runs/{context}", s.deleteRun, "by"},
 		{"GET /v1/contexts", s.listContexts, "prefix limit"},
 		{"GET /v1/contexts/{context}", s.getContext, ""},
 		{"GET /v1/contexts/{context}/log", s.getLog, "kind path since after at"},
