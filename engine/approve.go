@@ -23,6 +23,17 @@ type Who struct {
 	Claimed string `json:"claimed,omitempty"` // as they called themselves, where the host can't tell
 }
 
+// Name is who, for people.
+func (w Who) Name() string {
+	switch {
+	case w.By == "":
+		return "a person"
+	case w.Claimed != "":
+		return w.Claimed + " (" + w.By + ")"
+	}
+	return w.By
+}
+
 // Hold is what a person is shown of a call that is held, and what was decided.
 // What was shown is what runs.
 type Hold struct {
@@ -108,7 +119,11 @@ func (r *Runner) first(ctx context.Context, d Decision, n int64) error {
 		if entry.Event == string(Held) {
 			return nil
 		}
-		return &NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}
+		record, err := readRecord(entry)
+		if err != nil || record.Hold == nil {
+			return cmp.Or(err, error(&NoSuchCallError{Message: fmt.Sprintf("somebody else has just decided about call %s: that decision counts", d.Call)}))
+		}
+		return &NoSuchCallError{Message: fmt.Sprintf("%s has just %s call %s: that decision counts", record.Hold.Name(), record.Hold.Decision, d.Call)}
 	}
 	return nil
 }
@@ -250,6 +265,9 @@ func HeldCall(ctx context.Context, log store.Log, name, call string) (Record, er
 func (r *Record) decidable() error {
 	if r.Status == Held && r.Hold != nil {
 		return nil
+	}
+	if h := r.Hold; h != nil && h.Decision != "" {
+		return &NoSuchCallError{Message: fmt.Sprintf("call %s was %s by %s already: that decision counts", r.Call, h.Decision, h.Name())}
 	}
 	return &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", r.Call, r.Status)}
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -31,6 +32,13 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
 	source, err := readSettled(g.config.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		unread := unreadable(name, err)
+		if near := g.nearPlan(name); near != "" {
+			unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		return nil, nil, unread
+	}
 	if err != nil {
 		return nil, nil, unreadable(name, err)
 	}
@@ -39,6 +47,19 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 	}
 	request, err := g.jsonPlan(name, source)
 	return request, g.registry, err
+}
+
+// nearPlan is the file beside a plan that there is none of which may be meant; empty for none.
+func (g *Generation) nearPlan(name string) string {
+	entries, _ := fs.ReadDir(g.config.FS, path.Dir(name)) // of what can't be read nothing is said
+	files := map[string]string{}                          // by name without the ending
+	for _, entry := range entries {
+		if ending := path.Ext(entry.Name()); !entry.IsDir() && (ending == ".lua" || ending == ".json") {
+			files[strings.TrimSuffix(entry.Name(), ending)] = path.Join(path.Dir(name), entry.Name())
+		}
+	}
+	stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
+	return files[engine.Nearest(stem, slices.Sorted(maps.Keys(files)))]
 }
 
 // PlanOf reads again what a run runs, a plan's file or a delegate, as

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -252,4 +253,27 @@ func openPlain(t *testing.T, path string) *sql.DB {
 	}
 	t.Cleanup(func() { db.Close() })
 	return db
+}
+
+// TestInterrupted_HTTP holds that the API looks at who holds a context, as the commands do.
+func TestInterrupted_HTTP(t *testing.T) {
+	dir := project(t, interrupting)
+	runUntil(t, dir, "pay", "c", syscall.SIGKILL)
+	p, url := serving(t, dir, "-q", "--no-resume")
+	defer p.ends(syscall.SIGTERM)
+	for path, want := range map[string]string{
+		"/v1/contexts":         `"context":"c","status":"interrupted"`,
+		"/v1/contexts/c":       `"status":"interrupted"`,
+		"/v1/contexts/c/calls": `"status":"in-doubt"`,
+	} {
+		r, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("GET %s: %s, %v", path, text, err)
+		}
+	}
 }

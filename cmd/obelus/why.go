@@ -91,7 +91,7 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	b.WriteString(cut(first+printable(text), width) + "\n")
 	var parts []part
 	for _, argument := range sorted(o.Corrected) {
-		text := fmt.Sprintf("%s = %s, corrected by %s", argument, shown(o.Corrected[argument]), decider(o.Who))
+		text := fmt.Sprintf("%s = %s, corrected by %s", argument, shown(o.Corrected[argument]), printable(o.Name()))
 		parts = append(parts, func(first, _ string) { b.WriteString(cut(first+printable(text), width) + "\n") })
 	}
 	for _, read := range o.Reads {
@@ -129,15 +129,4 @@ func drawParts(parts []part, rest string) {
 		}
 		draw(rest+branch, rest+below)
 	}
-}
-
-// decider is who decided something, for people.
-func decider(who engine.Who) string {
-	switch {
-	case who.By == "":
-		return "a person"
-	case who.Claimed != "":
-		return who.Claimed + " (" + who.By + ")"
-	}
-	return who.By
 }

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"obelus/engine"
+)
+
+// TestSlips_OverHTTP holds that what is misspelt in a request is told with what may be meant.
+func TestSlips_OverHTTP(t *testing.T) {
+	s := serve(t, work, nil, nil)
+	for _, test := range []struct{ body, code, want string }{
+		{`{"plan":"plans/duble.lua"}`, "no-plan", `did you mean "plans/double.lua"?`},
+		{`{"plann":"plans/double.lua"}`, "request", `did you mean "plan"?`},
+		{`{"plan":"plans/double.lua","inputs":{}}`, "request", `did you mean "input"?`},
+		{`{"plan":"plans/bad.lua"}`, "plan", `did you mean "double"?`},
+	} {
+		status, text := s.ask("POST", "/v1/runs", test.body)
+		if status < 400 || !strings.Contains(text, `"code":"`+test.code+`"`) || !strings.Contains(strings.ReplaceAll(text, `\"`, `"`), test.want) {
+			t.Errorf("%s: %d %s", test.body, status, text)
+		}
+	}
+}
+
+// TestMetrics_TellHandledAndRejected holds that both are counted apart from done and failed.
+func TestMetrics_TellHandledAndRejected(t *testing.T) {
+	files := map[string]string{"plans/handled.json": `{"calls": [{"_tool": "fail", "_outputPath": "†state.a || †error.a"}]}`}
+	for name, text := range work {
+		files[name] = text
+	}
+	s := serve(t, files, nil, nil)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/handled.json","wait":true}`)
+	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a","approve":"always","wait":true}`)
+	s.ask("POST", "/v1/contexts/a/calls/1.1/reject", `{"reason":"no"}`)
+	s.until("a", engine.RunFailed)
+	s.ask("POST", "/v1/contexts/a/resume", `{"wait":true}`) // behind the run that the server went on with
+	_, text := s.ask("GET", "/metrics", "")
+	for _, want := range []string{`{status="handled",tool="fail"} 1`, `{status="rejected",tool="double"} 1`} {
+		if !strings.Contains(text, "obelus_call_duration_seconds_count"+want) {
+			t.Errorf("the metrics do not say %s", want)
+		}
+	}
+	if strings.Contains(text, `count{status="done",tool="fail"}`) || strings.Contains(text, `count{status="failed",tool="double"}`) {
+		t.Error("they are counted as done or failed too")
+	}
+}
