@@ -135,7 +135,7 @@ type Registered struct {
 	Concurrency   int           // how many calls of it one run, with its delegates, makes at once; 0 for no limit of its own
 	StandIn       bool          // it runs its tool's calls also where that names another activity, or they have a delegate by name: in a test
 
-	ReturnsNothing bool // no way through it gives a value, so that null is what its calls write; check warns of them
+	ReturnsNothing bool // it ends without a value where it does not fail, so that its calls write null: check warns of them
 
 	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"obelus/store"
 )
@@ -21,6 +22,22 @@ const (
 type Who struct {
 	By      string `json:"by,omitempty"`      // as the host knows them: a login name, a token
 	Claimed string `json:"claimed,omitempty"` // as they called themselves, where the host can't tell
+}
+
+// longestName is how many bytes the names of who decides may have.
+const longestName = 200
+
+// Check refuses names that are too long, or that would move a terminal's cursor.
+func (w Who) Check() error {
+	for _, name := range []string{w.By, w.Claimed} {
+		switch {
+		case len(name) > longestName:
+			return fmt.Errorf("the name of who decides has %d bytes: it may have %d", len(name), longestName)
+		case strings.ContainsFunc(name, unicode.IsControl):
+			return fmt.Errorf("the name of who decides, %q, has a control character in it", name)
+		}
+	}
+	return nil
 }
 
 // Name is who, for people.

@@ -26,7 +26,19 @@ func Cancel(ctx context.Context, log store.Log, name string, who Who) error {
 	if root != name {
 		return &DelegateError{Context: name, Root: root}
 	}
-	return cancel(ctx, log, name, who)
+	if err := cancel(ctx, log, name, who); err != nil {
+		return err
+	}
+	records, err := Records(ctx, log, name)
+	for i := range records {
+		if err == nil {
+			err = cancelInside(ctx, log, name, &records[i])
+		}
+	}
+	if errors.As(err, new(*DamagedError)) {
+		return nil // the run is cancelled, and what can't be read goes on by itself no more
+	}
+	return err
 }
 
 func cancel(ctx context.Context, log store.Log, name string, who Who) error {

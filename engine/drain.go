@@ -18,20 +18,20 @@ const grace = time.Second
 func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 	ctx := context.Background()
 	t.stopping = true
-	end := earlyEnd(run)
+	end := t.loop.earlyEnd(run)
 	end.Tick, t.loop.cutAs = t.event.Tick, end.Status
+	drains := t.running+t.detached > 0
 	err := t.record(ctx, func() error {
-		if drains := t.running+t.detached > 0; drains && !end.Stopped {
-			t.journal(store.Entry{Event: eventRun, Data: text(end)}) // the process may be killed meanwhile, and nobody else is to go on
-			end.Who = Who{}                                          // once
+		if drains && !end.Stopped { // who kills the process meanwhile can't make a crash of it
+			t.journal(store.Entry{Event: eventRun, Data: text(end.draining())})
 		}
 		return t.putBackResting()
 	})
 	if err != nil {
 		return nil, err
 	}
-	if t.runner.Interrupted != nil {
-		t.runner.Interrupted()
+	if drains {
+		t.loop.interruptRecorded()
 	}
 	if err := t.loop.drain(ctx, t, func(t *tick) int { return t.running + t.detached }); err != nil {
 		return nil, err
@@ -40,32 +40,40 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 		t.journal(store.Entry{Event: eventRun, Data: text(end)})
 		return nil
 	})
+	t.loop.interruptRecorded()
 	return &Outcome{Context: t.context, Status: end.Status, Stopped: end.Stopped, Calls: t.all()}, err
+}
+
+// interruptRecorded tells that the log has that the run was interrupted.
+func (l *loop) interruptRecorded() {
+	if l.runner.Interrupted != nil {
+		l.runner.Interrupted()
+	}
 }
 
 // cut ends a run that was interrupted while its planner was asked. Nothing of
 // the new tick is recorded; if it is the first, nothing at all.
 func (l *loop) cut(run context.Context) (*Outcome, error) {
-	end := earlyEnd(run)
+	end := l.earlyEnd(run)
 	if !l.begun {
 		return &Outcome{Status: end.Status}, nil
 	}
 	ctx := context.Background()
 	end.Tick, end.Over, l.cutAs = l.tick, true, end.Status
 	var err error
-	if l.leavesBehind() && !end.Stopped { // as when a tick is interrupted
-		err = l.recordEnd(ctx, end)
-		end.Who = Who{}
-	}
-	if l.runner.Interrupted != nil {
-		l.runner.Interrupted()
+	if l.leavesBehind() {
+		if !end.Stopped { // as when a tick is interrupted
+			err = l.recordEnd(ctx, end.draining())
+		}
+		if err == nil {
+			l.interruptRecorded()
+			err = l.drain(ctx, nil, (*tick).loosely)
+		}
 	}
 	if err == nil {
-		err = l.drain(ctx, nil, (*tick).loosely)
-	}
-	if err == nil {
 		err = l.recordEnd(ctx, end)
 	}
+	l.interruptRecorded()
 	return &Outcome{Context: l.context, Status: end.Status, Stopped: end.Stopped}, err
 }
 
@@ -73,17 +81,25 @@ func (l *loop) recordEnd(ctx context.Context, end runEvent) error {
 	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
 }
 
-// earlyEnd tells how a run ends whose context is done before it came to its end.
-func earlyEnd(run context.Context) runEvent {
+// earlyEnd tells how a run ends whose context is done before it came to its end: cancelled by
+// [ErrCancelled], else interrupted, and stopped by [ErrStopped]. Who has cancelled it is told of
+// the run at the top alone.
+func (l *loop) earlyEnd(run context.Context) runEvent {
 	cause := context.Cause(run)
 	if !errors.Is(cause, ErrCancelled) {
 		return runEvent{Status: RunInterrupted, Stopped: errors.Is(cause, ErrStopped)}
 	}
 	end := runEvent{Status: RunCancelled}
-	if by, ok := errors.AsType[*CancelledError](cause); ok {
+	if by, ok := errors.AsType[*CancelledError](cause); ok && l.runner.depth == 0 {
 		end.Who = by.Who
 	}
 	return end
+}
+
+// draining is what is recorded of the end before the calls at work have come to theirs.
+func (e runEvent) draining() runEvent {
+	e.Drains, e.Who = true, Who{}
+	return e
 }
 
 // drain waits until nothing is left of a tick and of those behind it that left
@@ -122,11 +138,12 @@ func (l *loop) stopAll(ctx context.Context, ticks []*tick, left func(*tick) int)
 		if res == nil {
 			break
 		}
-		l.takes(res)
 		if res.rested || res.tick.undone(res) {
+			res.drop()
 			n++ // it is not of those that are left
 			continue
 		}
+		l.own(res)
 		ended[res.tick] = append(ended[res.tick], res)
 	}
 	for _, t := range ticks {

@@ -46,6 +46,7 @@ func (t *tick) outcome(ctx context.Context) (*Outcome, error) {
 	}
 	var err error
 	if !t.last() {
+		t.loop.interruptRecorded() // nothing that may come now is recorded of the run
 		err = t.loop.drain(ctx, t, (*tick).loosely)
 	}
 	calls := t.all()

@@ -12,7 +12,7 @@ import (
 // both are undone. But what nobody can see begins at once: it may be in vain.
 type flight struct {
 	made
-	results  int // of the loop's unwritten ones, how many are in it
+	results  int // that it has of those that were taken
 	landed   chan struct{}
 	appended store.Appended
 	err      error
@@ -69,7 +69,7 @@ func (t *tick) depart(ctx, run context.Context) (*flight, error) {
 		return nil, err
 	}
 	t.launchUnseen(run)
-	f := &flight{made: t.made, results: len(t.loop.unwritten), landed: make(chan struct{}), err: &brokenStep{}}
+	f := &flight{made: t.made, results: len(t.loop.releases), landed: make(chan struct{}), err: &brokenStep{}}
 	t.flight, t.made, t.spare = f, t.spare, made{}
 	t.save()
 	go func() {

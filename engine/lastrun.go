@@ -68,6 +68,7 @@ type runEvent struct {
 	Over    bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
 	Stopped bool      `json:"stopped,omitempty"` // it was interrupted since its host was stopped
 	Behind  bool      `json:"behind,omitempty"`  // fire-and-forget calls went on
+	Drains  bool      `json:"drains,omitempty"`  // it is about to end so: its calls may come to their end yet
 	Who               // has cancelled it
 }
 

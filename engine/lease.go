@@ -31,7 +31,7 @@ func (l *loop) append(ctx context.Context, b store.Batch, hold time.Duration) er
 		return err
 	}
 	appended, err := l.runner.Log.Append(ctx, b)
-	return l.appended(appended, err, hold, len(l.unwritten))
+	return l.appended(appended, err, hold, len(l.releases))
 }
 
 // address makes a batch one of the run that holds the context.
@@ -46,8 +46,8 @@ func (l *loop) address(b *store.Batch, hold time.Duration) error {
 	return nil
 }
 
-// appended takes what became of a batch that was to be appended, with so many of the results
-// that were taken.
+// appended takes what became of a batch that was to be appended, which has the first of the
+// results that were taken, so many.
 func (l *loop) appended(appended store.Appended, err error, hold time.Duration, results int) error {
 	if held, ok := errors.AsType[*store.HeldError](err); ok {
 		l.epoch = 0
@@ -57,7 +57,7 @@ func (l *loop) appended(appended store.Appended, err error, hold time.Duration, 
 		return err
 	}
 	l.n = appended.N
-	l.wrote(results)
+	l.releaseFirst(results)
 	switch {
 	case hold == 0:
 		l.forget()

@@ -50,17 +50,17 @@ type loop struct {
 	epoch  int64  // of the lease, 0 without
 	forget func() // ends its renewal
 
-	working   context.Context // what runs may end after the run is told to
-	stop      context.CancelFunc
-	workers   sync.WaitGroup
-	jobs      chan job
-	results   chan *result  // that came while somebody had the turn
-	closed    chan struct{} // nobody takes results any more
-	unwritten []func()      // of the results that were taken, to be called once the log has them
-	turn      chan struct{} // holds one token while somebody has the turn
-	back      chan error    // gives the turn back to the one that runs the loop
-	current   *tick
-	behind    []*tick // ticks that are over, but for fire-and-forget calls
+	working  context.Context // what runs may end after the run is told to
+	stop     context.CancelFunc
+	workers  sync.WaitGroup
+	jobs     chan job
+	results  chan *result  // that came while somebody had the turn
+	closed   chan struct{} // nobody takes results any more
+	releases []func()      // of results that a step has taken, to be called once the log has it
+	turn     chan struct{} // holds one token while somebody has the turn
+	back     chan error    // gives the turn back to the one that runs the loop
+	current  *tick
+	behind   []*tick // ticks that are over, but for fire-and-forget calls
 }
 
 func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
@@ -99,7 +99,7 @@ func (l *loop) close() {
 	l.stop()
 	close(l.closed)
 	l.abandon()
-	l.dropResults()
+	l.releaseAll()
 	if l.current != nil {
 		l.current.stopTimers()
 	}
@@ -111,26 +111,25 @@ func (l *loop) close() {
 	}
 }
 
-// takes takes a result over from its worker.
-func (l *loop) takes(res *result) {
-	if res.written != nil {
-		l.unwritten = append(l.unwritten, res.written)
-		res.written = nil
+// own notes what is to be released once the log has a result that a step takes.
+func (l *loop) own(res *result) {
+	if res.release != nil {
+		l.releases = append(l.releases, res.release)
+		res.release = nil
 	}
 }
 
-// wrote tells of the first n results that were taken, or of all if the loop is over, that
-// the log has them.
-func (l *loop) wrote(n int) {
-	for _, written := range l.unwritten[:n] {
-		written()
+// releaseFirst releases what the first n results had that were taken.
+func (l *loop) releaseFirst(n int) {
+	for _, release := range l.releases[:n] {
+		release()
 	}
-	l.unwritten = slices.Delete(l.unwritten, 0, n)
+	l.releases = slices.Delete(l.releases, 0, n)
 }
 
-// dropResults lets go of what nobody takes any more.
-func (l *loop) dropResults() {
-	l.wrote(len(l.unwritten))
+// releaseAll releases what there is where nothing is recorded any more.
+func (l *loop) releaseAll() {
+	l.releaseFirst(len(l.releases))
 	for {
 		select {
 		case res := <-l.results:
@@ -192,12 +191,14 @@ func (l *loop) wait(ctx context.Context, until <-chan time.Time) (res *result, e
 func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, error) {
 	var mine, others []*result
 	for res, more := first, true; more; {
-		l.takes(res)
 		switch {
 		case res.tick.undone(res), res.rested && res.tick.over:
+			res.drop()
 		case res.tick == t:
+			l.own(res)
 			mine = append(mine, res)
 		default:
+			l.own(res)
 			others = append(others, res)
 		}
 		select {
@@ -349,6 +350,9 @@ func (l *loop) finished(ctx context.Context) (Run, error) {
 			return last, err
 		}
 		if last.Tick == before.Tick && last.Status == before.Status { // and it had no holder
+			if last.Status == RunRunning {
+				last.Status = RunInterrupted
+			}
 			return last, &UnfinishedError{l.context, last.Status}
 		}
 		holder, err := l.runner.Log.Holder(ctx, l.context)

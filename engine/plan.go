@@ -58,7 +58,7 @@ func compileToShow(request *Request, registry *Registry, exists Exists) (*Plan, 
 	if failed != nil {
 		return nil, failed
 	}
-	for _, problem := range append(c.types(p, request, exists), request.SchemaProblems(registry)...) {
+	for _, problem := range request.SchemaProblems(registry) {
 		if problem.Severity == SeverityError {
 			if !isRefused {
 				refused, isRefused = &PlanError{}, true
@@ -111,6 +111,9 @@ func (c *planCompiler) compile(request *Request, registry *Registry, exists Exis
 		for _, cycle := range g.cycles() {
 			c.circular = true
 			c.call(p.Calls[cycle[0].to], &fault{CodeCycle, errors.New(g.describeCycle(cycle))})
+		}
+		if len(c.problems) == 0 {
+			c.types(p, request, exists)
 		}
 	}
 	if len(c.problems) > 0 {
@@ -242,11 +245,28 @@ func (c *planCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 	}
 	if !c.circular && !c.unsure {
 		all = c.unordered(all, p, exists)
+		all = c.neverEqual(all, p, request, exists)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
 	})
 	return all, nil
+}
+
+// neverEqual warns of comparisons that are never true, or always.
+func (c *planCompiler) neverEqual(all []Problem, p *Plan, request *Request, exists Exists) []Problem {
+	t := newTypeChecker(p, request, exists)
+	if t == nil {
+		return all
+	}
+	for i, call := range p.Calls {
+		for _, param := range call.params {
+			for _, err := range t.neverEqual(i, param.template, param.name) {
+				all = c.warn(all, call, err)
+			}
+		}
+	}
+	return all
 }
 
 // unordered warns of calls whose order decides what comes of them, and is left to chance.

@@ -36,11 +36,11 @@ type Runner struct {
 	// comes to a halt.
 	Attend func(Record) bool
 
-	// Admit, if it is set, is asked before a call's activity begins, each time that it is
+	// Acquire, if it is set, is asked before a call's activity begins, each time that it is
 	// tried, and may have it wait: its time does not count yet. It gives what is to be
 	// called once the outcome is in the log or comes to nothing, or false if ctx ended first.
 	// A call that is done within a step of its run, see [Forerunner], may not be asked about.
-	Admit func(ctx context.Context) (done func(), ok bool)
+	Acquire func(ctx context.Context) (release func(), ok bool)
 
 	// Interrupted, if it is set, is called once the log has that a run was interrupted, or needs
 	// not have it since its host goes ([ErrStopped]). Its calls may come to their end yet.

@@ -72,13 +72,43 @@ func (t *Tool) Problems() (all []Problem) {
 	for _, message := range slices.Concat(misspeltKeywords(params), misspeltKeywords(metas["_output"], "_output")) {
 		add(SeverityWarning, message)
 	}
+	properties, _ := params["properties"].(map[string]any)
+	for _, message := range slices.Concat(misspeltMetas(metas), misspeltRequired(params["required"], properties)) {
+		add(SeverityWarning, message)
+	}
 	if t.params != nil {
-		properties, _ := params["properties"].(map[string]any)
 		for _, err := range wrongDefaults(t.params, properties, nil) {
 			add(SeverityError, err.Error())
 		}
 	}
 	return all
+}
+
+// misspeltMetas are meta-properties of a tool that can only be meant for one that is known: others
+// are the tool's own.
+func misspeltMetas(metas map[string]any) (messages []string) {
+	known := append([]string{"_activity"}, metaProperties...)
+	for _, name := range sortedKeys(metas) {
+		if i := slices.IndexFunc(known, func(other string) bool { return slipOf(name, other) }); i >= 0 && !slices.Contains(known, name) {
+			messages = append(messages, fmt.Sprintf("%s means nothing here (did you mean %q?)", name, known[i]))
+		}
+	}
+	return messages
+}
+
+// misspeltRequired are required parameters that can only be meant for one that is declared.
+func misspeltRequired(required any, properties map[string]any) (messages []string) {
+	names, _ := required.([]any)
+	for _, name := range names {
+		name, _ := name.(string)
+		if _, ok := properties[name]; ok || name == "" || strings.HasPrefix(name, "_") {
+			continue
+		}
+		if near := Nearest(name, sortedKeys(properties)); near != "" {
+			messages = append(messages, fmt.Sprintf("it requires %q, which it does not declare (did you mean %q?)", name, near))
+		}
+	}
+	return messages
 }
 
 // wrongDefaults lists the defaults of properties that the schema of the object, which holds

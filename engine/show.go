@@ -96,6 +96,9 @@ func ReadEntry(entry store.Entry) (any, error) {
 		return RunChange{Context: entry.Context, Status: RunRunning, Plan: plan.Plan, Tick: plan.Tick}, nil
 	case entry.Event == eventRun:
 		end, output, err := readRunEvent(entry)
+		if end.Drains {
+			return nil, err
+		}
 		change := RunChange{Context: entry.Context, Status: end.Status, Tick: end.Tick, Output: output, Error: end.Error, Stopped: end.Stopped}
 		if end.Status == runContinued {
 			change.Status = RunRunning

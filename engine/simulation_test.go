@@ -244,7 +244,7 @@ type world struct {
 	due     map[string]bool          // those whose results must be in the log when it has ended
 	keys    map[string]bool          // of activities that have run, in whichever process
 
-	admitted atomic.Int64 // calls that have not ended
+	acquired atomic.Int64 // calls that have not ended
 }
 
 // run carries a request to its end, through as many processes as it takes.
@@ -259,25 +259,25 @@ func run(t *testing.T, request *engine.Request, w *world) *world {
 			}
 		}
 		w.hold()
-		for w.admitted.Load() > 0 && time.Since(began) < time.Hour { // calls that their run could not wait for
+		for w.acquired.Load() > 0 && time.Since(began) < time.Hour { // calls that their run could not wait for
 			for synctest.Wait(); w.letGo(); synctest.Wait() {
 			}
 			time.Sleep(time.Second)
 		}
-		if n := w.admitted.Load(); n != 0 {
-			w.t.Errorf("%d calls that were admitted never ended", n)
+		if n := w.acquired.Load(); n != 0 {
+			w.t.Errorf("%d calls acquired something and never released it", n)
 		}
 	})
 	return w
 }
 
-// admit counts the calls at work.
-func (w *world) admit(context.Context) (done func(), ok bool) {
-	w.admitted.Add(1)
+// acquire counts the calls at work.
+func (w *world) acquire(context.Context) (release func(), ok bool) {
+	w.acquired.Add(1)
 	var ended atomic.Bool
 	return func() {
-		if w.admitted.Add(-1); ended.Swap(true) {
-			w.t.Error("a call that was admitted has ended twice")
+		if w.acquired.Add(-1); ended.Swap(true) {
+			w.t.Error("what a call acquired was released twice")
 		}
 	}, true
 }
@@ -310,7 +310,7 @@ func (w *world) live(request *engine.Request, life int) (more bool) {
 	log := w.fated(life)
 	r := &engine.Runner{Log: log, Registry: w.registry(), Parallel: 1 + w.some(8), Drain: time.Duration(w.some(2)*6007-1000) * time.Millisecond}
 	r.WithoutChance()
-	r.Admit = w.admit
+	r.Acquire = w.acquire
 	w.remember()
 	retry := w.inDoubt()
 	var outcome *engine.Outcome

@@ -25,7 +25,15 @@ func (c *Call) returnless() []error {
 	if c.activity.Script != "" {
 		of += " in " + c.activity.Script
 	}
-	return []error{faultf(CodeTypes, "%s returns no value, so that null is written to %s: return one, or leave _outputPath out", of, c.Output.Source)}
+	mend := "return one, or leave _outputPath out"
+	if len(c.Output.Alternatives) > 1 {
+		mend = "return one"
+	}
+	var paths []string
+	for _, path := range c.Output.Alternatives[0] {
+		paths = append(paths, path.String())
+	}
+	return []error{faultf(CodeTypes, "%s returns no value, so that null is written to %s: %s", of, strings.Join(paths, " and "), mend)}
 }
 
 // replacing warns of a fan-out to two errors, of which the second replaces the first.

@@ -11,13 +11,17 @@ import (
 // end or to a halt is interrupted, and one that is only being interrupted or cancelled is
 // running still (additions.md, "Interrupted").
 func StandingRun(ctx context.Context, log store.Log, name string) (Run, error) {
+	rests := func(r Run) bool { return r.Status.Finished() || r.Status == RunWaiting }
+	if last, err := LastRun(ctx, log, name); err != nil || rests(last) { // as most do
+		return last, err
+	}
 	for {
 		before, err := newestEntry(ctx, log, name)
 		if err != nil {
 			return Run{}, err
 		}
 		last, err := LastRun(ctx, log, name)
-		if err != nil || last.Status.Finished() || last.Status == RunWaiting {
+		if err != nil || rests(last) {
 			return last, err
 		}
 		untouched, err := UntouchedFork(ctx, log, name)
@@ -77,7 +81,7 @@ func StandingRecords(ctx context.Context, log store.Log, name string, at int64) 
 			return nil, err
 		}
 		records, err := Records(ctx, log, name)
-		begun := func(r Record) bool { return r.Status == Running || r.Status == Cancelled }
+		begun := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
 		if err != nil || !slices.ContainsFunc(records, begun) {
 			return records, err
 		}
@@ -104,6 +108,8 @@ func StandingRecords(ctx context.Context, log store.Log, name string, at int64) 
 // logs call one cancelled that was cut off with its process.
 func (r *Record) interrupt(last Run) {
 	switch cut := r.Status == Cancelled && last.Status == RunInterrupted; {
+	case r.cutAtRest():
+		r.Status = Interrupted
 	case !cut && r.Status != Running:
 	case r.Once && !r.Rests:
 		r.Status = InDoubt
@@ -111,6 +117,9 @@ func (r *Record) interrupt(last Run) {
 		r.Status = Interrupted
 	}
 }
+
+// cutAtRest tells of a call that was to be tried again when its run was interrupted.
+func (r Record) cutAtRest() bool { return r.Status == Blocked && r.Attempts > 0 && r.Error != nil }
 
 // heldBy is whether somebody is at a context.
 type heldBy int

@@ -187,34 +187,85 @@ func (k known) String() string {
 type typeChecker struct {
 	plan     *Plan
 	exists   Exists
-	declared map[string]any // schemas, by the request's messages, for their kinds
+	declared map[string]any   // schemas, by the request's messages, for their kinds
+	writers  map[string][]int // calls, by the paths that they write
+	below    map[string]bool  // paths below which a call writes
 }
 
-// types finds what can't be right, by call; those of no call are about the output.
-func (c *planCompiler) types(p *Plan, request *Request, exists Exists) (all []Problem) {
-	t := &typeChecker{plan: p, exists: exists, declared: map[string]any{}}
+// newTypeChecker is nil for a plan of which no type is known, and for one that was accepted
+// before: it is in the log.
+func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
+	told := func(call *Call) bool { return call.tool.result != nil || call.hasGiven }
+	declares := func(m store.Message) bool { return m.Schema != nil }
+	if slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted }) ||
+		!slices.ContainsFunc(p.Calls, told) && !slices.ContainsFunc(request.Context, declares) {
+		return nil
+	}
+	t := &typeChecker{plan: p, exists: exists, declared: map[string]any{}, writers: map[string][]int{}, below: map[string]bool{}}
 	for _, m := range request.Context {
 		if m.Schema != nil {
 			t.declared[m.Kind] = m.Schema
 		}
 	}
 	for i, call := range p.Calls {
-		if call.accepted {
-			continue
+		for _, path := range call.Output.Writes() {
+			t.writers[path.String()] = append(t.writers[path.String()], i)
+			for _, above := range path.Prefixes() {
+				if above != path {
+					t.below[above.String()] = true
+				}
+			}
 		}
+	}
+	return t
+}
+
+// types finds what can't be right.
+func (c *planCompiler) types(p *Plan, request *Request, exists Exists) {
+	t := newTypeChecker(p, request, exists)
+	if t == nil {
+		return
+	}
+	for i, call := range p.Calls {
 		for _, param := range call.params {
 			want := schemaAt{call.tool.Schema, call.tool.Schema}.within(param.name)
 			for _, err := range t.template(i, param.template, param.name, fmt.Sprintf("parameter %q", param.name), want) {
-				all = append(all, c.problem(call, SeverityError, err))
+				c.call(call, err)
 			}
+		}
+		for _, err := range t.result(call) {
+			c.call(call, err)
 		}
 	}
 	if p.output != nil {
 		for _, err := range t.template(-1, p.output, "output", "the output's schema", schemaAt{request.Schema, request.Schema}) {
-			all = append(all, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes, Message: err.Error()})
+			c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes, Message: err.Error()})
 		}
 	}
-	return all
+}
+
+// neverEqual finds what a call compares in vain.
+func (t *typeChecker) neverEqual(call int, of *template, place string) (warnings []error) {
+	of.each(func(e *Expr) {
+		warnings = append(warnings, t.literals(call, e, place, equalities)...)
+	})
+	return warnings
+}
+
+// result finds what is wrong with what a call gives, by what is declared for where it writes.
+func (t *typeChecker) result(call *Call) (wrong []error) {
+	if call.Output == nil || call.method() != store.Set || call.tool.result == nil {
+		return nil
+	}
+	got := call.resultAt(nil)
+	for _, path := range call.Output.Alternatives[0] {
+		schema := t.declared[path.Kind()]
+		want := schemaAt{schema, schema}.inside(path.Segments()).known()
+		if got.excludes(want.types...) {
+			wrong = append(wrong, faultf(CodeTypes, "_outputPath: %s gets %s, as the tool's _output says, and the schema of %s wants %s there", path, withArticle(got.String()), path.Kind(), want))
+		}
+	}
+	return wrong
 }
 
 // template finds what is wrong with the references of a parameter or an output, at a place
@@ -229,7 +280,7 @@ func (t *typeChecker) template(call int, of *template, place, who string, want s
 			}
 			return nil
 		}
-		return t.literals(call, of.expr, place)
+		return t.literals(call, of.expr, place, arithmetic)
 	case of.object != nil:
 		for _, key := range sortedKeys(of.object) {
 			wrong = append(wrong, t.template(call, of.object[key], placeIn(place, key), who, want.within(key))...)
@@ -249,18 +300,20 @@ func (t *typeChecker) typesAt(reader int, path store.Path) known {
 	if reader >= 0 {
 		instance = t.plan.Calls[reader].Instance
 	}
+	if t.below[path.String()] {
+		return known{} // a part of it may be another's
+	}
+	writer, where := -1, store.Path{}
+	for _, above := range path.Prefixes() {
+		for _, i := range t.writers[above.String()] {
+			if writer >= 0 || i == reader {
+				return known{}
+			}
+			writer, where = i, above
+		}
+	}
 	if there, err := t.exists(path, instance); there || err != nil {
 		return known{}
-	}
-	writer := -1
-	for i, call := range t.plan.Calls {
-		if !slices.ContainsFunc(call.Output.Writes(), path.Overlaps) {
-			continue
-		}
-		if writer >= 0 || i == reader {
-			return known{}
-		}
-		writer = i
 	}
 	if writer < 0 {
 		return t.declaredAt(path)
@@ -270,19 +323,13 @@ func (t *typeChecker) typesAt(reader int, path store.Path) known {
 		return known{}
 	}
 	for i, alternative := range call.Output.Alternatives {
-		for _, written := range alternative {
-			if !written.Overlaps(path) {
-				continue
-			}
-			if i > 0 || !written.Contains(path) { // a failure may stand there, or only a part of it
-				return known{}
-			}
-			k := call.resultAt(path.Segments()[len(written.Segments()):])
-			k.where = fmt.Sprintf("the _output of call %d (%s)", call.written, call.Tool)
-			return k
+		if i > 0 && slices.ContainsFunc(alternative, path.Overlaps) { // a failure may stand there
+			return known{}
 		}
 	}
-	return known{}
+	k := call.resultAt(path.Segments()[len(where.Segments()):])
+	k.where = fmt.Sprintf("the _output of call %d (%s)", call.written, call.Tool)
+	return k
 }
 
 // declaredAt is what is known of a path by what the request declares for its kind.
@@ -312,9 +359,15 @@ func (s schemaAt) inside(segments []string) schemaAt {
 	return s
 }
 
-// literals finds in an expression what is compared or reckoned with a literal that it can't go
-// with.
-func (t *typeChecker) literals(call int, e *Expr, place string) (wrong []error) {
+// mismatch tells what is wrong with an operator between a reference, of whose value something is
+// known, and a literal; nil for nothing.
+type mismatch func(operator string, path store.Path, got known, literal any) error
+
+// literals finds in an expression what is used with a literal that it can't go with.
+func (t *typeChecker) literals(call int, e *Expr, place string, wrongly mismatch) (wrong []error) {
+	if !slices.ContainsFunc(e.Reads(), func(path store.Path) bool { return t.typesAt(call, path).types != nil }) {
+		return nil
+	}
 	s, err := readSource(e.String())
 	if err != nil {
 		return nil
@@ -338,7 +391,7 @@ func (t *typeChecker) literals(call int, e *Expr, place string) (wrong []error) 
 			if !isRef || !isLiteral {
 				continue
 			}
-			if err := mismatch(n.Operator, s.paths[i], t.typesAt(call, s.paths[i]), literal); err != nil {
+			if err := wrongly(n.Operator, s.paths[i], t.typesAt(call, s.paths[i]), literal); err != nil {
 				wrong = append(wrong, &fault{CodeTypes, &placedError{place, err}})
 			}
 		}
@@ -364,36 +417,37 @@ func literalValue(node ast.Node) (v any, ok bool) {
 	return nil, false
 }
 
-// mismatch tells what is wrong with an operator between a reference, of whose value something
-// is known, and a literal; nil for nothing.
-func mismatch(operator string, path store.Path, got known, literal any) error {
+// arithmetic is what fails for certain as it is evaluated.
+func arithmetic(operator string, path store.Path, got known, literal any) error {
 	typ := store.TypeName(literal)
-	differ := fmt.Errorf("%s is %s, as %s says, and %s is %s", path, withArticle(got.String()), got.where, store.EncodeJSON(literal), store.Describe(literal))
+	wrong := false
 	switch operator {
-	case "==", "!=":
-		if got.excludes(typ) {
-			return fmt.Errorf("%w: they are never equal", differ)
-		}
-		if got.values != nil && !slices.ContainsFunc(got.values, func(v any) bool { return sameJSON(v, literal) }) {
-			return fmt.Errorf("%s is never %s, as %s says%s", path, store.EncodeJSON(literal), got.where, nearValue(literal, got.values))
-		}
 	case "-", "*", "/", "%", "**":
-		if got.excludes("number") || typ != "number" {
-			return errorIf(got.types != nil, differ)
-		}
+		wrong = got.types != nil && typ != "number" || got.excludes("number")
 	case "+", "<", "<=", ">", ">=":
-		if got.excludes(typ) {
-			return differ
-		}
+		wrong = got.excludes(typ)
+	}
+	if wrong {
+		return unlike(path, got, literal)
 	}
 	return nil
 }
 
-func errorIf(is bool, err error) error {
-	if is {
-		return err
+// equalities are what is never true, or always.
+func equalities(operator string, path store.Path, got known, literal any) error {
+	switch {
+	case operator != "==" && operator != "!=" || got.types == nil:
+		return nil
+	case got.excludes(store.TypeName(literal)):
+		return fmt.Errorf("%w: they are never equal", unlike(path, got, literal))
+	case got.values != nil && !slices.ContainsFunc(got.values, func(v any) bool { return sameJSON(v, literal) }):
+		return fmt.Errorf("%s is never %s, as %s says%s", path, store.EncodeJSON(literal), got.where, nearValue(literal, got.values))
 	}
 	return nil
+}
+
+func unlike(path store.Path, got known, literal any) error {
+	return fmt.Errorf("%s is %s, as %s says, and %s is %s", path, withArticle(got.String()), got.where, store.EncodeJSON(literal), store.Describe(literal))
 }
 
 // nearValue is a hint to the text of some that may be meant.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -63,7 +64,7 @@ func TestTypes_PossibleIsSilent(t *testing.T) {
 		if registry.Tools[name], err = NewTool(name, v); err != nil {
 			t.Fatal(err)
 		}
-		registry.Activities[name] = &Registered{Name: name, Activity: ActivityFunc(nil)}
+		registry.Activities[name] = &Registered{Name: name, Activity: ActivityFunc(func(context.Context, Invocation) (Result, error) { return Result{}, nil })}
 	}
 	wants := Source{Call: map[string]any{"_tool": "wants", "n": "†state.a", "_outputPath": "†state.z"}}
 	writes := func(tool, path string, more ...string) Source {
@@ -87,6 +88,10 @@ func TestTypes_PossibleIsSilent(t *testing.T) {
 		{"two writers", []Source{writes("text", "†state.a"), writes("whole", "†state.a"), wants}, NothingExists, false},
 		{"a value that is there before", []Source{writes("text", "†state.a"), wants}, exists, false},
 		{"what may be a failure", []Source{writes("whole", "†state.b || †state.a"), wants}, NothingExists, false},
+		{"what a failure may replace", []Source{writes("text", "†state.a || †state.a"), wants}, NothingExists, false},
+		{"what a failure may stand in", []Source{writes("text", "†state.a || †state.a.error"), wants}, NothingExists, false},
+		{"what is read deeper", []Source{writes("text", "†state"), wants}, NothingExists, false},
+		{"a plan that was accepted", []Source{writes("text", "†state.a"), {Call: wants.Call, accepted: true}}, NothingExists, false},
 		{"a list that it joins", []Source{writes("text", "†state.a", "_outputMethod", "push"), wants}, NothingExists, false},
 		{"a part of it", []Source{writes("text", "†state.a.b"), wants}, NothingExists, false},
 		{"another instance's", []Source{writes("text", "†state.a", "_instance", "①"), wants}, NothingExists, false},

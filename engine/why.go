@@ -38,7 +38,8 @@ type Origin struct {
 
 	Corrected Values `json:"corrected,omitempty"` // arguments that a person put in the place of those that were shown
 	Given     bool   `json:"given,omitempty"`     // what the call came to, by a person who knew it
-	Who              // has corrected it
+	Handled   Values `json:"handled,omitempty"`   // of a call that failed, and wrote its failure: code and message
+	Who              // corrected or rejected it
 
 	Planned *Planned `json:"planned,omitempty"` // of a call that a planner has issued
 }
@@ -204,7 +205,10 @@ func (x *explainer) explainCall(name string, m *store.Message, producer map[stri
 	if o.Reads, err = x.reads(name, record, n); err != nil {
 		return err
 	}
-	o.Given = record.Reason == givenByPerson
+	o.Given, o.Handled = record.Reason == givenByPerson, record.Handled
+	if h := record.Hold; h != nil && h.Decision == Rejected {
+		o.Who = h.Who
+	}
 	if h := record.Hold; h != nil && len(h.Corrected) > 0 {
 		o.Corrected, o.Who = Values{}, h.Who
 		for _, argument := range h.Corrected {
@@ -222,7 +226,14 @@ func (x *explainer) planned(name string, record Record, producer map[string]any)
 		return nil, err
 	}
 	p := &Planned{Tick: record.Tick}
+	given := map[string]any{} // without what the tool filled in
+	if calls, err := planMessage(x.ctx, x.log, name, plan.Seq); err == nil && record.Position <= len(calls) {
+		given, _ = calls[record.Position-1].(map[string]any)
+	}
 	for _, argument := range sortedKeys(producer) {
+		if _, ok := given[argument]; !ok {
+			continue
+		}
 		t, err := parseTemplate(producer[argument], argument)
 		if err == nil && !strings.HasPrefix(argument, "_") && len(t.reads()) == 0 && (record.Hold == nil || !slices.Contains(record.Hold.Corrected, argument)) {
 			p.Arguments = append(p.Arguments, argument)

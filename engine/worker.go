@@ -28,7 +28,7 @@ type result struct {
 	paths    []store.Path // where the value went, of a call that is replayed; not nil then
 	waits    []string     // what a delegate waits for; not nil if it does
 	seen     int64        // the journal's position when it began to
-	written  func()       // to be called once the log has it, see [Runner.Admit]; may be nil
+	release  func()       // to be called once the log has it, see [Runner.Acquire]; may be nil
 }
 
 func (r *Runner) now() time.Time {
@@ -176,8 +176,9 @@ func (l *loop) leave(res *result) {
 
 // drop lets go of a result that the log will not have.
 func (r *result) drop() {
-	if r.written != nil {
-		r.written()
+	if r.release != nil {
+		r.release()
+		r.release = nil
 	}
 }
 
@@ -236,10 +237,10 @@ func (t *tick) work(run context.Context, s start) result {
 	case !ok || working.Err() != nil:
 		return result{index: s.index, err: errCut}
 	}
-	if t.runner.Admit == nil {
+	if t.runner.Acquire == nil {
 		return t.do(working, s)
 	}
-	return t.doAdmitted(run, s)
+	return t.doAcquired(run, s)
 }
 
 func (t *tick) do(working context.Context, s start) result {
@@ -249,20 +250,20 @@ func (t *tick) do(working context.Context, s start) result {
 	return t.attempt(working, s, 0, s.activity.Activity.Run)
 }
 
-// doAdmitted does a call once it is admitted.
-func (t *tick) doAdmitted(run context.Context, s start) (res result) {
-	written, ok := t.runner.Admit(run)
+// doAcquired does a call once what it needs is there.
+func (t *tick) doAcquired(run context.Context, s start) (res result) {
+	release, ok := t.runner.Acquire(run)
 	if !ok {
 		return result{index: s.index, err: errUnbegun}
 	}
 	defer func() {
-		if res.written == nil { // it begins anew, or broke down
-			written()
+		if res.release == nil { // it begins anew, or broke down
+			release()
 		}
 	}()
 	res = t.do(t.loop.working, s)
 	if res.behind == nil {
-		res.written = written
+		res.release = release
 	}
 	return res
 }

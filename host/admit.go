@@ -37,7 +37,7 @@ func crowded(most int) bool {
 
 // admit has a call wait while the process holds more than most bytes, unless no other is
 // at work: what others hold, and what is on its way into the log, becomes less meanwhile.
-// See [engine.Runner.Admit].
+// See [engine.Runner.Acquire].
 func admit(ctx context.Context, most int) (done func(), ok bool) {
 	if !crowded(most) {
 		callsAtWork.Add(1)

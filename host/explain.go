@@ -9,6 +9,8 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
+
+	"obelus/engine"
 )
 
 // The interpreter's messages name no variables. explain puts them into Lua's
@@ -54,7 +56,8 @@ func explain(message string, names *names) string {
 		if name := names.indexed(m[2]); slices.Contains(absent, name) {
 			return name + " is not available in scripts"
 		}
-		return "attempt to index " + named(names.indexed(m[2]), m[1]) + ", key " + quote(m[2])
+		name := names.indexed(m[2])
+		return "attempt to index " + named(name, m[1]) + ", key " + quote(m[2]) + names.meant(name)
 	}
 	if m := faultMinus.FindStringSubmatch(message); m != nil {
 		return "attempt to perform arithmetic on " + named(names.negated(), m[1])
@@ -385,7 +388,7 @@ func (n *names) uncallable() string {
 	case missing >= 0:
 		return calls[missing] + " is not available in scripts"
 	case len(iterators) == 0 && call != "":
-		return "attempt to call " + call + ", which is not a function"
+		return "attempt to call " + call + ", which is not a function" + n.meant(call)
 	case len(iterators) != 1:
 		return "attempt to call a value that is not a function"
 	}
@@ -394,6 +397,32 @@ func (n *names) uncallable() string {
 		return "attempt to call a value that is not a function: if it is what for … in was given, " + remedy
 	}
 	return "for … in wants a function: " + remedy
+}
+
+// meant is a hint to the global, or to the field of a library, that may be meant by the name of
+// what is nil; empty for none.
+func (n *names) meant(name string) string {
+	if n == nil {
+		return ""
+	}
+	library, field, isField := strings.Cut(name, ".")
+	near := ""
+	if table := n.s.libs[library]; isField && table != nil {
+		var fields []string
+		for _, f := range table {
+			fields = append(fields, f.name)
+		}
+		slices.Sort(fields)
+		if near = engine.Nearest(field, fields); near != "" {
+			near = library + "." + near
+		}
+	} else if !isField {
+		near = engine.Nearest(name, globalNames)
+	}
+	if near == "" || near == name {
+		return ""
+	}
+	return " (did you mean " + near + "?)"
 }
 
 // called are what the calls call, less what surely is a function.

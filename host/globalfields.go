@@ -12,12 +12,14 @@ import (
 // its sight, so the further ones are written as fields: name as getfenv().name.
 const compiledGlobals = 512
 
-// globalFields are the globals of a file beyond the first compiledGlobals.
+// globalFields are the globals beyond the first compiledGlobals that the top level of a file
+// assigns. Others stay as they are: whoever looks for globals that a function assigns by
+// accident finds them in what the compiler made.
 func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 	seen := declaredNames(text)
 	var further map[string]bool
 	compiled := 0
-	walk(chunk, func(e ast.Expr) {
+	assigns := func(e ast.Expr) {
 		name, ok := e.(*ast.IdentExpr)
 		if !ok || seen[name.Value] {
 			return
@@ -29,7 +31,17 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 			}
 			further[name.Value] = true
 		}
-	})
+	}
+	for _, stmt := range chunk {
+		switch stmt := stmt.(type) {
+		case *ast.AssignStmt:
+			for _, e := range stmt.Lhs {
+				assigns(e)
+			}
+		case *ast.FuncDefStmt:
+			assigns(stmt.Name.Func)
+		}
+	}
 	return further
 }
 

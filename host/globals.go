@@ -17,6 +17,12 @@ var libraryNames = []string{
 	"string", "table",
 }
 
+// globalNames are those of libraries and of functions, in sorted order. The functions refer to
+// it themselves.
+var globalNames []string
+
+func init() { globalNames = slices.Sorted(maps.Keys(knownGlobals())) }
+
 // knownGlobals are the names that a function may give another value.
 var knownGlobals = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{}

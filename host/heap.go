@@ -28,7 +28,8 @@ const beyondFloor = 75
 // a moment. Where GOGC is set it leaves the percentage alone.
 //
 // From then on calls wait for others to end while the process holds more than
-// limits.process: what results take until they are in the log has no other bound in sum.
+// limits.process, whatever holds it: what results take until they are in the log has no other
+// bound in sum. A program that holds as much for itself sets a higher limit.
 func KeepHeap(floor uint64) {
 	heapIsKept.Store(true)
 	if os.Getenv("GOGC") != "" {

@@ -2,19 +2,45 @@ package host
 
 import lua "github.com/yuin/gopher-lua"
 
-// returnsNothing tells of a function of a script that no way through it gives a value back:
-// what it returns is nothing at all, or nil with the reason of a failure. What calls another
-// function as it returns may give what that gives.
+// returnsNothing tells of a function of a script that it comes to its end without a value on
+// some way, and gives one back on none: what it returns is nothing at all, or nil with the
+// reason of a failure. What calls another function as it returns may give what that gives.
 func returnsNothing(fn *lua.LFunction) bool {
 	if fn.IsG || fn.Proto == nil {
 		return false
 	}
-	for at, instruction := range fn.Proto.Code {
-		if opcode(instruction) == lua.OP_RETURN && returned(instruction) != 0 && !returnsFailure(fn.Proto.Code, at) {
+	code, empty := fn.Proto.Code, false
+	for at, instruction := range code {
+		switch {
+		case opcode(instruction) != lua.OP_RETURN:
+		case returned(instruction) != 0 && !returnsFailure(code, at):
 			return false
+		case returned(instruction) == 0 && !isPast(fn.Proto, at):
+			empty = true
 		}
 	}
-	return true
+	return empty
+}
+
+// isPast tells of a return that no way leads to it: what stands before it returns as well, or
+// raises an error, and nothing jumps to it.
+func isPast(proto *lua.FunctionProto, at int) bool {
+	if at == 0 || jumpedTo(proto.Code, at, at) {
+		return false
+	}
+	before := proto.Code[at-1]
+	return opcode(before) == lua.OP_RETURN || opcode(before) == lua.OP_CALL && callsError(proto, at-1)
+}
+
+// callsError tells of a call whether it is one of error.
+func callsError(proto *lua.FunctionProto, at int) bool {
+	function := operandA(proto.Code[at])
+	for at--; at >= 0; at-- {
+		if instruction := proto.Code[at]; operandA(instruction) == function {
+			return opcode(instruction) == lua.OP_GETGLOBAL && proto.Constants[operandBx(instruction)] == lua.LString("error")
+		}
+	}
+	return false
 }
 
 func opcode(instruction uint32) int { return int(instruction >> 26) }
@@ -35,15 +61,18 @@ func returnsFailure(code []uint32, at int) bool {
 	for set >= 0 && operandA(code[set]) != operandA(code[at]) {
 		set--
 	}
-	return set >= 0 && opcode(code[set]) == lua.OP_LOADNIL && !jumpedOver(code, set, at)
+	return set >= 0 && opcode(code[set]) == lua.OP_LOADNIL && !jumpedTo(code, set+1, at)
 }
 
-// jumpedOver tells whether some way leads past an instruction to a later one, or just before
-// that: as in x or nil.
-func jumpedOver(code []uint32, at, later int) bool {
-	for from, instruction := range code[:at] {
-		if target := from + 1 + jump(instruction); opcode(instruction) == lua.OP_JMP && target > at && target <= later {
-			return true
+// jumpedTo tells whether a jump leads to one of some instructions, the first and the last of
+// them given.
+func jumpedTo(code []uint32, first, last int) bool {
+	for from, instruction := range code {
+		switch opcode(instruction) {
+		case lua.OP_JMP, lua.OP_FORLOOP, lua.OP_FORPREP:
+			if target := from + 1 + jump(instruction); target >= first && target <= last {
+				return true
+			}
 		}
 	}
 	return false

@@ -43,7 +43,7 @@ func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runne
 	most := s.Limits.withDefaults().Process
 	return &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
-		Admit: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
+		Acquire: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
 	}
 }
 

@@ -33,8 +33,8 @@ type app struct {
 	host  *host.Host
 	log   store.Log
 
-	noted     atomic.Pointer[chan struct{}] // closed once the log has that the run was interrupted; nil without a run
-	unsuspend func()                        // ends what has Ctrl-Z wait for commits of log; nil where log is only read
+	atWork    atomic.Pointer[atWork] // nil without a run
+	unsuspend func()                 // ends what has Ctrl-Z wait for commits of log; nil where log is only read
 }
 
 // close lets go of what the command opened.

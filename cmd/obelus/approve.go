@@ -108,7 +108,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case len(args) == 0:
 				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
 			}
-			return a.decide(c.Context(), "approve", args[0], w, func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
+			return a.decide(c.Context(), "approve "+args[0], args[0], w, func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
@@ -133,7 +133,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), "reject", args[0], w, func(engine.Record) (engine.Decision, error) {
+			return a.decide(c.Context(), "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(engine.Record) (engine.Decision, error) {
 				return engine.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
@@ -156,8 +156,8 @@ func corrected(r engine.Record, set []string) (engine.Decision, error) {
 	return engine.Decision{Arguments: arguments}, nil
 }
 
-// decide records a decision about a held call.
-func (a *app) decide(ctx context.Context, verb, call string, w who, how func(engine.Record) (engine.Decision, error)) error {
+// decide records a decision about a held call. typed is the command that says which.
+func (a *app) decide(ctx context.Context, typed, call string, w who, how func(engine.Record) (engine.Decision, error)) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (a *app) decide(ctx context.Context, verb, call string, w who, how func(eng
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	root, err := a.contextToDecide(ctx, a.holding(ctx, verb+" "+call, call))
+	root, err := a.contextToDecide(ctx, a.holding(ctx, typed, call))
 	if err != nil {
 		return err
 	}
@@ -202,6 +202,14 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 	name, err := engine.Root(ctx, a.log, name)
 	if err != nil {
 		return err
+	}
+	holder, err := a.log.Holder(ctx, name)
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		a.term.say("%s: its run, which is at work, goes on", what)
+		return nil
 	}
 	a.term.say("%s: go on with %s resume -c %s", what, a.again(), name)
 	return nil

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,16 +27,25 @@ func (a *app) asksPeople() bool {
 type asker struct {
 	app   *app
 	place func(engine.Record) string // a call's name in the run
-	lines *bufio.Reader
+	typed chan typedLine             // what the person types; one reader sends it, once there is a question
+	reads sync.Once
 
-	mu    sync.Mutex
-	queue []engine.Record
-	later map[string]bool // calls that the person leaves held, by context/call
-	busy  bool            // a question is on the terminal
+	mu       sync.Mutex
+	queue    []engine.Record
+	later    map[string]bool               // calls that the person leaves held, by context/call
+	busy     bool                          // a question is on the terminal
+	asking   string                        // about this call, by context/call
+	overtook map[string]chan engine.Record // has the record of a call that is asked about once somebody else has decided
+}
+
+// typedLine is a line, or why there is none.
+type typedLine struct {
+	text string
+	err  error
 }
 
 func newAsker(a *app, place func(engine.Record) string) *asker {
-	return &asker{app: a, place: place, lines: bufio.NewReader(a.stdin), later: map[string]bool{}}
+	return &asker{app: a, place: place, typed: make(chan typedLine), later: map[string]bool{}, overtook: map[string]chan engine.Record{}}
 }
 
 // attend lets a runner hold calls for whoever sits at the terminal.
@@ -44,6 +55,8 @@ func (q *asker) attend(r *engine.Runner) {
 		observe(record)
 		if record.Status == engine.Held {
 			q.add(record)
+		} else if record.Hold != nil {
+			q.decided(record)
 		}
 	}
 	r.Attend = func(record engine.Record) bool {
@@ -63,6 +76,20 @@ func (q *asker) add(r engine.Record) {
 	}
 }
 
+// decided ends the question about a call about which somebody else has decided.
+func (q *asker) decided(r engine.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	name := r.Context + "/" + r.Call
+	q.queue = slices.DeleteFunc(q.queue, func(one engine.Record) bool { return one.Context+"/"+one.Call == name })
+	if q.asking == name {
+		select {
+		case q.overtook[name] <- r:
+		default:
+		}
+	}
+}
+
 // work asks until no question is left. What else there is to tell waits
 // meanwhile.
 func (q *asker) work() {
@@ -75,13 +102,22 @@ func (q *asker) work() {
 		}
 		r := q.queue[0]
 		q.queue = q.queue[1:]
+		q.asking = r.Context + "/" + r.Call
+		q.overtook[q.asking] = make(chan engine.Record, 1)
 		q.mu.Unlock()
 		resume := q.app.term.pause()
 		d, err := q.ask(r)
 		if err == nil {
+			q.mu.Lock()
+			q.asking = "" // what comes now comes of this decision
+			q.mu.Unlock()
 			err = q.app.decided(context.Background(), d)
 		}
 		resume()
+		if overtaken, ok := errors.AsType[*overtakenError](err); ok {
+			q.app.term.say("%s", overtaken.Error())
+			continue
+		}
 		if err != nil {
 			if !errors.Is(err, errLater) {
 				q.app.term.fail(err)
@@ -96,6 +132,31 @@ func (q *asker) work() {
 // errLater is a person who does not decide now.
 var errLater = errors.New("later")
 
+// overtakenError is a question that somebody else has answered.
+type overtakenError struct {
+	call string // its name in the run
+	hold *engine.Hold
+}
+
+func (e *overtakenError) Error() string {
+	text := fmt.Sprintf("call %s was %s by %s meanwhile", e.call, e.hold.Decision, printable(e.hold.Name()))
+	for i, name := range e.hold.Corrected {
+		if i == 0 {
+			text += ", with"
+		}
+		text += fmt.Sprintf(" %s=%s", printable(name), shown(e.hold.Arguments[name]))
+	}
+	return text
+}
+
+// laterOr is what becomes of a question without an answer.
+func laterOr(err error) error {
+	if errors.As(err, new(*overtakenError)) {
+		return err
+	}
+	return errLater
+}
+
 // ask shows one call and reads what the person says.
 func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 	d := engine.Decision{Context: r.Context, Call: r.Call, Who: engine.Who{By: loginName()}}
@@ -104,9 +165,9 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 	q.forget()
 	for {
 		t.question("  approve? %s ", t.paint(grey, "[y]es, [n]o, [l]ater:"))
-		answer, err := q.read()
+		answer, err := q.read(r)
 		if err != nil {
-			return d, errLater
+			return d, laterOr(err)
 		}
 		switch strings.ToLower(strings.TrimSpace(answer)) {
 		case "y", "yes":
@@ -115,9 +176,9 @@ func (q *asker) ask(r engine.Record) (engine.Decision, error) {
 			return d, errLater
 		case "n", "no":
 			t.question("  why not? ")
-			reason, err := q.read()
+			reason, err := q.read(r)
 			if err != nil {
-				return d, errLater
+				return d, laterOr(err)
 			}
 			d.Reject, d.Reason = true, reason
 			return d, nil
@@ -130,16 +191,43 @@ func (q *asker) forget() {
 	if file, ok := q.app.stdin.(*os.File); ok {
 		dropInput(int(file.Fd()))
 	}
-	q.lines.Reset(q.app.stdin)
+	select {
+	case <-q.typed:
+	default:
+	}
 }
 
-// read reads what the person types, to the end of the line.
-func (q *asker) read() (string, error) {
-	line, err := q.lines.ReadString('\n')
-	if err == nil {
-		q.app.term.answered()
+// read reads what the person types, to the end of the line, unless somebody else decides about
+// the call before that.
+func (q *asker) read(r engine.Record) (string, error) {
+	q.reads.Do(func() {
+		go func() {
+			lines := bufio.NewReader(q.app.stdin)
+			for {
+				text, err := lines.ReadString('\n')
+				q.typed <- typedLine{text, err}
+				if err != nil {
+					close(q.typed)
+					return
+				}
+			}
+		}()
+	})
+	q.mu.Lock()
+	overtook := q.overtook[r.Context+"/"+r.Call]
+	q.mu.Unlock()
+	select {
+	case line, ok := <-q.typed:
+		if !ok {
+			return "", io.EOF
+		}
+		if line.err == nil {
+			q.app.term.answered()
+		}
+		return line.text, line.err
+	case by := <-overtook:
+		return "", &overtakenError{q.place(r), by.Hold}
 	}
-	return line, err
 }
 
 // describe is a held call for the person who decides: what it is run with, and

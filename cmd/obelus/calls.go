@@ -206,14 +206,16 @@ func (a *app) callRow(r engine.Record) []string {
 		result = firstLine(a.failure(r))
 	case r.Handled != nil:
 		result += " (" + handled(r) + ")"
-	case r.Rests:
+	case r.Rests && r.Status == engine.Running:
 		result = triedAgain(r) + firstLine(a.failure(r))
 	case r.Status == engine.Held:
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == engine.Ready:
-		result = r.Hold.Decision
-	case (r.Status == engine.InDoubt || r.Status == engine.Blocked) && r.Error != nil:
+		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
+	case (r.Status == engine.InDoubt || r.Status == engine.Interrupted || r.Status == engine.Blocked) && r.Error != nil:
 		result = "the try before failed: " + firstLine(a.failure(r))
+	case r.Status == engine.InDoubt && r.Reason == "":
+		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
 	case r.Reason != "" && result != "":
 		result += " (" + r.Reason + ")"
 	case r.Reason != "":

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +47,11 @@ func (a *app) cancel(ctx context.Context, w who) error {
 	if err != nil {
 		return err
 	}
-	if err := engine.Cancel(ctx, a.log, name, by); err != nil {
+	err = engine.Cancel(ctx, a.log, name, by)
+	if errors.As(err, new(*engine.BusyError)) {
+		return fmt.Errorf("%w: interrupt it there, or ask the server that has it by DELETE /v1/runs/%s", err, name)
+	}
+	if err != nil {
 		return err
 	}
 	if a.json {

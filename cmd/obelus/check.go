@@ -64,12 +64,16 @@ func (a *app) check(ctx context.Context, plans []string) error {
 	}
 	problems := a.host.Generation().Slips()
 	for _, plan := range plans {
-		found, err := a.checkPlan(ctx, log, name, plan)
+		found, asked, err := a.checkPlan(ctx, log, name, plan)
 		if err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			a.term.say("%s: ok", a.shown(plan))
+			ok := "ok"
+			if asked {
+				ok = "ok as far as can be told: it is a function, which is asked as it runs"
+			}
+			a.term.say("%s: %s", a.shown(plan), ok)
 		}
 		for _, p := range found {
 			if !slices.Contains(problems, p) { // what is wrong with settings and tools is so for every plan
@@ -116,17 +120,19 @@ func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
 	return a.log, name, err
 }
 
-func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) ([]engine.Problem, error) {
+// checkPlan tells what is wrong with a plan, and whether it is a function, of which little can
+// be told before it is asked.
+func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (found []engine.Problem, asked bool, err error) {
 	file, err := a.inProject(plan)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	request, registry, err := a.host.Plan(file)
 	if problems, ok := host.Problems(err); ok {
-		return problems, nil
+		return problems, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
 	var policy *engine.PolicyError
@@ -134,15 +140,15 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (
 	var message *engine.MessageError
 	switch {
 	case errors.As(err, &refused):
-		return refused.Problems, nil
+		return refused.Problems, false, nil
 	case errors.As(err, &policy):
-		return []engine.Problem{{File: host.SettingsFile, Severity: engine.SeverityError, Code: engine.CodeUnknownTool, Message: err.Error()}}, nil
+		return []engine.Problem{{File: host.SettingsFile, Severity: engine.SeverityError, Code: engine.CodeUnknownTool, Message: err.Error()}}, false, nil
 	case errors.As(err, &message):
-		return []engine.Problem{{File: file, Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}, nil
+		return []engine.Problem{{File: file, Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}, false, nil
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	}
-	return checked.Warnings, nil
+	return checked.Warnings, request.Planner != nil, nil
 }
 
 func (a *app) printProblems(problems []engine.Problem) error {

@@ -56,6 +56,28 @@ func hintTextInput(err error, inputs []string) error {
 	return err
 }
 
+// tellTextInput tells a person of input that was given as text, though it reads as another value, where
+// a call failed of that.
+func (a *app) tellTextInput(outcome *engine.Outcome, inputs []string) {
+	for _, text := range inputs {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || strings.HasSuffix(key, ":") {
+			continue
+		}
+		if _, wrong := store.DecodeJSON([]byte(value)); wrong != nil {
+			continue
+		}
+		for _, r := range outcome.Calls {
+			message, _ := r.Error["message"].(string)
+			_, reads := r.Reads[store.Dagger+"input."+key]
+			if r.Status == engine.Failed && reads && strings.Contains(message, "got string, want ") {
+				a.term.say("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value)
+				break
+			}
+		}
+	}
+}
+
 // layOver puts a value at a place in another one, and where both are objects its keys
 // beside what is there. It may change either.
 func layOver(v any, place []string, there any) (any, error) {

@@ -24,9 +24,11 @@ var interrupting = map[string]string{
 			return 1
 		end
 		Activity.register("slow", { timeout = 300 }, slow)
+		Activity.register("flaky", { retries = 1, backoff = "300s" }, function() print("slow has begun") return nil, "down" end)
 		Activity.register("pay", { timeout = 300, idempotent = false }, slow)`,
-	"plans/slow.json": `{"calls": [{"_tool": "slow", "_outputPath": "†a"}], "output": "†a"}`,
-	"plans/pay.json":  `{"calls": [{"_tool": "pay", "_outputPath": "†a"}], "output": "†a"}`,
+	"plans/slow.json":  `{"calls": [{"_tool": "slow", "_outputPath": "†a"}], "output": "†a"}`,
+	"plans/flaky.json": `{"calls": [{"_tool": "flaky", "_outputPath": "†a"}], "output": "†a"}`,
+	"plans/pay.json":   `{"calls": [{"_tool": "pay", "_outputPath": "†a"}], "output": "†a"}`,
 }
 
 // runUntil runs a plan of a project until its call has begun, and sends the process signals,
@@ -139,6 +141,9 @@ func TestInterrupted_WhoGoesOn(t *testing.T) {
 	write(t, filepath.Join(dir, "obelus.lua"), `return { drain = "300s", allow = { read = { "." } } }`)
 	runUntil(t, dir, "slow", "killed", syscall.SIGKILL)
 	runUntil(t, dir, "slow", "twice", syscall.SIGINT, "once more stops it now", syscall.SIGINT)
+	for i := range 5 { // while it waits to try again, nothing has to come to its end
+		runUntil(t, dir, "flaky", fmt.Sprint("rests", i), "attempt 1 of 2 failed", syscall.SIGINT, syscall.SIGINT)
+	}
 	write(t, filepath.Join(dir, "obelus.lua"), `return { drain = 0, allow = { read = { "." } } }`)
 	for name, test := range map[string]struct {
 		signal os.Signal
@@ -156,7 +161,7 @@ func TestInterrupted_WhoGoesOn(t *testing.T) {
 	obelusOutput(t, exitDone, "-C", dir, "fork", "-c", "killed", "fork")
 	write(t, filepath.Join(dir, "message.json"), `{"type": "input", "x": 1}`)
 	obelusOutput(t, exitDone, "-C", dir, "append", "-c", "fork", filepath.Join(dir, "message.json"))
-	stays := []string{"once", "twice", "fork"}
+	stays := []string{"once", "twice", "fork", "rests0", "rests1", "rests2", "rests3", "rests4"}
 	for _, name := range append(stays, "killed", "terminated") {
 		expectStanding(t, dir, name, "interrupted", "interrupted")
 	}
@@ -185,6 +190,34 @@ func TestInterrupted_WhoGoesOn(t *testing.T) {
 	}
 	obelusOutput(t, exitDone, "-C", dir, "resume", "-q", "-c", "once")
 	expectStanding(t, dir, "once", "done", "done")
+}
+
+// TestFork_OfWaitingRunIsWoken holds that a server goes on with a fork of a run that waits once
+// somebody has decided there, whether that was before it began or after.
+func TestFork_OfWaitingRunIsWoken(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":       `return { approve = "pay" }`,
+		"activities/p.lua": `Activity.register("pay", function() return 1 end)`,
+		"plans/p.json":     `{"calls": [{"_tool": "pay", "_outputPath": "†a"}], "output": "†a"}`,
+	})
+	obelusOutput(t, exitWaiting, "-C", dir, "run", "-q", filepath.Join(dir, "plans/p.json"), "-c", "c")
+	for _, name := range []string{"before", "after", "untouched"} {
+		obelusOutput(t, exitDone, "-C", dir, "fork", "-q", "-c", "c", name)
+	}
+	obelusOutput(t, exitDone, "-C", dir, "approve", "-q", "1.1", "-c", "before")
+	p, url := serving(t, dir, "-q")
+	obelusOutput(t, exitDone, "-C", dir, "approve", "-q", "1.1", "-c", "after")
+	for _, name := range []string{"before", "after"} {
+		r, err := http.Get(url + "/v1/contexts/" + name + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !tells(r.Body, `"status":"done","tick":1,"output":1`) {
+			t.Errorf("the server does not go on with the fork that was decided about %s", name)
+		}
+	}
+	p.ends(syscall.SIGTERM)
+	expectStanding(t, dir, "untouched", "waiting", "held")
 }
 
 // TestInterrupted_ForkMayBePruned: nothing of its own would be lost.

@@ -135,8 +135,8 @@ func (a *app) interruptible() (context.Context, func()) {
 		}
 		if second, ok := <-signals; ok {
 			a.term.interrupted(second)
-			a.untilNoted()
-			if second == syscall.SIGTERM {
+			a.stopNow()
+			if first == syscall.SIGTERM { // by which it goes on
 				os.Exit(exitTerminated)
 			}
 			os.Exit(exitInterrupted)

@@ -306,6 +306,8 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		switch {
 		case err != nil:
 			return nil, err
+		case which != "" && named && run.Status == engine.RunRunning:
+			return nil, &usageError{fmt.Sprintf("context %s is running, and stays until that has come to its end or was interrupted", which)}
 		case which != "" && named:
 			return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", which, run.Status, a.again())}
 		case which != "":

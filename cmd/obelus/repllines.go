@@ -81,7 +81,7 @@ func (p *prompt) greet() {
 }
 
 func (p *prompt) openLines() (*typedLines, error) {
-	l := &typedLines{term: p.app.term, beforeExit: p.app.untilNoted, interrupts: make(chan os.Signal, 1)}
+	l := &typedLines{term: p.app.term, beforeExit: p.app.stopNow, interrupts: make(chan os.Signal, 1)}
 	var err error
 	if l.whole, err = liner.TerminalMode(); err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ to all the same, as you know from elsewhere.`,
 			if s.Result, err = readFlag("result", results); err != nil {
 				return err
 			}
+			if w.given() && len(s.Retry)+len(s.Skip)+len(s.Result) == 0 {
+				return &usageError{"--by goes with --retry, --skip or --result: it tells who decides that"}
+			}
 			if s.Who, err = w.decider(); err != nil {
 				return err
 			}
@@ -98,7 +101,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	p := newProgress(a.term, a.json, "")
 	p.root = s.Context
 	runner := a.runner(registry, p)
-	defer a.whileDraining(ctx, runner)()
+	defer a.whileDraining(ctx, runner, s.Context)()
 	outcome, err := runner.Resume(ctx, s)
 	p.end()
 	var refused *engine.PlanError

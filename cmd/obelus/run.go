@@ -106,6 +106,7 @@ type runOptions struct {
 	limited  bool // parallel was given
 	decided  bool // approve was given
 	one      bool // the output is the result of the one call
+	inputs   []string
 }
 
 func (a *app) run(ctx context.Context, plan string, inputs []string, o runOptions) error {
@@ -122,6 +123,7 @@ func (a *app) run(ctx context.Context, plan string, inputs []string, o runOption
 	if err != nil {
 		return err
 	}
+	o.inputs = inputs
 	start := engine.Start{}
 	if start.Input, err = a.readInputs(ctx, inputs); err != nil {
 		return err
@@ -214,32 +216,29 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 	if err != nil {
 		return err
 	}
-	a.tellWarnings(ctx, start, registry, outcome)
+	a.tellWarnings(ctx, start, registry, outcome, o)
+	a.tellTextInput(outcome, o.inputs)
 	return a.report(ctx, outcome)
 }
 
 // tellWarnings tells a person what check warns of where that bears on how a run has ended: of
 // a call that did not come to its end, and of an output that there is none of.
-func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *engine.Registry, outcome *engine.Outcome) {
+func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *engine.Registry, outcome *engine.Outcome, o runOptions) {
 	lacking := start.Request.HasOutput && outcome.Output == nil
-	if outcome.Lazy != nil || outcome.Status == engine.RunDone && !lacking || start.Request.Planner != nil {
+	if o.one || outcome.Lazy != nil || outcome.Status == engine.RunDone && !lacking || start.Request.Planner != nil {
 		return
 	}
-	var known []engine.Problem
-	plan, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Request: start.Request})
-	var refused *engine.PlanError
-	switch {
-	case err == nil:
-		known = plan.Warnings
-	case errors.As(err, &refused): // by check alone, since it was run
-		known = refused.Problems
+	plan, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Context: outcome.Context, Request: start.Request})
+	if err != nil {
+		return // it was run, and what went wrong is told
 	}
 	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
 	for _, r := range outcome.Calls {
 		open[r.Position], waiting[r.Position] = r.Status != engine.Done, r.Status == engine.Waiting
 	}
-	bearing := slices.DeleteFunc(known, func(p engine.Problem) bool {
-		return !open[p.Call] || p.Code == engine.CodeUnresolved && !waiting[p.Call] // the context may hold what an empty one does not
+	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool {
+		// What a call did not return may be what others failed of, and what the context holds is told by those that wait.
+		return !open[p.Call] && p.Code != engine.CodeTypes || p.Code == engine.CodeUnresolved && !waiting[p.Call]
 	})
 	slices.SortStableFunc(bearing, func(p, q engine.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
 	for _, p := range bearing {
@@ -291,7 +290,7 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 	if o.limited {
 		runner.Parallel = o.parallel
 	}
-	defer a.whileDraining(ctx, runner)()
+	defer a.whileDraining(ctx, runner, start.Context)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {
 		p.begin()
@@ -303,31 +302,45 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 	return outcome, err
 }
 
+// atWork is the run that the command waits for.
+type atWork struct {
+	context string
+	noted   chan struct{} // closed once the log has that it was interrupted
+}
+
 // whileDraining tells a person, once the run is interrupted, why it has not
 // ended yet, until the function that it gives is called.
-func (a *app) whileDraining(ctx context.Context, runner *engine.Runner) func() {
-	noted := make(chan struct{})
-	runner.Interrupted = sync.OnceFunc(func() { close(noted) })
-	a.noted.Store(&noted)
+func (a *app) whileDraining(ctx context.Context, runner *engine.Runner, name string) func() {
+	run := &atWork{context: name, noted: make(chan struct{})}
+	runner.Interrupted = sync.OnceFunc(func() { close(run.noted) })
+	a.atWork.Store(run)
+	within := ""
+	switch drain := cmp.Or(runner.Drain, engine.DefaultDrain); {
+	case drain > 0:
+		within = fmt.Sprintf(" within %s (the setting drain)", drain)
+	}
 	told := onInterrupt(ctx, func() {
 		a.term.unpause()
-		a.term.say("interrupted: what runs may come to its end; once more stops it now")
+		a.term.say("interrupted: what runs may come to its end%s; once more stops it now", within)
 	})
 	return func() {
-		a.noted.Store(nil)
+		a.atWork.Store(nil)
 		told()
 	}
 }
 
-// untilNoted waits until the log has that the run was interrupted, for a moment, so that
-// nobody goes on with it when the process has ended.
-func (a *app) untilNoted() {
-	if noted := a.noted.Load(); noted != nil {
-		select {
-		case <-*noted:
-		case <-time.After(time.Second):
-		}
+// stopNow waits for a moment until the log has that the run was interrupted, so that nobody
+// goes on with it when the process has ended, and tells how to.
+func (a *app) stopNow() {
+	run := a.atWork.Load()
+	if run == nil {
+		return
 	}
+	select {
+	case <-run.noted:
+	case <-time.After(time.Second):
+	}
+	a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), run.context)
 }
 
 // openLogFor opens the log, if it is not open yet. It makes none for a plan that

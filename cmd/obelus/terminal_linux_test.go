@@ -38,7 +38,8 @@ func openTerminal(t *testing.T) (person, tty *os.File) {
 }
 
 // reply is what a person types once the program has said something. SIGTERM is no
-// text: the program is told to end. Nor is touch FILE, which makes one.
+// text: the program is told to end. Nor is touch FILE, which makes one, nor obelus ARGS, which
+// somebody else types.
 type reply struct{ to, text string }
 
 // session is what a person at a terminal sees of a program.
@@ -101,6 +102,8 @@ func converse(t *testing.T, dir, terminal string, rows int, typed []reply, args 
 			read = len(s.said) - len(after)
 			if file, ok := strings.CutPrefix(typed[0].text, "touch "); ok {
 				write(t, filepath.Join(dir, file), "")
+			} else if args, ok := strings.CutPrefix(typed[0].text, "obelus "); ok {
+				obelusOutput(t, exitDone, append([]string{"-C", dir}, strings.Fields(args)...)...)
 			} else if typed[0].text == "SIGTERM" {
 				c.Process.Signal(syscall.SIGTERM)
 			} else if _, err := person.WriteString(typed[0].text); err != nil {
@@ -191,6 +194,37 @@ func TestAsked(t *testing.T) {
 		t.Errorf("it ended with %d", status)
 	}
 	says(t, said, "‖ call 1.1 pay wants to run\n    amount = 12\n  it may see state.limit: {\"state\":{\"limit\":100}}\n", "1.1 pay done", "call 1.2 pay wants to run", "\n\"too much\"\n")
+}
+
+// TestAsked_SomebodyElseDecides holds that a question about which somebody else decides goes away, and
+// that who sits there is told who did, and what; and that the next one is asked as ever.
+func TestAsked_SomebodyElseDecides(t *testing.T) {
+	dir := project(t, paying)
+	said, status := atTerminal(t, dir, []reply{
+		{"approve? [y]es, [n]o, [l]ater: ", "obelus approve -q -c c 1.1 --set amount:=90 --by eva"},
+		{"call 1.1 was approved by eva meanwhile, with amount=90\n", ""},
+		{"call 1.2 pay wants to run", ""},
+		{"approve? [y]es, [n]o, [l]ater: ", "n\n"},
+		{"why not? ", "obelus reject -q -c c 1.2 --reason no --by mo"},
+		{"call 1.2 was rejected by mo meanwhile\n", ""},
+	}, "run", "plans/pay.lua", "-c", "c", "--approve", "pay")
+	if status != exitDone {
+		t.Errorf("it ended with %d", status)
+	}
+	says(t, said, "\n\"no\"\n")
+}
+
+// TestInterruptedTwice holds that the last line says how the run goes on.
+func TestInterruptedTwice(t *testing.T) {
+	dir := project(t, interrupting)
+	write(t, filepath.Join(dir, "obelus.lua"), `return { drain = "300s", allow = { read = { "." } } }`)
+	said, status := atTerminal(t, dir, []reply{
+		{"slow has begun", "\x03"},
+		{"interrupted: what runs may come to its end within 5m0s (the setting drain); once more stops it now", "\x03"},
+	}, "run", "plans/slow.json", "-c", "c")
+	if lines := strings.Split(strings.TrimSpace(said), "\n"); status != exitInterrupted || lines[len(lines)-1] != "interrupted: it goes on only by: obelus resume -c c" {
+		t.Errorf("%d: %s", status, said)
+	}
 }
 
 // TestNothingSteersTheTerminal holds that names and values, which may come from

@@ -25,6 +25,9 @@ func wrapArgs(c *cobra.Command) {
 			given := "no arguments were given"
 			if len(args) > 0 {
 				given = fmt.Sprintf("these are the wrong arguments: %s", strings.Join(args, " "))
+				if c.Flags().Lookup("input") != nil && slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") }) {
+					given += " (input is given by -i key=text or -i key:=json)"
+				}
 			}
 			return &usageError{fmt.Sprintf("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())}
 		}

@@ -13,22 +13,27 @@ import (
 )
 
 // who are the flags of commands by which a person decides something.
-type who struct{ by string }
+type who struct {
+	by    string
+	given func() bool
+}
 
 func (w *who) register(c *cobra.Command) {
 	c.Flags().StringVar(&w.by, "by", "", "who decides: `NAME` (default: the login name)")
+	w.given = func() bool { return c.Flags().Changed("by") }
 }
-
-// longestName is how long the name may be that --by gives.
-const longestName = 200
 
 // decider is who decides.
 func (w *who) decider() (engine.Who, error) {
 	by := strings.TrimSpace(w.by)
-	if len(by) > longestName {
-		return engine.Who{}, &usageError{fmt.Sprintf("--by: a name may have %d bytes, and this has %d", longestName, len(by))}
+	if by == "" && w.given() {
+		return engine.Who{}, &usageError{"--by is empty: give the name of who decides, or leave the flag out"}
 	}
-	return engine.Who{By: cmp.Or(by, loginName())}, nil
+	who := engine.Who{By: cmp.Or(by, loginName())}
+	if err := who.Check(); err != nil {
+		return who, &usageError{fmt.Sprintf("--by: %s", err)}
+	}
+	return who, nil
 }
 
 // loginName is that of the user, as far as it can be told.

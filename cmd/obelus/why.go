@@ -85,8 +85,13 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	if o.Again {
 		text += " (see above)"
 	}
-	if o.Given {
+	switch {
+	case o.Given:
 		text += ", as a person knew"
+	case o.Handled != nil && o.Handled["code"] == engine.Rejected:
+		text += fmt.Sprintf(": rejected by %s: %s", o.Name(), o.Handled["message"])
+	case o.Handled != nil:
+		text += fmt.Sprintf(": it had failed: %s", o.Handled["message"])
 	}
 	b.WriteString(cut(first+printable(text), width) + "\n")
 	var parts []part

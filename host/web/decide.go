@@ -130,9 +130,6 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": engine.Approved})
 }
 
-// longestName is how long the name may be by which somebody calls themselves.
-const longestName = 200
-
 // who is who has sent a request: whoever has the token, or whoever reaches the server if there
 // is none, by the name that they call themselves.
 func (s *Server) who(claimed string) (engine.Who, error) {
@@ -140,8 +137,8 @@ func (s *Server) who(claimed string) (engine.Who, error) {
 	if s.config.Token != "" {
 		who.By = "token"
 	}
-	if len(who.Claimed) > longestName {
-		return who, wrong("by is the name of who decides: it may have %d bytes, and has %d", longestName, len(who.Claimed))
+	if err := who.Check(); err != nil {
+		return who, wrong("by: %s", err)
 	}
 	return who, nil
 }

@@ -80,11 +80,11 @@ func readHeld(r *http.Request, into any) error {
 		return err
 	}
 	v, err := store.DecodeGiven(body, store.MaxDepth+1) // what a field holds may be that deep
-	if err == nil {
-		err = checkFields(v, reflect.TypeOf(into).Elem())
-	}
 	if err != nil {
 		return wrong("the body must be a JSON object: %s", err)
+	}
+	if err := checkFields(v, reflect.TypeOf(into).Elem()); err != nil {
+		return wrong("the body: %s", err)
 	}
 	err = json.Unmarshal(body, into)
 	var kind *json.UnmarshalTypeError
@@ -251,7 +251,7 @@ func (q *query) outcomes(name string) []string {
 	words := strings.Split(q.text(name), ",")
 	for _, word := range words {
 		if !slices.Contains(engine.Outcomes(), word) {
-			q.err = wrong("%s=%s: there is no such status", name, word)
+			q.err = wrong("%s=%s: there is no such status%s", name, word, meant(word, engine.Outcomes()))
 		}
 	}
 	return words

@@ -236,9 +236,6 @@ func (s *Server) left() map[string]*leftover {
 // leftIn is what was left in a context, the run of which is part of no other; nil for
 // nothing.
 func (s *Server) leftIn(name string) *leftover {
-	if untouched, _ := engine.UntouchedFork(s.running, s.log, name); untouched {
-		return nil
-	}
 	statuses := []engine.RunStatus{engine.RunRunning, engine.RunInterrupted}
 	if s.comes(name) {
 		statuses = append(statuses, engine.RunWaiting)
@@ -253,6 +250,11 @@ func (s *Server) leftIn(name string) *leftover {
 	}
 	if !isOf(last, statuses) {
 		return nil
+	}
+	if last.Status != engine.RunWaiting { // else what has come to it wakes it, as in any context
+		if untouched, err := engine.UntouchedFork(s.running, s.log, name); untouched || err != nil {
+			return nil
+		}
 	}
 	return &leftover{statuses: statuses}
 }

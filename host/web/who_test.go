@@ -31,7 +31,7 @@ func TestWho_Decides(t *testing.T) {
 		ask("POST", "/v1/contexts/approved/calls/1.1/approve", `{"by":" eva "}`)
 		ask("POST", "/v1/contexts/rejected/calls/1.1/reject", `{"reason":"no"}`)
 		ask("DELETE", "/v1/runs/cancelled?by=mo", "")
-		if status, text := s.ask("POST", "/v1/contexts/cancelled/calls/1.1/approve", `{"by":"`+strings.Repeat("x", 201)+`"}`, test.headers...); status != 400 || !strings.Contains(text, "200 bytes") {
+		if status, text := s.ask("POST", "/v1/contexts/cancelled/calls/1.1/approve", `{"by":"`+strings.Repeat("x", 201)+`"}`, test.headers...); status != 400 || !strings.Contains(text, "it may have 200") {
 			t.Errorf("a name of 201 bytes: %d %s", status, text)
 		}
 		for context, want := range map[string]engine.Who{

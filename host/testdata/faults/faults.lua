@@ -15,7 +15,7 @@ Activity.register("assign", function(call, context)
   context.state.x = 1
 end)
 
--- call: activities/faults.lua:20: attempt to call tostrnig, which is not a function
+-- call: activities/faults.lua:20: attempt to call tostrnig, which is not a function (did you mean tostring?)
 Activity.register("call", function(call)
   return string.format("%s", tostrnig(call))
 end)
@@ -224,7 +224,7 @@ Activity.register("for with a missing function", function(call)
   for k, v in fliter(call) do print(k, v) end
 end)
 
--- for with a missing function in it: activities/faults.lua:229: attempt to call prnit, which is not a function
+-- for with a missing function in it: activities/faults.lua:229: attempt to call prnit, which is not a function (did you mean print?)
 Activity.register("for with a missing function in it", function(call)
   for k, v in pairs(call) do prnit(k, v) end
 end)

@@ -15,12 +15,14 @@ CREATE VIEW calls (context, call, tick, position, tool, status, instance, attemp
   script_sha256, reads, writes, error, reason, waiting_on, generation, handled) AS
 SELECT o.context, j.call, j.data ->> '$.tick', j.data ->> '$.position', j.data ->> '$.tool', CASE
     WHEN j.data ->> '$.status' = 'running' AND NOT EXISTS (SELECT 1 FROM leases WHERE context = o.context AND until > (julianday('now') - 2440587.5) * 86400000)
+      OR j.data ->> '$.status' = 'blocked' AND j.data ->> '$.attempts' > 0 AND j.data -> '$.error' IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM leases WHERE context = o.context AND until > (julianday('now') - 2440587.5) * 86400000)
       OR j.data ->> '$.status' = 'cancelled' AND (
         SELECT e.data ->> '$.stopped' FROM journal AS e WHERE e.n = (SELECT max(n) FROM (
           SELECT max(n) AS n FROM journal WHERE context = o.context AND event = 'run' AND call IS NULL
           UNION ALL SELECT e.n FROM lineage AS l CROSS JOIN journal AS e ON e.context = l.ancestor AND e.n <= l.n
           WHERE l.context = o.context AND e.event = 'run' AND e.call IS NULL)))
-    THEN iif(j.data ->> '$.once' AND j.data ->> '$.rests' IS NULL, 'in-doubt', 'interrupted')
+    THEN iif(j.data ->> '$.once' AND j.data ->> '$.rests' IS NULL AND j.data ->> '$.status' <> 'blocked', 'in-doubt', 'interrupted')
     ELSE j.data ->> '$.status' END, j.data ->> '$.instance',
   j.data ->> '$.attempts', j.data ->> '$.started', j.data ->> '$.duration_ms', j.date, j.data ->> '$.script', j.data ->> '$.script_sha256',
   j.data -> '$.reads', j.data -> '$.writes', j.data -> '$.error', j.data ->> '$.reason', j.data -> '$.waiting_on', j.data ->> '$.generation',
@@ -63,14 +65,12 @@ SELECT context, call, tool, changed, error ->> '$.message', error, script FROM c
 -- lapsed, 30 seconds later at most; obelus contexts knows at once.
 DROP VIEW runs;
 CREATE VIEW runs (context, tick, plan, started, ended, status, output, error) AS
-SELECT context, tick, plan, started, iif(stands IN ('running', 'continued'), NULL, ended), CASE
-    WHEN stands IN ('interrupted', 'cancelled') AND newest AND held THEN 'running'
+SELECT context, tick, plan, started, iif(stands = 'running', NULL, ended), CASE
     WHEN stands = 'running' AND NOT held OR stands = 'cancelled' AND data ->> '$.stopped' THEN 'interrupted'
     ELSE stands END, data -> '$.output', data ->> '$.error'
 FROM (
   SELECT o.context AS context, p.data ->> '$.tick' AS tick, p.data ->> '$.plan' AS plan, p.date AS started, r.date AS ended, r.data AS data,
-    COALESCE(r.data ->> '$.status', 'running') AS stands, NOT EXISTS (
-      SELECT 1 FROM journal AS later WHERE later.context = o.context AND later.event = 'plan' AND later.call IS NULL AND later.n > p.n) AS newest,
+    COALESCE(r.data ->> '$.status', 'running') AS stands,
     EXISTS (SELECT 1 FROM leases WHERE context = o.context AND until > (julianday('now') - 2440587.5) * 86400000) AS held
   FROM contexts AS o CROSS JOIN json_each((
       SELECT json_group_array(json_array(began, stands)) FROM (
@@ -103,5 +103,8 @@ FROM (
 WHERE d.decision NOT IN ('approved', 'rejected') OR r.event = 'held' -- of two decisions at once the first counts
 UNION ALL SELECT s.context, NULL, NULL, 'released', e.data ->> '$.by', e.data ->> '$.claimed', e.date, NULL, NULL, NULL
 FROM spans AS s CROSS JOIN journal AS e ON e.context = s.source AND e.n <= s.n WHERE e.event = 'release' AND e.call IS NULL
+  AND NOT EXISTS ( -- nor of two releases of one plan
+    SELECT 1 FROM spans AS f CROSS JOIN journal AS b ON b.context = f.source AND b.n <= f.n
+    WHERE f.context = s.context AND b.event = 'release' AND b.call IS NULL AND b.n < e.n AND b.data ->> '$.tick' = e.data ->> '$.tick')
 UNION ALL SELECT s.context, NULL, NULL, 'cancelled', e.data ->> '$.by', e.data ->> '$.claimed', e.date, NULL, NULL, NULL
 FROM spans AS s CROSS JOIN journal AS e ON e.context = s.source AND e.n <= s.n WHERE e.event = 'run' AND e.call IS NULL AND e.data ->> '$.by' IS NOT NULL;
