@@ -26,3 +26,20 @@ func TestGlobalFields_AccidentsAreFound(t *testing.T) {
 		}
 	}
 }
+
+// TestMisspeltGlobals holds that what is nil is told with what may be meant.
+func TestMisspeltGlobals(t *testing.T) {
+	for source, want := range map[string]string{
+		`Activty.register("a", function() end)`: `attempt to index Activty (a nil value), key "register" (did you mean Activity?)`,
+		`Activity.regster("a", function() end)`: `attempt to call Activity.regster, which is not a function (did you mean Activity.register?)`,
+		`Tol.register("a", {})`:                 `(did you mean Tool?)`,
+		`local order order.total = 1`:           `attempt to index order (a nil value), key "total"`,
+		`setmetatble({}, {})`:                   `(did you mean setmetatable?)`,
+		`unheardOfThing.register("a", 1)`:       `attempt to index unheardOfThing (a nil value), key "register"`,
+	} {
+		_, err := Open(Config{FS: project(map[string]string{"obelus.lua": "return {}", "activities/a.lua": source})})
+		if err == nil || !strings.HasSuffix(strings.SplitN(err.Error(), "\n", 2)[0], want) {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}

@@ -56,9 +56,9 @@ func hintTextInput(err error, inputs []string) error {
 	return err
 }
 
-// tellTextInput tells a person of input that was given as text, though it reads as another value, where
-// a call failed of that.
-func (a *app) tellTextInput(outcome *engine.Outcome, inputs []string) {
+// tellTextInput tells a person of input that was given as text, though it reads as another value,
+// where a call failed since a parameter that is that input wants another type.
+func (a *app) tellTextInput(calls []engine.Source, outcome *engine.Outcome, inputs []string) {
 	for _, text := range inputs {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || strings.HasSuffix(key, ":") {
@@ -67,13 +67,17 @@ func (a *app) tellTextInput(outcome *engine.Outcome, inputs []string) {
 		if _, wrong := store.DecodeJSON([]byte(value)); wrong != nil {
 			continue
 		}
-		for _, r := range outcome.Calls {
+		fails := func(r engine.Record) bool {
 			message, _ := r.Error["message"].(string)
-			_, reads := r.Reads[store.Dagger+"input."+key]
-			if r.Status == engine.Failed && reads && strings.Contains(message, "got string, want ") {
-				a.term.say("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value)
-				break
+			parameter, _, isType := strings.Cut(message, ": got string, want ")
+			if r.Status != engine.Failed || !isType || r.Position > len(calls) {
+				return false
 			}
+			call, _ := calls[r.Position-1].Call.(map[string]any)
+			return call[parameter] == store.Dagger+"input."+key
+		}
+		if slices.ContainsFunc(outcome.Calls, fails) {
+			a.term.say("%s=%s gives a text: did you mean -i %[1]s:=%[2]s?", key, value)
 		}
 	}
 }

@@ -217,7 +217,7 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 		return err
 	}
 	a.tellWarnings(ctx, start, registry, outcome, o)
-	a.tellTextInput(outcome, o.inputs)
+	a.tellTextInput(start.Request.Calls, outcome, o.inputs)
 	return a.report(ctx, outcome)
 }
 
