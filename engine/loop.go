@@ -226,8 +226,13 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 }
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under
-// way. A panic of a worker's step goes on here.
+// way. A panic of a worker's step goes on here; as one of this goroutine it tells where.
 func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			panic(located(panicked))
+		}
+	}()
 	outcome, err := l.ticks(ctx, t)
 	if broken := (*brokenStep)(nil); errors.As(err, &broken) && broken.value != nil {
 		panic(broken.value)
