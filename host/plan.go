@@ -253,7 +253,7 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
-	fields = requestSchema().Lists(given).(map[string]any)
+	fields = listed(given, requestSchema).(map[string]any)
 	maps.Copy(fields, called)
 	return fields, calls, nil
 }

@@ -283,6 +283,30 @@ var requestSchema = sync.OnceValue(func() *engine.Schema {
 		}`)
 })
 
+// listed is [engine.Schema.Lists] of a schema that is compiled only where a value has something
+// empty in it, as few have: that takes longer than all else when a small project is loaded.
+func listed(v any, schema func() *engine.Schema) any {
+	if !holdsEmptyObject(v) {
+		return v
+	}
+	return schema().Lists(v)
+}
+
+func holdsEmptyObject(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if holdsEmptyObject(e) {
+				return true
+			}
+		}
+		return len(v) == 0
+	case []any:
+		return slices.ContainsFunc(v, holdsEmptyObject)
+	}
+	return false
+}
+
 // toolSchema says where a definition of a tool holds arrays.
 var toolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
 

@@ -128,7 +128,7 @@ func (s *state) toolRegister(L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("tool %s: %s", quote(name), err.Error())
 	}
-	found.tools[name] = registeredTool{at, toolSchema().Lists(v)}
+	found.tools[name] = registeredTool{at, listed(v, toolSchema)}
 	return 0
 }
 
