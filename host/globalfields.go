@@ -16,6 +16,18 @@ const compiledGlobals = 512
 // assigns. Others stay as they are: whoever looks for globals that a function assigns by
 // accident finds them in what the compiler made.
 func globalFields(chunk []ast.Stmt, text string) map[string]bool {
+	assigned := 0
+	for _, stmt := range chunk {
+		switch stmt := stmt.(type) {
+		case *ast.AssignStmt:
+			assigned += len(stmt.Lhs)
+		case *ast.FuncDefStmt:
+			assigned++
+		}
+	}
+	if assigned <= compiledGlobals { // as in nearly all files, which need not be scanned for locals
+		return nil
+	}
 	seen := declaredNames(text)
 	var further map[string]bool
 	compiled := 0
