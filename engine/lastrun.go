@@ -31,7 +31,7 @@ type planEvent struct {
 	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
 
 	Planner bool             `json:"planner,omitempty"` // a planner is asked again if there is no output
-	Saw     map[string]int64 `json:"saw,omitempty"`     // what the planner was granted: path, and the newest seq that its value came from
+	Saw     map[string]int64 `json:"saw,omitempty"`     // for each path granted to the planner, the seq of the newest record in its value
 	Mode    string           `json:"mode,omitempty"`
 	Approve Policy           `json:"approve,omitzero"` // of the run
 
@@ -82,7 +82,7 @@ const (
 	RunFailed      RunStatus = "failed"
 	RunWaiting     RunStatus = "waiting"
 	RunInterrupted RunStatus = "interrupted" // it has ended before it came to its end or to a halt
-	RunCancelled   RunStatus = "cancelled"   // somebody has given it up
+	RunCancelled   RunStatus = "cancelled"   // a person or program cancelled it
 
 	// runContinued ends a tick after which the planner is asked again.
 	runContinued RunStatus = "continued"

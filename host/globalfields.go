@@ -16,42 +16,27 @@ const compiledGlobals = 512
 // assigns. Others stay as they are: whoever looks for globals that a function assigns by
 // accident finds them in what the compiler made.
 func globalFields(chunk []ast.Stmt, text string) map[string]bool {
-	assigned := 0
+	var assigned []ast.Expr
 	for _, stmt := range chunk {
 		switch stmt := stmt.(type) {
 		case *ast.AssignStmt:
-			assigned += len(stmt.Lhs)
+			assigned = append(assigned, stmt.Lhs...)
 		case *ast.FuncDefStmt:
-			assigned++
+			assigned = append(assigned, stmt.Name.Func)
 		}
 	}
-	if assigned <= compiledGlobals { // as in nearly all files, which need not be scanned for locals
+	if len(assigned) <= compiledGlobals { // as in nearly all files, which need not be scanned for locals
 		return nil
 	}
-	seen := declaredNames(text)
-	var further map[string]bool
-	compiled := 0
-	assigns := func(e ast.Expr) {
+	seen, compiled, further := declaredNames(text), 0, map[string]bool{}
+	for _, e := range assigned {
 		name, ok := e.(*ast.IdentExpr)
 		if !ok || seen[name.Value] {
-			return
+			continue
 		}
 		seen[name.Value] = true
 		if compiled++; compiled > compiledGlobals {
-			if further == nil {
-				further = map[string]bool{}
-			}
 			further[name.Value] = true
-		}
-	}
-	for _, stmt := range chunk {
-		switch stmt := stmt.(type) {
-		case *ast.AssignStmt:
-			for _, e := range stmt.Lhs {
-				assigns(e)
-			}
-		case *ast.FuncDefStmt:
-			assigns(stmt.Name.Func)
 		}
 	}
 	return further

@@ -34,7 +34,7 @@ type app struct {
 	log   store.Log
 
 	atWork    atomic.Pointer[atWork] // nil without a run
-	unsuspend func()                 // ends what has Ctrl-Z wait for commits of log; nil where log is only read
+	unsuspend func()                 // lets Ctrl-Z stop the process at once again; nil where log is only read
 }
 
 // close lets go of what the command opened.

@@ -35,7 +35,7 @@ type asker struct {
 	later    map[string]bool               // calls that the person leaves held, by context/call
 	busy     bool                          // a question is on the terminal
 	asking   string                        // about this call, by context/call
-	overtook map[string]chan engine.Record // has the record of a call that is asked about once somebody else has decided
+	overtook map[string]chan engine.Record // by call that is asked about: receives its record when somebody else decides first
 }
 
 // typedLine is a line, or why there is none.
@@ -109,7 +109,7 @@ func (q *asker) work() {
 		d, err := q.ask(r)
 		if err == nil {
 			q.mu.Lock()
-			q.asking = "" // what comes now comes of this decision
+			q.asking = "" // the records that follow result from this decision
 			q.mu.Unlock()
 			err = q.app.decided(context.Background(), d)
 		}

@@ -47,7 +47,7 @@ type typedLines struct {
 	whole, raw liner.ModeApplier // of the terminal, while something runs and while a line is typed
 	history    string            // the file, or empty
 	interrupts chan os.Signal
-	beforeExit func()     // waits for what an interrupt leaves to be recorded
+	beforeExit func()     // waits until an interrupted run is recorded
 	pending    chan typed // where a line is being read already
 }
 

@@ -237,7 +237,7 @@ func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *en
 		open[r.Position], waiting[r.Position] = r.Status != engine.Done, r.Status == engine.Waiting
 	}
 	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool {
-		// What a call did not return may be what others failed of, and what the context holds is told by those that wait.
+		// Calls may have failed for want of an output that another did not return; calls that wait list what the context holds.
 		return !open[p.Call] && p.Code != engine.CodeTypes || p.Code == engine.CodeUnresolved && !waiting[p.Call]
 	})
 	slices.SortStableFunc(bearing, func(p, q engine.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
