@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -34,6 +35,7 @@ type Generation struct {
 	scripts  map[string]*script
 	registry *engine.Registry
 	states   sync.Pool // of *state
+	plans    sync.Map  // *script of each plan file that was read, by its path; the newest text of it
 	workers  *workers  // nil where activities run in this process
 }
 
@@ -113,6 +115,18 @@ func newScript(file string, source []byte, most int) (*script, error) {
 		return nil, err
 	}
 	return sc, nil
+}
+
+// planScript compiles a plan's file, unless its text is the one that was compiled last.
+func (g *Generation) planScript(file string, source []byte) (*script, error) {
+	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*script).source, source) {
+		return known.(*script), nil
+	}
+	sc, err := newScript(file, source, g.limits.Source)
+	if err == nil {
+		g.plans.Store(file, sc)
+	}
+	return sc, err
 }
 
 // newLazyScript is newScript for a file that may never be needed.

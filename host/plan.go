@@ -84,7 +84,7 @@ func (g *Generation) PlanOf(plan string) (request *engine.Request, registry *eng
 var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 
 func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engine.Registry, error) {
-	sc, err := newScript(name, source, g.limits.Source)
+	sc, err := g.planScript(name, source)
 	if err != nil {
 		return nil, nil, err
 	}
