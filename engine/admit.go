@@ -75,7 +75,7 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 			ExpectSeq: view.Committed(),
 			Create:    &origin,
 			Messages:  view.Staged(),
-			Journal:   []store.Entry{{Event: eventAppend, Data: text(map[string]any{"messages": len(messages)})}},
+			Journal:   []store.Entry{{Event: eventAppend, Data: string(store.EncodeJSON(map[string]any{"messages": len(messages)}))}},
 		})
 		var conflict *store.ConflictError
 		if !errors.As(err, &conflict) {
@@ -133,7 +133,7 @@ func stage(ctx context.Context, view *store.View, messages []store.Message, opti
 			}
 		}
 		if m.Producer != nil && m.Written == "" {
-			m.Written = date(time.Now())
+			m.Written = store.FormatDate(time.Now())
 		}
 		view.Stage(m)
 		if ok {

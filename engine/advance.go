@@ -321,7 +321,7 @@ func (t *tick) behind(i int, paths []store.Path) string {
 func (t *tick) start(ctx context.Context, i int, in Invocation, reads map[string]int64) error {
 	c, call := t.change(i), t.plan.Calls[i]
 	c.began = t.runner.now()
-	c.record.Status, c.record.Started, c.record.WaitingOn, c.record.Error = Running, date(t.runner.dated(c.began)), nil, nil
+	c.record.Status, c.record.Started, c.record.WaitingOn, c.record.Error = Running, store.FormatDate(t.runner.dated(c.began)), nil, nil
 	if len(reads) > 0 {
 		c.record.Reads = reads
 	}

@@ -310,7 +310,7 @@ func Lazy(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
 		return nil, err
 	}
 	if last.Held {
-		return []LazyPlan{{name, last.Plan, last.Tick, date(last.began)}}, nil
+		return []LazyPlan{{name, last.Plan, last.Tick, store.FormatDate(last.began)}}, nil
 	}
 	return lazyInside(ctx, log, name)
 }
@@ -376,7 +376,7 @@ func Release(ctx context.Context, log store.Log, name string, who Who) (string, 
 func (r *Run) release(ctx context.Context, log store.Log, name string, who Who) error {
 	appended, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq,
-		Journal: []store.Entry{{Event: eventRelease, Data: text(releaseEvent{r.Tick, who})}},
+		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"obelus/store"
@@ -48,8 +47,6 @@ type param struct {
 	name string
 	*template
 }
-
-func itoa(i int) string { return strconv.Itoa(i) }
 
 // fault is something wrong with a call, with the code that check gives it.
 type fault struct {
@@ -358,7 +355,7 @@ func (c *Call) checkFixed(right bool) (errs []error) {
 		schema, allowed := c.tool.params.property(p.name)
 		if !allowed {
 			errs = append(errs, faultf(CodeSchema, "unknown parameter %q%s", p.name, didYouMean(p.name, c.tool.parameters())))
-		} else if err := p.check(schema, p.name); err != nil {
+		} else if err := checkTemplate(p.template, schema, p.name); err != nil {
 			errs = append(errs, &fault{CodeSchema, err})
 		}
 		if p.fixed() {

@@ -61,7 +61,7 @@ func cancel(ctx context.Context, log store.Log, name string, who Who) error {
 		return err
 	}
 	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over, Who: who}
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, 0)
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: string(store.EncodeJSON(end))}}}, 0)
 }
 
 // cancelInside cancels what the delegate of a context's call runs, and the delegates in

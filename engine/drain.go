@@ -23,7 +23,7 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 	drains := t.running+t.detached > 0
 	err := t.record(ctx, func() error {
 		if drains && !end.Stopped { // who kills the process meanwhile can't make a crash of it
-			t.journal(store.Entry{Event: eventRun, Data: text(end.draining())})
+			t.journal(store.Entry{Event: eventRun, Data: string(store.EncodeJSON(end.draining()))})
 		}
 		return t.putBackResting()
 	})
@@ -37,7 +37,7 @@ func (t *tick) interrupted(run context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	err = t.record(ctx, func() error {
-		t.journal(store.Entry{Event: eventRun, Data: text(end)})
+		t.journal(store.Entry{Event: eventRun, Data: string(store.EncodeJSON(end))})
 		return nil
 	})
 	t.loop.interruptRecorded()
@@ -78,7 +78,7 @@ func (l *loop) cut(run context.Context) (*Outcome, error) {
 }
 
 func (l *loop) recordEnd(ctx context.Context, end runEvent) error {
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, leaseFor)
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: string(store.EncodeJSON(end))}}}, leaseFor)
 }
 
 // earlyEnd tells how a run ends whose context is done before it came to its end: cancelled by

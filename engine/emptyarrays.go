@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -121,8 +122,8 @@ func (p *placeTree) replaceEmpty(v any, location []string, replacement func(loca
 		}
 		list := slices.Clone(given)
 		for i, e := range given {
-			if below := p.below[itoa(i)]; below != nil {
-				list[i] = below.replaceEmpty(e, append(location, itoa(i)), replacement)
+			if below := p.below[strconv.Itoa(i)]; below != nil {
+				list[i] = below.replaceEmpty(e, append(location, strconv.Itoa(i)), replacement)
 			}
 		}
 		return list

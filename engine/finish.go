@@ -71,7 +71,7 @@ func (t *tick) conclude(ctx context.Context) error {
 	if err == nil {
 		end.Behind = t.leavesBehind()
 		t.ending = &end
-		t.journal(store.Entry{Event: eventRun, Data: text(end)})
+		t.journal(store.Entry{Event: eventRun, Data: string(store.EncodeJSON(end))})
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func Fork(ctx context.Context, log store.Log, from string, at int64, name string
 	}
 	_, err := log.Append(ctx, store.Batch{
 		Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: from, At: at},
-		Journal: []store.Entry{{Event: eventFork, Data: text(forkEvent{from, at})}},
+		Journal: []store.Entry{{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))}},
 	})
 	return at, err
 }

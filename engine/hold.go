@@ -24,7 +24,7 @@ func (t *tick) hold(i int, resolved, granted map[string]any, reads map[string]in
 // shown is what a person is shown of a call.
 func (t *tick) shown(i int, resolved, granted map[string]any) *Hold {
 	call := t.plan.Calls[i]
-	h := &Hold{Since: date(t.runner.date()), Arguments: Values{}, Granted: granted}
+	h := &Hold{Since: store.FormatDate(t.runner.date()), Arguments: Values{}, Granted: granted}
 	for _, p := range call.params {
 		h.Arguments[p.name] = resolved[p.name]
 	}
@@ -59,20 +59,20 @@ func (t *tick) decided(ctx context.Context, i int, h *Hold) error {
 		granted = map[string]any{}
 	}
 	c := t.change(i)
-	c.record.Reads = call.without(h, c.record.Reads)
+	c.record.Reads = call.without(h.Arguments, h.Corrected, c.record.Reads)
 	return t.start(ctx, i, Invocation{Call: resolved, Context: granted, Tool: call.tool.Schema}, c.record.Reads)
 }
 
 // without leaves out of what the call has read what only parameters have in the
 // place of which a person has put something else: what is an object or an array may have
 // been corrected in part.
-func (c *Call) without(h *Hold, reads map[string]int64) map[string]int64 {
-	if len(h.Corrected) == 0 {
+func (c *Call) without(arguments map[string]any, corrected []string, reads map[string]int64) map[string]int64 {
+	if len(corrected) == 0 {
 		return reads
 	}
 	looked := slices.Clone(c.scopes)
 	for _, p := range c.params {
-		if isContainer(h.Arguments[p.name]) || !slices.Contains(h.Corrected, p.name) {
+		if isContainer(arguments[p.name]) || !slices.Contains(corrected, p.name) {
 			looked = append(looked, p.reads()...)
 		}
 	}

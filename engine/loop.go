@@ -314,7 +314,7 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 	t := newTick(l, plan, event)
 	t.problem, t.repeated = problem, event.Refused.repeats(l.refused, start)
 	l.refused = event.Refused
-	t.journal(store.Entry{Event: eventPlan, Data: text(event)})
+	t.journal(store.Entry{Event: eventPlan, Data: string(store.EncodeJSON(event))})
 	return t, nil
 }
 
@@ -390,13 +390,13 @@ func (l *loop) event(number int, start int64, plan *Plan, request *Request) plan
 		event.Saw = l.saw
 	}
 	if request.Schema != nil {
-		event.Schema = encode(request.Schema)
+		event.Schema = store.EncodeJSON(request.Schema)
 	}
 	if request.Tools != nil {
-		event.Tools = encode(request.Tools)
+		event.Tools = store.EncodeJSON(request.Tools)
 	}
 	if request.HasOutput {
-		event.Output = encode(request.Output)
+		event.Output = store.EncodeJSON(request.Output)
 	}
 	return event
 }

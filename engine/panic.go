@@ -30,14 +30,22 @@ func located(panicked any) any {
 	return fault
 }
 
-// ownCode begins the names of the functions of this package.
-var ownCode = reflect.TypeFor[Runner]().PkgPath() + "."
+// ownCode begins the names of the functions of the engine.
+var ownCode = strings.TrimSuffix(reflect.TypeFor[marker]().PkgPath(), "/internal/crash")
+
+type marker struct{}
+
+// isOwn reports whether a function, as the runtime names it, is one of the engine's.
+func isOwn(function string) bool {
+	rest, ok := strings.CutPrefix(function, ownCode)
+	return ok && (rest[0] == '.' || rest[0] == '/')
+}
 
 // panicPlace is the file and the line of the innermost function that is neither Go's
 // runtime nor of this package, without the folder, which would tell of the machine that
 // the program was made on; "" where there is none.
 func panicPlace() string {
-	return placeWhere(func(function string) bool { return !strings.HasPrefix(function, ownCode) })
+	return placeWhere(func(function string) bool { return !isOwn(function) })
 }
 
 // placeWhere is that of the innermost function that panicked, is not of Go's runtime, and

@@ -185,7 +185,7 @@ func refusalOf(problem error, request *Request, start int64) *refusal {
 		return nil
 	}
 	calls := planOf(request).Data
-	digest := sha256.Sum256(encode([]any{calls, request.Output, refused.Error()}))
+	digest := sha256.Sum256(store.EncodeJSON([]any{calls, request.Output, refused.Error()}))
 	return &refusal{hex.EncodeToString(digest[:]), start + int64(len(refused.Problems))}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"obelus/store"
 )
@@ -223,12 +222,6 @@ func appendReads(b []byte, reads map[string]int64) []byte {
 	}
 	return append(b, '}')
 }
-
-func encode(v any) json.RawMessage { return store.EncodeJSON(v) }
-
-func text(v any) string { return string(store.EncodeJSON(v)) }
-
-func date(t time.Time) string { return store.FormatDate(t) }
 
 // Records gives the calls of a context as they stand, in the order of their
 // plans, those that have not begun among them.

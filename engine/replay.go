@@ -113,8 +113,8 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 	batch := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}}
 	if before := first.Tick - 1; before > 0 { // so that the ticks have their numbers
 		batch.Journal = []store.Entry{
-			{Event: eventPlan, Data: text(planEvent{Tick: before, First: before})},
-			{Event: eventRun, Data: text(runEvent{Tick: before, Status: RunDone})},
+			{Event: eventPlan, Data: string(store.EncodeJSON(planEvent{Tick: before, First: before}))},
+			{Event: eventRun, Data: string(store.EncodeJSON(runEvent{Tick: before, Status: RunDone}))},
 		}
 	}
 	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"obelus/store"
 	"time"
 )
 
@@ -18,7 +19,7 @@ func (t *tick) rest(res *result) {
 	}
 	t.free(i)
 	c.record.Rests, c.again = true, res.again
-	c.record.RetryAt = date(t.runner.now().Add(res.again.after))
+	c.record.RetryAt = store.FormatDate(t.runner.now().Add(res.again.after))
 	c.record.MaxTries = 1 + res.again.activity.Retries
 	t.resting++
 	t.note(i)

@@ -23,7 +23,7 @@ type decisionEvent struct {
 func (t *tick) journalDecisions(s Resume) {
 	decided := func(e decisionEvent, decision string) {
 		e.Decision, e.Who = decision, s.Who
-		t.journal(store.Entry{Event: eventDecision, Data: text(e)})
+		t.journal(store.Entry{Event: eventDecision, Data: string(store.EncodeJSON(e))})
 	}
 	if s.From != "" {
 		decided(decisionEvent{Call: s.From, Corrected: t.correctionsOf(s.From)}, "rerun")
@@ -241,7 +241,7 @@ func (t *tick) give(res *result) {
 func (t *tick) answerGiven(i int) {
 	c := t.change(i)
 	c.began = t.runner.now()
-	c.record.Status, c.record.Reason, c.record.Started = Running, givenByPerson, date(t.runner.dated(c.began))
+	c.record.Status, c.record.Reason, c.record.Started = Running, givenByPerson, store.FormatDate(t.runner.dated(c.began))
 	t.engage(start{index: i, invocation: Invocation{Key: t.context + "/" + c.record.Call}})
 	t.release(i, c.record.Unstored)
 }

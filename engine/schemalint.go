@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"obelus/store"
@@ -40,7 +41,7 @@ func misspeltKeywords(schema any, location ...string) (all []string) {
 		}
 		if list, ok := v.([]any); ok && slices.Contains(schemaListKeywords, key) {
 			for i, e := range list {
-				all = append(all, misspeltKeywords(e, append(location, key, itoa(i))...)...)
+				all = append(all, misspeltKeywords(e, append(location, key, strconv.Itoa(i))...)...)
 			}
 		}
 		if named, ok := v.(map[string]any); ok && slices.Contains(schemaMapKeywords, key) {

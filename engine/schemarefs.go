@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -74,7 +75,7 @@ func (r *references) collect(v any, location []string) {
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			r.collect(e, append(location, itoa(i)))
+			r.collect(e, append(location, strconv.Itoa(i)))
 		}
 	case map[string]any:
 		for _, key := range sortedKeys(v) {

@@ -40,9 +40,12 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 		t.end(i, t.keepOut(i, res))
 		return nil
 	}
-	paths, value, err := call.place(res)
+	paths, value, err := res.paths, res.value.Value, error(nil)
+	if paths == nil {
+		paths, value, err = call.place(&res.value, res.err)
+	}
 	if err == nil {
-		c.record.Handled = call.handled(res)
+		c.record.Handled = handledFailure(call, res)
 		err = t.write(ctx, i, paths, value, res.value.Loose)
 		if err != nil && res.err != nil { // else nobody would know of it
 			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
@@ -177,9 +180,9 @@ func readable(fields map[string]any) map[string]any {
 	return kept
 }
 
-// handled is what is recorded of a failure that goes to the call's last alternative; nil of
+// handledFailure is what is recorded of a failure that goes to the call's last alternative; nil of
 // anything else.
-func (c *Call) handled(res *result) Values {
+func handledFailure(c *Call, res *result) Values {
 	failure, failed := errors.AsType[*Failure](res.err)
 	if !failed || res.paths != nil || len(c.Output.Alternatives) < 2 {
 		return nil
@@ -192,24 +195,21 @@ func (c *Call) handled(res *result) Values {
 }
 
 // place decides which alternative a result goes to (the table of protocol §5).
-func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
-	if res.paths != nil {
-		return res.paths, res.value.Value, nil
-	}
+func (c *Call) place(res *Result, wrong error) (paths []store.Path, value any, err error) {
 	alternatives := c.Output.Alternatives
-	failure, failed := errors.AsType[*Failure](res.err)
+	failure, failed := errors.AsType[*Failure](wrong)
 	switch {
 	case failed && len(alternatives) > 1:
-		res.value.Loose = failure.Loose
+		res.Loose = failure.Loose
 		return alternatives[len(alternatives)-1], failure.Fields, nil
-	case res.err != nil:
-		return nil, nil, res.err
-	case res.value.Message != nil:
-		return c.placeMessage(res.value.Message, res.value.Loose)
+	case wrong != nil:
+		return nil, nil, wrong
+	case res.Message != nil:
+		return c.placeMessage(res.Message, res.Loose)
 	}
 	paths = alternatives[0]
-	if res.value.To != "" {
-		path, err := store.ParsePath(res.value.To)
+	if res.To != "" {
+		path, err := store.ParsePath(res.To)
 		if err != nil {
 			return nil, nil, &fault{"output", err}
 		}
@@ -218,7 +218,7 @@ func (c *Call) place(res *result) (paths []store.Path, value any, err error) {
 			return nil, nil, faultf("output", "the result was sent to %s, which its _outputPath %s does not declare", path, c.Output.Source)
 		}
 	}
-	value, err = c.result(res.value.Value, res.value.Loose)
+	value, err = c.result(res.Value, res.Loose)
 	return paths, value, err
 }
 
@@ -310,7 +310,7 @@ func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, 
 			if err != nil {
 				return err
 			}
-			m.Date, m.Written = now, date(now)
+			m.Date, m.Written = now, store.FormatDate(now)
 			t.wroteNow(i)
 			t.view.Stage(m)
 		}

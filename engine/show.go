@@ -37,7 +37,7 @@ func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summ
 	bytes, sizeErr := log.Size(ctx, info.Context)
 	s := Summary{
 		Context: info.Context, Status: run.Status, Stopped: run.Stopped, Plan: run.Plan,
-		Messages: info.Messages, Bytes: bytes, Created: date(info.Created), Updated: date(info.Updated),
+		Messages: info.Messages, Bytes: bytes, Created: store.FormatDate(info.Created), Updated: store.FormatDate(info.Updated),
 	}
 	if damaged != nil {
 		s.Status, s.Error = "", damaged.Error()

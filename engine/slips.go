@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -210,7 +211,7 @@ func (k knownPaths) daggerless(v any, name string) (place, text string) {
 		}
 	case []any:
 		for i, e := range v {
-			if at, text := k.daggerless(e, placeIn(name, itoa(i))); text != "" {
+			if at, text := k.daggerless(e, placeIn(name, strconv.Itoa(i))); text != "" {
 				return at, text
 			}
 		}

@@ -158,7 +158,7 @@ func (t *tick) goesOn() {
 		return
 	}
 	t.goes = true
-	t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunRunning})})
+	t.journal(store.Entry{Event: eventRun, Data: string(store.EncodeJSON(runEvent{Tick: t.event.Tick, Status: RunRunning}))})
 }
 
 // save begins a step.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"obelus/store"
@@ -27,7 +28,7 @@ func parseTemplate(v any, name string) (*template, error) {
 	case []any:
 		t := &template{value: v, array: make([]*template, len(v))}
 		for i, e := range v {
-			element, err := parseTemplate(e, place(name, []string{itoa(i)}))
+			element, err := parseTemplate(e, place(name, []string{strconv.Itoa(i)}))
 			if err != nil {
 				return nil, err
 			}
@@ -82,9 +83,9 @@ func (t *template) settle() *template {
 // fixed tells whether there are no expressions in it.
 func (t *template) fixed() bool { return t.expr == nil && t.object == nil && t.array == nil }
 
-// check holds to a schema, nil for none, what of the value is known before its
-// expressions are resolved.
-func (t *template) check(s *Schema, name string) error {
+// checkTemplate validates against a schema, nil for none, the part of a value that is known
+// before its expressions are resolved.
+func checkTemplate(t *template, s *Schema, name string) error {
 	switch {
 	case s == nil || t.expr != nil:
 		return nil
@@ -99,12 +100,12 @@ func (t *template) check(s *Schema, name string) error {
 		if !allowed {
 			return fmt.Errorf("%s: unknown %q", name, key)
 		}
-		if err := t.object[key].check(property, place(name, []string{key})); err != nil {
+		if err := checkTemplate(t.object[key], property, place(name, []string{key})); err != nil {
 			return err
 		}
 	}
 	for i, e := range t.array {
-		if err := e.check(s.item(i), place(name, []string{itoa(i)})); err != nil {
+		if err := checkTemplate(e, s.item(i), place(name, []string{strconv.Itoa(i)})); err != nil {
 			return err
 		}
 	}

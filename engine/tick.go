@@ -310,7 +310,7 @@ func (t *tick) heldWhole(ctx context.Context) (bool, error) {
 func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
 	if err == nil {
 		err = t.record(ctx, func() error {
-			t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunWaiting, Behind: t.leavesBehind()})})
+			t.journal(store.Entry{Event: eventRun, Data: string(store.EncodeJSON(runEvent{Tick: t.event.Tick, Status: RunWaiting, Behind: t.leavesBehind()}))})
 			return nil
 		})
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -287,7 +288,7 @@ func (t *typeChecker) template(call int, of *template, place, who string, want s
 		}
 	case of.array != nil:
 		for i, e := range of.array {
-			wrong = append(wrong, t.template(call, e, placeIn(place, itoa(i)), who, want.within(itoa(i)))...)
+			wrong = append(wrong, t.template(call, e, placeIn(place, strconv.Itoa(i)), who, want.within(strconv.Itoa(i)))...)
 		}
 	}
 	return wrong
