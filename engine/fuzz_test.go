@@ -14,7 +14,7 @@ import (
 )
 
 // goText is what no text for people has of Go, unless they wrote it themselves.
-var goText = regexp.MustCompile(`runtime error|reflect|nil pointer|goroutine \d|interface|map\[|\[\]|\bnil\b|0xc0[0-9a-f]{8}|%!|\.go:\d|float64|int64|json\.|store\.|engine\.|(?i)panic`)
+var goText = regexp.MustCompile(`runtime error|reflect|nil pointer|goroutine \d|interface|map\[|\[\]|\bnil\b|0xc0[0-9a-f]{8}|%!|\.go:\d|float64|int64|json\.|store\.|engine\.|expr\.|(?i)panic`)
 
 // placed holds that an expression is refused with a place in it and in words.
 func placed(t *testing.T, text string, err error) {

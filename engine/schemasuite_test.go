@@ -51,7 +51,7 @@ func suiteCases(t *testing.T, pattern string) (all []suiteCase) {
 			for _, test := range group.Tests {
 				all = append(all, suiteCase{
 					strings.TrimSuffix(filepath.Base(file), ".json") + ": " + group.Description + ": " + test.Description,
-					decoded(t, string(group.Schema)), decoded(t, string(test.Data)), test.Valid,
+					readJSON(t, string(group.Schema)), readJSON(t, string(test.Data)), test.Valid,
 				})
 			}
 		}
@@ -92,6 +92,15 @@ var schemaUses = map[string]func(t *testing.T, schema, v any) (valid bool, err e
 		}
 		return tried(t, tool, map[string]any{"v": v}, nil)
 	},
+}
+
+func readJSON(t *testing.T, text string) any {
+	t.Helper()
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // tried calls a tool whose activity gives a result as a script does.

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/expr-lang/expr/ast"
-
 	"obelus/store"
 )
 
@@ -274,10 +272,10 @@ func (t *typeChecker) result(call *Call) (wrong []error) {
 func (t *typeChecker) template(call int, of *template, place, who string, want schemaAt) (wrong []error) {
 	switch {
 	case of.expr != nil:
-		if ref, ok := of.expr.root.(refUnit); ok {
-			wanted, got := want.known(), t.typesAt(call, ref.path)
+		if path, ok := of.expr.Reference(); ok {
+			wanted, got := want.known(), t.typesAt(call, path)
 			if got.excludes(wanted.types...) {
-				return []error{faultf(CodeTypes, "%s: %s is %s, as %s says, and %s wants %s", place, ref.path, withArticle(got.String()), got.where, who, wanted)}
+				return []error{faultf(CodeTypes, "%s: %s is %s, as %s says, and %s wants %s", place, path, withArticle(got.String()), got.where, who, wanted)}
 			}
 			return nil
 		}
@@ -369,53 +367,12 @@ func (t *typeChecker) literals(call int, e *Expr, place string, wrongly mismatch
 	if !slices.ContainsFunc(e.Reads(), func(path store.Path) bool { return t.typesAt(call, path).types != nil }) {
 		return nil
 	}
-	s, err := readSource(e.String())
-	if err != nil {
-		return nil
-	}
-	tree, err := s.parse(newConfig())
-	if err != nil {
-		return nil
-	}
-	ast.Walk(&tree.Node, visitor(func(node ast.Node) {
-		n, ok := node.(*ast.BinaryNode)
-		if !ok {
-			return
+	for _, o := range e.LiteralOperands() {
+		if err := wrongly(o.Operator, o.Path, t.typesAt(call, o.Path), o.Literal); err != nil {
+			wrong = append(wrong, &fault{CodeTypes, &placedError{place, err}})
 		}
-		for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-			name, ok := sides[0].(*ast.IdentifierNode)
-			if !ok {
-				continue
-			}
-			i, isRef := s.path(name.Value)
-			literal, isLiteral := literalValue(sides[1])
-			if !isRef || !isLiteral {
-				continue
-			}
-			if err := wrongly(n.Operator, s.paths[i], t.typesAt(call, s.paths[i]), literal); err != nil {
-				wrong = append(wrong, &fault{CodeTypes, &placedError{place, err}})
-			}
-		}
-	}))
+	}
 	return wrong
-}
-
-type visitor func(node ast.Node)
-
-func (v visitor) Visit(node *ast.Node) { v(*node) }
-
-func literalValue(node ast.Node) (v any, ok bool) {
-	switch n := node.(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.IntegerNode:
-		return n.Value, true
-	case *ast.FloatNode:
-		return n.Value, true
-	case *ast.BoolNode:
-		return n.Value, true
-	}
-	return nil, false
 }
 
 // arithmetic is what fails for certain as it is evaluated.

@@ -263,7 +263,7 @@ func (g *graph) choices(exists Exists) []map[int]uint64 {
 		choice := map[int]uint64{}
 		for _, p := range g.calls[j].params {
 			p.each(func(e *Expr) {
-				for _, path := range e.root.needs() {
+				for _, path := range e.Needs() {
 					g.choose(choice, all, j, path, exists)
 				}
 			})
