@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -15,7 +17,7 @@ import (
 type arrivals struct {
 	messages []store.Message
 	errors   map[string]int64 // by call, the seq of its error that comes out
-	past
+	journal.Timeline
 	former   map[int64]int64 // by seq, what counts no more, with the position in the journal since which
 	unhidden map[int64]int64 // by seq, what of it has arrived and counted then, with its seq in the twin
 	next     int64           // the first position since which any of that counts no more
@@ -28,18 +30,18 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	}
 	a := &arrivals{errors: map[string]int64{}, unhidden: map[int64]int64{}, next: math.MaxInt64}
 	p.arrivals[name] = a
-	last, err := LastRun(ctx, p.log, name)
+	last, err := journal.LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
 		return a, err
 	}
-	plans, err := plansOf(ctx, p.log, name, last.plan.First)
+	plans, err := plansOf(ctx, p.log, name, last.Event.First)
 	if err != nil {
 		return a, err
 	}
-	if a.past, err = pastOf(ctx, p.log, name, last.plan.First); err != nil {
+	if a.Timeline, err = journal.ReadTimeline(ctx, p.log, name, last.Event.First); err != nil {
 		return a, err
 	}
-	if a.former, err = a.formerIn(ctx, p.log, name); err != nil {
+	if a.former, err = a.SupersededIn(ctx, p.log, name); err != nil {
 		return a, err
 	}
 	return a, a.find(ctx, p, name, plans)
@@ -56,24 +58,6 @@ func (a *arrivals) until(seq int64) []store.Message {
 	return arrived
 }
 
-// arrive stages what others had appended to the context of a tick that is replayed at a
-// moment, which may depend on what there is.
-func (t *tick) arrive(ctx context.Context, at func(*arrivals) moment) error {
-	p := t.runner.replay
-	if p == nil {
-		return nil
-	}
-	a, err := p.arriving(ctx, t.context)
-	if err != nil {
-		return err
-	}
-	now := at(a)
-	arrived, seq := a.until(now.seq), t.view.Seq()
-	t.view.Stage(arrived...)
-	a.hide(t.view, arrived, seq, now)
-	return nil
-}
-
 // arriveBefore appends what they had when a tick began; those who read it then do so
 // in the log.
 func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string, tick int) error {
@@ -84,8 +68,8 @@ func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string
 	if err != nil {
 		return err
 	}
-	now := a.starts[tick]
-	arrived, seq := a.until(now.seq), view.Seq()
+	now := a.Starts[tick]
+	arrived, seq := a.until(now.Seq), view.Seq()
 	if err := p.append(ctx, name, arrived); err != nil {
 		return err
 	}
@@ -98,20 +82,20 @@ func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string
 
 // hide hides in the twin what counted no more at a moment, also of what has just arrived,
 // behind a seq of the twin.
-func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now moment) {
+func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now journal.Position) {
 	for n, m := range arrived {
 		if since, former := a.former[m.Seq]; former {
 			a.next = min(a.next, since)
 			a.unhidden[m.Seq] = seq + int64(n) + 1
 		}
 	}
-	if a.next > now.n {
+	if a.next > now.N {
 		return
 	}
 	a.next = math.MaxInt64
 	maps.DeleteFunc(a.unhidden, func(seq, twin int64) bool {
 		since := a.former[seq]
-		if since <= now.n {
+		if since <= now.N {
 			view.Hide(twin)
 			return true
 		}
@@ -131,7 +115,7 @@ func (p *replay) append(ctx context.Context, name string, messages []store.Messa
 // find finds the messages of a run that no replay brings forth: those that others
 // appended, what was wrong with plans that were refused, which the log does not have,
 // and what calls wrote or failed of that ran again since.
-func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []planEvent) error {
+func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []journal.PlanEvent) error {
 	refused := func(seq int64) bool {
 		for i, plan := range plans {
 			if plan.Seq == 0 && seq > plan.Start && (i == len(plans)-1 || seq <= plans[i+1].Start) {
@@ -149,11 +133,11 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 			continue
 		}
 		if m.Call == "" && m.Kind == store.KindError && !refused(m.Seq) {
-			overcome, err := p.overcome(ctx, name, m, a.events)
+			overcome, err := p.overcome(ctx, name, m, a.Events)
 			if err != nil {
 				return err
 			}
-			call, _ := reportedFailure(m)
+			call, _ := journal.ReportedFailure(m)
 			switch {
 			case overcome:
 				clear(a.errors) // those before come as they came, for they would come out behind it
@@ -169,7 +153,7 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 	var err error
 	a.messages = slices.DeleteFunc(a.messages, func(m store.Message) bool {
 		if m.Call == "" {
-			call, _ := reportedFailure(&m)
+			call, _ := journal.ReportedFailure(&m)
 			return m.Kind == store.KindError && a.errors[call] == m.Seq
 		}
 		record, _, wrong := p.record(ctx, name, m.Call)
@@ -183,25 +167,25 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []pla
 // overcome tells whether an error is one that does not come out: of a call that was
 // tried again since and did not fail of the same, or that a person went on without,
 // or of a tick that went on; or whether somebody appended it.
-func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []coming) (bool, error) {
-	call, failure := reportedFailure(m)
-	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e coming, seq int64) int { return cmp.Compare(e.seq, seq) })
+func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []journal.Arrival) (bool, error) {
+	call, failure := journal.ReportedFailure(m)
+	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e journal.Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })
 	tick := 0
 	for _, e := range events[first:] {
-		if e.tick == 0 {
-			if m.Seq > e.seq-e.messages {
+		if e.Tick == 0 {
+			if m.Seq > e.Seq-e.Messages {
 				return true, nil
 			}
 			continue
 		}
-		if call != "" || tick != 0 && tick != e.tick {
+		if call != "" || tick != 0 && tick != e.Tick {
 			break
 		}
-		if tick == e.tick {
+		if tick == e.Tick {
 			return true, nil
 		}
-		tick = e.tick
+		tick = e.Tick
 	}
 	r, ok, err := p.record(ctx, name, call)
-	return ok && (r.Status != Failed || !sameJSON(failure, map[string]any(r.Error))), err
+	return ok && (r.Status != journal.Failed || !jsonvalue.Equal(failure, map[string]any(r.Error))), err
 }

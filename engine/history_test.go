@@ -6,40 +6,44 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
 // numbers is a registry of activities that give what they are asked for.
-func numbers() *engine.Registry {
-	r := engine.NewRegistry()
-	for name, f := range map[string]engine.ActivityFunc{
-		"value": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: in.Call["value"]}, nil
+func numbers() *plan.Registry {
+	r := plan.NewRegistry()
+	for name, f := range map[string]plan.ActivityFunc{
+		"value": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: in.Call["value"]}, nil
 		},
-		"long": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: map[string]any{"text": strings.Repeat("x", 1000)}}, nil
+		"long": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: map[string]any{"text": strings.Repeat("x", 1000)}}, nil
 		},
-		"either": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		"either": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Call["value"] == "no" {
-				return engine.Result{}, engine.NewFailure("no")
+				return plan.Result{}, plan.NewFailure("no")
 			}
-			return engine.Result{Value: in.Call["value"]}, nil
+			return plan.Result{Value: in.Call["value"]}, nil
 		},
 	} {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: f}
+		r.Activities[name] = &plan.Registered{Name: name, Activity: f}
 	}
 	return r
 }
 
-func request(t *testing.T, calls string) *engine.Request {
+func request(t *testing.T, calls string) *plan.Request {
 	t.Helper()
 	v, err := store.DecodeJSON([]byte(calls))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &engine.Request{}
+	r := &plan.Request{}
 	for _, call := range v.([]any) {
-		r.Calls = append(r.Calls, engine.Source{Call: call})
+		r.Calls = append(r.Calls, plan.Source{Call: call})
 	}
 	return r
 }
@@ -73,7 +77,7 @@ func TestAgain(t *testing.T) {
 	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: plan}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	again := func(call string, set map[string]any) string {
@@ -86,7 +90,7 @@ func TestAgain(t *testing.T) {
 		for _, record := range outcome.Calls {
 			b.WriteString(record.Call[2:] + string(record.Status[0]) + string(rune('0'+record.Attempts)) + " ")
 		}
-		values, err := engine.Get(t.Context(), log, "f", mustExpr(t, "†s"), 0, "")
+		values, err := history.Get(t.Context(), log, "f", mustExpr(t, "†s"), 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,15 +107,15 @@ func TestAgain(t *testing.T) {
 	if got, want := again("1.3", map[string]any{"value": 5}), `1d1 2d2 3d2 4d3 5s2 6d1 7d2 {"a":5,"b":10,"last":5,"no":{"message":"no"},"stayed":"no","went":10,"yes":10}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	records, err := engine.Records(t.Context(), log, "c")
+	records, err := journal.Records(t.Context(), log, "c")
 	if err != nil || records[1].Attempts != 1 {
 		t.Errorf("the context that was forked: %v %+v", err, records)
 	}
 }
 
-func mustExpr(t *testing.T, text string) *engine.Expr {
+func mustExpr(t *testing.T, text string) *expr.Expr {
 	t.Helper()
-	e, err := engine.ParseExpr(text)
+	e, err := expr.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +137,7 @@ func TestDiff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	changes, err := engine.Diff(t.Context(), log, engine.Moment{Context: "c", At: 1}, engine.Moment{Context: "c"})
+	changes, err := history.Diff(t.Context(), log, history.Moment{Context: "c", At: 1}, history.Moment{Context: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"obelus/engine/history"
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -36,22 +40,22 @@ type Difference struct {
 // is touched, and nothing is written. Its error is an [*UnfinishedError] for a run
 // that has not ended, and a [*NoPlannerError] for one whose planner the request no
 // longer has.
-func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Replayed, error) {
-	last, err := LastRun(ctx, r.Log, name)
+func (r *Runner) Replay(ctx context.Context, name string, request *plan.Request) (*Replayed, error) {
+	last, err := journal.LastRun(ctx, r.Log, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case last.Tick == 0:
-		return nil, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to replay", name)}
+		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run to replay", name)}
 	case !last.Status.Finished():
 		return nil, &UnfinishedError{name, last.Status}
 	}
-	at, err := r.within(ctx, name)
+	at, err := r.scopeOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	r, request = at.runner, at.own(request)
-	p := &replay{log: &asOf{r.Log, map[string]end{}}, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]Record{}, order: map[string]map[string]stretch{}, wrote: map[tickOf]authors{}}
+	r, request = at.runner, at.requestOr(request)
+	p := &replay{log: &journal.View{Log: r.Log, Ends: map[string]journal.End{}}, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]journal.Record{}, order: map[string]map[string]journal.Span{}, wrote: map[journal.TickOf]authors{}}
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
@@ -68,7 +72,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 	run.Context = nil // it is there already
 	runner := *r
 	runner.Log, runner.Observe, runner.Attend, runner.replay = p.twin, nil, nil, p
-	runner.Approve = Policy{}                                     // what was held is told by the log
+	runner.Approve = plan.Policy{}                                // what was held is told by the log
 	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: &run})
 	if err != nil {
@@ -79,7 +83,7 @@ func (r *Runner) Replay(ctx context.Context, name string, request *Request) (*Re
 
 // replay answers calls from what a log says of them, one after the other.
 type replay struct {
-	log  *asOf
+	log  *journal.View
 	twin *store.Memory // where the run runs again
 
 	recorded bool // planners are not asked again: what they gave is in the log
@@ -87,25 +91,15 @@ type replay struct {
 
 	arrivals map[string]*arrivals // by context
 
-	records map[string]map[string]Record // by context and call
-	order   map[string]map[string]stretch
-	wrote   map[tickOf]authors
+	records map[string]map[string]journal.Record // by context and call
+	order   map[string]map[string]journal.Span
+	wrote   map[journal.TickOf]authors
 }
-
-// tickOf names a tick.
-type tickOf struct {
-	context string
-	tick    int
-}
-
-// stretch is when a call began and settled. One that was refused or skipped began when it
-// settled; nothing is for one that did not.
-type stretch struct{ began, settled moment }
 
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded.
-func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, err error) {
-	plans, err := plansOf(ctx, p.log, name, last.plan.First)
+func (p *replay) seed(ctx context.Context, name string, last journal.Run) (start Start, err error) {
+	plans, err := plansOf(ctx, p.log, name, last.Event.First)
 	if err != nil {
 		return start, err
 	}
@@ -113,8 +107,8 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 	batch := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}}
 	if before := first.Tick - 1; before > 0 { // so that the ticks have their numbers
 		batch.Journal = []store.Entry{
-			{Event: eventPlan, Data: string(store.EncodeJSON(planEvent{Tick: before, First: before}))},
-			{Event: eventRun, Data: string(store.EncodeJSON(runEvent{Tick: before, Status: RunDone}))},
+			{Event: journal.EventPlan, Data: string(store.EncodeJSON(journal.PlanEvent{Tick: before, First: before}))},
+			{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: before, Status: journal.RunDone}))},
 		}
 	}
 	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {
@@ -133,13 +127,13 @@ func (p *replay) seed(ctx context.Context, name string, last Run) (start Start, 
 }
 
 // plansOf are the plans of a run, from its first tick on.
-func plansOf(ctx context.Context, log store.Log, name string, first int) ([]planEvent, error) {
-	var all []planEvent
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: eventPlan}) {
+func plansOf(ctx context.Context, log store.Log, name string, first int) ([]journal.PlanEvent, error) {
+	var all []journal.PlanEvent
+	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: journal.EventPlan}) {
 		if err != nil {
 			return nil, err
 		}
-		plan, err := readPlanEvent(entry)
+		plan, err := journal.ReadPlanEvent(entry)
 		if err != nil {
 			return nil, err
 		}
@@ -152,28 +146,28 @@ func plansOf(ctx context.Context, log store.Log, name string, first int) ([]plan
 
 // request is a run as it is recorded: a planner that gives one plan after the
 // other, or the one that there is.
-func (p *replay) request(ctx context.Context, name string, last Run, plans []planEvent) (*Request, error) {
-	solutions := make([]Solution, len(plans))
-	request := &Request{Name: plans[0].Plan}
+func (p *replay) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
+	solutions := make([]plan.Solution, len(plans))
+	request := &plan.Request{Name: plans[0].Plan}
 	var err error
-	if request.Tools, err = plans[0].tools(); err != nil {
+	if request.Tools, err = plans[0].DecodeTools(); err != nil {
 		return nil, err
 	}
-	if request.Schema, err = decode(plans[0].Schema); err != nil {
+	if request.Schema, err = journal.DecodeJSON(plans[0].Schema); err != nil {
 		return nil, err
 	}
-	for i, plan := range plans {
-		if plan.Seq == 0 { // it was refused, output and all
+	for i, event := range plans {
+		if event.Seq == 0 { // it was refused, output and all
 			continue
 		}
-		calls, err := planMessage(ctx, p.log, name, plan.Seq)
+		calls, err := journal.PlanMessage(ctx, p.log, name, event.Seq)
 		if err != nil {
 			return nil, err
 		}
 		for _, call := range calls {
-			solutions[i].Calls = append(solutions[i].Calls, Source{Call: call, accepted: true})
+			solutions[i].Calls = append(solutions[i].Calls, plan.Source{Call: call, Accepted: true})
 		}
-		if solutions[i].Output, err = decode(plan.Output); err != nil {
+		if solutions[i].Output, err = journal.DecodeJSON(event.Output); err != nil {
 			return nil, err
 		}
 	}
@@ -182,8 +176,8 @@ func (p *replay) request(ctx context.Context, name string, last Run, plans []pla
 		return request, nil
 	}
 	first := plans[0].Tick
-	p.errors = p.errors || slices.ContainsFunc(plans, func(e planEvent) bool { return e.Seq == 0 })
-	request.Planner = PlannerFunc(func(_ context.Context, ask Ask) (*Solution, error) {
+	p.errors = p.errors || slices.ContainsFunc(plans, func(e journal.PlanEvent) bool { return e.Seq == 0 })
+	request.Planner = plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		i := ask.Tick - first
 		if i < 0 || i >= len(solutions) || i == len(solutions)-1 && plans[i].Seq == 0 && last.Error != "" {
 			return nil, errors.New(cmp.Or(last.Error, fmt.Sprintf("there was no tick %d", ask.Tick)))
@@ -204,10 +198,10 @@ func (p *replay) answer(ctx context.Context, key string) result {
 		return result{err: fmt.Errorf("the log knows of no such call")}
 	case record.Given != nil:
 		return uncapture(record.Given)
-	case record.Status == Failed:
+	case record.Status == journal.Failed:
 		return result{err: &insideError{record.Error}}
 	case len(record.Writes) == 0:
-		return result{value: Result{Value: record.Thought["output"]}, paths: []store.Path{}}
+		return result{value: plan.Result{Value: record.Thought["output"]}, paths: []store.Path{}}
 	}
 	return p.written(ctx, name, record)
 }
@@ -220,17 +214,17 @@ func (p *replay) inside(ctx context.Context, name, call string) bool {
 	if err != nil || !ok {
 		return true
 	}
-	_, there := p.log.ends[record.Child]
-	pruned := record.Child != "" && !there && p.stretch(name, call).settled.n != 0
-	if pruned || record.Status != Failed {
+	_, there := p.log.Ends[record.Child]
+	pruned := record.Child != "" && !there && p.stretch(name, call).Settled.N != 0
+	if pruned || record.Status != journal.Failed {
 		return !pruned
 	}
-	last, err := LastRun(ctx, p.log, record.Child)
+	last, err := journal.LastRun(ctx, p.log, record.Child)
 	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
 }
 
 // written is the result of a call that wrote something.
-func (p *replay) written(ctx context.Context, name string, record Record) (res result) {
+func (p *replay) written(ctx context.Context, name string, record journal.Record) (res result) {
 	for _, text := range record.Writes {
 		path, err := store.ParsePath(text)
 		if err != nil {
@@ -238,8 +232,8 @@ func (p *replay) written(ctx context.Context, name string, record Record) (res r
 		}
 		res.paths = append(res.paths, path)
 	}
-	values := byPath{}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.stretch(name, record.Call).settled.seq, Newest: true}) {
+	values := plan.ValuesByPath{}
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.stretch(name, record.Call).Settled.Seq, Newest: true}) {
 		if err != nil {
 			return result{err: unreadLog(ctx, err)}
 		}
@@ -261,18 +255,18 @@ func (p *replay) written(ctx context.Context, name string, record Record) (res r
 
 // delegate is what a call's delegate runs. Nobody has to release it. Without a
 // replay it is left as it is.
-func (p *replay) delegate(name string, request *Request) *Request {
+func (p *replay) delegate(name string, request *plan.Request) *plan.Request {
 	if p == nil {
 		return request
 	}
 	ctx := context.Background()
 	run := *request
 	run.Mode = ""
-	last, err := LastRun(ctx, p.log, name)
+	last, err := journal.LastRun(ctx, p.log, name)
 	if err != nil || last.Tick == 0 {
 		return &run
 	}
-	plans, err := plansOf(ctx, p.log, name, last.plan.First)
+	plans, err := plansOf(ctx, p.log, name, last.Event.First)
 	if err != nil {
 		return &run
 	}
@@ -282,14 +276,14 @@ func (p *replay) delegate(name string, request *Request) *Request {
 	return &run
 }
 
-func (p *replay) record(ctx context.Context, name, call string) (Record, bool, error) {
+func (p *replay) record(ctx context.Context, name, call string) (journal.Record, bool, error) {
 	known, ok := p.records[name]
 	if !ok {
-		records, err := Records(ctx, p.log, name)
+		records, err := journal.Records(ctx, p.log, name)
 		if err != nil {
-			return Record{}, false, err
+			return journal.Record{}, false, err
 		}
-		known = map[string]Record{}
+		known = map[string]journal.Record{}
 		for _, r := range records {
 			known[r.Call] = r
 		}
@@ -299,13 +293,13 @@ func (p *replay) record(ctx context.Context, name, call string) (Record, bool, e
 	return r, ok, nil
 }
 
-// person is what a person has made of a call: [skippedByPerson], [givenByPerson] or nothing.
+// person is what a person has made of a call: [journal.ReasonSkipped], [journal.ReasonGiven] or nothing.
 func (p *replay) person(name, call string) string {
 	if p == nil {
 		return ""
 	}
 	record, _, err := p.record(context.Background(), name, call)
-	if err == nil && (record.Status == Skipped && record.Reason == skippedByPerson || record.Status == Done && record.Reason == givenByPerson) {
+	if err == nil && (record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped || record.Status == journal.Done && record.Reason == journal.ReasonGiven) {
 		return record.Reason
 	}
 	return ""
@@ -313,7 +307,7 @@ func (p *replay) person(name, call string) string {
 
 // decided is what a person decided about a call: its hold, nil for none, and where it ran
 // again as of when it reads, and when that was asked for.
-func (p *replay) decided(name, call string) (h *Hold, before, again int64) {
+func (p *replay) decided(name, call string) (h *journal.Hold, before, again int64) {
 	record, _, err := p.record(context.Background(), name, call)
 	if err != nil {
 		return nil, 0, 0
@@ -321,13 +315,13 @@ func (p *replay) decided(name, call string) (h *Hold, before, again int64) {
 	if h = record.Hold; h != nil && h.Decision == "" {
 		h = nil
 	}
-	return h, record.Before, record.Again
+	return h, record.Before, record.SupersededUpTo
 }
 
 // wroteAgain tells of a call that ran again, or was tried again, whether it wrote something.
 func (p *replay) wroteAgain(ctx context.Context, name, call string) (bool, error) {
 	a, err := p.arriving(ctx, name)
-	if err != nil || a.again[call] == nil {
+	if err != nil || a.Reruns[call] == nil {
 		return false, err
 	}
 	record, _, err := p.record(ctx, name, call)
@@ -336,13 +330,13 @@ func (p *replay) wroteAgain(ctx context.Context, name, call string) (bool, error
 
 // authors are those of what the log has of a tick.
 func (p *replay) authors(t *tick) authors {
-	of := tickOf{t.context, t.event.Tick}
+	of := journal.TickOf{Context: t.context, Tick: t.event.Tick}
 	if known, ok := p.wrote[of]; ok {
 		return known
 	}
 	ctx, began := context.Background(), int64(0)
-	if a, err := p.arriving(ctx, of.context); err == nil {
-		began = a.starts[of.tick].seq
+	if a, err := p.arriving(ctx, of.Context); err == nil {
+		began = a.Starts[of.Tick].Seq
 	}
 	p.wrote[of], _ = t.authorsIn(ctx, p.log, began) // what can't be read now is found to be missing when it is asked for
 	return p.wrote[of]
@@ -355,30 +349,30 @@ func (p *replay) child(ctx context.Context, name, call string) (string, error) {
 	if err != nil || !ok || record.Child == "" {
 		return "", err
 	}
-	if settled := p.stretch(name, call).settled.n; settled != 0 {
-		err = p.log.cut(ctx, record.Child, settled)
+	if settled := p.stretch(name, call).Settled.N; settled != 0 {
+		err = p.log.Truncate(ctx, record.Child, settled)
 	}
 	return record.Child, err
 }
 
 // stretch is when a call began and settled.
-func (p *replay) stretch(name, call string) stretch {
+func (p *replay) stretch(name, call string) journal.Span {
 	known, ok := p.order[name]
 	if !ok {
-		known = map[string]stretch{}
+		known = map[string]journal.Span{}
 		for entry, err := range p.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
 			if err != nil || entry.Call == "" {
 				continue // what can't be read now is found to be missing when it is asked for
 			}
-			s, status, now := known[entry.Call], Status(entry.Event), moment{entry.Seq, entry.N}
+			s, status, now := known[entry.Call], journal.Status(entry.Event), journal.Position{Seq: entry.Seq, N: entry.N}
 			switch {
 			case status.Settled():
-				s = stretch{began: cmp.Or(s.began, beganBy(entry)), settled: now}
-			case status == Running && (s.began.n == 0 || s.settled.n != 0): // the first time, or once more
-				s = stretch{began: beganBy(entry)}
-			case status == Blocked:
-				if r, err := readRecord(entry); err == nil && r.At == 0 { // it is to read anew
-					s = stretch{}
+				s = journal.Span{Began: cmp.Or(s.Began, beganBy(entry)), Settled: now}
+			case status == journal.Running && (s.Began.N == 0 || s.Settled.N != 0): // the first time, or once more
+				s = journal.Span{Began: beganBy(entry)}
+			case status == journal.Blocked:
+				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 { // it is to read anew
+					s = journal.Span{}
 				}
 			}
 			known[entry.Call] = s
@@ -390,16 +384,16 @@ func (p *replay) stretch(name, call string) stretch {
 
 // beganBy is when a call began of which an entry is the first to tell: as of when it read, for
 // its start may be recorded later, or not at all. One that was held read before that.
-func beganBy(first store.Entry) moment {
-	began := moment{first.Seq, first.N}
-	if r, err := readRecord(first); err == nil && r.At != 0 && r.Hold == nil {
-		began.seq = r.At
+func beganBy(first store.Entry) journal.Position {
+	began := journal.Position{Seq: first.Seq, N: first.N}
+	if r, err := journal.ReadRecord(first); err == nil && r.At != 0 && r.Hold == nil {
+		began.Seq = r.At
 	}
 	return began
 }
 
 // compare tells what came out otherwise.
-func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Outcome) (*Replayed, error) {
+func (p *replay) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
 	a, err := p.arriving(ctx, name)
 	if err == nil {
 		err = p.append(ctx, name, a.messages) // since it ended
@@ -412,10 +406,10 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 	if outcome.Status != last.Status {
 		differ(Difference{What: "status", Recorded: last.Status, Replayed: outcome.Status})
 	}
-	if !sameJSON(outcome.Output, last.Output) {
+	if !jsonvalue.Equal(outcome.Output, last.Output) {
 		differ(Difference{What: "output", Recorded: last.Output, Replayed: outcome.Output})
 	}
-	replayed, err := Records(ctx, p.twin, name)
+	replayed, err := journal.Records(ctx, p.twin, name)
 	if err != nil {
 		return nil, err
 	}
@@ -426,19 +420,19 @@ func (p *replay) compare(ctx context.Context, name string, last Run, outcome *Ou
 		}
 		done.Calls++
 		switch {
-		case ok && was.leftBehind(): // what became of it the log does not know
+		case ok && was.LeftBehind(): // what became of it the log does not know
 		case !ok || was.Status != r.Status:
 			differ(Difference{Call: r.Call, What: "status", Recorded: was.Status, Replayed: r.Status})
 		case !reflect.DeepEqual(was.Writes, r.Writes):
 			differ(Difference{Call: r.Call, What: "writes", Recorded: was.Writes, Replayed: r.Writes})
 		}
 	}
-	missing, err := p.issued(ctx, name, last.plan.First)
+	missing, err := p.issued(ctx, name, last.Event.First)
 	if err != nil {
 		return nil, err
 	}
 	done.Differences = append(done.Differences, missing...)
-	changed, err := differences(ctx, p.log, Moment{Context: name}, p.twin, Moment{Context: name})
+	changed, err := history.Differences(ctx, p.log, history.Moment{Context: name}, p.twin, history.Moment{Context: name})
 	if err != nil {
 		return nil, err
 	}
@@ -462,7 +456,7 @@ func (p *replay) issued(ctx context.Context, name string, first int) (all []Diff
 		now[i.call] = i.as
 	}
 	for _, i := range was {
-		if as := now[i.call]; !sameJSON(i.as, as) {
+		if as := now[i.call]; !jsonvalue.Equal(i.as, as) {
 			all = append(all, Difference{Call: i.call, What: "issued", Recorded: i.as, Replayed: as})
 		}
 	}
@@ -483,12 +477,10 @@ func callsIssued(ctx context.Context, log store.Log, name string, first int) (al
 			continue
 		}
 		var calls []any
-		calls, err = planMessage(ctx, log, name, plan.Seq)
+		calls, err = journal.PlanMessage(ctx, log, name, plan.Seq)
 		for i, call := range calls {
-			all = append(all, issued{callID(plan.Tick, i+1), call})
+			all = append(all, issued{journal.CallID(plan.Tick, i+1), call})
 		}
 	}
 	return all, err
 }
-
-func sameJSON(a, b any) bool { return string(store.EncodeJSON(a)) == string(store.EncodeJSON(b)) }

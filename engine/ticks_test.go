@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -56,17 +58,17 @@ func ticksOf(t *testing.T, log store.Log) (ticks []int, ended map[int]string) {
 func threeTicks(t *testing.T, log store.Log, gate chan struct{}, ask func(ctx context.Context) error) (*engine.Runner, engine.Start) {
 	r := newRunner(log, map[string]activity{"value": value, "late": gated(map[string]chan struct{}{"late": gate})})
 	r.Drain = 0
-	calls := plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "late", "gate": "late", "value": 1}]`).Calls
-	planner := func(ctx context.Context, in engine.Ask) (*engine.Solution, error) {
+	calls := readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "late", "gate": "late", "value": 1}]`).Calls
+	planner := func(ctx context.Context, in plan.Ask) (*plan.Solution, error) {
 		switch in.Tick {
 		case 1:
-			return &engine.Solution{Calls: calls}, nil
+			return &plan.Solution{Calls: calls}, nil
 		case 2:
-			return &engine.Solution{Calls: calls[:1]}, nil
+			return &plan.Solution{Calls: calls[:1]}, nil
 		}
-		return &engine.Solution{Output: in.Tick}, ask(ctx)
+		return &plan.Solution{Output: in.Tick}, ask(ctx)
 	}
-	return r, engine.Start{Context: "c", Request: &engine.Request{Planner: engine.PlannerFunc(planner)}}
+	return r, engine.Start{Context: "c", Request: &plan.Request{Planner: plan.PlannerFunc(planner)}}
 }
 
 // TestTicksCountOnPastWhatIsLeft: also where what an earlier tick left behind ends between two.
@@ -83,7 +85,7 @@ func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
 		}
 		r, s := threeTicks(t, log, gate, func(context.Context) error { return nil })
 		outcome, err := r.Run(t.Context(), s)
-		if err != nil || outcome.Status != engine.RunDone {
+		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
 		if ticks, _ := ticksOf(t, log); !slices.Equal(ticks, []int{1, 2, 3}) {
@@ -101,15 +103,15 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Se
 func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &engine.Runner{Log: store.NewMemory(), Registry: activities(true)}
-	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		if ask.Tick == 1 {
-			return &engine.Solution{Calls: plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}]}`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}]}`).Calls}, nil
 		}
 		time.AfterFunc(time.Millisecond, cancel)
 		return nil, errors.New("timed out")
 	})}
 	outcome, err := r.Run(lateContext{ctx}, engine.Start{Context: "c", Request: request})
-	if err != nil || outcome.Status != engine.RunInterrupted {
+	if err != nil || outcome.Status != journal.RunInterrupted {
 		t.Errorf("%v, %+v", err, outcome)
 	}
 }
@@ -125,7 +127,7 @@ func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
 		return ctx.Err()
 	})
 	outcome, err := r.Run(ctx, s)
-	if err != nil || outcome.Status != engine.RunInterrupted {
+	if err != nil || outcome.Status != journal.RunInterrupted {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	if _, ended := ticksOf(t, log); ended[1] != "continued" || ended[2] != "interrupted" {
@@ -146,21 +148,21 @@ func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait() // until nothing is left to do but for what is left behind
-		asked := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		asked := plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			t.Error("the planner is asked")
-			return &engine.Solution{Output: 2}, nil
+			return &plan.Solution{Output: 2}, nil
 		})
-		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Planner: asked}}); !errors.As(err, new(*engine.BusyError)) {
+		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Planner: asked}}); !errors.As(err, new(*engine.BusyError)) {
 			t.Errorf("another run: %v", err)
 		}
-		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Calls[0].Status != engine.Running {
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Calls[0].Status != journal.Running {
 			t.Errorf("resumed: %+v, %v", outcome, err)
 		}
 		close(gate)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if records, err := engine.Records(t.Context(), log, "c"); err != nil || records[0].Status != engine.Done {
+		if records, err := journal.Records(t.Context(), log, "c"); err != nil || records[0].Status != journal.Done {
 			t.Errorf("%+v, %v", records, err)
 		}
 	})
@@ -173,18 +175,18 @@ func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
 		log := store.NewMemory()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		r.Drain = 0
-		calls := plan(t, `[{"_tool": "sleep", "seconds": 3, "value": 1}]`).Calls
-		request := &engine.Request{Mode: "lazy", Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
-			return &engine.Solution{Calls: calls}, nil
+		calls := readPlan(t, `[{"_tool": "sleep", "seconds": 3, "value": 1}]`).Calls
+		request := &plan.Request{Mode: "lazy", Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
+			return &plan.Solution{Calls: calls}, nil
 		})}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-		expect(t, outcome, err, engine.RunWaiting, "1.1 sleep blocked")
-		if _, err := engine.Release(t.Context(), log, "c", engine.Who{}); err != nil {
+		expect(t, outcome, err, journal.RunWaiting, "1.1 sleep blocked")
+		if _, err := engine.Release(t.Context(), log, "c", journal.Who{}); err != nil {
 			t.Fatal(err)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-		expect(t, outcome, err, engine.RunWaiting, "2.1 sleep blocked")
-		if records, err := engine.Records(t.Context(), log, "c"); err != nil || records[0].Status != engine.Done {
+		expect(t, outcome, err, journal.RunWaiting, "2.1 sleep blocked")
+		if records, err := journal.Records(t.Context(), log, "c"); err != nil || records[0].Status != journal.Done {
 			t.Errorf("%+v, %v", records, err)
 		}
 	})

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -36,10 +36,10 @@ type warmState struct {
 // maxWarm is how many warm states of one activity are kept.
 const maxWarm = 16
 
-func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) engine.Activity {
+func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
 	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
 	if g.mayRunAhead(a.options) {
-		return forerunner{made}
+		return speculative{made}
 	}
 	if g.workers != nil {
 		return &isolated{*made, g.workers}
@@ -50,20 +50,20 @@ func newActivity(g *Generation, name string, a registeredActivity, timeout time.
 	return made
 }
 
-var _ engine.Activity = (*activity)(nil)
+var _ plan.Activity = (*activity)(nil)
 
 // Run does one call. What the script returns after nil or raises, and a
-// timeout, is an [*engine.Failure]; every other error is a [*ScriptError].
-func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+// timeout, is an [*plan.Failure]; every other error is a [*ScriptError].
+func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	return a.run(ctx, in, nil)
 }
 
-func (a *activity) run(ctx context.Context, in engine.Invocation, reach *reach) (engine.Result, error) {
+func (a *activity) run(ctx context.Context, in plan.Invocation, reach *reach) (plan.Result, error) {
 	timeout := a.timeout
 	if timeout == 0 {
-		timeout = engine.DefaultTimeout
+		timeout = plan.DefaultTimeout
 	}
-	var result engine.Result
+	var result plan.Result
 	err := guard(a.script.file, func() (err error) {
 		result, err = a.runIn(ctx, timeout, in, reach)
 		return err
@@ -73,14 +73,14 @@ func (a *activity) run(ctx context.Context, in engine.Invocation, reach *reach) 
 		return result, err
 	}
 	if failure := f.failure(); failure != nil {
-		return engine.Result{}, failure
+		return plan.Result{}, failure
 	}
-	return engine.Result{}, f.ScriptError
+	return plan.Result{}, f.ScriptError
 }
 
 // runIn runs the call in a state, which is given back unless something was
 // raised.
-func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation, reach *reach) (engine.Result, error) {
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *reach) (plan.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
 	select {
@@ -99,11 +99,11 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 	}()
 	if w.fn == nil {
 		if _, err := s.runFile(a.script); err != nil {
-			return engine.Result{}, err
+			return plan.Result{}, err
 		}
 		if w.fn = found.fn; w.fn == nil {
 			s.end()
-			return engine.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
+			return plan.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
 		}
 	}
 	result, err := a.call(s, w.fn, in)
@@ -128,45 +128,45 @@ func (a *activity) keep(w *warmState, err error) {
 	}
 }
 
-func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
+func (a *activity) call(s *state, fn *lua.LFunction, in plan.Invocation) (plan.Result, error) {
 	results, err := s.call(fn, s.arguments(in)...)
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
-	result, err := s.outcome(results, engine.OutputSchema(in.Tool))
-	var failure *engine.Failure
+	result, err := s.outcome(results, plan.OutputSchema(in.Tool))
+	var failure *plan.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
 		return result, err
 	case s.budget.err != nil:
-		return engine.Result{}, s.fault(err)
+		return plan.Result{}, s.fault(err)
 	}
 	message := err.Error()
 	var value *valueError
 	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.long {
 		message += " (it was for " + path + ")"
 	}
-	return engine.Result{}, a.fail("%s", message)
+	return plan.Result{}, a.fail("%s", message)
 }
 
 // arguments are what an activity receives: what protocol §5 says, and behind it the key
 // of §7, by which the world outside can tell that it has been asked for this before.
-func (s *state) arguments(in engine.Invocation) []lua.LValue {
+func (s *state) arguments(in plan.Invocation) []lua.LValue {
 	return []lua.LValue{s.object(in.Call), s.object(in.Context), s.object(in.Tool), lua.LString(in.Key)}
 }
 
 // outcome reads what an activity gave back: a failure where it returned nil and
 // something else.
-func (s *state) outcome(results []lua.LValue, schema any) (engine.Result, error) {
+func (s *state) outcome(results []lua.LValue, schema any) (plan.Result, error) {
 	if len(results) == 0 {
 		results = append(results, lua.LNil)
 	}
 	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
 		fields, err := s.failureFields(results[1])
 		if err != nil {
-			return engine.Result{}, err
+			return plan.Result{}, err
 		}
-		return engine.Result{}, &engine.Failure{Fields: fields, Loose: true}
+		return plan.Result{}, &plan.Failure{Fields: fields, Loose: true}
 	}
 	result, err := s.result(results[0], schema)
 	result.Loose = true
@@ -191,20 +191,20 @@ func (a *activity) fail(format string, args ...any) *ScriptError {
 }
 
 // result reads what an activity returned (protocol §5).
-func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
+func (s *state) result(v lua.LValue, schema any) (plan.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
 			value, err := s.resultFromLua(to.value, schema, "result")
-			return engine.Result{To: to.path, Value: value}, err
+			return plan.Result{To: to.path, Value: value}, err
 		}
 	case *lua.LTable:
 		if m, ok, err := s.message(v); ok || err != nil {
-			return engine.Result{Message: m}, err
+			return plan.Result{Message: m}, err
 		}
 	}
 	value, err := s.resultFromLua(v, schema, "result")
-	return engine.Result{Value: value}, err
+	return plan.Result{Value: value}, err
 }
 
 // message reads a result that is a message: one that Message made, or a table

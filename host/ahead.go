@@ -5,17 +5,17 @@ import (
 	"errors"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/luastd"
 )
 
-// forerunner is an activity whose calls may run ahead of the log: whatever its script can
+// speculative is an activity whose calls may run ahead of the log: whatever its script can
 // reach beyond its memory it reaches by way of the host, and nothing of a call outlives it.
-type forerunner struct{ *activity }
+type speculative struct{ *activity }
 
-var _ engine.Forerunner = forerunner{}
+var _ plan.Speculative = speculative{}
 
 // mayRunAhead tells whether an activity may be a forerunner.
 func (g *Generation) mayRunAhead(o activityOptions) bool {
@@ -24,26 +24,26 @@ func (g *Generation) mayRunAhead(o activityOptions) bool {
 }
 
 // Run does one call, and tells whether anything of it could be seen.
-func (f forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (f speculative) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	var reach reach
 	result, err := f.run(ctx, in, &reach)
-	result.Unseen = err == nil && !reach.out
+	result.Pure = err == nil && !reach.out
 	return result, err
 }
 
-// RunAhead does one call for as long as it only computes. One that would print, log, sleep,
+// Speculate does one call for as long as it only computes. One that would print, log, sleep,
 // or touch a file or the network gives up before that, as does one with long work that
 // can't be interrupted.
-func (f forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
+func (f speculative) Speculate(ctx context.Context, in plan.Invocation) (result plan.Result, ran bool, err error) {
 	if crowded(f.gen.limits.Process) {
-		return engine.Result{}, false, nil // it may have to wait, and the run's log with it
+		return plan.Result{}, false, nil // it may have to wait, and the run's log with it
 	}
 	reach := reach{ends: true}
 	result, err = f.run(ctx, in, &reach)
 	until, limited := ctx.Deadline()
 	late := ctx.Err() != nil || limited && !time.Now().Before(until)
 	if reach.out || late && err != nil {
-		return engine.Result{}, false, nil
+		return plan.Result{}, false, nil
 	}
 	return result, true, err
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/luastd"
 )
 
@@ -52,21 +52,21 @@ var within = []string{"base64", "csv", "env", "hash", "json", "random", "re", "s
 type ownClock struct{ luastd.SystemClock }
 
 // openAhead opens a project of one activity and has its calls run ahead.
-func openAhead(t *testing.T, c Config, top, body string) engine.Forerunner {
+func openAhead(t *testing.T, c Config, top, body string) plan.Speculative {
 	t.Helper()
 	c.FS = project(map[string]string{"activities/a.lua": top + ` Activity.register("a", function(call) ` + body + ` end)`})
 	h, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ := h.Generation().Registry().Activities["a"].Activity.(engine.Forerunner)
+	a, _ := h.Generation().Registry().Activities["a"].Activity.(plan.Speculative)
 	return a // nil if it is none
 }
 
-func runAhead(a engine.Forerunner) (engine.Result, bool, error) {
+func runAhead(a plan.Speculative) (plan.Result, bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return a.RunAhead(ctx, engine.Invocation{Call: map[string]any{"n": "1"}, Key: "c/1.1"})
+	return a.Speculate(ctx, plan.Invocation{Call: map[string]any{"n": "1"}, Key: "c/1.1"})
 }
 
 // What reaches beyond a script's memory ends its call before it has, however the script
@@ -102,7 +102,7 @@ func TestWhatRunsAheadLeavesNoTrace(t *testing.T) {
 			if files, err := os.ReadDir(root); err != nil || len(files) != 1 || files[0].Name() != "there.txt" || requests.Load() > 0 {
 				t.Errorf("%s by %s: the folder holds %v, and %d requests were made, %v", name, way, files, requests.Load(), err)
 			}
-			if res, err := a.Run(t.Context(), engine.Invocation{Key: "c/1.1"}); err != nil && !strings.Contains(way, "'e'") || res.Unseen {
+			if res, err := a.Run(t.Context(), plan.Invocation{Key: "c/1.1"}); err != nil && !strings.Contains(way, "'e'") || res.Pure {
 				t.Errorf("%s by %s: %v, %v", name, way, res, err)
 			}
 			if made := requests.Swap(0) > 0; made != strings.HasPrefix(name, "http") {
@@ -140,7 +140,7 @@ func TestWhatComputesRunsAhead(t *testing.T) {
 		if !ran || err != nil || res.Value != "1x" {
 			t.Errorf("%s: %v, %v, %v", body, res, ran, err)
 		}
-		if res, err := a.Run(t.Context(), engine.Invocation{Call: map[string]any{"n": "1"}, Key: "c/1.1"}); err != nil || res.Value != "1x" || !res.Unseen {
+		if res, err := a.Run(t.Context(), plan.Invocation{Call: map[string]any{"n": "1"}, Key: "c/1.1"}); err != nil || res.Value != "1x" || !res.Pure {
 			t.Errorf("%s: %v, %v", body, res, err)
 		}
 	}
@@ -162,7 +162,7 @@ func TestWhatStaysBehind(t *testing.T) {
 		"whose state is used again": {"activities/a.lua": `Activity.register("a", {reuse = true}, function() return 1 end)`},
 		"in a process of its own":   {"activities/a.lua": `Activity.register("a", function() return 1 end)`, "obelus.lua": `return { isolate = "process" }`},
 	} {
-		if a, ok := open(t, files).Registry().Activities["a"].Activity.(engine.Forerunner); ok {
+		if a, ok := open(t, files).Registry().Activities["a"].Activity.(plan.Speculative); ok {
 			t.Errorf("%v may run ahead, %s", a, name)
 		}
 	}
@@ -191,7 +191,7 @@ func TestWhoIsLateHasNotRun(t *testing.T) {
 	a := openAhead(t, Config{}, "", `while true do end`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if res, ran, err := a.RunAhead(ctx, engine.Invocation{Key: "c/1.1"}); ran || err != nil {
+	if res, ran, err := a.Speculate(ctx, plan.Invocation{Key: "c/1.1"}); ran || err != nil {
 		t.Errorf("%v, %v", res, err)
 	}
 }

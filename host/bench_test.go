@@ -7,9 +7,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -119,7 +119,7 @@ func BenchmarkFailure(b *testing.B) {
 			g := one(b, body)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := call(g, "a", engine.Invocation{}); err == nil {
+				if _, err := call(g, "a", plan.Invocation{}); err == nil {
 					b.Fatal("no error")
 				}
 			}

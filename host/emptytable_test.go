@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -121,7 +122,7 @@ func outputOf(t *testing.T, g *Generation, plan string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if outcome.Status != engine.RunDone {
+	if outcome.Status != journal.RunDone {
 		return "", fmt.Errorf("%s: %v %v", outcome.Status, outcome.Error, outcome.Calls)
 	}
 	return string(store.EncodeJSON(outcome.Output)), nil

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
 	"obelus/luastd"
 	"obelus/store"
@@ -26,7 +26,7 @@ const (
 // fromLua makes the JSON value of what a script gives. The schema, which may
 // be nil, decides what the digits of a long integer are; place names the value in
 // errors: "result". An empty table is an object unless it is marked as an array; what
-// else makes it one is decided by [engine.Schema.Lists]. The error is a [*valueError].
+// else makes it one is decided by [schema.Schema.Lists]. The error is a [*valueError].
 func (s *state) fromLua(v lua.LValue, schema any, place string) (any, error) {
 	e := encoder{s: s, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // ScriptError is something wrong with a script, for the script's author: it
@@ -103,7 +103,7 @@ func (e Errors) sorted() Errors {
 
 // Problems gives what is wrong with scripts as check tells it. It gives none for
 // an error that is neither a [*ScriptError] nor [Errors].
-func Problems(err error) ([]engine.Problem, bool) {
+func Problems(err error) ([]plan.Problem, bool) {
 	var all Errors
 	var one *ScriptError
 	switch {
@@ -113,9 +113,9 @@ func Problems(err error) ([]engine.Problem, bool) {
 	default:
 		return nil, false
 	}
-	problems := make([]engine.Problem, len(all))
+	problems := make([]plan.Problem, len(all))
 	for i, e := range all {
-		problems[i] = engine.Problem{File: e.File, Line: e.Line, Severity: engine.SeverityError, Code: engine.CodeSyntax, Message: e.Message}
+		problems[i] = plan.Problem{File: e.File, Line: e.Line, Severity: plan.SeverityError, Code: plan.CodeSyntax, Message: e.Message}
 	}
 	return problems, true
 }

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 
-	"obelus/engine"
+	"obelus/engine/spell"
 )
 
 // The interpreter's messages name no variables. explain puts them into Lua's
@@ -413,11 +413,11 @@ func (n *names) meant(name string) string {
 			fields = append(fields, f.name)
 		}
 		slices.Sort(fields)
-		if near = engine.Nearest(field, fields); near != "" {
+		if near = spell.Nearest(field, fields); near != "" {
 			near = library + "." + near
 		}
 	} else if !isField {
-		near = engine.Nearest(name, globalNames)
+		near = spell.Nearest(name, globalNames)
 	}
 	if near == "" || near == name {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -200,16 +200,16 @@ func (s *state) plainText(v lua.LValue) string {
 
 // failure is the outcome that a call has by this fault, nil if the machine is
 // at fault.
-func (f *fault) failure() *engine.Failure {
+func (f *fault) failure() *plan.Failure {
 	switch {
 	case f.timeout:
 		fields := map[string]any{"message": f.Message, "code": "timeout"}
 		if f.Line > 0 {
 			fields["script"] = f.File + ":" + strconv.Itoa(f.Line)
 		}
-		return &engine.Failure{Fields: fields}
+		return &plan.Failure{Fields: fields}
 	case f.author != nil && f.bad == nil:
-		return &engine.Failure{Fields: f.fields, Loose: true}
+		return &plan.Failure{Fields: f.fields, Loose: true}
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -33,7 +33,7 @@ type Generation struct {
 	grants   luastd.Grants
 	withheld bool // the settings grant more, which a reload does not take over
 	scripts  map[string]*script
-	registry *engine.Registry
+	registry *plan.Registry
 	states   sync.Pool // of *state
 	plans    sync.Map  // *script of each plan file that was read, by its path; the newest text of it
 	workers  *workers  // nil where activities run in this process
@@ -56,7 +56,7 @@ func unusable(file string, err error) *script {
 
 // Registry is what plans may name: the tools and activities that the project
 // registers. It must not be changed.
-func (g *Generation) Registry() *engine.Registry { return g.registry }
+func (g *Generation) Registry() *plan.Registry { return g.registry }
 
 // Settings is what obelus.lua says.
 func (g *Generation) Settings() Settings { return g.settings }

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"sync"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // libraryNames are the global tables that every script has.
@@ -83,8 +83,8 @@ func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 // Slips warns of what can only be meant otherwise: globals that activities read and nothing
 // gives a value, where a name that the script does know is hardly another (such a one is
 // nil); permissions to write that name scripts; and what is wrong with the schemas of tools
-// ([engine.Tool.Problems]).
-func (g *Generation) Slips() []engine.Problem {
+// ([plan.Tool.Problems]).
+func (g *Generation) Slips() []plan.Problem {
 	known := maps.Clone(knownGlobals())
 	for _, f := range referenceFuncs { // a function that assigns one of these has forgotten a local
 		known[f.name] = true
@@ -125,13 +125,13 @@ func setWithin(proto *lua.FunctionProto, names map[string]bool) {
 	}
 }
 
-func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []engine.Problem) {
+func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
 	for _, local := range proto.DbgLocals {
 		names = slices.Insert(names, 0, local.Name) // before what all scripts have
 	}
 	eachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
 		if hint := didYouMean(name, names); !known[name] && hint != "" {
-			all = append(all, engine.Problem{File: file, Line: line, Severity: engine.SeverityWarning, Code: engine.CodeUnresolved,
+			all = append(all, plan.Problem{File: file, Line: line, Severity: plan.SeverityWarning, Code: plan.CodeUnresolved,
 				Message: "nothing gives the global " + name + " a value" + hint})
 		}
 	})

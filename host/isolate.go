@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -55,7 +55,7 @@ type isolated struct {
 	workers *workers
 }
 
-var _ engine.Activity = (*isolated)(nil)
+var _ plan.Activity = (*isolated)(nil)
 
 // errNotWorker is for programs that embed Obelus.
 var errNotWorker = errors.New(`isolate "process" starts this program again as a worker: its main must call host.Worker() first`)
@@ -75,14 +75,14 @@ func newWorkers(g *Generation) (*workers, error) {
 
 // Run does one call in a worker. It waits for the answer itself: whoever ends
 // the call early kills the worker, at which there is no answer.
-func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	timeout := cmp.Or(a.timeout, engine.DefaultTimeout)
+func (a *isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+	timeout := cmp.Or(a.timeout, plan.DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
 	}
 	p, left, err := a.worker(ctx, timeout)
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
 	alarm := time.AfterFunc(left+workerGrace, p.kill)
 	release := context.AfterFunc(ctx, func() {
@@ -100,11 +100,11 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	a.workers.end(p)
 	switch {
 	case canceled:
-		return engine.Result{}, ctx.Err()
+		return plan.Result{}, ctx.Err()
 	case late:
-		return engine.Result{}, timedOut(timeout)
+		return plan.Result{}, timedOut(timeout)
 	}
-	return engine.Result{}, a.died(p)
+	return plan.Result{}, a.died(p)
 }
 
 // worker gives a worker for a call, and how much of its time is left: what starting one
@@ -133,14 +133,14 @@ func (a *isolated) worker(ctx context.Context, timeout time.Duration) (p *proces
 }
 
 func timedOut(after time.Duration) error {
-	return &engine.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
+	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
 // isCanceled tells a call that nobody waits for from one whose time is over:
 // its worker is on the way to say so itself.
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
+func (a *isolated) job(p *process, timeout time.Duration, in plan.Invocation) *job {
 	j := &job{file: a.script.file, sha256: a.script.sha256, name: a.name, timeout: timeout, in: in}
 	if !p.seen[j.script()] {
 		j.source, p.seen[j.script()] = string(a.script.source), true

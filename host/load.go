@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/luastd"
 )
 
@@ -20,13 +21,13 @@ import (
 // its permissions do not go beyond.
 func load(config Config, from sources, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: engine.NewRegistry(),
+		config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: plan.NewRegistry(),
 		sources: from, Digest: from.digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
 	l.settings()
 	if g.settings.IgnoreFormats {
-		g.registry.Schemas = []engine.SchemaOption{engine.IgnoreFormats}
+		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
 	l.hosts()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
@@ -75,7 +76,7 @@ func (l *loader) hosts() {
 		l.g.registry.Activities[a.Name] = &a
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {
-		tool, err := engine.NewTool(name, l.g.config.Tools[name], l.g.registry.Schemas...)
+		tool, err := plan.NewTool(name, l.g.config.Tools[name], l.g.registry.Schemas...)
 		if err != nil {
 			l.fail(err)
 			continue
@@ -217,7 +218,7 @@ func (l *loader) read(folder string, load func(name string) (*script, bool)) []*
 
 // latest tells calls of a project's activity which version is the newest. One
 // that a plan's file registers goes with its plan.
-func (l *loader) latest(sc *script) func() *engine.Registry {
+func (l *loader) latest(sc *script) func() *plan.Registry {
 	if l.g.scripts[sc.file] != sc || l.g.config.latest == nil {
 		return nil
 	}
@@ -247,10 +248,10 @@ func scriptError(err error) *ScriptError {
 }
 
 // register makes the registry's entries of what was found.
-func (l *loader) register(found *registrations, registry *engine.Registry) {
+func (l *loader) register(found *registrations, registry *plan.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.tools)) {
 		t := found.tools[name]
-		tool, err := engine.NewTool(name, t.schema, registry.Schemas...)
+		tool, err := plan.NewTool(name, t.schema, registry.Schemas...)
 		if err != nil {
 			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
@@ -266,7 +267,7 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
-		registry.Activities[name] = &engine.Registered{
+		registry.Activities[name] = &plan.Registered{
 			Name:           name,
 			Activity:       newActivity(l.g, name, a, timeout),
 			Timeout:        timeout,

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // TestMemory_OfStoppedScriptIsGivenBack holds that calls which are stopped for their memory,
@@ -23,7 +23,7 @@ func TestMemory_OfStoppedScriptIsGivenBack(t *testing.T) {
 	})
 	before, _ := heapSize()
 	for range 3 {
-		if _, err := runA(g, engine.Invocation{}); err == nil || !strings.Contains(err.Error(), "grown too much") {
+		if _, err := runA(g, plan.Invocation{}); err == nil || !strings.Contains(err.Error(), "grown too much") {
 			t.Fatal(err)
 		}
 		if now, _ := heapSize(); now > before+512<<20 {

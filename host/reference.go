@@ -3,9 +3,10 @@ package host
 import (
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -21,7 +22,7 @@ var referenceFuncs = []entry{
 
 // literal(value) escapes texts that begin with †, here or within.
 func (s *state) literalOf(L *lua.LState) int {
-	return s.mapTexts(L, func(text string) string { return engine.Literal(text).(string) })
+	return s.mapTexts(L, func(text string) string { return plan.Literal(text).(string) })
 }
 
 // text(value) takes the second † off again.
@@ -77,7 +78,7 @@ func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
 // ref(text) writes the daggers of references: ref "state.a || input.b".
 func (s *state) reference(L *lua.LState) int {
 	given := L.CheckString(1)
-	made, err := engine.WithDaggers(given)
+	made, err := expr.WithDaggers(given)
 	if err != nil {
 		L.ArgError(1, err.Error())
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // REPL is a Lua prompt, less the terminal: it evaluates one input after the
@@ -47,7 +47,7 @@ const replFile = "stdin"
 
 // REPL opens a prompt. The caller must call Close.
 func (g *Generation) REPL(actions REPLActions) *REPL {
-	r := &REPL{s: newState(g), actions: actions, timeout: cmp.Or(g.settings.Timeout, engine.DefaultTimeout)}
+	r := &REPL{s: newState(g), actions: actions, timeout: cmp.Or(g.settings.Timeout, plan.DefaultTimeout)}
 	r.main = r.s.L
 	r.s.begin(context.Background(), r.timeout, &script{file: replFile}, nil)
 	if actions.Run != nil {

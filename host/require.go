@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/spell"
 	"obelus/luastd"
 )
 
@@ -139,7 +139,7 @@ func (g *Generation) nearModule(name string) string {
 		names = append(names, strings.ReplaceAll(path, "/", "."))
 	}
 	slices.Sort(names)
-	if near := engine.Nearest(name, names); near != "" {
+	if near := spell.Nearest(name, names); near != "" {
 		return ` (did you mean "` + near + `"?)`
 	}
 	return ""

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"sync"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/store"
 )
 
@@ -271,7 +272,7 @@ const definitionSchema = `{"type": ["object", "boolean"],
 	}}`
 
 // requestSchema says where a request holds arrays.
-var requestSchema = sync.OnceValue(func() *engine.Schema {
+var requestSchema = sync.OnceValue(func() *schema.Schema {
 	return mustSchema(`{
 		"properties": {
 			"context": {"type": "array", "items": {"properties": {
@@ -283,9 +284,9 @@ var requestSchema = sync.OnceValue(func() *engine.Schema {
 		}`)
 })
 
-// listed is [engine.Schema.Lists] of a schema that is compiled only where a value has something
+// listed is [schema.Schema.Lists] of a schema that is compiled only where a value has something
 // empty in it, as few have: that takes longer than all else when a small project is loaded.
-func listed(v any, schema func() *engine.Schema) any {
+func listed(v any, schema func() *schema.Schema) any {
 	if !holdsEmptyObject(v) {
 		return v
 	}
@@ -308,10 +309,10 @@ func holdsEmptyObject(v any) bool {
 }
 
 // toolSchema says where a definition of a tool holds arrays.
-var toolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
+var toolSchema = sync.OnceValue(func() *schema.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
 
 // mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
-func mustSchema(open string) *engine.Schema {
+func mustSchema(open string) *schema.Schema {
 	v, err := store.DecodeJSON([]byte(open + `, "$defs": {
 		"tool": ` + definitionSchema + `,
 		"named": {"additionalProperties": {"$ref": "#/$defs/tool"}},
@@ -320,7 +321,7 @@ func mustSchema(open string) *engine.Schema {
 	if err != nil {
 		panic(err)
 	}
-	schema, err := engine.NewSchema(v)
+	schema, err := schema.New(v)
 	if err != nil {
 		panic(err)
 	}
@@ -338,7 +339,7 @@ func callSchema(tool any) map[string]any {
 			}
 		}
 	}
-	if output := engine.OutputSchema(tool); output != nil { // of a call that has its result already
+	if output := plan.OutputSchema(tool); output != nil { // of a call that has its result already
 		properties["_output"] = output
 	}
 	schema := map[string]any{"type": "object", "properties": properties}

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -36,10 +38,10 @@ func (s *state) testActivity(L *lua.LState) int {
 	}
 	ctx, cancel := s.waitContext()
 	defer cancel()
-	var result engine.Result
+	var result plan.Result
 	var err error
 	s.run.test.tests.serve(func() { result, err = engine.Try(ctx, s.gen.registry, call, kinds) })
-	var failure *engine.Failure
+	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):
 		L.Push(lua.LNil)
@@ -63,14 +65,14 @@ func (s *state) testActivity(L *lua.LState) int {
 // plainError is an error's text, without the place that a call has in a plan
 // that nobody wrote.
 func plainError(err error) string {
-	var refused *engine.PlanError
+	var refused *plan.PlanError
 	if errors.As(err, &refused) {
 		return refused.Problems[0].Message
 	}
 	return err.Error()
 }
 
-func (s *state) optionalObject(L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
+func (s *state) optionalObject(L *lua.LState, arg int, what string, tool *plan.Tool) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {
 		return object
@@ -81,7 +83,7 @@ func (s *state) optionalObject(L *lua.LState, arg int, what string, tool *engine
 
 // checkObject is what stands in an argument as an object: a call of a tool, or anything
 // with nil.
-func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
+func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, tool *plan.Tool) map[string]any {
 	var value any
 	var err error
 	if tool != nil {
@@ -133,8 +135,8 @@ func (s *state) testPlan(L *lua.LState) int {
 	ctx, cancel := s.waitContext()
 	defer cancel()
 	runner := s.gen.settings.Runner(log, registry)
-	runner.Now, runner.Approve = s.gen.config.Clock.Now, engine.Policy{} // nobody is there to decide
-	var outcome *engine.Outcome
+	runner.Now, runner.Approve = s.gen.config.Clock.Now, plan.Policy{} // nobody is there to decide
+	var outcome *journal.Outcome
 	s.run.test.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
 	if err != nil {
 		L.RaiseError("%s", err.Error())
@@ -157,7 +159,7 @@ func (s *state) planOptions(L *lua.LState) *lua.LTable {
 }
 
 // laidOver adds a context's values to those that a request brings.
-func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LValue) {
+func (s *state) laidOver(L *lua.LState, request *plan.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
 	}
@@ -168,7 +170,7 @@ func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LVa
 }
 
 // replaced is a registry in which functions of the test run some tools.
-func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
+func (s *state) replaced(L *lua.LState, request *plan.Request, registry *plan.Registry, tools lua.LValue) *plan.Registry {
 	if tools == lua.LNil {
 		return registry
 	}
@@ -177,7 +179,7 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 		L.ArgError(2, "tools must be a table of functions, not a "+luaType(tools))
 	}
 	s.fill(t)
-	standIns := map[string]*engine.Registered{}
+	standIns := map[string]*plan.Registered{}
 	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
@@ -187,7 +189,7 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
 		}
-		standIns[name] = &engine.Registered{Name: name, StandIn: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		standIns[name] = &plan.Registered{Name: name, StandIn: true, Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			return s.standIn(ctx, L, fn, in)
 		})}
 	}
@@ -196,28 +198,28 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 
 // withStandIns is a registry in which other activities run some tools, in delegates
 // from files too, of those that the plan knows.
-func withStandIns(registry *engine.Registry, standIns map[string]*engine.Registered) *engine.Registry {
+func withStandIns(registry *plan.Registry, standIns map[string]*plan.Registered) *plan.Registry {
 	out := *registry
 	out.Activities = maps.Clone(registry.Activities)
 	maps.Copy(out.Activities, standIns)
 	if registry.File == nil {
 		return &out
 	}
-	out.File = func(name string) (*engine.Delegate, error) {
+	out.File = func(name string) (*plan.Delegate, error) {
 		d, err := registry.File(name)
 		if err != nil || d.Registry == nil {
 			return d, err
 		}
-		return &engine.Delegate{Request: d.Request, Registry: withStandIns(d.Registry, standIns)}, nil
+		return &plan.Delegate{Request: d.Request, Registry: withStandIns(d.Registry, standIns)}, nil
 	}
 	return &out
 }
 
 // callable names the tools of a plan: those of its registry, and those that it or
 // a delegate brings or calls.
-func callable(request *engine.Request, registry *engine.Registry) []string {
+func callable(request *plan.Request, registry *plan.Registry) []string {
 	names := registry.Names()
-	bring := func(request *engine.Request) {
+	bring := func(request *plan.Request) {
 		names = slices.AppendSeq(names, maps.Keys(request.Tools))
 		for _, call := range request.Calls {
 			object, _ := call.Call.(map[string]any)
@@ -239,14 +241,14 @@ func callable(request *engine.Request, registry *engine.Registry) []string {
 }
 
 // standIn runs a call by a function of the test, on the test's own goroutine.
-func (s *state) standIn(ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
+func (s *state) standIn(ctx context.Context, L *lua.LState, fn lua.LValue, in plan.Invocation) (result plan.Result, err error) {
 	if !s.run.test.tests.there(ctx, func() { result, err = s.callStandIn(L, fn, in) }) {
 		err = ctx.Err()
 	}
 	return result, err
 }
 
-func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
+func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in plan.Invocation) (plan.Result, error) {
 	s.run.test.failed = nil
 	results, err := s.apart(L, fn, s.arguments(in)...)
 	if f, raised := err.(*fault); raised {
@@ -255,19 +257,19 @@ func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) 
 			s.run.test.fails(f)
 		}
 		if failure := f.failure(); failure != nil {
-			return engine.Result{}, failure
+			return plan.Result{}, failure
 		}
-		return engine.Result{}, f.ScriptError
+		return plan.Result{}, f.ScriptError
 	}
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
-	return s.outcome(results, engine.OutputSchema(in.Tool))
+	return s.outcome(results, plan.OutputSchema(in.Tool))
 }
 
 // pushOutcome gives a test how a run ended.
-func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcome) {
-	records, err := engine.Records(context.Background(), log, outcome.Context)
+func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *journal.Outcome) {
+	records, err := journal.Records(context.Background(), log, outcome.Context)
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}

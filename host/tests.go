@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/luastd"
 )
 
@@ -205,7 +205,7 @@ func (t *Tests) script(file string) (*script, error) {
 func (t *Tests) load(ctx context.Context, sc *script) (*state, *testRun, error) {
 	s := newState(t.gen)
 	s.env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
-	s.begin(ctx, cmp.Or(t.gen.settings.Timeout, engine.DefaultTimeout), sc, nil)
+	s.begin(ctx, cmp.Or(t.gen.settings.Timeout, plan.DefaultTimeout), sc, nil)
 	run := &testRun{tests: t, within: []*suite{{}}}
 	s.run.test = run
 	s.openTests()

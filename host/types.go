@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // Types are annotations of the project's own tools, in LuaCATS, as editors read
@@ -74,7 +74,7 @@ func (w *typeWriter) tool(class, result string, schema any) string {
 	w.current, w.refs, w.root = class, map[string]string{}, schema
 	object, _ := schema.(map[string]any)
 	w.object(class, "obelus.Call", w.gathered(object))
-	output := engine.OutputSchema(schema)
+	output := plan.OutputSchema(schema)
 	if output == nil {
 		return "any"
 	}

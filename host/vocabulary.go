@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -229,7 +229,7 @@ func (s *state) delegateRegister(L *lua.LState) int {
 	name := s.registering(L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
 	s.lastArgument(L, 2, "Delegate.register(name, plan)")
-	if name == engine.Anonymous {
+	if name == plan.Anonymous {
 		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", quote(name))
 	}
 	found := s.run.found

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -100,7 +100,7 @@ type job struct {
 	source       any // of the file; nil if the worker has seen it before
 	name         string
 	timeout      time.Duration
-	in           engine.Invocation
+	in           plan.Invocation
 }
 
 // script names the script: two files may hold the same.
@@ -129,7 +129,7 @@ func whole(v any) int64 {
 
 // done is what has become of a job: one of these.
 type done struct {
-	result  engine.Result
+	result  plan.Result
 	failure map[string]any
 	fault   *ScriptError
 }
@@ -161,12 +161,12 @@ func readDone(v any) (d done, err error) {
 	return d, err
 }
 
-func (d *done) outcome() (engine.Result, error) {
+func (d *done) outcome() (plan.Result, error) {
 	switch {
 	case d.failure != nil:
-		return engine.Result{}, &engine.Failure{Fields: d.failure, Loose: true}
+		return plan.Result{}, &plan.Failure{Fields: d.failure, Loose: true}
 	case d.fault != nil:
-		return engine.Result{}, d.fault
+		return plan.Result{}, d.fault
 	}
 	d.result.Loose = true
 	return d.result, nil
@@ -217,8 +217,10 @@ func (p printer) Write(text []byte) (int, error) {
 type recorder struct{ out io.Writer }
 
 func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
-func (r recorder) WithAttrs([]slog.Attr) slog.Handler       { return r }
-func (r recorder) WithGroup(string) slog.Handler            { return r }
+
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+func (r recorder) WithGroup(string) slog.Handler { return r }
 
 func (r recorder) Handle(_ context.Context, record slog.Record) error {
 	list := []any{int(record.Level), record.Message}
@@ -246,7 +248,7 @@ type worker struct {
 func newWorker(s setUp, c Config) *worker {
 	g := &Generation{
 		config: c.withDefaults(), limits: s.Limits, grants: s.Grants,
-		scripts: map[string]*script{}, registry: engine.NewRegistry(),
+		scripts: map[string]*script{}, registry: plan.NewRegistry(),
 	}
 	for file, source := range s.Scripts {
 		g.scripts[file] = newLazyScript(file, []byte(source), s.Limits.Source)
@@ -268,7 +270,7 @@ func (w *worker) do(j *job) done {
 	}
 	a := &activity{gen: w.gen, script: sc, name: j.name, timeout: j.timeout}
 	result, err := a.Run(context.Background(), j.in)
-	var failure *engine.Failure
+	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):
 		return done{failure: failure.Fields}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -181,7 +182,7 @@ func (a *app) commands() []*cobra.Command {
 }
 
 // runner is an engine over the open log, with the project's settings.
-func (a *app) runner(registry *engine.Registry, p *progress) *engine.Runner {
+func (a *app) runner(registry *plan.Registry, p *progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.observe
 	if a.asksPeople() {

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store/sqlite"
 )
 
@@ -29,7 +31,7 @@ func (a *app) approvals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lazy, err := engine.Lazy(ctx, a.log, name)
+	lazy, err := journal.Lazy(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func (a *app) approvals(ctx context.Context) error {
 			return err
 		}
 	}
-	held, err := engine.Holds(ctx, a.log, name)
+	held, err := journal.Holds(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (a *app) approvals(ctx context.Context) error {
 }
 
 // describeArguments is what a held call is to be run with, on one line.
-func describeArguments(h *engine.Hold) string {
+func describeArguments(h *journal.Hold) string {
 	var parts []string
 	for _, name := range sorted(h.Arguments) {
 		parts = append(parts, name+"="+shown(h.Arguments[name]))
@@ -75,7 +77,7 @@ func describeArguments(h *engine.Hold) string {
 	return strings.Join(parts, " ")
 }
 
-func sorted(v engine.Values) []string {
+func sorted(v plan.Values) []string {
 	var names []string
 	for name := range v {
 		names = append(names, name)
@@ -108,7 +110,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case len(args) == 0:
 				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
 			}
-			return a.decide(c.Context(), "approve "+args[0], args[0], w, func(r engine.Record) (engine.Decision, error) { return corrected(r, set) })
+			return a.decide(c.Context(), "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
@@ -133,8 +135,8 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return &usageError{"reject: give a --reason; the call fails with it"}
 			}
-			return a.decide(c.Context(), "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(engine.Record) (engine.Decision, error) {
-				return engine.Decision{Reject: true, Reason: reason}, nil
+			return a.decide(c.Context(), "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
+				return journal.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
 	}
@@ -144,20 +146,20 @@ recorded; resume, or a run that is still alive, goes on.`,
 }
 
 // corrected is an approval with a person's corrections of what is shown.
-func corrected(r engine.Record, set []string) (engine.Decision, error) {
+func corrected(r journal.Record, set []string) (journal.Decision, error) {
 	corrections, err := readFlag("set", set)
 	if err != nil {
-		return engine.Decision{}, err
+		return journal.Decision{}, err
 	}
 	arguments, err := r.Hold.With(corrections)
 	if err != nil {
-		return engine.Decision{}, &engine.CorrectionError{Call: r.Call, Err: err}
+		return journal.Decision{}, &journal.CorrectionError{Call: r.Call, Err: err}
 	}
-	return engine.Decision{Arguments: arguments}, nil
+	return journal.Decision{Arguments: arguments}, nil
 }
 
 // decide records a decision about a held call. typed is the command that says which.
-func (a *app) decide(ctx context.Context, typed, call string, w who, how func(engine.Record) (engine.Decision, error)) error {
+func (a *app) decide(ctx context.Context, typed, call string, w who, how func(journal.Record) (journal.Decision, error)) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -172,7 +174,7 @@ func (a *app) decide(ctx context.Context, typed, call string, w who, how func(en
 	if err != nil {
 		return err
 	}
-	record, err := engine.HeldCall(ctx, a.log, root, call)
+	record, err := journal.HeldCall(ctx, a.log, root, call)
 	if err != nil {
 		return err
 	}
@@ -199,7 +201,7 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 			return err
 		}
 	}
-	name, err := engine.Root(ctx, a.log, name)
+	name, err := journal.Root(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
@@ -216,8 +218,8 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 }
 
 // decided records a decision, by the tools of what its context runs.
-func (a *app) decided(ctx context.Context, d engine.Decision) error {
-	plan, err := engine.RootPlan(ctx, a.log, d.Context)
+func (a *app) decided(ctx context.Context, d journal.Decision) error {
+	plan, err := journal.RootPlan(ctx, a.log, d.Context)
 	if err != nil {
 		return err
 	}
@@ -241,5 +243,5 @@ func (a *app) release(ctx context.Context, w who) error {
 	if name, err = engine.Release(ctx, a.log, name, by); err != nil {
 		return err
 	}
-	return a.goOn(ctx, "released the plan of context "+name, name, map[string]any{"context": name, "decision": engine.Approved})
+	return a.goOn(ctx, "released the plan of context "+name, name, map[string]any{"context": name, "decision": journal.Approved})
 }

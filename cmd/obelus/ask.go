@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // asksPeople tells whether somebody sits at the terminal who can decide about
@@ -26,16 +27,16 @@ func (a *app) asksPeople() bool {
 // them there.
 type asker struct {
 	app   *app
-	place func(engine.Record) string // a call's name in the run
-	typed chan typedLine             // what the person types; one reader sends it, once there is a question
+	place func(journal.Record) string // a call's name in the run
+	typed chan typedLine              // what the person types; one reader sends it, once there is a question
 	reads sync.Once
 
 	mu       sync.Mutex
-	queue    []engine.Record
-	later    map[string]bool               // calls that the person leaves held, by context/call
-	busy     bool                          // a question is on the terminal
-	asking   string                        // about this call, by context/call
-	overtook map[string]chan engine.Record // by call that is asked about: receives its record when somebody else decides first
+	queue    []journal.Record
+	later    map[string]bool                // calls that the person leaves held, by context/call
+	busy     bool                           // a question is on the terminal
+	asking   string                         // about this call, by context/call
+	overtook map[string]chan journal.Record // by call that is asked about: receives its record when somebody else decides first
 }
 
 // typedLine is a line, or why there is none.
@@ -44,29 +45,29 @@ type typedLine struct {
 	err  error
 }
 
-func newAsker(a *app, place func(engine.Record) string) *asker {
-	return &asker{app: a, place: place, typed: make(chan typedLine), later: map[string]bool{}, overtook: map[string]chan engine.Record{}}
+func newAsker(a *app, place func(journal.Record) string) *asker {
+	return &asker{app: a, place: place, typed: make(chan typedLine), later: map[string]bool{}, overtook: map[string]chan journal.Record{}}
 }
 
 // attend lets a runner hold calls for whoever sits at the terminal.
 func (q *asker) attend(r *engine.Runner) {
 	observe := r.Observe
-	r.Observe = func(record engine.Record) {
+	r.Observe = func(record journal.Record) {
 		observe(record)
-		if record.Status == engine.Held {
+		if record.Status == journal.Held {
 			q.add(record)
 		} else if record.Hold != nil {
 			q.decided(record)
 		}
 	}
-	r.Attend = func(record engine.Record) bool {
+	r.Attend = func(record journal.Record) bool {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return !q.later[record.Context+"/"+record.Call]
 	}
 }
 
-func (q *asker) add(r engine.Record) {
+func (q *asker) add(r journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue = append(q.queue, r)
@@ -77,11 +78,11 @@ func (q *asker) add(r engine.Record) {
 }
 
 // decided ends the question about a call about which somebody else has decided.
-func (q *asker) decided(r engine.Record) {
+func (q *asker) decided(r journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	name := r.Context + "/" + r.Call
-	q.queue = slices.DeleteFunc(q.queue, func(one engine.Record) bool { return one.Context+"/"+one.Call == name })
+	q.queue = slices.DeleteFunc(q.queue, func(one journal.Record) bool { return one.Context+"/"+one.Call == name })
 	if q.asking == name {
 		select {
 		case q.overtook[name] <- r:
@@ -103,7 +104,7 @@ func (q *asker) work() {
 		r := q.queue[0]
 		q.queue = q.queue[1:]
 		q.asking = r.Context + "/" + r.Call
-		q.overtook[q.asking] = make(chan engine.Record, 1)
+		q.overtook[q.asking] = make(chan journal.Record, 1)
 		q.mu.Unlock()
 		resume := q.app.term.pause()
 		d, err := q.ask(r)
@@ -135,7 +136,7 @@ var errLater = errors.New("later")
 // overtakenError is a question that somebody else has answered.
 type overtakenError struct {
 	call string // its name in the run
-	hold *engine.Hold
+	hold *journal.Hold
 }
 
 func (e *overtakenError) Error() string {
@@ -158,8 +159,8 @@ func laterOr(err error) error {
 }
 
 // ask shows one call and reads what the person says.
-func (q *asker) ask(r engine.Record) (engine.Decision, error) {
-	d := engine.Decision{Context: r.Context, Call: r.Call, Who: engine.Who{By: loginName()}}
+func (q *asker) ask(r journal.Record) (journal.Decision, error) {
+	d := journal.Decision{Context: r.Context, Call: r.Call, Who: journal.Who{By: loginName()}}
 	t := q.app.term
 	t.question("%s", q.describe(r))
 	q.forget()
@@ -199,7 +200,7 @@ func (q *asker) forget() {
 
 // read reads what the person types, to the end of the line, unless somebody else decides about
 // the call before that.
-func (q *asker) read(r engine.Record) (string, error) {
+func (q *asker) read(r journal.Record) (string, error) {
 	q.reads.Do(func() {
 		go func() {
 			lines := bufio.NewReader(q.app.stdin)
@@ -232,7 +233,7 @@ func (q *asker) read(r engine.Record) (string, error) {
 
 // describe is a held call for the person who decides: what it is run with, and
 // what it may see.
-func (q *asker) describe(r engine.Record) string {
+func (q *asker) describe(r journal.Record) string {
 	t := q.app.term
 	r.Call = q.place(r)
 	var b strings.Builder

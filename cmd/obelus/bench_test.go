@@ -7,15 +7,17 @@ import (
 	"testing/fstest"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
 
 // chain is a plan of n calls of which each reads what the one before wrote.
-func chain(n int) *engine.Request {
-	request := &engine.Request{Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"v0": 1}, HasData: true}}}
+func chain(n int) *plan.Request {
+	request := &plan.Request{Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"v0": 1}, HasData: true}}}
 	for i := range n {
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{
+		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{
 			"_tool": "add", "n": fmt.Sprintf("†state.v%d", i), "_outputPath": fmt.Sprintf("†state.v%d", i+1),
 		}})
 	}
@@ -39,7 +41,7 @@ func BenchmarkCallMemory(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		runner := &engine.Runner{Log: store.NewMemory(), Registry: h.Generation().Registry()}
 		outcome, err := runner.Run(context.Background(), engine.Start{Context: fmt.Sprint("c", i), Request: chain(calls)})
-		if err != nil || outcome.Status != engine.RunDone {
+		if err != nil || outcome.Status != journal.RunDone {
 			b.Fatal(outcome, err)
 		}
 	}

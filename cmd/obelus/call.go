@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -53,7 +56,7 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 		return err
 	}
 	err = a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
-	if refused, ok := errors.AsType[*engine.PlanError](err); ok {
+	if refused, ok := errors.AsType[*plan.PlanError](err); ok {
 		for i := range refused.Problems {
 			refused.Problems[i].Message += textMeant(refused.Problems[i].Message, pairs)
 		}
@@ -75,7 +78,7 @@ func textMeant(message string, pairs []string) string {
 
 // result gives what the one call of a run came to: what it wrote, whatever its
 // method made of that and of what was there.
-func (a *app) result(ctx context.Context, outcome *engine.Outcome) (any, error) {
+func (a *app) result(ctx context.Context, outcome *journal.Outcome) (any, error) {
 	for m, err := range a.log.Messages(ctx, store.Filter{Context: outcome.Context, Newest: true}) {
 		if err != nil {
 			return nil, err
@@ -104,7 +107,7 @@ func readPairs(pairs []string) (map[string]any, error) {
 }
 
 // callRequest is a plan of one call, the result of which is its output.
-func (a *app) callRequest(registry *engine.Registry, tool string, call map[string]any) (*engine.Request, error) {
+func (a *app) callRequest(registry *plan.Registry, tool string, call map[string]any) (*plan.Request, error) {
 	if given, ok := call["_tool"]; ok {
 		return nil, &usageError{fmt.Sprintf("_tool=%v: the tool is named first: obelus call %[1]v", given)}
 	}
@@ -120,7 +123,7 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 	if known, ok := registry.Tool(tool); ok && instance == nil {
 		instance = known.Suggested("_instance")
 	}
-	request := &engine.Request{Calls: []engine.Source{{Call: call}}}
+	request := &plan.Request{Calls: []plan.Source{{Call: call}}}
 	if instance == nil { // an output sees none
 		request.Output, request.HasOutput = output, true
 	}
@@ -129,7 +132,7 @@ func (a *app) callRequest(registry *engine.Registry, tool string, call map[strin
 
 // callOutput gives the call an output path where it has none, and tells where the result
 // will be.
-func callOutput(registry *engine.Registry, tool string, call map[string]any) (string, error) {
+func callOutput(registry *plan.Registry, tool string, call map[string]any) (string, error) {
 	if given, ok := call["_outputPath"].(string); ok {
 		return outputExpression(given)
 	}
@@ -141,7 +144,7 @@ func callOutput(registry *engine.Registry, tool string, call map[string]any) (st
 
 // outputExpression finds a result at whichever alternative it went to.
 func outputExpression(path string) (string, error) {
-	output, err := engine.ParseOutput(path)
+	output, err := expr.ParseOutput(path)
 	if err != nil {
 		return "", &usageError{fmt.Sprintf("_outputPath: %s", err)}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -44,7 +44,7 @@ it has ended, and not as it begins.`,
 			if o.follow && o.at > 0 {
 				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
 			}
-			if err := checkWords("status", o.statuses, engine.Outcomes()...); err != nil {
+			if err := checkWords("status", o.statuses, journal.Outcomes()...); err != nil {
 				return err
 			}
 			if !c.Flags().Changed("bars") {
@@ -67,7 +67,7 @@ it has ended, and not as it begins.`,
 }
 
 // picks tells whether a call is one that is asked for.
-func (o *callsOptions) picks(r engine.Record) bool {
+func (o *callsOptions) picks(r journal.Record) bool {
 	began, err := time.Parse(time.RFC3339, r.Started)
 	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
 		(len(o.statuses) == 0 || r.Is(o.statuses)) &&
@@ -82,11 +82,11 @@ func (a *app) calls(ctx context.Context, o callsOptions) error {
 	if o.follow {
 		return a.followCalls(ctx, name, o)
 	}
-	records, err := engine.StandingRecords(ctx, a.log, name, o.at)
+	records, err := journal.CurrentRecords(ctx, a.log, name, o.at)
 	if err != nil {
 		return err
 	}
-	records = slices.DeleteFunc(records, func(r engine.Record) bool { return !o.picks(r) })
+	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.picks(r) })
 	if a.json {
 		for _, r := range records {
 			if err := a.term.ndjson(r); err != nil {
@@ -121,7 +121,7 @@ const barWidth = 24
 
 // bars draw when each call ran, from where the first began to where the last
 // ended.
-func bars(records []engine.Record) []string {
+func bars(records []journal.Record) []string {
 	var first, last time.Time
 	began := make([]time.Time, len(records))
 	for i, r := range records {
@@ -156,7 +156,7 @@ func bars(records []engine.Record) []string {
 }
 
 // took is how long a call took.
-func took(r engine.Record) time.Duration {
+func took(r journal.Record) time.Duration {
 	return time.Duration(r.Duration * float64(time.Millisecond))
 }
 
@@ -170,11 +170,11 @@ func (a *app) followCalls(ctx context.Context, name string, o callsOptions) erro
 				return err
 			}
 			f.After = entry.N
-			told, err := engine.ReadEntry(entry)
+			told, err := journal.ReadEntry(entry)
 			if err != nil {
 				return err
 			}
-			r, ok := told.(engine.Record)
+			r, ok := told.(journal.Record)
 			switch {
 			case !ok || !o.picks(r):
 			case a.json:
@@ -192,7 +192,7 @@ func (a *app) followCalls(ctx context.Context, name string, o callsOptions) erro
 	})
 }
 
-func (a *app) callRow(r engine.Record) []string {
+func (a *app) callRow(r journal.Record) []string {
 	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
 		span = duration(took(r))
@@ -202,19 +202,19 @@ func (a *app) callRow(r engine.Record) []string {
 	}
 	result := strings.Join(r.Writes, " ")
 	switch {
-	case r.Status == engine.Failed && r.Error != nil:
+	case r.Status == journal.Failed && r.Error != nil:
 		result = firstLine(a.failure(r))
 	case r.Handled != nil:
 		result += " (" + handled(r) + ")"
-	case r.Rests && r.Status == engine.Running:
+	case r.Rests && r.Status == journal.Running:
 		result = triedAgain(r) + firstLine(a.failure(r))
-	case r.Status == engine.Held:
+	case r.Status == journal.Held:
 		result = "for a person: " + describeArguments(r.Hold)
-	case r.Status == engine.Ready:
+	case r.Status == journal.Ready:
 		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
-	case (r.Status == engine.InDoubt || r.Status == engine.Interrupted || r.Status == engine.Blocked) && r.Error != nil:
+	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
 		result = "the try before failed: " + firstLine(a.failure(r))
-	case r.Status == engine.InDoubt && r.Reason == "":
+	case r.Status == journal.InDoubt && r.Reason == "":
 		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
 	case r.Reason != "" && result != "":
 		result += " (" + r.Reason + ")"
@@ -224,7 +224,7 @@ func (a *app) callRow(r engine.Record) []string {
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
 	tries := fmt.Sprint(r.Attempts)
-	if (r.Status == engine.Running || r.Status == engine.InDoubt) && r.Attempts == 0 { // they are counted as it ends
+	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // they are counted as it ends
 		tries = "-"
 	}
 	row := []string{r.Call, titled(r.Tool, r.Instance), r.Outcome(), tries, span, result}

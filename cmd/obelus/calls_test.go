@@ -3,20 +3,20 @@ package main
 import (
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // TestBars holds that calls are drawn where they ran, however far a clock was set between.
 func TestBars(t *testing.T) {
 	for _, test := range []struct {
-		records []engine.Record
+		records []journal.Record
 		want    []string
 	}{
-		{[]engine.Record{{Started: "2026-01-01T00:00:00Z", Duration: 12000}, {Started: "2026-01-01T00:00:12Z", Duration: 12000}, {}},
+		{[]journal.Record{{Started: "2026-01-01T00:00:00Z", Duration: 12000}, {Started: "2026-01-01T00:00:12Z", Duration: 12000}, {}},
 			[]string{"████████████············", "············████████████", ""}},
-		{[]engine.Record{{Started: "1980-01-01T00:00:00Z", Duration: 1}, {Started: "2026-01-01T00:00:00Z", Duration: 1}},
+		{[]journal.Record{{Started: "1980-01-01T00:00:00Z", Duration: 1}, {Started: "2026-01-01T00:00:00Z", Duration: 1}},
 			[]string{"▏·······················", "·······················█"}},
-		{[]engine.Record{{Started: "0001-01-01T00:00:00Z", Duration: 1}, {Started: "9999-01-01T00:00:00Z", Duration: -5}, {Started: "2026-01-01T00:00:00Z"}}, nil},
+		{[]journal.Record{{Started: "0001-01-01T00:00:00Z", Duration: 1}, {Started: "9999-01-01T00:00:00Z", Duration: -5}, {Started: "2026-01-01T00:00:00Z"}}, nil},
 	} {
 		got := bars(test.records)
 		for i, want := range test.want {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -43,7 +44,7 @@ func (a *app) cancel(ctx context.Context, w who) error {
 	if err != nil {
 		return err
 	}
-	run, err := engine.LastRun(ctx, a.log, name)
+	run, err := journal.LastRun(ctx, a.log, name)
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (a *app) cancel(ctx context.Context, w who) error {
 		return err
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": name, "status": engine.RunCancelled})
+		return a.term.ndjson(map[string]any{"context": name, "status": journal.RunCancelled})
 	}
 	a.term.say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.again())
 	return nil

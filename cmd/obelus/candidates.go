@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/spell"
 	"obelus/store"
 )
 
@@ -14,7 +15,7 @@ import (
 type candidates struct {
 	command string // as it is typed, for example "approve 1.3"
 	none    string // what is said where there is none
-	is      func(name string, run engine.Run) (bool, error)
+	is      func(name string, run journal.Run) (bool, error)
 }
 
 // maxCandidates bounds how many are listed.
@@ -34,8 +35,8 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 		if info.Origin.Parent != "" {
 			continue
 		}
-		run, err := engine.LastRun(ctx, a.log, info.Context)
-		if errors.As(err, new(*engine.DamagedError)) {
+		run, err := journal.LastRun(ctx, a.log, info.Context)
+		if errors.As(err, new(*journal.DamagedError)) {
 			continue // contexts tells of it
 		}
 		is := false
@@ -81,7 +82,7 @@ func (a *app) checkContext(ctx context.Context, name string) error {
 		}
 		names = append(names, info.Context)
 	}
-	if near := engine.Nearest(name, names); near != "" {
+	if near := spell.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w (did you mean %q?)", a.noContext(), near)
 	}
 	return a.noContext()
@@ -91,12 +92,12 @@ func (a *app) checkContext(ctx context.Context, name string) error {
 func (a *app) holding(ctx context.Context, command, call string) candidates {
 	return candidates{
 		command: command, none: fmt.Sprintf("no context holds a call %s for a person (obelus approvals -c ID lists what one holds)", call),
-		is: func(name string, run engine.Run) (bool, error) {
+		is: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
 			}
-			_, err := engine.HeldCall(ctx, a.log, name, call)
-			if errors.As(err, new(*engine.NoSuchCallError)) {
+			_, err := journal.HeldCall(ctx, a.log, name, call)
+			if errors.As(err, new(*journal.NoSuchCallError)) {
 				return false, nil
 			}
 			return err == nil, err
@@ -108,11 +109,11 @@ func (a *app) holding(ctx context.Context, command, call string) candidates {
 func (a *app) lazy(ctx context.Context) candidates {
 	return candidates{
 		command: "approve --plan", none: "no plan waits to be released",
-		is: func(name string, run engine.Run) (bool, error) {
+		is: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
 			}
-			plans, err := engine.Lazy(ctx, a.log, name)
+			plans, err := journal.Lazy(ctx, a.log, name)
 			return len(plans) > 0, err
 		},
 	}
@@ -122,8 +123,8 @@ func (a *app) lazy(ctx context.Context) candidates {
 func (a *app) halted(ctx context.Context, command string, cancelled bool) candidates {
 	return candidates{
 		command: command, none: "no run is unfinished that nobody is at (obelus contexts lists all)",
-		is: func(name string, run engine.Run) (bool, error) {
-			if run.Status.Finished() || run.Status == engine.RunCancelled && !cancelled {
+		is: func(name string, run journal.Run) (bool, error) {
+			if run.Status.Finished() || run.Status == journal.RunCancelled && !cancelled {
 				return false, nil
 			}
 			holder, err := a.log.Holder(ctx, name)
@@ -136,10 +137,10 @@ func (a *app) halted(ctx context.Context, command string, cancelled bool) candid
 func (a *app) failing(ctx context.Context, command, call string) candidates {
 	return candidates{
 		command: command, none: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
-		is: func(name string, _ engine.Run) (bool, error) {
-			records, err := engine.StandingRecords(ctx, a.log, name, 0)
+		is: func(name string, _ journal.Run) (bool, error) {
+			records, err := journal.CurrentRecords(ctx, a.log, name, 0)
 			for _, r := range records {
-				if r.Call == call && (r.Status == engine.Failed || r.Status == engine.InDoubt) {
+				if r.Call == call && (r.Status == journal.Failed || r.Status == journal.InDoubt) {
 					return true, err
 				}
 			}

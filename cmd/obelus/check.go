@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -122,8 +123,8 @@ func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
 
 // checkPlan tells what is wrong with a plan, and whether it is a function, of which little can
 // be told before it is asked.
-func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (found []engine.Problem, asked bool, err error) {
-	file, err := a.inProject(plan)
+func (a *app) checkPlan(ctx context.Context, log store.Log, name, given string) (found []plan.Problem, asked bool, err error) {
+	file, err := a.inProject(given)
 	if err != nil {
 		return nil, false, err
 	}
@@ -135,26 +136,26 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, plan string) (
 		return nil, false, err
 	}
 	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
-	var policy *engine.PolicyError
-	var refused *engine.PlanError
-	var message *engine.MessageError
+	var policy *plan.PolicyError
+	var refused *plan.PlanError
+	var message *plan.MessageError
 	switch {
 	case errors.As(err, &refused):
 		return refused.Problems, false, nil
 	case errors.As(err, &policy):
-		return []engine.Problem{{File: host.SettingsFile, Severity: engine.SeverityError, Code: engine.CodeUnknownTool, Message: err.Error()}}, false, nil
+		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, false, nil
 	case errors.As(err, &message):
-		return []engine.Problem{{File: file, Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}, false, nil
+		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, false, nil
 	case err != nil:
 		return nil, false, err
 	}
 	return checked.Warnings, request.Planner != nil, nil
 }
 
-func (a *app) printProblems(problems []engine.Problem) error {
+func (a *app) printProblems(problems []plan.Problem) error {
 	var status error
 	for _, p := range problems {
-		if p.Severity == engine.SeverityError {
+		if p.Severity == plan.SeverityError {
 			status = statusError(exitUsage)
 		}
 		if err := a.printProblem(p); err != nil {
@@ -165,7 +166,7 @@ func (a *app) printProblems(problems []engine.Problem) error {
 	return status
 }
 
-func (a *app) printProblem(p engine.Problem) error {
+func (a *app) printProblem(p plan.Problem) error {
 	if a.json {
 		return a.term.ndjson(p)
 	}
@@ -173,7 +174,7 @@ func (a *app) printProblem(p engine.Problem) error {
 }
 
 // problemLine is a problem for people, on one line as far as its message is.
-func problemLine(p engine.Problem) string {
+func problemLine(p plan.Problem) string {
 	where, what, _ := strings.Cut(p.Error(), p.Message)
 	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")
 	for i, line := range lines {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -50,18 +50,18 @@ func (a *app) completions(root *cobra.Command) {
 		}
 	}
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"calls --status":  listed(only(engine.Outcomes()...)),
+		"calls --status":  listed(only(journal.Outcomes()...)),
 		"calls --tool":    listed(a.offerTools),
 		"graph --format":  flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
 		"log --kind":      flagged(a.offerKinds),
 		"log --path":      unended(flagged(a.offerPaths)),
 		"log --tool":      flagged(a.offerTools),
-		"prune --status":  listed(only(append(engine.RunStatuses(), "none")...)),
-		"resume --retry":  flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
-		"resume --result": flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
-		"resume --skip":   flagged(a.offerCalls(engine.Failed, engine.InDoubt)),
+		"prune --status":  listed(only(append(journal.RunStatuses(), "none")...)),
+		"resume --retry":  flagged(a.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --result": flagged(a.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --skip":   flagged(a.offerCalls(journal.Failed, journal.InDoubt)),
 		"run --approve":   listed(a.offerPolicies),
-		"run --from":      flagged(a.offerCalls(engine.Done, engine.Failed, engine.Skipped)),
+		"run --from":      flagged(a.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
 		"run --mode":      flagged(only("eager", "lazy")),
 		"serve --log":     flagged(only("text", "json")),
 		" --context":      flagged(a.offerContexts),
@@ -177,7 +177,7 @@ func (a *app) offerContexts(ctx context.Context, begun string) (names []string) 
 // offerHeld are the calls that are held for a person.
 func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
 	if name, ok := a.contextQuietly(ctx); ok {
-		held, _ := engine.Holds(ctx, a.log, name)
+		held, _ := journal.Holds(ctx, a.log, name)
 		for _, r := range held {
 			calls = append(calls, r.Call)
 		}
@@ -187,17 +187,17 @@ func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
 
 // offerCalls are the calls of the context's newest tick that stand in one of some
 // ways.
-func (a *app) offerCalls(statuses ...engine.Status) offer {
+func (a *app) offerCalls(statuses ...journal.Status) offer {
 	return func(ctx context.Context, _ string) (calls []string) {
 		name, ok := a.contextQuietly(ctx)
 		if !ok {
 			return nil
 		}
-		run, err := engine.LastRun(ctx, a.log, name)
+		run, err := journal.LastRun(ctx, a.log, name)
 		if err != nil {
 			return nil
 		}
-		records, _ := engine.StandingRecords(ctx, a.log, name, 0)
+		records, _ := journal.CurrentRecords(ctx, a.log, name, 0)
 		for _, r := range records {
 			if r.Tick == run.Tick && slices.Contains(statuses, r.Status) {
 				calls = append(calls, r.Call)

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
 	"obelus/store/sqlite"
 )
 
@@ -49,9 +50,9 @@ func (a *app) contexts(ctx context.Context) error {
 			return err
 		}
 		listed = true
-		line, err := engine.Summarize(ctx, a.log, info)
+		line, err := history.Summarize(ctx, a.log, info)
 		status := string(line.Status)
-		if errors.As(err, new(*engine.DamagedError)) {
+		if errors.As(err, new(*journal.DamagedError)) {
 			broken, status, err = errors.Join(broken, err), "damaged", nil
 		}
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -102,9 +102,9 @@ func (s *site) has(name string) bool {
 }
 
 // run is the newest run of a context.
-func (s *site) run(name string) engine.Run {
+func (s *site) run(name string) journal.Run {
 	s.t.Helper()
-	last, err := engine.LastRun(s.t.Context(), s.log, name)
+	last, err := journal.LastRun(s.t.Context(), s.log, name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -115,21 +115,21 @@ func (s *site) run(name string) engine.Run {
 // come to its end.
 func (s *site) goesOn(name string) []string {
 	s.t.Helper()
-	held, err := engine.Holds(s.t.Context(), s.log, name)
+	held, err := journal.Holds(s.t.Context(), s.log, name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	records, err := engine.Records(s.t.Context(), s.log, name)
+	records, err := journal.Records(s.t.Context(), s.log, name)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	doubt := slices.IndexFunc(records, func(r engine.Record) bool { return r.Status == engine.InDoubt })
+	doubt := slices.IndexFunc(records, func(r journal.Record) bool { return r.Status == journal.InDoubt })
 	switch last := s.run(name); {
 	case last.Status.Finished():
 		return nil
 	case doubt >= 0:
 		return []string{"resume", "--json", "-c", name, "--retry", records[doubt].Call}
-	case len(held) > 0 && last.Status == engine.RunWaiting:
+	case len(held) > 0 && last.Status == journal.RunWaiting:
 		return []string{"approve", held[0].Call, "-c", held[0].Context}
 	}
 	return []string{"resume", "--json", "-c", name}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store/sqlite"
 )
 
@@ -121,7 +121,7 @@ func follow(contexts, name string) bool {
 // decide lets a run that waits go on. What it says may be refused, where another
 // answer has come before.
 func decide(contexts, name string) {
-	var calls []engine.Record
+	var calls []journal.Record
 	list(contexts+name+"/approvals", &calls)
 	for _, r := range calls {
 		post(contexts+r.Context+"/calls/"+r.Call+"/approve", "{}")
@@ -129,7 +129,7 @@ func decide(contexts, name string) {
 	calls = nil
 	list(contexts+name+"/calls", &calls)
 	for _, r := range calls {
-		for busy := r.Status == engine.InDoubt; busy; { // the run that waits may drain still
+		for busy := r.Status == journal.InDoubt; busy; { // the run that waits may drain still
 			_, v := post(contexts+name+"/resume", fmt.Sprintf(`{"retry":[%q]}`, r.Call))
 			refusal, _ := v["error"].(map[string]any)
 			busy = refusal["code"] == "busy"
@@ -138,7 +138,7 @@ func decide(contexts, name string) {
 }
 
 // list gets what a server lists; nothing if it has gone.
-func list(url string, all *[]engine.Record) {
+func list(url string, all *[]journal.Record) {
 	r, err := http.Get(url)
 	if err != nil {
 		return
@@ -262,7 +262,7 @@ func (s *site) checkAnswers(names []string) {
 	defer log.Close()
 	answers := map[string][2]int{}
 	for _, name := range names {
-		run, err := engine.LastRun(s.t.Context(), log, name)
+		run, err := journal.LastRun(s.t.Context(), log, name)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/history"
 	"obelus/store/sqlite"
 )
 
@@ -40,7 +40,7 @@ func (a *app) diff(ctx context.Context, from, to string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := engine.Diff(ctx, a.log, old, now)
+	changes, err := history.Diff(ctx, a.log, old, now)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *app) diff(ctx context.Context, from, to string) error {
 }
 
 // moment reads 12, order-7 or order-7@12.
-func (a *app) moment(ctx context.Context, text string) (m engine.Moment, err error) {
+func (a *app) moment(ctx context.Context, text string) (m history.Moment, err error) {
 	name, at, both := strings.Cut(text, "@")
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		name, at, both = a.context, text, true
@@ -75,7 +75,7 @@ func (a *app) moment(ctx context.Context, text string) (m engine.Moment, err err
 	return m, err
 }
 
-func (a *app) printChange(c engine.Change) error {
+func (a *app) printChange(c history.Change) error {
 	if a.json {
 		return a.term.ndjson(c)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -53,7 +53,7 @@ func (a *app) fork(ctx context.Context, at int64, name string) error {
 	if err != nil {
 		return err
 	}
-	if at, err = engine.Fork(ctx, a.log, from, at, name); err != nil {
+	if at, err = journal.Fork(ctx, a.log, from, at, name); err != nil {
 		return err
 	}
 	if a.json {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -26,7 +27,7 @@ Exit status: 0, or 1 if it is missing.`,
 // for which instance somebody wants to know of it.
 type asked struct {
 	context  string
-	expr     *engine.Expr
+	expr     *expr.Expr
 	at       int64
 	instance string
 }
@@ -48,7 +49,7 @@ func (a *app) refCommand(c *cobra.Command, answer func(context.Context, asked) e
 
 // about answers what is asked about a reference.
 func (a *app) about(ctx context.Context, ref string, of asked, answer func(context.Context, asked) error) (err error) {
-	if of.expr, err = engine.ParseRef(ref); err != nil {
+	if of.expr, err = history.ParseRef(ref); err != nil {
 		return err
 	}
 	if of.context, err = a.openForReading(ctx); err != nil {
@@ -58,7 +59,7 @@ func (a *app) about(ctx context.Context, ref string, of asked, answer func(conte
 		return err
 	}
 	err = answer(ctx, of)
-	if missing := (*engine.MissingError)(nil); errors.As(err, &missing) {
+	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
 		a.term.say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
 		return statusError(exitFailed)
 	}
@@ -76,7 +77,7 @@ func (a *app) tellBeyond(ctx context.Context, name string, at int64) error {
 }
 
 func (a *app) get(ctx context.Context, of asked) error {
-	v, err := engine.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
+	v, err := history.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -48,8 +50,8 @@ where it wrote. Of a plan that is a function all rounds are shown.`,
 // drawn is a plan that is drawn, with how its calls came out, by position, where they did.
 // Of a run of several rounds each is one.
 type drawn struct {
-	plan  *engine.Plan
-	ran   map[int]engine.Record
+	plan  *plan.Plan
+	ran   map[int]journal.Record
 	round int // its tick; 0 for a plan that is drawn alone
 }
 
@@ -80,7 +82,7 @@ func (a *app) graphRan(ctx context.Context, draw drawing) error {
 	}
 	var all []drawn
 	for _, round := range rounds {
-		one := drawn{plan: round.Plan, ran: map[int]engine.Record{}}
+		one := drawn{plan: round.Plan, ran: map[int]journal.Record{}}
 		if len(rounds) > 1 {
 			one.round = round.Tick
 		}
@@ -185,7 +187,7 @@ func drawText(all []drawn) string {
 }
 
 // without says of a plan that it has no calls.
-func without(plan *engine.Plan) string {
+func without(plan *plan.Plan) string {
 	if len(plan.Calls) == 0 {
 		return ": no calls"
 	}
@@ -234,7 +236,7 @@ func drawTextOf(b *strings.Builder, d drawn) {
 }
 
 // outcome is how a call came out: its status, and how long it took or why not.
-func outcome(ran map[int]engine.Record, position int) string {
+func outcome(ran map[int]journal.Record, position int) string {
 	r, ok := ran[position]
 	if !ok {
 		return ""
@@ -258,13 +260,13 @@ func outcome(ran map[int]engine.Record, position int) string {
 
 // outcomeColours are those of drawn calls, for light and dark paper alike.
 var outcomeColours = map[string]string{
-	string(engine.Done): "#2e7d32", string(engine.Failed): "#c62828", string(engine.Skipped): "#9e9e9e", string(engine.Waiting): "#ef6c00",
-	string(engine.Held): "#ef6c00", string(engine.InDoubt): "#c62828", string(engine.Running): "#1565c0", string(engine.Interrupted): "#6a1b9a",
-	string(engine.Cancelled): "#6a1b9a", engine.OutcomeHandled: "#f9a825", engine.OutcomeRejected: "#ad1457",
+	string(journal.Done): "#2e7d32", string(journal.Failed): "#c62828", string(journal.Skipped): "#9e9e9e", string(journal.Waiting): "#ef6c00",
+	string(journal.Held): "#ef6c00", string(journal.InDoubt): "#c62828", string(journal.Running): "#1565c0", string(journal.Interrupted): "#6a1b9a",
+	string(journal.Cancelled): "#6a1b9a", journal.OutcomeHandled: "#f9a825", journal.OutcomeRejected: "#ad1457",
 }
 
 // writes is a call's output path as written, on one line, its alternatives and fan-outs.
-func writes(c *engine.Call) string {
+func writes(c *plan.Call) string {
 	if c.Output == nil {
 		return "nothing"
 	}

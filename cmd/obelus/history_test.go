@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -36,7 +36,7 @@ func longHistory(b *testing.B, size int) (path string) {
 				Type: store.TypeData, Kind: "state", Path: p, Call: call, Written: "2026-01-02T03:04:05.678Z", HasData: true,
 				Data: store.Wrap(p, map[string]any{"n": seq, "text": "some text of a usual length"}), Producer: map[string]any{"_tool": "t", "_outputPath": p.String()},
 			})
-			record := engine.Record{Call: call, Tick: 1, Position: seq, Tool: "t", Status: engine.Done, At: int64(seq - 1), Writes: []string{p.String()}}
+			record := journal.Record{Call: call, Tick: 1, Position: seq, Tool: "t", Status: journal.Done, At: int64(seq - 1), Writes: []string{p.String()}}
 			if seq > paths {
 				record.Reads = map[string]int64{p.String(): int64(seq - paths)}
 			}

@@ -11,7 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -39,7 +40,7 @@ func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
 // hintTextInput adds to an error about the input how to give what is no text: key=text always
 // gives one.
 func hintTextInput(err error, inputs []string) error {
-	var message *engine.MessageError
+	var message *plan.MessageError
 	if !errors.As(err, &message) || !message.Input {
 		return err
 	}
@@ -58,7 +59,7 @@ func hintTextInput(err error, inputs []string) error {
 
 // tellTextInput tells a person of input that was given as text, though it reads as another value,
 // where a call failed since a parameter that is that input wants another type.
-func (a *app) tellTextInput(calls []engine.Source, outcome *engine.Outcome, inputs []string) {
+func (a *app) tellTextInput(calls []plan.Source, outcome *journal.Outcome, inputs []string) {
 	for _, text := range inputs {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || strings.HasSuffix(key, ":") {
@@ -67,10 +68,10 @@ func (a *app) tellTextInput(calls []engine.Source, outcome *engine.Outcome, inpu
 		if _, wrong := store.DecodeJSON([]byte(value)); wrong != nil {
 			continue
 		}
-		fails := func(r engine.Record) bool {
+		fails := func(r journal.Record) bool {
 			message, _ := r.Error["message"].(string)
 			parameter, _, isType := strings.Cut(message, ": got string, want ")
-			if r.Status != engine.Failed || !isType || r.Position > len(calls) {
+			if r.Status != journal.Failed || !isType || r.Position > len(calls) {
 				return false
 			}
 			call, _ := calls[r.Position-1].Call.(map[string]any)

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -179,14 +180,14 @@ func (a *app) printModelView(ctx context.Context, f store.Filter, names []string
 	for i, name := range names {
 		list[i] = name
 	}
-	scopes, err := engine.ParseScopes(list)
+	scopes, err := plan.ParseScopes(list)
 	if err != nil {
 		return &usageError{"--scopes" + err.Error()}
 	}
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
-	former, err := engine.Former(ctx, a.log, f.Context)
+	former, err := journal.Superseded(ctx, a.log, f.Context)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (a *app) printModelView(ctx context.Context, f store.Filter, names []string
 			messages = append(messages, m)
 		}
 	}
-	for _, shown := range engine.ModelView(messages, scopes, "") {
+	for _, shown := range plan.ModelView(messages, scopes, "") {
 		if err := a.term.ndjson(shown); err != nil {
 			return err
 		}

@@ -17,6 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -109,7 +113,7 @@ func (a *app) fail(err error) {
 		err = errors.New("interrupted")
 	}
 	a.term.fail(a.fromHere(withSource(err)))
-	var plan *engine.PlanError
+	var plan *plan.PlanError
 	if errors.As(err, &plan) {
 		a.tellUnread(plan.Problems)
 	}
@@ -197,7 +201,7 @@ func withSource(err error) error {
 // fromHere lets what the engine says to do next find the same project and log.
 func (a *app) fromHere(err error) error {
 	var unfinished *engine.UnfinishedError
-	var call *engine.NoSuchCallError
+	var call *journal.NoSuchCallError
 	if !errors.As(err, &unfinished) && !errors.As(err, &call) {
 		return err
 	}
@@ -209,22 +213,22 @@ func exitStatus(err error) int {
 	var status statusError
 	var usage *usageError
 	var busy *engine.BusyError
-	var plan *engine.PlanError
-	var message *engine.MessageError
+	var refused *plan.PlanError
+	var message *plan.MessageError
 	var unfinished *engine.UnfinishedError
-	var call *engine.NoSuchCallError
+	var call *journal.NoSuchCallError
 	var delegate *engine.DelegateError
-	var policy *engine.PolicyError
-	var correction *engine.CorrectionError
+	var policy *plan.PolicyError
+	var correction *journal.CorrectionError
 	var planner *engine.NoPlannerError
-	var expression *engine.ExprError
+	var expression *expr.Error
 	var path *store.PathError
-	var ref *engine.RefError
+	var ref *history.RefError
 	var fork *store.ForkError
 	var needed *store.NeededError
 	var held *store.HeldError
 	var query *sqlite.QueryError
-	var damaged *engine.DamagedError
+	var damaged *journal.DamagedError
 	var scripts host.Errors
 	var script *host.ScriptError
 	switch {
@@ -236,7 +240,7 @@ func exitStatus(err error) int {
 		return exitBusy
 	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.As(err, &damaged), errors.Is(err, sqlite.ErrReadOnly):
 		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &plan), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call), errors.As(err, &delegate),
+	case errors.As(err, &usage), errors.As(err, &refused), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call), errors.As(err, &delegate),
 		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
 		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &query), errors.Is(err, store.ErrExists), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
 		return exitUsage

@@ -14,7 +14,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -65,7 +67,7 @@ func (a *app) logOptions() sqlite.Options {
 }
 
 // schemaOptions is how the project wants values held against schemas.
-func (a *app) schemaOptions() []engine.SchemaOption {
+func (a *app) schemaOptions() []schema.Option {
 	if a.host == nil {
 		return nil
 	}
@@ -114,9 +116,9 @@ func (a *app) openForReading(ctx context.Context) (name string, err error) {
 // lastRun is the newest run of a context, by the project as it is now.
 type lastRun struct {
 	context  string
-	request  *engine.Request  // its plan as its file is now, nil without one
-	registry *engine.Registry // the tools that it may call
-	unread   error            // why the file can't be read
+	request  *plan.Request  // its plan as its file is now, nil without one
+	registry *plan.Registry // the tools that it may call
+	unread   error          // why the file can't be read
 }
 
 // openLastRun opens the project too, and finds what the context's newest run runs.
@@ -127,7 +129,7 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 	if run.context, err = a.openForReading(ctx); err != nil {
 		return run, err
 	}
-	plan, err := engine.RootPlan(ctx, a.log, run.context)
+	plan, err := journal.RootPlan(ctx, a.log, run.context)
 	if err != nil {
 		return run, err
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // progress shows a run: on a terminal what is done above what runs, with the
@@ -143,7 +143,7 @@ func (p *progress) end() {
 }
 
 // observe is told of every change of a call.
-func (p *progress) observe(r engine.Record) {
+func (p *progress) observe(r journal.Record) {
 	p.begin()
 	if p.json {
 		if p.changes(r) {
@@ -151,13 +151,13 @@ func (p *progress) observe(r engine.Record) {
 		}
 		return
 	}
-	if r.Status == engine.Blocked || r.Status == engine.Ready { // it will be heard of again
+	if r.Status == journal.Blocked || r.Status == journal.Ready { // it will be heard of again
 		return
 	}
 	r.Call = p.place(r)
 	if p.term.live != nil {
 		p.track(r)
-		if r.Status == engine.Running && !r.Rests {
+		if r.Status == journal.Running && !r.Rests {
 			return
 		}
 	}
@@ -165,10 +165,10 @@ func (p *progress) observe(r engine.Record) {
 }
 
 // changes tells whether there is more to a record than that a call runs still.
-func (p *progress) changes(r engine.Record) bool {
+func (p *progress) changes(r journal.Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call, runs := [2]string{r.Context, r.Call}, r.Status == engine.Running
+	call, runs := [2]string{r.Context, r.Call}, r.Status == journal.Running
 	if runs && p.still[call] {
 		return false
 	}
@@ -182,7 +182,7 @@ func (p *progress) changes(r engine.Record) bool {
 
 // place is a call's place in the run: "1.2", or "1.2/1.1" for call 1.1 of the
 // delegate of call 1.2.
-func (p *progress) place(r engine.Record) string {
+func (p *progress) place(r journal.Record) string {
 	inside, ok := strings.CutPrefix(r.Context, p.root+".")
 	switch {
 	case r.Context == p.root || p.root == "":
@@ -199,13 +199,13 @@ func (p *progress) place(r engine.Record) string {
 }
 
 // track keeps the list of what runs.
-func (p *progress) track(r engine.Record) {
+func (p *progress) track(r journal.Record) {
 	p.term.mu.Lock()
 	defer p.term.mu.Unlock()
 	l := p.term.live
 	l.erase(p.term.err)
 	at := slices.IndexFunc(l.running, func(c liveCall) bool { return c.call == r.Call })
-	switch running := r.Status == engine.Running; {
+	switch running := r.Status == journal.Running; {
 	case running && at < 0:
 		l.running = append(l.running, liveCall{r.Call, printable(r.Tool), time.Now()})
 	case !running && at >= 0:
@@ -214,20 +214,20 @@ func (p *progress) track(r engine.Record) {
 	l.draw(p.term.err)
 }
 
-var statusMarks = map[engine.Status]struct{ mark, colour string }{
-	engine.Done:        {"✓", green},
-	engine.Failed:      {"✗", red},
-	engine.Skipped:     {"–", grey},
-	engine.Waiting:     {"…", yellow},
-	engine.Held:        {"‖", yellow},
-	engine.Interrupted: {"■", yellow},
-	engine.Cancelled:   {"■", yellow},
-	engine.InDoubt:     {"?", yellow},
-	engine.Running:     {"▸", blue},
+var statusMarks = map[journal.Status]struct{ mark, colour string }{
+	journal.Done:        {"✓", green},
+	journal.Failed:      {"✗", red},
+	journal.Skipped:     {"–", grey},
+	journal.Waiting:     {"…", yellow},
+	journal.Held:        {"‖", yellow},
+	journal.Interrupted: {"■", yellow},
+	journal.Cancelled:   {"■", yellow},
+	journal.InDoubt:     {"?", yellow},
+	journal.Running:     {"▸", blue},
 }
 
 // triedAgain says what has become of a call that failed and is tried again, before why.
-func triedAgain(r engine.Record) string {
+func triedAgain(r journal.Record) string {
 	text := fmt.Sprintf("attempt %d", r.Attempts)
 	if r.MaxTries > 0 {
 		text += fmt.Sprintf(" of %d", r.MaxTries)
@@ -242,9 +242,9 @@ func triedAgain(r engine.Record) string {
 }
 
 // handled says of what a call failed that is done.
-func handled(r engine.Record) string {
+func handled(r journal.Record) string {
 	message, _ := r.Handled["message"].(string)
-	if r.Handled["code"] == engine.Rejected {
+	if r.Handled["code"] == journal.Rejected {
 		return "rejected: " + firstLine(message)
 	}
 	return "failed: " + firstLine(message)
@@ -252,7 +252,7 @@ func handled(r engine.Record) string {
 
 // describe is one line about a call: what has become of it, how long it took,
 // where it wrote or why it did not.
-func (p *progress) describe(r engine.Record) string {
+func (p *progress) describe(r journal.Record) string {
 	mark := statusMarks[r.Status]
 	status := r.Outcome()
 	switch {
@@ -260,20 +260,20 @@ func (p *progress) describe(r engine.Record) string {
 		status = strings.TrimSuffix(triedAgain(r), " ")
 	case r.Handled != nil:
 		mark.colour = yellow
-	case r.Status == engine.Running && r.MaxTries > 0:
+	case r.Status == journal.Running && r.MaxTries > 0:
 		status += fmt.Sprintf(" (attempt %d of %d)", r.Attempts+1, r.MaxTries)
 	}
 	parts := []string{p.term.paint(mark.colour, mark.mark), r.Call, printable(r.Tool), status}
 	if r.Instance != "" {
 		parts = slices.Insert(parts, 3, printable(r.Instance))
 	}
-	if r.Status == engine.Done || r.Status == engine.Failed && r.Started != "" {
+	if r.Status == journal.Done || r.Status == journal.Failed && r.Started != "" {
 		parts = append(parts, p.term.paint(grey, duration(time.Duration(r.Duration*float64(time.Millisecond)))))
 	}
 	if len(r.Writes) > 0 {
 		parts = append(parts, "→ "+strings.Join(r.Writes, " "))
 	}
-	if message, ok := r.Error["message"].(string); ok && (r.Status == engine.Failed || r.Rests) {
+	if message, ok := r.Error["message"].(string); ok && (r.Status == journal.Failed || r.Rests) {
 		parts = append(parts, firstLine(message))
 	}
 	if r.Handled != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
 )
@@ -142,8 +142,8 @@ func (l lonePlan) Open(name string) (fs.File, error) {
 }
 
 // tellUnread says why tools of a plan without a project may be unknown.
-func (a *app) tellUnread(problems []engine.Problem) {
-	unknown := slices.ContainsFunc(problems, func(p engine.Problem) bool { return p.Code == engine.CodeUnknownTool })
+func (a *app) tellUnread(problems []plan.Problem) {
+	unknown := slices.ContainsFunc(problems, func(p plan.Problem) bool { return p.Code == plan.CodeUnknownTool })
 	if unknown && !a.found {
 		a.term.say("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
 	}

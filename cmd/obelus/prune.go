@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -58,7 +58,7 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if len(names) == 0 && o.older == "" && len(o.statuses) == 0 {
 		return &usageError{"prune what? Name contexts, or say --older-than or --status"}
 	}
-	if err := checkWords("status", o.statuses, append(engine.RunStatuses(), "none")...); err != nil {
+	if err := checkWords("status", o.statuses, append(journal.RunStatuses(), "none")...); err != nil {
 		return err
 	}
 	if err := a.openSettings(); err != nil {
@@ -291,7 +291,7 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if len(names) > 0 && !named || !before.IsZero() && !f.infos[name].Updated.Before(before) {
 			continue
 		}
-		run, err := engine.StandingRun(ctx, a.log, name)
+		run, err := journal.CurrentRun(ctx, a.log, name)
 		if err != nil {
 			return nil, err
 		}
@@ -306,7 +306,7 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		switch {
 		case err != nil:
 			return nil, err
-		case which != "" && named && run.Status == engine.RunRunning:
+		case which != "" && named && run.Status == journal.RunRunning:
 			return nil, &usageError{fmt.Sprintf("context %s is running, and stays until that has come to its end or was interrupted", which)}
 		case which != "" && named:
 			return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", which, run.Status, a.again())}
@@ -326,33 +326,33 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 // unfinished finds a run that is, and that nobody has given up, among that of a context and
 // those in its delegates' contexts that are part of no other. Where there is none, it has no
 // name.
-func (a *app) unfinished(ctx context.Context, f *families, name string, run engine.Run) (which string, _ engine.Run, err error) {
+func (a *app) unfinished(ctx context.Context, f *families, name string, run journal.Run) (which string, _ journal.Run, err error) {
 	untouched, err := a.untouched(ctx, name)
 	if err != nil || !isOver(run) && !untouched {
 		return name, run, err
 	}
 	for _, member := range f.members(name)[1:] {
-		root, err := engine.Root(ctx, a.log, member)
+		root, err := journal.Root(ctx, a.log, member)
 		if err != nil {
 			return member, run, err
 		}
 		if root != member {
 			continue
 		}
-		if run, err = engine.StandingRun(ctx, a.log, member); err != nil || !isOver(run) {
+		if run, err = journal.CurrentRun(ctx, a.log, member); err != nil || !isOver(run) {
 			return member, run, err
 		}
 	}
 	return "", run, nil
 }
 
-func isOver(run engine.Run) bool { return run.Status.Finished() || run.Status == engine.RunCancelled }
+func isOver(run journal.Run) bool { return run.Status.Finished() || run.Status == journal.RunCancelled }
 
 // untouched tells of a fork in which nobody has gone on with what ran where it was
 // made, and to which nothing has come: nothing of its own would be lost.
 func (a *app) untouched(ctx context.Context, name string) (bool, error) {
 	entry, ok, err := store.Newest(ctx, a.log, store.JournalFilter{Context: name})
-	return ok && engine.Forked(entry), err
+	return ok && journal.Forked(entry), err
 }
 
 // free leaves out what forks need that stay; of those that are named none may be.

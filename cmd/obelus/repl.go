@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -257,14 +259,14 @@ func (p *prompt) callFunction(ctx context.Context, tool string, parameters map[s
 
 // carryOut gives the output of a run, or how it ended otherwise, which it tells
 // as the command does.
-func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) (output any, why string, err error) {
+func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (output any, why string, err error) {
 	err = p.withLog(func() error {
 		outcome, err := p.app.outcome(ctx, start, registry, o)
 		if err != nil {
 			return err
 		}
 		p.app.explain(outcome)
-		if output = outcome.Output; outcome.Status != engine.RunDone {
+		if output = outcome.Output; outcome.Status != journal.RunDone {
 			output, why = nil, string(outcome.Status)
 		}
 		return nil

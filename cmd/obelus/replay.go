@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -42,7 +43,7 @@ func (a *app) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := engine.LastRun(ctx, a.log, run.context)
+	last, err := journal.LastRun(ctx, a.log, run.context)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -92,11 +94,11 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if s.Context, err = a.contextToResume(ctx, s); err != nil {
 		return err
 	}
-	plan, err := engine.RootPlan(ctx, a.log, s.Context)
+	name, err := journal.RootPlan(ctx, a.log, s.Context)
 	if err != nil {
 		return err
 	}
-	request, registry, unread := a.host.Generation().PlanOf(plan)
+	request, registry, unread := a.host.Generation().PlanOf(name)
 	s.Request = request
 	p := newProgress(a.term, a.json, "")
 	p.root = s.Context
@@ -104,7 +106,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	defer a.whileDraining(ctx, runner, s.Context)()
 	outcome, err := runner.Resume(ctx, s)
 	p.end()
-	var refused *engine.PlanError
+	var refused *plan.PlanError
 	var unplanned *engine.NoPlannerError
 	if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
 		return fmt.Errorf("%w\nthe plan's file, which may have registered it, can't be read in %s: %w", err, a.dir, unread)

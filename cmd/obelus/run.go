@@ -17,6 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/spell"
 	"obelus/host"
 	"obelus/store"
 )
@@ -141,7 +144,7 @@ func (a *app) runPlan(ctx context.Context, name string, start engine.Start, o ru
 		return err
 	}
 	for _, p := range request.SchemaProblems(registry) {
-		if p.Severity == engine.SeverityWarning {
+		if p.Severity == plan.SeverityWarning {
 			a.term.say("%s", problemLine(p))
 		}
 	}
@@ -163,7 +166,7 @@ func (a *app) findPlan(plan string) (name string, err error) {
 }
 
 // openPlan loads the project that a plan file is in, and the plan.
-func (a *app) openPlan(plan string) (*engine.Request, *engine.Registry, error) {
+func (a *app) openPlan(plan string) (*plan.Request, *plan.Registry, error) {
 	name, err := a.findPlan(plan)
 	if err != nil {
 		return nil, nil, err
@@ -202,7 +205,7 @@ func nearPlan(plan string) string {
 				files[base], files[strings.TrimSuffix(base, ending)] = file, file
 			}
 		}
-		near := engine.Nearest(name, slices.Sorted(maps.Keys(files)))
+		near := spell.Nearest(name, slices.Sorted(maps.Keys(files)))
 		if file := cmp.Or(files[name], files[stem], files[near]); file != "" {
 			return file
 		}
@@ -211,7 +214,7 @@ func nearPlan(plan string) string {
 }
 
 // carryOut begins a run and tells how it ends.
-func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) error {
+func (a *app) carryOut(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) error {
 	outcome, err := a.outcome(ctx, start, registry, o)
 	if err != nil {
 		return err
@@ -223,31 +226,31 @@ func (a *app) carryOut(ctx context.Context, start engine.Start, registry *engine
 
 // tellWarnings tells a person what check warns of where that bears on how a run has ended: of
 // a call that did not come to its end, and of an output that there is none of.
-func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *engine.Registry, outcome *engine.Outcome, o runOptions) {
+func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
 	lacking := start.Request.HasOutput && outcome.Output == nil
-	if o.one || outcome.Lazy != nil || outcome.Status == engine.RunDone && !lacking || start.Request.Planner != nil {
+	if o.one || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
 		return
 	}
-	plan, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Context: outcome.Context, Request: start.Request})
+	checked, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Context: outcome.Context, Request: start.Request})
 	if err != nil {
 		return // it was run, and what went wrong is told
 	}
 	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
 	for _, r := range outcome.Calls {
-		open[r.Position], waiting[r.Position] = r.Status != engine.Done, r.Status == engine.Waiting
+		open[r.Position], waiting[r.Position] = r.Status != journal.Done, r.Status == journal.Waiting
 	}
-	bearing := slices.DeleteFunc(plan.Warnings, func(p engine.Problem) bool {
+	bearing := slices.DeleteFunc(checked.Warnings, func(p plan.Problem) bool {
 		// Calls may have failed for want of an output that another did not return; calls that wait list what the context holds.
-		return !open[p.Call] && p.Code != engine.CodeTypes || p.Code == engine.CodeUnresolved && !waiting[p.Call]
+		return !open[p.Call] && p.Code != plan.CodeTypes || p.Code == plan.CodeUnresolved && !waiting[p.Call]
 	})
-	slices.SortStableFunc(bearing, func(p, q engine.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
+	slices.SortStableFunc(bearing, func(p, q plan.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
 	for _, p := range bearing {
 		a.term.say("%s", problemLine(p))
 	}
 }
 
 // hintRank puts what says what may be meant before what does not.
-func hintRank(p engine.Problem) int {
+func hintRank(p plan.Problem) int {
 	if strings.Contains(p.Message, "did you mean") {
 		return 0
 	}
@@ -255,10 +258,10 @@ func hintRank(p engine.Problem) int {
 }
 
 // outcome begins a run and waits for its end.
-func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.Registry, o runOptions) (*engine.Outcome, error) {
+func (a *app) outcome(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
 	var err error
 	if o.decided {
-		if start.Approve, err = engine.ParsePolicy(o.approve); err != nil {
+		if start.Approve, err = plan.ParsePolicy(o.approve); err != nil {
 			return nil, &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
 		}
 	}
@@ -296,7 +299,7 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *engine.
 		p.begin()
 	}
 	p.end()
-	if err == nil && o.one && outcome.Status == engine.RunDone {
+	if err == nil && o.one && outcome.Status == journal.RunDone {
 		outcome.Output, err = a.result(ctx, outcome)
 	}
 	return outcome, err
@@ -345,7 +348,7 @@ func (a *app) stopNow() {
 
 // openLogFor opens the log, if it is not open yet. It makes none for a plan that
 // is refused.
-func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engine.Registry) error {
+func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *plan.Registry) error {
 	if a.log != nil {
 		return nil
 	}
@@ -363,24 +366,24 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *engi
 }
 
 // report prints how a run ended, and gives the exit status for it.
-func (a *app) report(ctx context.Context, outcome *engine.Outcome) error {
+func (a *app) report(ctx context.Context, outcome *journal.Outcome) error {
 	unread := a.tellEarlier(ctx, outcome)
 	a.explain(outcome)
 	if a.json {
 		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
 			return err
 		}
-	} else if outcome.Status == engine.RunDone || outcome.Status == engine.RunFailed {
+	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
 		if err := a.term.value(outcome.Output); err != nil {
 			return err
 		}
 	}
 	switch outcome.Status {
-	case engine.RunDone:
+	case journal.RunDone:
 		return unread
-	case engine.RunWaiting:
+	case journal.RunWaiting:
 		return statusError(exitWaiting)
-	case engine.RunInterrupted:
+	case journal.RunInterrupted:
 		return statusError(exitInterrupted)
 	}
 	return statusError(exitFailed)
@@ -391,11 +394,11 @@ const mostEarlier = 3
 
 // tellEarlier tells a person what failed in rounds after which the planner went on: nothing
 // of that is in how the run ended.
-func (a *app) tellEarlier(ctx context.Context, outcome *engine.Outcome) error {
-	if outcome.Status != engine.RunDone && outcome.Status != engine.RunFailed || outcome.Context == "" {
+func (a *app) tellEarlier(ctx context.Context, outcome *journal.Outcome) error {
+	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
 		return nil
 	}
-	failed, err := engine.FailedBefore(ctx, a.log, outcome.Context)
+	failed, err := journal.FailedBefore(ctx, a.log, outcome.Context)
 	for i, r := range failed {
 		if i == mostEarlier {
 			a.term.fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
@@ -407,24 +410,24 @@ func (a *app) tellEarlier(ctx context.Context, outcome *engine.Outcome) error {
 }
 
 // explain tells a person what failed, what waits, and what to do.
-func (a *app) explain(outcome *engine.Outcome) {
+func (a *app) explain(outcome *journal.Outcome) {
 	var waiting []string
 	decides := false
 	for _, r := range outcome.Calls {
 		switch r.Status {
-		case engine.Failed:
+		case journal.Failed:
 			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, printable(r.Tool), a.failure(r)))
-		case engine.Waiting:
+		case journal.Waiting:
 			if r.Child != "" {
 				decides = true
 				a.term.tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, printable(r.Tool), r.Reason, a.again(), r.Child, outcome.Context)
 				continue
 			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
-		case engine.Held:
+		case journal.Held:
 			decides = true
 			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, printable(r.Tool), a.again(), outcome.Context)
-		case engine.InDoubt:
+		case journal.InDoubt:
 			decides = true
 			if r.Error != nil {
 				a.term.tell("call %s (%s) failed in the try before: %s", r.Call, printable(r.Tool), a.failure(r))
@@ -446,21 +449,21 @@ func (a *app) explain(outcome *engine.Outcome) {
 		a.term.tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
 	case len(waiting) > 0:
 		a.term.tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
-	case outcome.Status == engine.RunInterrupted && outcome.Context == "":
+	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
 		a.term.tell("interrupted: nothing has been recorded")
-	case outcome.Status == engine.RunInterrupted && outcome.Stopped:
+	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
 		a.term.tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.again(), outcome.Context)
-	case outcome.Status == engine.RunInterrupted:
+	case outcome.Status == journal.RunInterrupted:
 		a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
-	case outcome.Status == engine.RunCancelled:
+	case outcome.Status == journal.RunCancelled:
 		a.term.tell("cancelled: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
-	case outcome.Status == engine.RunWaiting && !decides:
+	case outcome.Status == journal.RunWaiting && !decides:
 		a.term.tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
 	}
 }
 
 // failure is a failed call's error for a person; with -v, its traceback too.
-func (a *app) failure(r engine.Record) string {
+func (a *app) failure(r journal.Record) string {
 	message, ok := r.Error["message"].(string)
 	if !ok {
 		message = string(store.EncodeJSON(r.Error))

@@ -8,6 +8,8 @@ import (
 	"testing/fstest"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -15,22 +17,22 @@ import (
 
 // inLayers is a plan of calls in layers, each of which reads two of the layer
 // before.
-func inLayers(layers, width int) *engine.Request {
-	request := &engine.Request{}
+func inLayers(layers, width int) *plan.Request {
+	request := &plan.Request{}
 	for l := range layers {
 		for i := range width {
 			call := map[string]any{"_tool": "add", "n": 1, "_outputPath": fmt.Sprintf("†state.l%d.c%d", l, i)}
 			if l > 0 {
 				call["n"] = fmt.Sprintf("†(†state.l%d.c%d + †state.l%d.c%d * 0)", l-1, i, l-1, (i+1)%width)
 			}
-			request.Calls = append(request.Calls, engine.Source{Call: call})
+			request.Calls = append(request.Calls, plan.Source{Call: call})
 		}
 	}
 	return request
 }
 
 // forInstances is a chain of ten calls for each of n instances.
-func forInstances(n int) *engine.Request {
+func forInstances(n int) *plan.Request {
 	request := chain(10)
 	request.Context = nil
 	for i := range n {
@@ -45,10 +47,10 @@ func forInstances(n int) *engine.Request {
 }
 
 // handedOn is n calls handed to a delegate that hands on again, five deep.
-func handedOn(n int) *engine.Request {
-	request := &engine.Request{}
+func handedOn(n int) *plan.Request {
+	request := &plan.Request{}
 	for i := range n {
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{
+		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{
 			"_tool": "hand", "_delegate": "d1", "n": i, "_outputPath": fmt.Sprintf("†state.r%d", i),
 		}})
 	}
@@ -78,7 +80,7 @@ func delegates(deep int) string {
 func BenchmarkScale(b *testing.B) {
 	for _, c := range []struct {
 		name    string
-		request *engine.Request
+		request *plan.Request
 		calls   int
 	}{
 		{"layers=10x10", inLayers(10, 10), 100},
@@ -103,7 +105,7 @@ func BenchmarkScale(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				runner := &engine.Runner{Log: log, Registry: h.Generation().Registry()}
 				outcome, err := runner.Run(context.Background(), engine.Start{Context: fmt.Sprint("c", i), Request: c.request})
-				if err != nil || outcome.Status != engine.RunDone {
+				if err != nil || outcome.Status != journal.RunDone {
 					b.Fatal(outcome, err)
 				}
 			}

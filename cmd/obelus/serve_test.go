@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -406,8 +406,8 @@ func checkVersions(t *testing.T, path string, runs map[string][2]int) {
 	}
 	defer log.Close()
 	for name, answer := range runs {
-		records, err := engine.Records(t.Context(), log, name)
-		if err != nil || len(records) != 1 || records[0].Status != engine.Done {
+		records, err := journal.Records(t.Context(), log, name)
+		if err != nil || len(records) != 1 || records[0].Status != journal.Done {
 			t.Fatalf("%s: %v, %+v", name, err, records)
 		}
 		code, err := log.Code(t.Context(), records[0].Generation)
@@ -421,7 +421,7 @@ func checkVersions(t *testing.T, path string, runs map[string][2]int) {
 	}
 }
 
-func checkScript(t *testing.T, name string, s store.Script, want map[string]string, r engine.Record) {
+func checkScript(t *testing.T, name string, s store.Script, want map[string]string, r journal.Record) {
 	t.Helper()
 	if text, ok := want[s.Path]; ok && string(s.Source) != text {
 		t.Errorf("%s ran %s as %q, and answered as if it were %q", name, s.Path, s.Source, text)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"obelus/engine"
+	"obelus/engine/spell"
 	"obelus/host"
 )
 
@@ -79,7 +79,7 @@ func nearestCommand(c *cobra.Command, word string) string {
 			others = append(others, name)
 		}
 	}
-	near := engine.Nearest(word, append(begun, others...))
+	near := spell.Nearest(word, append(begun, others...))
 	if near == "" && word != "" && len(begun) > 0 {
 		return begun[0]
 	}
@@ -102,7 +102,7 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if name := engine.Nearest(unknown.GetSpecifiedName(), names); name != "" {
+		if name := spell.Nearest(unknown.GetSpecifiedName(), names); name != "" {
 			near = fmt.Sprintf(" (did you mean --%s?)", name)
 		}
 	}
@@ -127,7 +127,7 @@ func checkWords[T ~string](flag string, given []string, known ...T) error {
 // hint names what a typing error could have made a word of, or says something
 // else where there is nothing near.
 func hint(word string, known []string, otherwise string) string {
-	if near := engine.Nearest(word, known); near != "" {
+	if near := spell.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return otherwise

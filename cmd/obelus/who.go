@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // who are the flags of commands by which a person decides something.
@@ -24,12 +24,12 @@ func (w *who) register(c *cobra.Command) {
 }
 
 // decider is who decides.
-func (w *who) decider() (engine.Who, error) {
+func (w *who) decider() (journal.Who, error) {
 	by := strings.TrimSpace(w.by)
 	if by == "" && w.given() {
-		return engine.Who{}, &usageError{"--by is empty: give the name of who decides, or leave the flag out"}
+		return journal.Who{}, &usageError{"--by is empty: give the name of who decides, or leave the flag out"}
 	}
-	who := engine.Who{By: cmp.Or(by, loginName())}
+	who := journal.Who{By: cmp.Or(by, loginName())}
 	if err := who.Check(); err != nil {
 		return who, &usageError{fmt.Sprintf("--by: %s", err)}
 	}

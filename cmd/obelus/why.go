@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -28,7 +29,7 @@ Exit status: 0, or 1 if it is missing.`,
 }
 
 func (a *app) why(ctx context.Context, of asked) error {
-	why, err := engine.Explain(ctx, a.log, of.context, of.expr, of.at, of.instance)
+	why, err := history.Explain(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (a *app) why(ctx context.Context, of asked) error {
 }
 
 // drawWhy is an explanation as a tree, its lines cut at a width.
-func drawWhy(why engine.Why, width int) string {
+func drawWhy(why history.Why, width int) string {
 	var b strings.Builder
 	drawValue(&b, why, "", "", width)
 	return b.String()
@@ -47,7 +48,7 @@ func drawWhy(why engine.Why, width int) string {
 
 // drawValue draws a value with what it is made of below it; first stands before
 // its own line, and rest before those below.
-func drawValue(b *strings.Builder, why engine.Why, first, rest string, width int) {
+func drawValue(b *strings.Builder, why history.Why, first, rest string, width int) {
 	text := why.Ref
 	if why.Context != "" {
 		text = why.Context + ": " + text
@@ -68,7 +69,7 @@ func drawValue(b *strings.Builder, why engine.Why, first, rest string, width int
 	drawParts(parts, rest)
 }
 
-func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width int) {
+func drawOrigin(b *strings.Builder, o history.Origin, first, rest string, width int) {
 	text := fmt.Sprintf("#%d ", o.Seq)
 	switch {
 	case o.Call == "":
@@ -88,7 +89,7 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 	switch {
 	case o.Given:
 		text += ", as a person knew"
-	case o.Handled != nil && o.Handled["code"] == engine.Rejected:
+	case o.Handled != nil && o.Handled["code"] == journal.Rejected:
 		text += fmt.Sprintf(": rejected by %s: %s", o.Name(), o.Handled["message"])
 	case o.Handled != nil:
 		text += fmt.Sprintf(": it had failed: %s", o.Handled["message"])
@@ -109,7 +110,7 @@ func drawOrigin(b *strings.Builder, o engine.Origin, first, rest string, width i
 }
 
 // drawPlanned draws what a plan's function computed, with what it saw.
-func drawPlanned(b *strings.Builder, p engine.Planned, first, rest string, width int) {
+func drawPlanned(b *strings.Builder, p history.Planned, first, rest string, width int) {
 	text := strings.Join(p.Arguments, ", ") + " given by the plan's function"
 	if len(p.Saw) > 0 {
 		text += ", which saw"

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -43,15 +45,15 @@ func (s *stock) Take(item string, n int) int {
 // charge is an activity in Go. Its parameters have been held to its tool. A
 // failure is an outcome, which a plan may count on; any other error is a fault.
 // The key is the same however often a call is tried, so a bank can tell.
-func charge(_ context.Context, in engine.Invocation) (engine.Result, error) {
+func charge(_ context.Context, in plan.Invocation) (plan.Result, error) {
 	amount, err := in.Call["amount"].(json.Number).Float64()
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
 	if amount > 100 {
-		return engine.Result{}, engine.NewFailure("%v is over the limit", amount)
+		return plan.Result{}, plan.NewFailure("%v is over the limit", amount)
 	}
-	return engine.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
+	return plan.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
 }
 
 func main() {
@@ -71,8 +73,8 @@ func run(ctx context.Context) error {
 		FS:      project,
 		Stderr:  os.Stderr,
 		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
-		Activities: []engine.Registered{
-			{Name: "charge", Activity: engine.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
+		Activities: []plan.Registered{
+			{Name: "charge", Activity: plan.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
 		},
 		Tools: map[string]any{"charge": map[string]any{
 			"description": "Charges the customer.",
@@ -110,7 +112,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println(outcome.Status, string(store.EncodeJSON(outcome.Output)))
 
-	records, err := engine.Records(ctx, log, "order-1")
+	records, err := journal.Records(ctx, log, "order-1")
 	if err != nil {
 		return err
 	}
