@@ -346,7 +346,7 @@ func TestWhatRanAheadIsLostWithItsAppend(t *testing.T) {
 	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("x", "x")}); !errors.Is(err, refuse) {
 		t.Errorf("%v", err)
 	}
-	if last, err := journal.LastRun(t.Context(), log, "c"); err != nil || last.Tick != 0 {
+	if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Tick != 0 {
 		t.Errorf("%v, %+v", err, last)
 	}
 }

@@ -22,7 +22,7 @@ func (r *Runner) Decide(ctx context.Context, d journal.Decision) error {
 		return err
 	}
 	r = p.runner
-	records, err := journal.Records(ctx, r.Log, d.Context)
+	records, err := journal.In(r.Log, d.Context).Records(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func (r *Runner) first(ctx context.Context, d journal.Decision, n int64) error {
 
 // correct puts a person's arguments in place of those that were shown.
 func (r *Runner) correct(ctx context.Context, record journal.Record, hold *journal.Hold, arguments map[string]any) error {
-	last, err := journal.LastRun(ctx, r.Log, record.Context)
+	last, err := journal.In(r.Log, record.Context).LastRun(ctx)
 	if err != nil {
 		return err
 	}
-	registry, err := last.Event.ContextTools(ctx, r.Log, record.Context, r.Registry)
+	registry, err := last.Event.ContextTools(ctx, journal.In(r.Log, record.Context), r.Registry)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (r *Runner) correct(ctx context.Context, record journal.Record, hold *journ
 	}
 	tool, ok := (&plan.PlanCompiler{}).Tools(&plan.Request{Tools: brought}, registry).Tool(record.Tool)
 	if !ok {
-		calls, err := journal.PlanMessage(ctx, r.Log, record.Context, last.Event.Seq)
+		calls, err := journal.In(r.Log, record.Context).PlanMessage(ctx, last.Event.Seq)
 		if err != nil {
 			return err
 		}
@@ -133,14 +133,14 @@ func (r *Runner) correct(ctx context.Context, record journal.Record, hold *journ
 // error is a [*journal.NoSuchCallError] where no plan waits for that, where several do, or where
 // somebody else was first.
 func Release(ctx context.Context, log store.Log, name string, who journal.Who) (string, error) {
-	last, err := journal.LastRun(ctx, log, name)
+	last, err := journal.In(log, name).LastRun(ctx)
 	if err != nil {
 		return "", err
 	}
 	if last.Held {
-		return name, last.Release(ctx, log, name, who)
+		return name, last.Release(ctx, journal.In(log, name), who)
 	}
-	plans, err := journal.LazyInside(ctx, log, name)
+	plans, err := journal.In(log, name).LazyInside(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -156,8 +156,8 @@ func Release(ctx context.Context, log store.Log, name string, who journal.Who) (
 	case len(plans) > 1:
 		return "", journal.SeveralContexts(fmt.Sprintf("%d delegates have plans that wait", len(plans)), contexts)
 	}
-	if last, err = journal.LastRun(ctx, log, contexts[0]); err != nil {
+	if last, err = journal.In(log, contexts[0]).LastRun(ctx); err != nil {
 		return "", err
 	}
-	return contexts[0], last.Release(ctx, log, contexts[0], who)
+	return contexts[0], last.Release(ctx, journal.In(log, contexts[0]), who)
 }

@@ -30,7 +30,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	}
 	a := &arrivals{errors: map[string]int64{}, unhidden: map[int64]int64{}, next: math.MaxInt64}
 	p.arrivals[name] = a
-	last, err := journal.LastRun(ctx, p.log, name)
+	last, err := journal.In(p.log, name).LastRun(ctx)
 	if err != nil || last.Tick == 0 {
 		return a, err
 	}
@@ -38,10 +38,10 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 	if err != nil {
 		return a, err
 	}
-	if a.Timeline, err = journal.ReadTimeline(ctx, p.log, name, last.Event.First); err != nil {
+	if a.Timeline, err = journal.In(p.log, name).ReadTimeline(ctx, last.Event.First); err != nil {
 		return a, err
 	}
-	if a.former, err = a.SupersededIn(ctx, p.log, name); err != nil {
+	if a.former, err = a.SupersededIn(ctx, journal.In(p.log, name)); err != nil {
 		return a, err
 	}
 	return a, a.find(ctx, p, name, plans)

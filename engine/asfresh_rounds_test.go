@@ -39,7 +39,7 @@ func TestAgainInRounds(t *testing.T) {
 			}
 			drive := func(o *journal.Outcome, err error, name string) (*journal.Outcome, error) {
 				for err == nil && o.Status == journal.RunWaiting {
-					holds, e := journal.Holds(t.Context(), inner, name)
+					holds, e := journal.In(inner, name).Holds(t.Context())
 					if e != nil || len(holds) == 0 {
 						return o, e
 					}

@@ -138,7 +138,7 @@ func endOfTick(t *testing.T, log store.Log, name string) (ended int64) {
 
 // allCalls are those of all ticks.
 func allCalls(t *testing.T, log store.Log, name string) []journal.Record {
-	records, err := journal.Records(t.Context(), log, name)
+	records, err := journal.In(log, name).Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func explained(t *testing.T, log store.Log, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := history.Explain(t.Context(), log, "c", ref, 0, "")
+	why, err := history.Explain(t.Context(), journal.In(log, "c"), ref, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if _, err := log.Head(ctx, name); err != nil {
 		return err
 	}
-	root, err := journal.Root(ctx, log, name)
+	root, err := journal.In(log, name).Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 	if err := cancel(ctx, log, name, who); err != nil {
 		return err
 	}
-	records, err := journal.Records(ctx, log, name)
+	records, err := journal.In(log, name).Records(ctx)
 	for i := range records {
 		if err == nil {
 			err = cancelInside(ctx, log, name, &records[i])
@@ -68,11 +68,11 @@ func cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 // cancelInside cancels what the delegate of a context's call runs, and the delegates in
 // it: the call has ended.
 func cancelInside(ctx context.Context, log store.Log, name string, r *journal.Record) error {
-	child, err := journal.OwnChild(ctx, log, name, r)
+	child, err := journal.In(log, name).OwnChild(ctx, r)
 	if child == "" || err != nil {
 		return err
 	}
-	records, err := journal.Records(ctx, log, child)
+	records, err := journal.In(log, child).Records(ctx)
 	if errors.Is(err, store.ErrNoContext) {
 		return nil // it had not begun
 	}
@@ -92,7 +92,7 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *journal.Re
 
 // halted gives a run that can be cancelled.
 func halted(ctx context.Context, log store.Log, name string) (journal.Run, error) {
-	last, err := journal.LastRun(ctx, log, name)
+	last, err := journal.In(log, name).LastRun(ctx)
 	switch {
 	case err != nil:
 		return last, err

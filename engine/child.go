@@ -17,7 +17,7 @@ func (r *room) enter(ctx context.Context) result {
 	if r.runner.depth > plan.MaxDepth {
 		return result{err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("delegates are nested deeper than %d", plan.MaxDepth)}}
 	}
-	last, err := journal.LastRun(ctx, r.runner.Log, r.start.Context)
+	last, err := journal.In(r.runner.Log, r.start.Context).LastRun(ctx)
 	if err != nil {
 		return result{err: unreadLog(ctx, err)}
 	}
@@ -57,7 +57,7 @@ func (r *room) enter(ctx context.Context) result {
 func (r *room) resume(ctx context.Context, last journal.Run) (*journal.Outcome, error) {
 	again := Resume{Context: r.start.Context, Request: r.start.Request}
 	if r.retry && last.Status == journal.RunFailed {
-		records, err := journal.Records(ctx, r.runner.Log, r.start.Context)
+		records, err := journal.In(r.runner.Log, r.start.Context).Records(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (t *tick) wakeInside(ctx context.Context) error {
 				continue
 			}
 			t.calls[i].seen = entry.N
-			within, err := journal.IsWithin(ctx, t.runner.Log, entry.Context, child)
+			within, err := journal.In(t.runner.Log, entry.Context).IsWithin(ctx, child)
 			if err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (t *tick) wakeInside(ctx context.Context) error {
 
 // taken tells whether the delegate's context was made by something else.
 func (r *room) taken(ctx context.Context) (bool, error) {
-	origin, ok, err := journal.OriginOf(ctx, r.runner.Log, r.start.Context)
+	origin, ok, err := journal.In(r.runner.Log, r.start.Context).OriginOf(ctx)
 	return ok && origin != r.origin, err
 }
 
@@ -174,7 +174,7 @@ func (r *room) why(ctx context.Context, outcome *journal.Outcome) string {
 			return otherwise
 		}
 		var err error
-		if calls, err = journal.Records(ctx, r.runner.Log, c.Child); err != nil {
+		if calls, err = journal.In(r.runner.Log, c.Child).Records(ctx); err != nil {
 			return otherwise
 		}
 		where = " in context " + c.Child

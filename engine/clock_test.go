@@ -91,7 +91,7 @@ func checkDates(t *testing.T, log store.Log) {
 				runs[len(runs)+1] = e.Date
 			}
 		}
-		records, err := journal.Records(ctx, log, info.Context)
+		records, err := journal.In(log, info.Context).Records(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

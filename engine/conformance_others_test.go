@@ -267,7 +267,7 @@ func (c *conformanceCase) checkHeld(ctx context.Context) {
 	if !ok {
 		return
 	}
-	holds, err := journal.Holds(ctx, c.log, "c")
+	holds, err := journal.In(c.log, "c").Holds(ctx)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func (c *conformanceCase) checkOthers(ctx context.Context) {
 
 func (c *conformanceCase) printChildren(ctx context.Context) (lines []string) {
 	for _, name := range c.contexts(ctx)[1:] {
-		last, err := journal.LastRun(ctx, c.log, name)
+		last, err := journal.In(c.log, name).LastRun(ctx)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -325,7 +325,7 @@ func (c *conformanceCase) checkLinked(ctx context.Context, name string) {
 		if info.Context != name {
 			continue
 		}
-		records, err := journal.Records(ctx, c.log, info.Origin.Parent)
+		records, err := journal.In(c.log, info.Origin.Parent).Records(ctx)
 		linked := slices.ContainsFunc(records, func(r journal.Record) bool { return r.Call == info.Origin.Call && r.Child == name })
 		if err != nil || !linked {
 			c.t.Errorf("context %s is not linked to its call: %+v, %v", name, info.Origin, err)

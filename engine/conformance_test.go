@@ -344,7 +344,7 @@ func (c *conformanceCase) checkWarnings(request *plan.Request) {
 
 func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Outcome) {
 	if want, ok := c.files["calls"]; ok {
-		records, err := journal.Records(ctx, c.log, "c")
+		records, err := journal.In(c.log, "c").Records(ctx)
 		if err != nil {
 			c.t.Fatal(err)
 		}

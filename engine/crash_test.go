@@ -68,7 +68,7 @@ func TestCrashAtEveryAppend(t *testing.T) {
 			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}
-			recorded, err := journal.Records(t.Context(), inner, "c")
+			recorded, err := journal.In(inner, "c").Records(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,11 +174,11 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				last, err := journal.LastRun(t.Context(), inner, info.Context)
+				last, err := journal.In(inner, info.Context).LastRun(t.Context())
 				if err != nil || last.Status == journal.RunRunning {
 					t.Errorf("%s, %d: context %s: %+v, %v", name, n, info.Context, last, err)
 				}
-				if behind, err := last.LeftBehind(t.Context(), inner, info.Context); behind || err != nil {
+				if behind, err := last.LeftBehind(t.Context(), journal.In(inner, info.Context)); behind || err != nil {
 					t.Errorf("%s, %d: context %s has left something behind, %v", name, n, info.Context, err)
 				}
 			}
@@ -205,7 +205,7 @@ func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 		},
 	})
 	_, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
-	if last, wrong := journal.LastRun(t.Context(), inner, "c.1.1"); !errors.Is(err, errCrash) || wrong != nil || last.Status != journal.RunRunning {
+	if last, wrong := journal.In(inner, "c.1.1").LastRun(t.Context()); !errors.Is(err, errCrash) || wrong != nil || last.Status != journal.RunRunning {
 		t.Fatal(err, wrong, last)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -257,7 +257,7 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 				crashed = errors.Is(err, errCrash)
 				r.Log = inner
-				if last, err := journal.LastRun(t.Context(), inner, "c"); err == nil && last.Status == journal.RunDone {
+				if last, err := journal.In(inner, "c").LastRun(t.Context()); err == nil && last.Status == journal.RunDone {
 					if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
 						t.Fatalf("%d: replayed while it is left behind, %+v, %v", n, replayed, err)
 					}
@@ -267,7 +267,7 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 				} else if err != nil || outcome.Status != journal.RunDone {
 					t.Fatalf("%d: %+v, %v", n, outcome, err)
 				}
-				records, err := journal.Records(t.Context(), inner, "c")
+				records, err := journal.In(inner, "c").Records(t.Context())
 				if err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" || records[0].Attempts > 1 {
 					t.Fatalf("%d: %+v, %v", n, records[0], err)
 				}
@@ -319,7 +319,7 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 		if err != nil || outcome.Status != journal.RunDone || fmt.Sprint(outcome.Output) != "1" {
 			t.Fatalf("%d: %+v, %v", n, outcome, err)
 		}
-		records, err := journal.Records(t.Context(), inner, "f")
+		records, err := journal.In(inner, "f").Records(t.Context())
 		for _, record := range records {
 			if record.Status != journal.Done {
 				t.Errorf("%d: call %s is %s", n, record.Call, record.Status)
@@ -424,7 +424,7 @@ func everything(t *testing.T, log store.Log, ran *counter) (*engine.Runner, engi
 // held.
 func drive(t *testing.T, r *engine.Runner, s engine.Start) (*journal.Outcome, error) {
 	for {
-		last, err := journal.LastRun(t.Context(), r.Log, "c")
+		last, err := journal.In(r.Log, "c").LastRun(t.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -437,7 +437,7 @@ func drive(t *testing.T, r *engine.Runner, s engine.Start) (*journal.Outcome, er
 		if err != nil || outcome.Status != journal.RunWaiting {
 			return outcome, err
 		}
-		held, err := journal.Holds(t.Context(), r.Log, "c")
+		held, err := journal.In(r.Log, "c").Holds(t.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -463,7 +463,7 @@ func TestCrashesOfEverything(t *testing.T) {
 			}
 			var done []string
 			for _, name := range []string{"c", "c.1.2"} {
-				recorded, err := journal.Records(t.Context(), inner, name)
+				recorded, err := journal.In(inner, name).Records(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -511,7 +511,7 @@ func TestResumedIsUnderWay(t *testing.T) {
 		resumed <- err
 	}()
 	<-g.begun
-	last, err := journal.LastRun(t.Context(), log, "c")
+	last, err := journal.In(log, "c").LastRun(t.Context())
 	if err != nil || last.Status != journal.RunRunning {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}

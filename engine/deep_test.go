@@ -76,7 +76,7 @@ func TestTooDeep(t *testing.T) {
 				t.Errorf("%s: what the log prints is not taken back: %v", name, err)
 			}
 		}
-		if _, err := journal.Records(ctx, log, name); err != nil {
+		if _, err := journal.In(log, name).Records(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -120,11 +120,11 @@ func TestDeepInTheJournal(t *testing.T) {
 		if err != nil || outcome.Status != c.status || outcome.Error != c.says {
 			t.Errorf("%s: %+v, %v", name, outcome, err)
 		}
-		last, err := journal.LastRun(t.Context(), log, name)
+		last, err := journal.In(log, name).LastRun(t.Context())
 		if err != nil || last.Status != c.status {
 			t.Errorf("%s: %s, %v", name, last.Status, err)
 		}
-		records, err := journal.Records(t.Context(), log, name)
+		records, err := journal.In(log, name).Records(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

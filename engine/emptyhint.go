@@ -55,7 +55,7 @@ func (t *tick) writerOf(ctx context.Context, i int, expr *expr.Expr, rest []stri
 			return t.calls[writers[0]].record.Call, t.plan.Calls[writers[0]].Tool
 		}
 		if seq := journal.NewestSeq(resolved.From); len(writers) == 0 && seq <= t.event.Start {
-			if m, err := journal.MessageAt(ctx, t.runner.Log, t.context, seq); err == nil && m != nil && m.Call != "" {
+			if m, err := journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err == nil && m != nil && m.Call != "" {
 				producer, _ := m.Producer.(map[string]any)
 				tool, _ := producer["_tool"].(string)
 				return m.Call, tool

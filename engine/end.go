@@ -258,7 +258,7 @@ func (t *tick) stale(ctx context.Context, path store.Path, from []int64) (bool, 
 			m = &staged[at-1]
 		default:
 			var err error
-			if m, err = journal.MessageAt(ctx, t.runner.Log, t.context, seq); err != nil {
+			if m, err = journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err != nil {
 				return false, err
 			}
 		}

@@ -81,7 +81,7 @@ func expected(ctx context.Context, log store.Log, name string) (store.Origin, er
 	if store.CheckStoredContext(parent) != nil {
 		return store.Origin{}, nil
 	}
-	records, err := journal.Records(ctx, log, parent)
+	records, err := journal.In(log, parent).Records(ctx)
 	if errors.Is(err, store.ErrNoContext) {
 		err = nil
 	}
@@ -177,11 +177,11 @@ func (l *loop) disown(ctx context.Context, r *journal.Record) (twice bool, err e
 	if r.Child == "" || r.Status.Settled() {
 		return false, nil
 	}
-	child, err := journal.OwnChild(ctx, l.runner.Log, l.context, r)
+	child, err := journal.In(l.runner.Log, l.context).OwnChild(ctx, r)
 	if child != "" || err != nil {
 		return false, err
 	}
-	if twice, err = journal.RanNonIdempotent(ctx, l.runner.Log, r.Child); err != nil {
+	if twice, err = journal.In(l.runner.Log, r.Child).RanNonIdempotent(ctx); err != nil {
 		return false, err
 	}
 	if r.Status == journal.Waiting {
@@ -201,11 +201,11 @@ func (t *tick) restart(ctx context.Context, r *journal.Record) (twice bool, err 
 	if r.Child == "" {
 		return false, nil
 	}
-	origin, ok, err := journal.OriginOf(ctx, t.runner.Log, r.Child)
+	origin, ok, err := journal.In(t.runner.Log, r.Child).OriginOf(ctx)
 	if err != nil || ok && origin.Parent == t.context {
 		return false, err
 	}
-	twice, err = journal.RanNonIdempotent(ctx, t.runner.Log, r.Child)
+	twice, err = journal.In(t.runner.Log, r.Child).RanNonIdempotent(ctx)
 	if twice { // and what there is by then is read
 		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = journal.InDoubt, begunOnce(r.Child), 0, nil, nil, nil
 	}
@@ -233,7 +233,7 @@ func (r *Runner) scopeOf(ctx context.Context, name string) (*runScope, error) {
 	if r.depth > 0 || r.Registry == nil { // of a room, which has what it needs; or nothing is to be named
 		return p, nil
 	}
-	plans, err := journal.Lineage(ctx, r.Log, name)
+	plans, err := journal.In(r.Log, name).Lineage(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,7 @@ func ExampleRunner_Decide() {
 	}
 	fmt.Println(outcome.Status)
 
-	held, _ := journal.Holds(ctx, runner.Log, "c")
+	held, _ := journal.In(runner.Log, "c").Holds(ctx)
 	fmt.Println(held[0].Call, held[0].Tool, held[0].Hold.Arguments["amount"])
 	if err := runner.Decide(ctx, journal.Decision{Context: "c", Call: held[0].Call}); err != nil {
 		fmt.Println(err)

@@ -284,7 +284,7 @@ func TestReleasedOnce(t *testing.T) {
 		if !errors.As(err, new(*journal.NoSuchCallError)) || !strings.Contains(err.Error(), "somebody else has just approved the plan") {
 			t.Errorf("approved: %v", err)
 		}
-		if last, err := journal.LastRun(t.Context(), log, "c"); err != nil || last.Held != goesOn {
+		if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Held != goesOn {
 			t.Errorf("the run is %+v, %v", last, err)
 		}
 		if !goesOn {
@@ -305,7 +305,7 @@ func TestCancelLosesToTheEnd(t *testing.T) {
 	if !errors.As(err, new(*journal.NoSuchCallError)) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if last, err := journal.LastRun(t.Context(), log, "c"); err != nil || last.Status != journal.RunDone {
+	if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Status != journal.RunDone {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 }
@@ -468,7 +468,7 @@ func TestWokenBeforeWhatEndedSince(t *testing.T) {
 		if _, err := log.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Call: "1.2", Event: "done", Data: `{"call":"1.2","tick":1,"position":2,"tool":"value","status":"done"}`}}}); err != nil {
 			t.Fatal(err)
 		}
-		if woken, err := journal.HasInput(t.Context(), r.Log, "c"); err != nil || woken != came {
+		if woken, err := journal.In(r.Log, "c").HasInput(t.Context()); err != nil || woken != came {
 			t.Errorf("woken %t, %v", woken, err)
 		}
 	}

@@ -90,7 +90,7 @@ func TestAgain(t *testing.T) {
 		for _, record := range outcome.Calls {
 			b.WriteString(record.Call[2:] + string(record.Status[0]) + string(rune('0'+record.Attempts)) + " ")
 		}
-		values, err := history.Get(t.Context(), log, "f", mustExpr(t, "†s"), 0, "")
+		values, err := history.Get(t.Context(), journal.In(log, "f"), mustExpr(t, "†s"), 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestAgain(t *testing.T) {
 	if got, want := again("1.3", map[string]any{"value": 5}), `1d1 2d2 3d2 4d3 5s2 6d1 7d2 {"a":5,"b":10,"last":5,"no":{"message":"no"},"stayed":"no","went":10,"yes":10}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	records, err := journal.Records(t.Context(), log, "c")
+	records, err := journal.In(log, "c").Records(t.Context())
 	if err != nil || records[1].Attempts != 1 {
 		t.Errorf("the context that was forked: %v %+v", err, records)
 	}

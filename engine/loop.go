@@ -347,7 +347,7 @@ func (l *loop) enter(ctx context.Context) error {
 func (l *loop) finished(ctx context.Context) (journal.Run, error) {
 	before := journal.Run{}
 	for {
-		last, err := journal.LastRun(ctx, l.runner.Log, l.context)
+		last, err := journal.In(l.runner.Log, l.context).LastRun(ctx)
 		if err != nil || last.Status.Finished() {
 			return last, err
 		}

@@ -290,7 +290,7 @@ func (r randomPlans) planned(request *plan.Request) *plan.Request {
 
 // again is something that a person may ask for in context f.
 func (r randomPlans) again(t *testing.T, log store.Log) engine.Resume {
-	records, err := journal.Records(t.Context(), log, "f")
+	records, err := journal.In(log, "f").Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
 			outcome, err := r.Run(t.Context(), s)
 			want := "failed ! runtime: activity broken: " + c.want
 			expect(t, outcome, err, journal.RunFailed, "1.1 broken "+want, "1.2 broken "+want, "1.3 value done → †state.y")
-			last, err := journal.LastRun(t.Context(), log, in)
+			last, err := journal.In(log, in).LastRun(t.Context())
 			if err != nil || last.Status != journal.RunFailed || outcome.Calls[0].Attempts != 1 {
 				t.Errorf("%s, %d: %+v, %v", name, i, last, err)
 			}

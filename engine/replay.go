@@ -41,7 +41,7 @@ type Difference struct {
 // that has not ended, and a [*NoPlannerError] for one whose planner the request no
 // longer has.
 func (r *Runner) Replay(ctx context.Context, name string, request *plan.Request) (*Replayed, error) {
-	last, err := journal.LastRun(ctx, r.Log, name)
+	last, err := journal.In(r.Log, name).LastRun(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -160,7 +160,7 @@ func (p *replay) request(ctx context.Context, name string, last journal.Run, pla
 		if event.Seq == 0 { // it was refused, output and all
 			continue
 		}
-		calls, err := journal.PlanMessage(ctx, p.log, name, event.Seq)
+		calls, err := journal.In(p.log, name).PlanMessage(ctx, event.Seq)
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (p *replay) inside(ctx context.Context, name, call string) bool {
 	if pruned || record.Status != journal.Failed {
 		return !pruned
 	}
-	last, err := journal.LastRun(ctx, p.log, record.Child)
+	last, err := journal.In(p.log, record.Child).LastRun(ctx)
 	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
 }
 
@@ -262,7 +262,7 @@ func (p *replay) delegate(name string, request *plan.Request) *plan.Request {
 	ctx := context.Background()
 	run := *request
 	run.Mode = ""
-	last, err := journal.LastRun(ctx, p.log, name)
+	last, err := journal.In(p.log, name).LastRun(ctx)
 	if err != nil || last.Tick == 0 {
 		return &run
 	}
@@ -279,7 +279,7 @@ func (p *replay) delegate(name string, request *plan.Request) *plan.Request {
 func (p *replay) record(ctx context.Context, name, call string) (journal.Record, bool, error) {
 	known, ok := p.records[name]
 	if !ok {
-		records, err := journal.Records(ctx, p.log, name)
+		records, err := journal.In(p.log, name).Records(ctx)
 		if err != nil {
 			return journal.Record{}, false, err
 		}
@@ -409,7 +409,7 @@ func (p *replay) compare(ctx context.Context, name string, last journal.Run, out
 	if !jsonvalue.Equal(outcome.Output, last.Output) {
 		differ(Difference{What: "output", Recorded: last.Output, Replayed: outcome.Output})
 	}
-	replayed, err := journal.Records(ctx, p.twin, name)
+	replayed, err := journal.In(p.twin, name).Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -477,7 +477,7 @@ func callsIssued(ctx context.Context, log store.Log, name string, first int) (al
 			continue
 		}
 		var calls []any
-		calls, err = journal.PlanMessage(ctx, log, name, plan.Seq)
+		calls, err = journal.In(log, name).PlanMessage(ctx, plan.Seq)
 		for i, call := range calls {
 			all = append(all, issued{journal.CallID(plan.Tick, i+1), call})
 		}

@@ -22,7 +22,7 @@ import (
 // again makes a call of the tick run again, with corrections to its arguments,
 // and what is downstream of it.
 func (t *tick) again(ctx context.Context, name string, set map[string]any, who journal.Who) error {
-	origin, _, err := journal.OriginOf(ctx, t.runner.Log, t.context)
+	origin, _, err := journal.In(t.runner.Log, t.context).OriginOf(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *tick) again(ctx context.Context, name string, set map[string]any, who j
 
 // hideFormer hides what its calls that are to run again, or to be tried again, came to before.
 func (t *tick) hideFormer(ctx context.Context) error {
-	former, err := journal.SupersededFor(ctx, t.runner.Log, t.context, t.event.First, t.all())
+	former, err := journal.In(t.runner.Log, t.context).SupersededFor(ctx, t.event.First, t.all())
 	t.view.Hide(slices.Collect(maps.Keys(former))...)
 	return err
 }

@@ -83,7 +83,7 @@ func (r *Runner) Resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 }
 
 func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error) {
-	last, err := journal.LastRun(ctx, r.Log, s.Context)
+	last, err := journal.In(r.Log, s.Context).LastRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 		return nil, err
 	}
 	// Whoever had the lease before may have gone on until now.
-	if last, err = journal.LastRun(ctx, r.Log, s.Context); err != nil {
+	if last, err = journal.In(r.Log, s.Context).LastRun(ctx); err != nil {
 		return nil, err
 	}
 	if s.stays(last) {
@@ -134,7 +134,7 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 // again gives the outcome of a run that is finished.
 func (l *loop) again(ctx context.Context, s Resume, last journal.Run) (*journal.Outcome, error) {
 	l.resumes(s, last)
-	records, err := journal.Records(ctx, l.runner.Log, l.context)
+	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err == nil && slices.ContainsFunc(records, journal.Record.LeftBehind) {
 		var busy *BusyError
 		switch err = l.take(ctx); {
@@ -150,14 +150,14 @@ func (l *loop) again(ctx context.Context, s Resume, last journal.Run) (*journal.
 	return last.Outcome(l.context, records), nil
 }
 
-// Stands tells how the newest run of a context stands, as [journal.CurrentRun] has it; the calls of
+// Stands tells how the newest run of a context stands, as [journal.Context.CurrentRun] has it; the calls of
 // one that has failed, or waits, with it. A context in which nothing
 // has run gives an Outcome without a status. Its error may be a [*journal.DamagedError].
 func Stands(ctx context.Context, log store.Log, name string) (*journal.Outcome, error) {
-	last, err := journal.CurrentRun(ctx, log, name)
+	last, err := journal.In(log, name).CurrentRun(ctx)
 	var records []journal.Record
 	if err == nil && (last.Status == journal.RunFailed || last.Status == journal.RunWaiting) {
-		records, err = journal.RecordsFrom(ctx, log, name, last.Tick, last.After-1, 0)
+		records, err = journal.In(log, name).RecordsFrom(ctx, last.Tick, last.After-1, 0)
 	}
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (l *loop) reopen(ctx context.Context, last journal.Run) (*tick, error) {
 	if err != nil {
 		return nil, err
 	}
-	former, err := journal.SupersededFor(ctx, l.runner.Log, l.context, last.Event.First, records)
+	former, err := journal.In(l.runner.Log, l.context).SupersededFor(ctx, last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (l *loop) reopen(ctx context.Context, last journal.Run) (*tick, error) {
 // records are the context's calls, once the lease is taken: what was left behind by
 // whoever had it before is at work no more, and is recorded as cut off.
 func (l *loop) records(ctx context.Context) ([]journal.Record, error) {
-	records, err := journal.Records(ctx, l.runner.Log, l.context)
+	records, err := journal.In(l.runner.Log, l.context).Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -279,14 +279,14 @@ func (r *Runner) Rounds(ctx context.Context, name string) ([]Round, error) {
 }
 
 func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
-	last, err := journal.LastRun(ctx, r.Log, name)
+	last, err := journal.In(r.Log, name).LastRun(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if last.Tick == 0 {
 		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run", name)}
 	}
-	records, err := journal.CurrentRecords(ctx, r.Log, name, 0)
+	records, err := journal.In(r.Log, name).CurrentRecords(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	former, err := journal.SupersededFor(ctx, r.Log, name, last.Event.First, records)
+	former, err := journal.In(r.Log, name).SupersededFor(ctx, last.Event.First, records)
 	if err != nil {
 		return nil, err
 	}
@@ -320,11 +320,11 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 // is of calls' former runs does not count.
 func (l *loop) recorded(ctx context.Context, event journal.PlanEvent, former map[int64]int64) (*plan.Plan, error) {
 	log := l.runner.Log
-	registry, err := event.ContextTools(ctx, log, l.context, l.runner.Registry)
+	registry, err := event.ContextTools(ctx, journal.In(log, l.context), l.runner.Registry)
 	if err != nil {
 		return nil, err
 	}
-	calls, err := journal.PlanMessage(ctx, log, l.context, event.Seq)
+	calls, err := journal.In(log, l.context).PlanMessage(ctx, event.Seq)
 	if err != nil {
 		return nil, err
 	}

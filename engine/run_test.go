@@ -445,11 +445,11 @@ func TestContextNamedAsAFolder_StaysReadable(t *testing.T) {
 		if _, err := log.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		records, err := journal.Records(t.Context(), log, "..")
+		records, err := journal.In(log, "..").Records(t.Context())
 		if err != nil || len(records) != 1 || records[0].Status != journal.Done {
 			t.Errorf("%s: %v, %v", kind, records, err)
 		}
-		if last, err := journal.LastRun(t.Context(), log, ".."); err != nil || last.Status != journal.RunDone {
+		if last, err := journal.In(log, "..").LastRun(t.Context()); err != nil || last.Status != journal.RunDone {
 			t.Errorf("%s: %v, %v", kind, last, err)
 		}
 		if _, err := journal.Fork(t.Context(), log, "..", 0, "copy"); err != nil {
@@ -466,15 +466,15 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 		t.Fatal(err)
 	}
 	errs := map[string]error{"decide": r.Decide(t.Context(), journal.Decision{Call: "1.1"}), "cancel": engine.Cancel(t.Context(), log, "", journal.Who{})}
-	_, errs["last run"] = journal.LastRun(t.Context(), log, "")
-	_, errs["records"] = journal.Records(t.Context(), log, "")
-	_, errs["holds"] = journal.Holds(t.Context(), log, "")
-	_, errs["held call"] = journal.HeldCall(t.Context(), log, "", "1.1")
-	_, errs["lazy"] = journal.Lazy(t.Context(), log, "")
+	_, errs["last run"] = journal.In(log, "").LastRun(t.Context())
+	_, errs["records"] = journal.In(log, "").Records(t.Context())
+	_, errs["holds"] = journal.In(log, "").Holds(t.Context())
+	_, errs["held call"] = journal.In(log, "").HeldCall(t.Context(), "1.1")
+	_, errs["lazy"] = journal.In(log, "").Lazy(t.Context())
 	_, errs["release"] = engine.Release(t.Context(), log, "", journal.Who{})
 	_, errs["stands"] = engine.Stands(t.Context(), log, "")
-	_, errs["woken"] = journal.HasInput(t.Context(), log, "")
-	_, errs["root plan"] = journal.RootPlan(t.Context(), log, "")
+	_, errs["woken"] = journal.In(log, "").HasInput(t.Context())
+	_, errs["root plan"] = journal.In(log, "").RootPlan(t.Context())
 	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})
 	_, errs["replay"] = r.Replay(t.Context(), "", nil)
 	_, errs["rounds"] = r.Rounds(t.Context(), "")

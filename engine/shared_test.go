@@ -69,7 +69,7 @@ func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 		asked := 0
 		request := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			if asked++; asked == 6 {
-				records, err := journal.Records(context.Background(), log, "c")
+				records, err := journal.In(log, "c").Records(context.Background())
 				if err != nil || records[0].Status != journal.Done {
 					t.Errorf("the first call is %v, %v", records[0].Status, err)
 				}
@@ -81,7 +81,7 @@ func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 		if err != nil || outcome.Output != "end" || loose.top > 2 {
 			t.Errorf("%v, %v; %d ran at once", outcome, err, loose.top)
 		}
-		records, err := journal.Records(t.Context(), log, "c")
+		records, err := journal.In(log, "c").Records(t.Context())
 		for _, record := range records {
 			if err != nil || record.Status != journal.Done {
 				t.Errorf("%s %s is %s, %v", record.Call, record.Tool, record.Status, err)

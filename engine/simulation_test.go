@@ -320,7 +320,7 @@ func (w *world) live(request *plan.Request, life int) (more bool) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		last, lastErr := journal.LastRun(ctx, w.log, "c")
+		last, lastErr := journal.In(w.log, "c").LastRun(ctx)
 		switch {
 		case lastErr != nil:
 			err = lastErr
@@ -408,7 +408,7 @@ func (w *world) intrude() {
 	if err != nil || holder == "" {
 		return
 	}
-	if last, err := journal.LastRun(context.Background(), w.log, "c"); err != nil || last.Status.Finished() {
+	if last, err := journal.In(w.log, "c").LastRun(context.Background()); err != nil || last.Status.Finished() {
 		return // what it left behind is at work, and its outcome is for all to see
 	}
 	w.tell("intrude")
@@ -420,7 +420,7 @@ func (w *world) intrude() {
 
 // decide approves one of the calls that are held.
 func (w *world) decide() bool {
-	held, err := journal.Holds(context.Background(), w.log, "c")
+	held, err := journal.In(w.log, "c").Holds(context.Background())
 	if err != nil && !errors.Is(err, store.ErrNoContext) {
 		w.t.Error(err)
 	}
@@ -458,7 +458,7 @@ func (w *world) decided() bool {
 }
 
 func (w *world) records(name string) []journal.Record {
-	records, err := journal.Records(context.Background(), w.log, name)
+	records, err := journal.In(w.log, name).Records(context.Background())
 	if err != nil && !errors.Is(err, store.ErrNoContext) {
 		w.t.Error(err)
 	}

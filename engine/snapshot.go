@@ -43,7 +43,7 @@ func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (autho
 	if len(reports) == 0 {
 		return all, nil
 	}
-	p, err := journal.ReadTimeline(ctx, log, t.context, t.event.First)
+	p, err := journal.In(log, t.context).ReadTimeline(ctx, t.event.First)
 	for _, seq := range reports {
 		if p.TickEndingWith(seq) > 0 { // nobody brought it
 			all[seq] = reporting

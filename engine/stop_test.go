@@ -237,11 +237,11 @@ func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
 		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
-		records, err := journal.Records(t.Context(), log, "c")
+		records, err := journal.In(log, "c").Records(t.Context())
 		if err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" {
 			t.Fatalf("%+v, %v", records, err)
 		}
-		if last, err := journal.LastRun(t.Context(), log, "c.1.1"); err != nil || last.Status != journal.RunInterrupted {
+		if last, err := journal.In(log, "c.1.1").LastRun(t.Context()); err != nil || last.Status != journal.RunInterrupted {
 			t.Fatalf("%+v, %v", last, err)
 		}
 	}

@@ -308,7 +308,7 @@ func (t *tick) heldWhole(ctx context.Context) (bool, error) {
 	if !lazy || !t.begun {
 		return lazy, nil
 	}
-	last, err := journal.LastRun(ctx, t.runner.Log, t.context)
+	last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
 	return last.Held, err
 }
 

@@ -162,7 +162,7 @@ func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if records, err := journal.Records(t.Context(), log, "c"); err != nil || records[0].Status != journal.Done {
+		if records, err := journal.In(log, "c").Records(t.Context()); err != nil || records[0].Status != journal.Done {
 			t.Errorf("%+v, %v", records, err)
 		}
 	})
@@ -186,7 +186,7 @@ func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
 		expect(t, outcome, err, journal.RunWaiting, "2.1 sleep blocked")
-		if records, err := journal.Records(t.Context(), log, "c"); err != nil || records[0].Status != journal.Done {
+		if records, err := journal.In(log, "c").Records(t.Context()); err != nil || records[0].Status != journal.Done {
 			t.Errorf("%+v, %v", records, err)
 		}
 	})

@@ -77,7 +77,7 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 		if err != nil || outcome.Status != journal.RunInterrupted {
 			t.Errorf("it ended as %v, %v", outcome, err)
 		}
-		last, err := journal.LastRun(t.Context(), log, "c")
+		last, err := journal.In(log, "c").LastRun(t.Context())
 		if err != nil || last.Status != journal.RunInterrupted {
 			t.Errorf("the log says that it is %s, %v", last.Status, err)
 		}

@@ -21,7 +21,7 @@ func because(t *testing.T, log store.Log, name, ref, instance string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := history.Explain(t.Context(), log, name, e, 0, instance)
+	why, err := history.Explain(t.Context(), journal.In(log, name), e, 0, instance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestWhyTellsWhatWasRead(t *testing.T) {
 		{"_tool": "value", "value": "a", "_outputPath": "†x.a"},
 		{"_tool": "value", "value": ["†x.a", "†x.x"], "_outputPath": "†out.b"},
 		{"_tool": "value", "value": "y", "_outputPath": "†x.x"}]`)
-	records, err := journal.Records(t.Context(), log, "c")
+	records, err := journal.In(log, "c").Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestWhyOfWhatIsMissingThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := history.Explain(t.Context(), log, "c", e, 0, "")
+	why, err := history.Explain(t.Context(), journal.In(log, "c"), e, 0, "")
 	if err != nil || len(why.From) != 2 {
 		t.Fatalf("%+v, %v", why, err)
 	}
@@ -118,7 +118,7 @@ func TestWhyTellsWhatDoesNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[int64]string{2: "2 1", 3: "2 misfit 3"} {
-		why, err := history.Explain(t.Context(), log, "c", e, at, "i")
+		why, err := history.Explain(t.Context(), journal.In(log, "c"), e, at, "i")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestWhyOfWhatManyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := history.Explain(t.Context(), log, s.Context, e, 0, "")
+	why, err := history.Explain(t.Context(), journal.In(log, s.Context), e, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestAPlanByHandChangesNoNames(t *testing.T) {
 	if _, err := engine.Append(t.Context(), log, "c.1.1", messages(t, `{"type": "data", "kind": "x", "data": {"y": 1}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if name, err := journal.RootPlan(t.Context(), log, "c.1.1"); name != "mine" || err != nil {
+	if name, err := journal.In(log, "c.1.1").RootPlan(t.Context()); name != "mine" || err != nil {
 		t.Errorf("it runs %s, %v", name, err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Request: byHand.Request})

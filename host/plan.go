@@ -65,7 +65,7 @@ func (g *Generation) nearPlan(name string) string {
 }
 
 // PlanOf reads again what a run runs, a plan's file or a delegate, as
-// [journal.RootPlan] names it, and gives the registry that goes with it. unread says
+// [journal.Context.RootPlan] names it, and gives the registry that goes with it. unread says
 // why that is not possible: resuming can do without the request, unless a function is
 // to be asked again, and without the registry that a plan's file would add to.
 func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.Registry, unread error) {

@@ -561,7 +561,7 @@ func TestBeginsWithTheNewest(t *testing.T) {
 	if got := string(store.EncodeJSON(run("--2" + "------" + script("3", `{ type = "number" }`)))); got != "[2,2]" {
 		t.Errorf("with another tool: %s", got)
 	}
-	records, err := journal.Records(t.Context(), log, "--1------")
+	records, err := journal.In(log, "--1------").Records(t.Context())
 	if err != nil || len(records) != 2 || records[0].Generation == records[1].Generation {
 		t.Fatalf("%v, %+v", err, records)
 	}

@@ -269,7 +269,7 @@ func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in plan.Invocation) (p
 
 // pushOutcome gives a test how a run ended.
 func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *journal.Outcome) {
-	records, err := journal.Records(context.Background(), log, outcome.Context)
+	records, err := journal.In(log, outcome.Context).Records(context.Background())
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}

@@ -31,7 +31,7 @@ func (a *app) approvals(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lazy, err := journal.Lazy(ctx, a.log, name)
+	lazy, err := journal.In(a.log, name).Lazy(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *app) approvals(ctx context.Context) error {
 			return err
 		}
 	}
-	held, err := journal.Holds(ctx, a.log, name)
+	held, err := journal.In(a.log, name).Holds(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (a *app) decide(ctx context.Context, typed, call string, w who, how func(jo
 	if err != nil {
 		return err
 	}
-	record, err := journal.HeldCall(ctx, a.log, root, call)
+	record, err := journal.In(a.log, root).HeldCall(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 			return err
 		}
 	}
-	name, err := journal.Root(ctx, a.log, name)
+	name, err := journal.In(a.log, name).Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 
 // decided records a decision, by the tools of what its context runs.
 func (a *app) decided(ctx context.Context, d journal.Decision) error {
-	plan, err := journal.RootPlan(ctx, a.log, d.Context)
+	plan, err := journal.In(a.log, d.Context).RootPlan(ctx)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a *app) calls(ctx context.Context, o callsOptions) error {
 	if o.follow {
 		return a.followCalls(ctx, name, o)
 	}
-	records, err := journal.CurrentRecords(ctx, a.log, name, o.at)
+	records, err := journal.In(a.log, name).CurrentRecords(ctx, o.at)
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (a *app) cancel(ctx context.Context, w who) error {
 	if err != nil {
 		return err
 	}
-	run, err := journal.LastRun(ctx, a.log, name)
+	run, err := journal.In(a.log, name).LastRun(ctx)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 		if info.Origin.Parent != "" {
 			continue
 		}
-		run, err := journal.LastRun(ctx, a.log, info.Context)
+		run, err := journal.In(a.log, info.Context).LastRun(ctx)
 		if errors.As(err, new(*journal.DamagedError)) {
 			continue // contexts tells of it
 		}
@@ -96,7 +96,7 @@ func (a *app) holding(ctx context.Context, command, call string) candidates {
 			if run.Status.Finished() {
 				return false, nil
 			}
-			_, err := journal.HeldCall(ctx, a.log, name, call)
+			_, err := journal.In(a.log, name).HeldCall(ctx, call)
 			if errors.As(err, new(*journal.NoSuchCallError)) {
 				return false, nil
 			}
@@ -113,7 +113,7 @@ func (a *app) lazy(ctx context.Context) candidates {
 			if run.Status.Finished() {
 				return false, nil
 			}
-			plans, err := journal.Lazy(ctx, a.log, name)
+			plans, err := journal.In(a.log, name).Lazy(ctx)
 			return len(plans) > 0, err
 		},
 	}
@@ -138,7 +138,7 @@ func (a *app) failing(ctx context.Context, command, call string) candidates {
 	return candidates{
 		command: command, none: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
 		is: func(name string, _ journal.Run) (bool, error) {
-			records, err := journal.CurrentRecords(ctx, a.log, name, 0)
+			records, err := journal.In(a.log, name).CurrentRecords(ctx, 0)
 			for _, r := range records {
 				if r.Call == call && (r.Status == journal.Failed || r.Status == journal.InDoubt) {
 					return true, err

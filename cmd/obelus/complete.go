@@ -177,7 +177,7 @@ func (a *app) offerContexts(ctx context.Context, begun string) (names []string) 
 // offerHeld are the calls that are held for a person.
 func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
 	if name, ok := a.contextQuietly(ctx); ok {
-		held, _ := journal.Holds(ctx, a.log, name)
+		held, _ := journal.In(a.log, name).Holds(ctx)
 		for _, r := range held {
 			calls = append(calls, r.Call)
 		}
@@ -193,11 +193,11 @@ func (a *app) offerCalls(statuses ...journal.Status) offer {
 		if !ok {
 			return nil
 		}
-		run, err := journal.LastRun(ctx, a.log, name)
+		run, err := journal.In(a.log, name).LastRun(ctx)
 		if err != nil {
 			return nil
 		}
-		records, _ := journal.CurrentRecords(ctx, a.log, name, 0)
+		records, _ := journal.In(a.log, name).CurrentRecords(ctx, 0)
 		for _, r := range records {
 			if r.Tick == run.Tick && slices.Contains(statuses, r.Status) {
 				calls = append(calls, r.Call)

@@ -104,7 +104,7 @@ func (s *site) has(name string) bool {
 // run is the newest run of a context.
 func (s *site) run(name string) journal.Run {
 	s.t.Helper()
-	last, err := journal.LastRun(s.t.Context(), s.log, name)
+	last, err := journal.In(s.log, name).LastRun(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -115,11 +115,11 @@ func (s *site) run(name string) journal.Run {
 // come to its end.
 func (s *site) goesOn(name string) []string {
 	s.t.Helper()
-	held, err := journal.Holds(s.t.Context(), s.log, name)
+	held, err := journal.In(s.log, name).Holds(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	records, err := journal.Records(s.t.Context(), s.log, name)
+	records, err := journal.In(s.log, name).Records(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}

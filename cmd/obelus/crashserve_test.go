@@ -262,7 +262,7 @@ func (s *site) checkAnswers(names []string) {
 	defer log.Close()
 	answers := map[string][2]int{}
 	for _, name := range names {
-		run, err := journal.LastRun(s.t.Context(), log, name)
+		run, err := journal.In(log, name).LastRun(s.t.Context())
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"obelus/engine/expr"
 	"obelus/engine/history"
+	"obelus/engine/journal"
 )
 
 func (a *app) getCommand() *cobra.Command {
@@ -77,7 +78,7 @@ func (a *app) tellBeyond(ctx context.Context, name string, at int64) error {
 }
 
 func (a *app) get(ctx context.Context, of asked) error {
-	v, err := history.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
+	v, err := history.Get(ctx, journal.In(a.log, of.context), of.expr, of.at, of.instance)
 	if err != nil {
 		return err
 	}

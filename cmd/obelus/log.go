@@ -187,7 +187,7 @@ func (a *app) printModelView(ctx context.Context, f store.Filter, names []string
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
-	former, err := journal.Superseded(ctx, a.log, f.Context)
+	former, err := journal.In(a.log, f.Context).Superseded(ctx)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 	if run.context, err = a.openForReading(ctx); err != nil {
 		return run, err
 	}
-	plan, err := journal.RootPlan(ctx, a.log, run.context)
+	plan, err := journal.In(a.log, run.context).RootPlan(ctx)
 	if err != nil {
 		return run, err
 	}

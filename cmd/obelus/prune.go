@@ -291,7 +291,7 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if len(names) > 0 && !named || !before.IsZero() && !f.infos[name].Updated.Before(before) {
 			continue
 		}
-		run, err := journal.CurrentRun(ctx, a.log, name)
+		run, err := journal.In(a.log, name).CurrentRun(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -332,14 +332,14 @@ func (a *app) unfinished(ctx context.Context, f *families, name string, run jour
 		return name, run, err
 	}
 	for _, member := range f.members(name)[1:] {
-		root, err := journal.Root(ctx, a.log, member)
+		root, err := journal.In(a.log, member).Root(ctx)
 		if err != nil {
 			return member, run, err
 		}
 		if root != member {
 			continue
 		}
-		if run, err = journal.CurrentRun(ctx, a.log, member); err != nil || !isOver(run) {
+		if run, err = journal.In(a.log, member).CurrentRun(ctx); err != nil || !isOver(run) {
 			return member, run, err
 		}
 	}

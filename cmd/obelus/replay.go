@@ -43,7 +43,7 @@ func (a *app) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last, err := journal.LastRun(ctx, a.log, run.context)
+	last, err := journal.In(a.log, run.context).LastRun(ctx)
 	if err != nil {
 		return err
 	}

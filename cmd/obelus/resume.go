@@ -94,7 +94,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if s.Context, err = a.contextToResume(ctx, s); err != nil {
 		return err
 	}
-	name, err := journal.RootPlan(ctx, a.log, s.Context)
+	name, err := journal.In(a.log, s.Context).RootPlan(ctx)
 	if err != nil {
 		return err
 	}

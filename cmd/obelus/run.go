@@ -398,7 +398,7 @@ func (a *app) tellEarlier(ctx context.Context, outcome *journal.Outcome) error {
 	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
 		return nil
 	}
-	failed, err := journal.FailedBefore(ctx, a.log, outcome.Context)
+	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx)
 	for i, r := range failed {
 		if i == mostEarlier {
 			a.term.fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))

@@ -406,7 +406,7 @@ func checkVersions(t *testing.T, path string, runs map[string][2]int) {
 	}
 	defer log.Close()
 	for name, answer := range runs {
-		records, err := journal.Records(t.Context(), log, name)
+		records, err := journal.In(log, name).Records(t.Context())
 		if err != nil || len(records) != 1 || records[0].Status != journal.Done {
 			t.Fatalf("%s: %v, %+v", name, err, records)
 		}

@@ -29,7 +29,7 @@ Exit status: 0, or 1 if it is missing.`,
 }
 
 func (a *app) why(ctx context.Context, of asked) error {
-	why, err := history.Explain(ctx, a.log, of.context, of.expr, of.at, of.instance)
+	why, err := history.Explain(ctx, journal.In(a.log, of.context), of.expr, of.at, of.instance)
 	if err != nil {
 		return err
 	}

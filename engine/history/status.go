@@ -30,7 +30,7 @@ type Summary struct {
 // Summarize describes a context. Beside a [*journal.DamagedError] it tells what it can,
 // so that one damaged context need not hide the others.
 func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summary, error) {
-	run, err := journal.CurrentRun(ctx, log, info.Context)
+	run, err := journal.In(log, info.Context).CurrentRun(ctx)
 	var damaged *journal.DamagedError
 	if err != nil && !errors.As(err, &damaged) {
 		return Summary{}, err
@@ -79,19 +79,19 @@ func (e *RefError) Unwrap() error { return e.Err }
 
 // Get evaluates an expression over a context, as an instance sees it, as of a
 // seq or, with 0, as of now. What is missing is told by a [*MissingError].
-func Get(ctx context.Context, log store.Log, name string, e *expr.Expr, at int64, instance string) (any, error) {
-	v, _, err := get(ctx, log, name, e, at, instance)
+func Get(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (any, error) {
+	v, _, err := get(ctx, c, e, at, instance)
 	return v, err
 }
 
 // get gives beside the value the paths that it was made of.
-func get(ctx context.Context, log store.Log, name string, e *expr.Expr, at int64, instance string) (v any, found []store.Path, err error) {
-	if _, err := log.Head(ctx, name); err != nil {
+func get(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (v any, found []store.Path, err error) {
+	if _, err := c.Log.Head(ctx, c.Name); err != nil {
 		return nil, nil, err
 	}
-	v, missing, err := e.Eval(ctx, finding(ctx, store.Resolver{Log: log, Context: name, At: at}, instance, &found))
+	v, missing, err := e.Eval(ctx, finding(ctx, store.Resolver{Log: c.Log, Context: c.Name, At: at}, instance, &found))
 	if err == nil && missing != nil {
-		err = &MissingError{name, missing}
+		err = &MissingError{c.Name, missing}
 	}
 	return v, found, err
 }

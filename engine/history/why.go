@@ -57,15 +57,15 @@ type Planned struct {
 
 // Explain tells where the value of an expression comes from, in a context, as an
 // instance sees it, as of a seq or, with 0, as of now.
-func Explain(ctx context.Context, log store.Log, name string, e *expr.Expr, at int64, instance string) (*Why, error) {
-	v, found, err := get(ctx, log, name, e, at, instance)
+func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (*Why, error) {
+	v, found, err := get(ctx, c, e, at, instance)
 	if err != nil {
 		return nil, err
 	}
-	x := &explainer{ctx: ctx, log: log, seen: &seen{log, map[store.Query][]store.Op{}, map[store.Query]bool{}}, told: map[told]bool{}, kept: map[told]*store.Message{}, plans: map[journal.TickOf]journal.PlanEvent{}}
+	x := &explainer{ctx: ctx, log: c.Log, seen: &seen{c.Log, map[store.Query][]store.Op{}, map[store.Query]bool{}}, told: map[told]bool{}, kept: map[told]*store.Message{}, plans: map[journal.TickOf]journal.PlanEvent{}}
 	why := &Why{Ref: e.String(), Value: v}
 	for _, path := range found {
-		read, err := x.read(name, path, at, instance)
+		read, err := x.read(c.Name, path, at, instance)
 		if err != nil {
 			return nil, err
 		}
@@ -231,7 +231,7 @@ func (x *explainer) planned(name string, record journal.Record, producer map[str
 	}
 	p := &Planned{Tick: record.Tick}
 	given := map[string]any{} // without what the tool filled in
-	if calls, err := journal.PlanMessage(x.ctx, x.log, name, plan.Seq); err == nil && record.Position <= len(calls) {
+	if calls, err := journal.In(x.log, name).PlanMessage(x.ctx, plan.Seq); err == nil && record.Position <= len(calls) {
 		given, _ = calls[record.Position-1].(map[string]any)
 	}
 	for _, argument := range jsonvalue.SortedKeys(producer) {
@@ -284,7 +284,7 @@ func (x *explainer) message(name string, seq int64) (*store.Message, error) {
 	if m := x.kept[key]; m != nil {
 		return m, nil
 	}
-	m, err := journal.MessageAt(x.ctx, x.log, name, seq)
+	m, err := journal.In(x.log, name).MessageAt(x.ctx, seq)
 	if err == nil && m == nil {
 		err = errors.New("a message that a value is made of can't be found in the log")
 	}
@@ -341,7 +341,7 @@ func (x *explainer) inside(record journal.Record, n int64) ([]Why, error) {
 		return nil, nil
 	}
 	at := was.Seq
-	last, err := journal.LastRun(x.ctx, log, record.Child)
+	last, err := journal.In(log, record.Child).LastRun(x.ctx)
 	if err != nil || last.Event.Output == nil {
 		return nil, err
 	}

@@ -119,34 +119,34 @@ func IsEnd(entry store.Entry) bool {
 // to a halt for, and which nobody has taken up: it came since the run halted, or is a
 // decision that came just then. So it tells of what has come to a delegate that it waits
 // for; and of one that ended while somebody else was at it, or that nobody is at any more.
-func HasInput(ctx context.Context, log store.Log, name string) (bool, error) {
-	return isInput(ctx, log, name, true)
+func (c Context) HasInput(ctx context.Context) (bool, error) {
+	return c.isInput(ctx, true)
 }
 
 // ChildDone tells whether a run waits for a delegate that ended while somebody else was at it,
 // or that nobody is at any more.
-func ChildDone(ctx context.Context, log store.Log, name string) (bool, error) {
-	return isInput(ctx, log, name, false)
+func (c Context) ChildDone(ctx context.Context) (bool, error) {
+	return c.isInput(ctx, false)
 }
 
 // isInput is Freed, and with what has come besides Woken.
-func isInput(ctx context.Context, log store.Log, name string, besides bool) (bool, error) {
-	last, err := LastRun(ctx, log, name)
+func (c Context) isInput(ctx context.Context, besides bool) (bool, error) {
+	last, err := c.LastRun(ctx)
 	if err != nil || last.Status != RunWaiting {
 		return false, err
 	}
-	records, err := Records(ctx, log, name)
+	records, err := c.Records(ctx)
 	if err != nil {
 		return false, err
 	}
 	if besides {
-		if came, err := last.came(ctx, log, name, records); came || err != nil {
+		if came, err := last.came(ctx, c, records); came || err != nil {
 			return came, err
 		}
 	}
 	for i := range records {
 		if r := &records[i]; r.Status == Waiting {
-			if freed, err := childDone(ctx, log, name, r, besides); freed || err != nil {
+			if freed, err := c.childDone(ctx, r, besides); freed || err != nil {
 				return freed, err
 			}
 		}
@@ -155,12 +155,12 @@ func isInput(ctx context.Context, log store.Log, name string, besides bool) (boo
 }
 
 // came tells of a run that has halted whether messages or decisions have come.
-func (r *Run) came(ctx context.Context, log store.Log, name string, records []Record) (bool, error) {
-	halt, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: EventRun})
+func (r *Run) came(ctx context.Context, in Context, records []Record) (bool, error) {
+	halt, _, err := store.Newest(ctx, in.Log, store.JournalFilter{Context: in.Name, Event: EventRun})
 	if err != nil {
 		return false, err
 	}
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, After: halt.N}) {
+	for entry, err := range in.Log.Journal(ctx, store.JournalFilter{Context: in.Name, After: halt.N}) {
 		if err != nil || IsInput(entry) {
 			return err == nil, err
 		}
@@ -173,23 +173,23 @@ func (r *Run) came(ctx context.Context, log store.Log, name string, records []Re
 
 // childDone is woken for a call that waits, if that is for its delegate. Whoever is at
 // that takes up what comes.
-func childDone(ctx context.Context, log store.Log, name string, r *Record, besides bool) (bool, error) {
-	child, err := OwnChild(ctx, log, name, r)
+func (c Context) childDone(ctx context.Context, r *Record, besides bool) (bool, error) {
+	child, err := c.OwnChild(ctx, r)
 	if err != nil || child == "" {
 		return false, err
 	}
-	last, err := LastRun(ctx, log, child)
+	last, err := c.Sibling(child).LastRun(ctx)
 	if err != nil || last.Unwanted() || last.Tick == 0 {
 		return false, err
 	}
 	if !last.Event.OfDelegate() || last.Status.Finished() {
 		return true, nil
 	}
-	if holder, err := log.Holder(ctx, child); err != nil || holder != "" {
+	if holder, err := c.Log.Holder(ctx, child); err != nil || holder != "" {
 		return false, err
 	}
 	if last.Status == RunWaiting {
-		return isInput(ctx, log, child, besides)
+		return c.Sibling(child).isInput(ctx, besides)
 	}
 	return true, nil
 }
@@ -197,22 +197,22 @@ func childDone(ctx context.Context, log store.Log, name string, r *Record, besid
 // LeftBehind tells whether the run of a context that has come to its end or to a halt
 // has fire-and-forget calls which are still at work, or were when its process died:
 // resuming it records that.
-func (r *Run) LeftBehind(ctx context.Context, log store.Log, name string) (bool, error) {
+func (r *Run) LeftBehind(ctx context.Context, c Context) (bool, error) {
 	if !r.Detached {
 		return false, nil
 	}
-	records, err := Records(ctx, log, name)
+	records, err := c.Records(ctx)
 	return slices.ContainsFunc(records, Record.LeftBehind), err
 }
 
 // FailedBefore lists the calls that failed in the rounds of a context's newest run before the
 // last: its planner went on whatever became of them, so that the run does not fail of it.
-func FailedBefore(ctx context.Context, log store.Log, name string) ([]Record, error) {
-	last, err := LastRun(ctx, log, name)
+func (c Context) FailedBefore(ctx context.Context) ([]Record, error) {
+	last, err := c.LastRun(ctx)
 	if err != nil || last.Event.First >= last.Tick {
 		return nil, err
 	}
-	records, err := Records(ctx, log, name)
+	records, err := c.Records(ctx)
 	return slices.DeleteFunc(records, func(r Record) bool {
 		return !r.Blamed() || r.Tick < last.Event.First || r.Tick >= last.Tick
 	}), err
@@ -220,16 +220,16 @@ func FailedBefore(ctx context.Context, log store.Log, name string) ([]Record, er
 
 // Root is the context at the top, whose run the newest run of a context is part of:
 // itself, if it is no delegate's, or if a plan was run there after the delegate's.
-func Root(ctx context.Context, log store.Log, name string) (string, error) {
+func (c Context) Root(ctx context.Context) (string, error) {
 	for range plan.MaxDepth + 1 {
-		origin, ok, err := OriginOf(ctx, log, name)
+		origin, ok, err := c.OriginOf(ctx)
 		if err != nil || !ok || origin.Parent == "" {
-			return name, err
+			return c.Name, err
 		}
-		if last, err := LastRun(ctx, log, name); err != nil || !last.Event.OfDelegate() {
-			return name, err
+		if last, err := c.LastRun(ctx); err != nil || !last.Event.OfDelegate() {
+			return c.Name, err
 		}
-		name = origin.Parent
+		c.Name = origin.Parent
 	}
-	return name, nil
+	return c.Name, nil
 }

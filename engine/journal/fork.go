@@ -41,15 +41,15 @@ func Fork(ctx context.Context, log store.Log, from string, at int64, name string
 
 // RanNonIdempotent tells whether something has run in the context of a delegate, or in those
 // of its own delegates, that must not run twice.
-func RanNonIdempotent(ctx context.Context, log store.Log, name string) (bool, error) {
+func (c Context) RanNonIdempotent(ctx context.Context) (bool, error) {
 	seen := map[string]bool{}
-	for names := []string{name}; len(names) > 0; {
-		name, names = names[0], names[1:]
-		records, err := Records(ctx, log, name)
+	for names := []string{c.Name}; len(names) > 0; {
+		c.Name, names = names[0], names[1:]
+		records, err := c.Records(ctx)
 		if err != nil && !errors.Is(err, store.ErrNoContext) {
 			return false, err
 		}
-		seen[name] = true
+		seen[c.Name] = true
 		for _, r := range records {
 			if r.NotIdempotent {
 				return true, nil
@@ -64,29 +64,29 @@ func RanNonIdempotent(ctx context.Context, log store.Log, name string) (bool, er
 
 // OwnChild is the context that the delegate of a context's call goes on in, empty
 // if there is none.
-func OwnChild(ctx context.Context, log store.Log, name string, r *Record) (string, error) {
+func (c Context) OwnChild(ctx context.Context, r *Record) (string, error) {
 	if r.Child == "" || r.Status.Settled() {
 		return "", nil
 	}
-	origin, ok, err := OriginOf(ctx, log, r.Child)
-	if err != nil || ok && origin.Parent != name {
+	origin, ok, err := c.Sibling(r.Child).OriginOf(ctx)
+	if err != nil || ok && origin.Parent != c.Name {
 		return "", err
 	}
-	return r.Child, around(ctx, log, name, r.Child)
+	return r.Child, c.around(ctx, r.Child)
 }
 
 // around refuses a delegate's context that is the one it was called from, or lies around
 // that one: whoever goes down to it would never come to an end.
-func around(ctx context.Context, log store.Log, name, child string) error {
+func (c Context) around(ctx context.Context, child string) error {
 	for range plan.MaxDepth + 1 {
-		if name == child {
-			return &DamagedError{name, "a call in it names as its delegate's a context that is around it"}
+		if c.Name == child {
+			return &DamagedError{c.Name, "a call in it names as its delegate's a context that is around it"}
 		}
-		origin, _, err := OriginOf(ctx, log, name)
+		origin, _, err := c.OriginOf(ctx)
 		if err != nil || origin.Parent == "" {
 			return err
 		}
-		name = origin.Parent
+		c.Name = origin.Parent
 	}
-	return &DamagedError{name, "the contexts around it go in a circle"}
+	return &DamagedError{c.Name, "the contexts around it go in a circle"}
 }

@@ -12,8 +12,8 @@ import (
 // Lineage names what a context runs, last, and before that what those around it did
 // of whose calls it is the delegate's, the root's first. A fork is in the place of
 // what it began as. What somebody has run in a delegate's context since is nobody's.
-func Lineage(ctx context.Context, log store.Log, name string) ([]string, error) {
-	last, err := LastRun(ctx, log, name)
+func (c Context) Lineage(ctx context.Context) ([]string, error) {
+	last, err := c.LastRun(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -22,14 +22,14 @@ func Lineage(ctx context.Context, log store.Log, name string) ([]string, error) 
 		if !run.OfDelegate() {
 			return plans, nil
 		}
-		origin, err := firstOrigin(ctx, log, name)
+		origin, err := c.firstOrigin(ctx)
 		if err != nil || origin.Parent == "" || len(plans) > plan.MaxDepth {
 			return plans, err
 		}
-		if run, err = planOfTick(ctx, log, origin.Parent, origin.Call); err != nil {
+		if run, err = c.Sibling(origin.Parent).planOfTick(ctx, origin.Call); err != nil {
 			return nil, err
 		}
-		name, plans = origin.Parent, append([]string{run.Plan}, plans...)
+		c.Name, plans = origin.Parent, append([]string{run.Plan}, plans...)
 	}
 }
 
@@ -38,22 +38,22 @@ func Lineage(ctx context.Context, log store.Log, name string) ([]string, error) 
 func (e *PlanEvent) OfDelegate() bool { return e.First <= 1 }
 
 // firstOrigin is the origin of a context, of a fork that of what it began as.
-func firstOrigin(ctx context.Context, log store.Log, name string) (store.Origin, error) {
-	for seen := map[string]bool{}; !seen[name]; {
-		seen[name] = true
-		origin, _, err := OriginOf(ctx, log, name)
+func (c Context) firstOrigin(ctx context.Context) (store.Origin, error) {
+	for seen := map[string]bool{}; !seen[c.Name]; {
+		seen[c.Name] = true
+		origin, _, err := c.OriginOf(ctx)
 		if err != nil || origin.Parent != "" || origin.Fork == "" {
 			return origin, err
 		}
-		name = origin.Fork
+		c.Name = origin.Fork
 	}
-	return store.Origin{}, &DamagedError{name, "what it was forked from is a fork of it"}
+	return store.Origin{}, &DamagedError{c.Name, "what it was forked from is a fork of it"}
 }
 
 // planOfTick is what a context ran when one of its calls was made.
-func planOfTick(ctx context.Context, log store.Log, name, call string) (PlanEvent, error) {
+func (c Context) planOfTick(ctx context.Context, call string) (PlanEvent, error) {
 	tick, _, _ := strings.Cut(call, ".")
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: EventPlan, Newest: true}) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan, Newest: true}) {
 		if err != nil {
 			return PlanEvent{}, err
 		}
@@ -69,8 +69,8 @@ func planOfTick(ctx context.Context, log store.Log, name, call string) (PlanEven
 // delegate that was asked by itself. It is empty where nothing has run. Whoever asks a
 // [engine.Runner] for something about a context gives it the registry that goes with this
 // plan; what a delegate's own calls may name, it finds from there.
-func RootPlan(ctx context.Context, log store.Log, name string) (string, error) {
-	plans, err := Lineage(ctx, log, name)
+func (c Context) RootPlan(ctx context.Context) (string, error) {
+	plans, err := c.Lineage(ctx)
 	if err != nil {
 		return "", err
 	}

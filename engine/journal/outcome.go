@@ -108,27 +108,27 @@ func (e *CorrectionError) Unwrap() error { return e.Err }
 // Holds lists the calls that are held in a context and in the contexts of its
 // delegates. What the delegates of another context hold, of which it is a fork,
 // is none of its own.
-func Holds(ctx context.Context, log store.Log, name string) ([]Record, error) {
-	records, err := Records(ctx, log, name)
+func (c Context) Holds(ctx context.Context) ([]Record, error) {
+	records, err := c.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return heldAmong(ctx, log, name, records)
+	return c.heldAmong(ctx, records)
 }
 
-// heldAmong is [Holds] of a context whose records are known.
-func heldAmong(ctx context.Context, log store.Log, name string, records []Record) ([]Record, error) {
+// heldAmong is [Context.Holds] of a context whose records are known.
+func (c Context) heldAmong(ctx context.Context, records []Record) ([]Record, error) {
 	var all []Record
 	for _, r := range records {
 		if r.Status == Held {
 			all = append(all, r)
 		}
-		child, err := OwnChild(ctx, log, name, &r)
+		child, err := c.OwnChild(ctx, &r)
 		if err != nil {
 			return nil, err
 		}
 		if child != "" {
-			inside, err := Holds(ctx, log, child)
+			inside, err := c.Sibling(child).Holds(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -142,8 +142,8 @@ func heldAmong(ctx context.Context, log store.Log, name string, records []Record
 // a delegate of it holds. What was held in the context itself and decided about stands
 // in front of its delegates' too: who decides twice must not decide about another call.
 // Its error is a [*NoSuchCallError] where none is held, or several delegates hold one.
-func HeldCall(ctx context.Context, log store.Log, name, call string) (Record, error) {
-	records, err := Records(ctx, log, name)
+func (c Context) HeldCall(ctx context.Context, call string) (Record, error) {
+	records, err := c.Records(ctx)
 	if err != nil {
 		return Record{}, err
 	}
@@ -155,9 +155,9 @@ func HeldCall(ctx context.Context, log store.Log, name, call string) (Record, er
 	case own >= 0:
 		err = records[own].Decidable()
 	default:
-		err = &NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", call, name), Absent: true}
+		err = &NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", call, c.Name), Absent: true}
 	}
-	held, wrong := heldAmong(ctx, log, name, records)
+	held, wrong := c.heldAmong(ctx, records)
 	if wrong != nil {
 		return Record{}, wrong
 	}
@@ -202,31 +202,31 @@ type LazyPlan struct {
 
 // Lazy lists the plans that wait to be released, in a context and in those of its
 // delegates.
-func Lazy(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
-	last, err := LastRun(ctx, log, name)
+func (c Context) Lazy(ctx context.Context) ([]LazyPlan, error) {
+	last, err := c.LastRun(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if last.Held {
-		return []LazyPlan{{name, last.Plan, last.Tick, store.FormatDate(last.began)}}, nil
+		return []LazyPlan{{c.Name, last.Plan, last.Tick, store.FormatDate(last.began)}}, nil
 	}
-	return LazyInside(ctx, log, name)
+	return c.LazyInside(ctx)
 }
 
-// LazyInside is [Lazy] of a context's delegates.
-func LazyInside(ctx context.Context, log store.Log, name string) ([]LazyPlan, error) {
-	records, err := Records(ctx, log, name)
+// LazyInside is [Context.Lazy] of a context's delegates.
+func (c Context) LazyInside(ctx context.Context) ([]LazyPlan, error) {
+	records, err := c.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var all []LazyPlan
 	for _, r := range records {
-		child, err := OwnChild(ctx, log, name, &r)
+		child, err := c.OwnChild(ctx, &r)
 		if err != nil {
 			return nil, err
 		}
 		if child != "" {
-			inside, err := Lazy(ctx, log, child)
+			inside, err := c.Sibling(child).Lazy(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -245,8 +245,8 @@ type releaseEvent struct {
 // released tells whether the run's newest plan was released, up to a position in the
 // journal; 0 is all of it. A release of the plan before may come after the plan, from
 // somebody who was shown that one.
-func (r *Run) released(ctx context.Context, log store.Log, name string, at int64) (bool, error) {
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: eventRelease, After: r.After, At: at}) {
+func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: eventRelease, After: r.After, At: at}) {
 		if err != nil {
 			return false, err
 		}
@@ -344,25 +344,25 @@ const ReasonGiven = "its result was given by a person"
 
 // IsWithin tells whether a context is another one, or that of a delegate in it, however
 // deep. Their names say so, but for those that childOf had to cut.
-func IsWithin(ctx context.Context, log store.Log, name, other string) (bool, error) {
+func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
 	for range plan.MaxDepth + 1 {
-		if name == other || strings.HasPrefix(name, other+".") {
+		if c.Name == other || strings.HasPrefix(c.Name, other+".") {
 			return true, nil
 		}
-		if !isCut(name) {
+		if !isCut(c.Name) {
 			break
 		}
-		origin, ok, err := OriginOf(ctx, log, name)
+		origin, ok, err := c.OriginOf(ctx)
 		if err != nil || !ok || origin.Parent == "" {
 			return false, err
 		}
-		name = origin.Parent
+		c.Name = origin.Parent
 	}
 	return false, nil
 }
 
-func OriginOf(ctx context.Context, log store.Log, name string) (origin store.Origin, ok bool, err error) {
-	info, err := log.Info(ctx, name)
+func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, err error) {
+	info, err := c.Log.Info(ctx, c.Name)
 	if errors.Is(err, store.ErrNoContext) {
 		return origin, false, nil
 	}

@@ -210,26 +210,26 @@ func appendReads(b []byte, reads map[string]int64) []byte {
 
 // Records gives the calls of a context as they stand, in the order of their
 // plans, those that have not begun among them.
-func Records(ctx context.Context, log store.Log, name string) ([]Record, error) {
-	return RecordsAt(ctx, log, name, 0)
+func (c Context) Records(ctx context.Context) ([]Record, error) {
+	return c.RecordsAt(ctx, 0)
 }
 
 // RecordsAt gives them as they stood when the context had come to a seq; 0 is
 // now.
-func RecordsAt(ctx context.Context, log store.Log, name string, at int64) ([]Record, error) {
-	return RecordsFrom(ctx, log, name, 0, 0, at)
+func (c Context) RecordsAt(ctx context.Context, at int64) ([]Record, error) {
+	return c.RecordsFrom(ctx, 0, 0, at)
 }
 
 // RecordsFrom gives those of a tick and later ones, of which the journal tells behind a
 // position.
-func RecordsFrom(ctx context.Context, log store.Log, name string, tick int, n, at int64) ([]Record, error) {
-	if err := store.CheckStoredContext(name); err != nil { // as for the last run
+func (c Context) RecordsFrom(ctx context.Context, tick int, n, at int64) ([]Record, error) {
+	if err := store.CheckStoredContext(c.Name); err != nil { // as for the last run
 		return nil, err
 	}
 	var all []Record
 	place := map[string]int{}
 	put := func(r Record) {
-		r.Context = name
+		r.Context = c.Name
 		if at, ok := place[r.Call]; ok {
 			all[at] = r
 			return
@@ -237,7 +237,7 @@ func RecordsFrom(ctx context.Context, log store.Log, name string, tick int, n, a
 		place[r.Call] = len(all)
 		all = append(all, r)
 	}
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, After: n}) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, After: n}) {
 		if err != nil {
 			return nil, err
 		}
@@ -246,7 +246,7 @@ func RecordsFrom(ctx context.Context, log store.Log, name string, tick int, n, a
 		}
 		switch {
 		case entry.Event == EventPlan:
-			planned, err := plannedCalls(ctx, log, name, entry)
+			planned, err := c.plannedCalls(ctx, entry)
 			if err != nil {
 				return nil, err
 			}
@@ -288,7 +288,7 @@ func ReadRecord(entry store.Entry) (r Record, err error) {
 }
 
 // plannedCalls gives a plan's calls before anything has happened to them.
-func plannedCalls(ctx context.Context, log store.Log, name string, entry store.Entry) ([]Record, error) {
+func (c Context) plannedCalls(ctx context.Context, entry store.Entry) ([]Record, error) {
 	plan, err := ReadPlanEvent(entry)
 	if err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func plannedCalls(ctx context.Context, log store.Log, name string, entry store.E
 	if plan.Seq == 0 {
 		return nil, nil
 	}
-	calls, err := PlanMessage(ctx, log, name, plan.Seq)
+	calls, err := c.PlanMessage(ctx, plan.Seq)
 	if err != nil {
 		return nil, err
 	}
@@ -313,8 +313,8 @@ func plannedCalls(ctx context.Context, log store.Log, name string, entry store.E
 func CallID(tick, position int) string { return fmt.Sprintf("%d.%d", tick, position) }
 
 // PlanMessage reads the calls of the plan message at a seq.
-func PlanMessage(ctx context.Context, log store.Log, name string, seq int64) ([]any, error) {
-	m, err := MessageAt(ctx, log, name, seq)
+func (c Context) PlanMessage(ctx context.Context, seq int64) ([]any, error) {
+	m, err := c.MessageAt(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -323,12 +323,12 @@ func PlanMessage(ctx context.Context, log store.Log, name string, seq int64) ([]
 			return calls, nil
 		}
 	}
-	return nil, &DamagedError{name, fmt.Sprintf("message %d of its log is not the plan that it tells of", seq)}
+	return nil, &DamagedError{c.Name, fmt.Sprintf("message %d of its log is not the plan that it tells of", seq)}
 }
 
 // MessageAt reads the message at a seq, nil where there is none.
-func MessageAt(ctx context.Context, log store.Log, name string, seq int64) (*store.Message, error) {
-	for m, err := range log.Messages(ctx, store.Filter{Context: name, After: seq - 1, At: seq}) {
+func (c Context) MessageAt(ctx context.Context, seq int64) (*store.Message, error) {
+	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name, After: seq - 1, At: seq}) {
 		return m, err
 	}
 	return nil, nil

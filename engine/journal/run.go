@@ -12,17 +12,17 @@ import (
 )
 
 // Release lets the run's newest plan, which is lazy, run.
-func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) error {
-	appended, err := log.Append(ctx, store.Batch{
-		Context: name, ExpectSeq: store.AnySeq,
+func (r *Run) Release(ctx context.Context, c Context, who Who) error {
+	appended, err := c.Log.Append(ctx, store.Batch{
+		Context: c.Name, ExpectSeq: store.AnySeq,
 		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
 	})
 	if err != nil {
 		return err
 	}
-	earlier, err := r.released(ctx, log, name, appended.N-1)
+	earlier, err := r.released(ctx, c, appended.N-1)
 	if earlier {
-		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
+		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", c.Name)}
 	}
 	return err
 }
@@ -153,12 +153,12 @@ func (r *Run) Unwanted() bool {
 
 // LastRun reads what the journal has of a context's newest run. A context in
 // which nothing has run gives the zero Run.
-func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
+func (c Context) LastRun(ctx context.Context) (Run, error) {
 	var run Run
-	if err := store.CheckStoredContext(name); err != nil { // to the journal an empty name means all contexts
+	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
 		return run, err
 	}
-	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: EventPlan})
+	entry, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventPlan})
 	if err != nil || !ok {
 		return run, err
 	}
@@ -168,13 +168,13 @@ func LastRun(ctx context.Context, log store.Log, name string) (Run, error) {
 	run.Status, run.Tick, run.Plan, run.After = RunRunning, run.Event.Tick, run.Event.Plan, entry.N
 	run.Planner, run.began = run.Event.Planner, entry.Date
 	if run.Event.Mode == plan.ModeLazy {
-		released, err := run.released(ctx, log, name, 0)
+		released, err := run.released(ctx, c, 0)
 		if err != nil {
 			return run, err
 		}
 		run.Held = !released
 	}
-	entry, ok, err = store.Newest(ctx, log, store.JournalFilter{Context: name, Event: EventRun})
+	entry, ok, err = store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventRun})
 	if err != nil || !ok || entry.N < run.After {
 		return run, err
 	}
@@ -200,18 +200,18 @@ func (r *Refusal) Repeats(before *Refusal, start int64) bool {
 
 // ContextTools adds the tools that a context's messages had defined when the tick
 // began.
-func (e *PlanEvent) ContextTools(ctx context.Context, log store.Log, name string, registry *plan.Registry) (*plan.Registry, error) {
+func (e *PlanEvent) ContextTools(ctx context.Context, c Context, registry *plan.Registry) (*plan.Registry, error) {
 	if e.Start == 0 {
 		return registry, nil
 	}
-	return ContextTools(ctx, log, name, e.Start, registry)
+	return c.ContextTools(ctx, e.Start, registry)
 }
 
 // ContextTools adds the tools that a context's messages define, up to a seq or, with
 // 0, by now.
-func ContextTools(ctx context.Context, log store.Log, name string, at int64, registry *plan.Registry) (*plan.Registry, error) {
+func (c Context) ContextTools(ctx context.Context, at int64, registry *plan.Registry) (*plan.Registry, error) {
 	tools := map[string]*plan.Tool{}
-	for m, err := range log.Messages(ctx, store.Filter{Context: name, Type: store.TypeTool, At: at}) {
+	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name, Type: store.TypeTool, At: at}) {
 		if err != nil {
 			return nil, err
 		}

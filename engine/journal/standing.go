@@ -7,28 +7,28 @@ import (
 	"obelus/store"
 )
 
-// CurrentRun is [LastRun] as of now: a run at which nobody is that has not come to its
+// CurrentRun is [Context.LastRun] as of now: a run at which nobody is that has not come to its
 // end or to a halt is interrupted, and one that is only being interrupted or cancelled is
 // running still (additions.md, "Interrupted").
-func CurrentRun(ctx context.Context, log store.Log, name string) (Run, error) {
+func (c Context) CurrentRun(ctx context.Context) (Run, error) {
 	rests := func(r Run) bool { return r.Status.Finished() || r.Status == RunWaiting }
-	if last, err := LastRun(ctx, log, name); err != nil || rests(last) { // as most do
+	if last, err := c.LastRun(ctx); err != nil || rests(last) { // as most do
 		return last, err
 	}
 	for {
-		before, err := newestEntry(ctx, log, name)
+		before, err := c.newestEntry(ctx)
 		if err != nil {
 			return Run{}, err
 		}
-		last, err := LastRun(ctx, log, name)
+		last, err := c.LastRun(ctx)
 		if err != nil || rests(last) {
 			return last, err
 		}
-		untouched, err := UntouchedFork(ctx, log, name)
+		untouched, err := c.UntouchedFork(ctx)
 		if err != nil {
 			return last, err
 		}
-		stands, err := checkHolder(ctx, log, name, before)
+		stands, err := c.checkHolder(ctx, before)
 		switch {
 		case err != nil:
 			return last, err
@@ -47,16 +47,16 @@ func CurrentRun(ctx context.Context, log store.Log, name string) (Run, error) {
 
 // UntouchedFork tells whether nobody has gone on in a fork with what ran where it was made:
 // messages and decisions may have come to it.
-func UntouchedFork(ctx context.Context, log store.Log, name string) (bool, error) {
-	origin, ok, err := OriginOf(ctx, log, name)
+func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
+	origin, ok, err := c.OriginOf(ctx)
 	if err != nil || !ok || origin.Fork == "" {
 		return false, err
 	}
-	made, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name, Event: eventFork})
+	made, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: eventFork})
 	if err != nil || !ok {
 		return false, err
 	}
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, After: made.N}) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, After: made.N}) {
 		if err != nil || !IsInput(entry) {
 			return false, err
 		}
@@ -68,28 +68,28 @@ func UntouchedFork(ctx context.Context, log store.Log, name string) (bool, error
 // come to the fork, and nobody has gone on there.
 func Forked(entry store.Entry) bool { return entry.Event == eventFork }
 
-// CurrentRecords is [RecordsAt] where that is as of now: of a call that has started and has no outcome, and
+// CurrentRecords is [Context.RecordsAt] where that is as of now: of a call that has started and has no outcome, and
 // that nobody runs any more, it tells that it was interrupted, or that it is in doubt where
 // it must not run twice.
-func CurrentRecords(ctx context.Context, log store.Log, name string, at int64) ([]Record, error) {
+func (c Context) CurrentRecords(ctx context.Context, at int64) ([]Record, error) {
 	if at > 0 {
-		return RecordsAt(ctx, log, name, at)
+		return c.RecordsAt(ctx, at)
 	}
 	for {
-		before, err := newestEntry(ctx, log, name)
+		before, err := c.newestEntry(ctx)
 		if err != nil {
 			return nil, err
 		}
-		records, err := Records(ctx, log, name)
+		records, err := c.Records(ctx)
 		begun := func(r Record) bool { return r.Status == Running || r.Status == Cancelled || r.cutAtRest() }
 		if err != nil || !slices.ContainsFunc(records, begun) {
 			return records, err
 		}
-		last, err := LastRun(ctx, log, name)
+		last, err := c.LastRun(ctx)
 		if err != nil {
 			return nil, err
 		}
-		stands, err := checkHolder(ctx, log, name, before)
+		stands, err := c.checkHolder(ctx, before)
 		switch {
 		case err != nil:
 			return nil, err
@@ -132,22 +132,22 @@ const (
 
 // checkHolder tells whether somebody is at a context, or has been since its newest entry
 // in the journal was read.
-func checkHolder(ctx context.Context, log store.Log, name string, before store.Entry) (holding, error) {
-	holder, err := log.Holder(ctx, name)
+func (c Context) checkHolder(ctx context.Context, before store.Entry) (holding, error) {
+	holder, err := c.Log.Holder(ctx, c.Name)
 	if err != nil || holder != "" {
 		return held, err
 	}
-	after, err := newestEntry(ctx, log, name)
+	after, err := c.newestEntry(ctx)
 	if err != nil || after.N != before.N {
 		return changedHands, err
 	}
 	return unheld, nil
 }
 
-func newestEntry(ctx context.Context, log store.Log, name string) (store.Entry, error) {
-	if err := store.CheckStoredContext(name); err != nil { // to the journal an empty name means all contexts
+func (c Context) newestEntry(ctx context.Context) (store.Entry, error) {
+	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
 		return store.Entry{}, err
 	}
-	entry, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
+	entry, _, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name})
 	return entry, err
 }

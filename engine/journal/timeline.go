@@ -37,9 +37,9 @@ type Arrival struct {
 
 // ReadTimeline reads what happened in a context, for a run that began with a tick: what was tried
 // again in an earlier one is told of there.
-func ReadTimeline(ctx context.Context, log store.Log, name string, first int) (Timeline, error) {
+func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
 	p := Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name}) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
 		if err != nil {
 			return p, err
 		}
@@ -104,12 +104,12 @@ func (p *Timeline) TickEndingWith(seq int64) int {
 // again, or are tried again: what they wrote, what told of their failures, and what told
 // that their tick came to nothing. It gives the seqs, with the position in the journal
 // since which each counts no more.
-func (p *Timeline) SupersededIn(ctx context.Context, log store.Log, name string) (map[int64]int64, error) {
+func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64, error) {
 	all := map[int64]int64{}
 	if len(p.Reruns) == 0 {
 		return all, nil
 	}
-	for m, err := range log.Messages(ctx, store.Filter{Context: name}) {
+	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name}) {
 		if err != nil {
 			return nil, err
 		}
@@ -130,34 +130,34 @@ func (p *Timeline) SupersededIn(ctx context.Context, log store.Log, name string)
 
 // SupersededFor finds what counts no more for a run that began with a tick, some calls of which
 // are to run again as their records say, which the journal need not have yet.
-func SupersededFor(ctx context.Context, log store.Log, name string, first int, records []Record) (map[int64]int64, error) {
+func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (map[int64]int64, error) {
 	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
 		return nil, nil
 	}
-	p, err := ReadTimeline(ctx, log, name, first)
+	p, err := c.ReadTimeline(ctx, first)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range records {
 		p.noteRerun(&r, 0, first)
 	}
-	return p.SupersededIn(ctx, log, name)
+	return p.SupersededIn(ctx, c)
 }
 
 // Superseded finds the messages of a context, by their seqs, that count no more for a run that
 // begins there, nor for what is appended: in it, a fork, the calls that they are of ran
 // again. They stay in the log, and [store.Resolver] over it heeds them.
-func Superseded(ctx context.Context, log store.Log, name string) (map[int64]bool, error) {
+func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
 	all := map[int64]bool{}
-	origin, _, err := OriginOf(ctx, log, name)
+	origin, _, err := c.OriginOf(ctx)
 	if err != nil || origin.Fork == "" {
 		return all, err
 	}
-	p, err := ReadTimeline(ctx, log, name, math.MaxInt)
+	p, err := c.ReadTimeline(ctx, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	former, err := p.SupersededIn(ctx, log, name)
+	former, err := p.SupersededIn(ctx, c)
 	for seq := range former {
 		all[seq] = true
 	}
@@ -166,7 +166,7 @@ func Superseded(ctx context.Context, log store.Log, name string) (map[int64]bool
 
 // HideSuperseded hides from a view what counts no more of what it holds.
 func HideSuperseded(ctx context.Context, view *store.View, log store.Log, name string) error {
-	former, err := Superseded(ctx, log, name)
+	former, err := In(log, name).Superseded(ctx)
 	for seq := range former {
 		if seq <= view.Seq() {
 			view.Hide(seq)

@@ -112,7 +112,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println(outcome.Status, string(store.EncodeJSON(outcome.Output)))
 
-	records, err := journal.Records(ctx, log, "order-1")
+	records, err := journal.In(log, "order-1").Records(ctx)
 	if err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}
-	if last, err := journal.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != journal.RunCancelled || last.Stopped {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
 	if one.outcome.Error != engine.ErrCancelled.Error() || one.outcome.Stopped {
@@ -168,7 +168,7 @@ func TestUnwantedWhileItWaits(t *testing.T) {
 	}()
 	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","later":1}`)
-	if last, err := journal.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != journal.RunCancelled || last.Stopped {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
 }

@@ -143,7 +143,7 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		records, err := journal.CurrentRecords(r.Context(), s.log, name, at)
+		records, err := journal.In(s.log, name).CurrentRecords(r.Context(), at)
 		if err != nil {
 			return nil, err
 		}
@@ -160,11 +160,11 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		lazy, err := journal.Lazy(r.Context(), s.log, name)
+		lazy, err := journal.In(s.log, name).Lazy(r.Context())
 		if err != nil {
 			return nil, err
 		}
-		held, err := journal.Holds(r.Context(), s.log, name)
+		held, err := journal.In(s.log, name).Holds(r.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respond(w, r, func() (any, error) {
-		return history.Get(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+		return history.Get(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
 	})
 }
 
@@ -209,7 +209,7 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respond(w, r, func() (any, error) {
-		return history.Explain(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+		return history.Explain(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
 	})
 }
 

@@ -74,7 +74,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 	if err != nil {
 		return err
 	}
-	record, err := journal.HeldCall(r.Context(), s.log, name, r.PathValue("call"))
+	record, err := journal.In(s.log, name).HeldCall(r.Context(), r.PathValue("call"))
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 	if err := how(record, &d); err != nil {
 		return err
 	}
-	plan, err := journal.RootPlan(r.Context(), s.log, d.Context)
+	plan, err := journal.In(s.log, d.Context).RootPlan(r.Context())
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 // tellDecision answers with a decision, which is in the log, and that its run is
 // cancelled where it is: then it does not go on by itself.
 func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
-	if root, err := journal.Root(r.Context(), s.log, name); err == nil {
-		last, err := journal.CurrentRun(r.Context(), s.log, root)
+	if root, err := journal.In(s.log, name).Root(r.Context()); err == nil {
+		last, err := journal.In(s.log, root).CurrentRun(r.Context())
 		if err == nil && last.Unwanted() {
 			decision["status"] = last.Status
 		}

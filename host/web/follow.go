@@ -211,7 +211,7 @@ func (s *Server) goOnAbove(name string) {
 
 // root is the context whose run another one's is part of, if that can be told.
 func (s *Server) root(name string) (root string, ok bool) {
-	root, err := journal.Root(s.running, s.log, name)
+	root, err := journal.In(s.log, name).Root(s.running)
 	if err != nil {
 		s.trouble("a run can't be found", err, "context", name)
 	}
@@ -255,7 +255,7 @@ func (s *Server) resume(name string) {
 // stands tells whether a run stands in one of some ways; a cancelled one only
 // if it was not unwanted.
 func (s *Server) stands(name string, statuses []journal.RunStatus) (bool, error) {
-	last, err := journal.LastRun(s.running, s.log, name)
+	last, err := journal.In(s.log, name).LastRun(s.running)
 	return isOf(last, statuses), err
 }
 

@@ -10,7 +10,6 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
-	"obelus/store"
 )
 
 // How often a server looks at what was left, how many times for each time that it looks
@@ -242,8 +241,8 @@ func (s *Server) leftIn(name string) *leftover {
 	if s.comes(name) {
 		statuses = append(statuses, journal.RunWaiting)
 	}
-	last, err := journal.LastRun(s.running, s.log, name)
-	behind, wrong := last.LeftBehind(s.running, s.log, name)
+	last, err := journal.In(s.log, name).LastRun(s.running)
+	behind, wrong := last.LeftBehind(s.running, journal.In(s.log, name))
 	if err = cmp.Or(err, wrong); err != nil {
 		s.trouble("how a run stands can't be told", err, "context", name)
 	}
@@ -254,7 +253,7 @@ func (s *Server) leftIn(name string) *leftover {
 		return nil
 	}
 	if last.Status != journal.RunWaiting { // else what has come to it wakes it, as in any context
-		if untouched, err := journal.UntouchedFork(s.running, s.log, name); untouched || err != nil {
+		if untouched, err := journal.In(s.log, name).UntouchedFork(s.running); untouched || err != nil {
 			return nil
 		}
 	}
@@ -262,13 +261,13 @@ func (s *Server) leftIn(name string) *leftover {
 }
 
 // comes tells whether a run that waits has something to go on with.
-func (s *Server) comes(name string) bool { return s.told(name, journal.HasInput) }
+func (s *Server) comes(name string) bool { return s.told(name, journal.Context.HasInput) }
 
 // freed tells whether it has since a delegate ended, or is free: other news is followed.
-func (s *Server) freed(name string) bool { return s.told(name, journal.ChildDone) }
+func (s *Server) freed(name string) bool { return s.told(name, journal.Context.ChildDone) }
 
-func (s *Server) told(name string, of func(context.Context, store.Log, string) (bool, error)) bool {
-	is, err := of(s.running, s.log, name)
+func (s *Server) told(name string, of func(journal.Context, context.Context) (bool, error)) bool {
+	is, err := of(journal.In(s.log, name), s.running)
 	if err != nil {
 		s.trouble("what a context waits for can't be found", err, "context", name)
 	}

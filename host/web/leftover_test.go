@@ -116,11 +116,11 @@ func TestRecoverLeftBehind(t *testing.T) {
 		t.Fatal("it has not died")
 	}
 	leftBehind := func() (bool, error) {
-		last, err := journal.LastRun(t.Context(), s.log, "a")
+		last, err := journal.In(s.log, "a").LastRun(t.Context())
 		if err != nil {
 			return false, err
 		}
-		return last.LeftBehind(t.Context(), s.log, "a")
+		return last.LeftBehind(t.Context(), journal.In(s.log, "a"))
 	}
 	if behind, err := leftBehind(); !behind || err != nil {
 		t.Fatal(behind, err)
@@ -135,7 +135,7 @@ func TestRecoverLeftBehind(t *testing.T) {
 			t.Fatal("it is still there")
 		}
 	}
-	if records, err := journal.Records(t.Context(), s.log, "a"); err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" {
+	if records, err := journal.In(s.log, "a").Records(t.Context()); err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" {
 		t.Errorf("%+v, %v", records, err)
 	}
 }
@@ -469,7 +469,7 @@ func TestRecoverForks(t *testing.T) {
 	if err := s.server.Drain(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	before, err := journal.LastRun(t.Context(), s.log, "f")
+	before, err := journal.In(s.log, "f").LastRun(t.Context())
 	if err != nil || before.Status != journal.RunRunning {
 		t.Fatal(before, err)
 	}
@@ -631,7 +631,7 @@ func TestCancelBesideRefused(t *testing.T) {
 		status, text := s.ask("DELETE", "/v1/runs/"+name, "")
 		<-refused
 		<-refused
-		if last, err := journal.LastRun(t.Context(), s.log, name); err != nil || status == 200 && last.Status != journal.RunCancelled {
+		if last, err := journal.In(s.log, name).LastRun(t.Context()); err != nil || status == 200 && last.Status != journal.RunCancelled {
 			t.Fatalf("%d %s; the run is %s, %v", status, text, last.Status, err)
 		}
 	}

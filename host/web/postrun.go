@@ -276,7 +276,7 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 // resuming goes on with a run, by its plan's file as it is now.
 func (s *Server) resuming(how engine.Resume) carrier {
 	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
-		name, err := journal.RootPlan(ctx, s.log, how.Context)
+		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
 		if err != nil {
 			return nil, err
 		}

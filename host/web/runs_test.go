@@ -93,7 +93,7 @@ func TestCancelQueued(t *testing.T) {
 	for s.server.gate.waiting.Load() > 0 || len(s.server.gate.places) > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if last, err := journal.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != journal.RunCancelled {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 }
@@ -135,7 +135,7 @@ func TestCancelInQueue(t *testing.T) {
 	s.refused("DELETE", "/v1/runs/c", "", 404, "no-context")
 	close(p.resume)
 	s.until("b", journal.RunDone)
-	if last, err := journal.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != journal.RunCancelled {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 }
@@ -649,7 +649,7 @@ func TestDrain(t *testing.T) {
 	s.open(nil)
 	s.until("a", journal.RunDone)
 	s.expect("GET", "/v1/contexts/a/get?ref=state", "", 200, `"woken"`)
-	if last, err := journal.LastRun(t.Context(), s.log, "unwanted"); err != nil || last.Status != journal.RunCancelled {
+	if last, err := journal.In(s.log, "unwanted").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the one that was cancelled is %s, %v", last.Status, err)
 	}
 }
