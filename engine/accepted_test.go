@@ -7,15 +7,16 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/engine/schema"
-	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestMetaProperties_OfAcceptedPlan holds that a plan in the log is read as it was accepted:
 // a meta-property that no tool declares any more, or that an older version let pass, keeps
 // nobody from going on with the run, from running it again and from replaying it.
 func TestMetaProperties_OfAcceptedPlan(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"work": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+	r := newRunner(memory.New(), map[string]activity{"work": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 		return plan.Result{Value: in.Call["x"]}, nil
 	}})
 	declaring, err := plan.NewTool("work", map[string]any{"properties": map[string]any{"_note": map[string]any{}}})
@@ -39,7 +40,7 @@ func TestMetaProperties_OfAcceptedPlan(t *testing.T) {
 	if err != nil || outcome.Status != journal.RunDone {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	replayed, err := r.Replay(t.Context(), outcome.Context, nil)
+	replayed, err := replay.Run(t.Context(), r, outcome.Context, nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
@@ -48,7 +49,7 @@ func TestMetaProperties_OfAcceptedPlan(t *testing.T) {
 // TestFormats_OfAcceptedPlan holds that a run goes on whose calls and data were taken while
 // formats were notes, and that they are held to anew.
 func TestFormats_OfAcceptedPlan(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"work": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+	r := newRunner(memory.New(), map[string]activity{"work": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 		return plan.Result{Value: in.Call["mail"]}, nil
 	}})
 	mail := map[string]any{"properties": map[string]any{"mail": map[string]any{"type": "string", "format": "email"}}}

@@ -14,7 +14,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // forked runs a plan, makes a fork of its context under the name f, and gives a
@@ -50,7 +52,7 @@ func forked(t *testing.T, log store.Log, text string) (r *engine.Runner, ran *co
 // much downstream as one that found something, and so is one that has it in its
 // scopes, or that was refused what was there.
 func TestAgainRunsWhoeverLooked(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, ran, mend := forked(t, log, `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "value", "value": "†state.a || 0", "_outputPath": "†out.fallback"},
@@ -90,7 +92,7 @@ func TestAgainReadsAsBefore(t *testing.T) {
 		{"_tool": "value", "value": ["†out.flaky", "†state.x"], "_outputPath": "†out.skipped"},
 		{"_tool": "value", "value": "new", "_outputPath": "†state.x"}]`
 	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
-		inner := store.NewMemory()
+		inner := memory.New()
 		r, _, mend := forked(t, inner, text)
 		r.Log = &crashing{Log: inner, left: n}
 		_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2"})
@@ -129,7 +131,7 @@ func TestAgainReadsPastItsOwn(t *testing.T) {
 			{"_tool": "value", "value": "†state.a.x", "_outputPath": "†out.ok || †state.a.x"},
 			{"_tool": "value", "value": {"y": "†state.a.x"}, "_outputPath": "†state.a"}]`,
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "a": {"x": 1}}]`)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +141,7 @@ func TestAgainReadsPastItsOwn(t *testing.T) {
 			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"y":1}` {
 				t.Errorf("from %s: %+v, %v", from, outcome, err)
 			}
-			if replayed, err := r.Replay(t.Context(), "f", nil); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(t.Context(), r, "f", nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("from %s: replayed, %+v, %v", from, replayed, err)
 			}
 		}
@@ -149,14 +151,14 @@ func TestAgainReadsPastItsOwn(t *testing.T) {
 // TestAgainIsSkippedAsBefore: what was skipped is so again, also where a later call has
 // written there by now; and in a replay.
 func TestAgainIsSkippedAsBefore(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, _, _ := forked(t, log, `[{"_tool": "flaky", "_outputPath": "†data.q"}, {"_tool": "value", "value": "†data.q", "_outputPath": "†k.a"},
 		{"_tool": "value", "value": 5, "_outputPath": "†data.q"}]`)
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2"})
 	if err != nil || outcome.Calls[1].Status != journal.Skipped {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	if replayed, err := r.Replay(t.Context(), "f", nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, "f", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("replayed, %+v, %v", replayed, err)
 	}
 }
@@ -164,7 +166,7 @@ func TestAgainIsSkippedAsBefore(t *testing.T) {
 // TestForkBeforeARefusedPlan: where a tick has ended, the next is not there, nor what was
 // wrong with it; that stays together.
 func TestForkBeforeARefusedPlan(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		switch ask.Tick {
@@ -190,7 +192,7 @@ func TestForkBeforeARefusedPlan(t *testing.T) {
 		if err != nil || fmt.Sprint(outcome.Output) != "3" {
 			t.Errorf("at %d: %+v, %v", at, outcome, err)
 		}
-		if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("at %d: replayed, %+v, %v", at, replayed, err)
 		}
 	}
@@ -202,7 +204,7 @@ func TestForkAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		open := sync.OnceFunc(func() { close(gate) })
-		log := &onAppend{Log: store.NewMemory()}
+		log := &onAppend{Log: memory.New()}
 		log.do = func(b store.Batch) {
 			if slices.ContainsFunc(b.Messages, func(m store.Message) bool { return m.Call == "1.1" }) {
 				open()
@@ -245,7 +247,7 @@ func TestForkAnywhere(t *testing.T) {
 // TestRetryGoesOnAfterACrash: a run that had failed, and of which a call is tried
 // again, is under way until that has come to its end.
 func TestRetryGoesOnAfterACrash(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, _, mend := forked(t, log, `{"calls": [
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "value", "value": "†state.a + 1", "_outputPath": "†state.b"}], "output": "†state.b"}`)
@@ -262,7 +264,7 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 // TestAForksDelegateBeginsAnew holds that where the fork's call has a delegate that
 // had begun in the other context, it begins anew, with what the fork holds by then.
 func TestAForksDelegateBeginsAnew(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Registry.Delegates["later"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "value", "value": ["†input.n", "†data.late"], "_outputPath": "†out"}
@@ -293,7 +295,7 @@ func TestAForksDelegateBeginsAnew(t *testing.T) {
 // TestAForksDelegateIsInDoubt: where the delegate has begun what must not run twice,
 // the fork's call does not begin it anew unless a person says so.
 func TestAForksDelegateIsInDoubt(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value)})
 	r.Registry.Activities["pay"].NotIdempotent = true
 	r.Registry.Delegates["paying"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
@@ -326,7 +328,7 @@ func TestAForksDelegateIsInDoubt(t *testing.T) {
 // TestAForksFailedDelegateIsInDoubt: to try it again would run again what was done
 // inside, so a person is asked first.
 func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"pay": ran.of(value), "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
 		return plan.Result{}, plan.NewFailure("not now")
 	}})
@@ -361,7 +363,7 @@ func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
 // TestAgainWithWhatIsMissing: a correction takes the place of what the call could
 // not read, and what it still lacks is named.
 func TestAgainWithWhatIsMissing(t *testing.T) {
-	r, _, _ := forked(t, store.NewMemory(), `[
+	r, _, _ := forked(t, memory.New(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": "†state.b", "other": "†(†state.b + 1)", "_outputPath": "†state.c"}]`)
 	var refused *journal.NoSuchCallError
@@ -380,7 +382,7 @@ func TestAgainWithWhatIsMissing(t *testing.T) {
 // of which the rest can't be known, nothing is thrown away; one that is corrected as a
 // whole needs nothing of it.
 func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
-	r, _, _ := forked(t, store.NewMemory(), `[
+	r, _, _ := forked(t, memory.New(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": {"b": "†state.b", "c": 7}, "_outputPath": "†state.c"}]`)
 	var refused *journal.NoSuchCallError
@@ -435,7 +437,7 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 			{"_tool": "see", "_scopes": ["state"], "x": "†late.z", "_outputPath": "†out.a"}, {"_tool": "value", "value": 1, "_outputPath": "†state.q"},
 			{"_tool": "value", "value": "†(†state.b || †state.q)", "_outputPath": "†late.z"}]`, `{"a":{"state":{"b":"before","q":2}}}`},
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		mended := false
 		r := newRunner(log, map[string]activity{
 			"value": value,
@@ -480,7 +482,7 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 		if got := string(store.EncodeJSON(out.Value)); err != nil || got != test.want {
 			t.Errorf("%s: %s, not %s, %v", what, got, test.want, err)
 		}
-		if replayed, err := r.Replay(t.Context(), again.Context, nil); err != nil || len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), r, again.Context, nil); err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("%s: replayed, %+v, %v", what, replayed, err)
 		}
 	}
@@ -489,7 +491,7 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 // TestRetriedAfterItsOverwriter: a retry that is cut off reads what it does where it is not.
 func TestRetriedAfterItsOverwriter(t *testing.T) {
 	for n, crashed := 1, true; crashed; n++ {
-		log := store.NewMemory()
+		log := memory.New()
 		r, _, mend := forked(t, log, `[
 			{"_tool": "value", "value": "old", "_outputPath": "†state.x"},
 			{"_tool": "flaky", "value": "†state.x", "_outputPath": "†out.a"},
@@ -513,7 +515,7 @@ func TestRetriedAfterItsOverwriter(t *testing.T) {
 
 // TestCorrectionAfterACrash: a correction holds where the process dies before the call begins.
 func TestCorrectionAfterACrash(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Parallel = 1
 	if _, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "value", "value": "†input.z", "_outputPath": "†out.a"},

@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // able is an activity that can run ahead, where it likes to, and of which nothing can be
@@ -149,7 +150,7 @@ func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 	} {
 		histories := map[bool][]string{}
 		for _, ahead := range []bool{true, false} {
-			log := &appends{Log: store.NewMemory()}
+			log := &appends{Log: memory.New()}
 			r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 			may := func(context.Context, plan.Invocation) bool { return ahead }
 			broken := name == "failed"
@@ -203,7 +204,7 @@ func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 // What can be seen of a call comes after the log has what the call read, and that it
 // has begun.
 func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
 	var seen []string
@@ -241,7 +242,7 @@ func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
 // begun again once it is recorded.
 func TestRunningAheadHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &appends{Log: store.NewMemory()}
+		log := &appends{Log: memory.New()}
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		takes := func(d time.Duration) activity {
 			return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -278,7 +279,7 @@ func TestRunningAheadHasAnEnd(t *testing.T) {
 func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 	for _, first := range []string{"x", "go"} { // with the plan, and later
 		synctest.Test(t, func(t *testing.T) {
-			log := &appends{Log: store.NewMemory()}
+			log := &appends{Log: memory.New()}
 			if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "data", "kind": "state", "data": {"s1": "old"}}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -314,7 +315,7 @@ func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 // A call that fails ahead has failed, and is tried again as any other is.
 func TestFailuresAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := (&engine.Runner{Log: store.NewMemory(), Registry: plan.NewRegistry()}).WithoutChance()
+		r := (&engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}).WithoutChance()
 		flaky := able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			switch {
 			case in.Call["value"] == "begun":
@@ -339,7 +340,7 @@ func TestFailuresAhead(t *testing.T) {
 
 // Where the log takes nothing what ran ahead has not happened.
 func TestWhatRanAheadIsLostWithItsAppend(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	refuse := errors.New("the disk is full")
 	r := &engine.Runner{Log: refusing{log, refuse}, Registry: plan.NewRegistry()}
 	r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
@@ -363,7 +364,7 @@ func (l refusing) Append(context.Context, store.Batch) (store.Appended, error) {
 // What would be missed if it were lost is recorded before anything else is done: the
 // outcome of a call that could be seen, and what a planner gave.
 func TestWhatIsDearIsRecordedFirst(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	want := ""
 	looks := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -384,7 +385,7 @@ func TestWhatIsDearIsRecordedFirst(t *testing.T) {
 	} {
 		dear.Name = name
 		r.Registry.Activities[name] = dear
-		log = store.NewMemory()
+		log = memory.New()
 		r.Log, want = log, "2 1.1 done"
 		request := chainOf(name, "looks")
 		if name == "fails" {
@@ -399,7 +400,7 @@ func TestWhatIsDearIsRecordedFirst(t *testing.T) {
 		request := chainOf("looks", "looks")
 		return &plan.Solution{Calls: request.Calls, Output: request.Output}, nil
 	})}
-	log = store.NewMemory()
+	log = memory.New()
 	r.Log, want = log, "1  plan"
 	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: planned}); err != nil || outcome.Output != "begunxx" {
 		t.Fatal(err, outcome)
@@ -420,7 +421,7 @@ func (l slowly) Append(ctx context.Context, b store.Batch) (store.Appended, erro
 func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
 	for _, order := range [][]string{{"quiet", "dear"}, {"dear", "quiet"}} {
 		synctest.Test(t, func(t *testing.T) {
-			log := store.NewMemory()
+			log := memory.New()
 			r := &engine.Runner{Log: slowly{log}, Registry: plan.NewRegistry()}
 			after := func(d time.Duration) activity {
 				return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -456,7 +457,7 @@ func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
 
 // So is what a planner gave when it was asked again.
 func TestASecondPlanIsRecordedFirst(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	asked := 0
 	r.Registry.Activities["looks"] = &plan.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -494,7 +495,7 @@ func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
 		}, 99}, // all but the second
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &engine.Runner{Log: store.NewMemory(), Registry: plan.NewRegistry(), Parallel: 1}
+			r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry(), Parallel: 1}
 			tries := 0
 			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX, ahead: func(ctx context.Context, in plan.Invocation) bool {
 				tries++
@@ -511,7 +512,7 @@ func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
 // What a call came to that had to wait for a processor meanwhile is not thrown away.
 func TestWhatEndedLateHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		ran := 0
 		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -533,7 +534,7 @@ func TestWhatEndedLateHasEnded(t *testing.T) {
 // it is written over is read by one whose outcome is waited for.
 func TestUpdatesOfOneValueRunAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &appends{Log: store.NewMemory()}
+		log := &appends{Log: memory.New()}
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
 		request := &plan.Request{HasOutput: true, Output: "†state.n", Context: messages(t, `{"type": "state", "n": "begun"}`)}
@@ -550,7 +551,7 @@ func TestUpdatesOfOneValueRunAhead(t *testing.T) {
 // What nobody waits for does not run ahead, though but one call runs beside it.
 func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &engine.Runner{Log: store.NewMemory(), Registry: plan.NewRegistry()}
+		r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}
 		pause := able{ahead: never, run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			pause, _ := time.ParseDuration(in.Call["value"].(string))
 			time.Sleep(pause)
@@ -585,7 +586,7 @@ func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
 // Who runs ahead keeps to how often its activity runs, and to its time.
 func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &engine.Runner{Log: store.NewMemory(), Registry: plan.NewRegistry()}
+		r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}
 		running := 0
 		one := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if running++; running > 1 {

@@ -40,7 +40,7 @@ func Append(ctx context.Context, log store.Log, name string, messages []store.Me
 			err = journal.EndsAfter(newest, view.Committed())
 		}
 		if err == nil {
-			err = journal.HideSuperseded(ctx, view, log, name)
+			err = journal.In(log, name).HideSuperseded(ctx, view)
 		}
 		if err != nil {
 			return store.Appended{}, err

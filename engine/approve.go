@@ -138,7 +138,7 @@ func Release(ctx context.Context, log store.Log, name string, who journal.Who) (
 		return "", err
 	}
 	if last.Held {
-		return name, last.Release(ctx, journal.In(log, name), who)
+		return name, last.Release(ctx, log, name, who)
 	}
 	plans, err := journal.In(log, name).LazyInside(ctx)
 	if err != nil {
@@ -159,5 +159,5 @@ func Release(ctx context.Context, log store.Log, name string, who journal.Who) (
 	if last, err = journal.In(log, contexts[0]).LastRun(ctx); err != nil {
 		return "", err
 	}
-	return contexts[0], last.Release(ctx, journal.In(log, contexts[0]), who)
+	return contexts[0], last.Release(ctx, log, contexts[0], who)
 }

@@ -12,6 +12,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
 )
 
@@ -69,7 +70,7 @@ func replays(t *testing.T, r *engine.Runner, name string, outcome *journal.Outco
 	if !outcome.Status.Finished() {
 		return
 	}
-	if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 		t.Fatalf("seed %d: replayed, %v, %+v\n%s", *firstSeed, err, replayed, callsOf(request))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 )
 
 // TestAgainInRounds: calls run again several times, with corrections, in forks and forks of
@@ -91,7 +92,7 @@ func TestAgainInRounds(t *testing.T) {
 					break
 				}
 				over = over || overtakes(again.Calls)
-				if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+				if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 					bad++
 					if bad < 4 {
 						t.Errorf("seed %d writers %d held %t: %s replayed, %v, %+v\n%s", seed, writers, held, froms, err, replayed, callsOf(request))

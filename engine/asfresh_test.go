@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // freshPlans makes plans whose calls refer to each other in both directions, most to what
@@ -163,7 +164,7 @@ func (s *seen) story(outcome *journal.Outcome, name string) string {
 func (p freshPlans) fresh(t *testing.T, tools ...string) (*plan.Request, *engine.Runner, *seen) {
 	for {
 		s := &seen{by: map[string]string{}, broken: map[string]bool{}}
-		r := &engine.Runner{Log: store.NewMemory(), Registry: s.registry(), Parallel: 1 + p.IntN(6)}
+		r := &engine.Runner{Log: memory.New(), Registry: s.registry(), Parallel: 1 + p.IntN(6)}
 		p.calls = 2 + p.IntN(9)
 		request := p.request(tools...)
 		if checked, err := r.Check(t.Context(), engine.Start{Context: "c", Request: request}); err == nil && !hasUnordered(checked) {
@@ -311,7 +312,7 @@ func isFailed(r journal.Record) bool { return r.Status == journal.Failed }
 
 // TestAgainReadsWhatItRead: what runs again in a fork reads what it read, whatever was appended there since.
 func TestAgainReadsWhatItRead(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.n", "x": 1, "_outputPath": "†a"}]`)
 	s.Request.HasOutput, s.Request.Output = true, "†a"
 	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)

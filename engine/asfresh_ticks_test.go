@@ -12,6 +12,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
 )
 
@@ -67,7 +68,7 @@ func TestPlannedAgainAsFresh(t *testing.T) {
 			return "", "", crashed
 		}
 		for _, planner := range []*plan.Request{nil, planned} {
-			if replayed, err := r.Replay(t.Context(), "f", planner); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(t.Context(), r, "f", planner); err != nil || len(replayed.Differences) > 0 {
 				t.Fatalf("seed %d: replayed, %v, %+v\n%s", seed, err, replayed, callsOf(request))
 			}
 		}

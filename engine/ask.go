@@ -154,7 +154,7 @@ func (l *loop) solve(ctx context.Context, number int) (request *plan.Request, pr
 		return solved, &plannerError{err}, nil
 	}
 	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
-	if l.runner.replay != nil { // it was accepted once, maybe by an older version
+	if l.runner.script.Recorded() { // it was accepted once, maybe by an older version
 		solved.Calls = slices.Clone(solved.Calls)
 		for i := range solved.Calls {
 			solved.Calls[i].Accepted = true

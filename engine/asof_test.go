@@ -11,7 +11,9 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // mending is a runner with a delegate whose call fails as long as it is told to, and
@@ -34,7 +36,7 @@ func mending(t *testing.T, log store.Log, output string) (r *engine.Runner, brok
 
 func same(t *testing.T, r *engine.Runner, name string) {
 	t.Helper()
-	if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%s: %+v, %v", name, replayed, err)
 	}
 }
@@ -68,7 +70,7 @@ func TestReplayOfWhatADelegateWas(t *testing.T) {
 
 // TestReplayOfADelegateMendedByItself: the call took the branch of its failure.
 func TestReplayOfADelegateMendedByItself(t *testing.T) {
-	r, broken, s := mending(t, store.NewMemory(), "†state.r || †state.bad")
+	r, broken, s := mending(t, memory.New(), "†state.r || †state.bad")
 	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
@@ -127,7 +129,7 @@ func TestWhyOfWhatADelegateWas(t *testing.T) {
 // TestADelegateIsNotWhatRanThereSince: nobody takes the output of another run for a
 // delegate's.
 func TestADelegateIsNotWhatRanThereSince(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, broken, s := mending(t, log, "†state.r")
 	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
@@ -216,7 +218,7 @@ func TestDiffSeesWhatIsOfAll(t *testing.T) {
 // TestSkippedBehindTheOneBefore: where a writer stands before a call, those after it
 // are no reason.
 func TestSkippedBehindTheOneBefore(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[
 		{"_tool": "value", "value": 1, "_outputPath": "†state.x || †audit.a"},
 		{"_tool": "value", "value": "†audit.a", "_outputPath": "†state.y"},
@@ -232,7 +234,7 @@ func TestSkippedBehindTheOneBefore(t *testing.T) {
 // TestSkippedBehindMany: a reason names those that failed before those that were skipped
 // themselves, and not all where there are many.
 func TestSkippedBehindMany(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value, "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
+	r := newRunner(memory.New(), map[string]activity{"value": value, "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
 		return plan.Result{}, plan.NewFailure("no")
 	}})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "fail", "_outputPath": "†state.b"},`+

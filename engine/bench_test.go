@@ -9,6 +9,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // chain is n calls each of which reads what the one before writes.
@@ -77,7 +78,7 @@ func BenchmarkRun(b *testing.B) {
 			s.Request.Context = messages(b, c.context)
 			b.ReportAllocs()
 			for b.Loop() {
-				outcome, err := newRunner(store.NewMemory(), map[string]activity{"value": value}).Run(b.Context(), s)
+				outcome, err := newRunner(memory.New(), map[string]activity{"value": value}).Run(b.Context(), s)
 				if err != nil || outcome.Status != journal.RunDone {
 					b.Fatal(outcome, err)
 				}
@@ -114,7 +115,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := engine.Append(b.Context(), store.NewMemory(), "c", batch); err != nil {
+				if _, err := engine.Append(b.Context(), memory.New(), "c", batch); err != nil {
 					b.Fatal(err)
 				}
 			}

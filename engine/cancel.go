@@ -91,7 +91,7 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *journal.Re
 }
 
 // halted gives a run that can be cancelled.
-func halted(ctx context.Context, log store.Log, name string) (journal.Run, error) {
+func halted(ctx context.Context, log store.Reader, name string) (journal.Run, error) {
 	last, err := journal.In(log, name).LastRun(ctx)
 	switch {
 	case err != nil:

@@ -90,7 +90,7 @@ func (t *tick) committed(run context.Context, m *made) (jobs []job, unbegun []*r
 	starts := m.starts
 	m.rests, m.starts = nil, nil
 	switch {
-	case t.runner.replay != nil:
+	case t.runner.script.Recorded():
 		t.unanswered = append(t.unanswered, starts...)
 	case run.Err() != nil:
 		for _, s := range starts {

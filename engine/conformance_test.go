@@ -19,7 +19,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // A conformance case is a txtar file named after the clause that it holds. Its
@@ -147,7 +149,7 @@ type conformanceCase struct {
 }
 
 func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *conformanceCase {
-	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: store.NewMemory(), registry: activities(ahead)}
+	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: memory.New(), registry: activities(ahead)}
 	for _, f := range archive.Files {
 		if !slices.Contains(caseFiles, f.Name) && appendsTo(f.Name) == "" {
 			t.Fatalf("unknown file %q in the case", f.Name)
@@ -260,7 +262,7 @@ func (c *conformanceCase) run() {
 
 // checkReplay holds that what the log says comes out again, whatever the clause.
 func (c *conformanceCase) checkReplay(ctx context.Context) {
-	replayed, err := c.runner.Replay(ctx, "c", nil)
+	replayed, err := replay.Run(ctx, c.runner, "c", nil)
 	var unfinished *engine.UnfinishedError
 	if errors.As(err, &unfinished) {
 		return

@@ -11,7 +11,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // crashing is a log whose appends fail from a point on: the process has ended.
@@ -55,7 +57,7 @@ func TestCrashAtEveryAppend(t *testing.T) {
 	], "output": "†state"}`
 	for n, crashed := 0, true; crashed; n++ {
 		for _, after := range []bool{false, true} {
-			inner, ran := store.NewMemory(), &counter{}
+			inner, ran := memory.New(), &counter{}
 			log := &crashing{Log: inner, left: n, after: after}
 			r := newRunner(log, map[string]activity{
 				"value": ran.of(value),
@@ -102,7 +104,7 @@ func TestCrashAtEveryAppend(t *testing.T) {
 // inDoubt brings a context to where a call that must not run twice had started
 // when the process ended: killed, or told to stop.
 func inDoubt(t *testing.T, killed bool) (r *engine.Runner, ran *counter) {
-	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1000}
 	r = newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
 	r.Registry.Activities["gate"].NotIdempotent = true
@@ -156,7 +158,7 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 		"waiting":  readPlan(t, `[{"_tool": "late"}, {"_tool": "value", "value": "†input.z", "_outputPath": "†state.a"}]`),
 	} {
 		for n, crashed := 1, true; crashed; n++ {
-			inner := store.NewMemory()
+			inner := memory.New()
 			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
 			r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
 			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
@@ -189,7 +191,7 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 // TestWhoGoesOnWithADelegateIsLeftAlone: what a call left behind that somebody has
 // resumed by itself goes on, and is in nobody's way.
 func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
-	inner, at := store.NewMemory(), make(chan struct{})
+	inner, at := memory.New(), make(chan struct{})
 	crashed := &crashing{Log: inner, left: 1000}
 	r := newRunner(crashed, map[string]activity{
 		"late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
@@ -252,13 +254,13 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 					return r.Run(t.Context(), start(t, `[]`))
 				},
 			} {
-				inner := store.NewMemory()
+				inner := memory.New()
 				r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
 				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 				crashed = errors.Is(err, errCrash)
 				r.Log = inner
 				if last, err := journal.In(inner, "c").LastRun(t.Context()); err == nil && last.Status == journal.RunDone {
-					if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
+					if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
 						t.Fatalf("%d: replayed while it is left behind, %+v, %v", n, replayed, err)
 					}
 				}
@@ -277,7 +279,7 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 				if records[0].Attempts == 1 {
 					began++
 				}
-				if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
+				if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
 					t.Fatalf("%d: replayed, %+v, %v", n, replayed, err)
 				}
 			}
@@ -301,7 +303,7 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 		return &plan.Solution{Output: "†state.b"}, nil
 	})}
 	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
-		inner := store.NewMemory()
+		inner := memory.New()
 		r := newRunner(inner, map[string]activity{"value": value})
 		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
 			t.Fatal(err)
@@ -325,7 +327,7 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 				t.Errorf("%d: call %s is %s", n, record.Call, record.Status)
 			}
 		}
-		if replayed, wrong := r.Replay(t.Context(), "f", request); err != nil || wrong != nil || len(replayed.Differences) > 0 {
+		if replayed, wrong := replay.Run(t.Context(), r, "f", request); err != nil || wrong != nil || len(replayed.Differences) > 0 {
 			t.Errorf("%d: replayed, %+v, %v, %v", n, replayed, err, wrong)
 		}
 	}
@@ -335,7 +337,7 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 // off runs again with what was shown, and is not shown again, whatever was written
 // since it began.
 func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
-	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value), "gate": g.run})
 	r.Registry.Activities["pay"].NotIdempotent = true
@@ -455,7 +457,7 @@ func drive(t *testing.T, r *engine.Runner, s engine.Start) (*journal.Outcome, er
 func TestCrashesOfEverything(t *testing.T) {
 	for n, crashed := 0, true; crashed; n++ {
 		for _, after := range []bool{false, true} {
-			inner, ran := store.NewMemory(), &counter{}
+			inner, ran := memory.New(), &counter{}
 			r, s := everything(t, &crashing{Log: inner, left: n, after: after}, ran)
 			_, err := drive(t, r, s)
 			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
@@ -497,7 +499,7 @@ func TestCrashesOfEverything(t *testing.T) {
 // TestResumedIsUnderWay: a run that goes on after a halt is under way, so that
 // whoever finds it after a crash goes on with it.
 func TestResumedIsUnderWay(t *testing.T) {
-	log, g := store.NewMemory(), newGate()
+	log, g := memory.New(), newGate()
 	r := newRunner(log, map[string]activity{"gate": g.run})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "gate", "value": "†input.x", "_outputPath": "†a"}]`))
 	expect(t, outcome, err, journal.RunWaiting, "1.1 gate waiting … †input.x")
@@ -524,7 +526,7 @@ func TestResumedIsUnderWay(t *testing.T) {
 // TestInDoubtReadsWhatItBeganWith: also where nobody approved it, and something was
 // appended since; and it is in doubt though its script says no more that it must not run twice.
 func TestInDoubtReadsWhatItBeganWith(t *testing.T) {
-	inner := store.NewMemory()
+	inner := memory.New()
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value})
 	begun := make(chan struct{})

@@ -113,23 +113,18 @@ func (t *tick) reportFailures(ctx context.Context) error {
 			failed = append(failed, r)
 		}
 	}
-	if p := t.runner.replay; p != nil {
-		a, err := p.arriving(ctx, t.context)
-		if err != nil {
-			return err
-		}
-		failed = slices.DeleteFunc(failed, func(r *journal.Record) bool { return a.errors[r.Call] == 0 })
-		slices.SortFunc(failed, func(x, y *journal.Record) int { return cmp.Compare(a.errors[x.Call], a.errors[y.Call]) })
+	if t.runner.script.Recorded() {
+		return t.reportRecorded(ctx, failed)
 	}
 	for _, r := range failed {
-		if err := t.arrive(ctx, func(a *arrivals) journal.Position {
-			return journal.Position{Seq: a.errors[r.Call], N: a.Ends[t.event.Tick].N}
-		}); err != nil {
-			return err
-		}
-		t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
+		t.reportFailure(r)
 	}
-	return t.arrive(ctx, func(a *arrivals) journal.Position { return a.Ends[t.event.Tick] })
+	return nil
+}
+
+// reportFailure stages the error message of a call that failed.
+func (t *tick) reportFailure(r *journal.Record) {
+	t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
 }
 
 // after decides whether the planner is asked again: not if there is an output,

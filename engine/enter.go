@@ -72,7 +72,7 @@ func childOf(context, call string, attempt int) string {
 // expected is the origin of a context that is not there yet: that of a delegate, where a
 // call has said that its delegate will run there. A name that had to be cut tells nothing
 // of that.
-func expected(ctx context.Context, log store.Log, name string) (store.Origin, error) {
+func expected(ctx context.Context, log store.Reader, name string) (store.Origin, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) < 3 {
 		return store.Origin{}, nil
@@ -96,10 +96,8 @@ func expected(ctx context.Context, log store.Log, name string) (store.Origin, er
 // newChild names the context of a call's delegate: one that is not there yet, or
 // the recorded one of a call that is replayed.
 func (t *tick) newChild(ctx context.Context, r *journal.Record) (string, error) {
-	if p := t.runner.replay; p != nil {
-		if child, err := p.child(ctx, t.context, r.Call); child != "" || err != nil {
-			return child, err
-		}
+	if child, err := t.runner.script.Child(ctx, t.context, r.Call); child != "" || err != nil {
+		return child, err
 	}
 	for attempt := r.Attempts; ; attempt++ {
 		name := childOf(t.context, r.Call, attempt)
@@ -137,7 +135,7 @@ func (t *tick) room(i int, in plan.Invocation) *room {
 	r.runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
 	request := call.Request(in)
 	request.Context = slices.Concat(request.Context, scoped(call, in.Context))
-	request = t.runner.replay.delegate(t.calls[i].record.Child, request)
+	request = t.runner.script.Request(t.calls[i].record.Child, request)
 	r.start = Start{Context: t.calls[i].record.Child, Request: request}
 	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
 		r.start.Approve = t.event.Approve

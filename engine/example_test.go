@@ -7,7 +7,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/store"
+	"obelus/store/memory"
 )
 
 // Two calls, of which the second reads what the first writes.
@@ -26,7 +26,7 @@ func Example() {
 		},
 		Output: "†state.second", HasOutput: true,
 	}
-	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
 	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: request})
 	if err != nil {
 		fmt.Println(err)
@@ -57,7 +57,7 @@ func ExamplePlanner() {
 		call := map[string]any{"_tool": "double", "text": text, "_outputPath": "†text"}
 		return &plan.Solution{Calls: []plan.Source{{Call: call}}}, nil
 	})
-	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
 	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: &plan.Request{Planner: planner}})
 	fmt.Println(outcome.Status, outcome.Output, err)
 	// Output: done abababababababab <nil>
@@ -78,7 +78,7 @@ func ExampleRunner_Decide() {
 		Calls:  []plan.Source{{Call: map[string]any{"_tool": "pay", "amount": "twelve", "_outputPath": "†receipt"}}},
 		Output: "†receipt", HasOutput: true,
 	}
-	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
 	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request, Approve: plan.Policy{Tools: []string{"pay"}}})
 	if err != nil {
 		fmt.Println(err)

@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // flying is a log that does something before it appends a step that is written while the
@@ -70,7 +71,7 @@ func TestWhatAFlightWasToLaunchHasNotBegunWhereTheRunIsStopped(t *testing.T) {
 // stopFlight stops a run during a flight. Somebody else may append after that.
 func stopFlight(t *testing.T, strange bool) {
 	run, stop := context.WithCancel(t.Context())
-	memory := store.NewMemory()
+	memory := memory.New()
 	ran, log := &counter{}, &flying{Log: memory, before: stop}
 	stranger := sync.OnceFunc(func() { // what has not begun is told with the next append, also if that is done again
 		strangerAppends(t, memory, `{"type": "state", "m": 1}`)
@@ -113,7 +114,7 @@ func stopFlight(t *testing.T, strange bool) {
 // the one in which somebody else's append came between: it begins anew, with what that says.
 func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
+		memory := memory.New()
 		log, tried := &flying{Log: memory}, &counter{}
 		log.before = func() {
 			if log.flights.Load() > 1 {
@@ -161,7 +162,7 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 // in flight: nothing is appended for it.
 func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
+		memory := memory.New()
 		log, late := &flying{Log: memory}, time.Now().Add(30*time.Second)
 		log.before = func() {
 			if log.flights.Load() > 1 {
@@ -214,7 +215,7 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 // no step of the next one is in flight.
 func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &flying{Log: store.NewMemory(), before: func() { time.Sleep(time.Second) }}
+		log := &flying{Log: memory.New(), before: func() { time.Sleep(time.Second) }}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		r.Drain = time.Minute
 		planner := plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
@@ -246,7 +247,7 @@ func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
 // append is written as all others are.
 func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
+		memory := memory.New()
 		log, tried := &flying{Log: memory}, &counter{}
 		log.before = func() {
 			strangerAppends(t, memory, `{"type": "state", "n": 2}`)
@@ -266,7 +267,7 @@ func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 // Nothing of a run is appended once it has come to its end, however it does.
 func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, broken := &flying{Log: store.NewMemory()}, atomic.Bool{}
+		log, broken := &flying{Log: memory.New()}, atomic.Bool{}
 		log.before = func() { broken.Store(true) }
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		r.Now = func() time.Time {
@@ -294,7 +295,7 @@ func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 // A log that panics beside the run brings it down as one does that the run waits for.
 func TestAPanicInAFlightIsTheRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &flying{Log: store.NewMemory(), before: func() { panic("the log has broken down") }}
+		log := &flying{Log: memory.New(), before: func() { panic("the log has broken down") }}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		defer func() {
 			if p := recover(); !strings.Contains(fmt.Sprint(p), "the log has broken down") {

@@ -15,7 +15,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // foreign is a log to which others append right before the run does.
@@ -39,7 +41,7 @@ func (l *foreign) Append(ctx context.Context, b store.Batch) (store.Appended, er
 // TestForeignAppendsAreReadBeforeACallStarts changes what a call reads between
 // the moment that it is found ready and the append of its start.
 func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 2 {
 			return `{"type": "state", "n": "new"}`
@@ -83,7 +85,7 @@ func holdReads(t *testing.T, log store.Log, outcome *journal.Outcome) {
 // TestForeignAppendsBetweenAllSteps appends before every append of the run.
 // Nothing is lost, and reads are recorded as they were.
 func TestForeignAppendsBetweenAllSteps(t *testing.T) {
-	log, injected := store.NewMemory(), 0
+	log, injected := memory.New(), 0
 	ran := &counter{}
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n%2 == 0 {
@@ -118,7 +120,7 @@ func TestForeignAppendsAreCheckedAgain(t *testing.T) {
 		{"method", `{"type": "state", "list": "text"}`, "method"},
 		{"schema", `{"type": "state", "schema": {"properties": {"list": {"maxItems": 1}}}}`, "schema"},
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 			if n == 2 {
 				return c.inject
@@ -138,7 +140,7 @@ func TestForeignAppendsAreCheckedAgain(t *testing.T) {
 // end, and while others run.
 func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 	for at := 1; at <= 3; at++ { // the run appends three times
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 			if n == at {
 				return `{"type": "input", "answer": {"x": 42}}`
@@ -161,7 +163,7 @@ func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 // TestForeignWritesBelowWakeWaitingCalls: what another call writes below a path that
 // a call waits for brings it too.
 func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 2 {
 			return `{"type": "data", "kind": "input", "data": {"answer": {"x": 42}}, "path": "†input.answer.x", "_call": {"_tool": "other"}}`
@@ -181,7 +183,7 @@ func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
 // delegate waits: the run still sees what is decided inside the delegate.
 func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &PlacePrefix{Log: store.NewMemory()}
+		log := &PlacePrefix{Log: memory.New()}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value, "meddle": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			res, err := sleep(ctx, in)
 			log.happens = func() {
@@ -216,7 +218,7 @@ func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
 // TestForeignAppendsBeforeThePlan appends while a run begins: what is judged to
 // exist is judged again.
 func TestForeignAppendsBeforeThePlan(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 1 {
 			return `{"type": "state", "a": "there"}`
@@ -250,7 +252,7 @@ func (l *PlacePrefix) Append(ctx context.Context, b store.Batch) (store.Appended
 // waits begins a run that waits for input.
 func waits(t *testing.T) (store.Log, *engine.Runner) {
 	t.Helper()
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†state.a"}]`))
 	expect(t, outcome, err, journal.RunWaiting, "1.1 value waiting … †input.x")
@@ -263,7 +265,7 @@ func waits(t *testing.T) (store.Log, *engine.Runner) {
 // TestReleasedOnce: of two who approve a plan at once the second is told so; the plan
 // that comes after it, which nobody was shown, is not approved with it.
 func TestReleasedOnce(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	calls := readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls
 	request := &plan.Request{Mode: "lazy", Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
@@ -332,7 +334,7 @@ func TestUnasked(t *testing.T) {
 // a run's look and its first append, and leaves events but no message there, the run
 // looks again.
 func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
-	inner := store.NewMemory()
+	inner := memory.New()
 	other := newRunner(inner, nil)
 	refused := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 		return nil, errors.New("no plan")
@@ -349,7 +351,7 @@ func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
 // TestForeignAppendsAreReplayedWhenTheyCame: what came while a call was at work
 // stands before what that wrote, and an error of a person's is there too.
 func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		_, err := engine.Append(ctx, log, "c", messages(t, `[{"type": "state", "x": 5}, {"type": "data", "kind": "error", "data": {"message": "by hand"}}]`))
@@ -362,7 +364,7 @@ func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
 		{"_tool": "slow", "value": 1, "_outputPath": "†state.x"},
 		{"_tool": "value", "value": "†state.x", "_outputPath": "†state.y"}], "output": "†state"}`))
 	expect(t, outcome, err, journal.RunDone, "1.1 slow done → †state.x", "1.2 value done → †state.y")
-	replayed, err := r.Replay(t.Context(), "c", nil)
+	replayed, err := replay.Run(t.Context(), r, "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
@@ -372,13 +374,13 @@ func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
 // where it came; those before it stand where they stood.
 func TestARetryThatFailsAgainIsReplayed(t *testing.T) {
 	for _, retry := range [][]string{{"1.1"}, {"1.2"}, {"1.2", "1.1"}} {
-		r := newRunner(store.NewMemory(), map[string]activity{"refuse": func(context.Context, plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"refuse": func(context.Context, plan.Invocation) (plan.Result, error) {
 			return plan.Result{}, plan.NewFailure("no")
 		}})
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "refuse", "_outputPath": "†state.x"}, {"_tool": "refuse", "_outputPath": "†state.y"}]`))
 		for range 3 {
 			expect(t, outcome, err, journal.RunFailed, "1.1 refuse failed ! no", "1.2 refuse failed ! no")
-			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("retried %v: %+v, %v", retry, replayed, err)
 			}
 			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: retry})
@@ -405,12 +407,12 @@ func (l firstLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[
 
 // TestARunOfTheFirstLogsIsReplayed: the newest alone, whatever ran in its context before.
 func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
-	r := newRunner(firstLog{store.NewMemory()}, map[string]activity{"value": value})
+	r := newRunner(firstLog{memory.New()}, map[string]activity{"value": value})
 	for i := range 3 {
 		outcome, err := r.Run(t.Context(), start(t, fmt.Sprintf(`{"calls": [{"_tool": "value", "value": %d, "_outputPath": "†state.a"}], "output": "†state.a"}`, i)))
 		expect(t, outcome, err, journal.RunDone, fmt.Sprintf("%d.1 value done → †state.a", i+1))
 	}
-	if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 }
@@ -418,7 +420,7 @@ func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
 // TestAppendBeforeADelegateBegins: what is appended to the context that a call has named
 // for its delegate, and which is not there yet, is the delegate's.
 func TestAppendBeforeADelegateBegins(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	asked := 0
 	r.Registry.Delegates["thinks"] = &plan.Delegate{Request: &plan.Request{Planner: plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
@@ -454,7 +456,7 @@ func TestAppendBeforeADelegateBegins(t *testing.T) {
 // TestWokenBeforeWhatEndedSince: what came while a run that had halted still drained is
 // behind what ended then.
 func TestWokenBeforeWhatEndedSince(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"}, {"_tool": "value", "value": 1}]`)); err != nil {
 		t.Fatal(err)

@@ -8,7 +8,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestInDoubtCanBeGivenItsResult: whoever knows what it came to says so, and it never runs
@@ -61,7 +63,7 @@ func failing(context.Context, plan.Invocation) (plan.Result, error) {
 // TestGivenInADelegate: what has begun and must not run twice stays so for forks, also
 // where a person knows what it came to.
 func TestGivenInADelegate(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"pay": ran.of(failing), "fail": failing, "value": value})
 	r.Registry.Activities["pay"].NotIdempotent = true
 	r.Registry.Delegates["paying"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
@@ -89,7 +91,7 @@ func TestGivenInADelegate(t *testing.T) {
 // TestGivenToWhatNeverBegan: a call that failed before it ran can be given a result too,
 // and a replay knows.
 func TestGivenToWhatNeverBegan(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Registry.Tools["value"] = tool(t, "value", `{"properties": {"value": {"type": "number"}}}`)
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.n", "_outputPath": "†state.a || †state.b"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.c"}]`))
 	if err != nil || outcome.Status != journal.RunWaiting {
@@ -109,7 +111,7 @@ func TestGivenToWhatNeverBegan(t *testing.T) {
 
 // TestAGivenThought: what a person says that a latent call thought is shown to those after it.
 func TestAGivenThought(t *testing.T) {
-	r, shown := newRunner(store.NewMemory(), map[string]activity{"value": value}), 0
+	r, shown := newRunner(memory.New(), map[string]activity{"value": value}), 0
 	down := true
 	r.Registry.Tools["think"] = tool(t, "think", `{"properties": {"_output": {"type": "string"}}}`)
 	r.Registry.Model = plan.ModelFunc(func(_ context.Context, q plan.Question) (any, error) {
@@ -134,7 +136,7 @@ func TestAGivenThought(t *testing.T) {
 // TestAPlaceThatIsGone: what was written there is not held to a schema any more, once
 // something has taken the place of what held it.
 func TestAPlaceThatIsGone(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	exported := messages(t, `[{"type": "state", "schema": {"properties": {"a": {"properties": {"b": {"type": "number"}}}}}},
 		{"type": "data", "kind": "state", "data": {"a": {"b": 1}}, "path": "†state.a.b", "_call": {"_tool": "x", "_outputPath": "†state.a.b"}},
 		{"type": "data", "kind": "state", "data": {"a": {"c": 1}}, "path": "†state.a", "_call": {"_tool": "x", "_outputPath": "†state.a"}}]`)
@@ -148,7 +150,7 @@ func TestAPlaceThatIsGone(t *testing.T) {
 
 // TestGivenTogether: results that don't fit together decide nothing.
 func TestGivenTogether(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"fail": failing})
+	r := newRunner(memory.New(), map[string]activity{"fail": failing})
 	s := start(t, `[{"_tool": "fail", "_outputPath": "†state.x"}, {"_tool": "fail", "_outputPath": "†state.y"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "schema": {"maxProperties": 1}}`)
 	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
@@ -168,7 +170,7 @@ func TestGivenTogether(t *testing.T) {
 func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
 	for name, reject := range map[string]bool{"rejected": true, "approved": false} {
 		for _, method := range []string{"push", "set"} {
-			r := &engine.Runner{Log: store.NewMemory(), Registry: plan.NewRegistry(), Approve: plan.Policy{Tools: []string{"held"}}}
+			r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry(), Approve: plan.Policy{Tools: []string{"held"}}}
 			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
 			held := map[string]any{"_tool": "held", "_outputPath": "†fine || †out.list", "_outputMethod": method}
 			if reject {
@@ -196,7 +198,7 @@ func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
 			if err != nil || !outcome.Status.Finished() {
 				t.Fatal(err, outcome)
 			}
-			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("%s, %s: %v, %+v", name, method, err, replayed)
 			}
 		}

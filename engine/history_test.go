@@ -11,6 +11,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // numbers is a registry of activities that give what they are asked for.
@@ -51,7 +52,7 @@ func request(t *testing.T, calls string) *plan.Request {
 // TestLargeValues: a value that is too large is a failure that names where it was
 // to go.
 func TestLargeValues(t *testing.T) {
-	r := &engine.Runner{Log: store.NewMemory(), Registry: numbers(), Result: 1000}
+	r := &engine.Runner{Log: memory.New(), Registry: numbers(), Result: 1000}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request(t, `[{"_tool": "long", "_outputPath": "†state.a && †state.b"}]`)})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestLargeValues(t *testing.T) {
 // TestAgain: what runs again reads what it read before, unless that runs again
 // too; a branch that is not taken this time leaves nothing to read.
 func TestAgain(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: numbers()}
 	plan := request(t, `[
 		{"_tool": "value", "value": 1, "_outputPath": "†s.a"},
@@ -124,7 +125,7 @@ func mustExpr(t *testing.T, text string) *expr.Expr {
 
 // TestDiff: paths as deep as both sides have objects, null told from missing.
 func TestDiff(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	for _, text := range []string{
 		`{"type":"data","kind":"s","data":{"a":1,"b":{"c":1,"d":[1]},"n":null,"o":{},"x":{"y":1}}}`,
 		`[{"type":"data","kind":"s","data":{"a":2,"b":{"c":1,"d":[1,2]},"o":{"p":1},"x":7,"new":{"q":{"r":null}}}},{"type":"data","kind":"t","_instance":"①","data":{"v":1}}]`,

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"obelus/engine/internal/crash"
+	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
@@ -69,6 +71,9 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	runner := *r
 	if runner.pool == nil {
 		runner.pool = newPool(ctx, r.parallel())
+	}
+	if runner.script == nil {
+		runner.script = script.Live{}
 	}
 	if runner.clock == nil {
 		runner.clock = &clock{}
@@ -275,7 +280,7 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 	}
 	l.fresh = false
 	if l.begun {
-		if err := l.runner.replay.arriveBefore(ctx, l.view, l.context, l.tick+1); err != nil {
+		if err := l.runner.script.BeginTick(ctx, l.view, l.context, l.tick+1); err != nil {
 			return nil, err
 		}
 	}
@@ -323,11 +328,8 @@ func (l *loop) enter(ctx context.Context) error {
 		if last, err = l.finished(ctx); err != nil {
 			return err
 		}
-		log := l.runner.Log
-		if p := l.runner.replay; p != nil {
-			log = p.log
-		}
-		if err := journal.HideSuperseded(ctx, l.view, log, l.context); err != nil {
+		log := cmp.Or(l.runner.script.Log(), store.Reader(l.runner.Log))
+		if err := journal.In(log, l.context).HideSuperseded(ctx, l.view); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ type flight struct {
 // drop or append what is staged. One call alone had better run ahead within the step.
 func (t *tick) overlaps(run context.Context) bool {
 	switch {
-	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.replay != nil:
+	case len(t.entries)+len(t.view.Staged()) == 0, run.Err() != nil, t.runner.script.Recorded():
 		return false
 	case t.looks(), t.loop.halted, t.loop.leavesBehind():
 		return false

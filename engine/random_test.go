@@ -13,7 +13,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 var plans = flag.Int("plans", 1000, "how many random plans are held to give the same at every parallelism")
@@ -108,7 +110,7 @@ func yielding(seed uint64) *plan.Registry {
 
 // outcomeOf runs a request and tells all of it that timing must not change.
 func outcomeOf(t *testing.T, request *plan.Request, parallel int, seed uint64) string {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: yielding(seed), Parallel: parallel}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil {
@@ -116,7 +118,7 @@ func outcomeOf(t *testing.T, request *plan.Request, parallel int, seed uint64) s
 	}
 	holdReads(t, log, outcome)
 	if outcome.Status.Finished() {
-		replayed, err := r.Replay(t.Context(), "c", nil)
+		replayed, err := replay.Run(t.Context(), r, "c", nil)
 		if err != nil || len(replayed.Differences) > 0 {
 			t.Fatalf("replayed: %v, %+v", err, replayed)
 		}
@@ -153,7 +155,7 @@ func TestTimingDecidesNothing(t *testing.T) {
 	ran, statuses := 0, map[journal.Status]int{}
 	for ran < *plans {
 		request := r.request()
-		checker := &engine.Runner{Log: store.NewMemory(), Registry: yielding(0)}
+		checker := &engine.Runner{Log: memory.New(), Registry: yielding(0)}
 		checked, err := checker.Check(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil {
 			if !errors.As(err, new(*plan.PlanError)) && !errors.As(err, new(*plan.MessageError)) {
@@ -209,7 +211,7 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
 	replays := 0
 	for range *plans {
-		request, log, registry := r.request(), store.NewMemory(), yielding(r.Uint64())
+		request, log, registry := r.request(), memory.New(), yielding(r.Uint64())
 		registry.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{HasOutput: true, Output: "†b", Calls: []plan.Source{
 			{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
 			{Call: map[string]any{"_tool": "value", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
@@ -260,7 +262,7 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 			}
 			for _, planner := range []*plan.Request{nil, request} {
 				replays++
-				replayed, err := runner.Replay(t.Context(), "f", planner)
+				replayed, err := replay.Run(t.Context(), runner, "f", planner)
 				if err != nil || len(replayed.Differences) > 0 {
 					t.Fatalf("seed %d: with its planner %t: %v, %+v\n%s\n%+v", *firstSeed, planner != nil, err, replayed, callsOf(&plan.Request{Calls: calls}), said)
 				}

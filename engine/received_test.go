@@ -18,6 +18,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 	"obelus/store/sqlite"
 )
 
@@ -42,7 +43,7 @@ func logs(t *testing.T) map[string]store.Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	return map[string]store.Log{"memory": store.NewMemory(), "sqlite": file}
+	return map[string]store.Log{"memory": memory.New(), "sqlite": file}
 }
 
 // gives is an activity that gives back one thing.
@@ -66,7 +67,7 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 	} {
 		for kind, interrupted := range map[string]bool{"undisturbed": false, "interrupted": true} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				log, seen := store.NewMemory(), map[string]any{}
+				log, seen := memory.New(), map[string]any{}
 				ctx, cancel := context.WithCancel(t.Context())
 				r := newRunner(log, map[string]activity{
 					"bill": func(context.Context, plan.Invocation) (plan.Result, error) {
@@ -151,7 +152,7 @@ func TestGoFailureWithBadText(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", plan.NewFailure("caf\xe9")), `{"message":"caf�"}`},
 		{&plan.Failure{Fields: map[string]any{"message": "no", "a\xff": 1, "said": []any{typed, "\xff"}, "raw": json.RawMessage("\"\xff\""), "half": json.RawMessage(`{"a":"\ud83d","n":1.50}`)}}, `{"a�":1,"half":{"a":"�","n":1.50},"message":"no","raw":"�","said":[{"Name":"caf�"},"�"]}`},
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"broken": func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, c.err }})
 		r.Drain = time.Minute
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "broken"}]`))
@@ -167,7 +168,7 @@ func TestGoFailureWithBadText(t *testing.T) {
 // stands under several.
 func TestAnActivityHasTheNameThatItIsFoundBy(t *testing.T) {
 	for _, own := range []string{"", "other"} {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
 			return plan.Result{Value: math.NaN()}, nil
 		}})
 		r.Registry.Activities["value"].Name = own
@@ -181,7 +182,7 @@ func TestGoValuesOfAModel(t *testing.T) {
 		give any
 		want string
 	}{{aBill, "1.1 think done → †state.x"}, {math.NaN(), "1.1 think failed ! runtime: activity model: result: NaN is not a JSON number"}} {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, nil)
 		r.Registry.Model = plan.ModelFunc(func(context.Context, plan.Question) (any, error) { return c.give, nil })
 		r.Registry.Tools["think"] = &plan.Tool{Name: "think"}
@@ -335,7 +336,7 @@ func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
 // is told so, as is a delegate that there is none of.
 func TestNilPointersAsErrors(t *testing.T) {
 	const wrong = "its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong"
-	r := newRunner(store.NewMemory(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
+	r := newRunner(memory.New(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
 		var failure *plan.Failure
 		return plan.Result{}, failure
 	}})
@@ -372,7 +373,7 @@ func TestNilPointersAsErrors(t *testing.T) {
 func TestTheLongestBackoff(t *testing.T) {
 	for range 20 { // chance has a say in how long it is
 		ctx, cancel := context.WithCancel(t.Context())
-		r := newRunner(store.NewMemory(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
 			time.AfterFunc(time.Millisecond, cancel)
 			return plan.Result{}, plan.NewFailure("no")
 		}})
@@ -396,7 +397,7 @@ func (c countedSchema) MarshalJSON() ([]byte, error) {
 // TestARequestIsMadeJSONOnce holds that a tick makes nothing anew of what does not
 // change with it: neither of the run's request nor of those of its delegates.
 func TestARequestIsMadeJSONOnce(t *testing.T) {
-	own, inner, log := 0, 0, store.NewMemory()
+	own, inner, log := 0, 0, memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
 	r.Registry.Delegates["inner"].Request.Schema = countedSchema{&inner}
@@ -444,7 +445,7 @@ func TestGoPlannerThatGivesNoJSON(t *testing.T) {
 }
 
 func TestGoValuesOfCorrections(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)
 	s.Approve.Always = true
@@ -522,7 +523,7 @@ func (w *wrapped) Error() string { return "wrapped: " + w.error.Error() }
 // TestGoErrorsThatCannotBeRead: an error that breaks down as its text is read, or has none, is
 // the fault of that call alone, whoever gave it.
 func TestGoErrorsThatCannotBeRead(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{
 		"broken": func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, &wrapped{} },
 		"silent": func(context.Context, plan.Invocation) (plan.Result, error) {
@@ -564,7 +565,7 @@ func TestGoErrorsThatCannotBeRead(t *testing.T) {
 
 // TestAClockOutOfAllDates: what the log could not give back is not written.
 func TestAClockOutOfAllDates(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Now = func() time.Time { return time.Unix(1e12, 0) }
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†e"}]`)); err == nil || !strings.Contains(err.Error(), "the runner's clock can't be right: 33658-") {
 		t.Error(err)

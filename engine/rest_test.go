@@ -15,7 +15,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // failingFirst fails in its first tries, and then works as another does.
@@ -45,7 +47,7 @@ func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &peak{}
-				r := newRunner(store.NewMemory(), map[string]activity{"flaky": p.of(failingFirst(2, sleep)), "sleep": p.of(sleep)})
+				r := newRunner(memory.New(), map[string]activity{"flaky": p.of(failingFirst(2, sleep)), "sleep": p.of(sleep)})
 				r.Parallel, r.Drain = tt.parallel, time.Hour
 				r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 2, 10*time.Second
 				r.Registry.Activities["flaky"].Concurrency = tt.concurrency
@@ -90,7 +92,7 @@ func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
 // been tried.
 func TestEveryTryIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Attempt == 1 {
 				if _, err := engine.Append(ctx, log, "c", messages(t, `{"type": "state", "n": 1}`)); err != nil {
@@ -139,7 +141,7 @@ func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
 			want       string
 		}{{true, true, "1.1×1"}, {false, true, "1.1×3"}, {true, false, "1.1×3"}} {
 			ran := &counter{}
-			r := newRunner(store.NewMemory(), map[string]activity{"pay": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+			r := newRunner(memory.New(), map[string]activity{"pay": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if c.slow {
 					<-ctx.Done()
 					return plan.Result{}, ctx.Err()
@@ -160,7 +162,7 @@ func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
 func TestAFailureMayBeFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for last, want := range map[any]string{false: "1.1×1", true: "1.1×3", "false": "1.1×3", nil: "1.1×3"} {
-			log, ran := store.NewMemory(), &counter{}
+			log, ran := memory.New(), &counter{}
 			r := newRunner(log, map[string]activity{"pay": ran.of(func(context.Context, plan.Invocation) (plan.Result, error) {
 				return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "no such card", "retry": last}}
 			})})
@@ -177,7 +179,7 @@ func TestAFailureMayBeFinal(t *testing.T) {
 // Who rests gives its place among those of its activity to others, also as it is replayed.
 func TestWhoTookThePlaceOfOneThatRestsIsReplayedAsItCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(store.NewMemory(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Call["fails"] == true && in.Attempt == 1 {
 				return plan.Result{}, plan.NewFailure("down")
 			}
@@ -191,7 +193,7 @@ func TestWhoTookThePlaceOfOneThatRestsIsReplayedAsItCame(t *testing.T) {
 		if err != nil || fmt.Sprint(outcome.Output) != "[2 1]" {
 			t.Fatal(err, outcome)
 		}
-		replayed, err := r.Replay(t.Context(), "c", nil)
+		replayed, err := replay.Run(t.Context(), r, "c", nil)
 		if err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("replayed: %v, %+v", err, replayed)
 		}

@@ -20,7 +20,7 @@ func (t *tick) settle(ctx context.Context, res *result) error {
 		return log.err
 	}
 	if res.waits == nil {
-		if err := t.arrive(ctx, func(*arrivals) journal.Position { return t.replayed(i).Settled }); err != nil {
+		if err := t.inject(ctx, t.recordedSpan(i).Settled); err != nil {
 			return err
 		}
 	}

@@ -153,7 +153,7 @@ func (l *loop) again(ctx context.Context, s Resume, last journal.Run) (*journal.
 // Stands tells how the newest run of a context stands, as [journal.Context.CurrentRun] has it; the calls of
 // one that has failed, or waits, with it. A context in which nothing
 // has run gives an Outcome without a status. Its error may be a [*journal.DamagedError].
-func Stands(ctx context.Context, log store.Log, name string) (*journal.Outcome, error) {
+func Stands(ctx context.Context, log store.Reader, name string) (*journal.Outcome, error) {
 	last, err := journal.In(log, name).CurrentRun(ctx)
 	var records []journal.Record
 	if err == nil && (last.Status == journal.RunFailed || last.Status == journal.RunWaiting) {
@@ -290,7 +290,7 @@ func (r *Runner) rounds(ctx context.Context, name string) ([]Round, error) {
 	if err != nil {
 		return nil, err
 	}
-	plans, err := plansOf(ctx, r.Log, name, last.Event.First)
+	plans, err := journal.In(r.Log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -16,7 +17,7 @@ import (
 // MissingInput tells what is wrong with a run that gets no input, where the request's messages
 // declare the schema of input: a [*plan.MessageError], or nil. Input that those messages give, or that
 // the run's context has in a log, is none that is missing; the log is nil for a new context.
-func (s *Start) MissingInput(ctx context.Context, log store.Log, options ...schema.Option) error {
+func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...schema.Option) error {
 	gives := func(m store.Message) bool { return m.Kind == "input" && m.HasData }
 	if s.Input != nil || s.HasInput || slices.ContainsFunc(s.Request.Context, gives) {
 		return nil
@@ -81,7 +82,7 @@ type Runner struct {
 	Now func() time.Time
 
 	jitter func(time.Duration) time.Duration // below a duration, for the pauses between attempts; nil for chance
-	replay *replay                           // answers the calls; nil where activities do
+	script script.Script                     // what drives the run; nil for a live one
 	depth  int                               // how many delegates it runs within
 	cut    context.Context                   // ends when the calls around it are cut off; nil at the top
 	pool   *pool                             // the run's slots for activities, in whatever depth

@@ -18,7 +18,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 type activity = func(ctx context.Context, in plan.Invocation) (plan.Result, error)
@@ -171,7 +173,7 @@ const chained = `{"calls": [
 ], "output": "†state"}`
 
 func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
-	log, ran, g := store.NewMemory(), &counter{}, newGate()
+	log, ran, g := memory.New(), &counter{}, newGate()
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
 	r.Parallel = 1
 	outcome, err := interrupt(t, r, g, start(t, chained))
@@ -198,7 +200,7 @@ func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
 // TestAResultThatCameInSpiteOfTheEndIsKept holds that what an activity has
 // done is not done again because the run was stopped meanwhile.
 func TestAResultThatCameInSpiteOfTheEndIsKept(t *testing.T) {
-	log, ran, g := store.NewMemory(), &counter{}, newGate()
+	log, ran, g := memory.New(), &counter{}, newGate()
 	stubborn := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		_, _ = g.run(ctx, in)
 		return value(ctx, in)
@@ -228,7 +230,7 @@ func printed(t testing.TB, log store.Log) string {
 }
 
 func TestRetryRevivesWhatWasSkipped(t *testing.T) {
-	log, ran, broken := store.NewMemory(), &counter{}, true
+	log, ran, broken := memory.New(), &counter{}, true
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
 			return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "not now", "code": "busy"}}
@@ -270,7 +272,7 @@ func TestRetryRevivesWhatWasSkipped(t *testing.T) {
 // TestResumeKnowsTheToolsThatThePlanBrought holds that a stored plan stands by
 // itself, consts and their numbers among it.
 func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "own", "x": "†input.x", "_outputPath": "†state.a"}]`)
 	tools, _ := store.DecodeJSON([]byte(`{"own": {"_activity": "value", "properties": {"value": {"const": 1.10}}}}`))
@@ -291,7 +293,7 @@ func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
 // TestTicksCountOn holds that "ticks count on through a context's life", and
 // that a value of an earlier tick is there for the next one.
 func TestTicksCountOn(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "state", "n": 0}`)); err != nil {
 		t.Fatal(err)
@@ -310,7 +312,7 @@ func TestTicksCountOn(t *testing.T) {
 // alternatives only if they need what is written there: with both references
 // in the context already, both run.
 func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"},
 		{"_tool": "value", "value": "†input.y", "_outputPath": "†out"},
 		{"_tool": "value", "value": 3, "_outputPath": "†input.x || †input.y"}]`)
@@ -336,7 +338,7 @@ func TestManyWritersOfOnePath(t *testing.T) {
 	}
 	request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "value", "value": "†state.n", "_outputPath": "†state.seen"}})
 	request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"n": json.Number("0")}, HasData: true}}
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Parallel = 16
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil || outcome.Output != json.Number(strconv.Itoa(calls)) {
@@ -347,7 +349,7 @@ func TestManyWritersOfOnePath(t *testing.T) {
 // TestACallThatNeverRunsGivesItsPlaceOn holds that a call which fails before it
 // takes its activity's one place leaves that place to the next.
 func TestACallThatNeverRunsGivesItsPlaceOn(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Registry.Activities["value"].Concurrency = 1
 	s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "†state.name * 2", "_outputPath": "†out.b"}, {"_tool": "value", "value": 3, "_outputPath": "†out.c"}]}`)
@@ -360,7 +362,7 @@ func TestACallThatNeverRunsGivesItsPlaceOn(t *testing.T) {
 
 // TestFireAndForgetWaits holds that such a call, too, waits for what is open.
 func TestFireAndForgetWaits(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"value": ran.of(value)})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.later"}, {"_tool": "value", "value": 1, "_outputPath": "†out.a"}]`))
 	if err != nil || outcome.Status != journal.RunWaiting {
@@ -382,7 +384,7 @@ func TestFireAndForgetWaits(t *testing.T) {
 
 // TestClockSetBack: no call takes less than no time.
 func TestClockSetBack(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	var mu sync.Mutex
 	now := time.Now()
 	r.Now = func() time.Time {
@@ -403,7 +405,7 @@ func TestClockSetBack(t *testing.T) {
 }
 
 func TestRunChecksTheNameOfItsContext(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[]`)); err != nil {
 		t.Fatal(err)
@@ -460,7 +462,7 @@ func TestContextNamedAsAFolder_StaysReadable(t *testing.T) {
 
 // TestAsksNoContextWithoutAName: to a log an empty name is that of all contexts.
 func TestAsksNoContextWithoutAName(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1}]`)); err != nil {
 		t.Fatal(err)
@@ -476,7 +478,7 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 	_, errs["woken"] = journal.In(log, "").HasInput(t.Context())
 	_, errs["root plan"] = journal.In(log, "").RootPlan(t.Context())
 	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})
-	_, errs["replay"] = r.Replay(t.Context(), "", nil)
+	_, errs["replay"] = replay.Run(t.Context(), r, "", nil)
 	_, errs["rounds"] = r.Rounds(t.Context(), "")
 	for what, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), `"" is no name for a context`) {
@@ -488,7 +490,7 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 // TestWhatIsGivenCounts: a value that is there counts without a word that it is; what
 // can't count is refused.
 func TestWhatIsGivenCounts(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := engine.Start{Context: "c", Request: &plan.Request{Output: "†input.n"}, Input: map[string]any{"n": 7}}
 	outcome, err := r.Run(t.Context(), s)

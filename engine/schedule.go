@@ -19,7 +19,7 @@ import (
 func (t *tick) advance(ctx context.Context) error {
 	for {
 		queue := t.first()
-		if queue == nil || t.early((*queue)[0]) {
+		if queue == nil || t.awaitsRecorded((*queue)[0]) {
 			return nil
 		}
 		if err := t.turn(ctx, heap.Pop(queue).(turn).index); err != nil {
@@ -42,20 +42,10 @@ func (t *tick) first() *positions {
 	return nil
 }
 
-// early tells of a call that is replayed whether another one settled before it
-// began that has yet to be answered: what it joins may be that one's.
-func (t *tick) early(next turn) bool {
-	if t.runner.replay == nil {
-		return false
-	}
-	first := func(s start) bool { return t.replayed(s.index).Settled.Before(next.rank) }
-	return slices.ContainsFunc(t.unanswered, first) || slices.ContainsFunc(t.starts, first)
-}
-
 // turn looks at a call whose turn has come, unless its activity runs as often
 // as it may; what is replayed comes as it came.
 func (t *tick) turn(ctx context.Context, i int) error {
-	if a := t.plan.Calls[i].Activity; t.runner.replay == nil && a != nil && a.Concurrency > 0 && t.busy[a] >= a.Concurrency {
+	if a := t.plan.Calls[i].Activity; !t.runner.script.Recorded() && a != nil && a.Concurrency > 0 && t.busy[a] >= a.Concurrency {
 		t.parked[a] = append(t.parked[a], i)
 		return nil
 	}
@@ -79,14 +69,14 @@ func (t *tick) unpark(a *plan.Registered) {
 
 // consider looks at a call of which all that it depends on has settled.
 func (t *tick) consider(ctx context.Context, i int) error {
-	if err := t.arrive(ctx, func(*arrivals) journal.Position { return t.replayed(i).Began }); err != nil {
+	if err := t.inject(ctx, t.recordedSpan(i).Began); err != nil {
 		return err
 	}
 	if t.calls[i].rested {
 		t.tryAgain(i)
 		return nil
 	}
-	switch t.runner.replay.person(t.context, t.calls[i].record.Call) {
+	switch t.byPerson(t.calls[i].record.Call) {
 	case journal.ReasonSkipped:
 		t.skip(i, journal.ReasonSkipped)
 		return nil

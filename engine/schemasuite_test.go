@@ -16,6 +16,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/store"
+	"obelus/store/memory"
 	"obelus/store/suites"
 )
 
@@ -66,7 +67,7 @@ func suiteCases(t *testing.T, pattern string) (all []suiteCase) {
 // where the schema is refused. As the suite asks, formats say nothing.
 var schemaUses = map[string]func(t *testing.T, schema, v any) (valid bool, err error){
 	"kind": func(t *testing.T, definition, v any) (bool, error) {
-		log := store.NewMemory()
+		log := memory.New()
 		if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Schema: definition}}, schema.IgnoreFormats); err != nil {
 			return false, err
 		}
@@ -76,7 +77,7 @@ var schemaUses = map[string]func(t *testing.T, schema, v any) (valid bool, err e
 	"request": func(t *testing.T, definition, v any) (bool, error) {
 		registry := plan.NewRegistry()
 		registry.Schemas = []schema.Option{schema.IgnoreFormats}
-		r := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+		r := &engine.Runner{Log: memory.New(), Registry: registry}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Schema: definition, Output: v, HasOutput: true}})
 		if err != nil {
 			return false, err

@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // most counts how many calls run at once, at most.
@@ -43,7 +44,7 @@ func (m *most) of(f activity) activity {
 func TestLimitsBindAcrossDelegates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, one := &most{}, &most{}
-		r := newRunner(store.NewMemory(), map[string]activity{"sleep": all.of(sleep), "alone": one.of(sleep)})
+		r := newRunner(memory.New(), map[string]activity{"sleep": all.of(sleep), "alone": one.of(sleep)})
 		r.Registry.Activities["alone"].Concurrency = 1
 		r.Parallel = 3
 		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
@@ -63,7 +64,7 @@ func TestLimitsBindAcrossDelegates(t *testing.T) {
 // leave behind, and that its outcome is recorded while later ticks run.
 func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loose, log := &most{}, store.NewMemory()
+		loose, log := &most{}, memory.New()
 		r := newRunner(log, map[string]activity{"loose": loose.of(sleep), "sleep": sleep})
 		r.Parallel, r.Drain = 2, time.Minute
 		asked := 0
@@ -94,7 +95,7 @@ func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 // thinks, and while it drains.
 func TestTheLeaseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		r.Drain = time.Hour
 		r.Registry.Activities["sleep"].Timeout = time.Hour
@@ -156,7 +157,7 @@ func TestALeaseThatIsLost(t *testing.T) {
 	for _, log := range []*lost{
 		{holder: "another", from: 1}, {holder: "another", from: 2}, {holder: "another", from: 3}, {from: 2}, {from: 3},
 	} {
-		log.Log = store.NewMemory()
+		log.Log = memory.New()
 		r := newRunner(log, map[string]activity{"value": value})
 		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†a"},
 			{"_tool": "value", "value": "†a", "_outputPath": "†b"}, {"_tool": "value", "value": "†b", "_outputPath": "†c"}]`))
@@ -171,7 +172,7 @@ func TestALeaseThatIsLost(t *testing.T) {
 // while its parent has other work: the run goes on with it by itself.
 func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value})
 		r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "value", "value": "†input.n", "_outputPath": "†a"}], "output": "†a"}`)}
 		r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "n": 5, "_outputPath": "†b"}], "output": "†b"}`)}
@@ -195,7 +196,7 @@ func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			log, broken := store.NewMemory(), true
+			log, broken := memory.New(), true
 			r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if broken {
 					return plan.Result{}, plan.NewFailure("not now")
@@ -235,7 +236,7 @@ func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 // TestRetryGoesOnInsideADelegate holds that retrying a delegate's call runs again
 // what failed in it, and not what was done; in a fork it begins anew.
 func TestRetryGoesOnInsideADelegate(t *testing.T) {
-	log, ran, broken := store.NewMemory(), &counter{}, true
+	log, ran, broken := memory.New(), &counter{}, true
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
 			return plan.Result{}, plan.NewFailure("not now")
@@ -267,7 +268,7 @@ func TestRetryGoesOnInsideADelegate(t *testing.T) {
 // TestRetriedDelegateReadsWhatItBeganWith: what goes on inside has been given what
 // there was when its call began, and so the record says.
 func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
-	log, broken := store.NewMemory(), true
+	log, broken := memory.New(), true
 	r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
 			return plan.Result{}, plan.NewFailure("not now")
@@ -297,7 +298,7 @@ func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
 
 // TestAModelAnswersInDelegatesToo: also in one that brings a registry of its own.
 func TestAModelAnswersInDelegatesToo(t *testing.T) {
-	r := newRunner(store.NewMemory(), nil)
+	r := newRunner(memory.New(), nil)
 	r.Registry.Model = plan.ModelFunc(func(context.Context, plan.Question) (any, error) { return "thought", nil })
 	own := plan.NewRegistry()
 	tool, err := plan.NewTool("ask", map[string]any{})
@@ -315,7 +316,7 @@ func TestAModelAnswersInDelegatesToo(t *testing.T) {
 
 // TestAModelIsGivenTheToolsSchema holds what stands beside the messages of a question.
 func TestAModelIsGivenTheToolsSchema(t *testing.T) {
-	r := newRunner(store.NewMemory(), nil)
+	r := newRunner(memory.New(), nil)
 	tool, err := plan.NewTool("judge", map[string]any{"description": "is it so?", "_output": map[string]any{"type": "boolean"}})
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +335,7 @@ func TestAModelIsGivenTheToolsSchema(t *testing.T) {
 
 // TestAModelSeesNoFormerRun: of calls that run again it is shown what they come to now.
 func TestAModelSeesNoFormerRun(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	tool, err := plan.NewTool("judge", map[string]any{})
 	if err != nil {

@@ -21,7 +21,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 var (
@@ -121,7 +123,7 @@ func simulate(t *testing.T, seed uint64, plans func(randomPlans) (*plan.Request,
 // isOrdered tells whether timing decides nothing in what one tick asks for. The
 // error is a plan that is refused.
 func isOrdered(t *testing.T, tick *plan.Request) (bool, error) {
-	checker := &engine.Runner{Log: store.NewMemory(), Registry: (&world{}).registry()}
+	checker := &engine.Runner{Log: memory.New(), Registry: (&world{}).registry()}
 	checked, err := checker.Check(t.Context(), engine.Start{Context: "c", Request: tick})
 	if errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*plan.MessageError)) {
 		return false, err
@@ -252,7 +254,7 @@ type world struct {
 // run carries a request to its end, through as many processes as it takes.
 func run(t *testing.T, request *plan.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
-		w.log, w.keys = store.NewMemory(), map[string]bool{}
+		w.log, w.keys = memory.New(), map[string]bool{}
 		began := time.Now()
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
@@ -741,7 +743,7 @@ func (w *world) hold() {
 			w.t.Errorf("call %s is %s once the run is %s", r.Call, r.Status, w.outcome.Status)
 		}
 	}
-	replayed, err := (&engine.Runner{Log: w.log, Registry: w.registry()}).Replay(context.Background(), "c", nil)
+	replayed, err := replay.Run(context.Background(), &engine.Runner{Log: w.log, Registry: w.registry()}, "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		w.t.Errorf("replayed: %v, %+v", err, replayed)
 	}

@@ -26,7 +26,7 @@ type authors map[int64]int
 const reporting = -1
 
 // authorsIn finds the authors of what a log has of a tick since it began.
-func (t *tick) authorsIn(ctx context.Context, log store.Log, began int64) (authors, error) {
+func (t *tick) authorsIn(ctx context.Context, log store.Reader, began int64) (authors, error) {
 	all, reports := authors{}, []int64{}
 	for m, err := range log.Messages(ctx, store.Filter{Context: t.context, After: began}) {
 		if err != nil {
@@ -75,15 +75,15 @@ func (a authors) forget(last int64) {
 func (t *tick) resolver(i int) store.Resolver {
 	r := t.view.Resolver()
 	r.At = t.calls[i].record.At
-	if t.authors == nil && t.runner.replay == nil {
+	if t.authors == nil && !t.runner.script.Recorded() {
 		return r
 	}
 	known, record := t.authors, t.calls[i].record
-	if p := t.runner.replay; p != nil {
-		record, _, _ = p.record(context.Background(), t.context, record.Call) // one that can't be read has not been
+	if s := t.runner.script; s.Recorded() {
+		record, _, _ = s.Record(context.Background(), t.context, record.Call) // one that can't be read has not been
 		if record.Before != 0 {                                               // it reads what it did
-			a, _ := p.arriving(context.Background(), t.context)
-			r.Log, r.At, known = without(p.log, a.former, t.replayed(i).Began.N), record.At, p.authors(t)
+			superseded, _ := s.Superseded(context.Background(), t.context)
+			r.Log, r.At, known = without(s.Log(), superseded, t.recordedSpan(i).Began.N), record.At, t.recordedAuthors()
 		}
 	}
 	if known != nil {
@@ -116,8 +116,8 @@ func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) erro
 		}}
 		err = check(r)
 	}
-	if p := t.runner.replay; misfit && p != nil {
-		again, wrong := p.wroteAgain(ctx, t.context, t.calls[i].record.Call)
+	if misfit && t.runner.script.Recorded() {
+		again, wrong := t.wroteAgain(ctx, t.calls[i].record.Call)
 		if again || wrong != nil {
 			err = wrong // what the log has of it did do
 		}
@@ -129,7 +129,7 @@ func (t *tick) joins(ctx context.Context, i int, check func(store.Resolver) erro
 }
 
 // without is a log without what counted no more at a position in the journal.
-func without(log store.Reader, former map[int64]int64, n int64) store.Reader {
+func without(log store.OpReader, former map[int64]int64, n int64) store.OpReader {
 	return &hindsight{log, func(seq int64) bool {
 		since, ok := former[seq]
 		return ok && since <= n
@@ -138,14 +138,14 @@ func without(log store.Reader, former map[int64]int64, n int64) store.Reader {
 
 // hindsight is a log without what a call is not to see.
 type hindsight struct {
-	store.Reader
+	store.OpReader
 	hides func(seq int64) bool
 }
 
-// Touching implements [store.Reader].
+// Touching implements [store.OpReader].
 func (h *hindsight) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
 	return func(yield func(store.Op, error) bool) {
-		for op, err := range h.Reader.Touching(ctx, q) {
+		for op, err := range h.OpReader.Touching(ctx, q) {
 			if err == nil && h.hides(op.Seq) {
 				continue
 			}

@@ -10,6 +10,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestStands: how a run stands is read from its last tick on, into which a call of an
@@ -17,7 +18,7 @@ import (
 func TestStands(t *testing.T) {
 	gate, ended := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	log := &onAppend{store.NewMemory(), func(b store.Batch) {
+	log := &onAppend{memory.New(), func(b store.Batch) {
 		if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Call == "1.2" && e.Event == string(journal.Done) }) {
 			once.Do(func() { close(ended) })
 		}

@@ -175,7 +175,7 @@ func (t *tick) collect(ctx context.Context, left func(*tick) int, limit time.Dur
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for left(t) > 0 {
-		t.answer(ctx)
+		t.deliverRecorded(ctx)
 		res := t.loop.next(ctx, timer.C)
 		if res == nil {
 			return nil

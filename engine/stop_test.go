@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestAnErrorOfAContextIsTheActivitysOwn: where nobody stops the run, an activity
@@ -26,7 +27,7 @@ func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
 		errors.Join(plan.NewFailure("no"), context.Canceled),
 		context.DeadlineExceeded,
 	} {
-		r := newRunner(store.NewMemory(), map[string]activity{"ask": func(context.Context, plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"ask": func(context.Context, plan.Invocation) (plan.Result, error) {
 			return plan.Result{}, given
 		}})
 		r.Drain = 0 // what no output waits for has its time
@@ -46,7 +47,7 @@ func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
 // crowd is a plan whose two delegates have two calls each, for which the run has
 // but two places.
 func crowd(t *testing.T, f activity) (*engine.Runner, engine.Start) {
-	r := newRunner(store.NewMemory(), map[string]activity{"work": f})
+	r := newRunner(memory.New(), map[string]activity{"work": f})
 	r.Parallel = 2
 	r.Registry.Delegates["pair"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "work", "seconds": 3, "value": 1, "_outputPath": "†state.a"},
@@ -102,7 +103,7 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 	} {
 		for _, drain := range []time.Duration{-1, 0} {
 			ctx, cancel := context.WithCancel(t.Context())
-			ran, log := &counter{}, &onAppend{store.NewMemory(), func(b store.Batch) {
+			ran, log := &counter{}, &onAppend{memory.New(), func(b store.Batch) {
 				if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == string(journal.Running) }) {
 					cancel()
 				}
@@ -134,7 +135,7 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 // TestASchemaDeclaredMeanwhileHolds: a run keeps the schema that it has compiled, until
 // there is another.
 func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	declare := func(name string) string {
 		return fmt.Sprintf(`[{"type": "state", "schema": {"properties": {"a": {"type": %[1]q}, "b": {"type": %[1]q}}}}]`, name)
 	}
@@ -165,7 +166,7 @@ func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
 func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 	var ran atomic.Int32
 	g := newGate()
-	r := newRunner(store.NewMemory(), map[string]activity{"gate": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+	r := newRunner(memory.New(), map[string]activity{"gate": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if ran.Add(1) == 1 {
 			close(g.begun)
 			<-ctx.Done()
@@ -185,7 +186,7 @@ func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 // the plan, or of the run, and no panic.
 func TestWhatCannotRunIsTold(t *testing.T) {
 	one := func(set func(*engine.Runner, *plan.Registered)) error {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+		r := newRunner(memory.New(), map[string]activity{"value": value})
 		r.Registry.Delegates["empty"] = &plan.Delegate{}
 		set(r, r.Registry.Activities["value"])
 		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "_delegate": "empty", "_outputPath": "†state.b"}]`))
@@ -221,7 +222,7 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 // waited for something.
 func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
 	for range 100 { // chance has a say in what is told first
-		log, begun := store.NewMemory(), make(chan struct{})
+		log, begun := memory.New(), make(chan struct{})
 		r := newRunner(log, map[string]activity{
 			"late": func(ctx context.Context, _ plan.Invocation) (plan.Result, error) {
 				close(begun)

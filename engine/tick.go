@@ -42,6 +42,7 @@ type tick struct {
 	waiting    waitIndex                  // calls that wait for what nothing in the plan writes
 	holding    map[int]bool               // calls that are held for a person
 	inside     map[string]int             // calls whose delegates wait, by the delegates' contexts
+	recorded   authors                    // of the tick in the log of the recorded run, once they were asked for; else nil
 	authors    authors                    // of what there is of the tick, if what calls read depends on that; else nil
 	busy       map[*plan.Registered]int
 	running    int               // workers that the tick waits for
@@ -179,8 +180,8 @@ func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
 	for i := range t.calls {
 		t.calls[i] = callState{record: t.fresh(i), waits: len(compiled.Graph.Into[i])}
 	}
-	if p := l.runner.replay; p != nil {
-		t.replays(p)
+	if l.runner.script.Recorded() {
+		t.takeRecorded()
 	}
 	return t
 }
@@ -193,21 +194,6 @@ func (t *tick) makeRoom() {
 	n := min(len(t.calls), mostRoom)
 	t.view.Grow(n + 1)
 	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
-}
-
-// replays takes from the log what was decided about calls, and which waited for none
-// of those that the plan has them wait for.
-func (t *tick) replays(p *replay) {
-	t.authors = authors{}
-	for i := range t.calls {
-		c := &t.calls[i]
-		c.record.Hold, c.record.Before, c.record.SupersededUpTo = p.decided(t.context, c.record.Call)
-		for _, e := range t.plan.Graph.Into[i] {
-			if t.overtook(e) {
-				c.waits--
-			}
-		}
-	}
 }
 
 func (t *tick) fresh(i int) journal.Record {
@@ -281,7 +267,7 @@ func (t *tick) active() bool {
 
 // await waits for something to happen, and goes on from there.
 func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
-	t.answer(ctx)
+	t.deliverRecorded(ctx)
 	if t.looking = t.looks(); !t.looking {
 		looking = nil
 	}
@@ -378,25 +364,7 @@ func (t *tick) queue(i int) {
 	if t.plan.Calls[i].FireAndForget() {
 		queue = &t.loose
 	}
-	heap.Push(queue, turn{t.replayed(i).Began, i})
-}
-
-// overtook tells of a call that is replayed whether it did not wait for another: that
-// one ran again when it had long begun.
-func (t *tick) overtook(e plan.Edge) bool {
-	if t.runner.replay == nil {
-		return false
-	}
-	began := t.replayed(e.To).Began.N
-	return began != 0 && began < t.replayed(e.From).Began.N
-}
-
-// replayed is when a call that is replayed began and settled; zero for all else.
-func (t *tick) replayed(i int) journal.Span {
-	if t.runner.replay == nil {
-		return journal.Span{}
-	}
-	return t.runner.replay.stretch(t.context, t.calls[i].record.Call)
+	heap.Push(queue, turn{t.recordedSpan(i).Began, i})
 }
 
 // pending tells whether calls have their turn to come.

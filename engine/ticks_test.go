@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // onAppend is a log that does something once it has appended.
@@ -76,7 +77,7 @@ func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		end := sync.OnceFunc(func() { close(gate) })
-		log := &onAppend{Log: store.NewMemory()}
+		log := &onAppend{Log: memory.New()}
 		log.do = func(b store.Batch) {
 			if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == "run" && strings.Contains(e.Data, `"tick":2,`) }) {
 				end()
@@ -102,7 +103,7 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Se
 // A planner that notices by itself that the run's time is over does not fail the run.
 func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &engine.Runner{Log: store.NewMemory(), Registry: activities(true)}
+	r := &engine.Runner{Log: memory.New(), Registry: activities(true)}
 	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		if ask.Tick == 1 {
 			return &plan.Solution{Calls: readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}]}`).Calls}, nil
@@ -119,7 +120,7 @@ func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 // TestStoppedWhileThePlannerIsAsked: it is the newest tick after which the run was
 // stopped, whichever the calls are of that it left behind.
 func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
-	gate, log := make(chan struct{}), store.NewMemory()
+	gate, log := make(chan struct{}), memory.New()
 	ctx, stop := context.WithCancel(t.Context())
 	r, s := threeTicks(t, log, gate, func(ctx context.Context) error {
 		close(gate)
@@ -139,7 +140,7 @@ func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
 // another run out of its context; that does not take it for cut off.
 func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, gate := store.NewMemory(), make(chan struct{})
+		log, gate := memory.New(), make(chan struct{})
 		r := newRunner(log, map[string]activity{"late": gated(map[string]chan struct{}{"late": gate})})
 		r.Drain = time.Hour
 		ended := make(chan error)
@@ -172,7 +173,7 @@ func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 // before left behind comes to its end.
 func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		r.Drain = 0
 		calls := readPlan(t, `[{"_tool": "sleep", "seconds": 3, "value": 1}]`).Calls

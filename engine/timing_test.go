@@ -15,6 +15,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // sleep works for as many seconds as the parameter "seconds" says.
@@ -52,7 +53,7 @@ func TestRetriesWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []time.Duration
 		began := time.Now()
-		r := newRunner(store.NewMemory(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if attempts = append(attempts, time.Since(began)); in.Attempt != len(attempts) || in.Key != "c/1.1" {
 				t.Errorf("attempt %d of %s is called %d", len(attempts), in.Key, in.Attempt)
 			}
@@ -84,7 +85,7 @@ func TestAFaultIsNotRetried(t *testing.T) {
 		func(context.Context, plan.Invocation) (plan.Result, error) { panic("broken") },
 	} {
 		ran := &counter{}
-		r := newRunner(store.NewMemory(), map[string]activity{"broken": ran.of(broken), "value": value})
+		r := newRunner(memory.New(), map[string]activity{"broken": ran.of(broken), "value": value})
 		r.Registry.Activities["broken"].Retries = 3
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "value", "value": 1, "_outputPath": "†state.b"}]`))
 		if err != nil || outcome.Calls[0].Status != journal.Failed || outcome.Calls[1].Status != journal.Done || ran.String() != "1.1×1" {
@@ -102,7 +103,7 @@ func TestAPanicIsPlaced(t *testing.T) {
 		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: runtime error`: func() { nobody.runs = nil },
 		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: assignment to`: func() { nothing["a"] = 1 },
 	} {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
 			breakDown()
 			return plan.Result{}, nil
 		}})
@@ -138,7 +139,7 @@ func TestAPanicIsPlaced(t *testing.T) {
 // it is tried again, and then goes to the last alternative.
 func TestTimeoutIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep)})
 		a := r.Registry.Activities["sleep"]
 		a.Timeout, a.Retries, a.Backoff = 2*time.Second, 1, time.Second
@@ -154,7 +155,7 @@ func TestTimeoutIsAFailure(t *testing.T) {
 
 func TestADeadlineOfTheRunIsNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(store.NewMemory(), map[string]activity{"sleep": sleep})
+		r := newRunner(memory.New(), map[string]activity{"sleep": sleep})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s := start(t, `[{"_tool": "sleep", "seconds": 10, "value": 1, "_outputPath": "†state.a || †state.failed"}]`)
@@ -181,7 +182,7 @@ func (p *peak) of(f activity) activity {
 func TestParallelIsALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &peak{}
-		r := newRunner(store.NewMemory(), map[string]activity{"sleep": p.of(sleep)})
+		r := newRunner(memory.New(), map[string]activity{"sleep": p.of(sleep)})
 		r.Parallel = 3
 		began := time.Now()
 		outcome, err := r.Run(t.Context(), start(t, repeated(7, `{"_tool": "sleep", "seconds": 1, "_outputPath": "†state.a#"}`)))
@@ -194,7 +195,7 @@ func TestParallelIsALimit(t *testing.T) {
 func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := &peak{}, &peak{}
-		r := newRunner(store.NewMemory(), map[string]activity{"slow": slow.of(sleep), "quick": quick.of(sleep)})
+		r := newRunner(memory.New(), map[string]activity{"slow": slow.of(sleep), "quick": quick.of(sleep)})
 		r.Registry.Activities["slow"].Concurrency = 2
 		began := time.Now()
 		text := repeated(6, `{"_tool": "slow", "seconds": 1, "_outputPath": "†state.a#"}, {"_tool": "quick", "seconds": 3, "_outputPath": "†state.b#"}`)
@@ -209,7 +210,7 @@ func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
 // for at the end as long as the runner allows, and is then cut off for good.
 func TestFireAndForgetIsDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
 		r.Drain = 5 * time.Second
 		var settled time.Duration
@@ -239,7 +240,7 @@ func TestFireAndForgetIsDrained(t *testing.T) {
 // TestFireAndForgetThatACrashCutOffIsNotResumed ends the process while such a
 // call runs.
 func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
-	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1}
 	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		<-g.begun
@@ -261,7 +262,7 @@ func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
 // on timing.
 func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		outcome, err := r.Run(t.Context(), start(t, `[
 			{"_tool": "sleep", "seconds": 3, "value": "a", "_outputPath": "†state.list", "_outputMethod": "push"},
@@ -277,7 +278,7 @@ func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
 // unblocks others at once".
 func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
 		began := time.Now()
 		var done time.Duration
@@ -319,7 +320,7 @@ func TestTimeoutOfWhatDoesNotHeedIt(t *testing.T) {
 		"panic": func(context.Context, plan.Invocation) (plan.Result, error) { panic("interrupted") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			log, ran := store.NewMemory(), &counter{}
+			log, ran := memory.New(), &counter{}
 			r := newRunner(log, map[string]activity{"late": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				time.Sleep(3 * time.Second)
 				return late(ctx, in)

@@ -12,6 +12,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // gated are activities that end when their gate opens, or when they are told to
@@ -64,7 +65,7 @@ func gates() map[string]chan struct{} {
 // last results and the interrupt, ends the run as interrupted.
 func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, gates := store.NewMemory(), gates()
+		log, gates := memory.New(), gates()
 		r := newRunner(log, map[string]activity{"wait": gated(gates)})
 		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 			{"_tool": "wait", "gate": "never", "_outputPath": "†a"}
@@ -89,7 +90,7 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates, asked := gates(), 0
-		r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
+		r := newRunner(memory.New(), map[string]activity{"wait": gated(gates)})
 		calls := readPlan(t, `[
 			{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
 			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"}
@@ -109,7 +110,7 @@ func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 // order of the plan, whichever ends first.
 func TestStoppedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"linger": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			<-ctx.Done()
 			if in.Call["long"] == true {
@@ -150,7 +151,7 @@ func TestAnObserverThatBreaksDown(t *testing.T) {
 	for name, breakDown := range map[string]func(){"panics": func() { panic("no") }, "goes": runtime.Goexit} {
 		synctest.Test(t, func(t *testing.T) {
 			gates := gates()
-			r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
+			r := newRunner(memory.New(), map[string]activity{"wait": gated(gates)})
 			r.Observe = func(record journal.Record) {
 				if record.Status == journal.Done {
 					breakDown()
@@ -178,7 +179,7 @@ func TestAnObserverThatBreaksDown(t *testing.T) {
 // it were done in the run itself, wherever the delegate is at.
 func TestADelegateThatBreaksDown(t *testing.T) {
 	for _, on := range []journal.Status{journal.Running, journal.Done} {
-		r := newRunner(store.NewMemory(), map[string]activity{"echo": value})
+		r := newRunner(memory.New(), map[string]activity{"echo": value})
 		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "echo", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
 		r.Observe = func(record journal.Record) {
 			if record.Status == on && record.Context != "c" {
@@ -200,7 +201,7 @@ func TestADelegateThatBreaksDown(t *testing.T) {
 // TestAnActivityThatEndsItsGoroutine, as one in Go does that calls t.Fatal, fails
 // its call, and neither is waited for for ever nor takes others with it.
 func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{
+	r := newRunner(memory.New(), map[string]activity{
 		"echo": value,
 		"go": func(context.Context, plan.Invocation) (plan.Result, error) {
 			runtime.Goexit()
@@ -233,7 +234,7 @@ func (l *lastMoment) Holder(ctx context.Context, name string) (string, error) {
 // be under way.
 func TestARunThatHasJustEnded(t *testing.T) {
 	gates := gates()
-	log := store.NewMemory()
+	log := memory.New()
 	activities := map[string]activity{"wait": gated(gates), "echo": value}
 	running, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -13,14 +13,16 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // Beside another a call would hold up that one's result within the step: what it reads is
 // written while it runs, if not before, and then the log has its outcome, and no start.
 func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			time.Sleep(time.Second)
@@ -55,7 +57,7 @@ func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 
 // Side by side, too, the log has the start of a call before anything of it can be seen.
 func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	seen := func(in plan.Invocation) bool { return in.Call["value"] == "seen" }
 	started := func(entries []string, key string) bool {
@@ -86,7 +88,7 @@ func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
 // has: if the process died then, the other would read what was written since.
 func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		r.Registry.Activities["reads"] = &plan.Registered{Name: "reads", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			time.Sleep(aMoment)
@@ -115,7 +117,7 @@ func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
 // though others began since on what somebody appended: so it comes out when it is replayed.
 func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		appended, over := make(chan struct{}), make(chan struct{})
 		tell := func(_ context.Context, in plan.Invocation) (plan.Result, error) {
@@ -150,7 +152,7 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 		if entries := entriesOf(t, log); slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, "1.3 running") }) {
 			t.Fatalf("it was seen: %q", entries)
 		}
-		if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("%v, %+v", err, replayed)
 		}
 	})
@@ -159,7 +161,7 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 // The log has the source of what a call ran also where nothing was to be recorded as it
 // began: here a run goes on, with other scripts, whose process died.
 func TestTheSourceOfWhatBeganUnseenIsKept(t *testing.T) {
-	log := &appends{Log: store.NewMemory()}
+	log := &appends{Log: memory.New()}
 	r := &engine.Runner{Log: &crashing{Log: log, left: 1}, Registry: plan.NewRegistry()}
 	register := func(source string) *store.Code {
 		code := &store.Code{Digest: "of " + source, Scripts: []store.Script{{Path: "activities/x.lua", SHA256: source, Source: []byte(source)}}}
@@ -188,7 +190,7 @@ const aMoment = 100 * time.Microsecond
 // goes on.
 func TestWhoGivesUpAsTheRunIsStoppedHasNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		r.Registry.Activities["long"] = &plan.Registered{Name: "long", Activity: able{run: addX, ahead: func(ctx context.Context, _ plan.Invocation) bool {
 			<-ctx.Done()

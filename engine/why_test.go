@@ -11,6 +11,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // because is what an expression's value is made of, as text: each message by its
@@ -43,7 +44,7 @@ func because(t *testing.T, log store.Log, name, ref, instance string) string {
 // TestWhyTellsWhatWasRead: of a choice what was taken, for an instance what is
 // global and newer than its own, and for a call that ran again what it read.
 func TestWhyTellsWhatWasRead(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "g": 0}, {"type": "state", "_instance": "i", "own": 1}]`)); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestWhyTellsWhatWasRead(t *testing.T) {
 // TestWhyOfWhatIsMissingThere: a message that a value is made of need not hold
 // the path that is asked for: it is told as far as it goes.
 func TestWhyOfWhatIsMissingThere(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	for _, text := range []string{
 		`{"type": "state", "l": [0]}`,
 		`{"type": "data", "kind": "state", "data": {"l": 5}, "path": "†state.l", "_call": {"_tool": "t"}, "_outputMethod": "push"}`,
@@ -103,7 +104,7 @@ func TestWhyOfWhatIsMissingThere(t *testing.T) {
 // TestWhyTellsWhatDoesNotFit: a row that is read as onto a missing value is marked
 // (protocol §3).
 func TestWhyTellsWhatDoesNotFit(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	for _, text := range []string{
 		`{"type": "state", "l": [1]}`,
 		`{"type": "state", "l": 2, "_instance": "i", "_call": {"_tool": "t", "_outputPath": "†state.l"}, "_outputMethod": "push"}`,
@@ -138,7 +139,7 @@ func TestWhyTellsWhatDoesNotFit(t *testing.T) {
 // TestWhyOfACorrection: what a person has put something else in the place of, as a
 // whole, was not read by the call.
 func TestWhyOfACorrection(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.x", "other": "†state.y", "both": ["†state.x", "†state.z"], "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "†state.x", "other": "†state.y", "_scopes": ["state.x"], "_outputPath": "†out.b"},
@@ -167,7 +168,7 @@ func TestWhyOfACorrection(t *testing.T) {
 
 // TestWhyOfWhatManyRead: what one call wrote is told once, however many read a part of it.
 func TestWhyOfWhatManyRead(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	const n = 400
 	rows := strings.TrimSuffix(strings.Repeat(`{"id": 1, "name": "somebody"}, `, n), ", ")
 	calls := strings.TrimSuffix(repeated(n, `{"_tool": "value", "value": "†state.rows[#].id", "_outputPath": "†state.ids.r#"}`), "]")

@@ -9,7 +9,9 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestADelegatesOwnNames: what a delegate's calls may name is its own also where
@@ -47,7 +49,7 @@ func TestADelegatesOwnNames(t *testing.T) {
 			if _, err := r.Rounds(ctx, name); err != nil {
 				t.Errorf("%s: recorded %s: %v", kind, name, err)
 			}
-			if replayed, err := r.Replay(ctx, name, nil); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(ctx, r, name, nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("%s: replayed %s: %+v, %v", kind, name, replayed, err)
 			}
 		}
@@ -95,7 +97,7 @@ func TestALostDelegateRunsNothingElse(t *testing.T) {
 // TestAPlanByHandChangesNoNames: a delegate's context in which somebody has run
 // something else since is what it was for those that its run began.
 func TestAPlanByHandChangesNoNames(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	inner := newRunner(log, map[string]activity{"pay": value}).Registry
 	inner.Delegates["deep"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "pay", "value": 3, "_outputPath": "†a"}], "output": "†a"}`)}
@@ -108,7 +110,7 @@ func TestAPlanByHandChangesNoNames(t *testing.T) {
 	if outcome, err := r.Run(t.Context(), byHand); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
-	if replayed, err := r.Replay(t.Context(), "c.1.1.1.1", nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, "c.1.1.1.1", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 
@@ -138,7 +140,7 @@ func TestAPlanByHandChangesNoNames(t *testing.T) {
 // TestACorrectionIsCheckedAgain: who records one may know the tool as another one than
 // who runs the call.
 func TestACorrectionIsCheckedAgain(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, other := newRunner(log, map[string]activity{"pay": value}), newRunner(log, map[string]activity{"pay": value})
 	tool, err := plan.NewTool("pay", map[string]any{"properties": map[string]any{"value": map[string]any{"type": "integer"}}})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"obelus/engine/internal/crash"
@@ -184,30 +183,10 @@ func (r *result) drop() {
 	}
 }
 
-// answer brings the result of a call that is replayed: of those that have
-// started, the one that settled first.
-func (t *tick) answer(run context.Context) {
-	if len(t.unanswered) == 0 {
-		return
-	}
-	next := 0
-	for i, s := range t.unanswered {
-		if t.replayed(s.index).Settled.N < t.replayed(t.unanswered[next].index).Settled.N {
-			next = i
-		}
-	}
-	s := t.unanswered[next]
-	t.unanswered = slices.Delete(t.unanswered, next, next+1)
-	res := t.work(run, s)
-	res.tick = t
-	t.loop.results <- &res // there is room: nothing else is on its way
-}
-
 // work does one call.
 func (t *tick) work(run context.Context, s start) result {
 	working := t.loop.working
-	replay := t.runner.replay
-	if s.room != nil && (replay == nil || replay.inside(working, t.context, t.calls[s.index].record.Call)) {
+	if s.room != nil && t.runner.script.RunsInside(working, t.context, t.calls[s.index].record.Call) {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
@@ -218,8 +197,8 @@ func (t *tick) work(run context.Context, s start) result {
 		res.index = s.index
 		return res
 	}
-	if replay != nil {
-		res := replay.answer(working, s.invocation.Key)
+	if t.runner.script.Recorded() {
+		res := t.recordedResult(working, t.calls[s.index].record.Call)
 		res.index, res.attempts = s.index, 1
 		return res
 	}

@@ -9,6 +9,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestEmptyTable_AgainstSchema holds that an empty Lua table is an array only where the schema
@@ -118,7 +119,7 @@ func outputOf(t *testing.T, g *Generation, plan string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry, Ticks: 1}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry, Ticks: 1}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +170,7 @@ func TestEmptyTable_ReaderWantsArray(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry, Ticks: 2}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+			outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry, Ticks: 2}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 			if err != nil {
 				t.Fatal(err)
 			}

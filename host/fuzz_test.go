@@ -22,7 +22,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/store"
+	"obelus/store/memory"
 )
 
 // goText is what no text for people has of Go, unless they wrote it themselves.
@@ -97,7 +97,7 @@ func carriedOut(t *testing.T, h *Host, request *plan.Request, registry *plan.Reg
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	log := store.NewMemory()
+	log := memory.New()
 	runner := h.Generation().Settings().Runner(log, registry)
 	runner.Ticks = 3
 	start := engine.Start{Context: "c", Request: request}
@@ -360,7 +360,7 @@ func FuzzSettings(f *testing.F) {
 				t.Fatalf("settings that can't be: %+v", s)
 			}
 			request := &plan.Request{Output: "†input", HasOutput: true}
-			outcome, err := s.Runner(store.NewMemory(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true, Approve: plan.Policy{Never: true}}) // its tools are of no project
+			outcome, err := s.Runner(memory.New(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true, Approve: plan.Policy{Never: true}}) // its tools are of no project
 			if err != nil || outcome.Status != journal.RunDone {
 				t.Fatalf("a run with them: %+v, %v", outcome, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // carryOut runs a plan file of a project in memory.
@@ -18,7 +19,7 @@ func carryOut(t *testing.T, files map[string]string, file string) (*journal.Outc
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := store.NewMemory()
+	log := memory.New()
 	runner := &engine.Runner{Log: log, Registry: registry, Parallel: 1}
 	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: request})
 	if err != nil {

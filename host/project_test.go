@@ -15,9 +15,11 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/luastd"
 	"obelus/scripts"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 func TestLoadErrors(t *testing.T) {
@@ -240,7 +242,7 @@ func TestScriptsReadWhatTheProgramGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil || fmt.Sprint(outcome.Output) != "47" {
 		t.Errorf("%+v, %v", outcome, err)
 	}
@@ -269,7 +271,7 @@ func TestSettingsGoForGo(t *testing.T) {
 	if a := registry.Activities; a["pay"].Timeout != 100*time.Millisecond || a["slow"].Timeout != time.Hour {
 		t.Errorf("timeouts of %s and %s", a["pay"].Timeout, a["slow"].Timeout)
 	}
-	runner := h.Generation().Settings().Runner(store.NewMemory(), registry)
+	runner := h.Generation().Settings().Runner(memory.New(), registry)
 	for policy, want := range map[string]journal.RunStatus{"never": journal.RunDone, "": journal.RunWaiting, "always": journal.RunWaiting} {
 		start := engine.Start{Context: "c" + policy, Request: request}
 		if policy != "" {
@@ -280,7 +282,7 @@ func TestSettingsGoForGo(t *testing.T) {
 		if outcome, err := runner.Run(t.Context(), start); err != nil || outcome.Status != want {
 			t.Errorf("approve %q: %+v, %v", policy, outcome, err)
 		}
-		if replayed, err := runner.Replay(t.Context(), start.Context, nil); err == nil && len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), runner, start.Context, nil); err == nil && len(replayed.Differences) > 0 {
 			t.Errorf("approve %q: replayed %+v", policy, replayed)
 		}
 	}
@@ -304,7 +306,7 @@ func TestModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(plan, err)
 		}
-		outcome, err := h.Generation().Settings().Runner(store.NewMemory(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
+		outcome, err := h.Generation().Settings().Runner(memory.New(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil || outcome.Status != journal.RunDone || outcome.Output != "thought" {
 			t.Errorf("%s: %+v, %v", plan, outcome, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // folder is a project on disk that a test changes while a host watches it.
@@ -535,7 +536,7 @@ func TestBeginsWithTheNewest(t *testing.T) {
 			Activity.register("b", function(call) return ` + value + ` end)`
 	}
 	f := watched(t, map[string]any{"pause": p}, map[string]string{"activities/a.lua": script("1", "{}")})
-	log := store.NewMemory()
+	log := memory.New()
 	run := func(change string) []any {
 		request := &plan.Request{Output: []any{"†s.a", "†s.b"}, HasOutput: true}
 		for _, call := range []map[string]any{{"_tool": "a", "_outputPath": "†s.a"}, {"_tool": "b", "n": "†s.a", "_outputPath": "†s.b"}} {

@@ -14,6 +14,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/luastd"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // testModule is what require "test" gives, in files of tests alone.
@@ -131,7 +132,7 @@ func (s *state) testPlan(L *lua.LState) int {
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
 	s.laidOver(L, request, options.RawGetString("context"))
-	log := store.NewMemory()
+	log := memory.New()
 	ctx, cancel := s.waitContext()
 	defer cancel()
 	runner := s.gen.settings.Runner(log, registry)

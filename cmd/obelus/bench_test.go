@@ -11,6 +11,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // chain is a plan of n calls of which each reads what the one before wrote.
@@ -39,7 +40,7 @@ func BenchmarkCallMemory(b *testing.B) {
 	const calls = 100
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		runner := &engine.Runner{Log: store.NewMemory(), Registry: h.Generation().Registry()}
+		runner := &engine.Runner{Log: memory.New(), Registry: h.Generation().Registry()}
 		outcome, err := runner.Run(context.Background(), engine.Start{Context: fmt.Sprint("c", i), Request: chain(calls)})
 		if err != nil || outcome.Status != journal.RunDone {
 			b.Fatal(outcome, err)

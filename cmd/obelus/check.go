@@ -16,6 +16,7 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -115,7 +116,7 @@ func (a *app) projectPlans() ([]string, error) {
 // names, else nothing.
 func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
 	if a.context == "" {
-		return store.NewMemory(), "", nil
+		return memory.New(), "", nil
 	}
 	name, err := a.openForReading(ctx)
 	return a.log, name, err

@@ -12,7 +12,8 @@ import (
 // its packages.
 var mayImport = map[string][]string{
 	"obelus/store":                     {},
-	"obelus/store/storetest":           {"obelus/store", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
+	"obelus/store/memory":              {"obelus/store"},
+	"obelus/store/storetest":           {"obelus/store", "obelus/store/memory", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
 	"obelus/store/suites":              {},
 	"obelus/store/sqlite":              {"obelus/store", "github.com/mattn/go-sqlite3", "golang.org/x/sys/unix"},
 	"obelus/engine/spell":              {},
@@ -31,19 +32,22 @@ var mayImport = map[string][]string{
 	"obelus/engine/journal": {"obelus/store", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue"},
 	"obelus/engine/history": {"obelus/store", "obelus/engine/expr", "obelus/engine/journal", "obelus/engine/plan", "obelus/engine/spell",
 		"obelus/engine/internal/jsonvalue"},
+	"obelus/engine/internal/script": {"obelus/store", "obelus/engine/journal", "obelus/engine/plan"},
 	"obelus/engine": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/plan", "obelus/engine/journal",
-		"obelus/engine/history", "obelus/engine/spell", "obelus/engine/internal/bounds", "obelus/engine/internal/crash",
-		"obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase"},
+		"obelus/engine/spell", "obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue",
+		"obelus/engine/internal/phrase", "obelus/engine/internal/script"},
+	"obelus/engine/replay": {"obelus/store", "obelus/store/memory", "obelus/engine", "obelus/engine/history", "obelus/engine/journal",
+		"obelus/engine/plan", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/script"},
 	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/google/uuid"},
 	"obelus/scripts": {},
-	"obelus/host": {"obelus/engine/...", "obelus/store", "obelus/luastd", "obelus/scripts",
+	"obelus/host": {"obelus/engine/...", "obelus/store/memory", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
 	"obelus/host/web":       {"obelus/engine/...", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
 	"obelus/examples/embed": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite"},
 	// The loop that it times Obelus beside does without all of ours.
 	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite",
 		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
-	"obelus/cmd/obelus": {"obelus/engine/...", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
+	"obelus/cmd/obelus": {"obelus/engine/...", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store/memory", "obelus/store", "obelus/store/sqlite",
 		"github.com/aymanbagabas/go-udiff", "github.com/mattn/go-runewidth", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // meanwhile is a log to which somebody else appends just before what was chosen
@@ -46,7 +47,7 @@ func (p *portions) Prune(ctx context.Context, contexts ...store.ContextInfo) err
 // context, goes before what it is a fork of.
 func TestPruneInPortions(t *testing.T) {
 	filled := func() *portions {
-		log := store.NewMemory()
+		log := memory.New()
 		add := func(name string, n int, origin store.Origin) {
 			messages, err := store.ParseMessages([]byte("[" + strings.Repeat(`{"type":"input","approved":true},`, n-1) + `{"type":"input","approved":true}]`))
 			if err != nil {
@@ -89,7 +90,7 @@ func TestPruneInPortions(t *testing.T) {
 // TestPruneMeanwhile: what comes while prune chooses is not removed with what was
 // chosen, and makes its context one that stays.
 func TestPruneMeanwhile(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	add := func(name string) {
 		messages, err := store.ParseMessages([]byte(`[{"type":"input","approved":true}]`))
 		if err != nil {

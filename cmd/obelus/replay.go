@@ -8,6 +8,7 @@ import (
 
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/engine/replay"
 	"obelus/store"
 )
 
@@ -51,7 +52,7 @@ func (a *app) replay(ctx context.Context) error {
 		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.unread)
 	}
 	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: a.host.Generation().Settings().Ticks}
-	replayed, err := runner.Replay(ctx, run.context, run.request)
+	replayed, err := replay.Run(ctx, runner, run.context, run.request)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (a *app) replay(ctx context.Context) error {
 	return nil
 }
 
-func (a *app) printDifference(d engine.Difference) error {
+func (a *app) printDifference(d replay.Difference) error {
 	if a.json {
 		return a.term.ndjson(d)
 	}

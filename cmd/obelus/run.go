@@ -22,6 +22,7 @@ import (
 	"obelus/engine/spell"
 	"obelus/host"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -357,7 +358,7 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *plan
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		runner := a.host.Generation().Settings().Runner(store.NewMemory(), registry)
+		runner := a.host.Generation().Settings().Runner(memory.New(), registry)
 		if err := runner.Accepts(ctx, start); err != nil {
 			return err
 		}

@@ -31,16 +31,16 @@ type Change struct {
 // Diff tells what is different in one moment beside another: the paths whose
 // values are not equal, as deep as both sides have objects, sorted. Arrays are
 // compared whole.
-func Diff(ctx context.Context, log store.Log, from, to Moment) ([]Change, error) {
+func Diff(ctx context.Context, log store.Reader, from, to Moment) ([]Change, error) {
 	return Differences(ctx, log, from, log, to)
 }
 
 // Differences is Diff of moments in two logs. Both are asked for what either has: an
 // instance sees what is of all where it has nothing of its own.
-func Differences(ctx context.Context, log store.Log, from Moment, other store.Log, to Moment) ([]Change, error) {
+func Differences(ctx context.Context, log store.Reader, from Moment, other store.Reader, to Moment) ([]Change, error) {
 	kinds := map[store.KindOf]bool{}
 	for _, of := range []struct {
-		log store.Log
+		log store.Reader
 		Moment
 	}{{log, from}, {other, to}} {
 		if _, err := of.log.Head(ctx, of.Context); err != nil {
@@ -72,7 +72,7 @@ func Differences(ctx context.Context, log store.Log, from Moment, other store.Lo
 }
 
 // holds tells of a kind of which there is data now whether there was at a moment.
-func holds(ctx context.Context, log store.Log, m Moment, k store.KindOf) (bool, error) {
+func holds(ctx context.Context, log store.Reader, m Moment, k store.KindOf) (bool, error) {
 	if m.At == 0 {
 		return true, nil
 	}
@@ -99,7 +99,7 @@ func changes(old, now map[store.KindOf]any) (all []Change) {
 }
 
 // valuesAt gives the values of kinds at a moment.
-func valuesAt(ctx context.Context, log store.Log, m Moment, kinds map[store.KindOf]bool) (map[store.KindOf]any, error) {
+func valuesAt(ctx context.Context, log store.Reader, m Moment, kinds map[store.KindOf]bool) (map[store.KindOf]any, error) {
 	values := map[store.KindOf]any{}
 	resolver := store.Resolver{Log: log, Context: m.Context, At: m.At}
 	for key := range kinds {

@@ -38,7 +38,7 @@ const maxInstances = 100
 // nearly that name, as of a seq and for an instance as [Get] was given them. It reads
 // all of a kind, and so is for people who have made a slip and not for programs that
 // ask again and again.
-func (e *MissingError) Meant(ctx context.Context, log store.Log, at int64, instance string) string {
+func (e *MissingError) Meant(ctx context.Context, log store.Reader, at int64, instance string) string {
 	held, _ := log.Kinds(ctx, e.Context) // where something can't be read there is no hint
 	var kinds []string
 	for _, k := range held {

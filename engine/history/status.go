@@ -29,7 +29,7 @@ type Summary struct {
 
 // Summarize describes a context. Beside a [*journal.DamagedError] it tells what it can,
 // so that one damaged context need not hide the others.
-func Summarize(ctx context.Context, log store.Log, info store.ContextInfo) (Summary, error) {
+func Summarize(ctx context.Context, log store.Reader, info store.ContextInfo) (Summary, error) {
 	run, err := journal.In(log, info.Context).CurrentRun(ctx)
 	var damaged *journal.DamagedError
 	if err != nil && !errors.As(err, &damaged) {

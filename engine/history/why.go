@@ -77,7 +77,7 @@ func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, ins
 // explainer follows values back. Each value at each time is followed once.
 type explainer struct {
 	ctx   context.Context
-	log   store.Log
+	log   store.Reader
 	seen  *seen // the same
 	told  map[told]bool
 	kept  map[told]*store.Message // that have been read: many calls may have read what one wrote
@@ -87,12 +87,12 @@ type explainer struct {
 // seen is a log that keeps what it was asked for: many may have read parts of one array,
 // which is read as a whole.
 type seen struct {
-	store.Reader
+	store.OpReader
 	ops map[store.Query][]store.Op // from the newest to the last that somebody wanted
 	all map[store.Query]bool       // of which there are no more
 }
 
-// Touching implements [store.Reader].
+// Touching implements [store.OpReader].
 func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
 	return func(yield func(store.Op, error) bool) {
 		known := s.ops[q]
@@ -105,7 +105,7 @@ func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, 
 			return
 		}
 		n := 0
-		for op, err := range s.Reader.Touching(ctx, q) {
+		for op, err := range s.OpReader.Touching(ctx, q) {
 			if n++; n <= len(known) {
 				continue
 			}
@@ -332,7 +332,7 @@ func (x *explainer) inside(record journal.Record, n int64) ([]Why, error) {
 	if record.Child == "" {
 		return nil, nil
 	}
-	log := &journal.View{Log: x.log, Ends: map[string]journal.End{}}
+	log := &journal.Truncated{Reader: x.log, Ends: map[string]journal.End{}}
 	if err := log.Truncate(x.ctx, record.Child, n); err != nil {
 		return nil, err
 	}

@@ -12,17 +12,17 @@ import (
 )
 
 // Release lets the run's newest plan, which is lazy, run.
-func (r *Run) Release(ctx context.Context, c Context, who Who) error {
-	appended, err := c.Log.Append(ctx, store.Batch{
-		Context: c.Name, ExpectSeq: store.AnySeq,
+func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) error {
+	appended, err := log.Append(ctx, store.Batch{
+		Context: name, ExpectSeq: store.AnySeq,
 		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
 	})
 	if err != nil {
 		return err
 	}
-	earlier, err := r.released(ctx, c, appended.N-1)
+	earlier, err := r.released(ctx, In(log, name), appended.N-1)
 	if earlier {
-		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", c.Name)}
+		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
 	}
 	return err
 }
@@ -225,4 +225,22 @@ func (c Context) ContextTools(ctx context.Context, at int64, registry *plan.Regi
 		}
 	}
 	return registry.With(tools), nil
+}
+
+// Plans returns the plans of the context from a tick on.
+func (c Context) Plans(ctx context.Context, first int) ([]PlanEvent, error) {
+	var all []PlanEvent
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan}) {
+		if err != nil {
+			return nil, err
+		}
+		event, err := ReadPlanEvent(entry)
+		if err != nil {
+			return nil, err
+		}
+		if event.Tick >= first {
+			all = append(all, event)
+		}
+	}
+	return all, nil
 }

@@ -164,9 +164,9 @@ func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
 	return all, err
 }
 
-// HideSuperseded hides from a view what counts no more of what it holds.
-func HideSuperseded(ctx context.Context, view *store.View, log store.Log, name string) error {
-	former, err := In(log, name).Superseded(ctx)
+// HideSuperseded hides the superseded messages of the context from a view of it.
+func (c Context) HideSuperseded(ctx context.Context, view *store.View) error {
+	former, err := c.Superseded(ctx)
 	for seq := range former {
 		if seq <= view.Seq() {
 			view.Hide(seq)

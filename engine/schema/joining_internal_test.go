@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestWhatJoinsIsHeldAsTheWholeWouldBe: where a value was right, that which joins it is
@@ -68,7 +69,7 @@ func TestWhatJoinsIsHeldAsTheWholeWouldBe(t *testing.T) {
 		if s.Validate(there, "") != nil {
 			return
 		}
-		view, err := store.OpenView(t.Context(), store.NewMemory(), "c")
+		view, err := store.OpenView(t.Context(), memory.New(), "c")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package store_test
+package memory_test
 
 import (
 	"context"
@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"obelus/store"
+	"obelus/store/memory"
 	"obelus/store/storetest"
 )
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(*testing.T) store.Log { return store.NewMemory() })
+	storetest.Run(t, func(*testing.T) store.Log { return memory.New() })
 }
 
-func ExampleMemory() {
+func Example() {
 	ctx := context.Background()
-	log := store.NewMemory()
+	log := memory.New()
 	defer log.Close()
 
 	messages, err := store.ParseMessages([]byte(`{"type":"state","user":{"status":"active"}}`))

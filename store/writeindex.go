@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// writeIndex finds the writes that touch a path, by instance.
-type writeIndex map[string]*writeNode
+// WriteIndex finds the writes that touch a path, by instance.
+type WriteIndex map[string]*writeNode
 
-// add enters what a message writes. Its seq is above all that was added before.
-func (x writeIndex) add(m *Message) {
+// AddMessage enters what a message writes. Its seq is above all that was added before.
+func (x WriteIndex) AddMessage(m *Message) {
 	if op, ok := m.Op(); ok {
-		x.enter(op)
+		x.AddOp(op)
 	}
 }
 
-// enter notes what an operation touches: nothing, if it is none.
-func (x writeIndex) enter(op Op) {
+// AddOp notes what an operation touches: nothing, if it is none.
+func (x WriteIndex) AddOp(op Op) {
 	if op.Path.IsZero() {
 		return
 	}
@@ -32,9 +32,9 @@ func (x writeIndex) enter(op Op) {
 	}
 }
 
-// touched tells whether something may touch a path, without the memory that a
+// Touches tells whether something may touch a path, without the memory that a
 // search takes.
-func (x writeIndex) touched(instance string, path Path) bool {
+func (x WriteIndex) Touches(instance string, path Path) bool {
 	n := x[instance]
 	for at := 0; n != nil && at < len(path.text); {
 		end := segmentEnd(path.text, at)
@@ -46,8 +46,8 @@ func (x writeIndex) touched(instance string, path Path) bool {
 	return n != nil
 }
 
-// kinds lists what there are writes of, in no order.
-func (x writeIndex) kinds() []KindOf {
+// Kinds lists what there are writes of, in no order.
+func (x WriteIndex) Kinds() []KindOf {
 	var kinds []KindOf
 	for instance, root := range x {
 		for segment := range root.children {
@@ -57,7 +57,7 @@ func (x writeIndex) kinds() []KindOf {
 	return kinds
 }
 
-// SortKinds sorts kinds as [Log.Kinds] gives them, each once.
+// SortKinds sorts kinds as [Reader.Kinds] gives them, each once.
 func SortKinds(kinds []KindOf) []KindOf {
 	slices.SortFunc(kinds, func(a, b KindOf) int {
 		return cmp.Or(strings.Compare(a.Instance, b.Instance), strings.Compare(a.Kind, b.Kind))
@@ -129,10 +129,10 @@ func segmentEnd(text string, at int) int {
 	return at + 2
 }
 
-// writeSearch yields the seqs of the writes at, above and below a path, newest
+// WriteSearch yields the seqs of the writes at, above and below a path, newest
 // first. It keeps a heap of places to look at, each with the newest seq that
 // may be found there.
-type writeSearch struct {
+type WriteSearch struct {
 	at   int64 // nothing newer counts
 	last int64 // what was given last; one write may stand at several places
 	heap []writePlace
@@ -147,8 +147,8 @@ type writePlace struct {
 	root bool // without siblings
 }
 
-// begin looks in an index, of which there may be none, for what touches a path.
-func (s *writeSearch) begin(root *writeNode, path Path, at int64) {
+// Begin looks in an index, of which there may be none, for what touches a path.
+func (s *WriteSearch) Begin(root *writeNode, path Path, at int64) {
 	if s.at = at; root == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (s *writeSearch) begin(root *writeNode, path Path, at int64) {
 	s.pushTree(n, true)
 }
 
-func (s *writeSearch) next() (seq int64, ok bool) {
+func (s *WriteSearch) Next() (seq int64, ok bool) {
 	for len(s.heap) > 0 {
 		p := s.pop()
 		switch {
@@ -186,13 +186,13 @@ func (s *writeSearch) next() (seq int64, ok bool) {
 	return 0, false
 }
 
-func (s *writeSearch) pushTree(n *writeNode, root bool) {
+func (s *WriteSearch) pushTree(n *writeNode, root bool) {
 	if n != nil {
 		s.push(writePlace{seq: min(n.newest, s.at), tree: n, root: root})
 	}
 }
 
-func (s *writeSearch) pushSeqs(seqs []int64) {
+func (s *WriteSearch) pushSeqs(seqs []int64) {
 	n := len(seqs)
 	if n > 0 && seqs[n-1] > s.at {
 		n = sort.Search(n, func(i int) bool { return seqs[i] > s.at })
@@ -202,7 +202,7 @@ func (s *writeSearch) pushSeqs(seqs []int64) {
 	}
 }
 
-func (s *writeSearch) push(p writePlace) {
+func (s *WriteSearch) push(p writePlace) {
 	s.heap = append(s.heap, p)
 	h := s.heap
 	for i := len(h) - 1; i > 0; {
@@ -215,7 +215,7 @@ func (s *writeSearch) push(p writePlace) {
 	}
 }
 
-func (s *writeSearch) pop() writePlace {
+func (s *WriteSearch) pop() writePlace {
 	h := s.heap
 	top, n := h[0], len(h)-1
 	h[0] = h[n]

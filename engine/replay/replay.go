@@ -1,20 +1,21 @@
-package engine
+package replay
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
-	"strings"
 
+	"obelus/engine"
 	"obelus/engine/history"
 	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/script"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // Replayed is how a run came out when it was replayed, beside what the log says
@@ -33,14 +34,13 @@ type Difference struct {
 	Replayed any    `json:"replayed"`
 }
 
-// Replay runs the newest run of a context again, in memory, with every activity
-// answered from the record, and compares: what the log says must come out. A
-// planner of the request is asked again; without a request the recorded plans
-// are run. What others appended meanwhile is there from when it was. Nothing outside
-// is touched, and nothing is written. Its error is an [*UnfinishedError] for a run
-// that has not ended, and a [*NoPlannerError] for one whose planner the request no
-// longer has.
-func (r *Runner) Replay(ctx context.Context, name string, request *plan.Request) (*Replayed, error) {
+// Run replays the newest run of a context in memory, with every activity answered from the
+// record, and compares: what the log says must come out. A planner of the request is asked
+// again; without a request the recorded plans are run. Foreign messages are there from when
+// they were. Nothing outside is touched, and nothing is written. Its error is an
+// [*engine.UnfinishedError] for a run that has not ended, and an [*engine.NoPlannerError] for
+// one whose planner the request no longer has.
+func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Request) (*Replayed, error) {
 	last, err := journal.In(r.Log, name).LastRun(ctx)
 	switch {
 	case err != nil:
@@ -48,58 +48,66 @@ func (r *Runner) Replay(ctx context.Context, name string, request *plan.Request)
 	case last.Tick == 0:
 		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run to replay", name)}
 	case !last.Status.Finished():
-		return nil, &UnfinishedError{name, last.Status}
+		return nil, &engine.UnfinishedError{Context: name, Status: last.Status}
 	}
-	at, err := r.scopeOf(ctx, name)
+	p := &recorded{
+		log: &journal.Truncated{Reader: r.Log, Ends: map[string]journal.End{}}, twin: memory.New(),
+		foreign: map[string]*foreign{}, records: map[string]map[string]journal.Record{}, spans: map[string]map[string]journal.Span{},
+	}
+	outcome, err := r.RunRecorded(ctx, name, request, p.twin, p, func(own *plan.Request) (*plan.Request, error) {
+		return p.choose(ctx, name, last, own)
+	})
 	if err != nil {
 		return nil, err
 	}
-	r, request = at.runner, at.requestOr(request)
-	p := &replay{log: &journal.View{Log: r.Log, Ends: map[string]journal.End{}}, twin: store.NewMemory(), arrivals: map[string]*arrivals{}, records: map[string]map[string]journal.Record{}, order: map[string]map[string]journal.Span{}, wrote: map[journal.TickOf]authors{}}
+	return p.compare(ctx, name, last, outcome)
+}
+
+// choose seeds the twin, and returns what is run in it: the plans as they are recorded, or the
+// planner of the context's own request.
+func (p *recorded) choose(ctx context.Context, name string, last journal.Run, own *plan.Request) (*plan.Request, error) {
 	start, err := p.seed(ctx, name, last)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case start.Request.Planner == nil || request == nil:
-		request = start.Request
-	case request.Planner == nil:
-		return nil, at.explain(&NoPlannerError{name})
+	case start.Request.Planner == nil || own == nil:
+		own = start.Request
+	case own.Planner == nil:
+		return nil, &engine.NoPlannerError{Context: name}
 	}
-	p.recorded = request == start.Request
-	run := *request
+	p.recordedPlans = own == start.Request
+	run := *own
 	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
 	run.Context = nil // it is there already
-	runner := *r
-	runner.Log, runner.Observe, runner.Attend, runner.replay = p.twin, nil, nil, p
-	runner.Approve = plan.Policy{}                                // what was held is told by the log
-	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
-	outcome, err := runner.Run(ctx, Start{Context: name, Request: &run})
-	if err != nil {
-		return nil, at.explain(err)
-	}
-	return p.compare(ctx, name, last, outcome)
+	return &run, nil
 }
 
-// replay answers calls from what a log says of them, one after the other.
-type replay struct {
-	log  *journal.View
-	twin *store.Memory // where the run runs again
+// recorded is the script of a run that is replayed: it answers calls from their records, one
+// after the other.
+type recorded struct {
+	log  *journal.Truncated
+	twin *memory.Log // where the run runs again
 
-	recorded bool // planners are not asked again: what they gave is in the log
-	errors   bool // the log may have errors that come out twice: of a plan that was refused
+	recordedPlans bool // planners are not asked again: what they gave is in the log
+	errors        bool // the log may have errors that come out twice: of a plan that was refused
 
-	arrivals map[string]*arrivals // by context
+	foreign map[string]*foreign // by context
 
 	records map[string]map[string]journal.Record // by context and call
-	order   map[string]map[string]journal.Span
-	wrote   map[journal.TickOf]authors
+	spans   map[string]map[string]journal.Span
 }
+
+// Recorded implements [script.Script].
+func (p *recorded) Recorded() bool { return true }
+
+// Log implements [script.Script].
+func (p *recorded) Log() store.Reader { return p.log }
 
 // seed brings the twin to where the run began, and gives the run as it is
 // recorded.
-func (p *replay) seed(ctx context.Context, name string, last journal.Run) (start Start, err error) {
-	plans, err := plansOf(ctx, p.log, name, last.Event.First)
+func (p *recorded) seed(ctx context.Context, name string, last journal.Run) (start engine.Start, err error) {
+	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return start, err
 	}
@@ -126,27 +134,9 @@ func (p *replay) seed(ctx context.Context, name string, last journal.Run) (start
 	return start, err
 }
 
-// plansOf are the plans of a run, from its first tick on.
-func plansOf(ctx context.Context, log store.Log, name string, first int) ([]journal.PlanEvent, error) {
-	var all []journal.PlanEvent
-	for entry, err := range log.Journal(ctx, store.JournalFilter{Context: name, Event: journal.EventPlan}) {
-		if err != nil {
-			return nil, err
-		}
-		plan, err := journal.ReadPlanEvent(entry)
-		if err != nil {
-			return nil, err
-		}
-		if plan.Tick >= first {
-			all = append(all, plan)
-		}
-	}
-	return all, nil
-}
-
 // request is a run as it is recorded: a planner that gives one plan after the
 // other, or the one that there is.
-func (p *replay) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
+func (p *recorded) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
 	solutions := make([]plan.Solution, len(plans))
 	request := &plan.Request{Name: plans[0].Plan}
 	var err error
@@ -187,35 +177,16 @@ func (p *replay) request(ctx context.Context, name string, last journal.Run, pla
 	return request, nil
 }
 
-// answer is what a call came to, by its key: context/tick.position.
-func (p *replay) answer(ctx context.Context, key string) result {
-	name, call, _ := strings.Cut(key, "/")
-	record, ok, err := p.record(ctx, name, call)
-	switch {
-	case err != nil:
-		return result{err: unreadLog(ctx, err)}
-	case !ok:
-		return result{err: fmt.Errorf("the log knows of no such call")}
-	case record.Given != nil:
-		return uncapture(record.Given)
-	case record.Status == journal.Failed:
-		return result{err: &insideError{record.Error}}
-	case len(record.Writes) == 0:
-		return result{value: plan.Result{Value: record.Thought["output"]}, paths: []store.Path{}}
-	}
-	return p.written(ctx, name, record)
-}
-
-// inside tells whether a delegate's call is answered by what its delegate runs: not
+// RunsInside reports whether a delegate's call is answered by what its delegate runs: not
 // where it failed for a reason of its own, maybe before the delegate had ended, or since
 // that waits and nobody goes on with it, nor where what that ran has been pruned.
-func (p *replay) inside(ctx context.Context, name, call string) bool {
-	record, ok, err := p.record(ctx, name, call)
+func (p *recorded) RunsInside(ctx context.Context, name, call string) bool {
+	record, ok, err := p.Record(ctx, name, call)
 	if err != nil || !ok {
 		return true
 	}
 	_, there := p.log.Ends[record.Child]
-	pruned := record.Child != "" && !there && p.stretch(name, call).Settled.N != 0
+	pruned := record.Child != "" && !there && p.Span(name, call).Settled.N != 0
 	if pruned || record.Status != journal.Failed {
 		return !pruned
 	}
@@ -223,42 +194,37 @@ func (p *replay) inside(ctx context.Context, name, call string) bool {
 	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
 }
 
-// written is the result of a call that wrote something.
-func (p *replay) written(ctx context.Context, name string, record journal.Record) (res result) {
+// Written implements [script.Script].
+func (p *recorded) Written(ctx context.Context, name string, record journal.Record) (paths []store.Path, values plan.ValuesByPath, err error) {
 	for _, text := range record.Writes {
 		path, err := store.ParsePath(text)
 		if err != nil {
-			return result{err: err}
+			return nil, nil, err
 		}
-		res.paths = append(res.paths, path)
+		paths = append(paths, path)
 	}
-	values := plan.ValuesByPath{}
-	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.stretch(name, record.Call).Settled.Seq, Newest: true}) {
+	values = plan.ValuesByPath{}
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.Span(name, record.Call).Settled.Seq, Newest: true}) {
 		if err != nil {
-			return result{err: unreadLog(ctx, err)}
+			return nil, nil, &script.LogError{Err: err}
 		}
-		if _, known := values[m.Path]; m.Call == record.Call && !known && slices.Contains(res.paths, m.Path) {
+		if _, known := values[m.Path]; m.Call == record.Call && !known && slices.Contains(paths, m.Path) {
 			values[m.Path], _ = store.Dig(m.Data, m.Path)
 		}
-		if len(values) == len(res.paths) {
+		if len(values) == len(paths) {
 			break
 		}
 	}
-	for _, path := range res.paths {
+	for _, path := range paths {
 		if _, ok := values[path]; !ok {
-			return result{err: fmt.Errorf("what it wrote at %s can't be found in the log", path)}
+			return nil, nil, fmt.Errorf("what it wrote at %s can't be found in the log", path)
 		}
 	}
-	res.value.Value = values
-	return res
+	return paths, values, nil
 }
 
-// delegate is what a call's delegate runs. Nobody has to release it. Without a
-// replay it is left as it is.
-func (p *replay) delegate(name string, request *plan.Request) *plan.Request {
-	if p == nil {
-		return request
-	}
+// Request returns what a delegate runs, which needs no release.
+func (p *recorded) Request(name string, request *plan.Request) *plan.Request {
 	ctx := context.Background()
 	run := *request
 	run.Mode = ""
@@ -266,17 +232,18 @@ func (p *replay) delegate(name string, request *plan.Request) *plan.Request {
 	if err != nil || last.Tick == 0 {
 		return &run
 	}
-	plans, err := plansOf(ctx, p.log, name, last.Event.First)
+	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return &run
 	}
-	if recorded, err := p.request(ctx, name, last, plans); err == nil && p.recorded && run.Planner != nil {
+	if recorded, err := p.request(ctx, name, last, plans); err == nil && p.recordedPlans && run.Planner != nil {
 		run.Planner = recorded.Planner
 	}
 	return &run
 }
 
-func (p *replay) record(ctx context.Context, name, call string) (journal.Record, bool, error) {
+// Record implements [script.Script].
+func (p *recorded) Record(ctx context.Context, name, call string) (journal.Record, bool, error) {
 	known, ok := p.records[name]
 	if !ok {
 		records, err := journal.In(p.log, name).Records(ctx)
@@ -293,71 +260,22 @@ func (p *replay) record(ctx context.Context, name, call string) (journal.Record,
 	return r, ok, nil
 }
 
-// person is what a person has made of a call: [journal.ReasonSkipped], [journal.ReasonGiven] or nothing.
-func (p *replay) person(name, call string) string {
-	if p == nil {
-		return ""
-	}
-	record, _, err := p.record(context.Background(), name, call)
-	if err == nil && (record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped || record.Status == journal.Done && record.Reason == journal.ReasonGiven) {
-		return record.Reason
-	}
-	return ""
-}
-
-// decided is what a person decided about a call: its hold, nil for none, and where it ran
-// again as of when it reads, and when that was asked for.
-func (p *replay) decided(name, call string) (h *journal.Hold, before, again int64) {
-	record, _, err := p.record(context.Background(), name, call)
-	if err != nil {
-		return nil, 0, 0
-	}
-	if h = record.Hold; h != nil && h.Decision == "" {
-		h = nil
-	}
-	return h, record.Before, record.SupersededUpTo
-}
-
-// wroteAgain tells of a call that ran again, or was tried again, whether it wrote something.
-func (p *replay) wroteAgain(ctx context.Context, name, call string) (bool, error) {
-	a, err := p.arriving(ctx, name)
-	if err != nil || a.Reruns[call] == nil {
-		return false, err
-	}
-	record, _, err := p.record(ctx, name, call)
-	return len(record.Writes) > 0, err
-}
-
-// authors are those of what the log has of a tick.
-func (p *replay) authors(t *tick) authors {
-	of := journal.TickOf{Context: t.context, Tick: t.event.Tick}
-	if known, ok := p.wrote[of]; ok {
-		return known
-	}
-	ctx, began := context.Background(), int64(0)
-	if a, err := p.arriving(ctx, of.Context); err == nil {
-		began = a.Starts[of.Tick].Seq
-	}
-	p.wrote[of], _ = t.authorsIn(ctx, p.log, began) // what can't be read now is found to be missing when it is asked for
-	return p.wrote[of]
-}
-
-// child is the context of a call's delegate, which is looked at as it was when the call
+// Child returns the context of a call's delegate, which is looked at as it was when the call
 // settled; empty if it had none.
-func (p *replay) child(ctx context.Context, name, call string) (string, error) {
-	record, ok, err := p.record(ctx, name, call)
+func (p *recorded) Child(ctx context.Context, name, call string) (string, error) {
+	record, ok, err := p.Record(ctx, name, call)
 	if err != nil || !ok || record.Child == "" {
 		return "", err
 	}
-	if settled := p.stretch(name, call).Settled.N; settled != 0 {
+	if settled := p.Span(name, call).Settled.N; settled != 0 {
 		err = p.log.Truncate(ctx, record.Child, settled)
 	}
 	return record.Child, err
 }
 
-// stretch is when a call began and settled.
-func (p *replay) stretch(name, call string) journal.Span {
-	known, ok := p.order[name]
+// Span returns when a call began and settled.
+func (p *recorded) Span(name, call string) journal.Span {
+	known, ok := p.spans[name]
 	if !ok {
 		known = map[string]journal.Span{}
 		for entry, err := range p.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
@@ -377,7 +295,7 @@ func (p *replay) stretch(name, call string) journal.Span {
 			}
 			known[entry.Call] = s
 		}
-		p.order[name] = known
+		p.spans[name] = known
 	}
 	return known[call]
 }
@@ -393,8 +311,8 @@ func beganBy(first store.Entry) journal.Position {
 }
 
 // compare tells what came out otherwise.
-func (p *replay) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
-	a, err := p.arriving(ctx, name)
+func (p *recorded) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
+	a, err := p.foreignOf(ctx, name)
 	if err == nil {
 		err = p.append(ctx, name, a.messages) // since it ended
 	}
@@ -414,7 +332,7 @@ func (p *replay) compare(ctx context.Context, name string, last journal.Run, out
 		return nil, err
 	}
 	for _, r := range replayed {
-		was, ok, err := p.record(ctx, name, r.Call)
+		was, ok, err := p.Record(ctx, name, r.Call)
 		if err != nil {
 			return nil, err
 		}
@@ -445,7 +363,7 @@ func (p *replay) compare(ctx context.Context, name string, last journal.Run, out
 }
 
 // issued tells which calls the plans of a run issue otherwise now, or no more.
-func (p *replay) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
+func (p *recorded) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
 	was, err := callsIssued(ctx, p.log, name, first)
 	if err != nil {
 		return nil, err
@@ -470,8 +388,8 @@ type issued struct {
 }
 
 // callsIssued are the calls of a run's plans, in their order.
-func callsIssued(ctx context.Context, log store.Log, name string, first int) (all []issued, err error) {
-	plans, err := plansOf(ctx, log, name, first)
+func callsIssued(ctx context.Context, log store.Reader, name string, first int) (all []issued, err error) {
+	plans, err := journal.In(log, name).Plans(ctx, first)
 	for _, plan := range plans {
 		if plan.Seq == 0 || err != nil { // it was refused
 			continue

@@ -1,4 +1,5 @@
-package store
+// Package memory is a [store.Log] in memory, for tests and for programs that want no file.
+package memory
 
 import (
 	"context"
@@ -6,32 +7,34 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"obelus/store"
 )
 
-// Memory is a [Log] in memory, for tests and for programs that want no file.
+// Log is a [store.Log] in memory, for tests and for programs that want no file.
 // Nothing survives it. Its Append is durable in no other sense than that later
 // reads see it.
-type Memory struct {
+type Log struct {
 	mu       sync.RWMutex
 	closed   bool
 	contexts map[string]*memoryContext
-	journal  []Entry
+	journal  []store.Entry
 	n        int64 // the journal's newest position
-	code     map[string]*Code
+	code     map[string]*store.Code
 	last     time.Time // of the last append, so that the next is later
 	pruned   int64     // the greatest epoch of the leases of contexts that are gone
 }
 
-var _ Log = (*Memory)(nil)
+var _ store.Log = (*Log)(nil)
 
 // memoryContext is one context. Its slices only ever grow, so that a reader
 // may go on with the header that it took under the lock.
 type memoryContext struct {
-	info     ContextInfo
-	messages []*Message
-	rare     []*Message // those that hold a schema or are no data: few, and often asked for
-	journal  []int      // which entries of the journal are its own
-	writes   writeIndex
+	info     store.ContextInfo
+	messages []*store.Message
+	rare     []*store.Message // those that hold a schema or are no data: few, and often asked for
+	journal  []int            // which entries of the journal are its own
+	writes   store.WriteIndex
 	lease    memoryLease
 }
 
@@ -50,7 +53,7 @@ func (l memoryLease) holder(now time.Time) string {
 }
 
 // after is the lease as an append leaves it.
-func (l memoryLease) after(b *Batch, now time.Time) (memoryLease, error) {
+func (l memoryLease) after(b *store.Batch, now time.Time) (memoryLease, error) {
 	if b.Lease == nil {
 		return l, nil
 	}
@@ -59,7 +62,7 @@ func (l memoryLease) after(b *Batch, now time.Time) (memoryLease, error) {
 	case b.Lease.Epoch == 0 && holder == "":
 		l = memoryLease{epoch: l.epoch + 1}
 	case b.Lease.Epoch == 0 || b.Lease.Epoch != l.epoch || l.until == 0:
-		return l, &HeldError{Context: b.Context, Holder: holder}
+		return l, &store.HeldError{Context: b.Context, Holder: holder}
 	}
 	switch {
 	case b.Lease.For <= 0:
@@ -70,16 +73,16 @@ func (l memoryLease) after(b *Batch, now time.Time) (memoryLease, error) {
 	return l, nil
 }
 
-// NewMemory gives an empty log.
-func NewMemory() *Memory {
-	return &Memory{contexts: map[string]*memoryContext{}, code: map[string]*Code{}}
+// New gives an empty log.
+func New() *Log {
+	return &Log{contexts: map[string]*memoryContext{}, code: map[string]*store.Code{}}
 }
 
-// Append implements [Log]. The values that the messages hold become the log's
+// Append implements [store.Log]. The values that the messages hold become the log's
 // and must not be changed afterwards.
-func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
+func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	if err := ctx.Err(); err != nil {
-		return Appended{}, err
+		return store.Appended{}, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,11 +90,11 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 	now := clock.Truncate(time.Millisecond)
 	c, lease, err := l.target(b, now)
 	if err != nil {
-		return Appended{}, err
+		return store.Appended{}, err
 	}
 	l.contexts[b.Context], c.lease = c, lease
 	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.info.Updated.IsZero() {
-		l.last = Later(clock, l.last)
+		l.last = store.Later(clock, l.last)
 		c.info.Updated = l.last
 	}
 
@@ -103,7 +106,7 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 		c.add(m)
 	}
 	seq := int64(len(c.messages))
-	l.n += Positions(&b)
+	l.n += store.Positions(&b)
 	for i, e := range b.Journal {
 		e.Seq, e.N = b.Place(i, before, n)
 		e.Context, e.Date, e.Ahead = b.Context, dates[len(messages)+i], 0
@@ -115,7 +118,7 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 			l.code[code.Digest] = code
 		}
 	}
-	a := Appended{Seq: seq, N: l.n, Date: now}
+	a := store.Appended{Seq: seq, N: l.n, Date: now}
 	if len(dates) > 0 {
 		a.Date = l.newestDate(c)
 	}
@@ -126,7 +129,7 @@ func (l *Memory) Append(ctx context.Context, b Batch) (Appended, error) {
 }
 
 // newestDate is that of the newest of a context's messages and journal entries.
-func (l *Memory) newestDate(c *memoryContext) (newest time.Time) {
+func (l *Log) newestDate(c *memoryContext) (newest time.Time) {
 	if n := len(c.messages); n > 0 {
 		newest = c.messages[n-1].Date
 	}
@@ -140,10 +143,10 @@ func (l *Memory) newestDate(c *memoryContext) (newest time.Time) {
 
 // target is the context that a batch goes to, and its lease after that; a new
 // one is not yet in the log.
-func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, error) {
+func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease, error) {
 	c, err := l.find(b.Context)
 	if err == nil && c == nil && b.Create == nil {
-		err = fmt.Errorf("%w: %s", ErrNoContext, b.Context)
+		err = fmt.Errorf("%w: %s", store.ErrNoContext, b.Context)
 	}
 	if err != nil {
 		return nil, memoryLease{}, err
@@ -151,7 +154,7 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 	switch {
 	case b.Create != nil && b.Create.Fork != "":
 		if c != nil {
-			return nil, memoryLease{}, fmt.Errorf("%w: %s", ErrExists, b.Context)
+			return nil, memoryLease{}, fmt.Errorf("%w: %s", store.ErrExists, b.Context)
 		}
 		if c, err = l.fork(b.Context, *b.Create, b.Began(now)); err != nil {
 			return nil, memoryLease{}, err
@@ -162,24 +165,24 @@ func (l *Memory) target(b Batch, now time.Time) (*memoryContext, memoryLease, er
 		c.lease.epoch = l.pruned
 	}
 	lease, err := c.lease.after(&b, now)
-	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != AnySeq && b.ExpectSeq != head {
-		err = &ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
+	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != store.AnySeq && b.ExpectSeq != head {
+		err = &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
 	}
 	return c, lease, err
 }
 
-func newMemoryContext(name string, o Origin, now time.Time) *memoryContext {
-	return &memoryContext{info: ContextInfo{Context: name, Origin: o, Created: now}, writes: writeIndex{}}
+func newMemoryContext(name string, o store.Origin, now time.Time) *memoryContext {
+	return &memoryContext{info: store.ContextInfo{Context: name, Origin: o, Created: now}, writes: store.WriteIndex{}}
 }
 
 // fork makes a context that begins like another one. In memory that is a copy.
-func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, error) {
+func (l *Log) fork(name string, o store.Origin, now time.Time) (*memoryContext, error) {
 	from, ok := l.contexts[o.Fork]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("%w: %s", ErrNoContext, o.Fork)
+		return nil, fmt.Errorf("%w: %s", store.ErrNoContext, o.Fork)
 	case o.At < 1 || o.At > int64(len(from.messages)):
-		return nil, &ForkError{Context: o.Fork, At: o.At, Head: int64(len(from.messages))}
+		return nil, &store.ForkError{Context: o.Fork, At: o.At, Head: int64(len(from.messages))}
 	}
 	c := newMemoryContext(name, o, now)
 	for _, shared := range slices.Concat([]string{o.Fork}, from.info.Shares) {
@@ -199,7 +202,7 @@ func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, err
 			c.journal, before = append(c.journal, i), seq
 		case before < o.At:
 			if whole := wholeUpTo(from.messages[before:o.At]); before+whole < o.At {
-				return nil, &ForkError{Context: o.Fork, At: o.At, Before: before + whole, After: seq}
+				return nil, &store.ForkError{Context: o.Fork, At: o.At, Before: before + whole, After: seq}
 			}
 		}
 	}
@@ -208,16 +211,18 @@ func (l *Memory) fork(name string, o Origin, now time.Time) (*memoryContext, err
 
 // wholeUpTo is how many of the messages ahead of an entry may be parted from it: those
 // before what a call wrote, a plan or an error, of which the entry tells.
-func wholeUpTo(messages []*Message) int64 {
-	n := slices.IndexFunc(messages, func(m *Message) bool { return m.Call != "" || m.Type == TypePlan || m.Kind == KindError })
+func wholeUpTo(messages []*store.Message) int64 {
+	n := slices.IndexFunc(messages, func(m *store.Message) bool {
+		return m.Call != "" || m.Type == store.TypePlan || m.Kind == store.KindError
+	})
 	if n < 0 {
 		n = len(messages)
 	}
 	return int64(n)
 }
 
-// Prune implements [Log].
-func (l *Memory) Prune(ctx context.Context, contexts ...ContextInfo) error {
+// Prune implements [store.Log].
+func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -230,19 +235,19 @@ func (l *Memory) Prune(ctx context.Context, contexts ...ContextInfo) error {
 	for _, info := range contexts {
 		c, err := l.find(info.Context)
 		if err == nil && c == nil {
-			err = fmt.Errorf("%w: %s", ErrNoContext, info.Context)
+			err = fmt.Errorf("%w: %s", store.ErrNoContext, info.Context)
 		}
 		if err != nil {
 			return err
 		}
 		if !c.info.Updated.Equal(info.Updated) || int64(len(c.messages)) != info.Messages {
-			return &ChangedError{Context: info.Context}
+			return &store.ChangedError{Context: info.Context}
 		}
 		if holder := c.lease.holder(time.Now()); holder != "" {
-			return &HeldError{Context: info.Context, Holder: holder}
+			return &store.HeldError{Context: info.Context, Holder: holder}
 		}
 		if fork := l.needs(info.Context, names); fork != "" {
-			return &NeededError{Context: info.Context, Fork: fork}
+			return &store.NeededError{Context: info.Context, Fork: fork}
 		}
 	}
 	for _, name := range names {
@@ -254,7 +259,7 @@ func (l *Memory) Prune(ctx context.Context, contexts ...ContextInfo) error {
 	l.journal = slices.Clone(l.journal)
 	for i := range l.journal {
 		if e := &l.journal[i]; l.contexts[e.Context] == nil {
-			*e = Entry{} // its place stays: others are found by theirs
+			*e = store.Entry{} // its place stays: others are found by theirs
 		}
 	}
 	return nil
@@ -262,7 +267,7 @@ func (l *Memory) Prune(ctx context.Context, contexts ...ContextInfo) error {
 
 // needs finds a fork of a context that is none of the others. That a copy would
 // be good enough here is no reason to behave otherwise than in a file.
-func (l *Memory) needs(name string, others []string) string {
+func (l *Log) needs(name string, others []string) string {
 	for fork, c := range l.contexts {
 		if !slices.Contains(others, fork) && slices.Contains(c.info.Shares, name) {
 			return fork
@@ -271,16 +276,16 @@ func (l *Memory) needs(name string, others []string) string {
 	return ""
 }
 
-func (c *memoryContext) add(m *Message) {
+func (c *memoryContext) add(m *store.Message) {
 	c.messages = append(c.messages, m)
-	if m.Type != TypeData || m.Schema != nil {
+	if m.Type != store.TypeData || m.Schema != nil {
 		c.rare = append(c.rare, m)
 	}
-	c.writes.add(m)
+	c.writes.AddMessage(m)
 }
 
-// Close implements [Log]. What had been appended is gone.
-func (l *Memory) Close() error {
+// Close implements [store.Log]. What had been appended is gone.
+func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed, l.contexts, l.journal = true, nil, nil

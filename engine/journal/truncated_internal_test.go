@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestAsOf: of a context that is cut, only what came before is there; of others all.
 func TestAsOf(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	var n int64
 	for i := range 3 {
 		for _, name := range []string{"a", "b"} {
@@ -24,7 +25,7 @@ func TestAsOf(t *testing.T) {
 			}
 		}
 	}
-	l := &View{log, map[string]End{}}
+	l := &Truncated{log, map[string]End{}}
 	for _, name := range []string{"a", "none"} {
 		if err := l.Truncate(t.Context(), name, n); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package store
+package memory
 
 import (
 	"cmp"
@@ -8,23 +8,25 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"obelus/store"
 )
 
 // find gives a context, nil if there is none. The caller holds the lock.
-func (l *Memory) find(name string) (*memoryContext, error) {
+func (l *Log) find(name string) (*memoryContext, error) {
 	if l.closed {
-		return nil, ErrClosed
+		return nil, store.ErrClosed
 	}
 	return l.contexts[name], nil
 }
 
-// Head implements [Log].
-func (l *Memory) Head(ctx context.Context, name string) (int64, error) {
+// Head implements [store.Log].
+func (l *Log) Head(ctx context.Context, name string) (int64, error) {
 	messages, err := l.all(ctx, name)
 	return int64(len(messages)), err
 }
 
-func (l *Memory) all(ctx context.Context, name string) ([]*Message, error) {
+func (l *Log) all(ctx context.Context, name string) ([]*store.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -38,34 +40,34 @@ func (l *Memory) all(ctx context.Context, name string) ([]*Message, error) {
 }
 
 // there is find of a context that must be there. The caller holds the lock.
-func (l *Memory) there(name string) (*memoryContext, error) {
+func (l *Log) there(name string) (*memoryContext, error) {
 	c, err := l.find(name)
 	if err == nil && c == nil {
-		err = fmt.Errorf("%w: %s", ErrNoContext, name)
+		err = fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
 	return c, err
 }
 
-// Size implements [Log]: the bytes of data, schemas and calls.
-func (l *Memory) Size(ctx context.Context, name string) (int64, error) {
+// Size implements [store.Log]: the bytes of data, schemas and calls.
+func (l *Log) Size(ctx context.Context, name string) (int64, error) {
 	messages, err := l.all(ctx, name)
 	size := 0
 	for _, m := range messages {
 		if m.HasData {
-			size += len(EncodeJSON(m.Data))
+			size += len(store.EncodeJSON(m.Data))
 		}
 		if m.Schema != nil {
-			size += len(EncodeJSON(m.Schema))
+			size += len(store.EncodeJSON(m.Schema))
 		}
 		if m.Producer != nil {
-			size += len(EncodeJSON(m.Producer))
+			size += len(store.EncodeJSON(m.Producer))
 		}
 	}
 	return int64(size), err
 }
 
-// Kinds implements [Log].
-func (l *Memory) Kinds(ctx context.Context, name string) ([]KindOf, error) {
+// Kinds implements [store.Log].
+func (l *Log) Kinds(ctx context.Context, name string) ([]store.KindOf, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -75,11 +77,11 @@ func (l *Memory) Kinds(ctx context.Context, name string) ([]KindOf, error) {
 	if c == nil || err != nil {
 		return nil, err
 	}
-	return SortKinds(c.writes.kinds()), nil
+	return store.SortKinds(c.writes.Kinds()), nil
 }
 
-// Holder implements [Log].
-func (l *Memory) Holder(ctx context.Context, name string) (string, error) {
+// Holder implements [store.Log].
+func (l *Log) Holder(ctx context.Context, name string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -92,15 +94,15 @@ func (l *Memory) Holder(ctx context.Context, name string) (string, error) {
 	return c.lease.holder(time.Now()), nil
 }
 
-// Lapsed implements [Log].
-func (l *Memory) Lapsed(ctx context.Context) (names []string, err error) {
+// Lapsed implements [store.Log].
+func (l *Log) Lapsed(ctx context.Context) (names []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
-		return nil, ErrClosed
+		return nil, store.ErrClosed
 	}
 	now := time.Now()
 	for name, c := range l.contexts {
@@ -112,10 +114,10 @@ func (l *Memory) Lapsed(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// Touching implements [Log]. No lock is held while the loop's body runs, so it
+// Touching implements [store.Log]. No lock is held while the loop's body runs, so it
 // may append.
-func (l *Memory) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
-	return func(yield func(Op, error) bool) {
+func (l *Log) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
+	return func(yield func(store.Op, error) bool) {
 		// Most readers stop at the first operation or take them all: small
 		// portions first, each found anew below the one before.
 		for portion := 2; ; portion *= 4 {
@@ -130,7 +132,7 @@ func (l *Memory) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 				}
 			}
 			if err != nil {
-				yield(Op{}, err)
+				yield(store.Op{}, err)
 				return
 			}
 			if len(messages) < portion {
@@ -144,7 +146,7 @@ func (l *Memory) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
 }
 
 // newest finds the newest few messages that touch a path.
-func (l *Memory) newest(q Query, few int) ([]*Message, error) {
+func (l *Log) newest(q store.Query, few int) ([]*store.Message, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c, err := l.find(q.Context)
@@ -154,11 +156,11 @@ func (l *Memory) newest(q Query, few int) ([]*Message, error) {
 	if head := int64(len(c.messages)); q.At == 0 || q.At > head {
 		q.At = head
 	}
-	var search writeSearch
-	search.begin(c.writes[q.Instance], q.Path, q.At)
-	var found []*Message
+	var search store.WriteSearch
+	search.Begin(c.writes[q.Instance], q.Path, q.At)
+	var found []*store.Message
 	for len(found) < few {
-		seq, ok := search.next()
+		seq, ok := search.Next()
 		if !ok {
 			break
 		}
@@ -167,9 +169,9 @@ func (l *Memory) newest(q Query, few int) ([]*Message, error) {
 	return found, nil
 }
 
-// Messages implements [Log].
-func (l *Memory) Messages(ctx context.Context, f Filter) iter.Seq2[*Message, error] {
-	return func(yield func(*Message, error) bool) {
+// Messages implements [store.Log].
+func (l *Log) Messages(ctx context.Context, f store.Filter) iter.Seq2[*store.Message, error] {
+	return func(yield func(*store.Message, error) bool) {
 		messages, err := l.candidates(f)
 		for i := range messages {
 			m := messages[i]
@@ -179,7 +181,7 @@ func (l *Memory) Messages(ctx context.Context, f Filter) iter.Seq2[*Message, err
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			if f.picks(m) && !yield(m, nil) {
+			if f.Picks(m) && !yield(m, nil) {
 				return
 			}
 		}
@@ -190,7 +192,7 @@ func (l *Memory) Messages(ctx context.Context, f Filter) iter.Seq2[*Message, err
 }
 
 // candidates are the messages among which those that the filter picks are.
-func (l *Memory) candidates(f Filter) ([]*Message, error) {
+func (l *Log) candidates(f store.Filter) ([]*store.Message, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c, err := l.find(f.Context)
@@ -200,7 +202,7 @@ func (l *Memory) candidates(f Filter) ([]*Message, error) {
 	switch {
 	case !f.Path.IsZero():
 		return c.touching(f.Path), nil
-	case f.Schema || f.Type != "" && f.Type != TypeData:
+	case f.Schema || f.Type != "" && f.Type != store.TypeData:
 		return c.rare, nil
 	}
 	from, to := max(f.After, 0), int64(len(c.messages))
@@ -211,29 +213,22 @@ func (l *Memory) candidates(f Filter) ([]*Message, error) {
 }
 
 // touching gathers what touches a path in any instance, oldest first.
-func (c *memoryContext) touching(path Path) []*Message {
-	var found []*Message
+func (c *memoryContext) touching(path store.Path) []*store.Message {
+	var found []*store.Message
 	for _, root := range c.writes {
-		var search writeSearch
-		search.begin(root, path, int64(len(c.messages)))
-		for seq, ok := search.next(); ok; seq, ok = search.next() {
+		var search store.WriteSearch
+		search.Begin(root, path, int64(len(c.messages)))
+		for seq, ok := search.Next(); ok; seq, ok = search.Next() {
 			found = append(found, c.messages[seq-1])
 		}
 	}
-	slices.SortFunc(found, func(a, b *Message) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(found, func(a, b *store.Message) int { return cmp.Compare(a.Seq, b.Seq) })
 	return found
 }
 
-// picks tests everything but the path.
-func (f *Filter) picks(m *Message) bool {
-	return m.Seq > f.After && (f.At == 0 || m.Seq <= f.At) &&
-		(f.Type == "" || m.Type == f.Type) && (f.Kind == "" || m.Kind == f.Kind) &&
-		(f.Since.IsZero() || !m.Date.Before(f.Since)) && (!f.Schema || m.Schema != nil)
-}
-
-// Journal implements [Log].
-func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
+// Journal implements [store.Log].
+func (l *Log) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[store.Entry, error] {
+	return func(yield func(store.Entry, error) bool) {
 		entries, positions, err := l.entries(f.Context)
 		count := len(entries)
 		if f.Context != "" {
@@ -253,18 +248,18 @@ func (l *Memory) Journal(ctx context.Context, f JournalFilter) iter.Seq2[Entry, 
 			if err = ctx.Err(); err != nil {
 				break
 			}
-			if e.N > f.After && (f.At == 0 || e.N <= f.At) && e.Seq >= f.Seq && f.picks(e) && !yield(e, nil) {
+			if e.N > f.After && (f.At == 0 || e.N <= f.At) && e.Seq >= f.Seq && f.Picks(e) && !yield(e, nil) {
 				return
 			}
 		}
 		if err != nil {
-			yield(Entry{}, err)
+			yield(store.Entry{}, err)
 		}
 	}
 }
 
 // entries gives the whole journal, and which of it are a context's.
-func (l *Memory) entries(name string) (all []Entry, positions []int, err error) {
+func (l *Log) entries(name string) (all []store.Entry, positions []int, err error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c, err := l.find(name)
@@ -277,26 +272,26 @@ func (l *Memory) entries(name string) (all []Entry, positions []int, err error) 
 	return l.journal, positions, nil
 }
 
-// Code implements [Log].
-func (l *Memory) Code(ctx context.Context, digest string) (*Code, error) {
+// Code implements [store.Log].
+func (l *Log) Code(ctx context.Context, digest string) (*store.Code, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
-		return nil, ErrClosed
+		return nil, store.ErrClosed
 	}
 	code, ok := l.code[digest]
 	if !ok {
-		return nil, fmt.Errorf("%w: %s", ErrNoCode, digest)
+		return nil, fmt.Errorf("%w: %s", store.ErrNoCode, digest)
 	}
 	return code, nil
 }
 
-// Contexts implements [Log].
-func (l *Memory) Contexts(ctx context.Context, prefix string) iter.Seq2[ContextInfo, error] {
-	return func(yield func(ContextInfo, error) bool) {
+// Contexts implements [store.Log].
+func (l *Log) Contexts(ctx context.Context, prefix string) iter.Seq2[store.ContextInfo, error] {
+	return func(yield func(store.ContextInfo, error) bool) {
 		infos, err := l.infos(prefix)
 		for _, info := range infos {
 			if err = ctx.Err(); err != nil {
@@ -307,37 +302,37 @@ func (l *Memory) Contexts(ctx context.Context, prefix string) iter.Seq2[ContextI
 			}
 		}
 		if err != nil {
-			yield(ContextInfo{}, err)
+			yield(store.ContextInfo{}, err)
 		}
 	}
 }
 
-// Info implements [Log].
-func (l *Memory) Info(ctx context.Context, name string) (ContextInfo, error) {
+// Info implements [store.Log].
+func (l *Log) Info(ctx context.Context, name string) (store.ContextInfo, error) {
 	if err := ctx.Err(); err != nil {
-		return ContextInfo{}, err
+		return store.ContextInfo{}, err
 	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	c, err := l.there(name)
 	if err != nil {
-		return ContextInfo{}, err
+		return store.ContextInfo{}, err
 	}
 	return c.described(), nil
 }
 
 // described is its info as it is now. The caller holds the log's lock.
-func (c *memoryContext) described() ContextInfo {
+func (c *memoryContext) described() store.ContextInfo {
 	info := c.info
 	info.Messages = int64(len(c.messages))
 	return info
 }
 
-func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
+func (l *Log) infos(prefix string) ([]store.ContextInfo, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.closed {
-		return nil, ErrClosed
+		return nil, store.ErrClosed
 	}
 	var found []*memoryContext
 	for name, c := range l.contexts {
@@ -346,7 +341,7 @@ func (l *Memory) infos(prefix string) ([]ContextInfo, error) {
 		}
 	}
 	slices.SortFunc(found, func(a, b *memoryContext) int { return b.info.Updated.Compare(a.info.Updated) })
-	infos := make([]ContextInfo, len(found))
+	infos := make([]store.ContextInfo, len(found))
 	for i, c := range found {
 		infos[i] = c.described()
 	}

@@ -1,4 +1,4 @@
-package engine
+package replay
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"obelus/store"
 )
 
-// arrivals are what others appended to a context while its run went on, and is not
+// foreign is what others appended to a context while its run went on, and is not
 // in the twin yet.
-type arrivals struct {
+type foreign struct {
 	messages []store.Message
 	errors   map[string]int64 // by call, the seq of its error that comes out
 	journal.Timeline
@@ -23,18 +23,18 @@ type arrivals struct {
 	next     int64           // the first position since which any of that counts no more
 }
 
-// arriving finds what others appended to a context.
-func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
-	if a, ok := p.arrivals[name]; ok {
+// foreignOf finds what others appended to a context.
+func (p *recorded) foreignOf(ctx context.Context, name string) (*foreign, error) {
+	if a, ok := p.foreign[name]; ok {
 		return a, nil
 	}
-	a := &arrivals{errors: map[string]int64{}, unhidden: map[int64]int64{}, next: math.MaxInt64}
-	p.arrivals[name] = a
+	a := &foreign{errors: map[string]int64{}, unhidden: map[int64]int64{}, next: math.MaxInt64}
+	p.foreign[name] = a
 	last, err := journal.In(p.log, name).LastRun(ctx)
 	if err != nil || last.Tick == 0 {
 		return a, err
 	}
-	plans, err := plansOf(ctx, p.log, name, last.Event.First)
+	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
 	if err != nil {
 		return a, err
 	}
@@ -48,7 +48,7 @@ func (p *replay) arriving(ctx context.Context, name string) (*arrivals, error) {
 }
 
 // until takes out what had arrived by a seq.
-func (a *arrivals) until(seq int64) []store.Message {
+func (a *foreign) until(seq int64) []store.Message {
 	n := slices.IndexFunc(a.messages, func(m store.Message) bool { return m.Seq > seq })
 	if n < 0 {
 		n = len(a.messages)
@@ -58,13 +58,39 @@ func (a *arrivals) until(seq int64) []store.Message {
 	return arrived
 }
 
-// arriveBefore appends what they had when a tick began; those who read it then do so
-// in the log.
-func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string, tick int) error {
-	if p == nil {
-		return nil
+// Timeline implements [script.Script].
+func (p *recorded) Timeline(ctx context.Context, name string) (*journal.Timeline, error) {
+	a, err := p.foreignOf(ctx, name)
+	return &a.Timeline, err
+}
+
+// Superseded implements [script.Script].
+func (p *recorded) Superseded(ctx context.Context, name string) (map[int64]int64, error) {
+	a, err := p.foreignOf(ctx, name)
+	return a.former, err
+}
+
+// ErrorSeq implements [script.Script].
+func (p *recorded) ErrorSeq(ctx context.Context, name, call string) (int64, error) {
+	a, err := p.foreignOf(ctx, name)
+	return a.errors[call], err
+}
+
+// Inject implements [script.Script].
+func (p *recorded) Inject(ctx context.Context, view *store.View, name string, at journal.Position) error {
+	a, err := p.foreignOf(ctx, name)
+	if err != nil {
+		return err
 	}
-	a, err := p.arriving(ctx, name)
+	arrived, seq := a.until(at.Seq), view.Seq()
+	view.Stage(arrived...)
+	a.hide(view, arrived, seq, at)
+	return nil
+}
+
+// BeginTick implements [script.Script]: what reads it then does so in the log.
+func (p *recorded) BeginTick(ctx context.Context, view *store.View, name string, tick int) error {
+	a, err := p.foreignOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -82,7 +108,7 @@ func (p *replay) arriveBefore(ctx context.Context, view *store.View, name string
 
 // hide hides in the twin what counted no more at a moment, also of what has just arrived,
 // behind a seq of the twin.
-func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, now journal.Position) {
+func (a *foreign) hide(view *store.View, arrived []store.Message, seq int64, now journal.Position) {
 	for n, m := range arrived {
 		if since, former := a.former[m.Seq]; former {
 			a.next = min(a.next, since)
@@ -104,7 +130,7 @@ func (a *arrivals) hide(view *store.View, arrived []store.Message, seq int64, no
 	})
 }
 
-func (p *replay) append(ctx context.Context, name string, messages []store.Message) error {
+func (p *recorded) append(ctx context.Context, name string, messages []store.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -115,7 +141,7 @@ func (p *replay) append(ctx context.Context, name string, messages []store.Messa
 // find finds the messages of a run that no replay brings forth: those that others
 // appended, what was wrong with plans that were refused, which the log does not have,
 // and what calls wrote or failed of that ran again since.
-func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []journal.PlanEvent) error {
+func (a *foreign) find(ctx context.Context, p *recorded, name string, plans []journal.PlanEvent) error {
 	refused := func(seq int64) bool {
 		for i, plan := range plans {
 			if plan.Seq == 0 && seq > plan.Start && (i == len(plans)-1 || seq <= plans[i+1].Start) {
@@ -156,7 +182,7 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []jou
 			call, _ := journal.ReportedFailure(&m)
 			return m.Kind == store.KindError && a.errors[call] == m.Seq
 		}
-		record, _, wrong := p.record(ctx, name, m.Call)
+		record, _, wrong := p.Record(ctx, name, m.Call)
 		err = cmp.Or(err, wrong)
 		path := m.Path.String()
 		return m.Seq == newest[[2]string{m.Call, path}] && slices.Contains(record.Writes, path)
@@ -167,7 +193,7 @@ func (a *arrivals) find(ctx context.Context, p *replay, name string, plans []jou
 // overcome tells whether an error is one that does not come out: of a call that was
 // tried again since and did not fail of the same, or that a person went on without,
 // or of a tick that went on; or whether somebody appended it.
-func (p *replay) overcome(ctx context.Context, name string, m *store.Message, events []journal.Arrival) (bool, error) {
+func (p *recorded) overcome(ctx context.Context, name string, m *store.Message, events []journal.Arrival) (bool, error) {
 	call, failure := journal.ReportedFailure(m)
 	first, _ := slices.BinarySearchFunc(events, m.Seq, func(e journal.Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })
 	tick := 0
@@ -186,6 +212,6 @@ func (p *replay) overcome(ctx context.Context, name string, m *store.Message, ev
 		}
 		tick = e.Tick
 	}
-	r, ok, err := p.record(ctx, name, call)
+	r, ok, err := p.Record(ctx, name, call)
 	return ok && (r.Status != journal.Failed || !jsonvalue.Equal(failure, map[string]any(r.Error))), err
 }
