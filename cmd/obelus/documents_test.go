@@ -17,23 +17,22 @@ import (
 	"obelus/store"
 )
 
-// question is one that the README answers twice, by a command and a query.
+// question is one that DATABASE.md answers twice, by a command and a query.
 type question struct {
 	text    string
 	command []string
 	query   string
 }
 
-// questions reads the README's section on history: a comment with the command
-// and, two blanks after it, the question; then the query.
+// questions reads the queries of DATABASE.md: a comment with the command and,
+// two blanks after it, the question; then the query.
 func questions(t *testing.T) (all []question) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "DATABASE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "## Looking into history")
-	_, block, _ := strings.Cut(section, "```sql\n")
+	_, block, _ := strings.Cut(string(text), "```sql\n")
 	block, _, _ = strings.Cut(block, "```")
 	for line := range strings.Lines(block) {
 		if comment, ok := strings.CutPrefix(line, "-- obelus "); ok {
@@ -49,7 +48,7 @@ func questions(t *testing.T) (all []question) {
 	return all
 }
 
-// historyProject is what the README's questions are asked of.
+// historyProject is the project that the questions are asked of.
 var historyProject = map[string]string{
 	"obelus.lua": `return {}`,
 	"activities/order.lua": `
@@ -64,9 +63,9 @@ Activity.register("pay", function() return nil, "no money" end)`,
 		{"_tool": "pay", "amount": 2, "_outputPath": "†state.tip"}]}`,
 }
 
-// TestReadmeHistory: for each question in the README the command and the query
+// TestDatabase_CommandAndQueryAgree: for each question in DATABASE.md the command and the query
 // give the same answer, the query in obelus sql and in a stock sqlite3.
-func TestReadmeHistory(t *testing.T) {
+func TestDatabase_CommandAndQueryAgree(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range historyProject {
 		path := filepath.Join(dir, name)
@@ -195,9 +194,13 @@ func encoded(t *testing.T, v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// TestReadmePromises holds that every test that the README names is there.
-func TestReadmePromises(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+// TestPromises_NamedTestsExist holds that every test that PROMISES.md and the README name exists.
+func TestPromises_NamedTestsExist(t *testing.T) {
+	promises, err := os.ReadFile("../PROMISES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,13 +218,13 @@ func TestReadmePromises(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(text), -1)
-	if len(named) < 20 {
-		t.Errorf("the README names %d tests", len(named))
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(promises)+string(readme), -1)
+	if len(named) < 80 {
+		t.Errorf("PROMISES.md names %d tests", len(named))
 	}
 	for _, match := range named {
 		if !tests[match[1]] {
-			t.Errorf("the README names %s, which is no test", match[1])
+			t.Errorf("PROMISES.md or the README names %s, which is no test", match[1])
 		}
 	}
 }

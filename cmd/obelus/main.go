@@ -26,7 +26,7 @@ import (
 	"obelus/store/sqlite"
 )
 
-// Exit statuses, as surface.md has them.
+// Exit statuses, as SURFACE.md has them.
 const (
 	exitDone        = 0
 	exitFailed      = 1
