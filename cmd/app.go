@@ -1,0 +1,193 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/store"
+)
+
+// app is one run of the program: its flags, and what a command opens.
+type app struct {
+	config Config
+	stdin  io.Reader
+	term   *terminal
+	help   io.Writer // of help and completion; nil for the standard output
+
+	projectFlag string
+	dbFlag      string
+	context     string
+	json        bool
+	quiet       bool
+	verbose     bool
+	prompting   bool // lines of the terminal are for a prompt
+	allow       allowFlags
+
+	dir   string // the project's folder, absolute; without a project, see findProject
+	found bool   // there is a project
+	host  *host.Host
+	log   store.Log
+
+	atWork    atomic.Pointer[atWork] // nil without a run
+	unsuspend func()                 // lets Ctrl-Z stop the process at once again; nil where log is only read
+}
+
+// close lets go of what the command opened.
+func (a *app) close() {
+	if a.unsuspend != nil {
+		a.unsuspend()
+	}
+	if a.log != nil {
+		if err := a.log.Close(); err != nil {
+			a.term.fail(err)
+		}
+	}
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	versionFlag := false
+	root := &cobra.Command{
+		Use:   "obelus",
+		Short: "run plans of Lua activities over a log in SQLite",
+		Long: `obelus runs plans: lists of calls wired by paths. A call writes
+"†state.user.status", another reads it, and from that obelus knows what must
+wait, what runs side by side, and where every value came from. Activities are
+Lua; everything that happens is kept in a log in SQLite.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if versionFlag {
+				return a.version()
+			}
+			return c.Help()
+		},
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			a.term.quiet = a.quiet
+			return a.checkGlobals(c)
+		},
+	}
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.projectFlag, "project", "C", "", "the project's `DIR` (default: the folder above with obelus.lua)")
+	flags.StringVar(&a.dbFlag, "db", "", "the log's `FILE` (default: .obelus/log.db in the project)")
+	flags.StringVarP(&a.context, "context", "c", "", "the context's `ID`; to read, the start of it is enough, and the default is the latest")
+	flags.BoolVar(&a.json, "json", false, "print JSON, one object a line")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, only errors")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more")
+	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
+	for _, command := range a.commands() {
+		wrapArgs(command)
+		if _, ok := contextless[command.Name()]; ok { // its help has no -c, and there is a word for who gives one
+			command.Flags().StringVarP(&a.context, "context", "c", "", "")
+			command.Flags().Lookup("context").Hidden = true
+		}
+		root.AddCommand(command)
+	}
+	root.AddCommand(topics()...)
+	root.SetOut(a.help) // before the command for completion takes it
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = helpArgs
+			completeTopics(c)
+		case "completion":
+			c.Args, c.RunE = shellArgs, root.RunE
+			for _, shell := range c.Commands() {
+				wrapArgs(shell)
+			}
+		}
+		c.Short = strings.ToLower(c.Short[:1]) + c.Short[1:]
+	}
+	return root
+}
+
+// contextless are the commands that -c could not tell anything, with what to do
+// instead, where $c is what it names: who gives it expects that less is done.
+var contextless = map[string]string{
+	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
+	"init":    "a new project has no contexts",
+	"prune":   "name the contexts behind it, whole: obelus prune ID",
+	"serve":   "requests name their contexts",
+	"sql":     "name the context in the query (WHERE context = '$c')",
+	"test":    "a test has a context of its own",
+	"types":   "it writes what the project has",
+	"version": "it tells of the program alone",
+}
+
+// checkGlobals refuses global flags that say nothing.
+func (a *app) checkGlobals(c *cobra.Command) error {
+	for _, f := range []struct{ name, value, message string }{
+		{"context", a.context, "-c is empty: name a context, or leave the flag out"},
+		{"db", a.dbFlag, "--db is empty: name a file, or leave the flag out"},
+		{"project", a.projectFlag, "-C is empty: name a folder, or leave the flag out"},
+	} {
+		if c.Flags().Changed(f.name) && f.value == "" {
+			return &usageError{f.message}
+		}
+	}
+	for _, name := range []string{"allow-env", "allow-net", "allow-read", "allow-write"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "[]" {
+			return &usageError{fmt.Sprintf("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)}
+		}
+	}
+	if !c.Flags().Changed("context") {
+		return nil
+	}
+	if instead, ok := contextless[c.Name()]; ok {
+		return &usageError{fmt.Sprintf("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))}
+	}
+	return nil
+}
+
+// commands lists the commands, sorted.
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.appendCommand(),
+		a.approvalsCommand(),
+		a.approveCommand(),
+		a.backupCommand(),
+		a.callCommand(),
+		a.callsCommand(),
+		a.cancelCommand(),
+		a.checkCommand(),
+		a.contextsCommand(),
+		a.diffCommand(),
+		a.forkCommand(),
+		a.getCommand(),
+		a.graphCommand(),
+		a.initCommand(),
+		a.logCommand(),
+		a.pruneCommand(),
+		a.rejectCommand(),
+		a.replCommand(),
+		a.replayCommand(),
+		a.resumeCommand(),
+		a.runCommand(),
+		a.serveCommand(),
+		a.sqlCommand(),
+		a.testCommand(),
+		a.typesCommand(),
+		a.versionCommand(),
+		a.whyCommand(),
+	}
+}
+
+// runner is an engine over the open log, with the project's settings.
+func (a *app) runner(registry *plan.Registry, p *progress) *engine.Runner {
+	r := a.host.Generation().Settings().Runner(a.log, registry)
+	r.Observe = p.observe
+	if a.asksPeople() {
+		newAsker(a, p.place).attend(r)
+	}
+	return r
+}

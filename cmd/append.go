@@ -1,0 +1,78 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/store"
+)
+
+func (a *app) appendCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "append [FILE|-]",
+		Short: "append messages to a context, all of them or none",
+		Long: `Append messages from a file or stdin: a JSON message, an array of them, or one a
+line. What log --json prints is taken too, so that a context can be exported
+and imported. They go to a new context unless -c names one.`,
+		Example: `  echo '{"type": "input", "approved": true}' | obelus append -c order-7
+  obelus log --json -c old | obelus append -c copy`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			file := "-"
+			if len(args) > 0 {
+				file = args[0]
+			}
+			return a.append(c.Context(), file)
+		},
+	}
+}
+
+func (a *app) append(ctx context.Context, file string) error {
+	messages, err := a.readMessages(ctx, file)
+	if err != nil {
+		return err
+	}
+	if len(messages) == 0 && a.context == "" { // a new context would be the latest one
+		return &usageError{"there are no messages to append"}
+	}
+	if err := a.openLog(); err != nil {
+		return err
+	}
+	name, err := a.writeContext()
+	if err != nil {
+		return err
+	}
+	appended, err := engine.Append(ctx, a.log, name, messages, a.schemaOptions()...)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
+	}
+	if a.context == "" {
+		a.term.say("context %s", name)
+	}
+	a.term.say("appended: the context is at message %d", appended.Seq)
+	return nil
+}
+
+func (a *app) readMessages(ctx context.Context, file string) ([]store.Message, error) {
+	text, err := a.read(ctx, file)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
+	}
+	messages, err := store.ParseMessages(text)
+	if err != nil {
+		if file == "-" {
+			return nil, &usageError{err.Error()}
+		}
+		return nil, &usageError{fmt.Sprintf("%s: %s", file, err)}
+	}
+	return messages, nil
+}

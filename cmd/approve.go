@@ -1,0 +1,247 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store/sqlite"
+)
+
+func (a *app) approvalsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "approvals",
+		Short: "list what waits for a person to decide",
+		Long: `List the calls of a context, the latest unless -c names one, that are held for a
+person, its delegates' calls among them: what they are to be run with, resolved,
+and what their scopes let them see. A lazy plan that waits is listed too.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.approvals(c.Context()) },
+	}
+}
+
+func (a *app) approvals(ctx context.Context) error {
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	lazy, err := journal.Lazy(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	for _, plan := range lazy {
+		if !a.json {
+			a.term.say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.again())
+		} else if err := a.term.ndjson(plan); err != nil {
+			return err
+		}
+	}
+	held, err := journal.Holds(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, r := range held {
+		if a.json {
+			if err := a.term.ndjson(r.Approval()); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{r.Context, r.Call, titled(r.Tool, r.Instance), orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
+	}
+	if a.json {
+		return nil
+	}
+	if len(rows) == 0 {
+		if len(lazy) == 0 {
+			a.term.say("nothing in context %s waits for a decision", name)
+		}
+		return nil
+	}
+	return a.term.table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
+}
+
+// describeArguments is what a held call is to be run with, on one line.
+func describeArguments(h *journal.Hold) string {
+	var parts []string
+	for _, name := range sorted(h.Arguments) {
+		parts = append(parts, name+"="+shown(h.Arguments[name]))
+	}
+	return strings.Join(parts, " ")
+}
+
+func sorted(v plan.Values) []string {
+	var names []string
+	for name := range v {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	var set []string
+	var w who
+	plan := false
+	c := &cobra.Command{
+		Use:   "approve [CALL]",
+		Short: "let a held call run, or a lazy plan",
+		Long: `Approve a call that is held, in the one context that holds it unless -c names
+one in whole: it runs with the arguments that approvals shows, or
+as --set corrects them, and nothing else. --plan releases a lazy plan. The
+decision is recorded; resume, or a run that is still alive, goes on.`,
+		Example: `  obelus approve 1.3
+  obelus approve 1.3 --set amount:=120 --set note="as agreed"
+  obelus approve --plan`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case plan && len(args)+len(set) > 0:
+				return &usageError{"approve --plan is about the whole plan: leave the call and --set out"}
+			case plan:
+				return a.release(c.Context(), w)
+			case len(args) == 0:
+				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
+			}
+			return a.decide(c.Context(), "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return corrected(r, set) })
+		},
+	}
+	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
+	c.Flags().BoolVar(&plan, "plan", false, "release the lazy plan")
+	w.register(c)
+	return c
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	reason := ""
+	var w who
+	c := &cobra.Command{
+		Use:   "reject CALL --reason REASON",
+		Short: "refuse a held call; the reason becomes its failure",
+		Long: `Refuse a call that is held, in the one context that holds it unless -c names one
+in whole. It does not run, and fails with the reason; a plan may
+count on that by a second alternative in its output path. The decision is
+recorded; resume, or a run that is still alive, goes on.`,
+		Example: `  obelus reject 1.3 --reason "over the limit"`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if strings.TrimSpace(reason) == "" {
+				return &usageError{"reject: give a --reason; the call fails with it"}
+			}
+			return a.decide(c.Context(), "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
+				return journal.Decision{Reject: true, Reason: reason}, nil
+			})
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	w.register(c)
+	return c
+}
+
+// corrected is an approval with a person's corrections of what is shown.
+func corrected(r journal.Record, set []string) (journal.Decision, error) {
+	corrections, err := readFlag("set", set)
+	if err != nil {
+		return journal.Decision{}, err
+	}
+	arguments, err := r.Hold.With(corrections)
+	if err != nil {
+		return journal.Decision{}, &journal.CorrectionError{Call: r.Call, Err: err}
+	}
+	return journal.Decision{Arguments: arguments}, nil
+}
+
+// decide records a decision about a held call. typed is the command that says which.
+func (a *app) decide(ctx context.Context, typed, call string, w who, how func(journal.Record) (journal.Decision, error)) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
+	if err := a.openProject(""); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	root, err := a.contextToDecide(ctx, a.holding(ctx, typed, call))
+	if err != nil {
+		return err
+	}
+	record, err := journal.HeldCall(ctx, a.log, root, call)
+	if err != nil {
+		return err
+	}
+	d, err := how(record)
+	if err != nil {
+		return err
+	}
+	d.Context, d.Call, d.Who = record.Context, record.Call, by
+	if err := a.decided(ctx, d); err != nil {
+		return err
+	}
+	hold := *record.Hold
+	if d.Arguments != nil {
+		hold.Arguments = d.Arguments
+	}
+	what := fmt.Sprintf("%s call %s of context %s (%s)", d.Word(), d.Call, d.Context, strings.TrimSpace(printable(titled(record.Tool, record.Instance)+" "+describeArguments(&hold))))
+	return a.goOn(ctx, what, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
+}
+
+// goOn tells of a decision, and how a run goes on after it: from its root.
+func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) error {
+	if a.json {
+		if err := a.term.ndjson(told); err != nil {
+			return err
+		}
+	}
+	name, err := journal.Root(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	holder, err := a.log.Holder(ctx, name)
+	if err != nil {
+		return err
+	}
+	if holder != "" {
+		a.term.say("%s: its run, which is at work, goes on", what)
+		return nil
+	}
+	a.term.say("%s: go on with %s resume -c %s", what, a.again(), name)
+	return nil
+}
+
+// decided records a decision, by the tools of what its context runs.
+func (a *app) decided(ctx context.Context, d journal.Decision) error {
+	plan, err := journal.RootPlan(ctx, a.log, d.Context)
+	if err != nil {
+		return err
+	}
+	_, registry, _ := a.host.Generation().PlanOf(plan)
+	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
+}
+
+// release lets a lazy plan run.
+func (a *app) release(ctx context.Context, w who) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
+	if err := a.openExisting(sqlite.Options{}); err != nil {
+		return err
+	}
+	name, err := a.contextToDecide(ctx, a.lazy(ctx))
+	if err != nil {
+		return err
+	}
+	if name, err = engine.Release(ctx, a.log, name, by); err != nil {
+		return err
+	}
+	return a.goOn(ctx, "released the plan of context "+name, name, map[string]any{"context": name, "decision": journal.Approved})
+}

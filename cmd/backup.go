@@ -1,0 +1,64 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"obelus/store/sqlite"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "copy the log to a new file, while runs go on",
+		Long: `Copy the log, as it is at this moment, to a new file; runs may go on meanwhile. The
+copy is a log like any other: --db FILE reads it, and goes on from it. None is made of
+a log that is damaged.
+
+To go back to a copy, end all that has the log open, remove the log together with the
+files -wal and -shm beside it, and put the copy in its place: with the -wal of another
+log SQLite would make a third one of it.
+
+A file that is there already is never written over. Until it is whole the copy is
+FILE.new-…; what is left of one that was cut off, the next to FILE removes.`,
+		Example: `  obelus backup log-2026-01-31.db
+  obelus contexts --db log-2026-01-31.db`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.backup(c.Context(), args[0]) },
+	}
+}
+
+func (a *app) backup(ctx context.Context, path string) error {
+	if path == "" {
+		return &usageError{"the file's name is empty: name a new file"}
+	}
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return err
+	}
+	log, ok := a.log.(*sqlite.Log)
+	if !ok {
+		return errors.New("this log can't be copied")
+	}
+	switch err := log.Backup(ctx, path); {
+	case errors.Is(err, fs.ErrExist):
+		return &usageError{fmt.Sprintf("%s is there already: name a new file", path)}
+	case errors.Is(err, fs.ErrNotExist):
+		return &usageError{fmt.Sprintf("%s: there is no such folder", path)}
+	case err != nil:
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"file": path, "bytes": info.Size()})
+	}
+	a.term.say("copied the log to %s (%s)", path, size(info.Size()))
+	return nil
+}

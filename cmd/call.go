@@ -1,0 +1,156 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+func (a *app) callCommand() *cobra.Command {
+	var scopes []string
+	c := &cobra.Command{
+		Use:   "call TOOL [key=value…]",
+		Short: "run one activity, without a plan; its result goes to stdout",
+		Long: `Run one activity: a plan of one call. Parameters are key=text or key:=json, and
+dots nest: address.city=Bonn. In a context named by -c a parameter may be a
+reference, and --scopes lets the activity see a part of it. What a plan says of a
+call can be said here too: _outputPath=†state.city, where the tool wants its own.`,
+		Example: `  obelus call lookupOrders customerId=c-1042
+  obelus call decide orders:='[{"total": 12}]' --scopes state`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return a.call(c.Context(), args[0], args[1:], scopes) },
+	}
+	c.Flags().Var((*wordList)(&scopes), "scopes", "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
+	a.allow.register(c)
+	return c
+}
+
+func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) error {
+	call, err := readPairs(pairs)
+	if err != nil {
+		return err
+	}
+	if len(scopes) > 0 {
+		list := make([]any, len(scopes))
+		for i, scope := range scopes {
+			list[i] = scope
+		}
+		call["_scopes"] = list
+	}
+	if err := a.openProject(""); err != nil {
+		return err
+	}
+	registry := a.host.Generation().Registry()
+	request, err := a.callRequest(registry, tool, call)
+	if err != nil {
+		return err
+	}
+	err = a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
+	if refused, ok := errors.AsType[*plan.PlanError](err); ok {
+		for i := range refused.Problems {
+			refused.Problems[i].Message += textMeant(refused.Problems[i].Message, pairs)
+		}
+	}
+	return err
+}
+
+// textMeant tells how JSON is given, where a parameter was given as text that is no text to
+// its tool.
+func textMeant(message string, pairs []string) string {
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		if !strings.HasSuffix(key, ":") && strings.HasPrefix(message, key+": got string, want ") && json.Valid([]byte(value)) {
+			return fmt.Sprintf(" (%s=%s is text; JSON is given as %[1]s:=%[2]s)", key, value)
+		}
+	}
+	return ""
+}
+
+// result gives what the one call of a run came to: what it wrote, whatever its
+// method made of that and of what was there.
+func (a *app) result(ctx context.Context, outcome *journal.Outcome) (any, error) {
+	for m, err := range a.log.Messages(ctx, store.Filter{Context: outcome.Context, Newest: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Call == outcome.Calls[0].Call {
+			op, _ := m.Op()
+			return op.Value, nil
+		}
+	}
+	return outcome.Output, nil
+}
+
+// readPairs merges parameters, key=text or key:=json.
+func readPairs(pairs []string) (map[string]any, error) {
+	var params any = map[string]any{}
+	for _, pair := range pairs {
+		place, v, err := readNested(pair)
+		if err == nil {
+			params, err = layOver(params, place, v)
+		}
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("%s: %s", pair, err)}
+		}
+	}
+	return params.(map[string]any), nil
+}
+
+// callRequest is a plan of one call, the result of which is its output.
+func (a *app) callRequest(registry *plan.Registry, tool string, call map[string]any) (*plan.Request, error) {
+	if given, ok := call["_tool"]; ok {
+		return nil, &usageError{fmt.Sprintf("_tool=%v: the tool is named first: obelus call %[1]v", given)}
+	}
+	call["_tool"] = tool
+	output, err := callOutput(registry, tool, call)
+	if err != nil {
+		return nil, err
+	}
+	if call["_instance"] == "*" {
+		return nil, &usageError{"_instance=*: one call is run, so name one instance"}
+	}
+	instance := call["_instance"]
+	if known, ok := registry.Tool(tool); ok && instance == nil {
+		instance = known.Suggested("_instance")
+	}
+	request := &plan.Request{Calls: []plan.Source{{Call: call}}}
+	if instance == nil { // an output sees none
+		request.Output, request.HasOutput = output, true
+	}
+	return request, nil
+}
+
+// callOutput gives the call an output path where it has none, and tells where the result
+// will be.
+func callOutput(registry *plan.Registry, tool string, call map[string]any) (string, error) {
+	if given, ok := call["_outputPath"].(string); ok {
+		return outputExpression(given)
+	}
+	known, _ := registry.Tool(tool)
+	path := known.ResultPath()
+	call["_outputPath"] = path
+	return outputExpression(path)
+}
+
+// outputExpression finds a result at whichever alternative it went to.
+func outputExpression(path string) (string, error) {
+	output, err := expr.ParseOutput(path)
+	if err != nil {
+		return "", &usageError{fmt.Sprintf("_outputPath: %s", err)}
+	}
+	var alternatives []string
+	for _, paths := range output.Alternatives {
+		alternatives = append(alternatives, paths[0].String())
+	}
+	return strings.Join(alternatives, " || "), nil
+}

@@ -1,0 +1,235 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine/journal"
+	"obelus/store"
+)
+
+// callsOptions are the flags of calls.
+type callsOptions struct {
+	at       int64
+	tools    []string
+	statuses []string
+	since    string
+	bars     bool
+	follow   bool
+
+	from time.Time // what since says
+}
+
+func (a *app) callsCommand() *cobra.Command {
+	var o callsOptions
+	c := &cobra.Command{
+		Use:   "calls",
+		Short: "print the calls of a context: status, time, script, error",
+		Long: `Print the calls of a context, the latest unless -c names one: how they stand, how
+often they were tried, how long they took, and where they wrote or why they did
+not. On a terminal that is wide enough bars show when each of them ran. -v adds
+the script that ran and the start of its SHA-256. --follow goes on with every
+change, until it is interrupted. A call that only computes may be recorded when
+it has ended, and not as it begins.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkAt(c, o.at); err != nil {
+				return err
+			}
+			if o.follow && o.at > 0 {
+				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
+			}
+			if err := checkWords("status", o.statuses, journal.Outcomes()...); err != nil {
+				return err
+			}
+			if !c.Flags().Changed("bars") {
+				o.bars = a.term.outTTY && a.term.width() >= leastForBars
+			}
+			var err error
+			if o.from, err = readSince(o.since); err != nil {
+				return err
+			}
+			return a.calls(c.Context(), o)
+		},
+	}
+	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
+	c.Flags().Var((*wordList)(&o.tools), "tool", "only calls of the `TOOL,...`")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
+	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 7d)")
+	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
+	c.Flags().BoolVar(&o.follow, "follow", false, "go on with every change")
+	return c
+}
+
+// picks tells whether a call is one that is asked for.
+func (o *callsOptions) picks(r journal.Record) bool {
+	began, err := time.Parse(time.RFC3339, r.Started)
+	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
+		(len(o.statuses) == 0 || r.Is(o.statuses)) &&
+		(o.from.IsZero() || err == nil && !began.Before(o.from))
+}
+
+func (a *app) calls(ctx context.Context, o callsOptions) error {
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	if o.follow {
+		return a.followCalls(ctx, name, o)
+	}
+	records, err := journal.CurrentRecords(ctx, a.log, name, o.at)
+	if err != nil {
+		return err
+	}
+	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.picks(r) })
+	if a.json {
+		for _, r := range records {
+			if err := a.term.ndjson(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	header := []string{"CALL", "TOOL", "STATUS", "TRIES", "TIME", "RESULT"}
+	if a.verbose {
+		header = slices.Insert(header, 5, "SCRIPT")
+	}
+	var rows [][]string
+	for _, r := range records {
+		rows = append(rows, a.callRow(r))
+	}
+	if o.bars {
+		header = slices.Insert(header, 5, "")
+		for i, bar := range bars(records) {
+			rows[i] = slices.Insert(rows[i], 5, bar)
+		}
+	}
+	return a.term.table(header, rows)
+}
+
+// leastForBars is how many columns a terminal must have for bars: what a call wrote,
+// or why it did not, stands behind them.
+const leastForBars = 80
+
+// barWidth is how many columns the time of all calls takes.
+const barWidth = 24
+
+// bars draw when each call ran, from where the first began to where the last
+// ended.
+func bars(records []journal.Record) []string {
+	var first, last time.Time
+	began := make([]time.Time, len(records))
+	for i, r := range records {
+		var err error
+		if began[i], err = time.Parse(time.RFC3339, r.Started); err != nil {
+			continue
+		}
+		if first.IsZero() || began[i].Before(first) {
+			first = began[i]
+		}
+		if end := began[i].Add(took(r)); end.After(last) {
+			last = end
+		}
+	}
+	all := make([]string, len(records))
+	span := max(last.Sub(first), 1)
+	for i, r := range records {
+		if began[i].IsZero() {
+			continue
+		}
+		at := func(t time.Time) int { // the clock may have been set by years meanwhile
+			return int(float64(t.Sub(first)) / float64(span) * barWidth)
+		}
+		from := min(max(at(began[i]), 0), barWidth-1)
+		to, bar := from+1, "▏"
+		if end := min(at(began[i].Add(took(r))), barWidth); end > from {
+			to, bar = end, strings.Repeat("█", end-from)
+		}
+		all[i] = strings.Repeat("·", from) + bar + strings.Repeat("·", barWidth-to)
+	}
+	return all
+}
+
+// took is how long a call took.
+func took(r journal.Record) time.Duration {
+	return time.Duration(r.Duration * float64(time.Millisecond))
+}
+
+// followCalls prints a line for each change of a call that there has been, and
+// then for those that come.
+func (a *app) followCalls(ctx context.Context, name string, o callsOptions) error {
+	f := store.JournalFilter{Context: name}
+	return following(ctx, func() error {
+		for entry, err := range a.log.Journal(ctx, f) {
+			if err != nil {
+				return err
+			}
+			f.After = entry.N
+			told, err := journal.ReadEntry(entry)
+			if err != nil {
+				return err
+			}
+			r, ok := told.(journal.Record)
+			switch {
+			case !ok || !o.picks(r):
+			case a.json:
+				err = a.term.ndjson(r)
+			default:
+				row := a.callRow(r)
+				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], wideness.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
+				err = a.term.line(cut(strings.TrimRight(line, " "), a.term.width()))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) callRow(r journal.Record) []string {
+	span, script := "-", "-"
+	if r.Started != "" && r.Status.Settled() {
+		span = duration(took(r))
+	}
+	if r.Script != "" {
+		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
+	}
+	result := strings.Join(r.Writes, " ")
+	switch {
+	case r.Status == journal.Failed && r.Error != nil:
+		result = firstLine(a.failure(r))
+	case r.Handled != nil:
+		result += " (" + handled(r) + ")"
+	case r.Rests && r.Status == journal.Running:
+		result = triedAgain(r) + firstLine(a.failure(r))
+	case r.Status == journal.Held:
+		result = "for a person: " + describeArguments(r.Hold)
+	case r.Status == journal.Ready:
+		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
+	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
+		result = "the try before failed: " + firstLine(a.failure(r))
+	case r.Status == journal.InDoubt && r.Reason == "":
+		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
+	case r.Reason != "" && result != "":
+		result += " (" + r.Reason + ")"
+	case r.Reason != "":
+		result = r.Reason
+	case len(r.WaitingOn) > 0:
+		result = "waits for " + strings.Join(r.WaitingOn, " ")
+	}
+	tries := fmt.Sprint(r.Attempts)
+	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // they are counted as it ends
+		tries = "-"
+	}
+	row := []string{r.Call, titled(r.Tool, r.Instance), r.Outcome(), tries, span, result}
+	if a.verbose {
+		row = slices.Insert(row, 5, script)
+	}
+	return row
+}

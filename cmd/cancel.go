@@ -1,0 +1,71 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	var w who
+	c := &cobra.Command{
+		Use:   "cancel",
+		Short: "give a run up that waits, or that was interrupted",
+		Long: `Record that the newest run of a context, the one that is unfinished unless -c
+names one, is not to go on: a server leaves it alone whatever comes, and prune may remove it. What
+is in the log stays, and resume goes on with it all the same. A run that some
+process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
+server that has it.`,
+		Example: `  obelus cancel -c order-7`,
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.cancel(c.Context(), w) },
+	}
+	w.register(c)
+	return c
+}
+
+func (a *app) cancel(ctx context.Context, w who) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
+	if err := a.openSettings(); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	name, err := a.contextToDecide(ctx, a.halted(ctx, "cancel", false))
+	if err != nil {
+		return err
+	}
+	run, err := journal.LastRun(ctx, a.log, name)
+	if err != nil {
+		return err
+	}
+	err = engine.Cancel(ctx, a.log, name, by)
+	if errors.As(err, new(*engine.BusyError)) {
+		return fmt.Errorf("%w: interrupt it there, or ask the server that has it by DELETE /v1/runs/%s", err, name)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": name, "status": journal.RunCancelled})
+	}
+	a.term.say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.again())
+	return nil
+}
+
+// planName is what people are told of a run's plan.
+func planName(plan string) string {
+	if plan == "" {
+		return "the run"
+	}
+	return "the run of " + printable(plan)
+}

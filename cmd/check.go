@@ -1,0 +1,197 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/store"
+)
+
+func (a *app) checkCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check [PLAN…]",
+		Short: "tell what is wrong with plans; nothing runs, nothing is written",
+		Long: `Check plans, all of the project's unless some are named: syntax, tools, schemas,
+expressions, scopes, cycles, and types that can't be right: of a parameter, the
+output or a literal in an expression beside what the one call that writes it says
+by its _output, or the plan by the schema of its kind. As warnings, references that
+nothing writes, writes in no certain order, results of activities that return
+nothing, and names and texts that can only be slips. The context is taken for
+empty unless -c names one.
+
+Exit status: 0 without errors, whatever it warns of, 2 with some.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completePlans,
+		RunE:              func(c *cobra.Command, args []string) error { return a.check(c.Context(), args) },
+	}
+	return c
+}
+
+func (a *app) check(ctx context.Context, plans []string) error {
+	first := ""
+	if len(plans) > 0 {
+		first = plans[0]
+		if err := a.planExists(first); err != nil {
+			return err
+		}
+	}
+	if err := a.openProject(first); err != nil {
+		problems, ok := host.Problems(err)
+		if !ok {
+			return err
+		}
+		return a.printProblems(problems)
+	}
+	if len(plans) == 0 {
+		var err error
+		if plans, err = a.projectPlans(); err != nil {
+			return err
+		}
+	}
+	log, name, err := a.checkedContext(ctx)
+	if err != nil {
+		return err
+	}
+	problems := a.host.Generation().Slips()
+	for _, plan := range plans {
+		found, asked, err := a.checkPlan(ctx, log, name, plan)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			ok := "ok"
+			if asked {
+				ok = "ok as far as can be told: it is a function, which is asked as it runs"
+			}
+			a.term.say("%s: %s", a.shown(plan), ok)
+		}
+		for _, p := range found {
+			if !slices.Contains(problems, p) { // what is wrong with settings and tools is so for every plan
+				problems = append(problems, p)
+			}
+		}
+	}
+	return a.printProblems(problems)
+}
+
+// shown is a plan's name as problems give it.
+func (a *app) shown(plan string) string {
+	if name, err := a.inProject(plan); err == nil {
+		return name
+	}
+	return plan
+}
+
+// projectPlans lists the plans below the project's plans folder.
+func (a *app) projectPlans() ([]string, error) {
+	var plans []string
+	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(name); !entry.IsDir() && (ext == ".lua" || ext == ".json") {
+			plans = append(plans, filepath.Join(a.dir, filepath.FromSlash(name)))
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
+		return nil, &usageError{fmt.Sprintf("%s has no plans: name one", a.dir)}
+	}
+	return plans, err
+}
+
+// checkedContext is what plans are checked against: the context that -c
+// names, else nothing.
+func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
+	if a.context == "" {
+		return store.NewMemory(), "", nil
+	}
+	name, err := a.openForReading(ctx)
+	return a.log, name, err
+}
+
+// checkPlan tells what is wrong with a plan, and whether it is a function, of which little can
+// be told before it is asked.
+func (a *app) checkPlan(ctx context.Context, log store.Log, name, given string) (found []plan.Problem, asked bool, err error) {
+	file, err := a.inProject(given)
+	if err != nil {
+		return nil, false, err
+	}
+	request, registry, err := a.host.Plan(file)
+	if problems, ok := host.Problems(err); ok {
+		return problems, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
+	var policy *plan.PolicyError
+	var refused *plan.PlanError
+	var message *plan.MessageError
+	switch {
+	case errors.As(err, &refused):
+		return refused.Problems, false, nil
+	case errors.As(err, &policy):
+		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, false, nil
+	case errors.As(err, &message):
+		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	return checked.Warnings, request.Planner != nil, nil
+}
+
+func (a *app) printProblems(problems []plan.Problem) error {
+	var status error
+	for _, p := range problems {
+		if p.Severity == plan.SeverityError {
+			status = statusError(exitUsage)
+		}
+		if err := a.printProblem(p); err != nil {
+			return err
+		}
+	}
+	a.tellUnread(problems)
+	return status
+}
+
+func (a *app) printProblem(p plan.Problem) error {
+	if a.json {
+		return a.term.ndjson(p)
+	}
+	return a.term.line(problemLine(p))
+}
+
+// problemLine is a problem for people, on one line as far as its message is.
+func problemLine(p plan.Problem) string {
+	where, what, _ := strings.Cut(p.Error(), p.Message)
+	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSuffix(line, "\r")
+}
+
+func restLines(text string) string {
+	_, rest, ok := strings.Cut(text, "\n")
+	if !ok {
+		return ""
+	}
+	return "\n" + rest
+}

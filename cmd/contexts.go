@@ -1,0 +1,103 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/store/sqlite"
+)
+
+func (a *app) contextsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "contexts",
+		Short: "list all contexts, the one that was appended to last first",
+		Long: `List all contexts, the one that was appended to last first. A run that is
+interrupted had not come to its end or to a halt when its process ended, or is a
+fork's in which nobody has gone on. resume goes on with it; a server does so by itself
+where the process died or was told to end by SIGTERM, and not where a person
+interrupted it. With --json that is "stopped" beside the status.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
+	}
+}
+
+func (a *app) contexts(ctx context.Context) error {
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		a.term.say("there is no log at %s yet", path)
+		return nil
+	}
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return err
+	}
+	const plan = 2
+	var rows [][]string
+	listed := false
+	var broken error // contexts that are damaged: the others are listed all the same
+	for info, err := range a.log.Contexts(ctx, a.context) {
+		if err != nil {
+			return err
+		}
+		listed = true
+		line, err := history.Summarize(ctx, a.log, info)
+		status := string(line.Status)
+		if errors.As(err, new(*journal.DamagedError)) {
+			broken, status, err = errors.Join(broken, err), "damaged", nil
+		}
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if err := a.term.ndjson(line); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{line.Context, orDash(status), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), moment(info.Updated)})
+	}
+	switch {
+	case a.context != "" && !listed:
+		return a.noContext()
+	case a.json:
+		return broken
+	}
+	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
+	fit(append([][]string{header}, rows...), a.term.width(), plan) // the others tell nothing when they are cut
+	return errors.Join(a.term.table(header, rows), broken)
+}
+
+// moment is a time for people: of today the hour, else the day.
+func moment(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateOnly)
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+}

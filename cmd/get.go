@@ -1,0 +1,88 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine/expr"
+	"obelus/engine/history"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	return a.refCommand(&cobra.Command{
+		Use:   "get REF",
+		Short: "print the value of a reference or an expression",
+		Long: `Print the value of a reference or an expression, as JSON. The dagger may be left
+out of a plain reference: state.user is †state.user.
+
+Exit status: 0, or 1 if it is missing.`,
+		Example: `  obelus get state.user
+  obelus get '†state.total * 2' --at 12`,
+	}, a.get)
+}
+
+// asked is a reference or an expression, and in which context, as of when and
+// for which instance somebody wants to know of it.
+type asked struct {
+	context  string
+	expr     *expr.Expr
+	at       int64
+	instance string
+}
+
+// refCommand lets a command answer what is asked about a reference.
+func (a *app) refCommand(c *cobra.Command, answer func(context.Context, asked) error) *cobra.Command {
+	var of asked
+	c.Args = cobra.ExactArgs(1)
+	c.Flags().Int64Var(&of.at, "at", 0, "as of the message `SEQ`")
+	c.Flags().StringVar(&of.instance, "instance", "", "as the instance `I` sees it")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkAt(c, of.at); err != nil {
+			return err
+		}
+		return a.about(c.Context(), args[0], of, answer)
+	}
+	return c
+}
+
+// about answers what is asked about a reference.
+func (a *app) about(ctx context.Context, ref string, of asked, answer func(context.Context, asked) error) (err error) {
+	if of.expr, err = history.ParseRef(ref); err != nil {
+		return err
+	}
+	if of.context, err = a.openForReading(ctx); err != nil {
+		return err
+	}
+	if err := a.tellBeyond(ctx, of.context, of.at); err != nil {
+		return err
+	}
+	err = answer(ctx, of)
+	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
+		a.term.say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
+		return statusError(exitFailed)
+	}
+	return err
+}
+
+// tellBeyond says where a seq is one that a context does not have yet: what it holds now
+// is what is given then.
+func (a *app) tellBeyond(ctx context.Context, name string, at int64) error {
+	head, err := a.log.Head(ctx, name)
+	if err == nil && at > head {
+		a.term.say("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
+	}
+	return err
+}
+
+func (a *app) get(ctx context.Context, of asked) error {
+	v, err := history.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.ndjson(v)
+	}
+	return a.term.value(v)
+}

@@ -1,0 +1,86 @@
+package cmd
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is the line of packages: what each may import of this module and
+// of others. A package that is not listed may not exist. "obelus/engine/..." is the engine with
+// its packages.
+var mayImport = map[string][]string{
+	"obelus/store":                     {},
+	"obelus/store/storetest":           {"obelus/store", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
+	"obelus/store/suites":              {},
+	"obelus/store/sqlite":              {"obelus/store", "github.com/mattn/go-sqlite3", "golang.org/x/sys/unix"},
+	"obelus/engine/spell":              {},
+	"obelus/engine/internal/bounds":    {},
+	"obelus/engine/internal/crash":     {},
+	"obelus/engine/internal/jsonvalue": {"obelus/store"},
+	"obelus/engine/internal/phrase":    {"obelus/store"},
+	"obelus/engine/internal/regex":     {},
+	"obelus/engine/expr": {"obelus/store", "obelus/engine/spell", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase",
+		"obelus/engine/internal/regex", "github.com/expr-lang/expr"},
+	"obelus/engine/schema": {"obelus/store", "obelus/engine/spell", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase",
+		"obelus/engine/internal/regex", "github.com/santhosh-tekuri/jsonschema", "github.com/dlclark/regexp2",
+		"golang.org/x/text/language", "golang.org/x/text/message"},
+	"obelus/engine/plan": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/spell",
+		"obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase"},
+	"obelus/engine/journal": {"obelus/store", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue"},
+	"obelus/engine/history": {"obelus/store", "obelus/engine/expr", "obelus/engine/journal", "obelus/engine/plan", "obelus/engine/spell",
+		"obelus/engine/internal/jsonvalue"},
+	"obelus/engine": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/plan", "obelus/engine/journal",
+		"obelus/engine/history", "obelus/engine/spell", "obelus/engine/internal/bounds", "obelus/engine/internal/crash",
+		"obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase"},
+	"obelus/luastd":  {"github.com/yuin/gopher-lua", "github.com/google/uuid"},
+	"obelus/scripts": {},
+	"obelus/host": {"obelus/engine/...", "obelus/store", "obelus/luastd", "obelus/scripts",
+		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
+	"obelus/host/web":       {"obelus/engine/...", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
+	"obelus/examples/embed": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite"},
+	// The loop that it times Obelus beside does without all of ours.
+	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite",
+		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
+	"obelus/cmd/obelus": {"obelus/cmd"},
+	"obelus/cmd": {"obelus/engine", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
+		"github.com/aymanbagabas/go-udiff", "github.com/mattn/go-runewidth", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
+}
+
+// owners are the standard packages that belong to few of ours.
+var owners = map[string][]string{
+	"os":       {"obelus/cmd", "obelus/cmd/obelus", "obelus/host", "obelus/store/sqlite", "obelus/store/suites", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
+	"net/http": {"obelus/luastd", "obelus/host/web"},
+}
+
+// TestImports holds every package to the line, tests aside.
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "obelus/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Fields(line)
+		allowed, ok := mayImport[fields[0]]
+		if !ok {
+			t.Errorf("%s is not in the line of packages", fields[0])
+		}
+		for _, imported := range fields[1:] {
+			first, _, _ := strings.Cut(imported, "/")
+			ours := first == "obelus" || strings.Contains(first, ".")
+			below := func(name string) bool {
+				if tree, ok := strings.CutSuffix(name, "/..."); ok {
+					return imported == tree || strings.HasPrefix(imported, tree+"/")
+				}
+				return imported == name || first != "obelus" && strings.HasPrefix(imported, name+"/")
+			}
+			if ours && !slices.ContainsFunc(allowed, below) {
+				t.Errorf("%s must not import %s", fields[0], imported)
+			}
+			if owner, ok := owners[imported]; ok && !slices.Contains(owner, fields[0]) {
+				t.Errorf("%s must not import %s: it belongs to %v", fields[0], imported, owner)
+			}
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+	"obelus/store/sqlite"
+)
+
+func (a *app) logCommand() *cobra.Command {
+	var f store.Filter
+	var path, since string
+	var model, follow bool
+	tool := ""
+	var scopes []string
+	c := &cobra.Command{
+		Use:   "log",
+		Short: "print the messages of a context, oldest first",
+		Long: `Print the messages of a context, the latest unless -c names one. On a terminal a
+line is cut at its width, unless -v is given; with --json every message is
+whole, and append takes it back. --follow goes on with what is appended, until it
+is interrupted.
+
+--model prints the messages as a model sees them: without what is hidden from
+models, and with those that --scopes names last, marked as the ones to use.`,
+		Example: `  obelus log --kind state
+  obelus log --path state.user --since 1h --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkAt(c, f.At); err != nil {
+				return err
+			}
+			f.Kind = strings.TrimPrefix(f.Kind, store.Dagger)
+			var err error
+			if f.Path, err = readPathFlag(path); err != nil {
+				return err
+			}
+			if f.Since, err = readSince(since); err != nil {
+				return err
+			}
+			if model {
+				if follow || tool != "" {
+					return &usageError{"--model shows what a model sees at one time: leave --follow and --tool out"}
+				}
+				return a.printModelView(c.Context(), f, scopes)
+			} else if len(scopes) > 0 {
+				return &usageError{"--scopes goes with --model: it marks what a model is to use"}
+			}
+			if follow && f.At > 0 {
+				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
+			}
+			return a.printLog(c.Context(), f, tool, follow)
+		},
+	}
+	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`")
+	c.Flags().StringVar(&path, "path", "", "only messages that touch the path `P`")
+	c.Flags().StringVar(&tool, "tool", "", "only what calls of the `TOOL` wrote")
+	c.Flags().BoolVar(&follow, "follow", false, "go on with what is appended")
+	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
+	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
+	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
+	c.Flags().Var((*wordList)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
+	return c
+}
+
+func readPathFlag(text string) (store.Path, error) {
+	if text == "" {
+		return store.Path{}, nil
+	}
+	path, err := store.ParsePath(store.Dagger + strings.TrimPrefix(text, store.Dagger))
+	if err != nil {
+		return store.Path{}, fmt.Errorf("--path: %w", err)
+	}
+	return path, nil
+}
+
+func readSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, ok := readPast(text); ok {
+		return t, nil
+	}
+	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)}
+}
+
+// mostDays is how long ago a time may be, in days: those of a calendar go no further back.
+const mostDays = 700_000
+
+// readPast reads a time as flags take it: as a span before now, of days perhaps, or as a
+// date, which without a zone is one of the machine's, as times are shown.
+func readPast(text string) (time.Time, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
+			return time.Now().AddDate(0, 0, -n), true
+		}
+	}
+	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
+		return time.Now().Add(-span), true
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow bool) error {
+	var err error
+	if f.Context, err = a.openForReading(ctx); err != nil {
+		return err
+	}
+	show := func() error {
+		for m, err := range a.log.Messages(ctx, f) {
+			if err != nil {
+				return err
+			}
+			f.After = m.Seq
+			if producer, _ := m.Producer.(map[string]any); tool != "" && producer["_tool"] != tool {
+				continue
+			}
+			if err := a.printMessage(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !follow {
+		return show()
+	}
+	created := time.Time{}
+	return following(ctx, func() error {
+		info, err := a.log.Info(ctx, f.Context)
+		switch {
+		case errors.Is(err, store.ErrNoContext): // pruned, and perhaps made anew later
+			return nil
+		case err != nil:
+			return err
+		case !info.Created.Equal(created):
+			created, f.After = info.Created, 0
+		}
+		return show()
+	})
+}
+
+// followEvery is how often a log is looked at that is followed.
+const followEvery = 200 * time.Millisecond
+
+// following shows what there is and then what comes, until ctx is done.
+func following(ctx context.Context, show func() error) error {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		if err := show(); ctx.Err() != nil {
+			return statusError(exitInterrupted)
+		} else if err != nil && !errors.Is(err, sqlite.ErrLocked) { // what is in the way now may not be next time
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return statusError(exitInterrupted)
+		case <-ticker.C:
+		}
+	}
+}
+
+// printModelView prints what a latent call with these scopes shows a model.
+func (a *app) printModelView(ctx context.Context, f store.Filter, names []string) error {
+	list := make([]any, len(names))
+	for i, name := range names {
+		list[i] = name
+	}
+	scopes, err := plan.ParseScopes(list)
+	if err != nil {
+		return &usageError{"--scopes" + err.Error()}
+	}
+	if f.Context, err = a.openForReading(ctx); err != nil {
+		return err
+	}
+	former, err := journal.Superseded(ctx, a.log, f.Context)
+	if err != nil {
+		return err
+	}
+	var messages []*store.Message
+	for m, err := range a.log.Messages(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if !former[m.Seq] {
+			messages = append(messages, m)
+		}
+	}
+	for _, shown := range plan.ModelView(messages, scopes, "") {
+		if err := a.term.ndjson(shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) printMessage(m *store.Message) error {
+	if a.json {
+		text, err := m.MarshalJSON() // as it is: json.Marshal would escape <, > and &
+		if err != nil {
+			return err
+		}
+		return a.term.line(string(text))
+	}
+	text := printable(describeMessage(m))
+	if !a.verbose {
+		text = cut(text, a.term.width())
+	}
+	return a.term.line(text)
+}
+
+// describeMessage is a message on one line: its seq, its time, where it goes
+// and by which call, and what it holds.
+func describeMessage(m *store.Message) string {
+	what := string(m.Type)
+	value := m.Data
+	if m.Type == store.TypeData {
+		what = store.KindPath(m.Kind).String()
+	}
+	if m.Producer != nil {
+		what = m.Path.String()
+		value, _ = store.Dig(m.Data, m.Path)
+		if m.Method != "" {
+			what += " " + string(m.Method)
+		}
+	}
+	if m.Instance != "" {
+		what += " " + m.Instance
+	}
+	by := m.Call
+	if by == "" {
+		by = "-"
+	}
+	text := "(schema)"
+	if m.HasData {
+		text = string(store.EncodeJSON(value))
+	}
+	return fmt.Sprintf("%4d  %s  %-5s  %s  %s", m.Seq, m.Date.Local().Format("15:04:05.000"), by, what, text)
+}

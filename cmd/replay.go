@@ -1,0 +1,82 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/store"
+)
+
+func (a *app) replayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay [CONTEXT]",
+		Short: "run a plan again with every call answered from the record, and compare",
+		Long: `Run the newest run of a context again, the latest unless one is named, in memory
+and with every activity answered from the record. What the log says must come
+out: which calls were issued, ran and were skipped, where they wrote, every value
+and the output. A plan that is a function is asked again, by its file as it is now.
+Nothing is written, and no activity runs; but the tools of the plan must be there,
+and take what it gives them.
+
+Exit status: 0 if all is the same, 1 if something is different, 2 if the plan is
+refused now.`,
+		Example: "  obelus replay order-7",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && a.context != "" {
+				return &usageError{"replay: name the context once, as an argument or by -c"}
+			}
+			if len(args) > 0 {
+				a.context = args[0]
+			}
+			return a.replay(c.Context())
+		},
+	}
+}
+
+func (a *app) replay(ctx context.Context) error {
+	run, err := a.openLastRun(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := journal.LastRun(ctx, a.log, run.context)
+	if err != nil {
+		return err
+	}
+	if last.Planner && run.request == nil && run.unread != nil {
+		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.unread)
+	}
+	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: a.host.Generation().Settings().Ticks}
+	replayed, err := runner.Replay(ctx, run.context, run.request)
+	if err != nil {
+		return err
+	}
+	for _, d := range replayed.Differences {
+		if err := a.printDifference(d); err != nil {
+			return err
+		}
+	}
+	if len(replayed.Differences) > 0 {
+		return statusError(exitFailed)
+	}
+	if a.json {
+		return a.term.ndjson(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
+	}
+	a.term.say("context %s: the same came out (%d calls)", run.context, replayed.Calls)
+	return nil
+}
+
+func (a *app) printDifference(d engine.Difference) error {
+	if a.json {
+		return a.term.ndjson(d)
+	}
+	what := d.What
+	if d.Call != "" {
+		what = "call " + d.Call + " " + what
+	}
+	return a.term.line(fmt.Sprintf("%s: %s in the log, %s now", what, store.EncodeJSON(d.Recorded), store.EncodeJSON(d.Replayed)))
+}

@@ -1,0 +1,478 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/spell"
+	"obelus/host"
+	"obelus/store"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var inputs, set []string
+	var o runOptions
+	var w who
+	from := ""
+	c := &cobra.Command{
+		Use:   "run [PLAN]",
+		Short: "run a plan; its final output goes to stdout",
+		Long: `Run a plan file (.lua or .json). What it says is appended to a context, a new
+one unless -c names one, and its calls run as soon as what they read is there.
+
+Input comes by -i, any number of times, merged from left to right:
+  -i key=text   -i key:=json   -i a.b=text   -i '{…}'   -i @file   -i -
+
+--approve holds calls for a person before they run: all of them (always), those
+that request scopes (scopes), those of some tools or run by their activities
+(their names), or none (never). On a terminal you are asked; elsewhere they are held until approve or
+reject, and resume. With --mode lazy the plan is recorded and shown, and runs
+once approve --plan has released it.
+
+--watch runs the plan again, in a new context, whenever it or the project's
+scripts change, until it is interrupted. Its input is read once.
+
+--from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
+downstream of it, by the scripts as they are now; --set corrects the call's
+arguments, and lets it run also if a person had rejected it: whoever corrects it
+has decided. What does not depend on it keeps its outcome. What was written at
+first by calls that run again counts no more: not for the run and later ones of the
+context, nor for what is appended to it. In the log it stays, and get and the views
+show it where nothing was written over it since. Where calls that keep their outcome
+had written over it, what is written now is newer, for the run's output too. A
+correction holds until its call has come to something by it.
+
+Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
+refused, 3 something waits, 4 another process has the log, 130 interrupted, 143
+ended by SIGTERM.`,
+		Example: `  obelus run plans/refund.lua -i customerId=c-1042
+  obelus run plans/refund.lua -i @input.json --json
+  obelus run --from 1.4 --set amount:=20 -c what-if`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completePlans,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.limited, o.decided = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
+			switch {
+			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided || o.limited):
+				return &usageError{"run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve"}
+			case from != "":
+				return a.rerun(c.Context(), from, set, w)
+			case c.Flags().Changed("by"):
+				return &usageError{"--by goes with --from: it tells who has that call run again"}
+			case len(set) > 0:
+				return &usageError{"--set goes with --from: it corrects the arguments of that call"}
+			case len(args) == 0:
+				return &usageError{"run: no arguments were given: which plan?\n  usage: obelus run PLAN [flags]"}
+			}
+			return a.run(c.Context(), args[0], inputs, o)
+		},
+	}
+	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
+	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
+	c.Flags().StringVar(&o.mode, "mode", "", "the `MODE` eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
+	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
+	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
+	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
+	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
+	w.register(c)
+	c.Flags().Lookup("by").Usage = "with --from: who decides that: `NAME` (default: the login name)"
+	a.allow.register(c)
+	return c
+}
+
+// completePlans lets the shell complete plan files.
+func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"lua", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// runOptions are the flags of run.
+type runOptions struct {
+	approve  string
+	mode     string
+	parallel int
+	watch    bool
+	limited  bool // parallel was given
+	decided  bool // approve was given
+	one      bool // the output is the result of the one call
+	inputs   []string
+}
+
+func (a *app) run(ctx context.Context, plan string, inputs []string, o runOptions) error {
+	if o.limited && o.parallel < 1 {
+		return &usageError{fmt.Sprintf("--parallel %d: at least one call must be able to run", o.parallel)}
+	}
+	if o.mode != "" && o.mode != "eager" && o.mode != "lazy" {
+		return &usageError{fmt.Sprintf("--mode %s: it is eager or lazy", o.mode)}
+	}
+	if o.watch && a.context != "" {
+		return &usageError{"--watch runs the plan in a new context each time: leave -c out"}
+	}
+	name, err := a.findPlan(plan)
+	if err != nil {
+		return err
+	}
+	o.inputs = inputs
+	start := engine.Start{}
+	if start.Input, err = a.readInputs(ctx, inputs); err != nil {
+		return err
+	}
+	if o.watch {
+		return a.runAndWatch(ctx, name, start, o)
+	}
+	return hintTextInput(a.runPlan(ctx, name, start, o), inputs)
+}
+
+// runPlan runs a plan of the project, as its file is now.
+func (a *app) runPlan(ctx context.Context, name string, start engine.Start, o runOptions) error {
+	request, registry, err := a.host.Plan(name)
+	if err != nil {
+		return err
+	}
+	for _, p := range request.SchemaProblems(registry) {
+		if p.Severity == plan.SeverityWarning {
+			a.term.say("%s", problemLine(p))
+		}
+	}
+	request.Mode = cmp.Or(o.mode, request.Mode)
+	start.Request = request
+	return a.carryOut(ctx, start, registry, o)
+}
+
+// findPlan loads the project that a plan file is in, and gives the file's name
+// there.
+func (a *app) findPlan(plan string) (name string, err error) {
+	if err := a.planExists(plan); err != nil {
+		return "", err
+	}
+	if err := a.openProject(plan); err != nil {
+		return "", err
+	}
+	return a.inProject(plan)
+}
+
+// openPlan loads the project that a plan file is in, and the plan.
+func (a *app) openPlan(plan string) (*plan.Request, *plan.Registry, error) {
+	name, err := a.findPlan(plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.host.Plan(name)
+}
+
+func (a *app) planExists(plan string) error {
+	if info, err := os.Stat(plan); err == nil && info.IsDir() {
+		return &usageError{fmt.Sprintf("%s is a folder: a plan is a .lua or .json file", plan)}
+	} else if err != nil && a.projectFlag == "" {
+		near := ""
+		if file := nearPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
+			near = fmt.Sprintf(" (did you mean %s?)", file)
+		}
+		return &usageError{fmt.Sprintf("can't read the plan %s: %s%s", plan, plainError(err), near)}
+	}
+	return nil
+}
+
+// nearPlan finds the file that somebody may have meant who named a plan without its
+// folder or its ending, or misspelt it.
+func nearPlan(plan string) string {
+	folder, name := filepath.Split(plan)
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	if stem == "" {
+		return ""
+	}
+	for _, folder := range []string{folder, filepath.Join(folder, "plans")} {
+		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // of what can't be read nothing is said
+		files := map[string]string{}
+		for _, entry := range entries {
+			base, ending := entry.Name(), filepath.Ext(entry.Name())
+			if isPlan := ending == ".lua" || ending == ".json"; isPlan && base != host.SettingsFile && !entry.IsDir() {
+				file := filepath.Join(folder, base)
+				files[base], files[strings.TrimSuffix(base, ending)] = file, file
+			}
+		}
+		near := spell.Nearest(name, slices.Sorted(maps.Keys(files)))
+		if file := cmp.Or(files[name], files[stem], files[near]); file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// carryOut begins a run and tells how it ends.
+func (a *app) carryOut(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) error {
+	outcome, err := a.outcome(ctx, start, registry, o)
+	if err != nil {
+		return err
+	}
+	a.tellWarnings(ctx, start, registry, outcome, o)
+	a.tellTextInput(start.Request.Calls, outcome, o.inputs)
+	return a.report(ctx, outcome)
+}
+
+// tellWarnings tells a person what check warns of where that bears on how a run has ended: of
+// a call that did not come to its end, and of an output that there is none of.
+func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
+	lacking := start.Request.HasOutput && outcome.Output == nil
+	if o.one || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
+		return
+	}
+	checked, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Context: outcome.Context, Request: start.Request})
+	if err != nil {
+		return // it was run, and what went wrong is told
+	}
+	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
+	for _, r := range outcome.Calls {
+		open[r.Position], waiting[r.Position] = r.Status != journal.Done, r.Status == journal.Waiting
+	}
+	bearing := slices.DeleteFunc(checked.Warnings, func(p plan.Problem) bool {
+		// Calls may have failed for want of an output that another did not return; calls that wait list what the context holds.
+		return !open[p.Call] && p.Code != plan.CodeTypes || p.Code == plan.CodeUnresolved && !waiting[p.Call]
+	})
+	slices.SortStableFunc(bearing, func(p, q plan.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
+	for _, p := range bearing {
+		a.term.say("%s", problemLine(p))
+	}
+}
+
+// hintRank puts what says what may be meant before what does not.
+func hintRank(p plan.Problem) int {
+	if strings.Contains(p.Message, "did you mean") {
+		return 0
+	}
+	return 1
+}
+
+// outcome begins a run and waits for its end.
+func (a *app) outcome(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
+	var err error
+	if o.decided {
+		if start.Approve, err = plan.ParsePolicy(o.approve); err != nil {
+			return nil, &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
+		}
+	}
+	if start.Context, err = a.writeContext(); err != nil {
+		return nil, err
+	}
+	var missing error
+	if a.context == "" { // it is told before a log is made
+		missing = start.MissingInput(ctx, nil, registry.Schemas...)
+	}
+	if missing == nil {
+		if err := a.openLogFor(ctx, start, registry); err != nil {
+			return nil, err
+		}
+		if a.context != "" {
+			missing = start.MissingInput(ctx, a.log, registry.Schemas...)
+		}
+	}
+	if missing != nil {
+		return nil, fmt.Errorf("%w: give it by -i name=text or -i name:=json", missing)
+	}
+	announce := ""
+	if a.context == "" {
+		announce = start.Context
+	}
+	p := newProgress(a.term, a.json, announce)
+	p.root = start.Context
+	runner := a.runner(registry, p)
+	if o.limited {
+		runner.Parallel = o.parallel
+	}
+	defer a.whileDraining(ctx, runner, start.Context)()
+	outcome, err := runner.Run(ctx, start)
+	if err == nil && outcome.Context != "" {
+		p.begin()
+	}
+	p.end()
+	if err == nil && o.one && outcome.Status == journal.RunDone {
+		outcome.Output, err = a.result(ctx, outcome)
+	}
+	return outcome, err
+}
+
+// atWork is the run that the command waits for.
+type atWork struct {
+	context string
+	noted   chan struct{} // closed once the log has that it was interrupted
+}
+
+// whileDraining tells a person, once the run is interrupted, why it has not
+// ended yet, until the function that it gives is called.
+func (a *app) whileDraining(ctx context.Context, runner *engine.Runner, name string) func() {
+	run := &atWork{context: name, noted: make(chan struct{})}
+	runner.Interrupted = sync.OnceFunc(func() { close(run.noted) })
+	a.atWork.Store(run)
+	within := ""
+	switch drain := cmp.Or(runner.Drain, engine.DefaultDrain); {
+	case drain > 0:
+		within = fmt.Sprintf(" within %s (the setting drain)", drain)
+	}
+	told := onInterrupt(ctx, func() {
+		a.term.unpause()
+		a.term.say("interrupted: what runs may come to its end%s; once more stops it now", within)
+	})
+	return func() {
+		a.atWork.Store(nil)
+		told()
+	}
+}
+
+// stopNow waits for a moment until the log has that the run was interrupted, so that nobody
+// goes on with it when the process has ended, and tells how to.
+func (a *app) stopNow() {
+	run := a.atWork.Load()
+	if run == nil {
+		return
+	}
+	select {
+	case <-run.noted:
+	case <-time.After(time.Second):
+	}
+	a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), run.context)
+}
+
+// openLogFor opens the log, if it is not open yet. It makes none for a plan that
+// is refused.
+func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *plan.Registry) error {
+	if a.log != nil {
+		return nil
+	}
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		runner := a.host.Generation().Settings().Runner(store.NewMemory(), registry)
+		if err := runner.Accepts(ctx, start); err != nil {
+			return err
+		}
+	}
+	return a.openLog()
+}
+
+// report prints how a run ended, and gives the exit status for it.
+func (a *app) report(ctx context.Context, outcome *journal.Outcome) error {
+	unread := a.tellEarlier(ctx, outcome)
+	a.explain(outcome)
+	if a.json {
+		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
+			return err
+		}
+	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
+		if err := a.term.value(outcome.Output); err != nil {
+			return err
+		}
+	}
+	switch outcome.Status {
+	case journal.RunDone:
+		return unread
+	case journal.RunWaiting:
+		return statusError(exitWaiting)
+	case journal.RunInterrupted:
+		return statusError(exitInterrupted)
+	}
+	return statusError(exitFailed)
+}
+
+// mostEarlier is how many failures of earlier rounds are told one by one.
+const mostEarlier = 3
+
+// tellEarlier tells a person what failed in rounds after which the planner went on: nothing
+// of that is in how the run ended.
+func (a *app) tellEarlier(ctx context.Context, outcome *journal.Outcome) error {
+	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
+		return nil
+	}
+	failed, err := journal.FailedBefore(ctx, a.log, outcome.Context)
+	for i, r := range failed {
+		if i == mostEarlier {
+			a.term.fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
+			break
+		}
+		a.term.fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, printable(r.Tool), a.failure(r)))
+	}
+	return err
+}
+
+// explain tells a person what failed, what waits, and what to do.
+func (a *app) explain(outcome *journal.Outcome) {
+	var waiting []string
+	decides := false
+	for _, r := range outcome.Calls {
+		switch r.Status {
+		case journal.Failed:
+			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, printable(r.Tool), a.failure(r)))
+		case journal.Waiting:
+			if r.Child != "" {
+				decides = true
+				a.term.tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, printable(r.Tool), r.Reason, a.again(), r.Child, outcome.Context)
+				continue
+			}
+			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
+		case journal.Held:
+			decides = true
+			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, printable(r.Tool), a.again(), outcome.Context)
+		case journal.InDoubt:
+			decides = true
+			if r.Error != nil {
+				a.term.tell("call %s (%s) failed in the try before: %s", r.Call, printable(r.Tool), a.failure(r))
+			}
+			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
+				r.Call, printable(r.Tool), a.again(), outcome.Context)
+		}
+	}
+	if outcome.Error != "" {
+		a.term.fail(errors.New(outcome.Error))
+	}
+	if len(outcome.Stale) > 0 {
+		a.term.tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
+			strings.Join(outcome.Stale, ", "), a.again(), outcome.Context)
+	}
+	switch {
+	case outcome.Lazy != nil:
+		a.term.say("%s", strings.TrimRight(drawText([]drawn{{plan: outcome.Lazy}}), "\n"))
+		a.term.tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
+	case len(waiting) > 0:
+		a.term.tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
+	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
+		a.term.tell("interrupted: nothing has been recorded")
+	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
+		a.term.tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.again(), outcome.Context)
+	case outcome.Status == journal.RunInterrupted:
+		a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
+	case outcome.Status == journal.RunCancelled:
+		a.term.tell("cancelled: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
+	case outcome.Status == journal.RunWaiting && !decides:
+		a.term.tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
+	}
+}
+
+// failure is a failed call's error for a person; with -v, its traceback too.
+func (a *app) failure(r journal.Record) string {
+	message, ok := r.Error["message"].(string)
+	if !ok {
+		message = string(store.EncodeJSON(r.Error))
+	}
+	if script, ok := r.Error["script"].(string); ok && !strings.Contains(message, script) {
+		message = script + ": " + message
+	}
+	if traceback, ok := r.Error["traceback"].(string); ok && a.verbose {
+		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")
+	}
+	return message
+}

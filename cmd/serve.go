@@ -1,0 +1,264 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/host"
+	"obelus/host/web"
+)
+
+// defaultAddr is where serve listens.
+const defaultAddr = "127.0.0.1:7331"
+
+// remindEvery is how often a person is told again what keeps the scripts from
+// being loaded.
+const remindEvery = 30 * time.Second
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	addr     string
+	token    string
+	names    []string
+	body     int64
+	queue    int
+	runs     int
+	timeout  time.Duration
+	log      string
+	noResume bool
+	noWatch  bool
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var o serveOptions
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "run plans on request, over HTTP",
+		Long: `Serve the project over HTTP (obelus help server lists the paths): run plans
+on request, show what the log holds, stream what happens, take decisions. What a
+crash left is resumed, within a minute also what another process leaves that dies
+while this one serves; what was begun with other permissions goes on with those of
+the server. Scripts are loaded anew as they change.
+
+At most --runs go on at once; a request for one more is answered when it has begun,
+also without "wait", or with 429 if --queue others wait for that already.
+
+It listens on the loopback address. Another one needs a --token, or the
+environment's OBELUS_TOKEN, which every request must bring; names under which it
+is reached are given by --name. The settings are in obelus.lua, under serve.
+
+SIGTERM and an interrupt let calls that run come to their end within the time
+of the setting drain; what is left undone is resumed by the next server that is
+started. A second one ends it at once. SIGHUP loads the scripts anew, and takes
+over what obelus.lua grants more than before, which a change alone does not.`,
+		Example: `  obelus serve
+  curl -d '{"plan":"plans/refund.lua","wait":true}' http://127.0.0.1:7331/v1/runs`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(c.Flags().Changed); err != nil {
+				return err
+			}
+			return a.serve(c.Context(), o)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&o.addr, "addr", "", "listen at `HOST:PORT` (default "+defaultAddr+")")
+	flags.StringVar(&o.token, "token", "", "a `TOKEN` that requests must bring (default: OBELUS_TOKEN)")
+	flags.StringSliceVar(&o.names, "name", nil, "host `NAME` under which it is reached, beside its address")
+	flags.Var((*bytesFlag)(&o.body), "body", "`BYTES` that a request may have, such as 500KB (default 8MB)")
+	flags.IntVar(&o.runs, "runs", 0, "at most `N` runs at once (default 64)")
+	flags.IntVar(&o.queue, "queue", 0, "at most `N` runs that wait for their turn; more are refused (default 256)")
+	flags.Var((*span)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
+	flags.StringVar(&o.log, "log", "text", "`FORMAT` of what it logs: text, where \"| \" marks what scripts print, or json")
+	flags.BoolVar(&o.noResume, "no-resume", false, "leave alone what a crash left")
+	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")
+	a.allow.register(c)
+	return c
+}
+
+func (a *app) serve(ctx context.Context, o serveOptions) error {
+	signal.Ignore(syscall.SIGPIPE) // who read what it logs may go
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // from before it can be taken for a server to the process's end
+	logger := a.serveLogger(o.log)
+	if err := a.openServed(o.log, logger); err != nil {
+		return err
+	}
+	defer a.host.Close()
+	if err := a.openLog(); err != nil {
+		return err
+	}
+	o.settle(a.host.Generation().Settings().Serve)
+	l, err := o.listen()
+	if err != nil {
+		return err
+	}
+	server := web.New(web.Config{
+		Host: a.host, Log: a.log, Token: o.token, Names: o.names, Body: o.body, Runs: o.runs, Queue: o.queue,
+		Timeout: o.timeout, NoResume: o.noResume, Logger: logger,
+	})
+	g := a.host.Generation()
+	if o.log == "json" {
+		logger.Info("serving", "project", a.dir, "url", "http://"+l.Addr().String(), "generation", g.Number, "scripts", len(g.Files()))
+	} else {
+		a.term.tell("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
+	}
+	defer onInterrupt(ctx, func() {
+		if o.log == "json" {
+			logger.Info("draining")
+		} else {
+			a.term.say("ending: what runs may come to its end; once more ends it now")
+		}
+	})()
+	ended := make(chan struct{})
+	watching, stop := context.WithCancel(ctx)
+	go func() {
+		defer close(ended)
+		a.keepLoaded(watching, o, hangups, logger)
+	}()
+	err = server.Serve(ctx, l)
+	stop()
+	<-ended
+	return err
+}
+
+// openServed loads the project.
+func (a *app) openServed(format string, logger *slog.Logger) error {
+	config, err := a.projectConfig("")
+	if err != nil {
+		return err
+	}
+	if !a.found {
+		return &usageError{fmt.Sprintf("there is no %s in %s or above: serve needs a project (obelus init makes one)", host.SettingsFile, a.dir)}
+	}
+	config.Log, config.Stderr = logger, printedLines{a.term}
+	if format == "json" {
+		config.Stderr = printedRecords{slog.New(slog.NewJSONHandler(a.term, nil))} // with -q too
+	}
+	a.host, err = host.Open(config)
+	return err
+}
+
+func (o *serveOptions) check(given func(flag string) bool) error {
+	if o.log != "text" && o.log != "json" {
+		return &usageError{fmt.Sprintf("--log %s: it is text or json", o.log)}
+	}
+	if given("token") && strings.TrimSpace(o.token) == "" {
+		return &usageError{"--token is empty: give one, or leave the flag out"}
+	}
+	if env := os.Getenv("OBELUS_TOKEN"); !given("token") && env != "" && strings.TrimSpace(env) == "" {
+		return &usageError{"OBELUS_TOKEN is nothing but white space: give a token, or leave it out"}
+	}
+	for _, bound := range []struct {
+		flag  string
+		value int64
+	}{{"runs", int64(o.runs)}, {"queue", int64(o.queue)}, {"timeout", int64(o.timeout)}} {
+		if given(bound.flag) && bound.value <= 0 {
+			return &usageError{fmt.Sprintf("--%s must be above 0", bound.flag)}
+		}
+	}
+	return nil
+}
+
+// settle fills in what the flags do not say.
+func (o *serveOptions) settle(s host.Serving) {
+	o.addr = cmp.Or(o.addr, s.Addr, defaultAddr)
+	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))) // a file ends with a line's end, which no header can bring
+}
+
+// listen opens the address. One that others can reach needs a token.
+func (o *serveOptions) listen() (net.Listener, error) {
+	addr, err := net.ResolveTCPAddr("tcp", o.addr)
+	if err != nil {
+		return nil, &usageError{fmt.Sprintf("--addr %s: it must be HOST:PORT, for example %s", o.addr, defaultAddr)}
+	}
+	if !addr.IP.IsLoopback() && o.token == "" {
+		return nil, &usageError{fmt.Sprintf("%s can be reached from elsewhere: give a --token, or OBELUS_TOKEN, that requests must bring", o.addr)}
+	}
+	network := "tcp"
+	if addr.IP.To4() != nil {
+		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
+	}
+	l, err := net.Listen(network, addr.String())
+	if err != nil {
+		return nil, &usageError{fmt.Sprintf("can't listen at %s: %s", o.addr, plainError(err))}
+	}
+	return l, nil
+}
+
+// keepLoaded loads the scripts anew as they change, and on each of hangups, until
+// ctx is done.
+func (a *app) keepLoaded(ctx context.Context, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
+	report := func(r host.Reload) {
+		if o.log == "json" {
+			logReload(logger, r)
+		} else {
+			a.tellReload(r)
+		}
+	}
+	watched := make(chan error, 1)
+	if !o.noWatch {
+		go func() { watched <- a.host.Watch(ctx, report) }()
+	}
+	ticker := time.NewTicker(remindEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			if !o.noWatch {
+				<-watched
+			}
+			return
+		case err := <-watched:
+			if err != nil {
+				a.term.fail(fmt.Errorf("%w: scripts are loaded anew on SIGHUP alone", err))
+			}
+			o.noWatch = true
+		case <-hangups:
+			report(a.host.Reload())
+		case <-ticker.C:
+			if r := a.host.LastReload(); r.Err != nil {
+				report(r)
+			}
+		}
+	}
+}
+
+func (a *app) serveLogger(format string) *slog.Logger {
+	level := slog.LevelInfo
+	switch {
+	case a.quiet:
+		level = slog.LevelWarn
+	case a.verbose:
+		level = slog.LevelDebug
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(a.term, options))
+	}
+	return slog.New(slog.NewTextHandler(a.term, options))
+}
+
+// logReload is tellReload for programs.
+func logReload(logger *slog.Logger, r host.Reload) {
+	attrs := []any{"generation", r.Generation.Number, "digest", r.Generation.Digest, "took", r.Took, "added", r.Added, "changed", r.Changed, "removed", r.Removed}
+	if len(r.Pending) > 0 {
+		attrs = append(attrs, "pending", r.Pending)
+	}
+	if r.Err != nil {
+		problems, _ := host.Problems(r.Err)
+		logger.Error("reload", append(attrs, "error", r.Err.Error(), "check", problems)...)
+		return
+	}
+	logger.Info("reload", attrs...)
+}

@@ -1,0 +1,188 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"obelus/engine/spell"
+	"obelus/host"
+)
+
+// wrapArgs makes of cobra's complaint about arguments one that shows how the
+// command is called.
+func wrapArgs(c *cobra.Command) {
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if check(c, args) != nil {
+			given := "no arguments were given"
+			if len(args) > 0 {
+				given = fmt.Sprintf("these are the wrong arguments: %s", strings.Join(args, " "))
+				if c.Flags().Lookup("input") != nil && slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") }) {
+					given += " (input is given by -i key=text or -i key:=json)"
+				}
+			}
+			return &usageError{fmt.Sprintf("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())}
+		}
+		return nil
+	}
+}
+
+// helpArgs refuses help about what is no command.
+func helpArgs(c *cobra.Command, args []string) error {
+	if found, _, err := c.Root().Find(args); err != nil || found == c.Root() {
+		return unknownCommand(c.Root(), args)
+	}
+	return nil
+}
+
+// shellArgs refuses a shell that completion is not for.
+func shellArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var shells []string
+	for _, shell := range c.Commands() {
+		shells = append(shells, shell.Name())
+	}
+	return &usageError{fmt.Sprintf("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))}
+}
+
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "obelus help lists them"
+	if near := nearestCommand(c, args[0]); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return &usageError{fmt.Sprintf("unknown command %q: %s", args[0], hint)}
+}
+
+// nearestCommand is what a word was meant to be: of several that are as near,
+// one that the word begins, or that begins the word.
+func nearestCommand(c *cobra.Command, word string) string {
+	var begun, others []string
+	for _, command := range c.Commands() {
+		switch name := command.Name(); {
+		case !command.IsAvailableCommand() && !command.IsAdditionalHelpTopicCommand():
+		case strings.HasPrefix(name, word) || strings.HasPrefix(word, name):
+			begun = append(begun, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	near := spell.Nearest(word, append(begun, others...))
+	if near == "" && word != "" && len(begun) > 0 {
+		return begun[0]
+	}
+	return near
+}
+
+// flagError makes of the flag library's complaint one for people.
+func flagError(c *cobra.Command, err error) error {
+	where := ""
+	if c.HasParent() {
+		where = c.Name() + ": "
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		name := bad.GetFlag().Name
+		return &usageError{fmt.Sprintf("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))}
+	}
+	near := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := spell.Nearest(unknown.GetSpecifiedName(), names); name != "" {
+			near = fmt.Sprintf(" (did you mean --%s?)", name)
+		}
+	}
+	return &usageError{where + err.Error() + near}
+}
+
+// checkWords refuses a word in a flag's list that it does not know.
+func checkWords[T ~string](flag string, given []string, known ...T) error {
+	var names []string
+	for _, k := range known {
+		names = append(names, string(k))
+	}
+	for _, word := range given {
+		if slices.Contains(names, word) {
+			continue
+		}
+		return &usageError{fmt.Sprintf("--%s %s: %s", flag, word, hint(word, names, "it is one of "+strings.Join(names, ", ")))}
+	}
+	return nil
+}
+
+// hint names what a typing error could have made a word of, or says something
+// else where there is nothing near.
+func hint(word string, known []string, otherwise string) string {
+	if near := spell.Nearest(word, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
+}
+
+func article(flagType string) string {
+	if strings.HasPrefix(flagType, "int") {
+		return "a whole number"
+	}
+	return "a " + flagType
+}
+
+// bytesFlag is a flag for a number of bytes, as settings have it: "8MB".
+type bytesFlag int64
+
+func (b *bytesFlag) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *bytesFlag) Type() string { return `size: a number of bytes above 0 or text like "8MB"` }
+
+// Set reads it.
+func (b *bytesFlag) Set(text string) error {
+	n, ok := host.ParseSize(text)
+	if !ok {
+		return errors.New("no size")
+	}
+	*b = bytesFlag(n)
+	return nil
+}
+
+// span is a flag for a time, in seconds or as "1m30s".
+type span time.Duration
+
+func (d *span) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *span) Type() string { return "duration" }
+
+// Set reads it.
+func (d *span) Set(text string) error {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
+		if *d = span(seconds * float64(time.Second)); *d == 0 && seconds != 0 {
+			return errors.New("too short")
+		}
+		return nil
+	}
+	v, err := time.ParseDuration(text)
+	*d = span(v)
+	return err
+}

@@ -1,0 +1,87 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"obelus/engine"
+	"obelus/host"
+)
+
+// runAndWatch runs a plan, and again whenever it or the project's scripts have
+// changed, until ctx is done.
+func (a *app) runAndWatch(ctx context.Context, plan string, start engine.Start, o runOptions) error {
+	reloads := make(chan host.Reload, 100)
+	watched := make(chan error, 1)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		if err := a.host.Watch(watching, func(r host.Reload) {
+			select {
+			case reloads <- r:
+			case <-watching.Done():
+			}
+		}, plan); err != nil {
+			watched <- err
+		}
+	}()
+	for {
+		if err := a.runPlan(ctx, plan, start, o); err != nil {
+			a.fail(err)
+		}
+		if ctx.Err() != nil {
+			return statusError(exitInterrupted)
+		}
+		a.term.say("watching %s: interrupt to end", a.dir)
+		for changed := false; !changed || len(reloads) > 0; {
+			select {
+			case <-ctx.Done():
+				return statusError(exitInterrupted)
+			case err := <-watched:
+				return err
+			case r := <-reloads:
+				a.tellReload(r)
+				changed = changed || r.Err == nil
+			}
+		}
+	}
+}
+
+// tellReload tells a person what has been loaded, or what keeps it from that.
+func (a *app) tellReload(r host.Reload) {
+	if r.Err != nil {
+		a.term.fail(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
+		return
+	}
+	a.term.say("generation %d: %s (%s)", r.Generation.Number, describeReload(r), duration(r.Took))
+	if len(r.Pending) > 0 {
+		a.term.fail(errors.New(pendingText(r)))
+	}
+}
+
+// pendingText tells of settings that can't be taken over.
+func pendingText(r host.Reload) string {
+	if r.Withheld && len(r.Pending) == 1 {
+		return fmt.Sprintf("%s grants more than before: that counts when the host is started again, or on SIGHUP under serve", host.SettingsFile)
+	}
+	return fmt.Sprintf("%s: a change of %s counts when the host is started again", host.SettingsFile, strings.Join(r.Pending, " and "))
+}
+
+// describeReload names the files that are different.
+func describeReload(r host.Reload) string {
+	var parts []string
+	for _, part := range []struct {
+		what  string
+		files []string
+	}{{"added", r.Added}, {"changed", r.Changed}, {"removed", r.Removed}} {
+		if len(part.files) > 0 {
+			parts = append(parts, part.what+" "+strings.Join(part.files, " "))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing has changed"
+	}
+	return strings.Join(parts, ", ")
+}

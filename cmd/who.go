@@ -1,0 +1,45 @@
+package cmd
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine/journal"
+)
+
+// who are the flags of commands by which a person decides something.
+type who struct {
+	by    string
+	given func() bool
+}
+
+func (w *who) register(c *cobra.Command) {
+	c.Flags().StringVar(&w.by, "by", "", "who decides: `NAME` (default: the login name)")
+	w.given = func() bool { return c.Flags().Changed("by") }
+}
+
+// decider is who decides.
+func (w *who) decider() (journal.Who, error) {
+	by := strings.TrimSpace(w.by)
+	if by == "" && w.given() {
+		return journal.Who{}, &usageError{"--by is empty: give the name of who decides, or leave the flag out"}
+	}
+	who := journal.Who{By: cmp.Or(by, loginName())}
+	if err := who.Check(); err != nil {
+		return who, &usageError{fmt.Sprintf("--by: %s", err)}
+	}
+	return who, nil
+}
+
+// loginName is that of the user, as far as it can be told.
+func loginName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return cmp.Or(os.Getenv("LOGNAME"), os.Getenv("USER"))
+}
