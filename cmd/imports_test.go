@@ -38,8 +38,8 @@ var mayImport = map[string][]string{
 	"obelus/scripts": {},
 	"obelus/host": {"obelus/engine/...", "obelus/store", "obelus/luastd", "obelus/scripts",
 		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
-	"obelus/host/web":       {"obelus/engine/...", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
-	"obelus/examples/embed": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite"},
+	"obelus/host/web":       {"obelus/engine", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
+	"obelus/examples/embed": {"obelus/cmd", "obelus/engine", "obelus/host", "obelus/store", "obelus/store/sqlite"},
 	// The loop that it times Obelus beside does without all of ours.
 	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite",
 		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},

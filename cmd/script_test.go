@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		if point := os.Getenv(asMortal); point != "" {
 			opened = mortals(point)
 		}
-		os.Exit(Main(Config{}))
+		os.Exit(Main(programConfig()))
 	}
 	os.Setenv("GORACE", atOnce)
 	testscript.Main(m, map[string]func(){"obelus": func() { os.Exit(Main(Config{})) }})
