@@ -1,13 +1,13 @@
 package cmd
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/host"
@@ -51,7 +51,7 @@ func (a *app) close() {
 	}
 }
 
-func (a *app) rootCommand() *cobra.Command {
+func rootCommand(a *app) *cobra.Command {
 	versionFlag := false
 	root := &cobra.Command{
 		Use:   "obelus",
@@ -65,13 +65,13 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		Args:          unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if versionFlag {
-				return a.version()
+				return printVersion(a)
 			}
 			return c.Help()
 		},
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			a.term.quiet = a.quiet
-			return a.checkGlobals(c)
+			return checkGlobals(a, c)
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
@@ -83,7 +83,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "no progress, only errors")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more")
 	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
-	for _, command := range a.commands() {
+	for _, command := range subcommands(a) {
 		wrapArgs(command)
 		if _, ok := contextless[command.Name()]; ok { // its help has no -c, and there is a word for who gives one
 			command.Flags().StringVarP(&a.context, "context", "c", "", "")
@@ -125,65 +125,65 @@ var contextless = map[string]string{
 }
 
 // checkGlobals refuses global flags that say nothing.
-func (a *app) checkGlobals(c *cobra.Command) error {
+func checkGlobals(a *app, c *cobra.Command) error {
 	for _, f := range []struct{ name, value, message string }{
 		{"context", a.context, "-c is empty: name a context, or leave the flag out"},
 		{"db", a.dbFlag, "--db is empty: name a file, or leave the flag out"},
 		{"project", a.projectFlag, "-C is empty: name a folder, or leave the flag out"},
 	} {
 		if c.Flags().Changed(f.name) && f.value == "" {
-			return &usageError{f.message}
+			return exit.Usage(f.message)
 		}
 	}
 	for _, name := range []string{"allow-env", "allow-net", "allow-read", "allow-write"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "[]" {
-			return &usageError{fmt.Sprintf("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)}
+			return exit.Usagef("--%s= is empty: name what it is to allow, or leave the = out, which allows all", name)
 		}
 	}
 	if !c.Flags().Changed("context") {
 		return nil
 	}
 	if instead, ok := contextless[c.Name()]; ok {
-		return &usageError{fmt.Sprintf("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))}
+		return exit.Usagef("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))
 	}
 	return nil
 }
 
-// commands lists the commands, sorted.
-func (a *app) commands() []*cobra.Command {
+// subcommands lists the commands, sorted.
+func subcommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
-		a.appendCommand(),
-		a.approvalsCommand(),
-		a.approveCommand(),
-		a.backupCommand(),
-		a.callCommand(),
-		a.callsCommand(),
-		a.cancelCommand(),
-		a.checkCommand(),
-		a.contextsCommand(),
-		a.diffCommand(),
-		a.forkCommand(),
-		a.getCommand(),
-		a.graphCommand(),
-		a.initCommand(),
-		a.logCommand(),
-		a.pruneCommand(),
-		a.rejectCommand(),
-		a.replCommand(),
-		a.replayCommand(),
-		a.resumeCommand(),
-		a.runCommand(),
-		a.serveCommand(),
-		a.sqlCommand(),
-		a.testCommand(),
-		a.typesCommand(),
-		a.versionCommand(),
-		a.whyCommand(),
+		appendCommand(a),
+		approvalsCommand(a),
+		approveCommand(a),
+		backupCommand(a),
+		callCommand(a),
+		callsCommand(a),
+		cancelCommand(a),
+		checkCommand(a),
+		contextsCommand(a),
+		diffCommand(a),
+		forkCommand(a),
+		getCommand(a),
+		graphCommand(a),
+		initCommand(a),
+		logCommand(a),
+		pruneCommand(a),
+		rejectCommand(a),
+		replCommand(a),
+		replayCommand(a),
+		resumeCommand(a),
+		runCommand(a),
+		serveCommand(a),
+		sqlCommand(a),
+		testCommand(a),
+		typesCommand(a),
+		versionCommand(a),
+		whyCommand(a),
 	}
 }
 
-// runner is an engine over the open log, with the project's settings.
-func (a *app) runner(registry *plan.Registry, p *progress) *engine.Runner {
+// newRunner is an engine over the open log, with the project's settings.
+func newRunner(a *app, registry *plan.Registry, p *progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.observe
 	if a.asksPeople() {

@@ -2,15 +2,15 @@ package cmd
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/store"
 )
 
-func (a *app) appendCommand() *cobra.Command {
+func appendCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "append [FILE|-]",
 		Short: "append messages to a context, all of them or none",
@@ -25,18 +25,18 @@ and imported. They go to a new context unless -c names one.`,
 			if len(args) > 0 {
 				file = args[0]
 			}
-			return a.append(c.Context(), file)
+			return appendMessages(c.Context(), a, file)
 		},
 	}
 }
 
-func (a *app) append(ctx context.Context, file string) error {
-	messages, err := a.readMessages(ctx, file)
+func appendMessages(ctx context.Context, a *app, file string) error {
+	messages, err := readMessages(ctx, a, file)
 	if err != nil {
 		return err
 	}
 	if len(messages) == 0 && a.context == "" { // a new context would be the latest one
-		return &usageError{"there are no messages to append"}
+		return exit.Usage("there are no messages to append")
 	}
 	if err := a.openLog(); err != nil {
 		return err
@@ -59,20 +59,20 @@ func (a *app) append(ctx context.Context, file string) error {
 	return nil
 }
 
-func (a *app) readMessages(ctx context.Context, file string) ([]store.Message, error) {
-	text, err := a.read(ctx, file)
+func readMessages(ctx context.Context, a *app, file string) ([]store.Message, error) {
+	text, err := readFileOrStdin(ctx, a, file)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
+		return nil, exit.Usagef("can't read %s: %s", file, plainError(err))
 	}
 	messages, err := store.ParseMessages(text)
 	if err != nil {
 		if file == "-" {
-			return nil, &usageError{err.Error()}
+			return nil, exit.Usage(err.Error())
 		}
-		return nil, &usageError{fmt.Sprintf("%s: %s", file, err)}
+		return nil, exit.Usagef("%s: %s", file, err)
 	}
 	return messages, nil
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store/sqlite"
 )
 
-func (a *app) approvalsCommand() *cobra.Command {
+func approvalsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "approvals",
 		Short: "list what waits for a person to decide",
@@ -22,11 +23,11 @@ func (a *app) approvalsCommand() *cobra.Command {
 person, its delegates' calls among them: what they are to be run with, resolved,
 and what their scopes let them see. A lazy plan that waits is listed too.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.approvals(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return listApprovals(c.Context(), a) },
 	}
 }
 
-func (a *app) approvals(ctx context.Context) error {
+func listApprovals(ctx context.Context, a *app) error {
 	name, err := a.openForReading(ctx)
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func sorted(v plan.Values) []string {
 	return names
 }
 
-func (a *app) approveCommand() *cobra.Command {
+func approveCommand(a *app) *cobra.Command {
 	var set []string
 	var w who
 	plan := false
@@ -104,13 +105,13 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case plan && len(args)+len(set) > 0:
-				return &usageError{"approve --plan is about the whole plan: leave the call and --set out"}
+				return exit.Usage("approve --plan is about the whole plan: leave the call and --set out")
 			case plan:
-				return a.release(c.Context(), w)
+				return releasePlan(c.Context(), a, w)
 			case len(args) == 0:
-				return &usageError{"approve: which call? obelus approvals lists what is held; --plan is for a lazy plan"}
+				return exit.Usage("approve: which call? obelus approvals lists what is held; --plan is for a lazy plan")
 			}
-			return a.decide(c.Context(), "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return corrected(r, set) })
+			return decideCall(c.Context(), a, "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return corrected(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
@@ -119,7 +120,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 	return c
 }
 
-func (a *app) rejectCommand() *cobra.Command {
+func rejectCommand(a *app) *cobra.Command {
 	reason := ""
 	var w who
 	c := &cobra.Command{
@@ -133,9 +134,9 @@ recorded; resume, or a run that is still alive, goes on.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if strings.TrimSpace(reason) == "" {
-				return &usageError{"reject: give a --reason; the call fails with it"}
+				return exit.Usage("reject: give a --reason; the call fails with it")
 			}
-			return a.decide(c.Context(), "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
+			return decideCall(c.Context(), a, "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
 				return journal.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
@@ -158,8 +159,8 @@ func corrected(r journal.Record, set []string) (journal.Decision, error) {
 	return journal.Decision{Arguments: arguments}, nil
 }
 
-// decide records a decision about a held call. typed is the command that says which.
-func (a *app) decide(ctx context.Context, typed, call string, w who, how func(journal.Record) (journal.Decision, error)) error {
+// decideCall records a decision about a held call. typed is the command that says which.
+func decideCall(ctx context.Context, a *app, typed, call string, w who, how func(journal.Record) (journal.Decision, error)) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func (a *app) decide(ctx context.Context, typed, call string, w who, how func(jo
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	root, err := a.contextToDecide(ctx, a.holding(ctx, typed, call))
+	root, err := a.contextToDecide(ctx, rootsHolding(ctx, a, typed, call))
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (a *app) decide(ctx context.Context, typed, call string, w who, how func(jo
 		return err
 	}
 	d.Context, d.Call, d.Who = record.Context, record.Call, by
-	if err := a.decided(ctx, d); err != nil {
+	if err := recordDecision(ctx, a, d); err != nil {
 		return err
 	}
 	hold := *record.Hold
@@ -191,11 +192,11 @@ func (a *app) decide(ctx context.Context, typed, call string, w who, how func(jo
 		hold.Arguments = d.Arguments
 	}
 	what := fmt.Sprintf("%s call %s of context %s (%s)", d.Word(), d.Call, d.Context, strings.TrimSpace(printable(titled(record.Tool, record.Instance)+" "+describeArguments(&hold))))
-	return a.goOn(ctx, what, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
+	return reportDecision(ctx, a, what, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
-// goOn tells of a decision, and how a run goes on after it: from its root.
-func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) error {
+// reportDecision tells of a decision, and how a run goes on after it: from its root.
+func reportDecision(ctx context.Context, a *app, what, name string, told map[string]any) error {
 	if a.json {
 		if err := a.term.ndjson(told); err != nil {
 			return err
@@ -217,8 +218,8 @@ func (a *app) goOn(ctx context.Context, what, name string, told map[string]any) 
 	return nil
 }
 
-// decided records a decision, by the tools of what its context runs.
-func (a *app) decided(ctx context.Context, d journal.Decision) error {
+// recordDecision records a decision, by the tools of what its context runs.
+func recordDecision(ctx context.Context, a *app, d journal.Decision) error {
 	plan, err := journal.RootPlan(ctx, a.log, d.Context)
 	if err != nil {
 		return err
@@ -227,8 +228,8 @@ func (a *app) decided(ctx context.Context, d journal.Decision) error {
 	return (&engine.Runner{Log: a.log, Registry: registry}).Decide(ctx, d)
 }
 
-// release lets a lazy plan run.
-func (a *app) release(ctx context.Context, w who) error {
+// releasePlan lets a lazy plan run.
+func releasePlan(ctx context.Context, a *app, w who) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -236,12 +237,12 @@ func (a *app) release(ctx context.Context, w who) error {
 	if err := a.openExisting(sqlite.Options{}); err != nil {
 		return err
 	}
-	name, err := a.contextToDecide(ctx, a.lazy(ctx))
+	name, err := a.contextToDecide(ctx, rootsWithLazyPlan(ctx, a))
 	if err != nil {
 		return err
 	}
 	if name, err = engine.Release(ctx, a.log, name, by); err != nil {
 		return err
 	}
-	return a.goOn(ctx, "released the plan of context "+name, name, map[string]any{"context": name, "decision": journal.Approved})
+	return reportDecision(ctx, a, "released the plan of context "+name, name, map[string]any{"context": name, "decision": journal.Approved})
 }

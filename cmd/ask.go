@@ -112,7 +112,7 @@ func (q *asker) work() {
 			q.mu.Lock()
 			q.asking = "" // the records that follow result from this decision
 			q.mu.Unlock()
-			err = q.app.decided(context.Background(), d)
+			err = recordDecision(context.Background(), q.app, d)
 		}
 		resume()
 		if overtaken, ok := errors.AsType[*overtakenError](err); ok {

@@ -3,16 +3,16 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/store/sqlite"
 )
 
-func (a *app) backupCommand() *cobra.Command {
+func backupCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
 		Short: "copy the log to a new file, while runs go on",
@@ -29,13 +29,13 @@ FILE.new-…; what is left of one that was cut off, the next to FILE removes.`,
 		Example: `  obelus backup log-2026-01-31.db
   obelus contexts --db log-2026-01-31.db`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return a.backup(c.Context(), args[0]) },
+		RunE: func(c *cobra.Command, args []string) error { return backupLog(c.Context(), a, args[0]) },
 	}
 }
 
-func (a *app) backup(ctx context.Context, path string) error {
+func backupLog(ctx context.Context, a *app, path string) error {
 	if path == "" {
-		return &usageError{"the file's name is empty: name a new file"}
+		return exit.Usage("the file's name is empty: name a new file")
 	}
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
@@ -46,9 +46,9 @@ func (a *app) backup(ctx context.Context, path string) error {
 	}
 	switch err := log.Backup(ctx, path); {
 	case errors.Is(err, fs.ErrExist):
-		return &usageError{fmt.Sprintf("%s is there already: name a new file", path)}
+		return exit.Usagef("%s is there already: name a new file", path)
 	case errors.Is(err, fs.ErrNotExist):
-		return &usageError{fmt.Sprintf("%s: there is no such folder", path)}
+		return exit.Usagef("%s: there is no such folder", path)
 	case err != nil:
 		return err
 	}

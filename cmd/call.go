@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/expr"
 	"obelus/engine/journal"
@@ -16,7 +17,7 @@ import (
 	"obelus/store"
 )
 
-func (a *app) callCommand() *cobra.Command {
+func callCommand(a *app) *cobra.Command {
 	var scopes []string
 	c := &cobra.Command{
 		Use:   "call TOOL [key=value…]",
@@ -28,14 +29,16 @@ call can be said here too: _outputPath=†state.city, where the tool wants its o
 		Example: `  obelus call lookupOrders customerId=c-1042
   obelus call decide orders:='[{"total": 12}]' --scopes state`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return a.call(c.Context(), args[0], args[1:], scopes) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return callActivity(c.Context(), a, args[0], args[1:], scopes)
+		},
 	}
 	c.Flags().Var((*wordList)(&scopes), "scopes", "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
 	a.allow.register(c)
 	return c
 }
 
-func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) error {
+func callActivity(ctx context.Context, a *app, tool string, pairs, scopes []string) error {
 	call, err := readPairs(pairs)
 	if err != nil {
 		return err
@@ -51,11 +54,11 @@ func (a *app) call(ctx context.Context, tool string, pairs, scopes []string) err
 		return err
 	}
 	registry := a.host.Generation().Registry()
-	request, err := a.callRequest(registry, tool, call)
+	request, err := newCallRequest(a, registry, tool, call)
 	if err != nil {
 		return err
 	}
-	err = a.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
+	err = runAndReport(ctx, a, engine.Start{Request: request}, registry, runOptions{one: true})
 	if refused, ok := errors.AsType[*plan.PlanError](err); ok {
 		for i := range refused.Problems {
 			refused.Problems[i].Message += textMeant(refused.Problems[i].Message, pairs)
@@ -76,9 +79,9 @@ func textMeant(message string, pairs []string) string {
 	return ""
 }
 
-// result gives what the one call of a run came to: what it wrote, whatever its
+// callResult gives what the one call of a run came to: what it wrote, whatever its
 // method made of that and of what was there.
-func (a *app) result(ctx context.Context, outcome *journal.Outcome) (any, error) {
+func callResult(ctx context.Context, a *app, outcome *journal.Outcome) (any, error) {
 	for m, err := range a.log.Messages(ctx, store.Filter{Context: outcome.Context, Newest: true}) {
 		if err != nil {
 			return nil, err
@@ -100,16 +103,16 @@ func readPairs(pairs []string) (map[string]any, error) {
 			params, err = layOver(params, place, v)
 		}
 		if err != nil {
-			return nil, &usageError{fmt.Sprintf("%s: %s", pair, err)}
+			return nil, exit.Usagef("%s: %s", pair, err)
 		}
 	}
 	return params.(map[string]any), nil
 }
 
-// callRequest is a plan of one call, the result of which is its output.
-func (a *app) callRequest(registry *plan.Registry, tool string, call map[string]any) (*plan.Request, error) {
+// newCallRequest is a plan of one call, the result of which is its output.
+func newCallRequest(a *app, registry *plan.Registry, tool string, call map[string]any) (*plan.Request, error) {
 	if given, ok := call["_tool"]; ok {
-		return nil, &usageError{fmt.Sprintf("_tool=%v: the tool is named first: obelus call %[1]v", given)}
+		return nil, exit.Usagef("_tool=%v: the tool is named first: obelus call %[1]v", given)
 	}
 	call["_tool"] = tool
 	output, err := callOutput(registry, tool, call)
@@ -117,7 +120,7 @@ func (a *app) callRequest(registry *plan.Registry, tool string, call map[string]
 		return nil, err
 	}
 	if call["_instance"] == "*" {
-		return nil, &usageError{"_instance=*: one call is run, so name one instance"}
+		return nil, exit.Usage("_instance=*: one call is run, so name one instance")
 	}
 	instance := call["_instance"]
 	if known, ok := registry.Tool(tool); ok && instance == nil {
@@ -146,7 +149,7 @@ func callOutput(registry *plan.Registry, tool string, call map[string]any) (stri
 func outputExpression(path string) (string, error) {
 	output, err := expr.ParseOutput(path)
 	if err != nil {
-		return "", &usageError{fmt.Sprintf("_outputPath: %s", err)}
+		return "", exit.Usagef("_outputPath: %s", err)
 	}
 	var alternatives []string
 	for _, paths := range output.Alternatives {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/store"
 )
@@ -25,7 +26,7 @@ type callsOptions struct {
 	from time.Time // what since says
 }
 
-func (a *app) callsCommand() *cobra.Command {
+func callsCommand(a *app) *cobra.Command {
 	var o callsOptions
 	c := &cobra.Command{
 		Use:   "calls",
@@ -42,7 +43,7 @@ it has ended, and not as it begins.`,
 				return err
 			}
 			if o.follow && o.at > 0 {
-				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
+				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
 			}
 			if err := checkWords("status", o.statuses, journal.Outcomes()...); err != nil {
 				return err
@@ -54,7 +55,7 @@ it has ended, and not as it begins.`,
 			if o.from, err = readSince(o.since); err != nil {
 				return err
 			}
-			return a.calls(c.Context(), o)
+			return listCalls(c.Context(), a, o)
 		},
 	}
 	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
@@ -74,13 +75,13 @@ func (o *callsOptions) picks(r journal.Record) bool {
 		(o.from.IsZero() || err == nil && !began.Before(o.from))
 }
 
-func (a *app) calls(ctx context.Context, o callsOptions) error {
+func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	name, err := a.openForReading(ctx)
 	if err != nil {
 		return err
 	}
 	if o.follow {
-		return a.followCalls(ctx, name, o)
+		return followCalls(ctx, a, name, o)
 	}
 	records, err := journal.CurrentRecords(ctx, a.log, name, o.at)
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *app) calls(ctx context.Context, o callsOptions) error {
 	}
 	var rows [][]string
 	for _, r := range records {
-		rows = append(rows, a.callRow(r))
+		rows = append(rows, callRow(a, r))
 	}
 	if o.bars {
 		header = slices.Insert(header, 5, "")
@@ -162,7 +163,7 @@ func took(r journal.Record) time.Duration {
 
 // followCalls prints a line for each change of a call that there has been, and
 // then for those that come.
-func (a *app) followCalls(ctx context.Context, name string, o callsOptions) error {
+func followCalls(ctx context.Context, a *app, name string, o callsOptions) error {
 	f := store.JournalFilter{Context: name}
 	return following(ctx, func() error {
 		for entry, err := range a.log.Journal(ctx, f) {
@@ -180,7 +181,7 @@ func (a *app) followCalls(ctx context.Context, name string, o callsOptions) erro
 			case a.json:
 				err = a.term.ndjson(r)
 			default:
-				row := a.callRow(r)
+				row := callRow(a, r)
 				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], wideness.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
 				err = a.term.line(cut(strings.TrimRight(line, " "), a.term.width()))
 			}
@@ -192,7 +193,7 @@ func (a *app) followCalls(ctx context.Context, name string, o callsOptions) erro
 	})
 }
 
-func (a *app) callRow(r journal.Record) []string {
+func callRow(a *app, r journal.Record) []string {
 	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
 		span = duration(took(r))
@@ -203,17 +204,17 @@ func (a *app) callRow(r journal.Record) []string {
 	result := strings.Join(r.Writes, " ")
 	switch {
 	case r.Status == journal.Failed && r.Error != nil:
-		result = firstLine(a.failure(r))
+		result = firstLine(failureText(a, r))
 	case r.Handled != nil:
 		result += " (" + handled(r) + ")"
 	case r.Rests && r.Status == journal.Running:
-		result = triedAgain(r) + firstLine(a.failure(r))
+		result = triedAgain(r) + firstLine(failureText(a, r))
 	case r.Status == journal.Held:
 		result = "for a person: " + describeArguments(r.Hold)
 	case r.Status == journal.Ready:
 		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
 	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
-		result = "the try before failed: " + firstLine(a.failure(r))
+		result = "the try before failed: " + firstLine(failureText(a, r))
 	case r.Status == journal.InDoubt && r.Reason == "":
 		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
 	case r.Reason != "" && result != "":

@@ -11,7 +11,7 @@ import (
 	"obelus/engine/journal"
 )
 
-func (a *app) cancelCommand() *cobra.Command {
+func cancelCommand(a *app) *cobra.Command {
 	var w who
 	c := &cobra.Command{
 		Use:   "cancel",
@@ -23,13 +23,13 @@ process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
 server that has it.`,
 		Example: `  obelus cancel -c order-7`,
 		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return a.cancel(c.Context(), w) },
+		RunE:    func(c *cobra.Command, _ []string) error { return cancelRun(c.Context(), a, w) },
 	}
 	w.register(c)
 	return c
 }
 
-func (a *app) cancel(ctx context.Context, w who) error {
+func cancelRun(ctx context.Context, a *app, w who) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (a *app) cancel(ctx context.Context, w who) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	name, err := a.contextToDecide(ctx, a.halted(ctx, "cancel", false))
+	name, err := a.contextToDecide(ctx, rootsUnfinished(ctx, a, "cancel", false))
 	if err != nil {
 		return err
 	}

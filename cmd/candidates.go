@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/engine/spell"
 	"obelus/store"
@@ -52,7 +53,7 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 	}
 	switch len(found) {
 	case 0:
-		return "", &usageError{c.none}
+		return "", exit.Usage(c.none)
 	case 1:
 		return found[0], nil
 	}
@@ -64,7 +65,7 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 	if more := len(found) - maxCandidates; more > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", more)
 	}
-	return "", &usageError{b.String()}
+	return "", exit.Usage(b.String())
 }
 
 // checkContext refuses a name that no context has: a prefix is enough for reading alone.
@@ -88,8 +89,8 @@ func (a *app) checkContext(ctx context.Context, name string) error {
 	return a.noContext()
 }
 
-// holding are the roots that hold a call, or one of whose delegates does.
-func (a *app) holding(ctx context.Context, command, call string) candidates {
+// rootsHolding are the roots that hold a call, or one of whose delegates does.
+func rootsHolding(ctx context.Context, a *app, command, call string) candidates {
 	return candidates{
 		command: command, none: fmt.Sprintf("no context holds a call %s for a person (obelus approvals -c ID lists what one holds)", call),
 		is: func(name string, run journal.Run) (bool, error) {
@@ -105,8 +106,8 @@ func (a *app) holding(ctx context.Context, command, call string) candidates {
 	}
 }
 
-// lazy are the roots whose plan waits to be released, or that of one of whose delegates does.
-func (a *app) lazy(ctx context.Context) candidates {
+// rootsWithLazyPlan are the roots whose plan waits to be released, or that of one of whose delegates does.
+func rootsWithLazyPlan(ctx context.Context, a *app) candidates {
 	return candidates{
 		command: "approve --plan", none: "no plan waits to be released",
 		is: func(name string, run journal.Run) (bool, error) {
@@ -119,8 +120,8 @@ func (a *app) lazy(ctx context.Context) candidates {
 	}
 }
 
-// halted are the roots whose run can go on and that nobody is at.
-func (a *app) halted(ctx context.Context, command string, cancelled bool) candidates {
+// rootsUnfinished are the roots whose run can go on and that nobody is at.
+func rootsUnfinished(ctx context.Context, a *app, command string, cancelled bool) candidates {
 	return candidates{
 		command: command, none: "no run is unfinished that nobody is at (obelus contexts lists all)",
 		is: func(name string, run journal.Run) (bool, error) {
@@ -133,8 +134,8 @@ func (a *app) halted(ctx context.Context, command string, cancelled bool) candid
 	}
 }
 
-// failing are the roots in which a call can be tried again, skipped or given its result.
-func (a *app) failing(ctx context.Context, command, call string) candidates {
+// rootsWithFailedCall are the roots in which a call can be tried again, skipped or given its result.
+func rootsWithFailedCall(ctx context.Context, a *app, command, call string) candidates {
 	return candidates{
 		command: command, none: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
 		is: func(name string, _ journal.Run) (bool, error) {

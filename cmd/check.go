@@ -12,13 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
 
-func (a *app) checkCommand() *cobra.Command {
+func checkCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [PLAN…]",
 		Short: "tell what is wrong with plans; nothing runs, nothing is written",
@@ -33,16 +34,16 @@ empty unless -c names one.
 Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completePlans,
-		RunE:              func(c *cobra.Command, args []string) error { return a.check(c.Context(), args) },
+		RunE:              func(c *cobra.Command, args []string) error { return checkPlans(c.Context(), a, args) },
 	}
 	return c
 }
 
-func (a *app) check(ctx context.Context, plans []string) error {
+func checkPlans(ctx context.Context, a *app, plans []string) error {
 	first := ""
 	if len(plans) > 0 {
 		first = plans[0]
-		if err := a.planExists(first); err != nil {
+		if err := checkPlanExists(a, first); err != nil {
 			return err
 		}
 	}
@@ -51,21 +52,21 @@ func (a *app) check(ctx context.Context, plans []string) error {
 		if !ok {
 			return err
 		}
-		return a.printProblems(problems)
+		return printProblems(a, problems)
 	}
 	if len(plans) == 0 {
 		var err error
-		if plans, err = a.projectPlans(); err != nil {
+		if plans, err = projectPlans(a); err != nil {
 			return err
 		}
 	}
-	log, name, err := a.checkedContext(ctx)
+	log, name, err := contextToCheck(ctx, a)
 	if err != nil {
 		return err
 	}
 	problems := a.host.Generation().Slips()
 	for _, plan := range plans {
-		found, asked, err := a.checkPlan(ctx, log, name, plan)
+		found, asked, err := checkPlan(ctx, a, log, name, plan)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (a *app) check(ctx context.Context, plans []string) error {
 			if asked {
 				ok = "ok as far as can be told: it is a function, which is asked as it runs"
 			}
-			a.term.say("%s: %s", a.shown(plan), ok)
+			a.term.say("%s: %s", planLabel(a, plan), ok)
 		}
 		for _, p := range found {
 			if !slices.Contains(problems, p) { // what is wrong with settings and tools is so for every plan
@@ -82,11 +83,11 @@ func (a *app) check(ctx context.Context, plans []string) error {
 			}
 		}
 	}
-	return a.printProblems(problems)
+	return printProblems(a, problems)
 }
 
-// shown is a plan's name as problems give it.
-func (a *app) shown(plan string) string {
+// planLabel is a plan's name as problems give it.
+func planLabel(a *app, plan string) string {
 	if name, err := a.inProject(plan); err == nil {
 		return name
 	}
@@ -94,7 +95,7 @@ func (a *app) shown(plan string) string {
 }
 
 // projectPlans lists the plans below the project's plans folder.
-func (a *app) projectPlans() ([]string, error) {
+func projectPlans(a *app) ([]string, error) {
 	var plans []string
 	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -106,14 +107,14 @@ func (a *app) projectPlans() ([]string, error) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
-		return nil, &usageError{fmt.Sprintf("%s has no plans: name one", a.dir)}
+		return nil, exit.Usagef("%s has no plans: name one", a.dir)
 	}
 	return plans, err
 }
 
-// checkedContext is what plans are checked against: the context that -c
+// contextToCheck is what plans are checked against: the context that -c
 // names, else nothing.
-func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
+func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
 	if a.context == "" {
 		return store.NewMemory(), "", nil
 	}
@@ -123,8 +124,8 @@ func (a *app) checkedContext(ctx context.Context) (store.Log, string, error) {
 
 // checkPlan tells what is wrong with a plan, and whether it is a function, of which little can
 // be told before it is asked.
-func (a *app) checkPlan(ctx context.Context, log store.Log, name, given string) (found []plan.Problem, asked bool, err error) {
-	file, err := a.inProject(given)
+func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked bool, err error) {
+	file, err := a.inProject(path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -152,13 +153,13 @@ func (a *app) checkPlan(ctx context.Context, log store.Log, name, given string) 
 	return checked.Warnings, request.Planner != nil, nil
 }
 
-func (a *app) printProblems(problems []plan.Problem) error {
+func printProblems(a *app, problems []plan.Problem) error {
 	var status error
 	for _, p := range problems {
 		if p.Severity == plan.SeverityError {
-			status = statusError(exitUsage)
+			status = exit.Refused
 		}
-		if err := a.printProblem(p); err != nil {
+		if err := printProblem(a, p); err != nil {
 			return err
 		}
 	}
@@ -166,7 +167,7 @@ func (a *app) printProblems(problems []plan.Problem) error {
 	return status
 }
 
-func (a *app) printProblem(p plan.Problem) error {
+func printProblem(a *app, p plan.Problem) error {
 	if a.json {
 		return a.term.ndjson(p)
 	}

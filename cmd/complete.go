@@ -20,26 +20,29 @@ import (
 // a shell has no place to show one.
 type offer func(ctx context.Context, begun string) []string
 
-// completions tells the shell what arguments and flags can be. Cobra keeps it
-// for the life of the process, so only a command that completes asks for it.
-func (a *app) completions(root *cobra.Command) {
+// completer completes words for the shell, from the project and the log that the flags name.
+type completer struct{ *app }
+
+// register tells cobra how arguments and flags are completed. Cobra keeps that for the life of the
+// process, so only a command that completes calls it.
+func (o completer) register(root *cobra.Command) {
 	plans := filter(cobra.ShellCompDirectiveFilterFileExt, "lua", "json")
 	args := map[string]cobra.CompletionFunc{
 		"append":  filter(cobra.ShellCompDirectiveDefault),
-		"approve": arguments(1, a.offerHeld),
+		"approve": arguments(1, o.offerHeld),
 		"backup":  filter(cobra.ShellCompDirectiveDefault),
-		"call":    arguments(1, a.offerTools),
+		"call":    arguments(1, o.offerTools),
 		"check":   plans,
-		"diff":    arguments(2, a.offerContexts),
-		"get":     unended(arguments(1, a.offerPaths)),
+		"diff":    arguments(2, o.offerContexts),
+		"get":     unended(arguments(1, o.offerPaths)),
 		"graph":   plans,
 		"init":    filter(cobra.ShellCompDirectiveFilterDirs),
-		"prune":   arguments(maxOffers, a.offerContexts),
-		"reject":  arguments(1, a.offerHeld),
-		"replay":  arguments(1, a.offerContexts),
+		"prune":   arguments(maxOffers, o.offerContexts),
+		"reject":  arguments(1, o.offerHeld),
+		"replay":  arguments(1, o.offerContexts),
 		"run":     plans,
-		"test":    a.completeTests,
-		"why":     unended(arguments(1, a.offerPaths)),
+		"test":    o.completeTests,
+		"why":     unended(arguments(1, o.offerPaths)),
 	}
 	for _, c := range root.Commands() {
 		if c.ValidArgsFunction != nil { // cobra's own
@@ -51,20 +54,20 @@ func (a *app) completions(root *cobra.Command) {
 	}
 	for flag, complete := range map[string]cobra.CompletionFunc{
 		"calls --status":  listed(only(journal.Outcomes()...)),
-		"calls --tool":    listed(a.offerTools),
+		"calls --tool":    listed(o.offerTools),
 		"graph --format":  flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
-		"log --kind":      flagged(a.offerKinds),
-		"log --path":      unended(flagged(a.offerPaths)),
-		"log --tool":      flagged(a.offerTools),
+		"log --kind":      flagged(o.offerKinds),
+		"log --path":      unended(flagged(o.offerPaths)),
+		"log --tool":      flagged(o.offerTools),
 		"prune --status":  listed(only(append(journal.RunStatuses(), "none")...)),
-		"resume --retry":  flagged(a.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --result": flagged(a.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --skip":   flagged(a.offerCalls(journal.Failed, journal.InDoubt)),
-		"run --approve":   listed(a.offerPolicies),
-		"run --from":      flagged(a.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
+		"resume --retry":  flagged(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --result": flagged(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --skip":   flagged(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"run --approve":   listed(o.offerPolicies),
+		"run --from":      flagged(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
 		"run --mode":      flagged(only("eager", "lazy")),
 		"serve --log":     flagged(only("text", "json")),
-		" --context":      flagged(a.offerContexts),
+		" --context":      flagged(o.offerContexts),
 		" --project":      filter(cobra.ShellCompDirectiveFilterDirs),
 	} {
 		command, name, _ := strings.Cut(flag, " --")
@@ -148,24 +151,24 @@ func only[T ~string](words ...T) offer {
 }
 
 // offerTools are the tools of the project.
-func (a *app) offerTools(context.Context, string) []string {
-	if a.openProject("") != nil {
+func (o completer) offerTools(context.Context, string) []string {
+	if o.openProject("") != nil {
 		return nil
 	}
-	return a.host.Generation().Registry().Names()
+	return o.host.Generation().Registry().Names()
 }
 
 // offerPolicies are which calls can be held.
-func (a *app) offerPolicies(ctx context.Context, begun string) []string {
-	return append([]string{"never", "always", "scopes"}, a.offerTools(ctx, begun)...)
+func (o completer) offerPolicies(ctx context.Context, begun string) []string {
+	return append([]string{"never", "always", "scopes"}, o.offerTools(ctx, begun)...)
 }
 
 // offerContexts are the contexts of the log, the latest first.
-func (a *app) offerContexts(ctx context.Context, begun string) (names []string) {
-	if !a.openQuietly() {
+func (o completer) offerContexts(ctx context.Context, begun string) (names []string) {
+	if !o.openQuietly() {
 		return nil
 	}
-	for info, err := range a.log.Contexts(ctx, begun) {
+	for info, err := range o.log.Contexts(ctx, begun) {
 		if err != nil || len(names) == maxOffers {
 			break
 		}
@@ -175,9 +178,9 @@ func (a *app) offerContexts(ctx context.Context, begun string) (names []string) 
 }
 
 // offerHeld are the calls that are held for a person.
-func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
-	if name, ok := a.contextQuietly(ctx); ok {
-		held, _ := journal.Holds(ctx, a.log, name)
+func (o completer) offerHeld(ctx context.Context, _ string) (calls []string) {
+	if name, ok := o.contextQuietly(ctx); ok {
+		held, _ := journal.Holds(ctx, o.log, name)
 		for _, r := range held {
 			calls = append(calls, r.Call)
 		}
@@ -187,17 +190,17 @@ func (a *app) offerHeld(ctx context.Context, _ string) (calls []string) {
 
 // offerCalls are the calls of the context's newest tick that stand in one of some
 // ways.
-func (a *app) offerCalls(statuses ...journal.Status) offer {
+func (o completer) offerCalls(statuses ...journal.Status) offer {
 	return func(ctx context.Context, _ string) (calls []string) {
-		name, ok := a.contextQuietly(ctx)
+		name, ok := o.contextQuietly(ctx)
 		if !ok {
 			return nil
 		}
-		run, err := journal.LastRun(ctx, a.log, name)
+		run, err := journal.LastRun(ctx, o.log, name)
 		if err != nil {
 			return nil
 		}
-		records, _ := journal.CurrentRecords(ctx, a.log, name, 0)
+		records, _ := journal.CurrentRecords(ctx, o.log, name, 0)
 		for _, r := range records {
 			if r.Tick == run.Tick && slices.Contains(statuses, r.Status) {
 				calls = append(calls, r.Call)
@@ -208,14 +211,14 @@ func (a *app) offerCalls(statuses ...journal.Status) offer {
 }
 
 // offerKinds are the kinds of data in the context.
-func (a *app) offerKinds(ctx context.Context, _ string) []string { return a.offerPaths(ctx, "") }
+func (o completer) offerKinds(ctx context.Context, _ string) []string { return o.offerPaths(ctx, "") }
 
 // offerPaths are the paths of the context, one step further than what is
 // written.
-func (a *app) offerPaths(ctx context.Context, begun string) (paths []string) {
+func (o completer) offerPaths(ctx context.Context, begun string) (paths []string) {
 	path, daggered := strings.CutPrefix(begun, store.Dagger)
-	if name, ok := a.contextQuietly(ctx); ok {
-		paths = a.pathsBelow(ctx, name, path[:strings.LastIndex(path, ".")+1])
+	if name, ok := o.contextQuietly(ctx); ok {
+		paths = pathsBelow(ctx, o.app, name, path[:strings.LastIndex(path, ".")+1])
 	}
 	if daggered {
 		for i := range paths {
@@ -226,22 +229,22 @@ func (a *app) offerPaths(ctx context.Context, begun string) (paths []string) {
 }
 
 // contextQuietly finds the context that reading commands are about.
-func (a *app) contextQuietly(ctx context.Context) (name string, ok bool) {
-	if !a.openQuietly() {
+func (o completer) contextQuietly(ctx context.Context) (name string, ok bool) {
+	if !o.openQuietly() {
 		return "", false
 	}
-	name, err := a.readContext(ctx)
+	name, err := o.readContext(ctx)
 	return name, err == nil
 }
 
 // openQuietly opens a log that is there for reading, and brings none up to date.
-func (a *app) openQuietly() bool {
-	return a.openThere(sqlite.Options{ReadOnly: true}) == nil
+func (o completer) openQuietly() bool {
+	return o.openThere(sqlite.Options{ReadOnly: true}) == nil
 }
 
 // completeTests completes the project's files of tests, or else any file.
-func (a *app) completeTests(_ *cobra.Command, args []string, begun string) (files []string, how cobra.ShellCompDirective) {
-	dir, _, err := a.findProject("")
+func (o completer) completeTests(_ *cobra.Command, args []string, begun string) (files []string, how cobra.ShellCompDirective) {
+	dir, _, err := o.findProject("")
 	here, err2 := filepath.Abs(".")
 	if err != nil || err2 != nil {
 		return nil, cobra.ShellCompDirectiveDefault

@@ -15,7 +15,7 @@ import (
 	"obelus/store/sqlite"
 )
 
-func (a *app) contextsCommand() *cobra.Command {
+func contextsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "contexts",
 		Short: "list all contexts, the one that was appended to last first",
@@ -25,11 +25,11 @@ fork's in which nobody has gone on. resume goes on with it; a server does so by 
 where the process died or was told to end by SIGTERM, and not where a person
 interrupted it. With --json that is "stopped" beside the status.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.contexts(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return listContexts(c.Context(), a) },
 	}
 }
 
-func (a *app) contexts(ctx context.Context) error {
+func listContexts(ctx context.Context, a *app) error {
 	path, err := a.dbPath()
 	if err != nil {
 		return err

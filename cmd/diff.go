@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/history"
 	"obelus/store/sqlite"
 )
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
 		Short: "tell what is different in B beside A: paths, old and new values",
@@ -24,19 +25,19 @@ is cut at its width, unless -v is given.`,
   obelus diff order-7 what-if
   obelus diff order-7@12 what-if --json`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(c *cobra.Command, args []string) error { return a.diff(c.Context(), args[0], args[1]) },
+		RunE: func(c *cobra.Command, args []string) error { return diffMoments(c.Context(), a, args[0], args[1]) },
 	}
 }
 
-func (a *app) diff(ctx context.Context, from, to string) error {
+func diffMoments(ctx context.Context, a *app, from, to string) error {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return err
 	}
-	old, err := a.moment(ctx, from)
+	old, err := parseMoment(ctx, a, from)
 	if err != nil {
 		return err
 	}
-	now, err := a.moment(ctx, to)
+	now, err := parseMoment(ctx, a, to)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (a *app) diff(ctx context.Context, from, to string) error {
 		return err
 	}
 	for _, change := range changes {
-		if err := a.printChange(change); err != nil {
+		if err := printChange(a, change); err != nil {
 			return err
 		}
 	}
@@ -55,27 +56,27 @@ func (a *app) diff(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// moment reads 12, order-7 or order-7@12.
-func (a *app) moment(ctx context.Context, text string) (m history.Moment, err error) {
+// parseMoment reads 12, order-7 or order-7@12.
+func parseMoment(ctx context.Context, a *app, text string) (m history.Moment, err error) {
 	name, at, both := strings.Cut(text, "@")
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		name, at, both = a.context, text, true
 	}
 	if both {
 		if m.At, err = strconv.ParseInt(at, 10, 64); err != nil || m.At < 1 {
-			return m, &usageError{fmt.Sprintf("%s: %q is no seq: the first message has seq 1", text, at)}
+			return m, exit.Usagef("%s: %q is no seq: the first message has seq 1", text, at)
 		}
 	}
 	given := a.context
 	defer func() { a.context = given }()
 	a.context = name
 	if m.Context, err = a.readContext(ctx); err == nil {
-		err = a.tellBeyond(ctx, m.Context, m.At)
+		err = warnBeyondHead(ctx, a, m.Context, m.At)
 	}
 	return m, err
 }
 
-func (a *app) printChange(c history.Change) error {
+func printChange(a *app, c history.Change) error {
 	if a.json {
 		return a.term.ndjson(c)
 	}

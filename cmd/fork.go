@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/store"
 )
 
-func (a *app) forkCommand() *cobra.Command {
+func forkCommand(a *app) *cobra.Command {
 	var at int64
 	c := &cobra.Command{
 		Use:   "fork [NAME]",
@@ -32,16 +33,16 @@ What a call does to the world outside is then done again, under another key.`,
 			if len(args) > 0 {
 				name = args[0]
 			}
-			return a.fork(c.Context(), at, name)
+			return forkContext(c.Context(), a, at, name)
 		},
 	}
 	c.Flags().Int64Var(&at, "at", 0, "as of the message `SEQ` (default: the newest)")
 	return c
 }
 
-func (a *app) fork(ctx context.Context, at int64, name string) error {
+func forkContext(ctx context.Context, a *app, at int64, name string) error {
 	if err := store.CheckContext(name); err != nil {
-		return &usageError{err.Error()}
+		return exit.Usage(err.Error())
 	}
 	if err := a.openSettings(); err != nil {
 		return err

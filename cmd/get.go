@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/expr"
 	"obelus/engine/history"
 )
 
-func (a *app) getCommand() *cobra.Command {
-	return a.refCommand(&cobra.Command{
+func getCommand(a *app) *cobra.Command {
+	return refCommand(a, &cobra.Command{
 		Use:   "get REF",
 		Short: "print the value of a reference or an expression",
 		Long: `Print the value of a reference or an expression, as JSON. The dagger may be left
@@ -20,7 +21,7 @@ out of a plain reference: state.user is †state.user.
 Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus get state.user
   obelus get '†state.total * 2' --at 12`,
-	}, a.get)
+	}, printRefValue)
 }
 
 // asked is a reference or an expression, and in which context, as of when and
@@ -33,7 +34,7 @@ type asked struct {
 }
 
 // refCommand lets a command answer what is asked about a reference.
-func (a *app) refCommand(c *cobra.Command, answer func(context.Context, asked) error) *cobra.Command {
+func refCommand(a *app, c *cobra.Command, answer func(context.Context, *app, asked) error) *cobra.Command {
 	var of asked
 	c.Args = cobra.ExactArgs(1)
 	c.Flags().Int64Var(&of.at, "at", 0, "as of the message `SEQ`")
@@ -42,33 +43,33 @@ func (a *app) refCommand(c *cobra.Command, answer func(context.Context, asked) e
 		if err := checkAt(c, of.at); err != nil {
 			return err
 		}
-		return a.about(c.Context(), args[0], of, answer)
+		return answerRef(c.Context(), a, args[0], of, answer)
 	}
 	return c
 }
 
-// about answers what is asked about a reference.
-func (a *app) about(ctx context.Context, ref string, of asked, answer func(context.Context, asked) error) (err error) {
+// answerRef answers what is asked about a reference.
+func answerRef(ctx context.Context, a *app, ref string, of asked, answer func(context.Context, *app, asked) error) (err error) {
 	if of.expr, err = history.ParseRef(ref); err != nil {
 		return err
 	}
 	if of.context, err = a.openForReading(ctx); err != nil {
 		return err
 	}
-	if err := a.tellBeyond(ctx, of.context, of.at); err != nil {
+	if err := warnBeyondHead(ctx, a, of.context, of.at); err != nil {
 		return err
 	}
-	err = answer(ctx, of)
+	err = answer(ctx, a, of)
 	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
 		a.term.say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
-		return statusError(exitFailed)
+		return exit.Failed
 	}
 	return err
 }
 
-// tellBeyond says where a seq is one that a context does not have yet: what it holds now
+// warnBeyondHead says where a seq is one that a context does not have yet: what it holds now
 // is what is given then.
-func (a *app) tellBeyond(ctx context.Context, name string, at int64) error {
+func warnBeyondHead(ctx context.Context, a *app, name string, at int64) error {
 	head, err := a.log.Head(ctx, name)
 	if err == nil && at > head {
 		a.term.say("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
@@ -76,7 +77,7 @@ func (a *app) tellBeyond(ctx context.Context, name string, at int64) error {
 	return err
 }
 
-func (a *app) get(ctx context.Context, of asked) error {
+func printRefValue(ctx context.Context, a *app, of asked) error {
 	v, err := history.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 )
 
-func (a *app) graphCommand() *cobra.Command {
+func graphCommand(a *app) *cobra.Command {
 	format := ""
 	c := &cobra.Command{
 		Use:   "graph [PLAN]",
@@ -34,13 +35,13 @@ where it wrote. Of a plan that is a function all rounds are shown.`,
 			draw, ok := graphFormats[format]
 			switch {
 			case !ok:
-				return &usageError{fmt.Sprintf("--format %s: it is text, mermaid or dot", format)}
+				return exit.Usagef("--format %s: it is text, mermaid or dot", format)
 			case a.json && c.Flags().Changed("format"):
-				return &usageError{"--json and --format: give one of them"}
+				return exit.Usage("--json and --format: give one of them")
 			case len(args) == 0:
-				return a.graphRan(c.Context(), draw)
+				return graphLastRun(c.Context(), a, draw)
 			}
-			return a.graph(c.Context(), args[0], draw)
+			return graphPlan(c.Context(), a, args[0], draw)
 		},
 	}
 	c.Flags().StringVar(&format, "format", "text", "`FORMAT`: text, mermaid or dot")
@@ -70,8 +71,8 @@ type drawing func(all []drawn) string
 
 var graphFormats = map[string]drawing{"dot": drawDOT, "mermaid": drawMermaid, "text": drawText}
 
-// graphRan shows a plan as it ran.
-func (a *app) graphRan(ctx context.Context, draw drawing) error {
+// graphLastRun shows a plan as it ran.
+func graphLastRun(ctx context.Context, a *app, draw drawing) error {
 	run, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
@@ -91,31 +92,31 @@ func (a *app) graphRan(ctx context.Context, draw drawing) error {
 		}
 		all = append(all, one)
 	}
-	return a.draw(draw, all)
+	return printGraph(a, draw, all)
 }
 
-// draw prints plans as they are wanted.
-func (a *app) draw(draw drawing, all []drawn) error {
+// printGraph prints plans as they are wanted.
+func printGraph(a *app, draw drawing, all []drawn) error {
 	if !a.json {
 		return a.term.line(strings.TrimRight(draw(all), "\n"))
 	}
 	for _, one := range all {
-		if err := a.graphJSON(one); err != nil {
+		if err := printGraphJSON(a, one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) graph(ctx context.Context, file string, draw drawing) error {
-	request, registry, err := a.openPlan(file)
+func graphPlan(ctx context.Context, a *app, file string, draw drawing) error {
+	request, registry, err := openPlan(a, file)
 	if err != nil {
 		return err
 	}
 	if request.Planner != nil {
-		return &usageError{fmt.Sprintf("%s gives its calls by a function, one tick after another: there is no graph before it is asked", file)}
+		return exit.Usagef("%s gives its calls by a function, one tick after another: there is no graph before it is asked", file)
 	}
-	log, name, err := a.checkedContext(ctx)
+	log, name, err := contextToCheck(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -124,11 +125,11 @@ func (a *app) graph(ctx context.Context, file string, draw drawing) error {
 	if err != nil {
 		return err
 	}
-	return a.draw(draw, []drawn{{plan: plan}})
+	return printGraph(a, draw, []drawn{{plan: plan}})
 }
 
-// graphJSON prints a line for each call, and one for each wire.
-func (a *app) graphJSON(d drawn) error {
+// printGraphJSON prints a line for each call, and one for each wire.
+func printGraphJSON(a *app, d drawn) error {
 	for _, c := range d.plan.Calls {
 		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
 		if c.Output != nil {

@@ -10,8 +10,21 @@ import (
 	"strings"
 	"testing"
 
+	"obelus/cmd/internal/exit"
+
 	_ "github.com/mattn/go-sqlite3"
 	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The exit statuses of the program.
+const (
+	exitDone        = int(exit.Done)
+	exitFailed      = int(exit.Failed)
+	exitUsage       = int(exit.Refused)
+	exitWaiting     = int(exit.Waiting)
+	exitBusy        = int(exit.Busy)
+	exitInterrupted = int(exit.Interrupted)
+	exitTerminated  = int(exit.Terminated)
 )
 
 // obelusOutput runs the program within the test and gives what it prints to

@@ -43,8 +43,9 @@ var mayImport = map[string][]string{
 	// The loop that it times Obelus beside does without all of ours.
 	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite",
 		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
-	"obelus/cmd/obelus": {"obelus/cmd"},
-	"obelus/cmd": {"obelus/engine", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
+	"obelus/cmd/obelus":        {"obelus/cmd"},
+	"obelus/cmd/internal/exit": {"obelus/engine", "obelus/host", "obelus/store", "obelus/store/sqlite"},
+	"obelus/cmd": {"obelus/cmd/internal/exit", "obelus/engine", "obelus/host", "obelus/host/web", "obelus/luastd", "obelus/scripts", "obelus/store", "obelus/store/sqlite",
 		"github.com/aymanbagabas/go-udiff", "github.com/mattn/go-runewidth", "github.com/oklog/ulid", "github.com/peterh/liner", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys/unix", "golang.org/x/term"},
 }
 

@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/host"
 	"obelus/scripts"
 )
 
-func (a *app) initCommand() *cobra.Command {
+func initCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "make a new project that runs at once",
@@ -28,38 +29,38 @@ written over; a .gitignore gets a line for what obelus keeps, unless it has one.
 			switch {
 			case len(args) == 0:
 			case args[0] == "":
-				return &usageError{"the folder's name is empty: name one, or leave it out for this one"}
+				return exit.Usage("the folder's name is empty: name one, or leave it out for this one")
 			case filepath.IsAbs(args[0]):
 				dir = args[0]
 			default:
 				dir = filepath.Join(dir, args[0])
 			}
-			return a.init(dir)
+			return initProject(a, dir)
 		},
 	}
 }
 
-func (a *app) init(dir string) error {
+func initProject(a *app, dir string) error {
 	files, err := templateFiles()
 	if err != nil {
 		return err
 	}
 	for _, name := range files {
 		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && name != ignoreFile {
-			return &usageError{fmt.Sprintf("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))}
+			return exit.Usagef("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))
 		}
 	}
-	done, err := a.initFiles(dir, files)
+	done, err := initFiles(a, dir, files)
 	if err != nil {
 		for _, d := range done {
 			if d.status == "wrote" {
 				_ = os.Remove(d.file) // so that init can be tried again
 			}
 		}
-		return &usageError{err.Error()}
+		return exit.Usage(err.Error())
 	}
 	for _, d := range done {
-		if err := a.tellFile(d.status, d.file, d.text); err != nil {
+		if err := reportFile(a, d.status, d.file, d.text); err != nil {
 			return err
 		}
 	}
@@ -75,7 +76,7 @@ func (a *app) init(dir string) error {
 type initialised struct{ status, file, text string }
 
 // initFiles writes the files of a new project, and gives those with which it is done.
-func (a *app) initFiles(dir string, files []string) (done []initialised, err error) {
+func initFiles(a *app, dir string, files []string) (done []initialised, err error) {
 	for _, name := range files {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		status, text, err := "wrote", "%s %s", writeTemplate(dir, name)
@@ -87,15 +88,15 @@ func (a *app) initFiles(dir string, files []string) (done []initialised, err err
 		}
 		done = append(done, initialised{status, file, text})
 	}
-	types, err := a.initTypes(dir)
+	types, err := initTypes(a, dir)
 	if err != nil {
 		return done, err
 	}
 	return append(done, initialised{"wrote", filepath.Join(dir, typesFolder), fmt.Sprintf("%%s %%s: %d files", types)}), nil
 }
 
-// tellFile tells what was done to a file; text has a place for that and for its name.
-func (a *app) tellFile(status, file, text string) error {
+// reportFile tells what was done to a file; text has a place for that and for its name.
+func reportFile(a *app, status, file, text string) error {
 	if a.json {
 		return a.term.ndjson(map[string]string{"file": file, "status": status})
 	}
@@ -134,7 +135,7 @@ func addIgnored(file string) (done, text string, err error) {
 
 // initTypes writes the annotations for editors, and tells how many files. A folder that
 // had scripts before may hold some that do not load: it gets what is known without them.
-func (a *app) initTypes(dir string) (files int, err error) {
+func initTypes(a *app, dir string) (files int, err error) {
 	config := a.config.Host
 	config.FS, config.Stderr = os.DirFS(dir), a.term
 	h, err := host.Open(config)

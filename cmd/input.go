@@ -11,19 +11,20 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 )
 
 // readInputs merges the values of -i from left to right into one object.
-func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
+func readInputs(ctx context.Context, a *app, inputs []string) (any, error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
 	var merged any = map[string]any{}
 	for _, text := range inputs {
-		place, v, err := a.readInput(ctx, text)
+		place, v, err := readInput(ctx, a, text)
 		if err == nil {
 			merged, err = layOver(merged, place, v)
 		}
@@ -31,7 +32,7 @@ func (a *app) readInputs(ctx context.Context, inputs []string) (any, error) {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			return nil, &usageError{fmt.Sprintf("-i %s: %s", text, err)}
+			return nil, exit.Usagef("-i %s: %s", text, err)
 		}
 	}
 	return merged, nil
@@ -57,9 +58,9 @@ func hintTextInput(err error, inputs []string) error {
 	return err
 }
 
-// tellTextInput tells a person of input that was given as text, though it reads as another value,
+// hintTextParameters tells a person of input that was given as text, though it reads as another value,
 // where a call failed since a parameter that is that input wants another type.
-func (a *app) tellTextInput(calls []plan.Source, outcome *journal.Outcome, inputs []string) {
+func hintTextParameters(a *app, calls []plan.Source, outcome *journal.Outcome, inputs []string) {
 	for _, text := range inputs {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || strings.HasSuffix(key, ":") {
@@ -123,12 +124,12 @@ func isStdin(text string) bool { return text == "-" || text == "@-" }
 
 // readInput reads one value of -i, and the place where it is to stand: {…}, @file, - for
 // stdin, key=text or key:=json.
-func (a *app) readInput(ctx context.Context, text string) (place []string, v any, err error) {
+func readInput(ctx context.Context, a *app, text string) (place []string, v any, err error) {
 	switch {
 	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{"):
 		v, err = decodeObject([]byte(text))
 	case isStdin(text):
-		content, unread := a.read(ctx, "-")
+		content, unread := readFileOrStdin(ctx, a, "-")
 		if unread != nil {
 			return nil, nil, unread
 		}
@@ -148,9 +149,9 @@ func (a *app) readInput(ctx context.Context, text string) (place []string, v any
 	return place, v, err
 }
 
-// read reads a file, or stdin where it is called -, until ctx ends: a pipe may hold
+// readFileOrStdin reads a file, or stdin where it is called -, until ctx ends: a pipe may hold
 // back what it has for ever.
-func (a *app) read(ctx context.Context, file string) ([]byte, error) {
+func readFileOrStdin(ctx context.Context, a *app, file string) ([]byte, error) {
 	if file != "-" {
 		return readFile(ctx, file)
 	}
@@ -230,7 +231,7 @@ func readFlag(flag string, pairs []string) (map[string]any, error) {
 	for _, pair := range pairs {
 		key, v, err := readPair(pair)
 		if err != nil {
-			return nil, &usageError{fmt.Sprintf("--%s %s: %s", flag, pair, err)}
+			return nil, exit.Usagef("--%s %s: %s", flag, pair, err)
 		}
 		all[key] = v
 	}

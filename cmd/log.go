@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
 
-func (a *app) logCommand() *cobra.Command {
+func logCommand(a *app) *cobra.Command {
 	var f store.Filter
 	var path, since string
 	var model, follow bool
@@ -49,16 +50,16 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 			}
 			if model {
 				if follow || tool != "" {
-					return &usageError{"--model shows what a model sees at one time: leave --follow and --tool out"}
+					return exit.Usage("--model shows what a model sees at one time: leave --follow and --tool out")
 				}
-				return a.printModelView(c.Context(), f, scopes)
+				return printModelView(c.Context(), a, f, scopes)
 			} else if len(scopes) > 0 {
-				return &usageError{"--scopes goes with --model: it marks what a model is to use"}
+				return exit.Usage("--scopes goes with --model: it marks what a model is to use")
 			}
 			if follow && f.At > 0 {
-				return &usageError{"--follow goes on with what comes, and --at ends before it: give one of them"}
+				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
 			}
-			return a.printLog(c.Context(), f, tool, follow)
+			return printLog(c.Context(), a, f, tool, follow)
 		},
 	}
 	c.Flags().StringVar(&f.Kind, "kind", "", "only data of the kind `K`")
@@ -90,7 +91,7 @@ func readSince(text string) (time.Time, error) {
 	if t, ok := readPast(text); ok {
 		return t, nil
 	}
-	return time.Time{}, &usageError{fmt.Sprintf("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)}
+	return time.Time{}, exit.Usagef("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)
 }
 
 // mostDays is how long ago a time may be, in days: those of a calendar go no further back.
@@ -115,7 +116,7 @@ func readPast(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow bool) error {
+func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow bool) error {
 	var err error
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
@@ -129,7 +130,7 @@ func (a *app) printLog(ctx context.Context, f store.Filter, tool string, follow 
 			if producer, _ := m.Producer.(map[string]any); tool != "" && producer["_tool"] != tool {
 				continue
 			}
-			if err := a.printMessage(m); err != nil {
+			if err := printMessage(a, m); err != nil {
 				return err
 			}
 		}
@@ -162,27 +163,27 @@ func following(ctx context.Context, show func() error) error {
 	defer ticker.Stop()
 	for {
 		if err := show(); ctx.Err() != nil {
-			return statusError(exitInterrupted)
+			return exit.Interrupted
 		} else if err != nil && !errors.Is(err, sqlite.ErrLocked) { // what is in the way now may not be next time
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return statusError(exitInterrupted)
+			return exit.Interrupted
 		case <-ticker.C:
 		}
 	}
 }
 
 // printModelView prints what a latent call with these scopes shows a model.
-func (a *app) printModelView(ctx context.Context, f store.Filter, names []string) error {
+func printModelView(ctx context.Context, a *app, f store.Filter, names []string) error {
 	list := make([]any, len(names))
 	for i, name := range names {
 		list[i] = name
 	}
 	scopes, err := plan.ParseScopes(list)
 	if err != nil {
-		return &usageError{"--scopes" + err.Error()}
+		return exit.Usage("--scopes" + err.Error())
 	}
 	if f.Context, err = a.openForReading(ctx); err != nil {
 		return err
@@ -208,7 +209,7 @@ func (a *app) printModelView(ctx context.Context, f store.Filter, names []string
 	return nil
 }
 
-func (a *app) printMessage(m *store.Message) error {
+func printMessage(a *app, m *store.Message) error {
 	if a.json {
 		text, err := m.MarshalJSON() // as it is: json.Marshal would escape <, > and &
 		if err != nil {

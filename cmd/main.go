@@ -23,25 +23,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
-	"obelus/engine/expr"
-	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
-	"obelus/store"
-	"obelus/store/sqlite"
-)
-
-// Exit statuses, as SURFACE.md has them.
-const (
-	exitDone        = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitWaiting     = 3
-	exitBusy        = 4
-	exitInterrupted = 128 + int(syscall.SIGINT)
-	exitTerminated  = 128 + int(syscall.SIGTERM)
 )
 
 // Config is what a program adds to the command. The zero Config is the command obelus itself.
@@ -81,14 +67,14 @@ func run(c Config, args []string, stdin io.Reader, stdout, stderr io.Writer) (st
 	defer func() {
 		if broken := recover(); broken != nil {
 			a.brokeDown(broken)
-			status = exitFailed
+			status = int(exit.Failed)
 		}
 	}()
 	help := &checkedWriter{Writer: stdout}
 	a.help = help
-	root := a.rootCommand()
+	root := rootCommand(a)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		a.completions(root)
+		completer{a}.register(root)
 	}
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -97,9 +83,9 @@ func run(c Config, args []string, stdin io.Reader, stdout, stderr io.Writer) (st
 	if err != nil {
 		a.fail(err)
 	}
-	status = exitStatus(err)
-	if status == exitInterrupted && errors.Is(context.Cause(ctx), engine.ErrStopped) {
-		status = exitTerminated
+	status = int(exit.Of(err))
+	if status == int(exit.Interrupted) && errors.Is(context.Cause(ctx), engine.ErrStopped) {
+		status = int(exit.Terminated)
 	}
 	return status
 }
@@ -127,7 +113,7 @@ func (w *checkedWriter) Write(text []byte) (int, error) {
 
 // fail tells why a command, or an input of the prompt, came to nothing.
 func (a *app) fail(err error) {
-	if exitStatus(err) == exitInterrupted && errors.Is(err, context.Canceled) {
+	if exit.Of(err) == exit.Interrupted && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
 	a.term.fail(a.fromHere(withSource(err)))
@@ -159,9 +145,9 @@ func (a *app) interruptible() (context.Context, func()) {
 			a.term.interrupted(second)
 			a.stopNow()
 			if first == syscall.SIGTERM { // by which it goes on
-				os.Exit(exitTerminated)
+				os.Exit(int(exit.Terminated))
 			}
-			os.Exit(exitInterrupted)
+			os.Exit(int(exit.Interrupted))
 		}
 	}()
 	return ctx, func() {
@@ -185,17 +171,6 @@ func onInterrupt(ctx context.Context, tell func()) (end func()) {
 		}
 	}
 }
-
-// statusError is an end that is no error to tell about: the command has said
-// what there was to say.
-type statusError int
-
-func (statusError) Error() string { return "" }
-
-// usageError is a command that was called wrongly.
-type usageError struct{ message string }
-
-func (e *usageError) Error() string { return e.message }
 
 // withSource shows, below each error of a script, the line that it is about.
 func withSource(err error) error {
@@ -224,46 +199,4 @@ func (a *app) fromHere(err error) error {
 		return err
 	}
 	return errors.New(strings.NewReplacer("obelus resume -c", a.again()+" resume -c", "obelus fork -c", a.again()+" fork -c").Replace(err.Error()))
-}
-
-// exitStatus is the one place where errors become exit statuses.
-func exitStatus(err error) int {
-	var status statusError
-	var usage *usageError
-	var busy *engine.BusyError
-	var refused *plan.PlanError
-	var message *plan.MessageError
-	var unfinished *engine.UnfinishedError
-	var call *journal.NoSuchCallError
-	var delegate *engine.DelegateError
-	var policy *plan.PolicyError
-	var correction *journal.CorrectionError
-	var planner *engine.NoPlannerError
-	var expression *expr.Error
-	var path *store.PathError
-	var ref *history.RefError
-	var fork *store.ForkError
-	var needed *store.NeededError
-	var held *store.HeldError
-	var query *sqlite.QueryError
-	var damaged *journal.DamagedError
-	var scripts host.Errors
-	var script *host.ScriptError
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.As(err, &status):
-		return int(status)
-	case errors.Is(err, sqlite.ErrLocked), errors.As(err, &busy), errors.As(err, &held):
-		return exitBusy
-	case errors.Is(err, sqlite.ErrNotOurs), errors.Is(err, sqlite.ErrNewer), errors.Is(err, sqlite.ErrDamaged), errors.As(err, &damaged), errors.Is(err, sqlite.ErrReadOnly):
-		return exitUsage
-	case errors.As(err, &usage), errors.As(err, &refused), errors.As(err, &message), errors.As(err, &unfinished), errors.As(err, &call), errors.As(err, &delegate),
-		errors.As(err, &policy), errors.As(err, &correction), errors.As(err, &planner),
-		errors.As(err, &expression), errors.As(err, &path), errors.As(err, &ref), errors.As(err, &fork), errors.As(err, &needed), errors.As(err, &query), errors.Is(err, store.ErrExists), errors.As(err, &scripts), errors.As(err, &script), errors.Is(err, store.ErrNoContext):
-		return exitUsage
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
-	}
-	return exitFailed
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/engine/schema"
@@ -94,7 +95,7 @@ func (a *app) openThere(options sqlite.Options) error {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return &usageError{fmt.Sprintf("there is no log at %s: run a plan first, or name the log by --db or the project by -C", path)}
+		return exit.Usagef("there is no log at %s: run a plan first, or name the log by --db or the project by -C", path)
 	}
 	log, err := sqlite.Open(path, options)
 	if err != nil {
@@ -158,11 +159,11 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 	}
 	switch {
 	case a.context == "":
-		return "", &usageError{"the log holds no contexts yet: run a plan first"}
+		return "", exit.Usage("the log holds no contexts yet: run a plan first")
 	case len(matches) == 0:
 		return "", a.noContext()
 	case len(matches) > 1:
-		return "", &usageError{fmt.Sprintf("-c %s is the start of %d contexts, %s among them: give more of it", a.context, len(matches), strings.Join(matches[:2], " and "))}
+		return "", exit.Usagef("-c %s is the start of %d contexts, %s among them: give more of it", a.context, len(matches), strings.Join(matches[:2], " and "))
 	}
 	return matches[0], nil
 }
@@ -174,7 +175,7 @@ func (a *app) noContext() error {
 // checkAt refuses an --at that can't be a message's.
 func checkAt(c *cobra.Command, at int64) error {
 	if c.Flags().Changed("at") && at < 1 {
-		return &usageError{fmt.Sprintf("--at %d: the first message has seq 1", at)}
+		return exit.Usagef("--at %d: the first message has seq 1", at)
 	}
 	return nil
 }
@@ -189,7 +190,7 @@ func (a *app) writeContext() (string, error) {
 		return newContext(), nil
 	}
 	if err := store.CheckContext(a.context); err != nil {
-		return "", &usageError{"-c " + err.Error()}
+		return "", exit.Usage("-c " + err.Error())
 	}
 	return a.context, nil
 }

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"obelus/cmd/internal/exit"
+
 	"bufio"
 	"bytes"
 	"context"
@@ -143,13 +145,13 @@ func TestInterruptedAtOnce(t *testing.T) {
 	for _, args := range [][]string{{"run", plan}, {"contexts"}, {"get", "†state"}, {"replay"}, {"backup", filepath.Join(dir, "b.db")}} {
 		var said strings.Builder
 		a := &app{term: newTerminal(io.Discard, &said)}
-		root := a.rootCommand()
+		root := rootCommand(a)
 		root.SetArgs(append([]string{"-C", dir}, args...))
 		err := root.ExecuteContext(interrupted)
 		a.fail(err)
 		a.close()
-		if got := said.String(); !strings.HasSuffix(got, "obelus: interrupted\n") || strings.Count(got, "obelus:") != 1 || exitStatus(err) != exitInterrupted {
-			t.Errorf("%s ends with %d:\n%s", args[0], exitStatus(err), got)
+		if got := said.String(); !strings.HasSuffix(got, "obelus: interrupted\n") || strings.Count(got, "obelus:") != 1 || exit.Of(err) != exit.Interrupted {
+			t.Errorf("%s ends with %d:\n%s", args[0], exit.Of(err), got)
 		}
 	}
 }
@@ -177,10 +179,10 @@ func TestInterruptedWhileItReads(t *testing.T) {
 			interrupt()
 		}()
 		a := &app{stdin: stdin, term: newTerminal(io.Discard, io.Discard)}
-		root := a.rootCommand()
+		root := rootCommand(a)
 		root.SetArgs(append([]string{"-C", dir}, args...))
-		if err := root.ExecuteContext(ctx); exitStatus(err) != exitInterrupted {
-			t.Errorf("%s ends with %d: %v", args[0], exitStatus(err), err)
+		if err := root.ExecuteContext(ctx); exit.Of(err) != exit.Interrupted {
+			t.Errorf("%s ends with %d: %v", args[0], exit.Of(err), err)
 		}
 		a.close()
 	}

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"cmp"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
@@ -26,7 +26,7 @@ func (a *app) findProject(plan string) (dir string, found bool, err error) {
 	case a.projectFlag != "":
 		start = a.projectFlag
 		if info, err := os.Stat(start); err != nil || !info.IsDir() {
-			return "", false, &usageError{fmt.Sprintf("-C %s: there is no such folder", start)}
+			return "", false, exit.Usagef("-C %s: there is no such folder", start)
 		}
 	case plan != "":
 		start = filepath.Dir(plan)
@@ -163,7 +163,7 @@ func (a *app) inProject(file string) (string, error) {
 		}
 	}
 	if !inside {
-		return "", &usageError{fmt.Sprintf("%s lies outside the project %s", file, a.dir)}
+		return "", exit.Usagef("%s lies outside the project %s", file, a.dir)
 	}
 	return name, nil
 }
@@ -218,7 +218,7 @@ func (f *allowFlags) grants(dir string, project fs.ReadLinkFS) (*luastd.Grants, 
 	}{{"env", f.env}, {"net", f.net}, {"read", f.read}, {"write", f.write}} {
 		for _, entry := range flag.list {
 			if err := luastd.CheckGrant(flag.name, entry); err != nil && entry != everything {
-				return nil, &usageError{"--allow-" + flag.name + ": " + err.Error()}
+				return nil, exit.Usage("--allow-" + flag.name + ": " + err.Error())
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -23,7 +24,7 @@ type pruneOptions struct {
 	noVacuum bool
 }
 
-func (a *app) pruneCommand() *cobra.Command {
+func pruneCommand(a *app) *cobra.Command {
 	var o pruneOptions
 	c := &cobra.Command{
 		Use:   "prune [CONTEXT…]",
@@ -41,7 +42,7 @@ afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
   obelus prune --status done,failed --older-than 24h
   obelus prune order-7`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error { return a.prune(c.Context(), args, o) },
+		RunE: func(c *cobra.Command, args []string) error { return pruneContexts(c.Context(), a, args, o) },
 	}
 	c.Flags().StringVar(&o.older, "older-than", "", "contexts that were appended to last before: a `TIME` ago (30d, 12h), or a date (without a zone, of this machine's)")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "contexts whose run is `done,failed,...`, or none for those without one")
@@ -50,13 +51,13 @@ afterwards; nobody else can append meanwhile, and --no-vacuum leaves it out.`,
 	return c
 }
 
-func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
+func pruneContexts(ctx context.Context, a *app, names []string, o pruneOptions) error {
 	before, err := o.before()
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 && o.older == "" && len(o.statuses) == 0 {
-		return &usageError{"prune what? Name contexts, or say --older-than or --status"}
+		return exit.Usage("prune what? Name contexts, or say --older-than or --status")
 	}
 	if err := checkWords("status", o.statuses, append(journal.RunStatuses(), "none")...); err != nil {
 		return err
@@ -67,19 +68,19 @@ func (a *app) prune(ctx context.Context, names []string, o pruneOptions) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	removed, inside, failed := a.remove(ctx, names, before, o)
+	removed, inside, failed := removeContexts(ctx, a, names, before, o)
 	for _, name := range removed {
-		if err := a.printPruned(name); err != nil {
+		if err := printPruned(a, name); err != nil {
 			return err
 		}
 	}
 	if len(removed) > 0 || failed == nil {
-		a.tellPruned(len(removed), inside, o)
+		reportPruned(a, len(removed), inside, o)
 	}
 	if failed != nil || len(removed) == 0 || o.dry || o.noVacuum {
 		return failed
 	}
-	return a.vacuum(ctx)
+	return vacuumLog(ctx, a)
 }
 
 // pruneTries is how often prune chooses anew when others are at the same contexts.
@@ -94,22 +95,22 @@ func outrun(err error, named bool) bool {
 	return errors.As(err, &changed) || !named && (errors.As(err, &needed) || errors.As(err, &held) || errors.Is(err, store.ErrNoContext))
 }
 
-// remove chooses what goes and removes it, anew as long as others are faster. inside
+// removeContexts chooses what goes and removes it, anew as long as others are faster. inside
 // is how many contexts of delegates went with what was removed, also where an error
 // ends that.
-func (a *app) remove(ctx context.Context, names []string, before time.Time, o pruneOptions) (removed []string, inside int, err error) {
+func removeContexts(ctx context.Context, a *app, names []string, before time.Time, o pruneOptions) (removed []string, inside int, err error) {
 	for range pruneTries {
 		var family *families
-		if family, err = a.families(ctx); err != nil {
+		if family, err = readFamilies(ctx, a); err != nil {
 			break
 		}
 		var chosen []string
-		if chosen, err = a.choose(ctx, family, names, before, o); err != nil {
+		if chosen, err = choosePruned(ctx, a, family, names, before, o); err != nil {
 			break
 		}
 		var gone []string
 		var with int
-		gone, with, err = a.removeChosen(ctx, family, chosen, len(names) > 0, o.dry)
+		gone, with, err = removeChosen(ctx, a, family, chosen, len(names) > 0, o.dry)
 		removed, inside = append(removed, gone...), inside+with
 		if !outrun(err, len(names) > 0) {
 			break
@@ -126,7 +127,7 @@ const (
 
 // removeChosen removes contexts with those of their delegates, unless they have
 // changed since they were chosen: all at once, or else in portions.
-func (a *app) removeChosen(ctx context.Context, family *families, chosen []string, whole, dry bool) (removed []string, inside int, err error) {
+func removeChosen(ctx context.Context, a *app, family *families, chosen []string, whole, dry bool) (removed []string, inside int, err error) {
 	chosen = family.forksFirst(chosen)
 	var portion []store.ContextInfo
 	messages := int64(0)
@@ -153,15 +154,15 @@ func (a *app) removeChosen(ctx context.Context, family *families, chosen []strin
 	return removed, inside, nil
 }
 
-func (a *app) printPruned(name string) error {
+func printPruned(a *app, name string) error {
 	if a.json {
 		return a.term.ndjson(map[string]any{"context": name})
 	}
 	return a.term.line(name)
 }
 
-// tellPruned tells what has been done, or would be.
-func (a *app) tellPruned(n, inside int, o pruneOptions) {
+// reportPruned tells what has been done, or would be.
+func reportPruned(a *app, n, inside int, o pruneOptions) {
 	with := ""
 	if inside > 0 {
 		with = fmt.Sprintf(", and %d contexts of delegates", inside)
@@ -176,8 +177,8 @@ func (a *app) tellPruned(n, inside int, o pruneOptions) {
 	}
 }
 
-// vacuum makes the file smaller, unless others need it.
-func (a *app) vacuum(ctx context.Context) error {
+// vacuumLog makes the file smaller, unless others need it.
+func vacuumLog(ctx context.Context, a *app) error {
 	log, ok := a.log.(*sqlite.Log)
 	if !ok {
 		return nil
@@ -199,7 +200,7 @@ func (o *pruneOptions) before() (time.Time, error) {
 	if t, ok := readPast(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
 		return t, nil
 	}
-	return time.Time{}, &usageError{fmt.Sprintf("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)}
+	return time.Time{}, exit.Usagef("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)
 }
 
 // families are the contexts of a log, those of delegates with their parents.
@@ -209,7 +210,7 @@ type families struct {
 	children map[string][]string
 }
 
-func (a *app) families(ctx context.Context) (*families, error) {
+func readFamilies(ctx context.Context, a *app) (*families, error) {
 	f := &families{infos: map[string]store.ContextInfo{}, children: map[string][]string{}}
 	for info, err := range a.log.Contexts(ctx, "") {
 		if err != nil {
@@ -277,9 +278,9 @@ func setOf(names []string) map[string]bool {
 	return set
 }
 
-// choose picks the contexts that go. Of those that are named every one must be
+// choosePruned picks the contexts that go. Of those that are named every one must be
 // able to.
-func (a *app) choose(ctx context.Context, f *families, names []string, before time.Time, o pruneOptions) ([]string, error) {
+func choosePruned(ctx context.Context, a *app, f *families, names []string, before time.Time, o pruneOptions) ([]string, error) {
 	var chosen []string
 	for _, name := range names {
 		if _, ok := f.infos[name]; !ok {
@@ -302,14 +303,14 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 		if len(o.statuses) > 0 && !slices.Contains(o.statuses, status) {
 			continue
 		}
-		which, run, err := a.unfinished(ctx, f, name, run)
+		which, run, err := findUnfinished(ctx, a, f, name, run)
 		switch {
 		case err != nil:
 			return nil, err
 		case which != "" && named && run.Status == journal.RunRunning:
-			return nil, &usageError{fmt.Sprintf("context %s is running, and stays until that has come to its end or was interrupted", which)}
+			return nil, exit.Usagef("context %s is running, and stays until that has come to its end or was interrupted", which)
 		case which != "" && named:
-			return nil, &usageError{fmt.Sprintf("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", which, run.Status, a.again())}
+			return nil, exit.Usagef("context %s is unfinished (%s), and stays: %s cancel -c %[1]s gives it up", which, run.Status, a.again())
 		case which != "":
 			continue
 		}
@@ -317,17 +318,17 @@ func (a *app) choose(ctx context.Context, f *families, names []string, before ti
 	}
 	for _, name := range names {
 		if f.infos[name].Origin.Parent != "" {
-			return nil, &usageError{fmt.Sprintf("context %s is a delegate's: it goes with %s", name, f.infos[name].Origin.Parent)}
+			return nil, exit.Usagef("context %s is a delegate's: it goes with %s", name, f.infos[name].Origin.Parent)
 		}
 	}
-	return a.free(f, chosen, len(names) > 0)
+	return withoutNeeded(a, f, chosen, len(names) > 0)
 }
 
-// unfinished finds a run that is, and that nobody has given up, among that of a context and
+// findUnfinished finds a run that is, and that nobody has given up, among that of a context and
 // those in its delegates' contexts that are part of no other. Where there is none, it has no
 // name.
-func (a *app) unfinished(ctx context.Context, f *families, name string, run journal.Run) (which string, _ journal.Run, err error) {
-	untouched, err := a.untouched(ctx, name)
+func findUnfinished(ctx context.Context, a *app, f *families, name string, run journal.Run) (which string, _ journal.Run, err error) {
+	untouched, err := isUntouchedFork(ctx, a, name)
 	if err != nil || !isOver(run) && !untouched {
 		return name, run, err
 	}
@@ -348,15 +349,15 @@ func (a *app) unfinished(ctx context.Context, f *families, name string, run jour
 
 func isOver(run journal.Run) bool { return run.Status.Finished() || run.Status == journal.RunCancelled }
 
-// untouched tells of a fork in which nobody has gone on with what ran where it was
+// isUntouchedFork tells of a fork in which nobody has gone on with what ran where it was
 // made, and to which nothing has come: nothing of its own would be lost.
-func (a *app) untouched(ctx context.Context, name string) (bool, error) {
+func isUntouchedFork(ctx context.Context, a *app, name string) (bool, error) {
 	entry, ok, err := store.Newest(ctx, a.log, store.JournalFilter{Context: name})
 	return ok && journal.Forked(entry), err
 }
 
-// free leaves out what forks need that stay; of those that are named none may be.
-func (a *app) free(f *families, chosen []string, named bool) ([]string, error) {
+// withoutNeeded leaves out what forks need that stay; of those that are named none may be.
+func withoutNeeded(a *app, f *families, chosen []string, named bool) ([]string, error) {
 	for {
 		needed, goes := map[string]error{}, setOf(chosen)
 		for _, fork := range slices.Sorted(maps.Keys(f.infos)) {

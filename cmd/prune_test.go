@@ -79,7 +79,7 @@ func TestPruneInPortions(t *testing.T) {
 	} {
 		log := filled()
 		a := &app{log: log}
-		removed, inside, err := a.remove(t.Context(), c.names, time.Now().Add(time.Hour), pruneOptions{dry: c.dry})
+		removed, inside, err := removeContexts(t.Context(), a, c.names, time.Now().Add(time.Hour), pruneOptions{dry: c.dry})
 		if err != nil || len(removed) != c.roots || inside != 2 || !slices.Equal(log.removed, c.want) {
 			t.Errorf("%v: removed %v and %d, %v: %q", c.names, removed, inside, err, log.removed)
 		}
@@ -118,14 +118,14 @@ func TestPruneMeanwhile(t *testing.T) {
 		break
 	}
 	a := &app{log: &meanwhile{log, func() { add("b") }}}
-	removed, _, err := a.remove(t.Context(), nil, before, pruneOptions{})
+	removed, _, err := removeContexts(t.Context(), a, nil, before, pruneOptions{})
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(removed)), []string{"a", "c"}) || !slices.Equal(names(), []string{"b"}) {
 		t.Errorf("removed %v, %v; there is %v", removed, err, names())
 	}
 
 	// One that is named is what was asked for, as it is now.
 	a.log = &meanwhile{log, func() { add("b") }}
-	if removed, _, err := a.remove(t.Context(), []string{"b"}, time.Time{}, pruneOptions{}); err != nil || len(removed) != 1 || len(names()) != 0 {
+	if removed, _, err := removeContexts(t.Context(), a, []string{"b"}, time.Time{}, pruneOptions{}); err != nil || len(removed) != 1 || len(names()) != 0 {
 		t.Errorf("removed %v, %v; there is %v", removed, err, names())
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -20,7 +21,7 @@ import (
 	"obelus/store"
 )
 
-func (a *app) replCommand() *cobra.Command {
+func replCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "repl",
 		Short: "a Lua prompt with the project loaded",
@@ -35,7 +36,7 @@ Exit status: 0; elsewhere than on a terminal 1 if any input failed.`,
 		Example: `  obelus repl
   printf '=1+1\n' | obelus repl`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.repl(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error { return runPrompt(c.Context(), a) },
 	}
 	a.allow.register(c)
 	return c
@@ -73,7 +74,7 @@ type lineReader interface {
 
 var errDropped = errors.New("dropped")
 
-func (a *app) repl(ctx context.Context) error {
+func runPrompt(ctx context.Context, a *app) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (a *app) repl(ctx context.Context) error {
 	}
 	err := p.session(ctx, newPipedLines(a.stdin))
 	if err == nil && p.failed {
-		err = statusError(exitFailed)
+		err = exit.Failed
 	}
 	return err
 }
@@ -99,7 +100,7 @@ func (p *prompt) session(ctx context.Context, lines lineReader) error {
 		line, err := lines.read(ctx, input != "")
 		switch {
 		case ctx.Err() != nil:
-			return statusError(exitInterrupted)
+			return exit.Interrupted
 		case errors.Is(err, errDropped):
 			input = ""
 			continue
@@ -115,7 +116,7 @@ func (p *prompt) session(ctx context.Context, lines lineReader) error {
 		err = p.evaluate(running, input+line, input == "")
 		end()
 		if ctx.Err() != nil {
-			return statusError(exitInterrupted)
+			return exit.Interrupted
 		}
 		if errors.As(err, &incomplete) {
 			input += line + "\n"
@@ -128,7 +129,7 @@ func (p *prompt) session(ctx context.Context, lines lineReader) error {
 
 // tell tells of an error, and keeps in mind that there was one.
 func (p *prompt) tell(err error) {
-	var status statusError
+	var status exit.Status
 	if err == nil {
 		return
 	}
@@ -164,7 +165,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 			return nil
 		case strings.HasPrefix(line, store.Dagger):
 			p.lua.Skip(1)
-			return p.withLog(func() error { return p.app.about(ctx, line, asked{}, p.app.get) })
+			return p.withLog(func() error { return answerRef(ctx, p.app, line, asked{}, printRefValue) })
 		case m != nil:
 			p.lua.Skip(1)
 			return p.withLog(func() error { return p.command(ctx, m[1], m[2]) })
@@ -204,23 +205,23 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	if name == "run" {
 		for _, word := range words[1:] {
 			if isStdin(word) {
-				return &usageError{word + ": the prompt reads stdin itself"}
+				return exit.Usage(word + ": the prompt reads stdin itself")
 			}
 		}
-		if start.Input, err = p.app.readInputs(ctx, words[1:]); err != nil {
+		if start.Input, err = readInputs(ctx, p.app, words[1:]); err != nil {
 			return err
 		}
 		start.Request, registry, err = p.app.host.Plan(p.planName(words[0]))
 	} else {
 		var call map[string]any
 		if call, err = readPairs(words[1:]); err == nil {
-			start.Request, err = p.app.callRequest(registry, words[0], call)
+			start.Request, err = newCallRequest(p.app, registry, words[0], call)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return p.app.carryOut(ctx, start, registry, runOptions{one: name == "call"})
+	return runAndReport(ctx, p.app, start, registry, runOptions{one: name == "call"})
 }
 
 // planName is a plan's name in the project: from the working directory if there
@@ -250,7 +251,7 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 // callFunction is call(tool, [parameters]) in Lua.
 func (p *prompt) callFunction(ctx context.Context, tool string, parameters map[string]any) (any, string, error) {
 	registry := p.app.host.Generation().Registry()
-	request, err := p.app.callRequest(registry, tool, parameters)
+	request, err := newCallRequest(p.app, registry, tool, parameters)
 	if err != nil {
 		return nil, "", err
 	}
@@ -261,11 +262,11 @@ func (p *prompt) callFunction(ctx context.Context, tool string, parameters map[s
 // as the command does.
 func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (output any, why string, err error) {
 	err = p.withLog(func() error {
-		outcome, err := p.app.outcome(ctx, start, registry, o)
+		outcome, err := runToRest(ctx, p.app, start, registry, o)
 		if err != nil {
 			return err
 		}
-		p.app.explain(outcome)
+		explainOutcome(p.app, outcome)
 		if output = outcome.Output; outcome.Status != journal.RunDone {
 			output, why = nil, string(outcome.Status)
 		}

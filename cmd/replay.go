@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store"
 )
 
-func (a *app) replayCommand() *cobra.Command {
+func replayCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay [CONTEXT]",
 		Short: "run a plan again with every call answered from the record, and compare",
@@ -28,17 +29,17 @@ refused now.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && a.context != "" {
-				return &usageError{"replay: name the context once, as an argument or by -c"}
+				return exit.Usage("replay: name the context once, as an argument or by -c")
 			}
 			if len(args) > 0 {
 				a.context = args[0]
 			}
-			return a.replay(c.Context())
+			return replayRun(c.Context(), a)
 		},
 	}
 }
 
-func (a *app) replay(ctx context.Context) error {
+func replayRun(ctx context.Context, a *app) error {
 	run, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
@@ -56,12 +57,12 @@ func (a *app) replay(ctx context.Context) error {
 		return err
 	}
 	for _, d := range replayed.Differences {
-		if err := a.printDifference(d); err != nil {
+		if err := printDifference(a, d); err != nil {
 			return err
 		}
 	}
 	if len(replayed.Differences) > 0 {
-		return statusError(exitFailed)
+		return exit.Failed
 	}
 	if a.json {
 		return a.term.ndjson(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
@@ -70,7 +71,7 @@ func (a *app) replay(ctx context.Context) error {
 	return nil
 }
 
-func (a *app) printDifference(d engine.Difference) error {
+func printDifference(a *app, d engine.Difference) error {
 	if a.json {
 		return a.term.ndjson(d)
 	}

@@ -28,7 +28,7 @@ func (p *prompt) completePath(begun string) (words []string) {
 		if err != nil {
 			return err
 		}
-		for _, path := range p.app.pathsBelow(ctx, name, begun[:strings.LastIndex(begun, ".")+1]) {
+		for _, path := range pathsBelow(ctx, p.app, name, begun[:strings.LastIndex(begun, ".")+1]) {
 			if strings.HasPrefix(path, begun) {
 				words = append(words, store.Dagger+path)
 			}
@@ -40,7 +40,7 @@ func (p *prompt) completePath(begun string) (words []string) {
 
 // pathsBelow are the paths one step below a prefix that is empty or ends with a
 // dot, sorted.
-func (a *app) pathsBelow(ctx context.Context, name, prefix string) (paths []string) {
+func pathsBelow(ctx context.Context, a *app, name, prefix string) (paths []string) {
 	if prefix == "" {
 		kinds, _ := a.log.Kinds(ctx, name)
 		for _, k := range kinds {

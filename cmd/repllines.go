@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"obelus/cmd/internal/exit"
+
 	"bufio"
 	"context"
 	"errors"
@@ -66,7 +68,7 @@ func (p *prompt) onTerminal(ctx context.Context) error {
 	defer lines.close()
 	p.greet()
 	err = p.session(ctx, lines)
-	if status := statusError(0); err == nil || errors.As(err, &status) {
+	if status := exit.Status(0); err == nil || errors.As(err, &status) {
 		fmt.Fprintln(p.app.term.err) // the shell's prompt begins a line
 	}
 	return err
@@ -181,7 +183,7 @@ func (l *typedLines) running(ctx context.Context) (context.Context, func()) {
 				if n > 0 {
 					l.term.interrupted(by)
 					l.beforeExit()
-					os.Exit(exitInterrupted)
+					os.Exit(int(exit.Interrupted))
 				}
 				l.term.tell("") // the terminal shows ^C
 				cancel()

@@ -6,8 +6,8 @@ import (
 	"obelus/engine"
 )
 
-// rerun runs a call of a fork again, and all that is downstream of it.
-func (a *app) rerun(ctx context.Context, call string, set []string, w who) error {
+// rerunCall runs a call of a fork again, and all that is downstream of it.
+func rerunCall(ctx context.Context, a *app, call string, set []string, w who) error {
 	corrections, err := readFlag("set", set)
 	if err != nil {
 		return err
@@ -16,5 +16,5 @@ func (a *app) rerun(ctx context.Context, call string, set []string, w who) error
 	if err != nil {
 		return err
 	}
-	return a.resume(ctx, engine.Resume{From: call, Set: corrections, Who: by})
+	return resumeRun(ctx, a, engine.Resume{From: call, Set: corrections, Who: by})
 }

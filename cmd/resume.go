@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 )
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(a *app) *cobra.Command {
 	s := engine.Resume{}
 	var results []string
 	var w who
@@ -41,12 +42,12 @@ to all the same, as you know from elsewhere.`,
 				return err
 			}
 			if w.given() && len(s.Retry)+len(s.Skip)+len(s.Result) == 0 {
-				return &usageError{"--by goes with --retry, --skip or --result: it tells who decides that"}
+				return exit.Usage("--by goes with --retry, --skip or --result: it tells who decides that")
 			}
 			if s.Who, err = w.decider(); err != nil {
 				return err
 			}
-			return a.resume(c.Context(), s)
+			return resumeRun(c.Context(), a, s)
 		},
 	}
 	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
@@ -59,7 +60,7 @@ to all the same, as you know from elsewhere.`,
 
 // contextToResume finds the context that is to go on. What runs a call of a fork again is about
 // the latest unless -c names one.
-func (a *app) contextToResume(ctx context.Context, s engine.Resume) (string, error) {
+func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, error) {
 	words, call := []string{"resume"}, ""
 	mention := func(flag, named string) {
 		words, call = append(words, "--"+flag, named), cmp.Or(call, named)
@@ -77,13 +78,13 @@ func (a *app) contextToResume(ctx context.Context, s engine.Resume) (string, err
 	case s.From != "" && a.context == "":
 		return a.readContext(ctx)
 	case call != "":
-		return a.contextToDecide(ctx, a.failing(ctx, command, call))
+		return a.contextToDecide(ctx, rootsWithFailedCall(ctx, a, command, call))
 	default:
-		return a.contextToDecide(ctx, a.halted(ctx, command, true))
+		return a.contextToDecide(ctx, rootsUnfinished(ctx, a, command, true))
 	}
 }
 
-func (a *app) resume(ctx context.Context, s engine.Resume) error {
+func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 		return err
 	}
 	var err error
-	if s.Context, err = a.contextToResume(ctx, s); err != nil {
+	if s.Context, err = contextToResume(ctx, a, s); err != nil {
 		return err
 	}
 	name, err := journal.RootPlan(ctx, a.log, s.Context)
@@ -102,7 +103,7 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	s.Request = request
 	p := newProgress(a.term, a.json, "")
 	p.root = s.Context
-	runner := a.runner(registry, p)
+	runner := newRunner(a, registry, p)
 	defer a.whileDraining(ctx, runner, s.Context)()
 	outcome, err := runner.Resume(ctx, s)
 	p.end()
@@ -114,5 +115,5 @@ func (a *app) resume(ctx context.Context, s engine.Resume) error {
 	if err != nil {
 		return err
 	}
-	return a.report(ctx, outcome)
+	return reportOutcome(ctx, a, outcome)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -24,7 +25,7 @@ import (
 	"obelus/store"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	var inputs, set []string
 	var o runOptions
 	var w who
@@ -69,17 +70,17 @@ ended by SIGTERM.`,
 			o.limited, o.decided = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
 			switch {
 			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided || o.limited):
-				return &usageError{"run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve"}
+				return exit.Usage("run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve")
 			case from != "":
-				return a.rerun(c.Context(), from, set, w)
+				return rerunCall(c.Context(), a, from, set, w)
 			case c.Flags().Changed("by"):
-				return &usageError{"--by goes with --from: it tells who has that call run again"}
+				return exit.Usage("--by goes with --from: it tells who has that call run again")
 			case len(set) > 0:
-				return &usageError{"--set goes with --from: it corrects the arguments of that call"}
+				return exit.Usage("--set goes with --from: it corrects the arguments of that call")
 			case len(args) == 0:
-				return &usageError{"run: no arguments were given: which plan?\n  usage: obelus run PLAN [flags]"}
+				return exit.Usage("run: no arguments were given: which plan?\n  usage: obelus run PLAN [flags]")
 			}
-			return a.run(c.Context(), args[0], inputs, o)
+			return runPlanFile(c.Context(), a, args[0], inputs, o)
 		},
 	}
 	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
@@ -112,33 +113,33 @@ type runOptions struct {
 	inputs   []string
 }
 
-func (a *app) run(ctx context.Context, plan string, inputs []string, o runOptions) error {
+func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o runOptions) error {
 	if o.limited && o.parallel < 1 {
-		return &usageError{fmt.Sprintf("--parallel %d: at least one call must be able to run", o.parallel)}
+		return exit.Usagef("--parallel %d: at least one call must be able to run", o.parallel)
 	}
 	if o.mode != "" && o.mode != "eager" && o.mode != "lazy" {
-		return &usageError{fmt.Sprintf("--mode %s: it is eager or lazy", o.mode)}
+		return exit.Usagef("--mode %s: it is eager or lazy", o.mode)
 	}
 	if o.watch && a.context != "" {
-		return &usageError{"--watch runs the plan in a new context each time: leave -c out"}
+		return exit.Usage("--watch runs the plan in a new context each time: leave -c out")
 	}
-	name, err := a.findPlan(plan)
+	name, err := findPlan(a, plan)
 	if err != nil {
 		return err
 	}
 	o.inputs = inputs
 	start := engine.Start{}
-	if start.Input, err = a.readInputs(ctx, inputs); err != nil {
+	if start.Input, err = readInputs(ctx, a, inputs); err != nil {
 		return err
 	}
 	if o.watch {
-		return a.runAndWatch(ctx, name, start, o)
+		return watchPlan(ctx, a, name, start, o)
 	}
-	return hintTextInput(a.runPlan(ctx, name, start, o), inputs)
+	return hintTextInput(runPlan(ctx, a, name, start, o), inputs)
 }
 
 // runPlan runs a plan of the project, as its file is now.
-func (a *app) runPlan(ctx context.Context, name string, start engine.Start, o runOptions) error {
+func runPlan(ctx context.Context, a *app, name string, start engine.Start, o runOptions) error {
 	request, registry, err := a.host.Plan(name)
 	if err != nil {
 		return err
@@ -150,13 +151,13 @@ func (a *app) runPlan(ctx context.Context, name string, start engine.Start, o ru
 	}
 	request.Mode = cmp.Or(o.mode, request.Mode)
 	start.Request = request
-	return a.carryOut(ctx, start, registry, o)
+	return runAndReport(ctx, a, start, registry, o)
 }
 
 // findPlan loads the project that a plan file is in, and gives the file's name
 // there.
-func (a *app) findPlan(plan string) (name string, err error) {
-	if err := a.planExists(plan); err != nil {
+func findPlan(a *app, plan string) (name string, err error) {
+	if err := checkPlanExists(a, plan); err != nil {
 		return "", err
 	}
 	if err := a.openProject(plan); err != nil {
@@ -166,23 +167,23 @@ func (a *app) findPlan(plan string) (name string, err error) {
 }
 
 // openPlan loads the project that a plan file is in, and the plan.
-func (a *app) openPlan(plan string) (*plan.Request, *plan.Registry, error) {
-	name, err := a.findPlan(plan)
+func openPlan(a *app, plan string) (*plan.Request, *plan.Registry, error) {
+	name, err := findPlan(a, plan)
 	if err != nil {
 		return nil, nil, err
 	}
 	return a.host.Plan(name)
 }
 
-func (a *app) planExists(plan string) error {
+func checkPlanExists(a *app, plan string) error {
 	if info, err := os.Stat(plan); err == nil && info.IsDir() {
-		return &usageError{fmt.Sprintf("%s is a folder: a plan is a .lua or .json file", plan)}
+		return exit.Usagef("%s is a folder: a plan is a .lua or .json file", plan)
 	} else if err != nil && a.projectFlag == "" {
 		near := ""
 		if file := nearPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
 			near = fmt.Sprintf(" (did you mean %s?)", file)
 		}
-		return &usageError{fmt.Sprintf("can't read the plan %s: %s%s", plan, plainError(err), near)}
+		return exit.Usagef("can't read the plan %s: %s%s", plan, plainError(err), near)
 	}
 	return nil
 }
@@ -213,20 +214,20 @@ func nearPlan(plan string) string {
 	return ""
 }
 
-// carryOut begins a run and tells how it ends.
-func (a *app) carryOut(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) error {
-	outcome, err := a.outcome(ctx, start, registry, o)
+// runAndReport begins a run and tells how it ends.
+func runAndReport(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) error {
+	outcome, err := runToRest(ctx, a, start, registry, o)
 	if err != nil {
 		return err
 	}
-	a.tellWarnings(ctx, start, registry, outcome, o)
-	a.tellTextInput(start.Request.Calls, outcome, o.inputs)
-	return a.report(ctx, outcome)
+	reportWarnings(ctx, a, start, registry, outcome, o)
+	hintTextParameters(a, start.Request.Calls, outcome, o.inputs)
+	return reportOutcome(ctx, a, outcome)
 }
 
-// tellWarnings tells a person what check warns of where that bears on how a run has ended: of
+// reportWarnings tells a person what check warns of where that bears on how a run has ended: of
 // a call that did not come to its end, and of an output that there is none of.
-func (a *app) tellWarnings(ctx context.Context, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
+func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
 	lacking := start.Request.HasOutput && outcome.Output == nil
 	if o.one || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
 		return
@@ -257,12 +258,12 @@ func hintRank(p plan.Problem) int {
 	return 1
 }
 
-// outcome begins a run and waits for its end.
-func (a *app) outcome(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
+// runToRest begins a run and waits for its end.
+func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
 	var err error
 	if o.decided {
 		if start.Approve, err = plan.ParsePolicy(o.approve); err != nil {
-			return nil, &usageError{fmt.Sprintf("--approve %s: %s", o.approve, err)}
+			return nil, exit.Usagef("--approve %s: %s", o.approve, err)
 		}
 	}
 	if start.Context, err = a.writeContext(); err != nil {
@@ -273,7 +274,7 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *plan.Re
 		missing = start.MissingInput(ctx, nil, registry.Schemas...)
 	}
 	if missing == nil {
-		if err := a.openLogFor(ctx, start, registry); err != nil {
+		if err := openLogFor(ctx, a, start, registry); err != nil {
 			return nil, err
 		}
 		if a.context != "" {
@@ -289,7 +290,7 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *plan.Re
 	}
 	p := newProgress(a.term, a.json, announce)
 	p.root = start.Context
-	runner := a.runner(registry, p)
+	runner := newRunner(a, registry, p)
 	if o.limited {
 		runner.Parallel = o.parallel
 	}
@@ -300,7 +301,7 @@ func (a *app) outcome(ctx context.Context, start engine.Start, registry *plan.Re
 	}
 	p.end()
 	if err == nil && o.one && outcome.Status == journal.RunDone {
-		outcome.Output, err = a.result(ctx, outcome)
+		outcome.Output, err = callResult(ctx, a, outcome)
 	}
 	return outcome, err
 }
@@ -348,7 +349,7 @@ func (a *app) stopNow() {
 
 // openLogFor opens the log, if it is not open yet. It makes none for a plan that
 // is refused.
-func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *plan.Registry) error {
+func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.Registry) error {
 	if a.log != nil {
 		return nil
 	}
@@ -365,10 +366,10 @@ func (a *app) openLogFor(ctx context.Context, start engine.Start, registry *plan
 	return a.openLog()
 }
 
-// report prints how a run ended, and gives the exit status for it.
-func (a *app) report(ctx context.Context, outcome *journal.Outcome) error {
-	unread := a.tellEarlier(ctx, outcome)
-	a.explain(outcome)
+// reportOutcome prints how a run ended, and gives the exit status for it.
+func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error {
+	unread := reportEarlierFailures(ctx, a, outcome)
+	explainOutcome(a, outcome)
 	if a.json {
 		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
 			return err
@@ -382,19 +383,19 @@ func (a *app) report(ctx context.Context, outcome *journal.Outcome) error {
 	case journal.RunDone:
 		return unread
 	case journal.RunWaiting:
-		return statusError(exitWaiting)
+		return exit.Waiting
 	case journal.RunInterrupted:
-		return statusError(exitInterrupted)
+		return exit.Interrupted
 	}
-	return statusError(exitFailed)
+	return exit.Failed
 }
 
 // mostEarlier is how many failures of earlier rounds are told one by one.
 const mostEarlier = 3
 
-// tellEarlier tells a person what failed in rounds after which the planner went on: nothing
+// reportEarlierFailures tells a person what failed in rounds after which the planner went on: nothing
 // of that is in how the run ended.
-func (a *app) tellEarlier(ctx context.Context, outcome *journal.Outcome) error {
+func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
 	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
 		return nil
 	}
@@ -404,19 +405,19 @@ func (a *app) tellEarlier(ctx context.Context, outcome *journal.Outcome) error {
 			a.term.fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
 			break
 		}
-		a.term.fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, printable(r.Tool), a.failure(r)))
+		a.term.fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, printable(r.Tool), failureText(a, r)))
 	}
 	return err
 }
 
-// explain tells a person what failed, what waits, and what to do.
-func (a *app) explain(outcome *journal.Outcome) {
+// explainOutcome tells a person what failed, what waits, and what to do.
+func explainOutcome(a *app, outcome *journal.Outcome) {
 	var waiting []string
 	decides := false
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case journal.Failed:
-			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, printable(r.Tool), a.failure(r)))
+			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, printable(r.Tool), failureText(a, r)))
 		case journal.Waiting:
 			if r.Child != "" {
 				decides = true
@@ -430,7 +431,7 @@ func (a *app) explain(outcome *journal.Outcome) {
 		case journal.InDoubt:
 			decides = true
 			if r.Error != nil {
-				a.term.tell("call %s (%s) failed in the try before: %s", r.Call, printable(r.Tool), a.failure(r))
+				a.term.tell("call %s (%s) failed in the try before: %s", r.Call, printable(r.Tool), failureText(a, r))
 			}
 			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
 				r.Call, printable(r.Tool), a.again(), outcome.Context)
@@ -462,8 +463,8 @@ func (a *app) explain(outcome *journal.Outcome) {
 	}
 }
 
-// failure is a failed call's error for a person; with -v, its traceback too.
-func (a *app) failure(r journal.Record) string {
+// failureText is a failed call's error for a person; with -v, its traceback too.
+func failureText(a *app, r journal.Record) string {
 	message, ok := r.Error["message"].(string)
 	if !ok {
 		message = string(store.EncodeJSON(r.Error))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/host"
 	"obelus/host/web"
 )
@@ -39,7 +40,7 @@ type serveOptions struct {
 	noWatch  bool
 }
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	var o serveOptions
 	c := &cobra.Command{
 		Use:   "serve",
@@ -68,7 +69,7 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 			if err := o.check(c.Flags().Changed); err != nil {
 				return err
 			}
-			return a.serve(c.Context(), o)
+			return serveProject(c.Context(), a, o)
 		},
 	}
 	flags := c.Flags()
@@ -86,12 +87,12 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 	return c
 }
 
-func (a *app) serve(ctx context.Context, o serveOptions) error {
+func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	signal.Ignore(syscall.SIGPIPE) // who read what it logs may go
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // from before it can be taken for a server to the process's end
-	logger := a.serveLogger(o.log)
-	if err := a.openServed(o.log, logger); err != nil {
+	logger := newServeLogger(a, o.log)
+	if err := openServedProject(a, o.log, logger); err != nil {
 		return err
 	}
 	defer a.host.Close()
@@ -124,7 +125,7 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	watching, stop := context.WithCancel(ctx)
 	go func() {
 		defer close(ended)
-		a.keepLoaded(watching, o, hangups, logger)
+		reloadOnChange(watching, a, o, hangups, logger)
 	}()
 	err = server.Serve(ctx, l)
 	stop()
@@ -132,14 +133,14 @@ func (a *app) serve(ctx context.Context, o serveOptions) error {
 	return err
 }
 
-// openServed loads the project.
-func (a *app) openServed(format string, logger *slog.Logger) error {
+// openServedProject loads the project.
+func openServedProject(a *app, format string, logger *slog.Logger) error {
 	config, err := a.projectConfig("")
 	if err != nil {
 		return err
 	}
 	if !a.found {
-		return &usageError{fmt.Sprintf("there is no %s in %s or above: serve needs a project (obelus init makes one)", host.SettingsFile, a.dir)}
+		return exit.Usagef("there is no %s in %s or above: serve needs a project (obelus init makes one)", host.SettingsFile, a.dir)
 	}
 	config.Log, config.Stderr = logger, printedLines{a.term}
 	if format == "json" {
@@ -151,20 +152,20 @@ func (a *app) openServed(format string, logger *slog.Logger) error {
 
 func (o *serveOptions) check(given func(flag string) bool) error {
 	if o.log != "text" && o.log != "json" {
-		return &usageError{fmt.Sprintf("--log %s: it is text or json", o.log)}
+		return exit.Usagef("--log %s: it is text or json", o.log)
 	}
 	if given("token") && strings.TrimSpace(o.token) == "" {
-		return &usageError{"--token is empty: give one, or leave the flag out"}
+		return exit.Usage("--token is empty: give one, or leave the flag out")
 	}
 	if env := os.Getenv("OBELUS_TOKEN"); !given("token") && env != "" && strings.TrimSpace(env) == "" {
-		return &usageError{"OBELUS_TOKEN is nothing but white space: give a token, or leave it out"}
+		return exit.Usage("OBELUS_TOKEN is nothing but white space: give a token, or leave it out")
 	}
 	for _, bound := range []struct {
 		flag  string
 		value int64
 	}{{"runs", int64(o.runs)}, {"queue", int64(o.queue)}, {"timeout", int64(o.timeout)}} {
 		if given(bound.flag) && bound.value <= 0 {
-			return &usageError{fmt.Sprintf("--%s must be above 0", bound.flag)}
+			return exit.Usagef("--%s must be above 0", bound.flag)
 		}
 	}
 	return nil
@@ -180,10 +181,10 @@ func (o *serveOptions) settle(s host.Serving) {
 func (o *serveOptions) listen() (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", o.addr)
 	if err != nil {
-		return nil, &usageError{fmt.Sprintf("--addr %s: it must be HOST:PORT, for example %s", o.addr, defaultAddr)}
+		return nil, exit.Usagef("--addr %s: it must be HOST:PORT, for example %s", o.addr, defaultAddr)
 	}
 	if !addr.IP.IsLoopback() && o.token == "" {
-		return nil, &usageError{fmt.Sprintf("%s can be reached from elsewhere: give a --token, or OBELUS_TOKEN, that requests must bring", o.addr)}
+		return nil, exit.Usagef("%s can be reached from elsewhere: give a --token, or OBELUS_TOKEN, that requests must bring", o.addr)
 	}
 	network := "tcp"
 	if addr.IP.To4() != nil {
@@ -191,19 +192,19 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	}
 	l, err := net.Listen(network, addr.String())
 	if err != nil {
-		return nil, &usageError{fmt.Sprintf("can't listen at %s: %s", o.addr, plainError(err))}
+		return nil, exit.Usagef("can't listen at %s: %s", o.addr, plainError(err))
 	}
 	return l, nil
 }
 
-// keepLoaded loads the scripts anew as they change, and on each of hangups, until
+// reloadOnChange loads the scripts anew as they change, and on each of hangups, until
 // ctx is done.
-func (a *app) keepLoaded(ctx context.Context, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
+func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
 	report := func(r host.Reload) {
 		if o.log == "json" {
 			logReload(logger, r)
 		} else {
-			a.tellReload(r)
+			reportReload(a, r)
 		}
 	}
 	watched := make(chan error, 1)
@@ -234,7 +235,7 @@ func (a *app) keepLoaded(ctx context.Context, o serveOptions, hangups <-chan os.
 	}
 }
 
-func (a *app) serveLogger(format string) *slog.Logger {
+func newServeLogger(a *app, format string) *slog.Logger {
 	level := slog.LevelInfo
 	switch {
 	case a.quiet:

@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
 
-func (a *app) sqlCommand() *cobra.Command {
+func sqlCommand(a *app) *cobra.Command {
 	var csv bool
 	c := &cobra.Command{
 		Use:   "sql [QUERY]",
@@ -34,13 +35,13 @@ each row, with --csv what spreadsheets read. NULL is empty, in JSON null.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case csv && a.json:
-				return &usageError{"--csv and --json: give one of them"}
+				return exit.Usage("--csv and --json: give one of them")
 			case len(args) == 0 && csv:
-				return &usageError{"--csv needs a query"}
+				return exit.Usage("--csv needs a query")
 			case len(args) == 0:
-				return a.relations(c.Context())
+				return listRelations(c.Context(), a)
 			}
-			return a.sql(c.Context(), args[0], csv)
+			return querySQL(c.Context(), a, args[0], csv)
 		},
 	}
 	c.Flags().BoolVar(&csv, "csv", false, "print CSV with a header")
@@ -48,7 +49,7 @@ each row, with --csv what spreadsheets read. NULL is empty, in JSON null.`,
 }
 
 // openSQL opens the log for queries of its own language.
-func (a *app) openSQL() (*sqlite.Log, error) {
+func openSQL(a *app) (*sqlite.Log, error) {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return nil, err
 	}
@@ -59,15 +60,15 @@ func (a *app) openSQL() (*sqlite.Log, error) {
 	return log, nil
 }
 
-func (a *app) sql(ctx context.Context, query string, asCSV bool) error {
+func querySQL(ctx context.Context, a *app, query string, asCSV bool) error {
 	if query == "-" {
-		text, err := a.read(ctx, query)
+		text, err := readFileOrStdin(ctx, a, query)
 		if err != nil {
 			return err
 		}
 		query = string(text)
 	}
-	log, err := a.openSQL()
+	log, err := openSQL(a)
 	if err != nil {
 		return err
 	}
@@ -81,10 +82,10 @@ func (a *app) sql(ctx context.Context, query string, asCSV bool) error {
 	err = log.Query(ctx, query, out.columns, out.row)
 	var wrong *sqlite.QueryError
 	if errors.As(err, &wrong) && wrong.Unknown != "" {
-		err = a.unknownTable(ctx, log, wrong)
+		err = suggestTable(ctx, a, log, wrong)
 	}
 	if ctx.Err() != nil {
-		return statusError(exitInterrupted)
+		return exit.Interrupted
 	}
 	if err == nil {
 		err = out.end()
@@ -92,7 +93,7 @@ func (a *app) sql(ctx context.Context, query string, asCSV bool) error {
 	return err
 }
 
-func (a *app) unknownTable(ctx context.Context, log *sqlite.Log, wrong *sqlite.QueryError) error {
+func suggestTable(ctx context.Context, a *app, log *sqlite.Log, wrong *sqlite.QueryError) error {
 	all, err := log.Relations(ctx)
 	if err != nil {
 		return wrong
@@ -104,9 +105,9 @@ func (a *app) unknownTable(ctx context.Context, log *sqlite.Log, wrong *sqlite.Q
 	return &sqlite.QueryError{Message: fmt.Sprintf("%s (%s)", wrong.Message, hint(wrong.Unknown, names, "obelus sql lists them"))}
 }
 
-// relations lists what can be asked.
-func (a *app) relations(ctx context.Context) error {
-	log, err := a.openSQL()
+// listRelations lists what can be asked.
+func listRelations(ctx context.Context, a *app) error {
+	log, err := openSQL(a)
 	if err != nil {
 		return err
 	}

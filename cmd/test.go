@@ -15,10 +15,11 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/host"
 )
 
-func (a *app) testCommand() *cobra.Command {
+func testCommand(a *app) *cobra.Command {
 	pattern := ""
 	c := &cobra.Command{
 		Use:   "test [FILE|DIR…]",
@@ -46,7 +47,7 @@ Assertions, any of which takes a message behind its arguments, and "not":
 Exit status: 0, or 1 if a test failed.`,
 		Example: `  obelus test
   obelus test tests/pay_test.lua --run 'refuses .* twice'`,
-		RunE: func(c *cobra.Command, args []string) error { return a.test(c.Context(), args, pattern) },
+		RunE: func(c *cobra.Command, args []string) error { return runTests(c.Context(), a, args, pattern) },
 		Args: cobra.ArbitraryArgs,
 	}
 	c.Flags().StringVar(&pattern, "run", "", "only tests whose name matches `PATTERN`, a regular expression")
@@ -54,16 +55,16 @@ Exit status: 0, or 1 if a test failed.`,
 	return c
 }
 
-func (a *app) test(ctx context.Context, files []string, pattern string) error {
+func runTests(ctx context.Context, a *app, files []string, pattern string) error {
 	wanted, err := regexp.Compile(pattern)
 	if err != nil {
-		return &usageError{fmt.Sprintf("--run %s: it is no regular expression", pattern)}
+		return exit.Usagef("--run %s: it is no regular expression", pattern)
 	}
-	tests, err := a.openTests(files)
+	tests, err := openTests(a, files)
 	if err != nil {
 		return err
 	}
-	files, named, err := a.testFiles(tests, files)
+	files, named, err := testFiles(a, tests, files)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func (a *app) test(ctx context.Context, files []string, pattern string) error {
 }
 
 // openTests loads the project that the files of tests are in.
-func (a *app) openTests(files []string) (*host.Tests, error) {
+func openTests(a *app, files []string) (*host.Tests, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
@@ -109,17 +110,17 @@ func (a *app) openTests(files []string) (*host.Tests, error) {
 }
 
 // testFiles are the files to run, and those of them that arguments name.
-func (a *app) testFiles(tests *host.Tests, args []string) (files, named []string, err error) {
+func testFiles(a *app, tests *host.Tests, args []string) (files, named []string, err error) {
 	if len(args) == 0 {
 		files, err = tests.Files()
 		if err == nil && len(files) == 0 {
-			err = &usageError{fmt.Sprintf("%s has no tests: they are files tests/NAME_test.lua", a.dir)}
+			err = exit.Usagef("%s has no tests: they are files tests/NAME_test.lua", a.dir)
 		}
 		return files, nil, err
 	}
 	for _, file := range args {
 		if _, err := os.Stat(file); err != nil && a.projectFlag == "" {
-			return nil, nil, &usageError{fmt.Sprintf("can't read %s: %s", file, plainError(err))}
+			return nil, nil, exit.Usagef("can't read %s: %s", file, plainError(err))
 		}
 		name, err := a.inProject(file)
 		if err != nil {
@@ -134,7 +135,7 @@ func (a *app) testFiles(tests *host.Tests, args []string) (files, named []string
 			return nil, nil, err
 		}
 		if len(below) == 0 {
-			return nil, nil, &usageError{fmt.Sprintf("%s has no tests: they are files NAME_test.lua", file)}
+			return nil, nil, exit.Usagef("%s has no tests: they are files NAME_test.lua", file)
 		}
 		files = append(files, below...)
 	}
@@ -254,7 +255,7 @@ func (t *tally) showMore(line testLine, failure *host.TestFailure) {
 
 func (t *tally) end(pattern string) error {
 	if pattern != "" && t.passed+t.failed+t.pending == 0 {
-		return &usageError{fmt.Sprintf("--run %s: no test has such a name", pattern)}
+		return exit.Usagef("--run %s: no test has such a name", pattern)
 	}
 	text := fmt.Sprintf("%d passed, %d failed", t.passed, t.failed)
 	if t.pending > 0 {
@@ -264,15 +265,15 @@ func (t *tally) end(pattern string) error {
 		t.app.term.say("%s", text)
 	}
 	for _, file := range t.empty {
-		t.app.term.fail(&usageError{file + ": it holds no tests: describe and it define them"})
+		t.app.term.fail(exit.Usage(file + ": it holds no tests: describe and it define them"))
 	}
 	switch {
 	case t.unwritten != nil:
 		return t.unwritten
 	case t.failed > 0:
-		return statusError(exitFailed)
+		return exit.Failed
 	case len(t.empty) > 0:
-		return statusError(exitUsage)
+		return exit.Refused
 	}
 	return nil
 }

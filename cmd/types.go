@@ -11,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/host"
 	"obelus/scripts"
 )
 
-func (a *app) typesCommand() *cobra.Command {
+func typesCommand(a *app) *cobra.Command {
 	check := false
 	c := &cobra.Command{
 		Use:   "types",
@@ -34,7 +35,7 @@ Exit status: 0, or with --check 1 if files are out of date.`,
 		Example: `  obelus types
   obelus types --check`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.types(check) },
+		RunE: func(*cobra.Command, []string) error { return updateTypes(a, check) },
 	}
 	c.Flags().BoolVar(&check, "check", false, "write nothing; exit with 1 if files are out of date")
 	return c
@@ -49,12 +50,12 @@ const projectTypes = "project.lua"
 // typesMark is on the third line of all that types writes.
 const typesMark = "-- Written by obelus types"
 
-func (a *app) types(check bool) error {
+func updateTypes(a *app, check bool) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
 	if !a.found {
-		return &usageError{fmt.Sprintf("there is no project above %s: obelus init makes one", a.dir)}
+		return exit.Usagef("there is no project above %s: obelus init makes one", a.dir)
 	}
 	stale, err := staleTypes(a.dir, a.host.Generation())
 	if err != nil {
@@ -65,20 +66,20 @@ func (a *app) types(check bool) error {
 			file := filepath.Join(typesFolder, f.name)
 			if !a.json {
 				a.term.tell("%s is %s", file, f.state())
-			} else if err := a.tellFile(f.state(), file, ""); err != nil {
+			} else if err := reportFile(a, f.state(), file, ""); err != nil {
 				return err
 			}
 		}
 		if len(stale) > 0 {
 			a.term.say("obelus types brings them up to date")
-			return statusError(exitFailed)
+			return exit.Failed
 		}
 	}
 	for _, f := range stale {
 		if err := f.settle(a.dir); err != nil {
 			return err
 		}
-		if err := a.tellFile(f.done(), filepath.Join(typesFolder, f.name), "%s %s"); err != nil {
+		if err := reportFile(a, f.done(), filepath.Join(typesFolder, f.name), "%s %s"); err != nil {
 			return err
 		}
 	}
@@ -88,7 +89,7 @@ func (a *app) types(check bool) error {
 	if check {
 		return nil
 	}
-	return a.editorSettings()
+	return ensureEditorSettings(a)
 }
 
 // typesFile is a file of annotations that is not as it should be.
@@ -176,16 +177,16 @@ func wantedTypes(g *host.Generation) (files []typesFile, err error) {
 
 const editorFile = ".luarc.json"
 
-// editorSettings sees to it that the editor finds the annotations. A file that
+// ensureEditorSettings sees to it that the editor finds the annotations. A file that
 // is there is left to its owner.
-func (a *app) editorSettings() error {
+func ensureEditorSettings(a *app) error {
 	content, err := os.ReadFile(filepath.Join(a.dir, editorFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := writeTemplate(a.dir, editorFile); err != nil {
 			return fmt.Errorf("can't write %s: %w", editorFile, plainError(err))
 		}
-		return a.tellFile("wrote", editorFile, "%s %s")
+		return reportFile(a, "wrote", editorFile, "%s %s")
 	case err == nil && !strings.Contains(string(content), filepath.ToSlash(typesFolder)):
 		a.term.tell(`%s does not name %s: add it, "workspace.library": ["%[2]s"]`, editorFile, filepath.ToSlash(typesFolder))
 	}

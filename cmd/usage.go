@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/spell"
 	"obelus/host"
 )
@@ -29,7 +30,7 @@ func wrapArgs(c *cobra.Command) {
 					given += " (input is given by -i key=text or -i key:=json)"
 				}
 			}
-			return &usageError{fmt.Sprintf("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())}
+			return exit.Usagef("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())
 		}
 		return nil
 	}
@@ -52,7 +53,7 @@ func shellArgs(c *cobra.Command, args []string) error {
 	for _, shell := range c.Commands() {
 		shells = append(shells, shell.Name())
 	}
-	return &usageError{fmt.Sprintf("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))}
+	return exit.Usagef("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))
 }
 
 func unknownCommand(c *cobra.Command, args []string) error {
@@ -63,7 +64,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if near := nearestCommand(c, args[0]); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return &usageError{fmt.Sprintf("unknown command %q: %s", args[0], hint)}
+	return exit.Usagef("unknown command %q: %s", args[0], hint)
 }
 
 // nearestCommand is what a word was meant to be: of several that are as near,
@@ -95,7 +96,7 @@ func flagError(c *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) {
 		name := bad.GetFlag().Name
-		return &usageError{fmt.Sprintf("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))}
+		return exit.Usagef("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))
 	}
 	near := ""
 	var unknown *pflag.NotExistError
@@ -106,7 +107,7 @@ func flagError(c *cobra.Command, err error) error {
 			near = fmt.Sprintf(" (did you mean --%s?)", name)
 		}
 	}
-	return &usageError{where + err.Error() + near}
+	return exit.Usage(where + err.Error() + near)
 }
 
 // checkWords refuses a word in a flag's list that it does not know.
@@ -119,7 +120,7 @@ func checkWords[T ~string](flag string, given []string, known ...T) error {
 		if slices.Contains(names, word) {
 			continue
 		}
-		return &usageError{fmt.Sprintf("--%s %s: %s", flag, word, hint(word, names, "it is one of "+strings.Join(names, ", ")))}
+		return exit.Usagef("--%s %s: %s", flag, word, hint(word, names, "it is one of "+strings.Join(names, ", ")))
 	}
 	return nil
 }

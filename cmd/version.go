@@ -12,16 +12,16 @@ import (
 // commit.
 const version = "0.1.0"
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return a.version() },
+		RunE:  func(*cobra.Command, []string) error { return printVersion(a) },
 	}
 }
 
-func (a *app) version() error {
+func printVersion(a *app) error {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {

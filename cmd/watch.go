@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/host"
 )
 
-// runAndWatch runs a plan, and again whenever it or the project's scripts have
+// watchPlan runs a plan, and again whenever it or the project's scripts have
 // changed, until ctx is done.
-func (a *app) runAndWatch(ctx context.Context, plan string, start engine.Start, o runOptions) error {
+func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o runOptions) error {
 	reloads := make(chan host.Reload, 100)
 	watched := make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
@@ -28,29 +29,29 @@ func (a *app) runAndWatch(ctx context.Context, plan string, start engine.Start, 
 		}
 	}()
 	for {
-		if err := a.runPlan(ctx, plan, start, o); err != nil {
+		if err := runPlan(ctx, a, plan, start, o); err != nil {
 			a.fail(err)
 		}
 		if ctx.Err() != nil {
-			return statusError(exitInterrupted)
+			return exit.Interrupted
 		}
 		a.term.say("watching %s: interrupt to end", a.dir)
 		for changed := false; !changed || len(reloads) > 0; {
 			select {
 			case <-ctx.Done():
-				return statusError(exitInterrupted)
+				return exit.Interrupted
 			case err := <-watched:
 				return err
 			case r := <-reloads:
-				a.tellReload(r)
+				reportReload(a, r)
 				changed = changed || r.Err == nil
 			}
 		}
 	}
 }
 
-// tellReload tells a person what has been loaded, or what keeps it from that.
-func (a *app) tellReload(r host.Reload) {
+// reportReload tells a person what has been loaded, or what keeps it from that.
+func reportReload(a *app, r host.Reload) {
 	if r.Err != nil {
 		a.term.fail(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
 		return

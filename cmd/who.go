@@ -2,13 +2,13 @@ package cmd
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 )
 
@@ -27,11 +27,11 @@ func (w *who) register(c *cobra.Command) {
 func (w *who) decider() (journal.Who, error) {
 	by := strings.TrimSpace(w.by)
 	if by == "" && w.given() {
-		return journal.Who{}, &usageError{"--by is empty: give the name of who decides, or leave the flag out"}
+		return journal.Who{}, exit.Usage("--by is empty: give the name of who decides, or leave the flag out")
 	}
 	who := journal.Who{By: cmp.Or(by, loginName())}
 	if err := who.Check(); err != nil {
-		return who, &usageError{fmt.Sprintf("--by: %s", err)}
+		return who, exit.Usagef("--by: %s", err)
 	}
 	return who, nil
 }

@@ -12,8 +12,8 @@ import (
 	"obelus/store"
 )
 
-func (a *app) whyCommand() *cobra.Command {
-	return a.refCommand(&cobra.Command{
+func whyCommand(a *app) *cobra.Command {
+	return refCommand(a, &cobra.Command{
 		Use:   "why REF",
 		Short: "tell where a value comes from",
 		Long: `Tell where the value of a reference or an expression comes from: the messages
@@ -25,10 +25,10 @@ repeated.
 Exit status: 0, or 1 if it is missing.`,
 		Example: `  obelus why state.receipt
   obelus why state.total --at 12 --json`,
-	}, a.why)
+	}, printWhy)
 }
 
-func (a *app) why(ctx context.Context, of asked) error {
+func printWhy(ctx context.Context, a *app, of asked) error {
 	why, err := history.Explain(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err

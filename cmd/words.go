@@ -1,8 +1,9 @@
 package cmd
 
 import (
+	"obelus/cmd/internal/exit"
+
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -38,7 +39,7 @@ func splitWords(line string) (words []string, err error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, &usageError{fmt.Sprintf("%s: a quote is not closed", line)}
+		return nil, exit.Usagef("%s: a quote is not closed", line)
 	}
 	if begun {
 		words = append(words, word.String())
