@@ -60,7 +60,7 @@ func appendMessages(ctx context.Context, a *app, file string) error {
 }
 
 func readMessages(ctx context.Context, a *app, file string) ([]store.Message, error) {
-	text, err := readFileOrStdin(ctx, a, file)
+	text, err := readFileOrStdin(ctx, a.stdin, file)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
-	"obelus/engine/plan"
 	"obelus/store/sqlite"
 )
 
@@ -67,24 +65,6 @@ func listApprovals(ctx context.Context, a *app) error {
 		return nil
 	}
 	return a.term.table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
-}
-
-// describeArguments is what a held call is to be run with, on one line.
-func describeArguments(h *journal.Hold) string {
-	var parts []string
-	for _, name := range sorted(h.Arguments) {
-		parts = append(parts, name+"="+shown(h.Arguments[name]))
-	}
-	return strings.Join(parts, " ")
-}
-
-func sorted(v plan.Values) []string {
-	var names []string
-	for name := range v {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func approveCommand(a *app) *cobra.Command {

@@ -15,21 +15,17 @@ import (
 	"obelus/engine/journal"
 )
 
-// asksPeople tells whether somebody sits at the terminal who can decide about
-// held calls while a run goes on.
-func (a *app) asksPeople() bool {
-	file, ok := a.stdin.(*os.File)
-	return ok && isTerminal(file) && a.term.errTTY && !a.quiet && !a.json && !a.prompting
-}
-
 // asker asks a person about held calls, one after the other. The answers go
 // through the log, as those of approve and reject do, so that the run finds
 // them there.
 type asker struct {
-	app   *app
-	place func(journal.Record) string // a call's name in the run
-	typed chan typedLine              // what the person types; one reader sends it, once there is a question
-	reads sync.Once
+	term   *terminal
+	stdin  io.Reader
+	by     string                                        // who decides: the login name
+	decide func(context.Context, journal.Decision) error // records a decision
+	place  func(journal.Record) string                   // the name of a call in the run
+	typed  chan typedLine                                // what the person types; one reader sends it, once there is a question
+	reads  sync.Once
 
 	mu       sync.Mutex
 	queue    []journal.Record
@@ -45,8 +41,9 @@ type typedLine struct {
 	err  error
 }
 
-func newAsker(a *app, place func(journal.Record) string) *asker {
-	return &asker{app: a, place: place, typed: make(chan typedLine), later: map[string]bool{}, overtook: map[string]chan journal.Record{}}
+// newAsker returns an asker. decide records what the person who is at stdin decides.
+func newAsker(t *terminal, stdin io.Reader, by string, place func(journal.Record) string, decide func(context.Context, journal.Decision) error) *asker {
+	return &asker{term: t, stdin: stdin, by: by, decide: decide, place: place, typed: make(chan typedLine), later: map[string]bool{}, overtook: map[string]chan journal.Record{}}
 }
 
 // attend lets a runner hold calls for whoever sits at the terminal.
@@ -106,22 +103,22 @@ func (q *asker) work() {
 		q.asking = r.Context + "/" + r.Call
 		q.overtook[q.asking] = make(chan journal.Record, 1)
 		q.mu.Unlock()
-		resume := q.app.term.pause()
+		resume := q.term.pause()
 		d, err := q.ask(r)
 		if err == nil {
 			q.mu.Lock()
 			q.asking = "" // the records that follow result from this decision
 			q.mu.Unlock()
-			err = recordDecision(context.Background(), q.app, d)
+			err = q.decide(context.Background(), d)
 		}
 		resume()
 		if overtaken, ok := errors.AsType[*overtakenError](err); ok {
-			q.app.term.say("%s", overtaken.Error())
+			q.term.say("%s", overtaken.Error())
 			continue
 		}
 		if err != nil {
 			if !errors.Is(err, errLater) {
-				q.app.term.fail(err)
+				q.term.fail(err)
 			}
 			q.mu.Lock()
 			q.later[r.Context+"/"+r.Call] = true
@@ -160,8 +157,8 @@ func laterOr(err error) error {
 
 // ask shows one call and reads what the person says.
 func (q *asker) ask(r journal.Record) (journal.Decision, error) {
-	d := journal.Decision{Context: r.Context, Call: r.Call, Who: journal.Who{By: loginName()}}
-	t := q.app.term
+	d := journal.Decision{Context: r.Context, Call: r.Call, Who: journal.Who{By: q.by}}
+	t := q.term
 	t.question("%s", q.describe(r))
 	q.forget()
 	for {
@@ -189,7 +186,7 @@ func (q *asker) ask(r journal.Record) (journal.Decision, error) {
 
 // forget drops what was typed before the question was there to be answered.
 func (q *asker) forget() {
-	if file, ok := q.app.stdin.(*os.File); ok {
+	if file, ok := q.stdin.(*os.File); ok {
 		dropInput(int(file.Fd()))
 	}
 	select {
@@ -203,7 +200,7 @@ func (q *asker) forget() {
 func (q *asker) read(r journal.Record) (string, error) {
 	q.reads.Do(func() {
 		go func() {
-			lines := bufio.NewReader(q.app.stdin)
+			lines := bufio.NewReader(q.stdin)
 			for {
 				text, err := lines.ReadString('\n')
 				q.typed <- typedLine{text, err}
@@ -223,7 +220,7 @@ func (q *asker) read(r journal.Record) (string, error) {
 			return "", io.EOF
 		}
 		if line.err == nil {
-			q.app.term.answered()
+			q.term.answered()
 		}
 		return line.text, line.err
 	case by := <-overtook:
@@ -234,7 +231,7 @@ func (q *asker) read(r journal.Record) (string, error) {
 // describe is a held call for the person who decides: what it is run with, and
 // what it may see.
 func (q *asker) describe(r journal.Record) string {
-	t := q.app.term
+	t := q.term
 	r.Call = q.place(r)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s call %s %s wants to run", t.paint(yellow, "‖"), r.Call, t.paint(blue, printable(r.Tool)))

@@ -2,9 +2,7 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -67,18 +65,6 @@ func callActivity(ctx context.Context, a *app, tool string, pairs, scopes []stri
 	return err
 }
 
-// textMeant tells how JSON is given, where a parameter was given as text that is no text to
-// its tool.
-func textMeant(message string, pairs []string) string {
-	for _, pair := range pairs {
-		key, value, _ := strings.Cut(pair, "=")
-		if !strings.HasSuffix(key, ":") && strings.HasPrefix(message, key+": got string, want ") && json.Valid([]byte(value)) {
-			return fmt.Sprintf(" (%s=%s is text; JSON is given as %[1]s:=%[2]s)", key, value)
-		}
-	}
-	return ""
-}
-
 // callResult gives what the one call of a run came to: what it wrote, whatever its
 // method made of that and of what was there.
 func callResult(ctx context.Context, a *app, outcome *journal.Outcome) (any, error) {
@@ -92,21 +78,6 @@ func callResult(ctx context.Context, a *app, outcome *journal.Outcome) (any, err
 		}
 	}
 	return outcome.Output, nil
-}
-
-// readPairs merges parameters, key=text or key:=json.
-func readPairs(pairs []string) (map[string]any, error) {
-	var params any = map[string]any{}
-	for _, pair := range pairs {
-		place, v, err := readNested(pair)
-		if err == nil {
-			params, err = layOver(params, place, v)
-		}
-		if err != nil {
-			return nil, exit.Usagef("%s: %s", pair, err)
-		}
-	}
-	return params.(map[string]any), nil
 }
 
 // newCallRequest is a plan of one call, the result of which is its output.

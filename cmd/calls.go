@@ -117,50 +117,6 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 // or why it did not, stands behind them.
 const leastForBars = 80
 
-// barWidth is how many columns the time of all calls takes.
-const barWidth = 24
-
-// bars draw when each call ran, from where the first began to where the last
-// ended.
-func bars(records []journal.Record) []string {
-	var first, last time.Time
-	began := make([]time.Time, len(records))
-	for i, r := range records {
-		var err error
-		if began[i], err = time.Parse(time.RFC3339, r.Started); err != nil {
-			continue
-		}
-		if first.IsZero() || began[i].Before(first) {
-			first = began[i]
-		}
-		if end := began[i].Add(took(r)); end.After(last) {
-			last = end
-		}
-	}
-	all := make([]string, len(records))
-	span := max(last.Sub(first), 1)
-	for i, r := range records {
-		if began[i].IsZero() {
-			continue
-		}
-		at := func(t time.Time) int { // the clock may have been set by years meanwhile
-			return int(float64(t.Sub(first)) / float64(span) * barWidth)
-		}
-		from := min(max(at(began[i]), 0), barWidth-1)
-		to, bar := from+1, "▏"
-		if end := min(at(began[i].Add(took(r))), barWidth); end > from {
-			to, bar = end, strings.Repeat("█", end-from)
-		}
-		all[i] = strings.Repeat("·", from) + bar + strings.Repeat("·", barWidth-to)
-	}
-	return all
-}
-
-// took is how long a call took.
-func took(r journal.Record) time.Duration {
-	return time.Duration(r.Duration * float64(time.Millisecond))
-}
-
 // followCalls prints a line for each change of a call that there has been, and
 // then for those that come.
 func followCalls(ctx context.Context, a *app, name string, o callsOptions) error {

@@ -3,12 +3,10 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -172,27 +170,4 @@ func printProblem(a *app, p plan.Problem) error {
 		return a.term.ndjson(p)
 	}
 	return a.term.line(problemLine(p))
-}
-
-// problemLine is a problem for people, on one line as far as its message is.
-func problemLine(p plan.Problem) string {
-	where, what, _ := strings.Cut(p.Error(), p.Message)
-	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, firstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")
-	for i, line := range lines {
-		lines[i] = printable(line)
-	}
-	return strings.Join(lines, "\n")
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return strings.TrimSuffix(line, "\r")
-}
-
-func restLines(text string) string {
-	_, rest, ok := strings.Cut(text, "\n")
-	if !ok {
-		return ""
-	}
-	return "\n" + rest
 }

@@ -26,7 +26,7 @@ func TestInputs(t *testing.T) {
 		{`b.a:=[] b.a.k=1`, `-i b.a.k=1: what is there is an array of 0, in which only an index from 0 to 0 can be given, not k`},
 		{`a:=[1] a.00=1`, `-i a.00=1: what is there is an array of 1, in which only an index from 0 to 1 can be given, not 00`},
 	} {
-		v, err := readInputs(context.Background(), &app{}, strings.Fields(test.inputs))
+		v, err := readInputs(context.Background(), nil, strings.Fields(test.inputs))
 		got := string(store.EncodeJSON(v))
 		if err != nil {
 			got = err.Error()

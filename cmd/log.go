@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,38 +81,6 @@ func readPathFlag(text string) (store.Path, error) {
 		return store.Path{}, fmt.Errorf("--path: %w", err)
 	}
 	return path, nil
-}
-
-func readSince(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if t, ok := readPast(text); ok {
-		return t, nil
-	}
-	return time.Time{}, exit.Usagef("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)
-}
-
-// mostDays is how long ago a time may be, in days: those of a calendar go no further back.
-const mostDays = 700_000
-
-// readPast reads a time as flags take it: as a span before now, of days perhaps, or as a
-// date, which without a zone is one of the machine's, as times are shown.
-func readPast(text string) (time.Time, bool) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
-			return time.Now().AddDate(0, 0, -n), true
-		}
-	}
-	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
-		return time.Now().Add(-span), true
-	}
-	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
 }
 
 func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow bool) error {
@@ -222,33 +189,4 @@ func printMessage(a *app, m *store.Message) error {
 		text = cut(text, a.term.width())
 	}
 	return a.term.line(text)
-}
-
-// describeMessage is a message on one line: its seq, its time, where it goes
-// and by which call, and what it holds.
-func describeMessage(m *store.Message) string {
-	what := string(m.Type)
-	value := m.Data
-	if m.Type == store.TypeData {
-		what = store.KindPath(m.Kind).String()
-	}
-	if m.Producer != nil {
-		what = m.Path.String()
-		value, _ = store.Dig(m.Data, m.Path)
-		if m.Method != "" {
-			what += " " + string(m.Method)
-		}
-	}
-	if m.Instance != "" {
-		what += " " + m.Instance
-	}
-	by := m.Call
-	if by == "" {
-		by = "-"
-	}
-	text := "(schema)"
-	if m.HasData {
-		text = string(store.EncodeJSON(value))
-	}
-	return fmt.Sprintf("%4d  %s  %-5s  %s  %s", m.Seq, m.Date.Local().Format("15:04:05.000"), by, what, text)
 }

@@ -214,42 +214,6 @@ func (p *progress) track(r journal.Record) {
 	l.draw(p.term.err)
 }
 
-var statusMarks = map[journal.Status]struct{ mark, colour string }{
-	journal.Done:        {"✓", green},
-	journal.Failed:      {"✗", red},
-	journal.Skipped:     {"–", grey},
-	journal.Waiting:     {"…", yellow},
-	journal.Held:        {"‖", yellow},
-	journal.Interrupted: {"■", yellow},
-	journal.Cancelled:   {"■", yellow},
-	journal.InDoubt:     {"?", yellow},
-	journal.Running:     {"▸", blue},
-}
-
-// triedAgain says what has become of a call that failed and is tried again, before why.
-func triedAgain(r journal.Record) string {
-	text := fmt.Sprintf("attempt %d", r.Attempts)
-	if r.MaxTries > 0 {
-		text += fmt.Sprintf(" of %d", r.MaxTries)
-	}
-	text += " failed"
-	if next, err := time.Parse(time.RFC3339, r.RetryAt); err == nil {
-		if pause := time.Until(next); pause > 0 {
-			text += ", the next in " + duration(pause)
-		}
-	}
-	return text + ": "
-}
-
-// handled says of what a call failed that is done.
-func handled(r journal.Record) string {
-	message, _ := r.Handled["message"].(string)
-	if r.Handled["code"] == journal.Rejected {
-		return "rejected: " + firstLine(message)
-	}
-	return "failed: " + firstLine(message)
-}
-
 // describe is one line about a call: what has become of it, how long it took,
 // where it wrote or why it did not.
 func (p *progress) describe(r journal.Record) string {
@@ -286,19 +250,4 @@ func (p *progress) describe(r journal.Record) string {
 		parts = append(parts, "("+r.Reason+")")
 	}
 	return strings.Join(parts, " ")
-}
-
-// duration is a time span for people: three digits at most.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return fmt.Sprintf("%d µs", d.Microseconds())
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
 }

@@ -17,12 +17,6 @@ import (
 	"github.com/peterh/liner"
 )
 
-// asksLines tells whether somebody sits at the terminal who types lines.
-func (a *app) asksLines() bool {
-	in, ok := a.stdin.(*os.File)
-	return ok && isTerminal(in) && a.term.outTTY
-}
-
 // pipedLines are the lines of a file or of another program.
 type pipedLines struct{ from *bufio.Reader }
 
@@ -57,58 +51,6 @@ type typedLines struct {
 type typed struct {
 	line string
 	err  error
-}
-
-// onTerminal is a session with a person.
-func (p *prompt) onTerminal(ctx context.Context) error {
-	lines, err := p.openLines()
-	if err != nil {
-		return err
-	}
-	defer lines.close()
-	p.greet()
-	err = p.session(ctx, lines)
-	if status := exit.Status(0); err == nil || errors.As(err, &status) {
-		fmt.Fprintln(p.app.term.err) // the shell's prompt begins a line
-	}
-	return err
-}
-
-func (p *prompt) greet() {
-	where := p.app.dir
-	if !p.app.found {
-		where = "no project"
-	}
-	p.app.term.say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
-}
-
-func (p *prompt) openLines() (*typedLines, error) {
-	l := &typedLines{term: p.app.term, beforeExit: p.app.stopNow, interrupts: make(chan os.Signal, 1)}
-	var err error
-	if l.whole, err = liner.TerminalMode(); err != nil {
-		return nil, err
-	}
-	l.line = liner.NewLiner()
-	if l.raw, err = liner.TerminalMode(); err != nil {
-		l.line.Close()
-		return nil, err
-	}
-	l.line.SetCtrlCAborts(true)
-	l.line.SetTabCompletionStyle(liner.TabPrints)
-	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
-		runes := []rune(line)
-		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // a text that is pasted may be indented by tabs
-			return before, []string{"  "}, string(runes[at:])
-		}
-		head, words = p.complete(string(runes[:at]))
-		return head, words, string(runes[at:])
-	})
-	if p.app.found {
-		l.openHistory(filepath.Join(p.app.dir, ".obelus", "history"))
-	}
-	signal.Reset(os.Interrupt) // it ends what runs, not the program
-	signal.Notify(l.interrupts, os.Interrupt)
-	return l, nil
 }
 
 func (l *typedLines) close() {

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -129,7 +127,7 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	}
 	o.inputs = inputs
 	start := engine.Start{}
-	if start.Input, err = readInputs(ctx, a, inputs); err != nil {
+	if start.Input, err = readInputs(ctx, a.stdin, inputs); err != nil {
 		return err
 	}
 	if o.watch {
@@ -306,47 +304,6 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	return outcome, err
 }
 
-// atWork is the run that the command waits for.
-type atWork struct {
-	context string
-	noted   chan struct{} // closed once the log has that it was interrupted
-}
-
-// whileDraining tells a person, once the run is interrupted, why it has not
-// ended yet, until the function that it gives is called.
-func (a *app) whileDraining(ctx context.Context, runner *engine.Runner, name string) func() {
-	run := &atWork{context: name, noted: make(chan struct{})}
-	runner.Interrupted = sync.OnceFunc(func() { close(run.noted) })
-	a.atWork.Store(run)
-	within := ""
-	switch drain := cmp.Or(runner.Drain, engine.DefaultDrain); {
-	case drain > 0:
-		within = fmt.Sprintf(" within %s (the setting drain)", drain)
-	}
-	told := onInterrupt(ctx, func() {
-		a.term.unpause()
-		a.term.say("interrupted: what runs may come to its end%s; once more stops it now", within)
-	})
-	return func() {
-		a.atWork.Store(nil)
-		told()
-	}
-}
-
-// stopNow waits for a moment until the log has that the run was interrupted, so that nobody
-// goes on with it when the process has ended, and tells how to.
-func (a *app) stopNow() {
-	run := a.atWork.Load()
-	if run == nil {
-		return
-	}
-	select {
-	case <-run.noted:
-	case <-time.After(time.Second):
-	}
-	a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), run.context)
-}
-
 // openLogFor opens the log, if it is not open yet. It makes none for a plan that
 // is refused.
 func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.Registry) error {
@@ -476,4 +433,21 @@ func failureText(a *app, r journal.Record) string {
 		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")
 	}
 	return message
+}
+
+// newRunner is an engine over the open log, with the project's settings.
+func newRunner(a *app, registry *plan.Registry, p *progress) *engine.Runner {
+	r := a.host.Generation().Settings().Runner(a.log, registry)
+	r.Observe = p.observe
+	if a.asksPeople() {
+		newAsker(a.term, a.stdin, loginName(), p.place, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).attend(r)
+	}
+	return r
+}
+
+// asksPeople reports whether a person is at the terminal who can decide about held calls while a
+// run goes on.
+func (a *app) asksPeople() bool {
+	file, ok := a.stdin.(*os.File)
+	return ok && isTerminal(file) && a.term.errTTY && !a.quiet && !a.json && !a.prompting
 }

@@ -15,15 +15,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
 
 	"obelus/store"
@@ -274,105 +269,10 @@ func (t *terminal) paint(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// withoutControls is JSON in which what steers a terminal, or turns the order of
-// what a person reads, is written with a backslash. JSON itself does so below a
-// blank alone.
-func withoutControls(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// shown is a value for a person to read, as JSON on one line.
-func shown(v any) string { return withoutControls(string(store.EncodeJSON(v))) }
-
-// printable keeps what would move a terminal's cursor out of a line.
-func printable(line string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
-			return utf8.RuneError
-		}
-		return r
-	}, line)
-}
-
-// colours are what may change how text looks, and nothing else.
-var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
-
-// harmless is printable for text of more than a line, in which colours stay.
-func harmless(text string) string {
-	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
-	for i, line := range lines {
-		var b strings.Builder
-		at := 0
-		for _, colour := range colours.FindAllStringIndex(line, -1) {
-			b.WriteString(printable(line[at:colour[0]]) + line[colour[0]:colour[1]])
-			at = colour[1]
-		}
-		lines[i] = b.String() + printable(line[at:])
-	}
-	return strings.Join(lines, "\n")
-}
-
-// wideness measures texts as terminals show them, whatever the locale: a Chinese
-// character takes two columns, an accent that follows its letter none.
-var wideness = runewidth.Condition{StrictEmojiNeutral: true}
-
-// cut shortens a text to a number of columns; 0 leaves it whole.
-func cut(text string, columns int) string {
-	if columns <= 0 {
-		return text
-	}
-	return wideness.Truncate(text, columns, "…")
-}
-
 // table prints rows in columns on stdout, the last one cut at the terminal's
 // width.
 func (t *terminal) table(header []string, rows [][]string) error {
 	return t.columns(append([][]string{header}, rows...), make([]int, len(header)))
-}
-
-// fit cuts the cells of some columns, of all unless they are given, the widest first,
-// until the rows have a width; 0 is any.
-func fit(rows [][]string, width int, columns ...int) {
-	if width == 0 || len(rows) == 0 {
-		return
-	}
-	widths := make([]int, len(rows[0]))
-	total := -2
-	for i := range widths {
-		for _, row := range rows {
-			widths[i] = max(widths[i], wideness.StringWidth(row[i]))
-		}
-		total += widths[i] + 2
-	}
-	const least = 8
-	for ; total > width; total-- {
-		widest := -1
-		for i, w := range widths {
-			if w > least && (len(columns) == 0 || slices.Contains(columns, i)) && (widest < 0 || w > widths[widest]) {
-				widest = i
-			}
-		}
-		if widest < 0 {
-			break
-		}
-		widths[widest]--
-	}
-	for _, row := range rows {
-		for i := range row {
-			row[i] = cut(row[i], widths[i])
-		}
-	}
 }
 
 // columns prints rows in columns on stdout, which are as wide as their widest

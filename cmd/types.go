@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,8 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
-	"obelus/host"
-	"obelus/scripts"
 )
 
 func typesCommand(a *app) *cobra.Command {
@@ -40,15 +37,6 @@ Exit status: 0, or with --check 1 if files are out of date.`,
 	c.Flags().BoolVar(&check, "check", false, "write nothing; exit with 1 if files are out of date")
 	return c
 }
-
-// typesFolder is where the annotations are, below the project.
-var typesFolder = filepath.Join(".obelus", "types")
-
-// projectTypes is the file with the project's own tools.
-const projectTypes = "project.lua"
-
-// typesMark is on the third line of all that types writes.
-const typesMark = "-- Written by obelus types"
 
 func updateTypes(a *app, check bool) error {
 	if err := a.openProject(""); err != nil {
@@ -90,89 +78,6 @@ func updateTypes(a *app, check bool) error {
 		return nil
 	}
 	return ensureEditorSettings(a)
-}
-
-// typesFile is a file of annotations that is not as it should be.
-type typesFile struct {
-	name    string
-	content []byte // nil for one that should not be there
-	there   bool
-}
-
-func (f typesFile) state() string {
-	switch {
-	case f.content == nil:
-		return "no longer needed"
-	case !f.there:
-		return "missing"
-	}
-	return "out of date"
-}
-
-// settle makes the file as it should be.
-func (f typesFile) settle(dir string) error {
-	file := filepath.Join(dir, typesFolder, f.name)
-	err := os.Remove(file)
-	if f.content != nil {
-		if err = os.MkdirAll(filepath.Dir(file), 0o777); err == nil {
-			err = os.WriteFile(file, f.content, 0o666)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("can't write %s: %w", file, plainError(err))
-	}
-	return nil
-}
-
-func (f typesFile) done() string {
-	if f.content == nil {
-		return "removed"
-	}
-	return "wrote"
-}
-
-// staleTypes finds what is to be written or removed below a project's folder.
-func staleTypes(dir string, g *host.Generation) (stale []typesFile, err error) {
-	wanted, err := wantedTypes(g)
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]bool{}
-	for _, f := range wanted {
-		known[f.name] = true
-		content, err := os.ReadFile(filepath.Join(dir, typesFolder, f.name))
-		if f.there = err == nil; !f.there && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("can't read %s: %w", filepath.Join(dir, typesFolder, f.name), plainError(err))
-		}
-		if !f.there || !bytes.Equal(content, f.content) {
-			stale = append(stale, f)
-		}
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, typesFolder, "*.lua")) // its pattern is good
-	for _, file := range files {
-		name := filepath.Base(file)
-		content, err := os.ReadFile(file)
-		if !known[name] && err == nil && bytes.Contains(content, []byte("\n"+typesMark)) { // others are somebody's own
-			stale = append(stale, typesFile{name: name, there: true})
-		}
-	}
-	return stale, nil
-}
-
-// wantedTypes are all files of annotations.
-func wantedTypes(g *host.Generation) (files []typesFile, err error) {
-	entries, err := fs.ReadDir(scripts.Types(), ".")
-	if err != nil {
-		return nil, err
-	}
-	for _, entry := range entries {
-		content, err := fs.ReadFile(scripts.Types(), entry.Name())
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, typesFile{name: entry.Name(), content: content})
-	}
-	return append(files, typesFile{name: projectTypes, content: g.Types()}), nil
 }
 
 const editorFile = ".luarc.json"

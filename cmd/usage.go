@@ -3,18 +3,14 @@ package cmd
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"obelus/cmd/internal/exit"
 	"obelus/engine/spell"
-	"obelus/host"
 )
 
 // wrapArgs makes of cobra's complaint about arguments one that shows how the
@@ -139,51 +135,4 @@ func article(flagType string) string {
 		return "a whole number"
 	}
 	return "a " + flagType
-}
-
-// bytesFlag is a flag for a number of bytes, as settings have it: "8MB".
-type bytesFlag int64
-
-func (b *bytesFlag) String() string {
-	if *b == 0 {
-		return ""
-	}
-	return strconv.FormatInt(int64(*b), 10)
-}
-
-func (b *bytesFlag) Type() string { return `size: a number of bytes above 0 or text like "8MB"` }
-
-// Set reads it.
-func (b *bytesFlag) Set(text string) error {
-	n, ok := host.ParseSize(text)
-	if !ok {
-		return errors.New("no size")
-	}
-	*b = bytesFlag(n)
-	return nil
-}
-
-// span is a flag for a time, in seconds or as "1m30s".
-type span time.Duration
-
-func (d *span) String() string {
-	if *d == 0 {
-		return ""
-	}
-	return time.Duration(*d).String()
-}
-
-func (d *span) Type() string { return "duration" }
-
-// Set reads it.
-func (d *span) Set(text string) error {
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
-		if *d = span(seconds * float64(time.Second)); *d == 0 && seconds != 0 {
-			return errors.New("too short")
-		}
-		return nil
-	}
-	v, err := time.ParseDuration(text)
-	*d = span(v)
-	return err
 }

@@ -3,8 +3,6 @@ package cmd
 import (
 	"obelus/cmd/internal/exit"
 
-	"errors"
-	"strconv"
 	"strings"
 	"unicode"
 )
@@ -56,40 +54,4 @@ func quoted(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// wordList is a flag's list, split at commas that stand in no quotes: a path may have
-// keys in quotes, and a whole word may stand in them. It may be given more than once.
-type wordList []string
-
-func (l *wordList) String() string { return strings.Join(*l, ",") }
-func (l *wordList) Type() string   { return "list of words" }
-
-func (l *wordList) Set(text string) error {
-	var words []string
-	begin, inQuotes, escaped := 0, false, false
-	for i, r := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case inQuotes && r == '\\':
-			escaped = true
-		case r == '"':
-			inQuotes = !inQuotes
-		case r == ',' && !inQuotes:
-			words, begin = append(words, text[begin:i]), i+1
-		}
-	}
-	for _, word := range append(words, text[begin:]) {
-		if strings.HasPrefix(word, `"`) {
-			if whole, err := strconv.Unquote(word); err == nil {
-				word = whole
-			}
-		}
-		if word == "" {
-			return errors.New("a word of the list is empty")
-		}
-		*l = append(*l, word)
-	}
-	return nil
 }

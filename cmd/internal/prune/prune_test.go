@@ -1,4 +1,4 @@
-package cmd
+package prune
 
 import (
 	"context"
@@ -56,13 +56,13 @@ func TestPruneInPortions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		add("fork", pruneTogether, store.Origin{})
-		add("old", pruneTogether, store.Origin{})
+		add("fork", portionMessages, store.Origin{})
+		add("old", portionMessages, store.Origin{})
 		add("old.part", 1, store.Origin{Parent: "old"})
 		add("small", 1, store.Origin{})
 		add("smaller", 1, store.Origin{})
 		add("new", 1, store.Origin{Fork: "old.part", At: 1})
-		add("newer", pruneTogether, store.Origin{Fork: "new", At: 1})
+		add("newer", portionMessages, store.Origin{Fork: "new", At: 1})
 		add("newer.part", 1, store.Origin{Parent: "newer"})
 		add("newest", 1, store.Origin{Fork: "newer.part", At: 1})
 		return &portions{Log: log}
@@ -78,8 +78,8 @@ func TestPruneInPortions(t *testing.T) {
 		{[]string{"fork", "new", "newer", "newest", "old"}, false, 5, []string{"fork new newer newer.part newest old old.part"}},
 	} {
 		log := filled()
-		a := &app{log: log}
-		removed, inside, err := removeContexts(t.Context(), a, c.names, time.Now().Add(time.Hour), pruneOptions{dry: c.dry})
+		choice := Choice{Names: c.names, Before: time.Now().Add(time.Hour), DryRun: c.dry}
+		removed, inside, err := choice.Remove(t.Context(), log)
 		if err != nil || len(removed) != c.roots || inside != 2 || !slices.Equal(log.removed, c.want) {
 			t.Errorf("%v: removed %v and %d, %v: %q", c.names, removed, inside, err, log.removed)
 		}
@@ -117,30 +117,15 @@ func TestPruneMeanwhile(t *testing.T) {
 		before = info.Updated.Add(1)
 		break
 	}
-	a := &app{log: &meanwhile{log, func() { add("b") }}}
-	removed, _, err := removeContexts(t.Context(), a, nil, before, pruneOptions{})
+	choice := Choice{Before: before}
+	removed, _, err := choice.Remove(t.Context(), &meanwhile{log, func() { add("b") }})
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(removed)), []string{"a", "c"}) || !slices.Equal(names(), []string{"b"}) {
 		t.Errorf("removed %v, %v; there is %v", removed, err, names())
 	}
 
 	// One that is named is what was asked for, as it is now.
-	a.log = &meanwhile{log, func() { add("b") }}
-	if removed, _, err := removeContexts(t.Context(), a, []string{"b"}, time.Time{}, pruneOptions{}); err != nil || len(removed) != 1 || len(names()) != 0 {
+	choice = Choice{Names: []string{"b"}}
+	if removed, _, err := choice.Remove(t.Context(), &meanwhile{log, func() { add("b") }}); err != nil || len(removed) != 1 || len(names()) != 0 {
 		t.Errorf("removed %v, %v; there is %v", removed, err, names())
-	}
-}
-
-// TestDates: a time without a zone is that of the machine, as times are shown.
-func TestDates(t *testing.T) {
-	here := time.Local
-	defer func() { time.Local = here }()
-	time.Local = time.FixedZone("", 9*60*60)
-	for text, want := range map[string]string{
-		"2026-01-31": "2026-01-30T15:00:00Z", "2026-01-31 12:00:00": "2026-01-31T03:00:00Z",
-		"2026-01-31T12:00:00Z": "2026-01-31T12:00:00Z", "2026-01-31T12:00:00+02:00": "2026-01-31T10:00:00Z",
-	} {
-		if got, ok := readPast(text); !ok || got.UTC().Format(time.RFC3339) != want {
-			t.Errorf("%s is %s, not %s", text, got.UTC(), want)
-		}
 	}
 }
