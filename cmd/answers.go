@@ -18,6 +18,17 @@ type answer interface {
 	end() error
 }
 
+// newAnswer returns the way that flags ask for: JSON, CSV, else a table.
+func newAnswer(t *terminal, asJSON, asCSV bool) answer {
+	switch {
+	case asJSON:
+		return &jsonAnswer{term: t}
+	case asCSV:
+		return &csvAnswer{csv.NewWriter(t.out)}
+	}
+	return &tableAnswer{term: t}
+}
+
 // jsonAnswer prints an object for each row, its keys in the columns' order.
 type jsonAnswer struct {
 	term *terminal

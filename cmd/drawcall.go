@@ -57,18 +57,6 @@ func took(r journal.Record) time.Duration {
 	return time.Duration(r.Duration * float64(time.Millisecond))
 }
 
-var statusMarks = map[journal.Status]struct{ mark, colour string }{
-	journal.Done:        {"✓", green},
-	journal.Failed:      {"✗", red},
-	journal.Skipped:     {"–", grey},
-	journal.Waiting:     {"…", yellow},
-	journal.Held:        {"‖", yellow},
-	journal.Interrupted: {"■", yellow},
-	journal.Cancelled:   {"■", yellow},
-	journal.InDoubt:     {"?", yellow},
-	journal.Running:     {"▸", blue},
-}
-
 // triedAgain says what has become of a call that failed and is tried again, before why.
 func triedAgain(r journal.Record) string {
 	text := fmt.Sprintf("attempt %d", r.Attempts)

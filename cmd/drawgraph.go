@@ -7,7 +7,6 @@ import (
 
 	"obelus/engine/journal"
 	"obelus/engine/plan"
-	"obelus/store"
 )
 
 // drawn is a plan that is drawn, with how its calls came out, by position, where they did.
@@ -32,14 +31,6 @@ func (d drawn) id(position int) string { return "c" + strings.ReplaceAll(d.name(
 type drawing func(all []drawn) string
 
 var graphFormats = map[string]drawing{"dot": drawDOT, "mermaid": drawMermaid, "text": drawText}
-
-func texts(paths []store.Path) []string {
-	all := make([]string, len(paths))
-	for i, path := range paths {
-		all[i] = path.String()
-	}
-	return all
-}
 
 // drawText lists the calls with what they read and from whom, and where they
 // write.

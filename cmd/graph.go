@@ -9,6 +9,7 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/store"
 )
 
 func graphCommand(a *app) *cobra.Command {
@@ -134,4 +135,12 @@ func printGraphJSON(a *app, d drawn) error {
 		}
 	}
 	return nil
+}
+
+func texts(paths []store.Path) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = path.String()
+	}
+	return all
 }

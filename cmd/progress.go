@@ -251,3 +251,15 @@ func (p *progress) describe(r journal.Record) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+var statusMarks = map[journal.Status]struct{ mark, colour string }{
+	journal.Done:        {"✓", green},
+	journal.Failed:      {"✗", red},
+	journal.Skipped:     {"–", grey},
+	journal.Waiting:     {"…", yellow},
+	journal.Held:        {"‖", yellow},
+	journal.Interrupted: {"■", yellow},
+	journal.Cancelled:   {"■", yellow},
+	journal.InDoubt:     {"?", yellow},
+	journal.Running:     {"▸", blue},
+}

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 
-	"github.com/peterh/liner"
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
@@ -66,16 +64,6 @@ type prompt struct {
 	lua    *host.REPL
 	failed bool // some input did
 }
-
-// lineReader is where the lines of a session come from. It gives io.EOF where
-// the session is to end, and errDropped for a line that is not wanted.
-type lineReader interface {
-	read(ctx context.Context, more bool) (string, error)
-	// running gives a context for one input, which an interrupt ends.
-	running(ctx context.Context) (context.Context, func())
-}
-
-var errDropped = errors.New("dropped")
 
 func runPrompt(ctx context.Context, a *app) error {
 	if err := a.openProject(""); err != nil {
@@ -286,7 +274,11 @@ func (a *app) asksLines() bool {
 
 // onTerminal is a session with a person.
 func (p *prompt) onTerminal(ctx context.Context) error {
-	lines, err := p.openLines()
+	history := ""
+	if p.app.found {
+		history = filepath.Join(p.app.dir, ".obelus", "history")
+	}
+	lines, err := openTypedLines(p.app.term, history, p.complete, p.app.stopNow)
 	if err != nil {
 		return err
 	}
@@ -305,33 +297,4 @@ func (p *prompt) greet() {
 		where = "no project"
 	}
 	p.app.term.say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
-}
-
-func (p *prompt) openLines() (*typedLines, error) {
-	l := &typedLines{term: p.app.term, beforeExit: p.app.stopNow, interrupts: make(chan os.Signal, 1)}
-	var err error
-	if l.whole, err = liner.TerminalMode(); err != nil {
-		return nil, err
-	}
-	l.line = liner.NewLiner()
-	if l.raw, err = liner.TerminalMode(); err != nil {
-		l.line.Close()
-		return nil, err
-	}
-	l.line.SetCtrlCAborts(true)
-	l.line.SetTabCompletionStyle(liner.TabPrints)
-	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
-		runes := []rune(line)
-		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // a text that is pasted may be indented by tabs
-			return before, []string{"  "}, string(runes[at:])
-		}
-		head, words = p.complete(string(runes[:at]))
-		return head, words, string(runes[at:])
-	})
-	if p.app.found {
-		l.openHistory(filepath.Join(p.app.dir, ".obelus", "history"))
-	}
-	signal.Reset(os.Interrupt) // it ends what runs, not the program
-	signal.Notify(l.interrupts, os.Interrupt)
-	return l, nil
 }

@@ -1,12 +1,10 @@
 package cmd
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // atPrompt is a session of repl.
@@ -140,26 +138,5 @@ func TestPromptOfADumbTerminal(t *testing.T) {
 	})
 	if status != exitDone || !restored {
 		t.Errorf("it ended with %d, the terminal restored: %v\n%s", status, restored, said)
-	}
-}
-
-type noMode struct{}
-
-func (noMode) ApplyMode() error { return nil }
-
-// TestInterruptEndsTheInputThatRuns holds that none of those before takes it.
-func TestInterruptEndsTheInputThatRuns(t *testing.T) {
-	lines := &typedLines{term: newTerminal(io.Discard, io.Discard), whole: noMode{}, interrupts: make(chan os.Signal, 1)}
-	for range 2000 {
-		_, before := lines.running(t.Context())
-		before()
-		ctx, end := lines.running(t.Context())
-		lines.interrupts <- os.Interrupt
-		select {
-		case <-ctx.Done():
-		case <-time.After(10 * time.Second):
-			t.Fatal("the interrupt has gone elsewhere")
-		}
-		end()
 	}
 }

@@ -179,3 +179,45 @@ func (l *typedLines) appendHistory(line string) {
 	f.WriteString(line + "\n")
 	f.Close()
 }
+
+// lineReader is where the lines of a session come from. It gives io.EOF where
+// the session is to end, and errDropped for a line that is not wanted.
+type lineReader interface {
+	read(ctx context.Context, more bool) (string, error)
+	// running gives a context for one input, which an interrupt ends.
+	running(ctx context.Context) (context.Context, func())
+}
+
+var errDropped = errors.New("dropped")
+
+// openTypedLines prepares the terminal for a session. history is the file of its history, or empty;
+// complete returns the words that can stand at the end of what was typed, and what stands before
+// them; beforeExit is called before a second interrupt ends the process.
+func openTypedLines(t *terminal, history string, complete func(typed string) (head string, words []string), beforeExit func()) (*typedLines, error) {
+	l := &typedLines{term: t, beforeExit: beforeExit, interrupts: make(chan os.Signal, 1)}
+	var err error
+	if l.whole, err = liner.TerminalMode(); err != nil {
+		return nil, err
+	}
+	l.line = liner.NewLiner()
+	if l.raw, err = liner.TerminalMode(); err != nil {
+		l.line.Close()
+		return nil, err
+	}
+	l.line.SetCtrlCAborts(true)
+	l.line.SetTabCompletionStyle(liner.TabPrints)
+	l.line.SetWordCompleter(func(line string, at int) (head string, words []string, tail string) {
+		runes := []rune(line)
+		if before := string(runes[:at]); l.more && strings.TrimSpace(before) == "" { // a text that is pasted may be indented by tabs
+			return before, []string{"  "}, string(runes[at:])
+		}
+		head, words = complete(string(runes[:at]))
+		return head, words, string(runes[at:])
+	})
+	if history != "" {
+		l.openHistory(history)
+	}
+	signal.Reset(os.Interrupt) // it ends what runs, not the program
+	signal.Notify(l.interrupts, os.Interrupt)
+	return l, nil
+}

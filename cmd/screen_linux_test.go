@@ -1,15 +1,9 @@
 package cmd
 
 import (
-	"bufio"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // screen is what a person sees of what is written to a terminal, as far as the
@@ -72,14 +66,6 @@ func (s *screen) String() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// resize gives a terminal another size.
-func resize(t *testing.T, person *os.File, columns, rows int) {
-	t.Helper()
-	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // onScreen runs the program at a terminal whose lines can be taken back, and gives
 // what stands there in the end.
 func onScreen(t *testing.T, dir string, rows int, typed []reply, args ...string) (seen string, status int) {
@@ -124,43 +110,5 @@ func TestProgressInterrupted(t *testing.T) {
 	seen = strings.Replace(seen, "^Cinterrupted", "interrupted", 1) // if the program was quicker than the terminal
 	if !strings.Contains("\n"+seen, "\ninterrupted: what runs may come to its end") || strings.ContainsAny(seen, "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏^") {
 		t.Errorf("this is left:\n%s", seen)
-	}
-}
-
-// TestProgressFits holds that lines that move are as wide and as many as the
-// terminal has room for, and are found again once it is narrower.
-func TestProgressFits(t *testing.T) {
-	person, tty := openTerminal(t)
-	defer tty.Close()
-	l := &liveLines{paint: func(_, text string) string { return text }}
-	for range 12 {
-		l.running = append(l.running, liveCall{"1.1", strings.Repeat("x", 80), time.Now()})
-	}
-	terminal := bufio.NewReader(person)
-	told := func(do func(io.Writer)) string {
-		do(tty)
-		io.WriteString(tty, "\x00")
-		said, err := terminal.ReadString(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.ReplaceAll(strings.TrimSuffix(said, "\x00"), "\r\n", "\n")
-	}
-	for _, of := range []struct{ columns, rows, lines, upAt40 int }{{60, 24, 9, 17}, {20, 24, 9, 9}, {60, 6, 5, 9}, {3, 24, 9, 9}} {
-		resize(t, person, of.columns, of.rows)
-		drawn := told(l.draw)
-		lines := strings.Split(strings.TrimSuffix(drawn, "\n"), "\n")
-		if len(lines) != of.lines {
-			t.Errorf("%d lines, not %d:\n%s", len(lines), of.lines, drawn)
-		}
-		for _, line := range lines {
-			if n := len([]rune(line)); n > of.columns && of.columns > 10 {
-				t.Errorf("%d columns, not %d: %s", n, of.columns, line)
-			}
-		}
-		resize(t, person, 40, 24)
-		if erased, want := told(l.erase), "\r\x1b["+strconv.Itoa(of.upAt40)+"A\x1b[J"; erased != want && of.columns > 10 {
-			t.Errorf("%dx%d: erased by %q, not %q", of.columns, of.rows, erased, want)
-		}
 	}
 }

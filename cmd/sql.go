@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,13 +67,7 @@ func querySQL(ctx context.Context, a *app, query string, asCSV bool) error {
 	if err != nil {
 		return err
 	}
-	var out answer = &tableAnswer{term: a.term}
-	switch {
-	case a.json:
-		out = &jsonAnswer{term: a.term}
-	case asCSV:
-		out = &csvAnswer{csv.NewWriter(a.term.out)}
-	}
+	out := newAnswer(a.term, a.json, asCSV)
 	err = log.Query(ctx, query, out.columns, out.row)
 	var wrong *sqlite.QueryError
 	if errors.As(err, &wrong) && wrong.Unknown != "" {

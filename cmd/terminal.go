@@ -253,15 +253,6 @@ func (t *terminal) interrupted(by os.Signal) {
 	}
 }
 
-// Colours.
-const (
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	blue   = "34"
-	grey   = "90"
-)
-
 func (t *terminal) paint(colour, text string) string {
 	if !t.colour {
 		return text

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,30 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"obelus/cmd/internal/termtest"
+
 	"golang.org/x/sys/unix"
 )
-
-// openTerminal gives the two ends of a terminal: the person's, and the program's.
-func openTerminal(t *testing.T) (person, tty *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("there is no terminal to be had: ", err)
-	}
-	t.Cleanup(func() { person.Close() })
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return person, tty
-}
 
 // reply is what a person types once the program has said something. SIGTERM is no
 // text: the program is told to end. Nor is touch FILE, which makes one, nor obelus ARGS, which
@@ -56,8 +35,8 @@ var steering = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]|\a`)
 // converse runs the program at a terminal of 60 columns.
 func converse(t *testing.T, dir, terminal string, rows int, typed []reply, args ...string) session {
 	t.Helper()
-	person, tty := openTerminal(t)
-	resize(t, person, 60, rows)
+	person, tty := termtest.Open(t)
+	termtest.Resize(t, person, 60, rows)
 	before, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
@@ -168,15 +147,6 @@ func TestUnendedLines(t *testing.T) {
 	})
 	said, _ := atTerminal(t, dir, nil, "run", "plans/p.lua", "-c", "c")
 	says(t, said, "running\nabcabc\n✓ 1.1 write done", "\nnull\n")
-
-	var shown strings.Builder
-	term := &terminal{err: &shown, live: &liveLines{running: []liveCall{{"1.1", "write", time.Now()}}, paint: func(_, text string) string { return text }}}
-	term.live.draw(&shown)
-	term.Write([]byte("abc"))
-	term.say("done")
-	if got := shown.String(); !strings.Contains(got, "\x1b[1A\x1b[Jabc\n⠋ 1.1 write") || !strings.Contains(got, "\x1b[1A\x1b[Jdone\n⠋") {
-		t.Errorf("%q", got)
-	}
 }
 
 // TestAsked holds that who sits at the terminal is asked about a call that is

@@ -201,7 +201,7 @@ func (t *tally) broken(file string, err error) {
 }
 
 func (t *tally) tell(line testLine, err error) {
-	term := t.app.term
+	out := t.app.term
 	var failure *host.TestFailure
 	if errors.As(err, &failure) && strings.Contains(failure.Expected+failure.Actual, "\n") {
 		line.Diff = strings.TrimPrefix(udiff.Unified("expected", "actual", failure.Expected+"\n", failure.Actual+"\n"), "--- expected\n+++ actual\n")
@@ -210,46 +210,46 @@ func (t *tally) tell(line testLine, err error) {
 		line.Error = err.Error()
 	}
 	if t.app.json {
-		t.unwritten = cmp.Or(t.unwritten, term.ndjson(line))
+		t.unwritten = cmp.Or(t.unwritten, out.ndjson(line))
 		return
 	}
 	if t.file != line.File {
 		t.file = line.File
-		term.say("%s", line.File)
+		out.say("%s", line.File)
 	}
-	mark := map[string]string{"passed": term.paint(green, "✓"), "failed": term.paint(red, "✗"), "pending": term.paint(yellow, "…")}[line.Status]
+	mark := map[string]string{"passed": out.paint(green, "✓"), "failed": out.paint(red, "✗"), "pending": out.paint(yellow, "…")}[line.Status]
 	if line.Status == "pending" {
-		term.say("  %s %s", mark, line.Name)
+		out.say("  %s %s", mark, line.Name)
 		return
 	}
 	if line.Status != "failed" {
-		term.say("  %s %s %s", mark, line.Name, term.paint(grey, duration(time.Duration(line.Duration*float64(time.Millisecond)))))
+		out.say("  %s %s %s", mark, line.Name, out.paint(grey, duration(time.Duration(line.Duration*float64(time.Millisecond)))))
 		return
 	}
-	term.tell("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
+	out.tell("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
 	t.showMore(line, failure)
 }
 
 // showMore shows the diff of a failed test, and with -v where it was.
 func (t *tally) showMore(line testLine, failure *host.TestFailure) {
-	term := t.app.term
+	out := t.app.term
 	for text := range strings.Lines(line.Diff) {
 		text = strings.TrimRight(text, "\n")
 		switch {
 		case strings.HasPrefix(text, "@@"):
 			continue
 		case strings.HasPrefix(text, "-"):
-			text = term.paint(green, text)
+			text = out.paint(green, text)
 		case strings.HasPrefix(text, "+"):
-			text = term.paint(red, text)
+			text = out.paint(red, text)
 		}
-		term.tell("        %s", text)
+		out.tell("        %s", text)
 	}
 	if line.Diff != "" {
-		term.tell("        %s", term.paint(grey, "(- expected, + got)"))
+		out.tell("        %s", out.paint(grey, "(- expected, + got)"))
 	}
 	if t.app.verbose && failure != nil && failure.Trace() != "" {
-		term.tell("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
+		out.tell("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
 	}
 }
 

@@ -174,3 +174,12 @@ func fit(rows [][]string, width int, columns ...int) {
 		}
 	}
 }
+
+// Colours.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	blue   = "34"
+	grey   = "90"
+)
