@@ -6,13 +6,22 @@ import (
 
 	"obelus/host"
 	"obelus/store"
+
+	"obelus/cmd/internal/term"
 )
+
+// Config is what a program adds to the command. The zero Config is the command obelus itself.
+type Config struct {
+	// Host brings what a program has of its own: Activities, Tools, Objects, Model, Clock and
+	// LoadTimeout. The command sets all other fields itself, by the project and the flags.
+	Host host.Config
+}
 
 // app is one run of the program: its flags, and what a command opens.
 type app struct {
 	config Config
 	stdin  io.Reader
-	term   *terminal
+	term   *term.Terminal
 	help   io.Writer // of help and completion; nil for the standard output
 
 	projectFlag string
@@ -40,7 +49,7 @@ func (a *app) close() {
 	}
 	if a.log != nil {
 		if err := a.log.Close(); err != nil {
-			a.term.fail(err)
+			a.term.Fail(err)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/store"
+
+	"obelus/cmd/internal/cli"
 )
 
 func appendCommand(a *app) *cobra.Command {
@@ -50,22 +52,22 @@ func appendMessages(ctx context.Context, a *app, file string) error {
 		return err
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
+		return a.term.NDJSON(map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
 	}
 	if a.context == "" {
-		a.term.say("context %s", name)
+		a.term.Say("context %s", name)
 	}
-	a.term.say("appended: the context is at message %d", appended.Seq)
+	a.term.Say("appended: the context is at message %d", appended.Seq)
 	return nil
 }
 
 func readMessages(ctx context.Context, a *app, file string) ([]store.Message, error) {
-	text, err := readFileOrStdin(ctx, a.stdin, file)
+	text, err := cli.ReadFileOrStdin(ctx, a.stdin, file)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, exit.Usagef("can't read %s: %s", file, plainError(err))
+		return nil, exit.Usagef("can't read %s: %s", file, cli.PlainError(err))
 	}
 	messages, err := store.ParseMessages(text)
 	if err != nil {

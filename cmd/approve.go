@@ -11,6 +11,10 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 )
 
 func approvalsCommand(a *app) *cobra.Command {
@@ -36,8 +40,8 @@ func listApprovals(ctx context.Context, a *app) error {
 	}
 	for _, plan := range lazy {
 		if !a.json {
-			a.term.say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.again())
-		} else if err := a.term.ndjson(plan); err != nil {
+			a.term.Say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.again())
+		} else if err := a.term.NDJSON(plan); err != nil {
 			return err
 		}
 	}
@@ -48,23 +52,23 @@ func listApprovals(ctx context.Context, a *app) error {
 	var rows [][]string
 	for _, r := range held {
 		if a.json {
-			if err := a.term.ndjson(r.Approval()); err != nil {
+			if err := a.term.NDJSON(r.Approval()); err != nil {
 				return err
 			}
 			continue
 		}
-		rows = append(rows, []string{r.Context, r.Call, titled(r.Tool, r.Instance), orDash(strings.Join(r.Hold.Scopes, ",")), describeArguments(r.Hold)})
+		rows = append(rows, []string{r.Context, r.Call, view.Title(r.Tool, r.Instance), human.OrDash(strings.Join(r.Hold.Scopes, ",")), view.Arguments(r.Hold)})
 	}
 	if a.json {
 		return nil
 	}
 	if len(rows) == 0 {
 		if len(lazy) == 0 {
-			a.term.say("nothing in context %s waits for a decision", name)
+			a.term.Say("nothing in context %s waits for a decision", name)
 		}
 		return nil
 	}
-	return a.term.table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
+	return a.term.Table([]string{"CONTEXT", "CALL", "TOOL", "SCOPES", "ARGUMENTS"}, rows)
 }
 
 func approveCommand(a *app) *cobra.Command {
@@ -116,7 +120,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 			if strings.TrimSpace(reason) == "" {
 				return exit.Usage("reject: give a --reason; the call fails with it")
 			}
-			return decideCall(c.Context(), a, "reject "+args[0]+" --reason "+quoted(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
+			return decideCall(c.Context(), a, "reject "+args[0]+" --reason "+cli.Quote(reason), args[0], w, func(journal.Record) (journal.Decision, error) {
 				return journal.Decision{Reject: true, Reason: reason}, nil
 			})
 		},
@@ -128,7 +132,7 @@ recorded; resume, or a run that is still alive, goes on.`,
 
 // corrected is an approval with a person's corrections of what is shown.
 func corrected(r journal.Record, set []string) (journal.Decision, error) {
-	corrections, err := readFlag("set", set)
+	corrections, err := cli.ReadFlag("set", set)
 	if err != nil {
 		return journal.Decision{}, err
 	}
@@ -171,14 +175,14 @@ func decideCall(ctx context.Context, a *app, typed, call string, w who, how func
 	if d.Arguments != nil {
 		hold.Arguments = d.Arguments
 	}
-	what := fmt.Sprintf("%s call %s of context %s (%s)", d.Word(), d.Call, d.Context, strings.TrimSpace(printable(titled(record.Tool, record.Instance)+" "+describeArguments(&hold))))
+	what := fmt.Sprintf("%s call %s of context %s (%s)", d.Word(), d.Call, d.Context, strings.TrimSpace(human.Printable(view.Title(record.Tool, record.Instance)+" "+view.Arguments(&hold))))
 	return reportDecision(ctx, a, what, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
 // reportDecision tells of a decision, and how a run goes on after it: from its root.
 func reportDecision(ctx context.Context, a *app, what, name string, told map[string]any) error {
 	if a.json {
-		if err := a.term.ndjson(told); err != nil {
+		if err := a.term.NDJSON(told); err != nil {
 			return err
 		}
 	}
@@ -191,10 +195,10 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 		return err
 	}
 	if holder != "" {
-		a.term.say("%s: its run, which is at work, goes on", what)
+		a.term.Say("%s: its run, which is at work, goes on", what)
 		return nil
 	}
-	a.term.say("%s: go on with %s resume -c %s", what, a.again(), name)
+	a.term.Say("%s: go on with %s resume -c %s", what, a.again(), name)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/human"
 )
 
 func backupCommand(a *app) *cobra.Command {
@@ -57,8 +59,8 @@ func backupLog(ctx context.Context, a *app, path string) error {
 		return err
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"file": path, "bytes": info.Size()})
+		return a.term.NDJSON(map[string]any{"file": path, "bytes": info.Size()})
 	}
-	a.term.say("copied the log to %s (%s)", path, size(info.Size()))
+	a.term.Say("copied the log to %s (%s)", path, human.Size(info.Size()))
 	return nil
 }

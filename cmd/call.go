@@ -13,6 +13,8 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/store"
+
+	"obelus/cmd/internal/cli"
 )
 
 func callCommand(a *app) *cobra.Command {
@@ -31,13 +33,13 @@ call can be said here too: _outputPath=†state.city, where the tool wants its o
 			return callActivity(c.Context(), a, args[0], args[1:], scopes)
 		},
 	}
-	c.Flags().Var((*wordList)(&scopes), "scopes", "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
+	c.Flags().Var((*cli.Words)(&scopes), "scopes", "let the activity see these kinds or paths, such as state or input.user: `KIND,...`")
 	a.allow.register(c)
 	return c
 }
 
 func callActivity(ctx context.Context, a *app, tool string, pairs, scopes []string) error {
-	call, err := readPairs(pairs)
+	call, err := cli.ReadPairs(pairs)
 	if err != nil {
 		return err
 	}

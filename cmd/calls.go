@@ -12,6 +12,10 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine/journal"
 	"obelus/store"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 )
 
 // callsOptions are the flags of calls.
@@ -49,17 +53,17 @@ it has ended, and not as it begins.`,
 				return err
 			}
 			if !c.Flags().Changed("bars") {
-				o.bars = a.term.outTTY && a.term.width() >= leastForBars
+				o.bars = a.term.OutTTY && a.term.Width() >= leastForBars
 			}
 			var err error
-			if o.from, err = readSince(o.since); err != nil {
+			if o.from, err = cli.ReadSince(o.since); err != nil {
 				return err
 			}
 			return listCalls(c.Context(), a, o)
 		},
 	}
 	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
-	c.Flags().Var((*wordList)(&o.tools), "tool", "only calls of the `TOOL,...`")
+	c.Flags().Var((*cli.Words)(&o.tools), "tool", "only calls of the `TOOL,...`")
 	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
 	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 7d)")
 	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
@@ -90,7 +94,7 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.picks(r) })
 	if a.json {
 		for _, r := range records {
-			if err := a.term.ndjson(r); err != nil {
+			if err := a.term.NDJSON(r); err != nil {
 				return err
 			}
 		}
@@ -106,11 +110,11 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	}
 	if o.bars {
 		header = slices.Insert(header, 5, "")
-		for i, bar := range bars(records) {
+		for i, bar := range view.Bars(records) {
 			rows[i] = slices.Insert(rows[i], 5, bar)
 		}
 	}
-	return a.term.table(header, rows)
+	return a.term.Table(header, rows)
 }
 
 // leastForBars is how many columns a terminal must have for bars: what a call wrote,
@@ -135,11 +139,11 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 			switch {
 			case !ok || !o.picks(r):
 			case a.json:
-				err = a.term.ndjson(r)
+				err = a.term.NDJSON(r)
 			default:
 				row := callRow(a, r)
-				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], wideness.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
-				err = a.term.line(cut(strings.TrimRight(line, " "), a.term.width()))
+				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], human.Widths.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
+				err = a.term.Line(human.Cut(strings.TrimRight(line, " "), a.term.Width()))
 			}
 			if err != nil {
 				return err
@@ -152,7 +156,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 func callRow(a *app, r journal.Record) []string {
 	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
-		span = duration(took(r))
+		span = human.Duration(view.Took(r))
 	}
 	if r.Script != "" {
 		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
@@ -160,17 +164,17 @@ func callRow(a *app, r journal.Record) []string {
 	result := strings.Join(r.Writes, " ")
 	switch {
 	case r.Status == journal.Failed && r.Error != nil:
-		result = firstLine(failureText(a, r))
+		result = human.FirstLine(failureText(a, r))
 	case r.Handled != nil:
-		result += " (" + handled(r) + ")"
+		result += " (" + view.Handled(r) + ")"
 	case r.Rests && r.Status == journal.Running:
-		result = triedAgain(r) + firstLine(failureText(a, r))
+		result = view.FailedAttempt(r) + human.FirstLine(failureText(a, r))
 	case r.Status == journal.Held:
-		result = "for a person: " + describeArguments(r.Hold)
+		result = "for a person: " + view.Arguments(r.Hold)
 	case r.Status == journal.Ready:
 		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
 	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
-		result = "the try before failed: " + firstLine(failureText(a, r))
+		result = "the try before failed: " + human.FirstLine(failureText(a, r))
 	case r.Status == journal.InDoubt && r.Reason == "":
 		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
 	case r.Reason != "" && result != "":
@@ -184,7 +188,7 @@ func callRow(a *app, r journal.Record) []string {
 	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // they are counted as it ends
 		tries = "-"
 	}
-	row := []string{r.Call, titled(r.Tool, r.Instance), r.Outcome(), tries, span, result}
+	row := []string{r.Call, view.Title(r.Tool, r.Instance), r.Outcome(), tries, span, result}
 	if a.verbose {
 		row = slices.Insert(row, 5, script)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"obelus/engine"
 	"obelus/engine/journal"
+
+	"obelus/cmd/internal/human"
 )
 
 func cancelCommand(a *app) *cobra.Command {
@@ -56,9 +58,9 @@ func cancelRun(ctx context.Context, a *app, w who) error {
 		return err
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": name, "status": journal.RunCancelled})
+		return a.term.NDJSON(map[string]any{"context": name, "status": journal.RunCancelled})
 	}
-	a.term.say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.again())
+	a.term.Say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.again())
 	return nil
 }
 
@@ -67,5 +69,5 @@ func planName(plan string) string {
 	if plan == "" {
 		return "the run"
 	}
-	return "the run of " + printable(plan)
+	return "the run of " + human.Printable(plan)
 }

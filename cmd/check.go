@@ -15,6 +15,8 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
+
+	"obelus/cmd/internal/view"
 )
 
 func checkCommand(a *app) *cobra.Command {
@@ -73,7 +75,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 			if asked {
 				ok = "ok as far as can be told: it is a function, which is asked as it runs"
 			}
-			a.term.say("%s: %s", planLabel(a, plan), ok)
+			a.term.Say("%s: %s", planLabel(a, plan), ok)
 		}
 		for _, p := range found {
 			if !slices.Contains(problems, p) { // what is wrong with settings and tools is so for every plan
@@ -167,7 +169,7 @@ func printProblems(a *app, problems []plan.Problem) error {
 
 func printProblem(a *app, p plan.Problem) error {
 	if a.json {
-		return a.term.ndjson(p)
+		return a.term.NDJSON(p)
 	}
-	return a.term.line(problemLine(p))
+	return a.term.Line(view.Problem(p))
 }

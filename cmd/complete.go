@@ -14,6 +14,8 @@ import (
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/view"
 )
 
 // offer gives what can stand where begun does. Nothing stands for an error too:
@@ -55,7 +57,7 @@ func (o completer) register(root *cobra.Command) {
 	for flag, complete := range map[string]cobra.CompletionFunc{
 		"calls --status":  listed(only(journal.Outcomes()...)),
 		"calls --tool":    listed(o.offerTools),
-		"graph --format":  flagged(only(slices.Sorted(maps.Keys(graphFormats))...)),
+		"graph --format":  flagged(only(slices.Sorted(maps.Keys(view.Formats))...)),
 		"log --kind":      flagged(o.offerKinds),
 		"log --path":      unended(flagged(o.offerPaths)),
 		"log --tool":      flagged(o.offerTools),

@@ -12,6 +12,8 @@ import (
 	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/human"
 )
 
 func contextsCommand(a *app) *cobra.Command {
@@ -34,7 +36,7 @@ func listContexts(ctx context.Context, a *app) error {
 		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		a.term.say("there is no log at %s yet", path)
+		a.term.Say("there is no log at %s yet", path)
 		return nil
 	}
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
@@ -58,12 +60,12 @@ func listContexts(ctx context.Context, a *app) error {
 			return err
 		}
 		if a.json {
-			if err := a.term.ndjson(line); err != nil {
+			if err := a.term.NDJSON(line); err != nil {
 				return err
 			}
 			continue
 		}
-		rows = append(rows, []string{line.Context, orDash(status), orDash(line.Plan), fmt.Sprint(line.Messages), size(line.Bytes), moment(info.Updated)})
+		rows = append(rows, []string{line.Context, human.OrDash(status), human.OrDash(line.Plan), fmt.Sprint(line.Messages), human.Size(line.Bytes), human.Time(info.Updated)})
 	}
 	switch {
 	case a.context != "" && !listed:
@@ -72,6 +74,6 @@ func listContexts(ctx context.Context, a *app) error {
 		return broken
 	}
 	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
-	fit(append([][]string{header}, rows...), a.term.width(), plan) // the others tell nothing when they are cut
-	return errors.Join(a.term.table(header, rows), broken)
+	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan) // the others tell nothing when they are cut
+	return errors.Join(a.term.Table(header, rows), broken)
 }

@@ -11,6 +11,8 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine/history"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/human"
 )
 
 func diffCommand(a *app) *cobra.Command {
@@ -51,7 +53,7 @@ func diffMoments(ctx context.Context, a *app, from, to string) error {
 		}
 	}
 	if len(changes) == 0 {
-		a.term.say("nothing is different")
+		a.term.Say("nothing is different")
 	}
 	return nil
 }
@@ -78,23 +80,23 @@ func parseMoment(ctx context.Context, a *app, text string) (m history.Moment, er
 
 func printChange(a *app, c history.Change) error {
 	if a.json {
-		return a.term.ndjson(c)
+		return a.term.NDJSON(c)
 	}
 	path := c.Path
 	if c.Instance != "" {
 		path += " " + c.Instance
 	}
-	path = printable(path)
-	old, now := shown(c.Old), shown(c.New)
+	path = human.Printable(path)
+	old, now := human.JSON(c.Old), human.JSON(c.New)
 	line := fmt.Sprintf("~ %s: %s → %s", path, old, now)
 	switch {
 	case !c.HasOld:
-		line = a.term.paint(green, "+") + fmt.Sprintf(" %s: %s", path, now)
+		line = a.term.Paint(human.Green, "+") + fmt.Sprintf(" %s: %s", path, now)
 	case !c.HasNew:
-		line = a.term.paint(red, "-") + fmt.Sprintf(" %s: %s", path, old)
+		line = a.term.Paint(human.Red, "-") + fmt.Sprintf(" %s: %s", path, old)
 	}
 	if !a.verbose {
-		line = cut(line, a.term.width())
+		line = human.Cut(line, a.term.Width())
 	}
-	return a.term.line(line)
+	return a.term.Line(line)
 }

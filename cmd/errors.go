@@ -9,25 +9,29 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/store"
+	"obelus/store/sqlite"
 )
 
 // brokeDown tells of a fault of the program itself, and whoever says -v where it is.
 func (a *app) brokeDown(broken any) {
-	a.term.fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; with -v there is more for a report)", broken))
+	a.term.Fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; with -v there is more for a report)", broken))
 	if a.verbose {
-		a.term.say("%s", debug.Stack())
+		a.term.Say("%s", debug.Stack())
 	}
 }
 
 // fail tells why a command, or an input of the prompt, came to nothing.
 func (a *app) fail(err error) {
-	if exit.Of(err) == exit.Interrupted && errors.Is(err, context.Canceled) {
+	if exitStatus(err) == exit.Interrupted && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	a.term.fail(a.fromHere(withSource(err)))
+	a.term.Fail(a.fromHere(withSource(err)))
 	var plan *plan.PlanError
 	if errors.As(err, &plan) {
 		a.tellUnread(plan.Problems)
@@ -61,4 +65,48 @@ func (a *app) fromHere(err error) error {
 		return err
 	}
 	return errors.New(strings.NewReplacer("obelus resume -c", a.again()+" resume -c", "obelus fork -c", a.again()+" fork -c").Replace(err.Error()))
+}
+
+// exitStatus returns the status for the error that a command ended with, which may be nil.
+func exitStatus(err error) exit.Status {
+	if status := exit.Status(0); errors.As(err, &status) {
+		return status
+	}
+	switch {
+	case err == nil:
+		return exit.Done
+	case isBusy(err):
+		return exit.Busy
+	case isRefused(err):
+		return exit.Refused
+	case errors.Is(err, context.Canceled):
+		return exit.Interrupted
+	}
+	return exit.Failed
+}
+
+// isBusy reports whether another process or run stands in the way.
+func isBusy(err error) bool {
+	return errors.Is(err, sqlite.ErrLocked) || is[*engine.BusyError](err) || is[*store.HeldError](err)
+}
+
+// isRefused reports whether the error is about what the user asked for, or about the log itself.
+func isRefused(err error) bool {
+	for _, refused := range []error{sqlite.ErrNotOurs, sqlite.ErrNewer, sqlite.ErrDamaged, sqlite.ErrReadOnly, store.ErrExists, store.ErrNoContext} {
+		if errors.Is(err, refused) {
+			return true
+		}
+	}
+	return is[*exit.UsageError](err) ||
+		is[*plan.PlanError](err) || is[*plan.MessageError](err) || is[*engine.UnfinishedError](err) ||
+		is[*journal.NoSuchCallError](err) || is[*engine.DelegateError](err) || is[*plan.PolicyError](err) ||
+		is[*journal.CorrectionError](err) || is[*engine.NoPlannerError](err) || is[*expr.Error](err) ||
+		is[*history.RefError](err) || is[*journal.DamagedError](err) ||
+		is[*store.PathError](err) || is[*store.ForkError](err) || is[*store.NeededError](err) ||
+		is[*sqlite.QueryError](err) || is[host.Errors](err) || is[*host.ScriptError](err)
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

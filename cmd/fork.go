@@ -58,8 +58,8 @@ func forkContext(ctx context.Context, a *app, at int64, name string) error {
 		return err
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": name, "parent": from, "at": at})
+		return a.term.NDJSON(map[string]any{"context": name, "parent": from, "at": at})
 	}
-	a.term.say("forked from %s at %d", from, at)
-	return a.term.line(name)
+	a.term.Say("forked from %s at %d", from, at)
+	return a.term.Line(name)
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"obelus/store"
+
+	"obelus/cmd/internal/cli"
 )
 
 // commands are those that are given made up arguments, X and Y, and X as what
@@ -235,7 +237,7 @@ func FuzzWords(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		words, err := splitWords(line)
+		words, err := cli.Split(line)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), line) {
 				t.Fatalf("it does not say which line is wrong: %v", err)
@@ -250,7 +252,7 @@ func FuzzWords(f *testing.F) {
 			}
 			t.Fatalf("%q has no word %q", line, word)
 		}
-		again, err := splitWords(strings.Join(quoted, " "))
+		again, err := cli.Split(strings.Join(quoted, " "))
 		if err != nil || !slices.Equal(again, words) {
 			t.Fatalf("%q gives %q, and those %q, %v", line, words, again, err)
 		}

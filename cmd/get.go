@@ -61,7 +61,7 @@ func answerRef(ctx context.Context, a *app, ref string, of asked, answer func(co
 	}
 	err = answer(ctx, a, of)
 	if missing := (*history.MissingError)(nil); errors.As(err, &missing) {
-		a.term.say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
+		a.term.Say("%s%s", missing, missing.Meant(ctx, a.log, of.at, of.instance))
 		return exit.Failed
 	}
 	return err
@@ -72,7 +72,7 @@ func answerRef(ctx context.Context, a *app, ref string, of asked, answer func(co
 func warnBeyondHead(ctx context.Context, a *app, name string, at int64) error {
 	head, err := a.log.Head(ctx, name)
 	if err == nil && at > head {
-		a.term.say("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
+		a.term.Say("context %s holds the messages 1 to %d: %d is as it is now", name, head, at)
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func printRefValue(ctx context.Context, a *app, of asked) error {
 		return err
 	}
 	if a.json {
-		return a.term.ndjson(v)
+		return a.term.NDJSON(v)
 	}
-	return a.term.value(v)
+	return a.term.Value(v)
 }

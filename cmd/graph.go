@@ -10,6 +10,8 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/store"
+
+	"obelus/cmd/internal/view"
 )
 
 func graphCommand(a *app) *cobra.Command {
@@ -29,7 +31,7 @@ where it wrote. Of a plan that is a function all rounds are shown.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans,
 		RunE: func(c *cobra.Command, args []string) error {
-			draw, ok := graphFormats[format]
+			draw, ok := view.Formats[format]
 			switch {
 			case !ok:
 				return exit.Usagef("--format %s: it is text, mermaid or dot", format)
@@ -46,7 +48,7 @@ where it wrote. Of a plan that is a function all rounds are shown.`,
 }
 
 // graphLastRun shows a plan as it ran.
-func graphLastRun(ctx context.Context, a *app, draw drawing) error {
+func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	run, err := a.openLastRun(ctx)
 	if err != nil {
 		return err
@@ -55,14 +57,14 @@ func graphLastRun(ctx context.Context, a *app, draw drawing) error {
 	if err != nil {
 		return err
 	}
-	var all []drawn
+	var all []view.Graph
 	for _, round := range rounds {
-		one := drawn{plan: round.Plan, ran: map[int]journal.Record{}}
+		one := view.Graph{Plan: round.Plan, Ran: map[int]journal.Record{}}
 		if len(rounds) > 1 {
-			one.round = round.Tick
+			one.Round = round.Tick
 		}
 		for _, r := range round.Calls {
-			one.ran[r.Position] = r
+			one.Ran[r.Position] = r
 		}
 		all = append(all, one)
 	}
@@ -70,9 +72,9 @@ func graphLastRun(ctx context.Context, a *app, draw drawing) error {
 }
 
 // printGraph prints plans as they are wanted.
-func printGraph(a *app, draw drawing, all []drawn) error {
+func printGraph(a *app, draw view.Format, all []view.Graph) error {
 	if !a.json {
-		return a.term.line(strings.TrimRight(draw(all), "\n"))
+		return a.term.Line(strings.TrimRight(draw(all), "\n"))
 	}
 	for _, one := range all {
 		if err := printGraphJSON(a, one); err != nil {
@@ -82,7 +84,7 @@ func printGraph(a *app, draw drawing, all []drawn) error {
 	return nil
 }
 
-func graphPlan(ctx context.Context, a *app, file string, draw drawing) error {
+func graphPlan(ctx context.Context, a *app, file string, draw view.Format) error {
 	request, registry, err := openPlan(a, file)
 	if err != nil {
 		return err
@@ -99,12 +101,12 @@ func graphPlan(ctx context.Context, a *app, file string, draw drawing) error {
 	if err != nil {
 		return err
 	}
-	return printGraph(a, draw, []drawn{{plan: plan}})
+	return printGraph(a, draw, []view.Graph{{Plan: plan}})
 }
 
 // printGraphJSON prints a line for each call, and one for each wire.
-func printGraphJSON(a *app, d drawn) error {
-	for _, c := range d.plan.Calls {
+func printGraphJSON(a *app, d view.Graph) error {
+	for _, c := range d.Plan.Calls {
 		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
 		if c.Output != nil {
 			line["writes"] = c.Output.Source
@@ -112,25 +114,25 @@ func printGraphJSON(a *app, d drawn) error {
 		if c.Instance != "" {
 			line["instance"] = c.Instance
 		}
-		if d.round != 0 {
-			line["tick"] = d.round
+		if d.Round != 0 {
+			line["tick"] = d.Round
 		}
-		if r, ok := d.ran[c.Position]; ok {
+		if r, ok := d.Ran[c.Position]; ok {
 			line["status"], line["duration_ms"], line["wrote"] = r.Status, r.Duration, append([]string{}, r.Writes...)
 			if r.Handled != nil {
 				line["handled"] = r.Handled
 			}
 		}
-		if err := a.term.ndjson(line); err != nil {
+		if err := a.term.NDJSON(line); err != nil {
 			return err
 		}
 	}
-	for _, w := range d.plan.Wires() {
+	for _, w := range d.Plan.Wires() {
 		line := map[string]any{"from": w.From, "to": w.To, "path": w.Path.String(), "order": w.Order}
-		if d.round != 0 {
-			line["tick"] = d.round
+		if d.Round != 0 {
+			line["tick"] = d.Round
 		}
-		if err := a.term.ndjson(line); err != nil {
+		if err := a.term.NDJSON(line); err != nil {
 			return err
 		}
 	}

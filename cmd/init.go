@@ -8,6 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/scaffold"
 )
 
 func initCommand(a *app) *cobra.Command {
@@ -35,28 +38,28 @@ written over; a .gitignore gets a line for what obelus keeps, unless it has one.
 }
 
 func initProject(a *app, dir string) error {
-	files, err := templateFiles()
+	files, err := scaffold.Files()
 	if err != nil {
 		return err
 	}
 	for _, name := range files {
-		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && name != ignoreFile {
+		if _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && name != scaffold.IgnoreFile {
 			return exit.Usagef("%s exists already: init writes over nothing", filepath.Join(dir, filepath.FromSlash(name)))
 		}
 	}
 	config := a.config.Host
 	config.Stderr = a.term
-	done, err := initFiles(config, dir, files)
+	done, err := scaffold.Create(config, dir, files)
 	if err != nil {
 		for _, d := range done {
-			if d.status == "wrote" {
-				_ = os.Remove(d.file) // so that init can be tried again
+			if d.Status == "wrote" {
+				_ = os.Remove(d.File) // so that init can be tried again
 			}
 		}
 		return exit.Usage(err.Error())
 	}
 	for _, d := range done {
-		if err := reportFile(a, d.status, d.file, d.text); err != nil {
+		if err := reportFile(a, d.Status, d.File, d.Text); err != nil {
 			return err
 		}
 	}
@@ -64,15 +67,15 @@ func initProject(a *app, dir string) error {
 		return nil
 	}
 	plan := filepath.Join(dir, "plans", "hello.lua")
-	a.term.say("\nnow try:\n  obelus run %s", quoted(plan))
+	a.term.Say("\nnow try:\n  obelus run %s", cli.Quote(plan))
 	return nil
 }
 
 // reportFile tells what was done to a file; text has a place for that and for its name.
 func reportFile(a *app, status, file, text string) error {
 	if a.json {
-		return a.term.ndjson(map[string]string{"file": file, "status": status})
+		return a.term.NDJSON(map[string]string{"file": file, "status": status})
 	}
-	a.term.say(text, status, file)
+	a.term.Say(text, status, file)
 	return nil
 }

@@ -14,6 +14,10 @@ import (
 	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
 )
 
 func logCommand(a *app) *cobra.Command {
@@ -44,7 +48,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 			if f.Path, err = readPathFlag(path); err != nil {
 				return err
 			}
-			if f.Since, err = readSince(since); err != nil {
+			if f.Since, err = cli.ReadSince(since); err != nil {
 				return err
 			}
 			if model {
@@ -68,7 +72,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	c.Flags().StringVar(&since, "since", "", "only messages since `T`: a time (RFC 3339; without a zone, of this machine's), or a span before now (90s, 7d)")
 	c.Flags().Int64Var(&f.At, "at", 0, "only messages up to `SEQ`")
 	c.Flags().BoolVar(&model, "model", false, "as a model sees them, in JSON")
-	c.Flags().Var((*wordList)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
+	c.Flags().Var((*cli.Words)(&scopes), "scopes", "with --model: mark these kinds or paths, `KIND,...`")
 	return c
 }
 
@@ -169,7 +173,7 @@ func printModelView(ctx context.Context, a *app, f store.Filter, names []string)
 		}
 	}
 	for _, shown := range plan.ModelView(messages, scopes, "") {
-		if err := a.term.ndjson(shown); err != nil {
+		if err := a.term.NDJSON(shown); err != nil {
 			return err
 		}
 	}
@@ -182,11 +186,11 @@ func printMessage(a *app, m *store.Message) error {
 		if err != nil {
 			return err
 		}
-		return a.term.line(string(text))
+		return a.term.Line(string(text))
 	}
-	text := printable(describeMessage(m))
+	text := human.Printable(view.Message(m))
 	if !a.verbose {
-		text = cut(text, a.term.width())
+		text = human.Cut(text, a.term.Width())
 	}
-	return a.term.line(text)
+	return a.term.Line(text)
 }

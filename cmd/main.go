@@ -22,14 +22,9 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/host"
-)
 
-// Config is what a program adds to the command. The zero Config is the command obelus itself.
-type Config struct {
-	// Host brings what a program has of its own: Activities, Tools, Objects, Model, Clock and
-	// LoadTimeout. The command sets all other fields itself, by the project and the flags.
-	Host host.Config
-}
+	"obelus/cmd/internal/term"
+)
 
 // Main runs the command that the arguments of the process name, and returns its exit status, for
 // os.Exit. It must be the first call of main: the program starts itself again for the worker
@@ -54,7 +49,7 @@ func (closedOutput) Write([]byte) (int, error) {
 
 // run runs one command and returns its exit status.
 func run(c Config, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
-	a := &app{config: c, stdin: stdin, term: newTerminal(stdout, stderr)}
+	a := &app{config: c, stdin: stdin, term: term.New(stdout, stderr)}
 	ctx, stop := a.interruptible()
 	defer stop()
 	defer a.close()
@@ -77,7 +72,7 @@ func run(c Config, args []string, stdin io.Reader, stdout, stderr io.Writer) (st
 	if err != nil {
 		a.fail(err)
 	}
-	status = int(exit.Of(err))
+	status = int(exitStatus(err))
 	if status == int(exit.Interrupted) && errors.Is(context.Cause(ctx), engine.ErrStopped) {
 		status = int(exit.Terminated)
 	}

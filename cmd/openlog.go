@@ -21,6 +21,8 @@ import (
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/suspend"
 )
 
 // dbPath is where the log is: --db, else the setting, else below the project,
@@ -55,7 +57,7 @@ func (a *app) openLog() error {
 	if err != nil {
 		return err
 	}
-	a.log, a.unsuspend = opened(log), suspendBetweenCommits(log)
+	a.log, a.unsuspend = opened(log), suspend.BetweenCommits(log)
 	return nil
 }
 
@@ -81,7 +83,7 @@ func (a *app) openExisting(options sqlite.Options) error {
 	if !errors.Is(err, sqlite.ErrOlder) {
 		return err
 	}
-	a.term.say("the log is of an older obelus: bringing it up to date")
+	a.term.Say("the log is of an older obelus: bringing it up to date")
 	if err = a.openThere(sqlite.Options{}); errors.Is(err, sqlite.ErrReadOnly) {
 		err = fmt.Errorf("%w (a log of an older obelus is brought up to date before it is read; a copy of it will do)", err)
 	}

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"obelus/cmd/internal/term"
 )
 
 // asObelus in the environment makes the test binary the program.
@@ -144,14 +146,14 @@ func TestInterruptedAtOnce(t *testing.T) {
 	cancel()
 	for _, args := range [][]string{{"run", plan}, {"contexts"}, {"get", "†state"}, {"replay"}, {"backup", filepath.Join(dir, "b.db")}} {
 		var said strings.Builder
-		a := &app{term: newTerminal(io.Discard, &said)}
+		a := &app{term: term.New(io.Discard, &said)}
 		root := rootCommand(a)
 		root.SetArgs(append([]string{"-C", dir}, args...))
 		err := root.ExecuteContext(interrupted)
 		a.fail(err)
 		a.close()
-		if got := said.String(); !strings.HasSuffix(got, "obelus: interrupted\n") || strings.Count(got, "obelus:") != 1 || exit.Of(err) != exit.Interrupted {
-			t.Errorf("%s ends with %d:\n%s", args[0], exit.Of(err), got)
+		if got := said.String(); !strings.HasSuffix(got, "obelus: interrupted\n") || strings.Count(got, "obelus:") != 1 || exitStatus(err) != exit.Interrupted {
+			t.Errorf("%s ends with %d:\n%s", args[0], exitStatus(err), got)
 		}
 	}
 }
@@ -178,11 +180,11 @@ func TestInterruptedWhileItReads(t *testing.T) {
 			<-stdin.read
 			interrupt()
 		}()
-		a := &app{stdin: stdin, term: newTerminal(io.Discard, io.Discard)}
+		a := &app{stdin: stdin, term: term.New(io.Discard, io.Discard)}
 		root := rootCommand(a)
 		root.SetArgs(append([]string{"-C", dir}, args...))
-		if err := root.ExecuteContext(ctx); exit.Of(err) != exit.Interrupted {
-			t.Errorf("%s ends with %d: %v", args[0], exit.Of(err), err)
+		if err := root.ExecuteContext(ctx); exitStatus(err) != exit.Interrupted {
+			t.Errorf("%s ends with %d: %v", args[0], exitStatus(err), err)
 		}
 		a.close()
 	}

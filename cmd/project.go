@@ -14,6 +14,8 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
+
+	"obelus/cmd/internal/cli"
 )
 
 // findProject finds the project: the nearest folder with obelus.lua, going up
@@ -67,10 +69,10 @@ func (a *app) again() string {
 	}
 	words := []string{"obelus"}
 	if dir != "" {
-		words = append(words, "-C", quoted(dir))
+		words = append(words, "-C", cli.Quote(dir))
 	}
 	if db != "" {
-		words = append(words, "--db", quoted(db))
+		words = append(words, "--db", cli.Quote(db))
 	}
 	return strings.Join(words, " ")
 }
@@ -146,7 +148,7 @@ func (l lonePlan) Open(name string) (fs.File, error) {
 func (a *app) tellUnread(problems []plan.Problem) {
 	unknown := slices.ContainsFunc(problems, func(p plan.Problem) bool { return p.Code == plan.CodeUnknownTool })
 	if unknown && !a.found {
-		a.term.say("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
+		a.term.Say("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"obelus/engine/journal"
 	"obelus/store"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/cli"
 )
 
 // pruneOptions are the flags of prune.
@@ -85,9 +87,9 @@ func pruneContexts(ctx context.Context, a *app, names []string, o pruneOptions) 
 
 func printPruned(a *app, name string) error {
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": name})
+		return a.term.NDJSON(map[string]any{"context": name})
 	}
-	return a.term.line(name)
+	return a.term.Line(name)
 }
 
 // reportPruned tells what has been done, or would be.
@@ -98,11 +100,11 @@ func reportPruned(a *app, n, inside int, o pruneOptions) {
 	}
 	switch {
 	case n == 0:
-		a.term.say("there is nothing to prune")
+		a.term.Say("there is nothing to prune")
 	case o.dry:
-		a.term.say("these %d would be removed%s", n, with)
+		a.term.Say("these %d would be removed%s", n, with)
 	default:
-		a.term.say("removed %d%s", n, with)
+		a.term.Say("removed %d%s", n, with)
 	}
 }
 
@@ -117,7 +119,7 @@ func vacuumLog(ctx context.Context, a *app) error {
 	if !errors.As(err, &held) {
 		return err
 	}
-	a.term.say("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
+	a.term.Say("the file stays as large as it is: context %s is being run by %s", held.Context, held.Holder)
 	return nil
 }
 
@@ -126,7 +128,7 @@ func (o *pruneOptions) before() (time.Time, error) {
 	if o.older == "" {
 		return time.Time{}, nil
 	}
-	if t, ok := readPast(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
+	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
 		return t, nil
 	}
 	return time.Time{}, exit.Usagef("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)

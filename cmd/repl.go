@@ -20,6 +20,9 @@ import (
 	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/term"
 )
 
 func replCommand(a *app) *cobra.Command {
@@ -76,7 +79,7 @@ func runPrompt(ctx context.Context, a *app) error {
 	if a.asksLines() {
 		return p.onTerminal(ctx)
 	}
-	err := p.session(ctx, newPipedLines(a.stdin))
+	err := p.session(ctx, term.NewPipedLines(a.stdin))
 	if err == nil && p.failed {
 		err = exit.Failed
 	}
@@ -84,15 +87,15 @@ func runPrompt(ctx context.Context, a *app) error {
 }
 
 // session evaluates one input after the other. What fails does not end it.
-func (p *prompt) session(ctx context.Context, lines lineReader) error {
+func (p *prompt) session(ctx context.Context, lines term.LineReader) error {
 	input := ""
 	var incomplete *host.IncompleteError
 	for {
-		line, err := lines.read(ctx, input != "")
+		line, err := lines.Read(ctx, input != "")
 		switch {
 		case ctx.Err() != nil:
 			return exit.Interrupted
-		case errors.Is(err, errDropped):
+		case errors.Is(err, term.ErrDropped):
 			input = ""
 			continue
 		case errors.Is(err, io.EOF):
@@ -103,7 +106,7 @@ func (p *prompt) session(ctx context.Context, lines lineReader) error {
 		case err != nil:
 			return err
 		}
-		running, end := lines.running(ctx)
+		running, end := lines.Running(ctx)
 		err = p.evaluate(running, input+line, input == "")
 		end()
 		if ctx.Err() != nil {
@@ -131,7 +134,7 @@ func (p *prompt) tell(err error) {
 	p.app.fail(err)
 	var script *host.ScriptError
 	if errors.As(err, &script) && p.app.verbose && script.Trace() != "" {
-		p.app.term.tell("  %s", strings.ReplaceAll(script.Trace(), "\n", "\n  "))
+		p.app.term.Tell("  %s", strings.ReplaceAll(script.Trace(), "\n", "\n  "))
 	}
 }
 
@@ -152,7 +155,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 			return nil
 		case line == "help":
 			p.lua.Skip(1)
-			p.app.term.tell("%s", replHelp)
+			p.app.term.Tell("%s", replHelp)
 			return nil
 		case strings.HasPrefix(line, store.Dagger):
 			p.lua.Skip(1)
@@ -170,7 +173,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 	if strings.Contains(strings.Join(values, ""), "\n") {
 		separator = "\n"
 	}
-	return p.app.term.line(strings.Join(values, separator))
+	return p.app.term.Line(strings.Join(values, separator))
 }
 
 // withLog lets go of the log afterwards: others may want it while somebody
@@ -187,7 +190,7 @@ func (p *prompt) withLog(do func() error) error {
 
 // command is a line "run PLAN key=value…" or "call TOOL key=value…".
 func (p *prompt) command(ctx context.Context, name, arguments string) error {
-	words, err := splitWords(arguments)
+	words, err := cli.Split(arguments)
 	if err != nil {
 		return err
 	}
@@ -195,17 +198,17 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	registry := p.app.host.Generation().Registry()
 	if name == "run" {
 		for _, word := range words[1:] {
-			if isStdin(word) {
+			if cli.IsStdin(word) {
 				return exit.Usage(word + ": the prompt reads stdin itself")
 			}
 		}
-		if start.Input, err = readInputs(ctx, p.app.stdin, words[1:]); err != nil {
+		if start.Input, err = cli.ReadInputs(ctx, p.app.stdin, words[1:]); err != nil {
 			return err
 		}
 		start.Request, registry, err = p.app.host.Plan(p.planName(words[0]))
 	} else {
 		var call map[string]any
-		if call, err = readPairs(words[1:]); err == nil {
+		if call, err = cli.ReadPairs(words[1:]); err == nil {
 			start.Request, err = newCallRequest(p.app, registry, words[0], call)
 		}
 	}
@@ -269,7 +272,7 @@ func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *pla
 // asksLines tells whether somebody sits at the terminal who types lines.
 func (a *app) asksLines() bool {
 	in, ok := a.stdin.(*os.File)
-	return ok && isTerminal(in) && a.term.outTTY
+	return ok && term.IsTerminal(in) && a.term.OutTTY
 }
 
 // onTerminal is a session with a person.
@@ -278,15 +281,15 @@ func (p *prompt) onTerminal(ctx context.Context) error {
 	if p.app.found {
 		history = filepath.Join(p.app.dir, ".obelus", "history")
 	}
-	lines, err := openTypedLines(p.app.term, history, p.complete, p.app.stopNow)
+	lines, err := term.OpenTypedLines(p.app.term, history, p.complete, p.app.stopNow)
 	if err != nil {
 		return err
 	}
-	defer lines.close()
+	defer lines.Close()
 	p.greet()
 	err = p.session(ctx, lines)
 	if status := exit.Status(0); err == nil || errors.As(err, &status) {
-		fmt.Fprintln(p.app.term.err) // the shell's prompt begins a line
+		fmt.Fprintln(p.app.term.Err) // the shell's prompt begins a line
 	}
 	return err
 }
@@ -296,5 +299,5 @@ func (p *prompt) greet() {
 	if !p.app.found {
 		where = "no project"
 	}
-	p.app.term.say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
+	p.app.term.Say("obelus %s, %s\n=expr prints, †path reads, run PLAN and call TOOL run\nhelp says more, Ctrl-D leaves", version, where)
 }

@@ -65,19 +65,19 @@ func replayRun(ctx context.Context, a *app) error {
 		return exit.Failed
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
+		return a.term.NDJSON(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
 	}
-	a.term.say("context %s: the same came out (%d calls)", run.context, replayed.Calls)
+	a.term.Say("context %s: the same came out (%d calls)", run.context, replayed.Calls)
 	return nil
 }
 
 func printDifference(a *app, d engine.Difference) error {
 	if a.json {
-		return a.term.ndjson(d)
+		return a.term.NDJSON(d)
 	}
 	what := d.What
 	if d.Call != "" {
 		what = "call " + d.Call + " " + what
 	}
-	return a.term.line(fmt.Sprintf("%s: %s in the log, %s now", what, store.EncodeJSON(d.Recorded), store.EncodeJSON(d.Replayed)))
+	return a.term.Line(fmt.Sprintf("%s: %s in the log, %s now", what, store.EncodeJSON(d.Recorded), store.EncodeJSON(d.Replayed)))
 }

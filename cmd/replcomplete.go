@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"obelus/store"
+
+	"obelus/cmd/internal/view"
 )
 
 // complete gives what can stand where the cursor is: behind a † what the context
@@ -58,7 +60,7 @@ func pathsBelow(ctx context.Context, a *app, name, prefix string) (paths []strin
 	if err != nil || !ok {
 		return nil
 	}
-	for _, key := range sorted(object) {
+	for _, key := range view.SortedNames(object) {
 		if _, err := store.ParsePath(store.Dagger + prefix + key); err == nil { // others are written otherwise
 			paths = append(paths, prefix+key)
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"obelus/engine"
+
+	"obelus/cmd/internal/cli"
 )
 
 // rerunCall runs a call of a fork again, and all that is downstream of it.
 func rerunCall(ctx context.Context, a *app, call string, set []string, w who) error {
-	corrections, err := readFlag("set", set)
+	corrections, err := cli.ReadFlag("set", set)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,10 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
 )
 
 func resumeCommand(a *app) *cobra.Command {
@@ -38,7 +42,7 @@ to all the same, as you know from elsewhere.`,
   obelus resume -c order-7 --result 1.2:='{"receipt": "R-17"}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if s.Result, err = readFlag("result", results); err != nil {
+			if s.Result, err = cli.ReadFlag("result", results); err != nil {
 				return err
 			}
 			if w.given() && len(s.Retry)+len(s.Skip)+len(s.Result) == 0 {
@@ -71,7 +75,7 @@ func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, erro
 	for _, named := range s.Skip {
 		mention("skip", named)
 	}
-	for _, named := range sorted(s.Result) {
+	for _, named := range view.SortedNames(s.Result) {
 		mention("result", named)
 	}
 	switch command := strings.Join(words, " "); {
@@ -101,12 +105,12 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
 	}
 	request, registry, unread := a.host.Generation().PlanOf(name)
 	s.Request = request
-	p := newProgress(a.term, a.json, "")
-	p.root = s.Context
+	p := term.NewProgress(a.term, a.json, "")
+	p.Root = s.Context
 	runner := newRunner(a, registry, p)
 	defer a.whileDraining(ctx, runner, s.Context)()
 	outcome, err := runner.Resume(ctx, s)
-	p.end()
+	p.End()
 	var refused *plan.PlanError
 	var unplanned *engine.NoPlannerError
 	if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {

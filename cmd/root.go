@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+
+	"obelus/cmd/internal/topics"
 )
 
 func rootCommand(a *app) *cobra.Command {
@@ -27,7 +29,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 			return c.Help()
 		},
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			a.term.quiet = a.quiet
+			a.term.Quiet = a.quiet
 			return checkGlobals(a, c)
 		},
 	}
@@ -48,7 +50,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		}
 		root.AddCommand(command)
 	}
-	root.AddCommand(topics()...)
+	root.AddCommand(topics.Commands()...)
 	root.SetOut(a.help) // before the command for completion takes it
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -56,7 +58,7 @@ Lua; everything that happens is kept in a log in SQLite.`,
 		switch c.Name() {
 		case "help":
 			c.Args = helpArgs
-			completeTopics(c)
+			topics.Complete(c)
 		case "completion":
 			c.Args, c.RunE = shellArgs, root.RunE
 			for _, shell := range c.Commands() {

@@ -21,6 +21,11 @@ import (
 	"obelus/engine/spell"
 	"obelus/host"
 	"obelus/store"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
 )
 
 func runCommand(a *app) *cobra.Command {
@@ -127,7 +132,7 @@ func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o ru
 	}
 	o.inputs = inputs
 	start := engine.Start{}
-	if start.Input, err = readInputs(ctx, a.stdin, inputs); err != nil {
+	if start.Input, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
 		return err
 	}
 	if o.watch {
@@ -144,7 +149,7 @@ func runPlan(ctx context.Context, a *app, name string, start engine.Start, o run
 	}
 	for _, p := range request.SchemaProblems(registry) {
 		if p.Severity == plan.SeverityWarning {
-			a.term.say("%s", problemLine(p))
+			a.term.Say("%s", view.Problem(p))
 		}
 	}
 	request.Mode = cmp.Or(o.mode, request.Mode)
@@ -181,7 +186,7 @@ func checkPlanExists(a *app, plan string) error {
 		if file := nearPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
 			near = fmt.Sprintf(" (did you mean %s?)", file)
 		}
-		return exit.Usagef("can't read the plan %s: %s%s", plan, plainError(err), near)
+		return exit.Usagef("can't read the plan %s: %s%s", plan, cli.PlainError(err), near)
 	}
 	return nil
 }
@@ -244,7 +249,7 @@ func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *p
 	})
 	slices.SortStableFunc(bearing, func(p, q plan.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
 	for _, p := range bearing {
-		a.term.say("%s", problemLine(p))
+		a.term.Say("%s", view.Problem(p))
 	}
 }
 
@@ -286,8 +291,8 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	if a.context == "" {
 		announce = start.Context
 	}
-	p := newProgress(a.term, a.json, announce)
-	p.root = start.Context
+	p := term.NewProgress(a.term, a.json, announce)
+	p.Root = start.Context
 	runner := newRunner(a, registry, p)
 	if o.limited {
 		runner.Parallel = o.parallel
@@ -295,9 +300,9 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	defer a.whileDraining(ctx, runner, start.Context)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {
-		p.begin()
+		p.Begin()
 	}
-	p.end()
+	p.End()
 	if err == nil && o.one && outcome.Status == journal.RunDone {
 		outcome.Output, err = callResult(ctx, a, outcome)
 	}
@@ -328,11 +333,11 @@ func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error 
 	unread := reportEarlierFailures(ctx, a, outcome)
 	explainOutcome(a, outcome)
 	if a.json {
-		if err := a.term.ndjson(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
+		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
 			return err
 		}
 	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
-		if err := a.term.value(outcome.Output); err != nil {
+		if err := a.term.Value(outcome.Output); err != nil {
 			return err
 		}
 	}
@@ -359,10 +364,10 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 	failed, err := journal.FailedBefore(ctx, a.log, outcome.Context)
 	for i, r := range failed {
 		if i == mostEarlier {
-			a.term.fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
+			a.term.Fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
 			break
 		}
-		a.term.fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, printable(r.Tool), failureText(a, r)))
+		a.term.Fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
 	}
 	return err
 }
@@ -374,49 +379,49 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	for _, r := range outcome.Calls {
 		switch r.Status {
 		case journal.Failed:
-			a.term.fail(fmt.Errorf("call %s (%s): %s", r.Call, printable(r.Tool), failureText(a, r)))
+			a.term.Fail(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
 		case journal.Waiting:
 			if r.Child != "" {
 				decides = true
-				a.term.tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, printable(r.Tool), r.Reason, a.again(), r.Child, outcome.Context)
+				a.term.Tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.again(), r.Child, outcome.Context)
 				continue
 			}
-			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
+			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
 		case journal.Held:
 			decides = true
-			a.term.tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, printable(r.Tool), a.again(), outcome.Context)
+			a.term.Tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.again(), outcome.Context)
 		case journal.InDoubt:
 			decides = true
 			if r.Error != nil {
-				a.term.tell("call %s (%s) failed in the try before: %s", r.Call, printable(r.Tool), failureText(a, r))
+				a.term.Tell("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
 			}
-			a.term.tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
-				r.Call, printable(r.Tool), a.again(), outcome.Context)
+			a.term.Tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
+				r.Call, human.Printable(r.Tool), a.again(), outcome.Context)
 		}
 	}
 	if outcome.Error != "" {
-		a.term.fail(errors.New(outcome.Error))
+		a.term.Fail(errors.New(outcome.Error))
 	}
 	if len(outcome.Stale) > 0 {
-		a.term.tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
+		a.term.Tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
 			strings.Join(outcome.Stale, ", "), a.again(), outcome.Context)
 	}
 	switch {
 	case outcome.Lazy != nil:
-		a.term.say("%s", strings.TrimRight(drawText([]drawn{{plan: outcome.Lazy}}), "\n"))
-		a.term.tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
+		a.term.Say("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
+		a.term.Tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
 	case len(waiting) > 0:
-		a.term.tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
+		a.term.Tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
 	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
-		a.term.tell("interrupted: nothing has been recorded")
+		a.term.Tell("interrupted: nothing has been recorded")
 	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
-		a.term.tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.again(), outcome.Context)
+		a.term.Tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.again(), outcome.Context)
 	case outcome.Status == journal.RunInterrupted:
-		a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
+		a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
 	case outcome.Status == journal.RunCancelled:
-		a.term.tell("cancelled: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
+		a.term.Tell("cancelled: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
 	case outcome.Status == journal.RunWaiting && !decides:
-		a.term.tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
+		a.term.Tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
 	}
 }
 
@@ -436,11 +441,11 @@ func failureText(a *app, r journal.Record) string {
 }
 
 // newRunner is an engine over the open log, with the project's settings.
-func newRunner(a *app, registry *plan.Registry, p *progress) *engine.Runner {
+func newRunner(a *app, registry *plan.Registry, p *term.Progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
-	r.Observe = p.observe
+	r.Observe = p.Observe
 	if a.asksPeople() {
-		newAsker(a.term, a.stdin, loginName(), p.place, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).attend(r)
+		term.NewAsker(a.term, a.stdin, loginName(), p.Place, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
 	}
 	return r
 }
@@ -449,5 +454,5 @@ func newRunner(a *app, registry *plan.Registry, p *progress) *engine.Runner {
 // run goes on.
 func (a *app) asksPeople() bool {
 	file, ok := a.stdin.(*os.File)
-	return ok && isTerminal(file) && a.term.errTTY && !a.quiet && !a.json && !a.prompting
+	return ok && term.IsTerminal(file) && a.term.ErrTTY && !a.quiet && !a.json && !a.prompting
 }

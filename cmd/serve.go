@@ -17,6 +17,9 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/host"
 	"obelus/host/web"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/term"
 )
 
 // defaultAddr is where serve listens.
@@ -76,10 +79,10 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 	flags.StringVar(&o.addr, "addr", "", "listen at `HOST:PORT` (default "+defaultAddr+")")
 	flags.StringVar(&o.token, "token", "", "a `TOKEN` that requests must bring (default: OBELUS_TOKEN)")
 	flags.StringSliceVar(&o.names, "name", nil, "host `NAME` under which it is reached, beside its address")
-	flags.Var((*bytesFlag)(&o.body), "body", "`BYTES` that a request may have, such as 500KB (default 8MB)")
+	flags.Var((*cli.Bytes)(&o.body), "body", "`BYTES` that a request may have, such as 500KB (default 8MB)")
 	flags.IntVar(&o.runs, "runs", 0, "at most `N` runs at once (default 64)")
 	flags.IntVar(&o.queue, "queue", 0, "at most `N` runs that wait for their turn; more are refused (default 256)")
-	flags.Var((*span)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
+	flags.Var((*cli.Duration)(&o.timeout), "timeout", "cancel a run after `TIME` (default 1h)")
 	flags.StringVar(&o.log, "log", "text", "`FORMAT` of what it logs: text, where \"| \" marks what scripts print, or json")
 	flags.BoolVar(&o.noResume, "no-resume", false, "leave alone what a crash left")
 	flags.BoolVar(&o.noWatch, "no-watch", false, "load scripts anew on SIGHUP alone")
@@ -112,13 +115,13 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	if o.log == "json" {
 		logger.Info("serving", "project", a.dir, "url", "http://"+l.Addr().String(), "generation", g.Number, "scripts", len(g.Files()))
 	} else {
-		a.term.tell("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
+		a.term.Tell("serving %s at http://%s (%d scripts)", a.dir, l.Addr(), len(g.Files()))
 	}
 	defer onInterrupt(ctx, func() {
 		if o.log == "json" {
 			logger.Info("draining")
 		} else {
-			a.term.say("ending: what runs may come to its end; once more ends it now")
+			a.term.Say("ending: what runs may come to its end; once more ends it now")
 		}
 	})()
 	ended := make(chan struct{})
@@ -142,9 +145,9 @@ func openServedProject(a *app, format string, logger *slog.Logger) error {
 	if !a.found {
 		return exit.Usagef("there is no %s in %s or above: serve needs a project (obelus init makes one)", host.SettingsFile, a.dir)
 	}
-	config.Log, config.Stderr = logger, printedLines{a.term}
+	config.Log, config.Stderr = logger, term.MarkPrinted(a.term)
 	if format == "json" {
-		config.Stderr = printedRecords{slog.New(slog.NewJSONHandler(a.term, nil))} // with -q too
+		config.Stderr = term.LogPrinted(slog.New(slog.NewJSONHandler(a.term, nil))) // with -q too
 	}
 	a.host, err = host.Open(config)
 	return err
@@ -192,7 +195,7 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	}
 	l, err := net.Listen(network, addr.String())
 	if err != nil {
-		return nil, exit.Usagef("can't listen at %s: %s", o.addr, plainError(err))
+		return nil, exit.Usagef("can't listen at %s: %s", o.addr, cli.PlainError(err))
 	}
 	return l, nil
 }
@@ -222,7 +225,7 @@ func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan 
 			return
 		case err := <-watched:
 			if err != nil {
-				a.term.fail(fmt.Errorf("%w: scripts are loaded anew on SIGHUP alone", err))
+				a.term.Fail(fmt.Errorf("%w: scripts are loaded anew on SIGHUP alone", err))
 			}
 			o.noWatch = true
 		case <-hangups:

@@ -26,14 +26,14 @@ func (a *app) interruptible() (context.Context, func()) {
 		if !ok {
 			return
 		}
-		a.term.interrupted(first)
+		a.term.Interrupted(first)
 		if first == syscall.SIGTERM {
 			cancel(engine.ErrStopped)
 		} else {
 			cancel(context.Canceled)
 		}
 		if second, ok := <-signals; ok {
-			a.term.interrupted(second)
+			a.term.Interrupted(second)
 			a.stopNow()
 			if first == syscall.SIGTERM { // by which it goes on
 				os.Exit(int(exit.Terminated))
@@ -81,8 +81,8 @@ func (a *app) whileDraining(ctx context.Context, runner *engine.Runner, name str
 		within = fmt.Sprintf(" within %s (the setting drain)", drain)
 	}
 	told := onInterrupt(ctx, func() {
-		a.term.unpause()
-		a.term.say("interrupted: what runs may come to its end%s; once more stops it now", within)
+		a.term.Unpause()
+		a.term.Say("interrupted: what runs may come to its end%s; once more stops it now", within)
 	})
 	return func() {
 		a.atWork.Store(nil)
@@ -101,5 +101,5 @@ func (a *app) stopNow() {
 	case <-run.noted:
 	case <-time.After(time.Second):
 	}
-	a.term.tell("interrupted: it goes on only by: %s resume -c %s", a.again(), run.context)
+	a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.again(), run.context)
 }

@@ -10,6 +10,10 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/answers"
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
 )
 
 func sqlCommand(a *app) *cobra.Command {
@@ -57,7 +61,7 @@ func openSQL(a *app) (*sqlite.Log, error) {
 
 func querySQL(ctx context.Context, a *app, query string, asCSV bool) error {
 	if query == "-" {
-		text, err := readFileOrStdin(ctx, a.stdin, query)
+		text, err := cli.ReadFileOrStdin(ctx, a.stdin, query)
 		if err != nil {
 			return err
 		}
@@ -67,8 +71,8 @@ func querySQL(ctx context.Context, a *app, query string, asCSV bool) error {
 	if err != nil {
 		return err
 	}
-	out := newAnswer(a.term, a.json, asCSV)
-	err = log.Query(ctx, query, out.columns, out.row)
+	out := answers.New(a.term, a.json, asCSV)
+	err = log.Query(ctx, query, out.Columns, out.Row)
 	var wrong *sqlite.QueryError
 	if errors.As(err, &wrong) && wrong.Unknown != "" {
 		err = suggestTable(ctx, a, log, wrong)
@@ -77,7 +81,7 @@ func querySQL(ctx context.Context, a *app, query string, asCSV bool) error {
 		return exit.Interrupted
 	}
 	if err == nil {
-		err = out.end()
+		err = out.End()
 	}
 	return err
 }
@@ -110,13 +114,13 @@ func listRelations(ctx context.Context, a *app) error {
 			kind = "view"
 		}
 		if a.json {
-			err = a.term.ndjson(map[string]any{"name": r.Name, "type": kind, "holds": r.Holds, "columns": r.Columns})
+			err = a.term.NDJSON(map[string]any{"name": r.Name, "type": kind, "holds": r.Holds, "columns": r.Columns})
 		} else {
 			gap := ""
 			if i > 0 {
 				gap = "\n"
 			}
-			err = a.term.line(fmt.Sprintf("%s%s (%s)\n%s\n%s", gap, r.Name, kind, wrapped(r.Holds), wrapped(strings.Join(r.Columns, ", "))))
+			err = a.term.Line(fmt.Sprintf("%s%s (%s)\n%s\n%s", gap, r.Name, kind, human.Wrapped(r.Holds), human.Wrapped(strings.Join(r.Columns, ", "))))
 		}
 		if err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 	"obelus/cmd/internal/termtest"
 
 	"golang.org/x/sys/unix"
+
+	"obelus/cmd/internal/term"
 )
 
 // reply is what a person types once the program has said something. SIGTERM is no
@@ -337,9 +339,9 @@ func TestInterruptedAtATerminal(t *testing.T) {
 		}
 	}
 	var told strings.Builder
-	moving := &terminal{err: &told, errTTY: true, moves: true}
-	moving.interrupted(syscall.SIGTERM)
-	moving.interrupted(os.Interrupt)
+	moving := &term.Terminal{Err: &told, ErrTTY: true, Moves: true}
+	moving.Interrupted(syscall.SIGTERM)
+	moving.Interrupted(os.Interrupt)
 	if got := told.String(); got != "\r\x1b[K" {
 		t.Errorf("%q", got)
 	}

@@ -17,6 +17,9 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/host"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
 )
 
 func testCommand(a *app) *cobra.Command {
@@ -120,7 +123,7 @@ func testFiles(a *app, tests *host.Tests, args []string) (files, named []string,
 	}
 	for _, file := range args {
 		if _, err := os.Stat(file); err != nil && a.projectFlag == "" {
-			return nil, nil, exit.Usagef("can't read %s: %s", file, plainError(err))
+			return nil, nil, exit.Usagef("can't read %s: %s", file, cli.PlainError(err))
 		}
 		name, err := a.inProject(file)
 		if err != nil {
@@ -210,23 +213,23 @@ func (t *tally) tell(line testLine, err error) {
 		line.Error = err.Error()
 	}
 	if t.app.json {
-		t.unwritten = cmp.Or(t.unwritten, out.ndjson(line))
+		t.unwritten = cmp.Or(t.unwritten, out.NDJSON(line))
 		return
 	}
 	if t.file != line.File {
 		t.file = line.File
-		out.say("%s", line.File)
+		out.Say("%s", line.File)
 	}
-	mark := map[string]string{"passed": out.paint(green, "✓"), "failed": out.paint(red, "✗"), "pending": out.paint(yellow, "…")}[line.Status]
+	mark := map[string]string{"passed": out.Paint(human.Green, "✓"), "failed": out.Paint(human.Red, "✗"), "pending": out.Paint(human.Yellow, "…")}[line.Status]
 	if line.Status == "pending" {
-		out.say("  %s %s", mark, line.Name)
+		out.Say("  %s %s", mark, line.Name)
 		return
 	}
 	if line.Status != "failed" {
-		out.say("  %s %s %s", mark, line.Name, out.paint(grey, duration(time.Duration(line.Duration*float64(time.Millisecond)))))
+		out.Say("  %s %s %s", mark, line.Name, out.Paint(human.Grey, human.Duration(time.Duration(line.Duration*float64(time.Millisecond)))))
 		return
 	}
-	out.tell("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
+	out.Tell("  %s %s\n      %s", mark, line.Name, strings.ReplaceAll(line.Error, "\n", "\n      "))
 	t.showMore(line, failure)
 }
 
@@ -239,17 +242,17 @@ func (t *tally) showMore(line testLine, failure *host.TestFailure) {
 		case strings.HasPrefix(text, "@@"):
 			continue
 		case strings.HasPrefix(text, "-"):
-			text = out.paint(green, text)
+			text = out.Paint(human.Green, text)
 		case strings.HasPrefix(text, "+"):
-			text = out.paint(red, text)
+			text = out.Paint(human.Red, text)
 		}
-		out.tell("        %s", text)
+		out.Tell("        %s", text)
 	}
 	if line.Diff != "" {
-		out.tell("        %s", out.paint(grey, "(- expected, + got)"))
+		out.Tell("        %s", out.Paint(human.Grey, "(- expected, + got)"))
 	}
 	if t.app.verbose && failure != nil && failure.Trace() != "" {
-		out.tell("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
+		out.Tell("      %s", strings.ReplaceAll(failure.Trace(), "\n", "\n      "))
 	}
 }
 
@@ -262,10 +265,10 @@ func (t *tally) end(pattern string) error {
 		text += fmt.Sprintf(", %d pending", t.pending)
 	}
 	if !t.app.json {
-		t.app.term.say("%s", text)
+		t.app.term.Say("%s", text)
 	}
 	for _, file := range t.empty {
-		t.app.term.fail(exit.Usage(file + ": it holds no tests: describe and it define them"))
+		t.app.term.Fail(exit.Usage(file + ": it holds no tests: describe and it define them"))
 	}
 	switch {
 	case t.unwritten != nil:

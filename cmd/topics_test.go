@@ -16,6 +16,8 @@ import (
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/scripts"
+
+	"obelus/cmd/internal/topics"
 )
 
 // section is what a topic says from a heading to the next empty line but one.
@@ -69,31 +71,31 @@ func TestTopics(t *testing.T) {
 	serving := fieldsOf(host.Serving{})
 	serving[slices.Index(serving, "noresume")] = "resume"
 	slices.Sort(serving)
-	_, settings, _ := strings.Cut(settingsTopic, "    }\n\n")
+	_, settings, _ := strings.Cut(topics.Settings, "    }\n\n")
 	settings, _, _ = strings.Cut(settings, "\n\n")
 	for _, c := range []struct {
 		what      string
 		told, are []string
 	}{
 		{"settings", terms(settings), annotated(t, "obelus.Settings")},
-		{"permissions", terms(section(t, settingsTopic, "ALLOW.")), []string{"env", "net", "read", "write"}},
-		{"limits", terms(section(t, settingsTopic, "LIMITS.")), fieldsOf(host.Limits{})},
-		{"settings of serve", terms(section(t, settingsTopic, "SERVE.")), serving},
-		{"options", terms(section(t, activitiesTopic, "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
-		{"arguments", terms(section(t, activitiesTopic, "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
-		{"methods", terms(section(t, plansTopic, "METHODS.")), []string{"assign", "concat", "merge", "push", "set"}},
+		{"permissions", terms(section(t, topics.Settings, "ALLOW.")), []string{"env", "net", "read", "write"}},
+		{"limits", terms(section(t, topics.Settings, "LIMITS.")), fieldsOf(host.Limits{})},
+		{"settings of serve", terms(section(t, topics.Settings, "SERVE.")), serving},
+		{"options", terms(section(t, topics.Activities, "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
+		{"arguments", terms(section(t, topics.Activities, "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
+		{"methods", terms(section(t, topics.Plans, "METHODS.")), []string{"assign", "concat", "merge", "push", "set"}},
 	} {
 		if diff := cmp.Diff(c.are, c.told); diff != "" {
 			t.Errorf("%s (-there are +help tells of):\n%s", c.what, diff)
 		}
 	}
 	for _, name := range annotated(t, "obelus.Call") {
-		if !strings.Contains(section(t, plansTopic, "A CALL"), "  "+name+" ") {
+		if !strings.Contains(section(t, topics.Plans, "A CALL"), "  "+name+" ") {
 			t.Errorf("help plans does not tell of %s", name)
 		}
 	}
 	for _, name := range fieldsOf(luastd.Grants{}) {
-		if name != "root" && name != "guarded" && !strings.Contains(settingsTopic, "--allow-"+name) {
+		if name != "root" && name != "guarded" && !strings.Contains(topics.Settings, "--allow-"+name) {
 			t.Errorf("help settings does not tell of --allow-%s", name)
 		}
 	}
@@ -101,7 +103,7 @@ func TestTopics(t *testing.T) {
 
 // TestTopicsFit holds that the topics that people wrote fit a terminal.
 func TestTopicsFit(t *testing.T) {
-	for _, topic := range []string{activitiesTopic, plansTopic, settingsTopic} {
+	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
 		for line := range strings.Lines(topic) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 82 {
 				t.Errorf("%d characters: %s", n, line)
@@ -123,7 +125,7 @@ func TestTopicsExamples(t *testing.T) {
 	}
 	files := regexp.MustCompile(`(?m)^    -- (\S+\.lua)\n(?:    .*\n|\n)+`)
 	found := 0
-	for _, topic := range []string{activitiesTopic, plansTopic, settingsTopic} {
+	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
 		for _, match := range files.FindAllStringSubmatch(topic, -1) {
 			write(match[1], match[0])
 			found++

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/cmd/internal/exit"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/scaffold"
 )
 
 func typesCommand(a *app) *cobra.Command {
@@ -45,34 +48,34 @@ func updateTypes(a *app, check bool) error {
 	if !a.found {
 		return exit.Usagef("there is no project above %s: obelus init makes one", a.dir)
 	}
-	stale, err := staleTypes(a.dir, a.host.Generation())
+	stale, err := scaffold.StaleTypes(a.dir, a.host.Generation())
 	if err != nil {
 		return err
 	}
 	if check {
 		for _, f := range stale {
-			file := filepath.Join(typesFolder, f.name)
+			file := filepath.Join(scaffold.TypesFolder, f.Name)
 			if !a.json {
-				a.term.tell("%s is %s", file, f.state())
-			} else if err := reportFile(a, f.state(), file, ""); err != nil {
+				a.term.Tell("%s is %s", file, f.State())
+			} else if err := reportFile(a, f.State(), file, ""); err != nil {
 				return err
 			}
 		}
 		if len(stale) > 0 {
-			a.term.say("obelus types brings them up to date")
+			a.term.Say("obelus types brings them up to date")
 			return exit.Failed
 		}
 	}
 	for _, f := range stale {
-		if err := f.settle(a.dir); err != nil {
+		if err := f.Settle(a.dir); err != nil {
 			return err
 		}
-		if err := reportFile(a, f.done(), filepath.Join(typesFolder, f.name), "%s %s"); err != nil {
+		if err := reportFile(a, f.Done(), filepath.Join(scaffold.TypesFolder, f.Name), "%s %s"); err != nil {
 			return err
 		}
 	}
 	if len(stale) == 0 {
-		a.term.say("%s is up to date", typesFolder)
+		a.term.Say("%s is up to date", scaffold.TypesFolder)
 	}
 	if check {
 		return nil
@@ -88,12 +91,12 @@ func ensureEditorSettings(a *app) error {
 	content, err := os.ReadFile(filepath.Join(a.dir, editorFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := writeTemplate(a.dir, editorFile); err != nil {
-			return fmt.Errorf("can't write %s: %w", editorFile, plainError(err))
+		if err := scaffold.WriteTemplate(a.dir, editorFile); err != nil {
+			return fmt.Errorf("can't write %s: %w", editorFile, cli.PlainError(err))
 		}
 		return reportFile(a, "wrote", editorFile, "%s %s")
-	case err == nil && !strings.Contains(string(content), filepath.ToSlash(typesFolder)):
-		a.term.tell(`%s does not name %s: add it, "workspace.library": ["%[2]s"]`, editorFile, filepath.ToSlash(typesFolder))
+	case err == nil && !strings.Contains(string(content), filepath.ToSlash(scaffold.TypesFolder)):
+		a.term.Tell(`%s does not name %s: add it, "workspace.library": ["%[2]s"]`, editorFile, filepath.ToSlash(scaffold.TypesFolder))
 	}
 	return nil
 }

@@ -31,10 +31,10 @@ func printVersion(a *app) error {
 		}
 	}
 	if a.json {
-		return a.term.ndjson(map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
+		return a.term.NDJSON(map[string]any{"version": version, "commit": commit, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 	}
 	if commit != "" {
 		commit = " (" + commit + ")"
 	}
-	return a.term.line(fmt.Sprintf("obelus %s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	return a.term.Line(fmt.Sprintf("obelus %s%s %s %s/%s", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH))
 }

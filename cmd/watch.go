@@ -9,6 +9,8 @@ import (
 	"obelus/cmd/internal/exit"
 	"obelus/engine"
 	"obelus/host"
+
+	"obelus/cmd/internal/human"
 )
 
 // watchPlan runs a plan, and again whenever it or the project's scripts have
@@ -35,7 +37,7 @@ func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o r
 		if ctx.Err() != nil {
 			return exit.Interrupted
 		}
-		a.term.say("watching %s: interrupt to end", a.dir)
+		a.term.Say("watching %s: interrupt to end", a.dir)
 		for changed := false; !changed || len(reloads) > 0; {
 			select {
 			case <-ctx.Done():
@@ -53,12 +55,12 @@ func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o r
 // reportReload tells a person what has been loaded, or what keeps it from that.
 func reportReload(a *app, r host.Reload) {
 	if r.Err != nil {
-		a.term.fail(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
+		a.term.Fail(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
 		return
 	}
-	a.term.say("generation %d: %s (%s)", r.Generation.Number, describeReload(r), duration(r.Took))
+	a.term.Say("generation %d: %s (%s)", r.Generation.Number, describeReload(r), human.Duration(r.Took))
 	if len(r.Pending) > 0 {
-		a.term.fail(errors.New(pendingText(r)))
+		a.term.Fail(errors.New(pendingText(r)))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"obelus/cmd/internal/view"
 	"obelus/engine/history"
 )
 
@@ -30,8 +31,8 @@ func printWhy(ctx context.Context, a *app, of asked) error {
 	if err != nil {
 		return err
 	}
-	if a.json || !a.term.outTTY {
-		return a.term.ndjson(why)
+	if a.json || !a.term.OutTTY {
+		return a.term.NDJSON(why)
 	}
-	return a.term.line(strings.TrimRight(drawWhy(*why, a.term.width()), "\n"))
+	return a.term.Line(strings.TrimRight(view.Why(*why, a.term.Width()), "\n"))
 }
