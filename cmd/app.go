@@ -17,12 +17,12 @@ type Config struct {
 	Host host.Config
 }
 
-// app is one run of the program: its flags, and what a command opens.
+// app is one run of the program: its flags, and the project and the log that a command opens.
 type app struct {
 	config Config
 	stdin  io.Reader
 	term   *term.Terminal
-	help   io.Writer // of help and completion; nil for the standard output
+	help   io.Writer // receives help and completion; nil is the standard output
 
 	projectFlag string
 	dbFlag      string
@@ -30,19 +30,19 @@ type app struct {
 	json        bool
 	quiet       bool
 	verbose     bool
-	prompting   bool // lines of the terminal are for a prompt
+	prompting   bool // the lines that are typed belong to a prompt
 	allow       allowFlags
 
 	dir   string // the project's folder, absolute; without a project, see findProject
-	found bool   // there is a project
+	found bool   // whether there is a project
 	host  *host.Host
 	log   store.Log
 
-	atWork    atomic.Pointer[atWork] // nil without a run
-	unsuspend func()                 // lets Ctrl-Z stop the process at once again; nil where log is only read
+	current   atomic.Pointer[currentRun] // nil without a run
+	unsuspend func()                     // lets Ctrl-Z stop the process at once again; nil where log is only read
 }
 
-// close lets go of what the command opened.
+// close closes what the command opened.
 func (a *app) close() {
 	if a.unsuspend != nil {
 		a.unsuspend()

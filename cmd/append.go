@@ -37,7 +37,7 @@ func appendMessages(ctx context.Context, a *app, file string) error {
 	if err != nil {
 		return err
 	}
-	if len(messages) == 0 && a.context == "" { // a new context would be the latest one
+	if len(messages) == 0 && a.context == "" { // an empty new context would become the latest one
 		return exit.Usage("there are no messages to append")
 	}
 	if err := a.openLog(); err != nil {

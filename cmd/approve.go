@@ -29,6 +29,7 @@ and what their scopes let them see. A lazy plan that waits is listed too.`,
 	}
 }
 
+// listApprovals prints the held calls of a context, and lazy plans that wait.
 func listApprovals(ctx context.Context, a *app) error {
 	name, err := a.openForReading(ctx)
 	if err != nil {
@@ -40,7 +41,7 @@ func listApprovals(ctx context.Context, a *app) error {
 	}
 	for _, plan := range lazy {
 		if !a.json {
-			a.term.Say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.again())
+			a.term.Say("the plan of context %s waits: %s approve --plan -c %[1]s", plan.Context, a.commandPrefix())
 		} else if err := a.term.NDJSON(plan); err != nil {
 			return err
 		}
@@ -73,7 +74,7 @@ func listApprovals(ctx context.Context, a *app) error {
 
 func approveCommand(a *app) *cobra.Command {
 	var set []string
-	var w who
+	var w deciderFlags
 	plan := false
 	c := &cobra.Command{
 		Use:   "approve [CALL]",
@@ -95,7 +96,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 			case len(args) == 0:
 				return exit.Usage("approve: which call? obelus approvals lists what is held; --plan is for a lazy plan")
 			}
-			return decideCall(c.Context(), a, "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return corrected(r, set) })
+			return decideCall(c.Context(), a, "approve "+args[0], args[0], w, func(r journal.Record) (journal.Decision, error) { return correctedDecision(r, set) })
 		},
 	}
 	c.Flags().StringArrayVar(&set, "set", nil, "put another argument in its place: `key=text` or key:=json, dots lead inside")
@@ -106,7 +107,7 @@ decision is recorded; resume, or a run that is still alive, goes on.`,
 
 func rejectCommand(a *app) *cobra.Command {
 	reason := ""
-	var w who
+	var w deciderFlags
 	c := &cobra.Command{
 		Use:   "reject CALL --reason REASON",
 		Short: "refuse a held call; the reason becomes its failure",
@@ -130,8 +131,8 @@ recorded; resume, or a run that is still alive, goes on.`,
 	return c
 }
 
-// corrected is an approval with a person's corrections of what is shown.
-func corrected(r journal.Record, set []string) (journal.Decision, error) {
+// correctedDecision returns an approval with the corrections of --set.
+func correctedDecision(r journal.Record, set []string) (journal.Decision, error) {
 	corrections, err := cli.ReadFlag("set", set)
 	if err != nil {
 		return journal.Decision{}, err
@@ -143,8 +144,9 @@ func corrected(r journal.Record, set []string) (journal.Decision, error) {
 	return journal.Decision{Arguments: arguments}, nil
 }
 
-// decideCall records a decision about a held call. typed is the command that says which.
-func decideCall(ctx context.Context, a *app, typed, call string, w who, how func(journal.Record) (journal.Decision, error)) error {
+// decideCall records a decision about a held call. typed is the command as the user typed it, for
+// a hint where several contexts hold such a call.
+func decideCall(ctx context.Context, a *app, typed, call string, w deciderFlags, how func(journal.Record) (journal.Decision, error)) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -155,7 +157,7 @@ func decideCall(ctx context.Context, a *app, typed, call string, w who, how func
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	root, err := a.contextToDecide(ctx, rootsHolding(ctx, a, typed, call))
+	root, err := a.findRoot(ctx, rootsHolding(ctx, a, typed, call))
 	if err != nil {
 		return err
 	}
@@ -179,7 +181,7 @@ func decideCall(ctx context.Context, a *app, typed, call string, w who, how func
 	return reportDecision(ctx, a, what, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
-// reportDecision tells of a decision, and how a run goes on after it: from its root.
+// reportDecision prints a decision, and how the run of its root context goes on.
 func reportDecision(ctx context.Context, a *app, what, name string, told map[string]any) error {
 	if a.json {
 		if err := a.term.NDJSON(told); err != nil {
@@ -198,11 +200,11 @@ func reportDecision(ctx context.Context, a *app, what, name string, told map[str
 		a.term.Say("%s: its run, which is at work, goes on", what)
 		return nil
 	}
-	a.term.Say("%s: go on with %s resume -c %s", what, a.again(), name)
+	a.term.Say("%s: go on with %s resume -c %s", what, a.commandPrefix(), name)
 	return nil
 }
 
-// recordDecision records a decision, by the tools of what its context runs.
+// recordDecision records a decision, validated by the tools of the plan that its context runs.
 func recordDecision(ctx context.Context, a *app, d journal.Decision) error {
 	plan, err := journal.RootPlan(ctx, a.log, d.Context)
 	if err != nil {
@@ -213,7 +215,7 @@ func recordDecision(ctx context.Context, a *app, d journal.Decision) error {
 }
 
 // releasePlan lets a lazy plan run.
-func releasePlan(ctx context.Context, a *app, w who) error {
+func releasePlan(ctx context.Context, a *app, w deciderFlags) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -221,7 +223,7 @@ func releasePlan(ctx context.Context, a *app, w who) error {
 	if err := a.openExisting(sqlite.Options{}); err != nil {
 		return err
 	}
-	name, err := a.contextToDecide(ctx, rootsWithLazyPlan(ctx, a))
+	name, err := a.findRoot(ctx, rootsWithLazyPlan(ctx, a))
 	if err != nil {
 		return err
 	}

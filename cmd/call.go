@@ -58,17 +58,17 @@ func callActivity(ctx context.Context, a *app, tool string, pairs, scopes []stri
 	if err != nil {
 		return err
 	}
-	err = runAndReport(ctx, a, engine.Start{Request: request}, registry, runOptions{one: true})
+	err = runAndReport(ctx, a, engine.Start{Request: request}, registry, runOptions{singleCall: true})
 	if refused, ok := errors.AsType[*plan.PlanError](err); ok {
 		for i := range refused.Problems {
-			refused.Problems[i].Message += textMeant(refused.Problems[i].Message, pairs)
+			refused.Problems[i].Message += hintTextArgument(refused.Problems[i].Message, pairs)
 		}
 	}
 	return err
 }
 
-// callResult gives what the one call of a run came to: what it wrote, whatever its
-// method made of that and of what was there.
+// callResult returns the result of the only call of a run: the value that it wrote, before its
+// method joined that with the value that was there.
 func callResult(ctx context.Context, a *app, outcome *journal.Outcome) (any, error) {
 	for m, err := range a.log.Messages(ctx, store.Filter{Context: outcome.Context, Newest: true}) {
 		if err != nil {
@@ -82,7 +82,7 @@ func callResult(ctx context.Context, a *app, outcome *journal.Outcome) (any, err
 	return outcome.Output, nil
 }
 
-// newCallRequest is a plan of one call, the result of which is its output.
+// newCallRequest returns a plan of one call, with the call's result as its output.
 func newCallRequest(a *app, registry *plan.Registry, tool string, call map[string]any) (*plan.Request, error) {
 	if given, ok := call["_tool"]; ok {
 		return nil, exit.Usagef("_tool=%v: the tool is named first: obelus call %[1]v", given)
@@ -100,14 +100,14 @@ func newCallRequest(a *app, registry *plan.Registry, tool string, call map[strin
 		instance = known.Suggested("_instance")
 	}
 	request := &plan.Request{Calls: []plan.Source{{Call: call}}}
-	if instance == nil { // an output sees none
+	if instance == nil { // an output reads no instance
 		request.Output, request.HasOutput = output, true
 	}
 	return request, nil
 }
 
-// callOutput gives the call an output path where it has none, and tells where the result
-// will be.
+// callOutput gives the call an output path if it has none, and returns the expression that reads
+// its result.
 func callOutput(registry *plan.Registry, tool string, call map[string]any) (string, error) {
 	if given, ok := call["_outputPath"].(string); ok {
 		return outputExpression(given)
@@ -118,7 +118,7 @@ func callOutput(registry *plan.Registry, tool string, call map[string]any) (stri
 	return outputExpression(path)
 }
 
-// outputExpression finds a result at whichever alternative it went to.
+// outputExpression returns an expression that reads a result from whichever alternative it went to.
 func outputExpression(path string) (string, error) {
 	output, err := expr.ParseOutput(path)
 	if err != nil {

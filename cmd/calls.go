@@ -18,7 +18,7 @@ import (
 	"obelus/cmd/internal/view"
 )
 
-// callsOptions are the flags of calls.
+// callsOptions holds the flags of calls.
 type callsOptions struct {
 	at       int64
 	tools    []string
@@ -27,7 +27,7 @@ type callsOptions struct {
 	bars     bool
 	follow   bool
 
-	from time.Time // what since says
+	sinceTime time.Time // the time that since names
 }
 
 func callsCommand(a *app) *cobra.Command {
@@ -53,10 +53,10 @@ it has ended, and not as it begins.`,
 				return err
 			}
 			if !c.Flags().Changed("bars") {
-				o.bars = a.term.OutTTY && a.term.Width() >= leastForBars
+				o.bars = a.term.OutTTY && a.term.Width() >= minBarColumns
 			}
 			var err error
-			if o.from, err = cli.ReadSince(o.since); err != nil {
+			if o.sinceTime, err = cli.ReadSince(o.since); err != nil {
 				return err
 			}
 			return listCalls(c.Context(), a, o)
@@ -71,12 +71,12 @@ it has ended, and not as it begins.`,
 	return c
 }
 
-// picks tells whether a call is one that is asked for.
-func (o *callsOptions) picks(r journal.Record) bool {
+// matches reports whether the flags ask for a call.
+func (o *callsOptions) matches(r journal.Record) bool {
 	began, err := time.Parse(time.RFC3339, r.Started)
 	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
 		(len(o.statuses) == 0 || r.Is(o.statuses)) &&
-		(o.from.IsZero() || err == nil && !began.Before(o.from))
+		(o.sinceTime.IsZero() || err == nil && !began.Before(o.sinceTime))
 }
 
 func listCalls(ctx context.Context, a *app, o callsOptions) error {
@@ -91,7 +91,7 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	if err != nil {
 		return err
 	}
-	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.picks(r) })
+	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.matches(r) })
 	if a.json {
 		for _, r := range records {
 			if err := a.term.NDJSON(r); err != nil {
@@ -117,15 +117,14 @@ func listCalls(ctx context.Context, a *app, o callsOptions) error {
 	return a.term.Table(header, rows)
 }
 
-// leastForBars is how many columns a terminal must have for bars: what a call wrote,
-// or why it did not, stands behind them.
-const leastForBars = 80
+// minBarColumns is the least number of columns for bars on a terminal: the result of a call stands
+// behind them.
+const minBarColumns = 80
 
-// followCalls prints a line for each change of a call that there has been, and
-// then for those that come.
+// followCalls prints a line for each change of a call so far, and then for each new one.
 func followCalls(ctx context.Context, a *app, name string, o callsOptions) error {
 	f := store.JournalFilter{Context: name}
-	return following(ctx, func() error {
+	return followUntilDone(ctx, func() error {
 		for entry, err := range a.log.Journal(ctx, f) {
 			if err != nil {
 				return err
@@ -137,7 +136,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 			}
 			r, ok := told.(journal.Record)
 			switch {
-			case !ok || !o.picks(r):
+			case !ok || !o.matches(r):
 			case a.json:
 				err = a.term.NDJSON(r)
 			default:
@@ -153,6 +152,7 @@ func followCalls(ctx context.Context, a *app, name string, o callsOptions) error
 	})
 }
 
+// callRow returns the cells of a call in the list.
 func callRow(a *app, r journal.Record) []string {
 	span, script := "-", "-"
 	if r.Started != "" && r.Status.Settled() {
@@ -185,7 +185,7 @@ func callRow(a *app, r journal.Record) []string {
 		result = "waits for " + strings.Join(r.WaitingOn, " ")
 	}
 	tries := fmt.Sprint(r.Attempts)
-	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // they are counted as it ends
+	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // attempts are counted when they end
 		tries = "-"
 	}
 	row := []string{r.Call, view.Title(r.Tool, r.Instance), r.Outcome(), tries, span, result}

@@ -14,7 +14,7 @@ import (
 )
 
 func cancelCommand(a *app) *cobra.Command {
-	var w who
+	var w deciderFlags
 	c := &cobra.Command{
 		Use:   "cancel",
 		Short: "give a run up that waits, or that was interrupted",
@@ -31,7 +31,7 @@ server that has it.`,
 	return c
 }
 
-func cancelRun(ctx context.Context, a *app, w who) error {
+func cancelRun(ctx context.Context, a *app, w deciderFlags) error {
 	by, err := w.decider()
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func cancelRun(ctx context.Context, a *app, w who) error {
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	name, err := a.contextToDecide(ctx, rootsUnfinished(ctx, a, "cancel", false))
+	name, err := a.findRoot(ctx, rootsUnfinished(ctx, a, "cancel", false))
 	if err != nil {
 		return err
 	}
@@ -60,11 +60,11 @@ func cancelRun(ctx context.Context, a *app, w who) error {
 	if a.json {
 		return a.term.NDJSON(map[string]any{"context": name, "status": journal.RunCancelled})
 	}
-	a.term.Say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.again())
+	a.term.Say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.commandPrefix())
 	return nil
 }
 
-// planName is what people are told of a run's plan.
+// planName names a run by its plan.
 func planName(plan string) string {
 	if plan == "" {
 		return "the run"

@@ -12,21 +12,21 @@ import (
 	"obelus/store"
 )
 
-// candidates are the contexts that a command could mean which changes how a run goes on.
-type candidates struct {
-	command string // as it is typed, for example "approve 1.3"
-	none    string // what is said where there is none
-	is      func(name string, run journal.Run) (bool, error)
+// rootSearch says which root contexts a command could mean that changes how a run goes on.
+type rootSearch struct {
+	command  string // as the user typed it, for example "approve 1.3"
+	notFound string // the error where no context matches
+	matches  func(name string, run journal.Run) (bool, error)
 }
 
-// maxCandidates bounds how many are listed.
+// maxCandidates bounds how many contexts are listed.
 const maxCandidates = 10
 
-// contextToDecide finds the context that a command is to change: the one of which -c is the
-// whole name, else the only root context that the command could mean.
-func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error) {
+// findRoot returns the context that a command is to change: the one that -c names in whole, else
+// the only root context that matches. Several or none are an error.
+func (a *app) findRoot(ctx context.Context, c rootSearch) (string, error) {
 	if a.context != "" {
-		return a.context, a.checkContext(ctx, a.context)
+		return a.context, a.checkContextExists(ctx, a.context)
 	}
 	var found []string
 	for info, err := range a.log.Contexts(ctx, "") {
@@ -38,11 +38,11 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 		}
 		run, err := journal.LastRun(ctx, a.log, info.Context)
 		if errors.As(err, new(*journal.DamagedError)) {
-			continue // contexts tells of it
+			continue // the command contexts reports it
 		}
 		is := false
 		if err == nil {
-			is, err = c.is(info.Context, run)
+			is, err = c.matches(info.Context, run)
 		}
 		if err != nil {
 			return "", err
@@ -53,14 +53,14 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 	}
 	switch len(found) {
 	case 0:
-		return "", exit.Usage(c.none)
+		return "", exit.Usage(c.notFound)
 	case 1:
 		return found[0], nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s could be about %d contexts: say which", c.command, len(found))
 	for _, name := range found[:min(len(found), maxCandidates)] {
-		fmt.Fprintf(&b, "\n  %s %s -c %s", a.again(), c.command, name)
+		fmt.Fprintf(&b, "\n  %s %s -c %s", a.commandPrefix(), c.command, name)
 	}
 	if more := len(found) - maxCandidates; more > 0 {
 		fmt.Fprintf(&b, "\n  and %d more", more)
@@ -68,8 +68,9 @@ func (a *app) contextToDecide(ctx context.Context, c candidates) (string, error)
 	return "", exit.Usage(b.String())
 }
 
-// checkContext refuses a name that no context has: a prefix is enough for reading alone.
-func (a *app) checkContext(ctx context.Context, name string) error {
+// checkContextExists returns an error with the nearest name if no context has a name. Only reading
+// commands take a prefix.
+func (a *app) checkContextExists(ctx context.Context, name string) error {
 	if _, err := a.log.Info(ctx, name); !errors.Is(err, store.ErrNoContext) {
 		return err
 	}
@@ -89,11 +90,11 @@ func (a *app) checkContext(ctx context.Context, name string) error {
 	return a.noContext()
 }
 
-// rootsHolding are the roots that hold a call, or one of whose delegates does.
-func rootsHolding(ctx context.Context, a *app, command, call string) candidates {
-	return candidates{
-		command: command, none: fmt.Sprintf("no context holds a call %s for a person (obelus approvals -c ID lists what one holds)", call),
-		is: func(name string, run journal.Run) (bool, error) {
+// rootsHolding matches the roots that hold a call, in their delegates too.
+func rootsHolding(ctx context.Context, a *app, command, call string) rootSearch {
+	return rootSearch{
+		command: command, notFound: fmt.Sprintf("no context holds a call %s for a person (obelus approvals -c ID lists what one holds)", call),
+		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
 			}
@@ -106,11 +107,11 @@ func rootsHolding(ctx context.Context, a *app, command, call string) candidates 
 	}
 }
 
-// rootsWithLazyPlan are the roots whose plan waits to be released, or that of one of whose delegates does.
-func rootsWithLazyPlan(ctx context.Context, a *app) candidates {
-	return candidates{
-		command: "approve --plan", none: "no plan waits to be released",
-		is: func(name string, run journal.Run) (bool, error) {
+// rootsWithLazyPlan matches the roots whose plan, or a delegate's plan, waits to be released.
+func rootsWithLazyPlan(ctx context.Context, a *app) rootSearch {
+	return rootSearch{
+		command: "approve --plan", notFound: "no plan waits to be released",
+		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() {
 				return false, nil
 			}
@@ -120,11 +121,12 @@ func rootsWithLazyPlan(ctx context.Context, a *app) candidates {
 	}
 }
 
-// rootsUnfinished are the roots whose run can go on and that nobody is at.
-func rootsUnfinished(ctx context.Context, a *app, command string, cancelled bool) candidates {
-	return candidates{
-		command: command, none: "no run is unfinished that nobody is at (obelus contexts lists all)",
-		is: func(name string, run journal.Run) (bool, error) {
+// rootsUnfinished matches the roots with an unfinished run that no process holds. cancelled says
+// whether cancelled runs count.
+func rootsUnfinished(ctx context.Context, a *app, command string, cancelled bool) rootSearch {
+	return rootSearch{
+		command: command, notFound: "no run is unfinished that nobody is at (obelus contexts lists all)",
+		matches: func(name string, run journal.Run) (bool, error) {
 			if run.Status.Finished() || run.Status == journal.RunCancelled && !cancelled {
 				return false, nil
 			}
@@ -134,11 +136,11 @@ func rootsUnfinished(ctx context.Context, a *app, command string, cancelled bool
 	}
 }
 
-// rootsWithFailedCall are the roots in which a call can be tried again, skipped or given its result.
-func rootsWithFailedCall(ctx context.Context, a *app, command, call string) candidates {
-	return candidates{
-		command: command, none: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
-		is: func(name string, _ journal.Run) (bool, error) {
+// rootsWithFailedCall matches the roots in which a call has failed or is in doubt.
+func rootsWithFailedCall(ctx context.Context, a *app, command, call string) rootSearch {
+	return rootSearch{
+		command: command, notFound: fmt.Sprintf("no context has a call %s that has failed or is in doubt (obelus calls -c ID lists its calls)", call),
+		matches: func(name string, _ journal.Run) (bool, error) {
 			records, err := journal.CurrentRecords(ctx, a.log, name, 0)
 			for _, r := range records {
 				if r.Call == call && (r.Status == journal.Failed || r.Status == journal.InDoubt) {

@@ -39,6 +39,7 @@ Exit status: 0 without errors, whatever it warns of, 2 with some.`,
 	return c
 }
 
+// checkPlans checks plans, or all of the project's, and prints their problems.
 func checkPlans(ctx context.Context, a *app, plans []string) error {
 	first := ""
 	if len(plans) > 0 {
@@ -78,7 +79,7 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 			a.term.Say("%s: %s", planLabel(a, plan), ok)
 		}
 		for _, p := range found {
-			if !slices.Contains(problems, p) { // what is wrong with settings and tools is so for every plan
+			if !slices.Contains(problems, p) { // problems of settings and tools are found with every plan
 				problems = append(problems, p)
 			}
 		}
@@ -86,15 +87,15 @@ func checkPlans(ctx context.Context, a *app, plans []string) error {
 	return printProblems(a, problems)
 }
 
-// planLabel is a plan's name as problems give it.
+// planLabel returns a plan's name as problems show it.
 func planLabel(a *app, plan string) string {
-	if name, err := a.inProject(plan); err == nil {
+	if name, err := a.nameInProject(plan); err == nil {
 		return name
 	}
 	return plan
 }
 
-// projectPlans lists the plans below the project's plans folder.
+// projectPlans lists the files below the project's plans folder.
 func projectPlans(a *app) ([]string, error) {
 	var plans []string
 	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
@@ -112,8 +113,8 @@ func projectPlans(a *app) ([]string, error) {
 	return plans, err
 }
 
-// contextToCheck is what plans are checked against: the context that -c
-// names, else nothing.
+// contextToCheck returns the log and the context against which plans are checked: the context that
+// -c names, else an empty one.
 func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
 	if a.context == "" {
 		return store.NewMemory(), "", nil
@@ -122,10 +123,10 @@ func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
 	return a.log, name, err
 }
 
-// checkPlan tells what is wrong with a plan, and whether it is a function, of which little can
-// be told before it is asked.
+// checkPlan returns the problems of a plan. asked reports whether the plan is a function, which can
+// be checked fully only while it runs.
 func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked bool, err error) {
-	file, err := a.inProject(path)
+	file, err := a.nameInProject(path)
 	if err != nil {
 		return nil, false, err
 	}
@@ -163,7 +164,7 @@ func printProblems(a *app, problems []plan.Problem) error {
 			return err
 		}
 	}
-	a.tellUnread(problems)
+	a.hintUnreadActivities(problems)
 	return status
 }
 

@@ -18,8 +18,8 @@ import (
 	"obelus/cmd/internal/view"
 )
 
-// offer gives what can stand where begun does. Nothing stands for an error too:
-// a shell has no place to show one.
+// offer returns the words that may replace begun. It returns none on an error, since a shell has no
+// place to show one.
 type offer func(ctx context.Context, begun string) []string
 
 // completer completes words for the shell, from the project and the log that the flags name.
@@ -36,7 +36,7 @@ func (o completer) register(root *cobra.Command) {
 		"call":    arguments(1, o.offerTools),
 		"check":   plans,
 		"diff":    arguments(2, o.offerContexts),
-		"get":     unended(arguments(1, o.offerPaths)),
+		"get":     withoutSpace(arguments(1, o.offerPaths)),
 		"graph":   plans,
 		"init":    filter(cobra.ShellCompDirectiveFilterDirs),
 		"prune":   arguments(maxOffers, o.offerContexts),
@@ -44,10 +44,10 @@ func (o completer) register(root *cobra.Command) {
 		"replay":  arguments(1, o.offerContexts),
 		"run":     plans,
 		"test":    o.completeTests,
-		"why":     unended(arguments(1, o.offerPaths)),
+		"why":     withoutSpace(arguments(1, o.offerPaths)),
 	}
 	for _, c := range root.Commands() {
-		if c.ValidArgsFunction != nil { // cobra's own
+		if c.ValidArgsFunction != nil { // a command of cobra's own
 			continue
 		}
 		if c.ValidArgsFunction = args[c.Name()]; c.ValidArgsFunction == nil {
@@ -55,21 +55,21 @@ func (o completer) register(root *cobra.Command) {
 		}
 	}
 	for flag, complete := range map[string]cobra.CompletionFunc{
-		"calls --status":  listed(only(journal.Outcomes()...)),
-		"calls --tool":    listed(o.offerTools),
-		"graph --format":  flagged(only(slices.Sorted(maps.Keys(view.Formats))...)),
-		"log --kind":      flagged(o.offerKinds),
-		"log --path":      unended(flagged(o.offerPaths)),
-		"log --tool":      flagged(o.offerTools),
-		"prune --status":  listed(only(append(journal.RunStatuses(), "none")...)),
-		"resume --retry":  flagged(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --result": flagged(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"resume --skip":   flagged(o.offerCalls(journal.Failed, journal.InDoubt)),
-		"run --approve":   listed(o.offerPolicies),
-		"run --from":      flagged(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
-		"run --mode":      flagged(only("eager", "lazy")),
-		"serve --log":     flagged(only("text", "json")),
-		" --context":      flagged(o.offerContexts),
+		"calls --status":  lastOfList(fixed(journal.Outcomes()...)),
+		"calls --tool":    lastOfList(o.offerTools),
+		"graph --format":  flagValue(fixed(slices.Sorted(maps.Keys(view.Formats))...)),
+		"log --kind":      flagValue(o.offerKinds),
+		"log --path":      withoutSpace(flagValue(o.offerPaths)),
+		"log --tool":      flagValue(o.offerTools),
+		"prune --status":  lastOfList(fixed(append(journal.RunStatuses(), "none")...)),
+		"resume --retry":  flagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --result": flagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"resume --skip":   flagValue(o.offerCalls(journal.Failed, journal.InDoubt)),
+		"run --approve":   lastOfList(o.offerPolicies),
+		"run --from":      flagValue(o.offerCalls(journal.Done, journal.Failed, journal.Skipped)),
+		"run --mode":      flagValue(fixed("eager", "lazy")),
+		"serve --log":     flagValue(fixed("text", "json")),
+		" --context":      flagValue(o.offerContexts),
 		" --project":      filter(cobra.ShellCompDirectiveFilterDirs),
 	} {
 		command, name, _ := strings.Cut(flag, " --")
@@ -78,41 +78,42 @@ func (o completer) register(root *cobra.Command) {
 			err = c.RegisterFlagCompletionFunc(name, complete)
 		}
 		if err != nil {
-			panic(err) // there is no such flag
+			panic(err) // a flag that does not exist is a fault of the table above
 		}
 	}
 }
 
-// maxOffers bounds what is offered: nobody reads more.
+// maxOffers bounds how many words are offered.
 const maxOffers = 100
 
+// offered tells the shell to keep the order of the words, and not to complete files.
 const offered = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 
-// arguments completes up to most arguments, each given once.
+// arguments completes up to most arguments, none of them twice.
 func arguments(most int, words offer) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
 			return nil, offered
 		}
-		return fitting(words(c.Context(), begun), begun, args), offered
+		return matching(words(c.Context(), begun), begun, args), offered
 	}
 }
 
-// flagged completes the value of a flag.
-func flagged(words offer) cobra.CompletionFunc {
+// flagValue completes the value of a flag.
+func flagValue(words offer) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return fitting(words(c.Context(), begun), begun, nil), offered
+		return matching(words(c.Context(), begun), begun, nil), offered
 	}
 }
 
-// listed completes the last of several values that commas part.
-func listed(words offer) cobra.CompletionFunc {
+// lastOfList completes the last of several values that are separated by commas.
+func lastOfList(words offer) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 		before, last := "", begun
 		if comma := strings.LastIndex(begun, ","); comma >= 0 {
 			before, last = begun[:comma+1], begun[comma+1:]
 		}
-		found := fitting(words(c.Context(), last), last, strings.Split(before, ","))
+		found := matching(words(c.Context(), last), last, strings.Split(before, ","))
 		for i := range found {
 			found[i] = before + found[i]
 		}
@@ -120,21 +121,21 @@ func listed(words offer) cobra.CompletionFunc {
 	}
 }
 
-// unended completes what may go on: no space is put behind it.
-func unended(complete cobra.CompletionFunc) cobra.CompletionFunc {
+// withoutSpace completes a word that may go on: the shell puts no space behind it.
+func withoutSpace(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		found, how := complete(c, args, begun)
 		return found, how | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
-// filter leaves it to the shell to complete names of files or folders.
+// filter has the shell complete names of files or folders.
 func filter(how cobra.ShellCompDirective, extensions ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(extensions, how)
 }
 
-// fitting are the words that begin so and are not there yet.
-func fitting(words []string, begun string, given []string) (fit []string) {
+// matching returns the words that begin with begun and are not given yet.
+func matching(words []string, begun string, given []string) (fit []string) {
 	for _, word := range words {
 		if strings.HasPrefix(word, begun) && !slices.Contains(given, word) && len(fit) < maxOffers {
 			fit = append(fit, word)
@@ -143,7 +144,8 @@ func fitting(words []string, begun string, given []string) (fit []string) {
 	return fit
 }
 
-func only[T ~string](words ...T) offer {
+// fixed offers the same words always.
+func fixed[T ~string](words ...T) offer {
 	return func(context.Context, string) (all []string) {
 		for _, word := range words {
 			all = append(all, string(word))
@@ -152,7 +154,7 @@ func only[T ~string](words ...T) offer {
 	}
 }
 
-// offerTools are the tools of the project.
+// offerTools offers the project's tools.
 func (o completer) offerTools(context.Context, string) []string {
 	if o.openProject("") != nil {
 		return nil
@@ -160,14 +162,14 @@ func (o completer) offerTools(context.Context, string) []string {
 	return o.host.Generation().Registry().Names()
 }
 
-// offerPolicies are which calls can be held.
+// offerPolicies offers approval policies.
 func (o completer) offerPolicies(ctx context.Context, begun string) []string {
 	return append([]string{"never", "always", "scopes"}, o.offerTools(ctx, begun)...)
 }
 
-// offerContexts are the contexts of the log, the latest first.
+// offerContexts offers the contexts of the log, the latest first.
 func (o completer) offerContexts(ctx context.Context, begun string) (names []string) {
-	if !o.openQuietly() {
+	if !o.tryOpenLog() {
 		return nil
 	}
 	for info, err := range o.log.Contexts(ctx, begun) {
@@ -179,9 +181,9 @@ func (o completer) offerContexts(ctx context.Context, begun string) (names []str
 	return names
 }
 
-// offerHeld are the calls that are held for a person.
+// offerHeld offers the calls that are held for a person.
 func (o completer) offerHeld(ctx context.Context, _ string) (calls []string) {
-	if name, ok := o.contextQuietly(ctx); ok {
+	if name, ok := o.tryReadContext(ctx); ok {
 		held, _ := journal.Holds(ctx, o.log, name)
 		for _, r := range held {
 			calls = append(calls, r.Call)
@@ -190,11 +192,10 @@ func (o completer) offerHeld(ctx context.Context, _ string) (calls []string) {
 	return calls
 }
 
-// offerCalls are the calls of the context's newest tick that stand in one of some
-// ways.
+// offerCalls offers the calls of the context's newest tick that have one of some statuses.
 func (o completer) offerCalls(statuses ...journal.Status) offer {
 	return func(ctx context.Context, _ string) (calls []string) {
-		name, ok := o.contextQuietly(ctx)
+		name, ok := o.tryReadContext(ctx)
 		if !ok {
 			return nil
 		}
@@ -212,14 +213,13 @@ func (o completer) offerCalls(statuses ...journal.Status) offer {
 	}
 }
 
-// offerKinds are the kinds of data in the context.
+// offerKinds offers the kinds of data in the context.
 func (o completer) offerKinds(ctx context.Context, _ string) []string { return o.offerPaths(ctx, "") }
 
-// offerPaths are the paths of the context, one step further than what is
-// written.
+// offerPaths offers the paths of the context, one segment further than begun.
 func (o completer) offerPaths(ctx context.Context, begun string) (paths []string) {
 	path, daggered := strings.CutPrefix(begun, store.Dagger)
-	if name, ok := o.contextQuietly(ctx); ok {
+	if name, ok := o.tryReadContext(ctx); ok {
 		paths = pathsBelow(ctx, o.app, name, path[:strings.LastIndex(path, ".")+1])
 	}
 	if daggered {
@@ -230,21 +230,21 @@ func (o completer) offerPaths(ctx context.Context, begun string) (paths []string
 	return paths
 }
 
-// contextQuietly finds the context that reading commands are about.
-func (o completer) contextQuietly(ctx context.Context) (name string, ok bool) {
-	if !o.openQuietly() {
+// tryReadContext returns the context that reading commands take.
+func (o completer) tryReadContext(ctx context.Context) (name string, ok bool) {
+	if !o.tryOpenLog() {
 		return "", false
 	}
 	name, err := o.readContext(ctx)
 	return name, err == nil
 }
 
-// openQuietly opens a log that is there for reading, and brings none up to date.
-func (o completer) openQuietly() bool {
-	return o.openThere(sqlite.Options{ReadOnly: true}) == nil
+// tryOpenLog opens an existing log for reading, without bringing it up to date.
+func (o completer) tryOpenLog() bool {
+	return o.openIfPresent(sqlite.Options{ReadOnly: true}) == nil
 }
 
-// completeTests completes the project's files of tests, or else any file.
+// completeTests completes the project's test files, or any file.
 func (o completer) completeTests(_ *cobra.Command, args []string, begun string) (files []string, how cobra.ShellCompDirective) {
 	dir, _, err := o.findProject("")
 	here, err2 := filepath.Abs(".")
@@ -257,5 +257,5 @@ func (o completer) completeTests(_ *cobra.Command, args []string, begun string) 
 			files = append(files, below)
 		}
 	}
-	return fitting(files, begun, args), cobra.ShellCompDirectiveDefault
+	return matching(files, begun, args), cobra.ShellCompDirectiveDefault
 }

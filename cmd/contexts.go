@@ -45,7 +45,7 @@ func listContexts(ctx context.Context, a *app) error {
 	const plan = 2
 	var rows [][]string
 	listed := false
-	var broken error // contexts that are damaged: the others are listed all the same
+	var broken error // errors of damaged contexts; the others are listed all the same
 	for info, err := range a.log.Contexts(ctx, a.context) {
 		if err != nil {
 			return err
@@ -74,6 +74,6 @@ func listContexts(ctx context.Context, a *app) error {
 		return broken
 	}
 	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
-	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan) // the others tell nothing when they are cut
+	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan) // the other columns are of no use when they are cut
 	return errors.Join(a.term.Table(header, rows), broken)
 }

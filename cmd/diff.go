@@ -58,7 +58,7 @@ func diffMoments(ctx context.Context, a *app, from, to string) error {
 	return nil
 }
 
-// parseMoment reads 12, order-7 or order-7@12.
+// parseMoment parses 12, order-7 or order-7@12.
 func parseMoment(ctx context.Context, a *app, text string) (m history.Moment, err error) {
 	name, at, both := strings.Cut(text, "@")
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {

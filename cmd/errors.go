@@ -18,27 +18,27 @@ import (
 	"obelus/store/sqlite"
 )
 
-// brokeDown tells of a fault of the program itself, and whoever says -v where it is.
-func (a *app) brokeDown(broken any) {
+// reportPanic prints a fault of the program itself, with the stack under -v.
+func (a *app) reportPanic(broken any) {
 	a.term.Fail(fmt.Errorf("this is a fault of obelus: %v (what was recorded stands; with -v there is more for a report)", broken))
 	if a.verbose {
 		a.term.Say("%s", debug.Stack())
 	}
 }
 
-// fail tells why a command, or an input of the prompt, came to nothing.
+// fail prints the error that a command, or an input of the prompt, ended with.
 func (a *app) fail(err error) {
 	if exitStatus(err) == exit.Interrupted && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	a.term.Fail(a.fromHere(withSource(err)))
+	a.term.Fail(a.withCommandPrefix(withSource(err)))
 	var plan *plan.PlanError
 	if errors.As(err, &plan) {
-		a.tellUnread(plan.Problems)
+		a.hintUnreadActivities(plan.Problems)
 	}
 }
 
-// withSource shows, below each error of a script, the line that it is about.
+// withSource adds to each error of a script the line of source that it is about.
 func withSource(err error) error {
 	scripts, ok := err.(host.Errors)
 	if one, isOne := err.(*host.ScriptError); isOne {
@@ -57,14 +57,15 @@ func withSource(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// fromHere lets what the engine says to do next find the same project and log.
-func (a *app) fromHere(err error) error {
+// withCommandPrefix rewrites the commands in an error of the engine so that they find the same
+// project and log from here.
+func (a *app) withCommandPrefix(err error) error {
 	var unfinished *engine.UnfinishedError
 	var call *journal.NoSuchCallError
 	if !errors.As(err, &unfinished) && !errors.As(err, &call) {
 		return err
 	}
-	return errors.New(strings.NewReplacer("obelus resume -c", a.again()+" resume -c", "obelus fork -c", a.again()+" fork -c").Replace(err.Error()))
+	return errors.New(strings.NewReplacer("obelus resume -c", a.commandPrefix()+" resume -c", "obelus fork -c", a.commandPrefix()+" fork -c").Replace(err.Error()))
 }
 
 // exitStatus returns the status for the error that a command ended with, which may be nil.

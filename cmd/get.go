@@ -24,18 +24,18 @@ Exit status: 0, or 1 if it is missing.`,
 	}, printRefValue)
 }
 
-// asked is a reference or an expression, and in which context, as of when and
-// for which instance somebody wants to know of it.
-type asked struct {
+// refQuery is a reference or an expression, with the context, the seq (0 is the newest) and the
+// instance at which it is read.
+type refQuery struct {
 	context  string
 	expr     *expr.Expr
 	at       int64
 	instance string
 }
 
-// refCommand lets a command answer what is asked about a reference.
-func refCommand(a *app, c *cobra.Command, answer func(context.Context, *app, asked) error) *cobra.Command {
-	var of asked
+// refCommand completes a command that takes a reference: its flags and how it runs.
+func refCommand(a *app, c *cobra.Command, answer func(context.Context, *app, refQuery) error) *cobra.Command {
+	var of refQuery
 	c.Args = cobra.ExactArgs(1)
 	c.Flags().Int64Var(&of.at, "at", 0, "as of the message `SEQ`")
 	c.Flags().StringVar(&of.instance, "instance", "", "as the instance `I` sees it")
@@ -48,8 +48,9 @@ func refCommand(a *app, c *cobra.Command, answer func(context.Context, *app, ask
 	return c
 }
 
-// answerRef answers what is asked about a reference.
-func answerRef(ctx context.Context, a *app, ref string, of asked, answer func(context.Context, *app, asked) error) (err error) {
+// answerRef opens the log, finds the context and answers a query about a reference. A missing value
+// ends the command with status 1.
+func answerRef(ctx context.Context, a *app, ref string, of refQuery, answer func(context.Context, *app, refQuery) error) (err error) {
 	if of.expr, err = history.ParseRef(ref); err != nil {
 		return err
 	}
@@ -67,8 +68,7 @@ func answerRef(ctx context.Context, a *app, ref string, of asked, answer func(co
 	return err
 }
 
-// warnBeyondHead says where a seq is one that a context does not have yet: what it holds now
-// is what is given then.
+// warnBeyondHead prints a notice if a context does not have a seq yet: its newest state is used.
 func warnBeyondHead(ctx context.Context, a *app, name string, at int64) error {
 	head, err := a.log.Head(ctx, name)
 	if err == nil && at > head {
@@ -77,7 +77,7 @@ func warnBeyondHead(ctx context.Context, a *app, name string, at int64) error {
 	return err
 }
 
-func printRefValue(ctx context.Context, a *app, of asked) error {
+func printRefValue(ctx context.Context, a *app, of refQuery) error {
 	v, err := history.Get(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err

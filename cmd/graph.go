@@ -47,7 +47,7 @@ where it wrote. Of a plan that is a function all rounds are shown.`,
 	return c
 }
 
-// graphLastRun shows a plan as it ran.
+// graphLastRun prints the newest plan of a context as it ran.
 func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	run, err := a.openLastRun(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
 	return printGraph(a, draw, all)
 }
 
-// printGraph prints plans as they are wanted.
+// printGraph prints graphs in a format, or as JSON.
 func printGraph(a *app, draw view.Format, all []view.Graph) error {
 	if !a.json {
 		return a.term.Line(strings.TrimRight(draw(all), "\n"))
@@ -104,7 +104,7 @@ func graphPlan(ctx context.Context, a *app, file string, draw view.Format) error
 	return printGraph(a, draw, []view.Graph{{Plan: plan}})
 }
 
-// printGraphJSON prints a line for each call, and one for each wire.
+// printGraphJSON prints a line for each call, and one for each edge.
 func printGraphJSON(a *app, d view.Graph) error {
 	for _, c := range d.Plan.Calls {
 		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}

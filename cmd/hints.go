@@ -12,8 +12,8 @@ import (
 	"obelus/store"
 )
 
-// hintTextInput adds to an error about the input how to give what is no text: key=text always
-// gives one.
+// hintTextInput adds to an error about the input how to give a value that is not text: key=text
+// always gives text.
 func hintTextInput(err error, inputs []string) error {
 	var message *plan.MessageError
 	if !errors.As(err, &message) || !message.Input {
@@ -32,8 +32,8 @@ func hintTextInput(err error, inputs []string) error {
 	return err
 }
 
-// hintTextParameters tells a person of input that was given as text, though it reads as another value,
-// where a call failed since a parameter that is that input wants another type.
+// hintTextParameters prints a hint for input that was given as text though it reads as another
+// JSON value, if a call failed because the parameter that refers to it wants another type.
 func hintTextParameters(a *app, calls []plan.Source, outcome *journal.Outcome, inputs []string) {
 	for _, text := range inputs {
 		key, value, ok := strings.Cut(text, "=")
@@ -58,9 +58,9 @@ func hintTextParameters(a *app, calls []plan.Source, outcome *journal.Outcome, i
 	}
 }
 
-// textMeant tells how JSON is given, where a parameter was given as text that is no text to
-// its tool.
-func textMeant(message string, pairs []string) string {
+// hintTextArgument returns how JSON is given, if a parameter was given as text and its tool wants
+// another type.
+func hintTextArgument(message string, pairs []string) string {
 	for _, pair := range pairs {
 		key, value, _ := strings.Cut(pair, "=")
 		if !strings.HasSuffix(key, ":") && strings.HasPrefix(message, key+": got string, want ") && json.Valid([]byte(value)) {

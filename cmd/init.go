@@ -53,7 +53,7 @@ func initProject(a *app, dir string) error {
 	if err != nil {
 		for _, d := range done {
 			if d.Status == "wrote" {
-				_ = os.Remove(d.File) // so that init can be tried again
+				_ = os.Remove(d.File) // then init can be run again
 			}
 		}
 		return exit.Usage(err.Error())
@@ -71,7 +71,7 @@ func initProject(a *app, dir string) error {
 	return nil
 }
 
-// reportFile tells what was done to a file; text has a place for that and for its name.
+// reportFile prints what was done to a file. text is a format for the status and the file.
 func reportFile(a *app, status, file, text string) error {
 	if a.json {
 		return a.term.NDJSON(map[string]string{"file": file, "status": status})

@@ -45,7 +45,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 			}
 			f.Kind = strings.TrimPrefix(f.Kind, store.Dagger)
 			var err error
-			if f.Path, err = readPathFlag(path); err != nil {
+			if f.Path, err = parsePathFlag(path); err != nil {
 				return err
 			}
 			if f.Since, err = cli.ReadSince(since); err != nil {
@@ -76,7 +76,7 @@ models, and with those that --scopes names last, marked as the ones to use.`,
 	return c
 }
 
-func readPathFlag(text string) (store.Path, error) {
+func parsePathFlag(text string) (store.Path, error) {
 	if text == "" {
 		return store.Path{}, nil
 	}
@@ -111,10 +111,10 @@ func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow b
 		return show()
 	}
 	created := time.Time{}
-	return following(ctx, func() error {
+	return followUntilDone(ctx, func() error {
 		info, err := a.log.Info(ctx, f.Context)
 		switch {
-		case errors.Is(err, store.ErrNoContext): // pruned, and perhaps made anew later
+		case errors.Is(err, store.ErrNoContext): // it was pruned, and may be made anew later
 			return nil
 		case err != nil:
 			return err
@@ -125,17 +125,17 @@ func printLog(ctx context.Context, a *app, f store.Filter, tool string, follow b
 	})
 }
 
-// followEvery is how often a log is looked at that is followed.
-const followEvery = 200 * time.Millisecond
+// followInterval is the time between two looks at a log that is followed.
+const followInterval = 200 * time.Millisecond
 
-// following shows what there is and then what comes, until ctx is done.
-func following(ctx context.Context, show func() error) error {
-	ticker := time.NewTicker(followEvery)
+// followUntilDone calls show again and again until ctx is done. It goes on if the log was locked.
+func followUntilDone(ctx context.Context, show func() error) error {
+	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {
 		if err := show(); ctx.Err() != nil {
 			return exit.Interrupted
-		} else if err != nil && !errors.Is(err, sqlite.ErrLocked) { // what is in the way now may not be next time
+		} else if err != nil && !errors.Is(err, sqlite.ErrLocked) { // the lock may be free next time
 			return err
 		}
 		select {
@@ -146,7 +146,7 @@ func following(ctx context.Context, show func() error) error {
 	}
 }
 
-// printModelView prints what a latent call with these scopes shows a model.
+// printModelView prints the messages that a model sees for a latent call with these scopes.
 func printModelView(ctx context.Context, a *app, f store.Filter, names []string) error {
 	list := make([]any, len(names))
 	for i, name := range names {
@@ -182,7 +182,7 @@ func printModelView(ctx context.Context, a *app, f store.Filter, names []string)
 
 func printMessage(a *app, m *store.Message) error {
 	if a.json {
-		text, err := m.MarshalJSON() // as it is: json.Marshal would escape <, > and &
+		text, err := m.MarshalJSON() // json.Marshal would escape <, > and &
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func Main(c Config) (status int) {
 	return run(c, os.Args[1:], os.Stdin, stdout, os.Stderr)
 }
 
-// closedOutput is a standard output that there is none of.
+// closedOutput stands for a standard output that is closed: each write fails.
 type closedOutput struct{}
 
 func (closedOutput) Write([]byte) (int, error) {
@@ -50,12 +50,12 @@ func (closedOutput) Write([]byte) (int, error) {
 // run runs one command and returns its exit status.
 func run(c Config, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	a := &app{config: c, stdin: stdin, term: term.New(stdout, stderr)}
-	ctx, stop := a.interruptible()
+	ctx, stop := a.withSignals()
 	defer stop()
 	defer a.close()
 	defer func() {
 		if broken := recover(); broken != nil {
-			a.brokeDown(broken)
+			a.reportPanic(broken)
 			status = int(exit.Failed)
 		}
 	}()
@@ -79,8 +79,8 @@ func run(c Config, args []string, stdin io.Reader, stdout, stderr io.Writer) (st
 	return status
 }
 
-// checkedWriter keeps the first error for those who do not look at it, as cobra when it
-// writes help.
+// checkedWriter keeps the first error of a writer, for callers that ignore errors, as cobra does
+// when it prints help.
 type checkedWriter struct {
 	io.Writer
 	err error

@@ -25,8 +25,8 @@ import (
 	"obelus/cmd/internal/suspend"
 )
 
-// dbPath is where the log is: --db, else the setting, else below the project,
-// else below the working directory.
+// dbPath returns the log's file: --db, else the setting, else below the project, else below the
+// working directory.
 func (a *app) dbPath() (string, error) {
 	if a.dbFlag != "" {
 		return a.dbFlag, nil
@@ -43,11 +43,11 @@ func (a *app) dbPath() (string, error) {
 	return filepath.FromSlash(db), nil
 }
 
-// opened gives the log that commands use for one that was opened. Tests put
-// faults around it.
-var opened = func(log *sqlite.Log) store.Log { return log }
+// wrapLog returns the log that commands use for a log that was opened. Tests wrap it to inject
+// faults.
+var wrapLog = func(log *sqlite.Log) store.Log { return log }
 
-// openLog opens the log for writing, and makes it if it is absent.
+// openLog opens the log for writing, and creates it if it is absent.
 func (a *app) openLog() error {
 	path, err := a.dbPath()
 	if err != nil {
@@ -57,11 +57,11 @@ func (a *app) openLog() error {
 	if err != nil {
 		return err
 	}
-	a.log, a.unsuspend = opened(log), suspend.BetweenCommits(log)
+	a.log, a.unsuspend = wrapLog(log), suspend.BetweenCommits(log)
 	return nil
 }
 
-// logOptions is how the project wants its log written.
+// logOptions returns how the project's settings want its log written.
 func (a *app) logOptions() sqlite.Options {
 	if a.host == nil {
 		return sqlite.Options{}
@@ -69,7 +69,7 @@ func (a *app) logOptions() sqlite.Options {
 	return sqlite.Options{Synchronous: a.host.Generation().Settings().Synchronous}
 }
 
-// schemaOptions is how the project wants values held against schemas.
+// schemaOptions returns how the project's settings want values validated.
 func (a *app) schemaOptions() []schema.Option {
 	if a.host == nil {
 		return nil
@@ -77,21 +77,21 @@ func (a *app) schemaOptions() []schema.Option {
 	return a.host.Generation().Registry().Schemas
 }
 
-// openExisting opens a log that is there, and brings it up to date. It makes none.
+// openExisting opens a log that exists, and brings it up to date. It is an error if there is none.
 func (a *app) openExisting(options sqlite.Options) error {
-	err := a.openThere(options)
+	err := a.openIfPresent(options)
 	if !errors.Is(err, sqlite.ErrOlder) {
 		return err
 	}
 	a.term.Say("the log is of an older obelus: bringing it up to date")
-	if err = a.openThere(sqlite.Options{}); errors.Is(err, sqlite.ErrReadOnly) {
+	if err = a.openIfPresent(sqlite.Options{}); errors.Is(err, sqlite.ErrReadOnly) {
 		err = fmt.Errorf("%w (a log of an older obelus is brought up to date before it is read; a copy of it will do)", err)
 	}
 	return err
 }
 
-// openThere opens a log that is there, as it is if it is opened for reading.
-func (a *app) openThere(options sqlite.Options) error {
+// openIfPresent opens a log that exists. For reading it is opened as it is, also if it is old.
+func (a *app) openIfPresent(options sqlite.Options) error {
 	path, err := a.dbPath()
 	if err != nil {
 		return err
@@ -103,12 +103,11 @@ func (a *app) openThere(options sqlite.Options) error {
 	if err != nil {
 		return err
 	}
-	a.log = opened(log)
+	a.log = wrapLog(log)
 	return nil
 }
 
-// openForReading opens the log and finds the context that a reading command is
-// about.
+// openForReading opens the log and returns the context of a reading command.
 func (a *app) openForReading(ctx context.Context) (name string, err error) {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return "", err
@@ -116,15 +115,15 @@ func (a *app) openForReading(ctx context.Context) (name string, err error) {
 	return a.readContext(ctx)
 }
 
-// lastRun is the newest run of a context, by the project as it is now.
+// lastRun is the newest run of a context, with its plan as the project has it now.
 type lastRun struct {
-	context  string
-	request  *plan.Request  // its plan as its file is now, nil without one
-	registry *plan.Registry // the tools that it may call
-	unread   error          // why the file can't be read
+	context   string
+	request   *plan.Request  // of the plan's file as it is now; nil without one
+	registry  *plan.Registry // the tools that the run may call
+	planError error          // the error of reading the plan's file, or nil
 }
 
-// openLastRun opens the project too, and finds what the context's newest run runs.
+// openLastRun opens the project and the log, and returns the newest run of the context.
 func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 	if err := a.openProject(""); err != nil {
 		return run, err
@@ -136,12 +135,12 @@ func (a *app) openLastRun(ctx context.Context) (run lastRun, err error) {
 	if err != nil {
 		return run, err
 	}
-	run.request, run.registry, run.unread = a.host.Generation().PlanOf(plan)
+	run.request, run.registry, run.planError = a.host.Generation().PlanOf(plan)
 	return run, nil
 }
 
-// readContext finds the context that a reading command is about: the one that
-// -c begins, else the root context that was appended to last.
+// readContext returns the context of a reading command: the one whose name begins with -c, else
+// the root context that was appended to last.
 func (a *app) readContext(ctx context.Context) (string, error) {
 	var matches, inside []string
 	for info, err := range a.log.Contexts(ctx, a.context) {
@@ -156,7 +155,7 @@ func (a *app) readContext(ctx context.Context) (string, error) {
 			matches = append(matches, info.Context)
 		}
 	}
-	if len(matches) == 0 { // delegates' contexts begin as their parents' do
+	if len(matches) == 0 { // the name of a delegate's context begins with its parent's
 		matches = inside
 	}
 	switch {
@@ -174,7 +173,7 @@ func (a *app) noContext() error {
 	return fmt.Errorf("%w: %s (obelus contexts lists them)", store.ErrNoContext, a.context)
 }
 
-// checkAt refuses an --at that can't be a message's.
+// checkAt returns an error for an --at that no message can have.
 func checkAt(c *cobra.Command, at int64) error {
 	if c.Flags().Changed("at") && at < 1 {
 		return exit.Usagef("--at %d: the first message has seq 1", at)
@@ -182,11 +181,11 @@ func checkAt(c *cobra.Command, at int64) error {
 	return nil
 }
 
-// newContext is a name that no other context has.
+// newContext returns a name that no other context has.
 func newContext() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
-// writeContext is the context that a run or an append goes to: the one that -c
-// names, else a new one.
+// writeContext returns the context that a run or an append goes to: the one that -c names, else a
+// new one.
 func (a *app) writeContext() (string, error) {
 	if a.context == "" {
 		return newContext(), nil

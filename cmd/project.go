@@ -18,10 +18,10 @@ import (
 	"obelus/cmd/internal/cli"
 )
 
-// findProject finds the project: the nearest folder with obelus.lua, going up
-// from the one that -C names, else from a plan's, else from the working
-// directory. Without one it is the folder that -C names; else found is false,
-// and it is the working directory, or the plan's folder if that lies elsewhere.
+// findProject returns the project's folder: the nearest one with obelus.lua, going up from the
+// folder that -C names, else from the plan's, else from the working directory. Without such a file
+// it returns the folder that -C names as found; else found is false, and dir is the working
+// directory, or the plan's folder if that lies elsewhere.
 func (a *app) findProject(plan string) (dir string, found bool, err error) {
 	start := "."
 	switch {
@@ -57,13 +57,13 @@ func (a *app) findProject(plan string) (dir string, found bool, err error) {
 	return start, false, nil
 }
 
-// again is how obelus is to be called from here to find the project and the log that
-// this command found.
-func (a *app) again() string {
+// commandPrefix returns the words by which obelus is called from here so that it finds the same
+// project and log.
+func (a *app) commandPrefix() string {
 	dir, db := a.projectFlag, a.dbFlag
 	if here, _, err := a.findProject(""); dir == "" && a.dir != "" && (err != nil || here != a.dir) {
 		dir = a.dir
-		if path, err := a.dbPath(); err == nil && !a.found { // of a plan alone it is where one stands
+		if path, err := a.dbPath(); err == nil && !a.found { // without a project the log is below the working directory
 			db = path
 		}
 	}
@@ -77,8 +77,8 @@ func (a *app) again() string {
 	return strings.Join(words, " ")
 }
 
-// openProject loads the project's scripts; plan is the plan file that the
-// command is about, or empty.
+// openProject loads the project's scripts. plan is the plan file that the command is about, or
+// empty.
 func (a *app) openProject(plan string) error {
 	config, err := a.projectConfig(plan)
 	if err != nil {
@@ -88,10 +88,10 @@ func (a *app) openProject(plan string) error {
 	return err
 }
 
-// folder is what scripts and plans are read from. Links that lead out of it are refused, by
-// every command alike: what one runs another checks, and who names a plan over HTTP is not who
-// serves it.
-func (a *app) folder() (fs.ReadLinkFS, error) {
+// openFolder opens the project's folder, from which scripts and plans are read. Links that lead out
+// of it are refused by every command alike: the author of a plan that is run over HTTP need not be
+// the person who runs the server.
+func (a *app) openFolder() (fs.ReadLinkFS, error) {
 	root, err := os.OpenRoot(a.dir)
 	if err != nil {
 		return nil, err
@@ -99,12 +99,12 @@ func (a *app) folder() (fs.ReadLinkFS, error) {
 	return root.FS().(fs.ReadLinkFS), nil
 }
 
-// projectConfig finds the project, and says how its scripts are to be loaded.
+// projectConfig finds the project, and returns how its scripts are to be loaded.
 func (a *app) projectConfig(plan string) (config host.Config, err error) {
 	if a.dir, a.found, err = a.findProject(plan); err != nil {
 		return config, err
 	}
-	folder, err := a.folder()
+	folder, err := a.openFolder()
 	if err != nil {
 		return config, err
 	}
@@ -118,14 +118,14 @@ func (a *app) projectConfig(plan string) (config host.Config, err error) {
 	return config, err
 }
 
-// openSettings is openProject for commands that run nothing: a broken activity
-// must not keep anybody from reading the log.
+// openSettings is openProject for commands that run nothing: it reads the settings alone, so that a
+// broken activity does not keep a log from being read.
 func (a *app) openSettings() error {
 	var err error
 	if a.dir, a.found, err = a.findProject(""); err != nil {
 		return err
 	}
-	folder, err := a.folder()
+	folder, err := a.openFolder()
 	if err != nil {
 		return err
 	}
@@ -133,8 +133,7 @@ func (a *app) openSettings() error {
 	return err
 }
 
-// lonePlan is the folder of a plan without a project: what lies beside it is
-// none of the plan's activities.
+// lonePlan is the folder of a plan without a project: it shows no activities.
 type lonePlan struct{ fs.ReadLinkFS }
 
 func (l lonePlan) Open(name string) (fs.File, error) {
@@ -144,24 +143,24 @@ func (l lonePlan) Open(name string) (fs.File, error) {
 	return l.ReadLinkFS.Open(name)
 }
 
-// tellUnread says why tools of a plan without a project may be unknown.
-func (a *app) tellUnread(problems []plan.Problem) {
+// hintUnreadActivities prints why the tools of a plan without a project may be unknown.
+func (a *app) hintUnreadActivities(problems []plan.Problem) {
 	unknown := slices.ContainsFunc(problems, func(p plan.Problem) bool { return p.Code == plan.CodeUnknownTool })
 	if unknown && !a.found {
 		a.term.Say("no activities/ are read: there is no %s in %s or above (an empty one makes it a project)", host.SettingsFile, a.dir)
 	}
 }
 
-// inProject is a file's name below the project's folder.
-func (a *app) inProject(file string) (string, error) {
+// nameInProject returns a file's name relative to the project's folder, with slashes.
+func (a *app) nameInProject(file string) (string, error) {
 	absolute, err := filepath.Abs(file)
 	if err != nil {
 		return "", err
 	}
-	name, inside := a.below(absolute)
+	name, inside := a.nameBelow(absolute)
 	if a.projectFlag != "" && !filepath.IsAbs(file) {
-		if _, err := os.Stat(absolute); err != nil || !inside { // plans are often named from the project's folder
-			name, inside = a.below(filepath.Join(a.dir, file))
+		if _, err := os.Stat(absolute); err != nil || !inside { // with -C, plans are often named relative to the project
+			name, inside = a.nameBelow(filepath.Join(a.dir, file))
 		}
 	}
 	if !inside {
@@ -170,13 +169,13 @@ func (a *app) inProject(file string) (string, error) {
 	return name, nil
 }
 
-// below is a file's name below the project's folder, if it lies there.
-func (a *app) below(absolute string) (name string, inside bool) {
+// nameBelow returns a file's name relative to the project's folder, if it lies there.
+func (a *app) nameBelow(absolute string) (name string, inside bool) {
 	name, err := filepath.Rel(a.dir, absolute)
 	return filepath.ToSlash(name), err == nil && filepath.IsLocal(name)
 }
 
-// onlySettings is a project of which nothing but its settings is of interest.
+// onlySettings is a project's folder that shows no file but its settings.
 type onlySettings struct{ fs.ReadLinkFS }
 
 func (o onlySettings) Open(name string) (fs.File, error) {
@@ -186,8 +185,8 @@ func (o onlySettings) Open(name string) (fs.File, error) {
 	return o.ReadLinkFS.Open(name)
 }
 
-// allowFlags are the permissions that flags grant. Each may be given alone,
-// for everything, or with a list.
+// allowFlags holds the permissions that flags grant. Each flag may be given alone, for everything,
+// or with a list.
 type allowFlags struct{ env, net, read, write []string }
 
 func (f *allowFlags) register(c *cobra.Command) {
@@ -206,10 +205,11 @@ func (f *allowFlags) register(c *cobra.Command) {
 	}
 }
 
+// everything is the value of a permission flag that was given alone.
 const everything = "*"
 
-// grants is what the settings grant, each kind that a flag names as the flag says;
-// nil leaves it to the settings.
+// grants returns the grants of the settings, with those kinds replaced that flags name. Nil leaves
+// all to the settings.
 func (f *allowFlags) grants(dir string, project fs.ReadLinkFS) (*luastd.Grants, error) {
 	if len(f.env)+len(f.net)+len(f.read)+len(f.write) == 0 {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 	"obelus/cmd/internal/cli"
 )
 
-// pruneOptions are the flags of prune.
+// pruneOptions holds the flags of prune.
 type pruneOptions struct {
 	older    string
 	statuses []string
@@ -69,7 +69,7 @@ func pruneContexts(ctx context.Context, a *app, names []string, o pruneOptions) 
 	if err := a.openExisting(a.logOptions()); err != nil {
 		return err
 	}
-	choice := prune.Choice{Names: names, Before: before, Statuses: o.statuses, DryRun: o.dry, Command: a.again()}
+	choice := prune.Choice{Names: names, Before: before, Statuses: o.statuses, DryRun: o.dry, Command: a.commandPrefix()}
 	removed, inside, failed := choice.Remove(ctx, a.log)
 	for _, name := range removed {
 		if err := printPruned(a, name); err != nil {
@@ -92,7 +92,7 @@ func printPruned(a *app, name string) error {
 	return a.term.Line(name)
 }
 
-// reportPruned tells what has been done, or would be.
+// reportPruned prints how much was removed, or would be.
 func reportPruned(a *app, n, inside int, o pruneOptions) {
 	with := ""
 	if inside > 0 {
@@ -108,7 +108,7 @@ func reportPruned(a *app, n, inside int, o pruneOptions) {
 	}
 }
 
-// vacuumLog makes the file smaller, unless others need it.
+// vacuumLog makes the file smaller, unless others use it.
 func vacuumLog(ctx context.Context, a *app) error {
 	log, ok := a.log.(*sqlite.Log)
 	if !ok {
@@ -123,12 +123,12 @@ func vacuumLog(ctx context.Context, a *app) error {
 	return nil
 }
 
-// before is the time that --older-than names; zero for none.
+// before returns the time that --older-than names, or the zero time.
 func (o *pruneOptions) before() (time.Time, error) {
 	if o.older == "" {
 		return time.Time{}, nil
 	}
-	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() { // which stands for none, and programs write it for none
+	if t, ok := cli.ReadPast(o.older); ok && !t.IsZero() { // the zero time means no limit, and programs write it so
 		return t, nil
 	}
 	return time.Time{}, exit.Usagef("--older-than %s: expected a span such as 30d or 12h, or a date such as 2026-01-31", o.older)

@@ -65,18 +65,18 @@ held for a person stays held: approve decides about it, and resume goes on.`
 type prompt struct {
 	app    *app
 	lua    *host.REPL
-	failed bool // some input did
+	failed bool // whether an input failed
 }
 
 func runPrompt(ctx context.Context, a *app) error {
 	if err := a.openProject(""); err != nil {
 		return err
 	}
-	a.prompting = true // a question that an interrupt ends would take the next line for its answer
+	a.prompting = true // a question that was interrupted would take the next line as its answer
 	p := &prompt{app: a}
 	p.lua = a.host.Generation().REPL(host.REPLActions{Run: p.runFunction, Call: p.callFunction})
 	defer p.lua.Close()
-	if a.asksLines() {
+	if a.canTypeLines() {
 		return p.onTerminal(ctx)
 	}
 	err := p.session(ctx, term.NewPipedLines(a.stdin))
@@ -86,7 +86,8 @@ func runPrompt(ctx context.Context, a *app) error {
 	return err
 }
 
-// session evaluates one input after the other. What fails does not end it.
+// session evaluates one input after the other until the lines end. An input that fails does not end
+// it.
 func (p *prompt) session(ctx context.Context, lines term.LineReader) error {
 	input := ""
 	var incomplete *host.IncompleteError
@@ -100,7 +101,7 @@ func (p *prompt) session(ctx context.Context, lines term.LineReader) error {
 			continue
 		case errors.Is(err, io.EOF):
 			if input != "" {
-				p.tell(incomplete.ScriptError)
+				p.report(incomplete.ScriptError)
 			}
 			return nil
 		case err != nil:
@@ -117,19 +118,19 @@ func (p *prompt) session(ctx context.Context, lines term.LineReader) error {
 			continue
 		}
 		input = ""
-		p.tell(err)
+		p.report(err)
 	}
 }
 
-// tell tells of an error, and keeps in mind that there was one.
-func (p *prompt) tell(err error) {
+// report prints an error, and remembers that an input failed.
+func (p *prompt) report(err error) {
 	var status exit.Status
 	if err == nil {
 		return
 	}
 	p.failed = true
 	if errors.As(err, &status) {
-		return // it has been told
+		return // the command has printed it
 	}
 	p.app.fail(err)
 	var script *host.ScriptError
@@ -138,14 +139,15 @@ func (p *prompt) tell(err error) {
 	}
 }
 
-// commandLine is a line that is no Lua: a command and its arguments. A call or a
-// comparison of a variable of that name looks otherwise. No start of the program
-// should wait for a pattern with all letters.
+// commandLine matches a line that is a command and its arguments, not Lua. It does not match a call
+// or a comparison of a variable named run or call. It is compiled when it is first used, since a
+// pattern with all letters takes time.
 var commandLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(run|call)\s+((?:\.{0,2}/)?[\p{L}\p{N}_].*)$`)
 })
 
-// evaluate does what an input says. What is no Lua stands in a line of its own.
+// evaluate evaluates an input. first reports whether it is a line of its own, which may be a
+// command or a reference.
 func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 	if line := strings.TrimSpace(input); first {
 		m := commandLine().FindStringSubmatch(line)
@@ -159,7 +161,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 			return nil
 		case strings.HasPrefix(line, store.Dagger):
 			p.lua.Skip(1)
-			return p.withLog(func() error { return answerRef(ctx, p.app, line, asked{}, printRefValue) })
+			return p.withLog(func() error { return answerRef(ctx, p.app, line, refQuery{}, printRefValue) })
 		case m != nil:
 			p.lua.Skip(1)
 			return p.withLog(func() error { return p.command(ctx, m[1], m[2]) })
@@ -176,7 +178,7 @@ func (p *prompt) evaluate(ctx context.Context, input string, first bool) error {
 	return p.app.term.Line(strings.Join(values, separator))
 }
 
-// withLog lets go of the log afterwards: others may want it while somebody
+// withLog calls do, and closes the log afterwards: other processes may want it while the person
 // thinks.
 func (p *prompt) withLog(do func() error) error {
 	err := do()
@@ -188,7 +190,7 @@ func (p *prompt) withLog(do func() error) error {
 	return cmp.Or(err, closed)
 }
 
-// command is a line "run PLAN key=value…" or "call TOOL key=value…".
+// command runs a line "run PLAN key=value…" or "call TOOL key=value…".
 func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	words, err := cli.Split(arguments)
 	if err != nil {
@@ -215,21 +217,21 @@ func (p *prompt) command(ctx context.Context, name, arguments string) error {
 	if err != nil {
 		return err
 	}
-	return runAndReport(ctx, p.app, start, registry, runOptions{one: name == "call"})
+	return runAndReport(ctx, p.app, start, registry, runOptions{singleCall: name == "call"})
 }
 
-// planName is a plan's name in the project: from the working directory if there
-// is such a file, else from the project's folder.
+// planName returns a plan's name in the project: relative to the working directory if there is such
+// a file, else relative to the project's folder.
 func (p *prompt) planName(file string) string {
 	if _, err := os.Stat(file); err == nil {
-		if name, err := p.app.inProject(file); err == nil {
+		if name, err := p.app.nameInProject(file); err == nil {
 			return name
 		}
 	}
 	return filepath.ToSlash(file)
 }
 
-// runFunction is run(plan, [input]) in Lua.
+// runFunction implements run(plan, [input]) in Lua.
 func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]any) (any, string, error) {
 	request, registry, err := p.app.host.Plan(p.planName(plan))
 	if err != nil {
@@ -239,22 +241,22 @@ func (p *prompt) runFunction(ctx context.Context, plan string, input map[string]
 	if input != nil {
 		start.Input = request.Lists("input", input, registry.Schemas...)
 	}
-	return p.carryOut(ctx, start, registry, runOptions{})
+	return p.runForLua(ctx, start, registry, runOptions{})
 }
 
-// callFunction is call(tool, [parameters]) in Lua.
+// callFunction implements call(tool, [parameters]) in Lua.
 func (p *prompt) callFunction(ctx context.Context, tool string, parameters map[string]any) (any, string, error) {
 	registry := p.app.host.Generation().Registry()
 	request, err := newCallRequest(p.app, registry, tool, parameters)
 	if err != nil {
 		return nil, "", err
 	}
-	return p.carryOut(ctx, engine.Start{Request: request}, registry, runOptions{one: true})
+	return p.runForLua(ctx, engine.Start{Request: request}, registry, runOptions{singleCall: true})
 }
 
-// carryOut gives the output of a run, or how it ended otherwise, which it tells
-// as the command does.
-func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (output any, why string, err error) {
+// runForLua runs a plan and returns its output, or nil and the status if it is not done. It prints
+// how the run ended as the command does.
+func (p *prompt) runForLua(ctx context.Context, start engine.Start, registry *plan.Registry, o runOptions) (output any, why string, err error) {
 	err = p.withLog(func() error {
 		outcome, err := runToRest(ctx, p.app, start, registry, o)
 		if err != nil {
@@ -269,19 +271,19 @@ func (p *prompt) carryOut(ctx context.Context, start engine.Start, registry *pla
 	return output, why, err
 }
 
-// asksLines tells whether somebody sits at the terminal who types lines.
-func (a *app) asksLines() bool {
+// canTypeLines reports whether a person is at the terminal who can type lines.
+func (a *app) canTypeLines() bool {
 	in, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(in) && a.term.OutTTY
 }
 
-// onTerminal is a session with a person.
+// onTerminal runs a session with a person.
 func (p *prompt) onTerminal(ctx context.Context) error {
 	history := ""
 	if p.app.found {
 		history = filepath.Join(p.app.dir, ".obelus", "history")
 	}
-	lines, err := term.OpenTypedLines(p.app.term, history, p.complete, p.app.stopNow)
+	lines, err := term.OpenTypedLines(p.app.term, history, p.complete, p.app.finishInterrupt)
 	if err != nil {
 		return err
 	}
@@ -289,7 +291,7 @@ func (p *prompt) onTerminal(ctx context.Context) error {
 	p.greet()
 	err = p.session(ctx, lines)
 	if status := exit.Status(0); err == nil || errors.As(err, &status) {
-		fmt.Fprintln(p.app.term.Err) // the shell's prompt begins a line
+		fmt.Fprintln(p.app.term.Err) // the shell's prompt is to begin a line
 	}
 	return err
 }

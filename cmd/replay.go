@@ -48,8 +48,8 @@ func replayRun(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if last.Planner && run.request == nil && run.unread != nil {
-		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.unread)
+	if last.Planner && run.request == nil && run.planError != nil {
+		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.planError)
 	}
 	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: a.host.Generation().Settings().Ticks}
 	replayed, err := runner.Replay(ctx, run.context, run.request)

@@ -10,8 +10,8 @@ import (
 	"obelus/cmd/internal/view"
 )
 
-// complete gives what can stand where the cursor is: behind a † what the context
-// holds, else what Lua has. head is what stands before each word.
+// complete returns the words that fit at the end of a line: paths of the context behind a †, else
+// names of Lua. head is the part of the line before each word.
 func (p *prompt) complete(line string) (head string, words []string) {
 	if at := strings.LastIndex(line, store.Dagger); at >= 0 {
 		if begun := line[at+len(store.Dagger):]; !strings.ContainsAny(begun, " \t\"'()|&") {
@@ -22,7 +22,7 @@ func (p *prompt) complete(line string) (head string, words []string) {
 	return line[:from], words
 }
 
-// completePath completes a path of the context; begun has no dagger.
+// completePath completes a path of the context. begun has no dagger.
 func (p *prompt) completePath(begun string) (words []string) {
 	p.withLog(func() error {
 		ctx := context.Background()
@@ -40,8 +40,8 @@ func (p *prompt) completePath(begun string) (words []string) {
 	return words
 }
 
-// pathsBelow are the paths one step below a prefix that is empty or ends with a
-// dot, sorted.
+// pathsBelow returns the paths one segment below a prefix, sorted. The prefix is empty or ends with
+// a dot.
 func pathsBelow(ctx context.Context, a *app, name, prefix string) (paths []string) {
 	if prefix == "" {
 		kinds, _ := a.log.Kinds(ctx, name)
@@ -61,7 +61,7 @@ func pathsBelow(ctx context.Context, a *app, name, prefix string) (paths []strin
 		return nil
 	}
 	for _, key := range view.SortedNames(object) {
-		if _, err := store.ParsePath(store.Dagger + prefix + key); err == nil { // others are written otherwise
+		if _, err := store.ParsePath(store.Dagger + prefix + key); err == nil { // other keys are written in quotes
 			paths = append(paths, prefix+key)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"obelus/cmd/internal/cli"
 )
 
-// rerunCall runs a call of a fork again, and all that is downstream of it.
-func rerunCall(ctx context.Context, a *app, call string, set []string, w who) error {
+// rerunCall runs a call of a fork again, and all calls downstream of it.
+func rerunCall(ctx context.Context, a *app, call string, set []string, w deciderFlags) error {
 	corrections, err := cli.ReadFlag("set", set)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ import (
 func resumeCommand(a *app) *cobra.Command {
 	s := engine.Resume{}
 	var results []string
-	var w who
+	var w deciderFlags
 	c := &cobra.Command{
 		Use:   "resume",
 		Short: "go on with a run: after a crash, an interrupt, or input that came",
@@ -62,8 +62,8 @@ to all the same, as you know from elsewhere.`,
 	return c
 }
 
-// contextToResume finds the context that is to go on. What runs a call of a fork again is about
-// the latest unless -c names one.
+// contextToResume returns the context that is to go on. With --from it is the latest one unless -c
+// names one.
 func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, error) {
 	words, call := []string{"resume"}, ""
 	mention := func(flag, named string) {
@@ -82,9 +82,9 @@ func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, erro
 	case s.From != "" && a.context == "":
 		return a.readContext(ctx)
 	case call != "":
-		return a.contextToDecide(ctx, rootsWithFailedCall(ctx, a, command, call))
+		return a.findRoot(ctx, rootsWithFailedCall(ctx, a, command, call))
 	default:
-		return a.contextToDecide(ctx, rootsUnfinished(ctx, a, command, true))
+		return a.findRoot(ctx, rootsUnfinished(ctx, a, command, true))
 	}
 }
 
@@ -108,7 +108,7 @@ func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
 	p := term.NewProgress(a.term, a.json, "")
 	p.Root = s.Context
 	runner := newRunner(a, registry, p)
-	defer a.whileDraining(ctx, runner, s.Context)()
+	defer a.announceDraining(ctx, runner, s.Context)()
 	outcome, err := runner.Resume(ctx, s)
 	p.End()
 	var refused *plan.PlanError

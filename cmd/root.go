@@ -44,14 +44,14 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	root.Flags().BoolVar(&versionFlag, "version", false, "print the version")
 	for _, command := range subcommands(a) {
 		wrapArgs(command)
-		if _, ok := contextless[command.Name()]; ok { // its help has no -c, and there is a word for who gives one
+		if _, ok := commandsWithoutContext[command.Name()]; ok { // its help shows no -c, and checkGlobals says why
 			command.Flags().StringVarP(&a.context, "context", "c", "", "")
 			command.Flags().Lookup("context").Hidden = true
 		}
 		root.AddCommand(command)
 	}
 	root.AddCommand(topics.Commands()...)
-	root.SetOut(a.help) // before the command for completion takes it
+	root.SetOut(a.help) // before the completion command copies it
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -70,9 +70,9 @@ Lua; everything that happens is kept in a log in SQLite.`,
 	return root
 }
 
-// contextless are the commands that -c could not tell anything, with what to do
-// instead, where $c is what it names: who gives it expects that less is done.
-var contextless = map[string]string{
+// commandsWithoutContext lists the commands to which -c says nothing, with the thing to do instead;
+// $c is the name that was given. A user who gives -c expects less to be done than is.
+var commandsWithoutContext = map[string]string{
 	"backup":  "it copies the whole log (a context alone is copied by obelus log --json, and obelus append)",
 	"init":    "a new project has no contexts",
 	"prune":   "name the contexts behind it, whole: obelus prune ID",
@@ -83,7 +83,7 @@ var contextless = map[string]string{
 	"version": "it tells of the program alone",
 }
 
-// checkGlobals refuses global flags that say nothing.
+// checkGlobals returns an error for global flags that say nothing.
 func checkGlobals(a *app, c *cobra.Command) error {
 	for _, f := range []struct{ name, value, message string }{
 		{"context", a.context, "-c is empty: name a context, or leave the flag out"},
@@ -102,13 +102,13 @@ func checkGlobals(a *app, c *cobra.Command) error {
 	if !c.Flags().Changed("context") {
 		return nil
 	}
-	if instead, ok := contextless[c.Name()]; ok {
+	if instead, ok := commandsWithoutContext[c.Name()]; ok {
 		return exit.Usagef("%s takes no -c: %s", c.Name(), strings.ReplaceAll(instead, "$c", a.context))
 	}
 	return nil
 }
 
-// subcommands lists the commands, sorted.
+// subcommands returns the commands, sorted by name.
 func subcommands(a *app) []*cobra.Command {
 	return []*cobra.Command{
 		appendCommand(a),

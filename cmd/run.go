@@ -31,7 +31,7 @@ import (
 func runCommand(a *app) *cobra.Command {
 	var inputs, set []string
 	var o runOptions
-	var w who
+	var w deciderFlags
 	from := ""
 	c := &cobra.Command{
 		Use:   "run [PLAN]",
@@ -70,9 +70,9 @@ ended by SIGTERM.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completePlans,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.limited, o.decided = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
+			o.parallelGiven, o.approveGiven = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
 			switch {
-			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.decided || o.limited):
+			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.approveGiven || o.parallelGiven):
 				return exit.Usage("run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve")
 			case from != "":
 				return rerunCall(c.Context(), a, from, set, w)
@@ -99,25 +99,25 @@ ended by SIGTERM.`,
 	return c
 }
 
-// completePlans lets the shell complete plan files.
+// completePlans has the shell complete plan files.
 func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"lua", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// runOptions are the flags of run.
+// runOptions holds the flags of run.
 type runOptions struct {
-	approve  string
-	mode     string
-	parallel int
-	watch    bool
-	limited  bool // parallel was given
-	decided  bool // approve was given
-	one      bool // the output is the result of the one call
-	inputs   []string
+	approve       string
+	mode          string
+	parallel      int
+	watch         bool
+	parallelGiven bool // whether --parallel was given
+	approveGiven  bool // whether --approve was given
+	singleCall    bool // the output is the result of the only call
+	inputs        []string
 }
 
 func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o runOptions) error {
-	if o.limited && o.parallel < 1 {
+	if o.parallelGiven && o.parallel < 1 {
 		return exit.Usagef("--parallel %d: at least one call must be able to run", o.parallel)
 	}
 	if o.mode != "" && o.mode != "eager" && o.mode != "lazy" {
@@ -157,8 +157,7 @@ func runPlan(ctx context.Context, a *app, name string, start engine.Start, o run
 	return runAndReport(ctx, a, start, registry, o)
 }
 
-// findPlan loads the project that a plan file is in, and gives the file's name
-// there.
+// findPlan loads the project that a plan file is in, and returns the file's name there.
 func findPlan(a *app, plan string) (name string, err error) {
 	if err := checkPlanExists(a, plan); err != nil {
 		return "", err
@@ -166,7 +165,7 @@ func findPlan(a *app, plan string) (name string, err error) {
 	if err := a.openProject(plan); err != nil {
 		return "", err
 	}
-	return a.inProject(plan)
+	return a.nameInProject(plan)
 }
 
 // openPlan loads the project that a plan file is in, and the plan.
@@ -183,7 +182,7 @@ func checkPlanExists(a *app, plan string) error {
 		return exit.Usagef("%s is a folder: a plan is a .lua or .json file", plan)
 	} else if err != nil && a.projectFlag == "" {
 		near := ""
-		if file := nearPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
+		if file := suggestPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
 			near = fmt.Sprintf(" (did you mean %s?)", file)
 		}
 		return exit.Usagef("can't read the plan %s: %s%s", plan, cli.PlainError(err), near)
@@ -191,16 +190,16 @@ func checkPlanExists(a *app, plan string) error {
 	return nil
 }
 
-// nearPlan finds the file that somebody may have meant who named a plan without its
-// folder or its ending, or misspelt it.
-func nearPlan(plan string) string {
+// suggestPlan returns an existing plan file for a name without its folder or its ending, or with a
+// spelling mistake; "" if there is none.
+func suggestPlan(plan string) string {
 	folder, name := filepath.Split(plan)
 	stem := strings.TrimSuffix(name, filepath.Ext(name))
 	if stem == "" {
 		return ""
 	}
 	for _, folder := range []string{folder, filepath.Join(folder, "plans")} {
-		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // of what can't be read nothing is said
+		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // a folder that can't be read suggests nothing
 		files := map[string]string{}
 		for _, entry := range entries {
 			base, ending := entry.Name(), filepath.Ext(entry.Name())
@@ -217,7 +216,7 @@ func nearPlan(plan string) string {
 	return ""
 }
 
-// runAndReport begins a run and tells how it ends.
+// runAndReport runs a plan and prints how it ends.
 func runAndReport(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) error {
 	outcome, err := runToRest(ctx, a, start, registry, o)
 	if err != nil {
@@ -228,23 +227,23 @@ func runAndReport(ctx context.Context, a *app, start engine.Start, registry *pla
 	return reportOutcome(ctx, a, outcome)
 }
 
-// reportWarnings tells a person what check warns of where that bears on how a run has ended: of
-// a call that did not come to its end, and of an output that there is none of.
+// reportWarnings prints the warnings of check that bear on how a run has ended: those about calls
+// that are not done, and about an output that is missing.
 func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
 	lacking := start.Request.HasOutput && outcome.Output == nil
-	if o.one || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
+	if o.singleCall || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
 		return
 	}
 	checked, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Context: outcome.Context, Request: start.Request})
 	if err != nil {
-		return // it was run, and what went wrong is told
+		return // the run itself has reported the error
 	}
 	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
 	for _, r := range outcome.Calls {
 		open[r.Position], waiting[r.Position] = r.Status != journal.Done, r.Status == journal.Waiting
 	}
 	bearing := slices.DeleteFunc(checked.Warnings, func(p plan.Problem) bool {
-		// Calls may have failed for want of an output that another did not return; calls that wait list what the context holds.
+		// A call may have failed because another returned no value. A call that waits lists what the context holds.
 		return !open[p.Call] && p.Code != plan.CodeTypes || p.Code == plan.CodeUnresolved && !waiting[p.Call]
 	})
 	slices.SortStableFunc(bearing, func(p, q plan.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
@@ -253,7 +252,7 @@ func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *p
 	}
 }
 
-// hintRank puts what says what may be meant before what does not.
+// hintRank orders warnings: those with a suggestion come first.
 func hintRank(p plan.Problem) int {
 	if strings.Contains(p.Message, "did you mean") {
 		return 0
@@ -261,10 +260,10 @@ func hintRank(p plan.Problem) int {
 	return 1
 }
 
-// runToRest begins a run and waits for its end.
+// runToRest starts a run and waits until it rests.
 func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
 	var err error
-	if o.decided {
+	if o.approveGiven {
 		if start.Approve, err = plan.ParsePolicy(o.approve); err != nil {
 			return nil, exit.Usagef("--approve %s: %s", o.approve, err)
 		}
@@ -273,7 +272,7 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 		return nil, err
 	}
 	var missing error
-	if a.context == "" { // it is told before a log is made
+	if a.context == "" { // checked before a log is created
 		missing = start.MissingInput(ctx, nil, registry.Schemas...)
 	}
 	if missing == nil {
@@ -294,23 +293,22 @@ func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.R
 	p := term.NewProgress(a.term, a.json, announce)
 	p.Root = start.Context
 	runner := newRunner(a, registry, p)
-	if o.limited {
+	if o.parallelGiven {
 		runner.Parallel = o.parallel
 	}
-	defer a.whileDraining(ctx, runner, start.Context)()
+	defer a.announceDraining(ctx, runner, start.Context)()
 	outcome, err := runner.Run(ctx, start)
 	if err == nil && outcome.Context != "" {
 		p.Begin()
 	}
 	p.End()
-	if err == nil && o.one && outcome.Status == journal.RunDone {
+	if err == nil && o.singleCall && outcome.Status == journal.RunDone {
 		outcome.Output, err = callResult(ctx, a, outcome)
 	}
 	return outcome, err
 }
 
-// openLogFor opens the log, if it is not open yet. It makes none for a plan that
-// is refused.
+// openLogFor opens the log, if it is not open yet. It creates none for a plan that is refused.
 func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.Registry) error {
 	if a.log != nil {
 		return nil
@@ -328,7 +326,7 @@ func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.
 	return a.openLog()
 }
 
-// reportOutcome prints how a run ended, and gives the exit status for it.
+// reportOutcome prints how a run ended, and returns the exit status for it.
 func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error {
 	unread := reportEarlierFailures(ctx, a, outcome)
 	explainOutcome(a, outcome)
@@ -352,19 +350,19 @@ func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error 
 	return exit.Failed
 }
 
-// mostEarlier is how many failures of earlier rounds are told one by one.
-const mostEarlier = 3
+// maxEarlierFailures is how many failures of earlier rounds are printed one by one.
+const maxEarlierFailures = 3
 
-// reportEarlierFailures tells a person what failed in rounds after which the planner went on: nothing
-// of that is in how the run ended.
+// reportEarlierFailures prints which calls failed in rounds after which the planner went on. The
+// outcome of the run does not show them.
 func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
 	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
 		return nil
 	}
 	failed, err := journal.FailedBefore(ctx, a.log, outcome.Context)
 	for i, r := range failed {
-		if i == mostEarlier {
-			a.term.Fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.again(), outcome.Context))
+		if i == maxEarlierFailures {
+			a.term.Fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
 			break
 		}
 		a.term.Fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
@@ -372,7 +370,7 @@ func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome
 	return err
 }
 
-// explainOutcome tells a person what failed, what waits, and what to do.
+// explainOutcome prints for a person what failed, what waits, and what to do.
 func explainOutcome(a *app, outcome *journal.Outcome) {
 	var waiting []string
 	decides := false
@@ -383,20 +381,20 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 		case journal.Waiting:
 			if r.Child != "" {
 				decides = true
-				a.term.Tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.again(), r.Child, outcome.Context)
+				a.term.Tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
 				continue
 			}
 			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
 		case journal.Held:
 			decides = true
-			a.term.Tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.again(), outcome.Context)
+			a.term.Tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
 		case journal.InDoubt:
 			decides = true
 			if r.Error != nil {
 				a.term.Tell("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
 			}
 			a.term.Tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
-				r.Call, human.Printable(r.Tool), a.again(), outcome.Context)
+				r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
 		}
 	}
 	if outcome.Error != "" {
@@ -404,28 +402,28 @@ func explainOutcome(a *app, outcome *journal.Outcome) {
 	}
 	if len(outcome.Stale) > 0 {
 		a.term.Tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
-			strings.Join(outcome.Stale, ", "), a.again(), outcome.Context)
+			strings.Join(outcome.Stale, ", "), a.commandPrefix(), outcome.Context)
 	}
 	switch {
 	case outcome.Lazy != nil:
 		a.term.Say("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
-		a.term.Tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.again(), outcome.Context)
+		a.term.Tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
 	case len(waiting) > 0:
-		a.term.Tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.again(), outcome.Context)
+		a.term.Tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
 		a.term.Tell("interrupted: nothing has been recorded")
 	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
-		a.term.Tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.again(), outcome.Context)
+		a.term.Tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunInterrupted:
-		a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
+		a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunCancelled:
-		a.term.Tell("cancelled: it goes on only by: %s resume -c %s", a.again(), outcome.Context)
+		a.term.Tell("cancelled: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
 	case outcome.Status == journal.RunWaiting && !decides:
-		a.term.Tell("the run has not ended: %s calls -c %s shows why", a.again(), outcome.Context)
+		a.term.Tell("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
 	}
 }
 
-// failureText is a failed call's error for a person; with -v, its traceback too.
+// failureText returns a failed call's error for a person; with -v, its traceback too.
 func failureText(a *app, r journal.Record) string {
 	message, ok := r.Error["message"].(string)
 	if !ok {
@@ -440,19 +438,19 @@ func failureText(a *app, r journal.Record) string {
 	return message
 }
 
-// newRunner is an engine over the open log, with the project's settings.
+// newRunner returns an engine over the open log, with the project's settings.
 func newRunner(a *app, registry *plan.Registry, p *term.Progress) *engine.Runner {
 	r := a.host.Generation().Settings().Runner(a.log, registry)
 	r.Observe = p.Observe
-	if a.asksPeople() {
+	if a.canAskPerson() {
 		term.NewAsker(a.term, a.stdin, loginName(), p.Place, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
 	}
 	return r
 }
 
-// asksPeople reports whether a person is at the terminal who can decide about held calls while a
+// canAskPerson reports whether a person is at the terminal who can decide about held calls while a
 // run goes on.
-func (a *app) asksPeople() bool {
+func (a *app) canAskPerson() bool {
 	file, ok := a.stdin.(*os.File)
 	return ok && term.IsTerminal(file) && a.term.ErrTTY && !a.quiet && !a.json && !a.prompting
 }

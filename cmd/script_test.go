@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	host.Worker()
 	if os.Getenv(asObelus) != "" { // this test binary as the program, see start
 		if point := os.Getenv(asMortal); point != "" {
-			opened = mortals(point)
+			wrapLog = mortals(point)
 		}
 		os.Exit(Main(programConfig()))
 	}

@@ -22,14 +22,14 @@ import (
 	"obelus/cmd/internal/term"
 )
 
-// defaultAddr is where serve listens.
+// defaultAddr is the address at which serve listens by default.
 const defaultAddr = "127.0.0.1:7331"
 
-// remindEvery is how often a person is told again what keeps the scripts from
-// being loaded.
-const remindEvery = 30 * time.Second
+// reloadReminder is the time after which an error that keeps scripts from being loaded is printed
+// again.
+const reloadReminder = 30 * time.Second
 
-// serveOptions are the flags of serve.
+// serveOptions holds the flags of serve.
 type serveOptions struct {
 	addr     string
 	token    string
@@ -91,9 +91,9 @@ over what obelus.lua grants more than before, which a change alone does not.`,
 }
 
 func serveProject(ctx context.Context, a *app, o serveOptions) error {
-	signal.Ignore(syscall.SIGPIPE) // who read what it logs may go
+	signal.Ignore(syscall.SIGPIPE) // the reader of its log may go away
 	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // from before it can be taken for a server to the process's end
+	signal.Notify(hangups, syscall.SIGHUP) // before it listens, since SIGHUP would end the process
 	logger := newServeLogger(a, o.log)
 	if err := openServedProject(a, o.log, logger); err != nil {
 		return err
@@ -102,7 +102,7 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	if err := a.openLog(); err != nil {
 		return err
 	}
-	o.settle(a.host.Generation().Settings().Serve)
+	o.applyDefaults(a.host.Generation().Settings().Serve)
 	l, err := o.listen()
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func serveProject(ctx context.Context, a *app, o serveOptions) error {
 	return err
 }
 
-// openServedProject loads the project.
+// openServedProject loads the project, with the server's logger for its scripts.
 func openServedProject(a *app, format string, logger *slog.Logger) error {
 	config, err := a.projectConfig("")
 	if err != nil {
@@ -147,7 +147,7 @@ func openServedProject(a *app, format string, logger *slog.Logger) error {
 	}
 	config.Log, config.Stderr = logger, term.MarkPrinted(a.term)
 	if format == "json" {
-		config.Stderr = term.LogPrinted(slog.New(slog.NewJSONHandler(a.term, nil))) // with -q too
+		config.Stderr = term.LogPrinted(slog.New(slog.NewJSONHandler(a.term, nil))) // also with -q
 	}
 	a.host, err = host.Open(config)
 	return err
@@ -174,13 +174,13 @@ func (o *serveOptions) check(given func(flag string) bool) error {
 	return nil
 }
 
-// settle fills in what the flags do not say.
-func (o *serveOptions) settle(s host.Serving) {
+// applyDefaults fills in the settings where flags say nothing.
+func (o *serveOptions) applyDefaults(s host.Serving) {
 	o.addr = cmp.Or(o.addr, s.Addr, defaultAddr)
-	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))) // a file ends with a line's end, which no header can bring
+	o.token = strings.TrimSpace(cmp.Or(o.token, os.Getenv("OBELUS_TOKEN"))) // a token from a file may end with a newline, which no header can contain
 }
 
-// listen opens the address. One that others can reach needs a token.
+// listen opens the address. One that can be reached from other machines needs a token.
 func (o *serveOptions) listen() (net.Listener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", o.addr)
 	if err != nil {
@@ -191,7 +191,7 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	}
 	network := "tcp"
 	if addr.IP.To4() != nil {
-		network = "tcp4" // else 0.0.0.0 would be all of IPv6 too
+		network = "tcp4" // else 0.0.0.0 would include all of IPv6
 	}
 	l, err := net.Listen(network, addr.String())
 	if err != nil {
@@ -200,8 +200,8 @@ func (o *serveOptions) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// reloadOnChange loads the scripts anew as they change, and on each of hangups, until
-// ctx is done.
+// reloadOnChange loads the scripts again when they change, and on each of hangups, until ctx is
+// done.
 func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan os.Signal, logger *slog.Logger) {
 	report := func(r host.Reload) {
 		if o.log == "json" {
@@ -214,7 +214,7 @@ func reloadOnChange(ctx context.Context, a *app, o serveOptions, hangups <-chan 
 	if !o.noWatch {
 		go func() { watched <- a.host.Watch(ctx, report) }()
 	}
-	ticker := time.NewTicker(remindEvery)
+	ticker := time.NewTicker(reloadReminder)
 	defer ticker.Stop()
 	for {
 		select {
@@ -253,7 +253,7 @@ func newServeLogger(a *app, format string) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.term, options))
 }
 
-// logReload is tellReload for programs.
+// logReload logs a reload as a record.
 func logReload(logger *slog.Logger, r host.Reload) {
 	attrs := []any{"generation", r.Generation.Number, "digest", r.Generation.Digest, "took", r.Took, "added", r.Added, "changed", r.Changed, "removed", r.Removed}
 	if len(r.Pending) > 0 {

@@ -14,10 +14,10 @@ import (
 	"obelus/engine"
 )
 
-// interruptible gives a context that the first interrupt or SIGTERM ends. The second one
-// ends the process: it does not wait for draining. What a person interrupts goes on only
-// when somebody resumes it, what SIGTERM ends also by itself.
-func (a *app) interruptible() (context.Context, func()) {
+// withSignals returns a context that the first interrupt or SIGTERM ends. The second one ends the
+// process, without draining. After an interrupt only a person resumes the run; after SIGTERM a
+// server does so too.
+func (a *app) withSignals() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -34,8 +34,8 @@ func (a *app) interruptible() (context.Context, func()) {
 		}
 		if second, ok := <-signals; ok {
 			a.term.Interrupted(second)
-			a.stopNow()
-			if first == syscall.SIGTERM { // by which it goes on
+			a.finishInterrupt()
+			if first == syscall.SIGTERM { // a server may go on with the run
 				os.Exit(int(exit.Terminated))
 			}
 			os.Exit(int(exit.Interrupted))
@@ -48,8 +48,8 @@ func (a *app) interruptible() (context.Context, func()) {
 	}
 }
 
-// onInterrupt tells something once ctx is done, until the function that it gives is
-// called: what is told stands before what is told then.
+// onInterrupt calls print once ctx is done, until the returned function is called, which waits for
+// print to return.
 func onInterrupt(ctx context.Context, tell func()) (end func()) {
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -63,18 +63,18 @@ func onInterrupt(ctx context.Context, tell func()) (end func()) {
 	}
 }
 
-// atWork is the run that the command waits for.
-type atWork struct {
-	context string
-	noted   chan struct{} // closed once the log has that it was interrupted
+// currentRun is the run that the command waits for.
+type currentRun struct {
+	context  string
+	recorded chan struct{} // closed once the log holds that the run was interrupted
 }
 
-// whileDraining tells a person, once the run is interrupted, why it has not
-// ended yet, until the function that it gives is called.
-func (a *app) whileDraining(ctx context.Context, runner *engine.Runner, name string) func() {
-	run := &atWork{context: name, noted: make(chan struct{})}
-	runner.Interrupted = sync.OnceFunc(func() { close(run.noted) })
-	a.atWork.Store(run)
+// announceDraining prints why a run that was interrupted has not ended yet, until the returned
+// function is called.
+func (a *app) announceDraining(ctx context.Context, runner *engine.Runner, name string) func() {
+	run := &currentRun{context: name, recorded: make(chan struct{})}
+	runner.Interrupted = sync.OnceFunc(func() { close(run.recorded) })
+	a.current.Store(run)
 	within := ""
 	switch drain := cmp.Or(runner.Drain, engine.DefaultDrain); {
 	case drain > 0:
@@ -85,21 +85,21 @@ func (a *app) whileDraining(ctx context.Context, runner *engine.Runner, name str
 		a.term.Say("interrupted: what runs may come to its end%s; once more stops it now", within)
 	})
 	return func() {
-		a.atWork.Store(nil)
+		a.current.Store(nil)
 		told()
 	}
 }
 
-// stopNow waits for a moment until the log has that the run was interrupted, so that nobody
-// goes on with it when the process has ended, and tells how to.
-func (a *app) stopNow() {
-	run := a.atWork.Load()
+// finishInterrupt waits up to a second until the log holds that the run was interrupted, so that no
+// server goes on with it, and prints how to resume it.
+func (a *app) finishInterrupt() {
+	run := a.current.Load()
 	if run == nil {
 		return
 	}
 	select {
-	case <-run.noted:
+	case <-run.recorded:
 	case <-time.After(time.Second):
 	}
-	a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.again(), run.context)
+	a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), run.context)
 }

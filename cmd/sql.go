@@ -47,7 +47,7 @@ each row, with --csv what spreadsheets read. NULL is empty, in JSON null.`,
 	return c
 }
 
-// openSQL opens the log for queries of its own language.
+// openSQL opens the log for queries in SQL.
 func openSQL(a *app) (*sqlite.Log, error) {
 	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func suggestTable(ctx context.Context, a *app, log *sqlite.Log, wrong *sqlite.Qu
 	return &sqlite.QueryError{Message: fmt.Sprintf("%s (%s)", wrong.Message, hint(wrong.Unknown, names, "obelus sql lists them"))}
 }
 
-// listRelations lists what can be asked.
+// listRelations prints the tables and views.
 func listRelations(ctx context.Context, a *app) error {
 	log, err := openSQL(a)
 	if err != nil {

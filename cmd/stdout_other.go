@@ -2,6 +2,6 @@
 
 package cmd
 
-// stdoutClosed reports whether the program was started without a standard output, which can't
-// be told here.
+// stdoutClosed reports whether the program was started without a standard output. Here that can't
+// be known.
 func stdoutClosed() bool { return false }

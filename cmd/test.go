@@ -58,6 +58,7 @@ Exit status: 0, or 1 if a test failed.`,
 	return c
 }
 
+// runTests runs the tests of files whose names match a pattern.
 func runTests(ctx context.Context, a *app, files []string, pattern string) error {
 	wanted, err := regexp.Compile(pattern)
 	if err != nil {
@@ -78,11 +79,11 @@ func runTests(ctx context.Context, a *app, files []string, pattern string) error
 			return context.Canceled
 		}
 		if err != nil {
-			tally.broken(file, err)
+			tally.reportBrokenFile(file, err)
 			continue
 		}
 		if len(found) == 0 && slices.Contains(named, file) {
-			tally.empty = append(tally.empty, file)
+			tally.emptyFiles = append(tally.emptyFiles, file)
 		}
 		for _, t := range found {
 			if wanted.MatchString(t.Name) {
@@ -96,12 +97,12 @@ func runTests(ctx context.Context, a *app, files []string, pattern string) error
 	return tally.end(pattern)
 }
 
-// openTests loads the project that the files of tests are in.
+// openTests loads the project that the test files are in.
 func openTests(a *app, files []string) (*host.Tests, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
-		if info, err := os.Stat(first); err == nil && info.IsDir() { // it may be the project's own
+		if info, err := os.Stat(first); err == nil && info.IsDir() { // it may be the project's folder itself
 			first = filepath.Join(first, host.SettingsFile)
 		}
 	}
@@ -112,7 +113,7 @@ func openTests(a *app, files []string) (*host.Tests, error) {
 	return host.OpenTests(config)
 }
 
-// testFiles are the files to run, and those of them that arguments name.
+// testFiles returns the files to run, and those of them that arguments name.
 func testFiles(a *app, tests *host.Tests, args []string) (files, named []string, err error) {
 	if len(args) == 0 {
 		files, err = tests.Files()
@@ -125,7 +126,7 @@ func testFiles(a *app, tests *host.Tests, args []string) (files, named []string,
 		if _, err := os.Stat(file); err != nil && a.projectFlag == "" {
 			return nil, nil, exit.Usagef("can't read %s: %s", file, cli.PlainError(err))
 		}
-		name, err := a.inProject(file)
+		name, err := a.nameInProject(file)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -142,12 +143,12 @@ func testFiles(a *app, tests *host.Tests, args []string) (files, named []string,
 		}
 		files = append(files, below...)
 	}
-	return once(files), named, nil
+	return unique(files), named, nil
 }
 
-// once are names in their order without those that have come before: a file may
-// be named and be in a folder that is.
-func once(names []string) []string {
+// unique removes repeated names, and keeps the order. A file may be named, and lie in a named
+// folder.
+func unique(names []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(names, func(name string) bool {
 		again := seen[name]
@@ -156,13 +157,13 @@ func once(names []string) []string {
 	})
 }
 
-// tally counts how tests end, and tells of each.
+// tally counts how tests end, and prints each.
 type tally struct {
 	app                     *app
-	file                    string // of which a test was told last
+	file                    string // the file of the test that was printed last
 	passed, failed, pending int
-	empty                   []string // files without tests
-	unwritten               error    // why a line could not be written
+	emptyFiles              []string // files without tests
+	writeError              error    // the first error of writing a line
 }
 
 // testLine is a test as test --json prints it.
@@ -176,11 +177,12 @@ type testLine struct {
 	Diff     string  `json:"diff,omitempty"`
 }
 
+// run runs a test, counts and prints it.
 func (t *tally) run(ctx context.Context, tests *host.Tests, test host.Test) {
 	line := testLine{File: test.File, Name: test.Name, Line: test.Line, Status: "pending"}
 	if test.Pending {
 		t.pending++
-		t.tell(line, nil)
+		t.report(line, nil)
 		return
 	}
 	began := time.Now()
@@ -189,21 +191,21 @@ func (t *tally) run(ctx context.Context, tests *host.Tests, test host.Test) {
 	line.Status = "passed"
 	if err == nil {
 		t.passed++
-		t.tell(line, nil)
+		t.report(line, nil)
 		return
 	}
 	t.failed++
 	line.Status = "failed"
-	t.tell(line, err)
+	t.report(line, err)
 }
 
-// broken tells of a file whose tests can't be found.
-func (t *tally) broken(file string, err error) {
+// reportBrokenFile prints the error of a file whose tests can't be listed.
+func (t *tally) reportBrokenFile(file string, err error) {
 	t.failed++
-	t.tell(testLine{File: file, Status: "failed"}, err)
+	t.report(testLine{File: file, Status: "failed"}, err)
 }
 
-func (t *tally) tell(line testLine, err error) {
+func (t *tally) report(line testLine, err error) {
 	out := t.app.term
 	var failure *host.TestFailure
 	if errors.As(err, &failure) && strings.Contains(failure.Expected+failure.Actual, "\n") {
@@ -213,7 +215,7 @@ func (t *tally) tell(line testLine, err error) {
 		line.Error = err.Error()
 	}
 	if t.app.json {
-		t.unwritten = cmp.Or(t.unwritten, out.NDJSON(line))
+		t.writeError = cmp.Or(t.writeError, out.NDJSON(line))
 		return
 	}
 	if t.file != line.File {
@@ -233,7 +235,7 @@ func (t *tally) tell(line testLine, err error) {
 	t.showMore(line, failure)
 }
 
-// showMore shows the diff of a failed test, and with -v where it was.
+// showMore prints the diff of a failed test, and its traceback under -v.
 func (t *tally) showMore(line testLine, failure *host.TestFailure) {
 	out := t.app.term
 	for text := range strings.Lines(line.Diff) {
@@ -267,15 +269,15 @@ func (t *tally) end(pattern string) error {
 	if !t.app.json {
 		t.app.term.Say("%s", text)
 	}
-	for _, file := range t.empty {
+	for _, file := range t.emptyFiles {
 		t.app.term.Fail(exit.Usage(file + ": it holds no tests: describe and it define them"))
 	}
 	switch {
-	case t.unwritten != nil:
-		return t.unwritten
+	case t.writeError != nil:
+		return t.writeError
 	case t.failed > 0:
 		return exit.Failed
-	case len(t.empty) > 0:
+	case len(t.emptyFiles) > 0:
 		return exit.Refused
 	}
 	return nil

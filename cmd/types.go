@@ -85,8 +85,8 @@ func updateTypes(a *app, check bool) error {
 
 const editorFile = ".luarc.json"
 
-// ensureEditorSettings sees to it that the editor finds the annotations. A file that
-// is there is left to its owner.
+// ensureEditorSettings writes settings with which the editor finds the annotations. It leaves an
+// existing file alone, and says what to add.
 func ensureEditorSettings(a *app) error {
 	content, err := os.ReadFile(filepath.Join(a.dir, editorFile))
 	switch {

@@ -13,8 +13,7 @@ import (
 	"obelus/engine/spell"
 )
 
-// wrapArgs makes of cobra's complaint about arguments one that shows how the
-// command is called.
+// wrapArgs replaces cobra's complaint about arguments by one that shows how the command is called.
 func wrapArgs(c *cobra.Command) {
 	check := c.Args
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -32,7 +31,7 @@ func wrapArgs(c *cobra.Command) {
 	}
 }
 
-// helpArgs refuses help about what is no command.
+// helpArgs returns an error for help about an unknown command.
 func helpArgs(c *cobra.Command, args []string) error {
 	if found, _, err := c.Root().Find(args); err != nil || found == c.Root() {
 		return unknownCommand(c.Root(), args)
@@ -40,7 +39,7 @@ func helpArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// shellArgs refuses a shell that completion is not for.
+// shellArgs returns an error for a shell without completion.
 func shellArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -52,6 +51,7 @@ func shellArgs(c *cobra.Command, args []string) error {
 	return exit.Usagef("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))
 }
 
+// unknownCommand returns an error for arguments to the program itself, with the nearest command.
 func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -63,8 +63,8 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return exit.Usagef("unknown command %q: %s", args[0], hint)
 }
 
-// nearestCommand is what a word was meant to be: of several that are as near,
-// one that the word begins, or that begins the word.
+// nearestCommand returns the command that a word was probably meant to be. Of several that are as
+// near, one wins that the word begins, or that begins the word.
 func nearestCommand(c *cobra.Command, word string) string {
 	var begun, others []string
 	for _, command := range c.Commands() {
@@ -83,7 +83,7 @@ func nearestCommand(c *cobra.Command, word string) string {
 	return near
 }
 
-// flagError makes of the flag library's complaint one for people.
+// flagError replaces the flag library's complaint by one for people.
 func flagError(c *cobra.Command, err error) error {
 	where := ""
 	if c.HasParent() {
@@ -106,7 +106,7 @@ func flagError(c *cobra.Command, err error) error {
 	return exit.Usage(where + err.Error() + near)
 }
 
-// checkWords refuses a word in a flag's list that it does not know.
+// checkWords returns an error for a word in a flag's list that is not known.
 func checkWords[T ~string](flag string, given []string, known ...T) error {
 	var names []string
 	for _, k := range known {
@@ -121,8 +121,7 @@ func checkWords[T ~string](flag string, given []string, known ...T) error {
 	return nil
 }
 
-// hint names what a typing error could have made a word of, or says something
-// else where there is nothing near.
+// hint returns "did you mean" for a probable spelling mistake, else another text.
 func hint(word string, known []string, otherwise string) string {
 	if near := spell.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is the release that this is. A build from a checkout adds its
-// commit.
+// version is the release of this source. A build from a checkout adds its commit.
 const version = "0.1.0"
 
 func versionCommand(a *app) *cobra.Command {

@@ -13,8 +13,7 @@ import (
 	"obelus/cmd/internal/human"
 )
 
-// watchPlan runs a plan, and again whenever it or the project's scripts have
-// changed, until ctx is done.
+// watchPlan runs a plan, and again whenever it or the project's scripts change, until ctx is done.
 func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o runOptions) error {
 	reloads := make(chan host.Reload, 100)
 	watched := make(chan error, 1)
@@ -52,19 +51,19 @@ func watchPlan(ctx context.Context, a *app, plan string, start engine.Start, o r
 	}
 }
 
-// reportReload tells a person what has been loaded, or what keeps it from that.
+// reportReload prints which scripts have been loaded, or the error that keeps the old ones.
 func reportReload(a *app, r host.Reload) {
 	if r.Err != nil {
 		a.term.Fail(fmt.Errorf("%w\nthe scripts stay as they were (generation %d)", withSource(r.Err), r.Generation.Number))
 		return
 	}
-	a.term.Say("generation %d: %s (%s)", r.Generation.Number, describeReload(r), human.Duration(r.Took))
+	a.term.Say("generation %d: %s (%s)", r.Generation.Number, reloadedFiles(r), human.Duration(r.Took))
 	if len(r.Pending) > 0 {
 		a.term.Fail(errors.New(pendingText(r)))
 	}
 }
 
-// pendingText tells of settings that can't be taken over.
+// pendingText says which settings take effect only when the host is started again.
 func pendingText(r host.Reload) string {
 	if r.Withheld && len(r.Pending) == 1 {
 		return fmt.Sprintf("%s grants more than before: that counts when the host is started again, or on SIGHUP under serve", host.SettingsFile)
@@ -72,8 +71,8 @@ func pendingText(r host.Reload) string {
 	return fmt.Sprintf("%s: a change of %s counts when the host is started again", host.SettingsFile, strings.Join(r.Pending, " and "))
 }
 
-// describeReload names the files that are different.
-func describeReload(r host.Reload) string {
+// reloadedFiles names the files that were added, changed or removed.
+func reloadedFiles(r host.Reload) string {
 	var parts []string
 	for _, part := range []struct {
 		what  string

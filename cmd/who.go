@@ -12,19 +12,19 @@ import (
 	"obelus/engine/journal"
 )
 
-// who are the flags of commands by which a person decides something.
-type who struct {
+// deciderFlags holds the flags of commands by which a person decides.
+type deciderFlags struct {
 	by    string
 	given func() bool
 }
 
-func (w *who) register(c *cobra.Command) {
+func (w *deciderFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&w.by, "by", "", "who decides: `NAME` (default: the login name)")
 	w.given = func() bool { return c.Flags().Changed("by") }
 }
 
-// decider is who decides.
-func (w *who) decider() (journal.Who, error) {
+// decider returns the person who decides: --by, else the login name.
+func (w *deciderFlags) decider() (journal.Who, error) {
 	by := strings.TrimSpace(w.by)
 	if by == "" && w.given() {
 		return journal.Who{}, exit.Usage("--by is empty: give the name of who decides, or leave the flag out")
@@ -36,7 +36,7 @@ func (w *who) decider() (journal.Who, error) {
 	return who, nil
 }
 
-// loginName is that of the user, as far as it can be told.
+// loginName returns the user's login name, or "" if it can't be found out.
 func loginName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username

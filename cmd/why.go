@@ -26,7 +26,7 @@ Exit status: 0, or 1 if it is missing.`,
 	}, printWhy)
 }
 
-func printWhy(ctx context.Context, a *app, of asked) error {
+func printWhy(ctx context.Context, a *app, of refQuery) error {
 	why, err := history.Explain(ctx, a.log, of.context, of.expr, of.at, of.instance)
 	if err != nil {
 		return err
