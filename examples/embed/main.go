@@ -3,6 +3,11 @@
 // reads back what it left.
 //
 //	go run ./examples/embed
+//
+// With arguments it is the command obelus, with that activity and that object:
+//
+//	go run ./examples/embed help
+//	go run ./examples/embed -C examples/embed/project run plans/order.lua -i item=tea -i count:=2 -i price:=4
 package main
 
 import (
@@ -16,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"obelus/cmd"
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
@@ -56,8 +62,26 @@ func charge(_ context.Context, in plan.Invocation) (plan.Result, error) {
 	return plan.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
 }
 
+// shop is the part of the host's configuration that this program brings.
+func shop() host.Config {
+	return host.Config{
+		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
+		Activities: []plan.Registered{
+			{Name: "charge", Activity: plan.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
+		},
+		Tools: map[string]any{"charge": map[string]any{
+			"description": "Charges the customer.",
+			"properties":  map[string]any{"amount": map[string]any{"type": "number"}},
+			"required":    []any{"amount"},
+		}},
+	}
+}
+
 func main() {
 	host.Worker() // first, so that a project may say isolate = "process"
+	if len(os.Args) > 1 {
+		os.Exit(cmd.Main(cmd.Config{Host: shop()}))
+	}
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "embed:", err)
 		os.Exit(1)
@@ -69,19 +93,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(host.Config{
-		FS:      project,
-		Stderr:  os.Stderr,
-		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
-		Activities: []plan.Registered{
-			{Name: "charge", Activity: plan.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
-		},
-		Tools: map[string]any{"charge": map[string]any{
-			"description": "Charges the customer.",
-			"properties":  map[string]any{"amount": map[string]any{"type": "number"}},
-			"required":    []any{"amount"},
-		}},
-	})
+	config := shop()
+	config.FS, config.Stderr = project, os.Stderr
+	h, err := host.Open(config)
 	if err != nil {
 		return err
 	}
