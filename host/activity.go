@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -103,7 +104,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 		}
 		if w.fn = found.fn; w.fn == nil {
 			s.end()
-			return engine.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
+			return engine.Result{}, a.fail("the script did not register activity %s this time", strconv.Quote(a.name))
 		}
 	}
 	result, err := a.call(s, w.fn, in)
@@ -129,11 +130,11 @@ func (a *activity) keep(w *warmState, err error) {
 }
 
 func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
-	results, err := s.call(fn, s.arguments(in)...)
+	results, err := s.call(fn, callArguments(s, in)...)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	result, err := s.outcome(results, engine.OutputSchema(in.Tool))
+	result, err := outcome(s, results, engine.OutputSchema(in.Tool))
 	var failure *engine.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
@@ -149,32 +150,32 @@ func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engi
 	return engine.Result{}, a.fail("%s", message)
 }
 
-// arguments are what an activity receives: what protocol §5 says, and behind it the key
+// callArguments are what an activity receives: what protocol §5 says, and behind it the key
 // of §7, by which the world outside can tell that it has been asked for this before.
-func (s *state) arguments(in engine.Invocation) []lua.LValue {
-	return []lua.LValue{s.object(in.Call), s.object(in.Context), s.object(in.Tool), lua.LString(in.Key)}
+func callArguments(s *state, in engine.Invocation) []lua.LValue {
+	return []lua.LValue{argumentTable(s, in.Call), argumentTable(s, in.Context), argumentTable(s, in.Tool), lua.LString(in.Key)}
 }
 
 // outcome reads what an activity gave back: a failure where it returned nil and
 // something else.
-func (s *state) outcome(results []lua.LValue, schema any) (engine.Result, error) {
+func outcome(s *state, results []lua.LValue, schema any) (engine.Result, error) {
 	if len(results) == 0 {
 		results = append(results, lua.LNil)
 	}
 	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
-		fields, err := s.failureFields(results[1])
+		fields, err := failureFields(s, results[1])
 		if err != nil {
 			return engine.Result{}, err
 		}
 		return engine.Result{}, &engine.Failure{Fields: fields, Loose: true}
 	}
-	result, err := s.result(results[0], schema)
+	result, err := readResult(s, results[0], schema)
 	result.Loose = true
 	return result, err
 }
 
-// object is an argument of an activity: a table, even if there is nothing.
-func (s *state) object(v any) lua.LValue {
+// argumentTable is an argument of an activity: a table, even if there is nothing.
+func argumentTable(s *state, v any) lua.LValue {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) > 0 {
@@ -190,8 +191,8 @@ func (a *activity) fail(format string, args ...any) *ScriptError {
 	return &ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
 }
 
-// result reads what an activity returned (protocol §5).
-func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
+// readResult reads what an activity returned (protocol §5).
+func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
@@ -199,7 +200,7 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 			return engine.Result{To: to.path, Value: value}, err
 		}
 	case *lua.LTable:
-		if m, ok, err := s.message(v); ok || err != nil {
+		if m, ok, err := readMessage(s, v); ok || err != nil {
 			return engine.Result{Message: m}, err
 		}
 	}
@@ -207,9 +208,9 @@ func (s *state) result(v lua.LValue, schema any) (engine.Result, error) {
 	return engine.Result{Value: value}, err
 }
 
-// message reads a result that is a message: one that Message made, or a table
+// readMessage reads a result that is a message: one that Message made, or a table
 // that looks like a data message.
-func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
+func readMessage(s *state, t *lua.LTable) (m map[string]any, ok bool, err error) {
 	made := t.Metatable == s.messages
 	if v, ok := untouched(t); ok { // to fill it would take long
 		object, _ := v.(map[string]any)
@@ -234,7 +235,7 @@ func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
 	case err != nil:
 		return nil, true, fmt.Errorf("result: %w", err)
 	case parsed.Type != store.TypeData || !parsed.HasData:
-		return nil, true, fmt.Errorf("result: an activity can return a message with data, not one of type %s", quote(fmt.Sprint(m["type"])))
+		return nil, true, fmt.Errorf("result: an activity can return a message with data, not one of type %s", strconv.Quote(fmt.Sprint(m["type"])))
 	}
 	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data}, true, nil
 }

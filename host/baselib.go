@@ -14,37 +14,37 @@ import (
 // baseFuncs is the safe part of Lua 5.1's basic functions. Left out are those
 // that read files, and what shows or drives the collection of garbage.
 var baseFuncs = []entry{
-	{"assert", (*state).assert},
-	{"error", (*state).error},
-	{"getfenv", (*state).getfenv},
-	{"getmetatable", (*state).getmetatable},
-	{"ipairs", (*state).ipairs},
-	{"load", (*state).loadPieces},
-	{"loadstring", (*state).loadString},
-	{"next", (*state).next},
-	{"pairs", (*state).pairs},
-	{"pcall", (*state).pcall},
-	{"print", (*state).print},
-	{"rawequal", (*state).rawequal},
-	{"rawget", (*state).rawget},
-	{"rawset", (*state).rawset},
-	{"require", (*state).require},
-	{"select", (*state).selectArgs},
-	{"setfenv", (*state).setfenv},
-	{"setmetatable", (*state).setmetatable},
-	{"tonumber", (*state).tonumber},
-	{"tostring", (*state).tostring},
-	{"type", (*state).typeOf},
-	{"unpack", (*state).unpack},
-	{"xpcall", (*state).xpcall},
+	{"assert", baseAssert},
+	{"error", baseError},
+	{"getfenv", baseGetfenv},
+	{"getmetatable", baseGetmetatable},
+	{"ipairs", baseIpairs},
+	{"load", baseLoad},
+	{"loadstring", baseLoadstring},
+	{"next", baseNext},
+	{"pairs", basePairs},
+	{"pcall", basePcall},
+	{"print", basePrint},
+	{"rawequal", baseRawequal},
+	{"rawget", baseRawget},
+	{"rawset", baseRawset},
+	{"require", baseRequire},
+	{"select", baseSelect},
+	{"setfenv", baseSetfenv},
+	{"setmetatable", baseSetmetatable},
+	{"tonumber", baseTonumber},
+	{"tostring", baseTostring},
+	{"type", baseType},
+	{"unpack", baseUnpack},
+	{"xpcall", baseXpcall},
 }
 
-func (s *state) openBase() {
+func openBase(s *state) {
 	for _, f := range s.funcs(baseFuncs) {
 		s.globals[f.name] = f.value
 	}
 	s.globals["_VERSION"] = lua.LString("Lua 5.1")
-	s.globals["\x00ipairs"] = s.fn((*state).ipairsNext)
+	s.globals["\x00ipairs"] = s.fn(baseIpairsNext)
 }
 
 // raised remembers what error or assert raised, until it is caught: what ends
@@ -55,7 +55,7 @@ type raised struct {
 	line  int
 }
 
-func (s *state) assert(L *lua.LState) int {
+func baseAssert(s *state, L *lua.LState) int {
 	if L.ToBool(1) {
 		return L.GetTop()
 	}
@@ -81,11 +81,11 @@ func (r *raised) placed() lua.LValue {
 	return lua.LString(r.file+":"+strconv.Itoa(r.line)+": ") + text
 }
 
-func (s *state) error(L *lua.LState) int {
+func baseError(s *state, L *lua.LState) int {
 	value, level := L.Get(1), optional(L, 2, 1)
 	s.raised = &raised{value: value}
 	if level > 0 {
-		s.raised.file, s.raised.line = s.where(L, s.pastOperators(L, level))
+		s.raised.file, s.raised.line = s.where(L, pastOperators(s, L, level))
 	}
 	L.Error(s.raised.placed(), 0)
 	return 0
@@ -93,13 +93,13 @@ func (s *state) error(L *lua.LState) int {
 
 // pastOperators is a level of the stack where what operators call does not count: those
 // that are functions here are none to a script.
-func (s *state) pastOperators(L *lua.LState, level int) int {
+func pastOperators(s *state, L *lua.LState, level int) int {
 	for i := 1; i <= level; i++ {
 		dbg, ok := L.GetStack(i)
 		if !ok {
 			break
 		}
-		if f, err := L.GetInfo("f", dbg, lua.LNil); err == nil && s.isOperator(f) {
+		if f, err := L.GetInfo("f", dbg, lua.LNil); err == nil && isOperator(s, f) {
 			level++
 		}
 	}
@@ -107,7 +107,7 @@ func (s *state) pastOperators(L *lua.LState, level int) int {
 }
 
 // isOperator reports whether a function is one by which an operator is carried out here.
-func (s *state) isOperator(f lua.LValue) bool {
+func isOperator(s *state, f lua.LValue) bool {
 	if f == hostFunctions[nameConcat] || f == hostFunctions[nameLength] {
 		return true
 	}
@@ -119,11 +119,11 @@ func (s *state) isOperator(f lua.LValue) bool {
 	return slices.ContainsFunc(s.operators, func(operator lua.LValue) bool { return f == operator })
 }
 
-func (s *state) getmetatable(L *lua.LState) int {
+func baseGetmetatable(s *state, L *lua.LState) int {
 	var meta lua.LValue = lua.LNil
 	switch v := L.CheckAny(1).(type) {
 	case *lua.LTable:
-		if !s.private(v.Metatable) {
+		if !isPrivate(s, v.Metatable) {
 			meta = L.GetMetatable(v)
 		}
 	case *lua.LUserData:
@@ -135,14 +135,14 @@ func (s *state) getmetatable(L *lua.LState) int {
 	return 1
 }
 
-// private reports whether a metatable is the host's own, which scripts do not
+// isPrivate reports whether a metatable is the host's own, which scripts do not
 // get to see.
-func (s *state) private(meta lua.LValue) bool {
+func isPrivate(s *state, meta lua.LValue) bool {
 	t, ok := meta.(*lua.LTable)
 	return ok && (t == s.arrayMark || t == s.messages || t == s.envMeta || isOurs(t))
 }
 
-func (s *state) setmetatable(L *lua.LState) int {
+func baseSetmetatable(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	if L.GetTop() < 2 {
 		L.ArgError(2, "nil or table expected")
@@ -157,13 +157,13 @@ func (s *state) setmetatable(L *lua.LState) int {
 	}
 	t.Metatable = L.Get(2)
 	if meta, ok := t.Metatable.(*lua.LTable); ok {
-		s.adaptMetatable(meta)
+		adaptMetatable(s, meta)
 	}
 	L.SetTop(1)
 	return 1
 }
 
-func (s *state) ipairs(L *lua.LState) int {
+func baseIpairs(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
 	L.Push(s.globals["\x00ipairs"])
@@ -172,7 +172,7 @@ func (s *state) ipairs(L *lua.LState) int {
 	return 3
 }
 
-func (s *state) ipairsNext(L *lua.LState) int {
+func baseIpairsNext(s *state, L *lua.LState) int {
 	i := integer(L, 2) + 1
 	v := L.CheckTable(1).RawGetInt(i)
 	if v == lua.LNil {
@@ -183,7 +183,7 @@ func (s *state) ipairsNext(L *lua.LState) int {
 	return 2
 }
 
-func (s *state) next(L *lua.LState) int {
+func baseNext(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
 	if t == s.run.env && L.Get(2) == lua.LNil {
@@ -236,7 +236,7 @@ func isHidden(key lua.LValue) bool {
 	return ok && strings.HasPrefix(string(name), "\x00")
 }
 
-func (s *state) pairs(L *lua.LState) int {
+func basePairs(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	L.Push(s.globals["next"])
 	L.Push(t)
@@ -244,7 +244,7 @@ func (s *state) pairs(L *lua.LState) int {
 	return 3
 }
 
-func (s *state) print(L *lua.LState) int {
+func basePrint(s *state, L *lua.LState) int {
 	var b strings.Builder
 	for i := 1; i <= L.GetTop(); i++ {
 		if i > 1 {
@@ -260,12 +260,12 @@ func (s *state) print(L *lua.LState) int {
 	return 0
 }
 
-func (s *state) rawequal(L *lua.LState) int {
+func baseRawequal(s *state, L *lua.LState) int {
 	L.Push(lua.LBool(L.RawEqual(L.CheckAny(1), L.CheckAny(2))))
 	return 1
 }
 
-func (s *state) rawget(L *lua.LState) int {
+func baseRawget(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
 	key := L.CheckAny(2)
@@ -277,7 +277,7 @@ func (s *state) rawget(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) rawset(L *lua.LState) int {
+func baseRawset(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
 	L.RawSet(t, L.CheckAny(2), L.CheckAny(3))
@@ -285,7 +285,7 @@ func (s *state) rawset(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) selectArgs(L *lua.LState) int {
+func baseSelect(s *state, L *lua.LState) int {
 	count := L.GetTop() - 1
 	if L.Get(1) == lua.LString("#") {
 		L.Push(lua.LNumber(count))
@@ -301,7 +301,7 @@ func (s *state) selectArgs(L *lua.LState) int {
 	return max(count-n+1, 0)
 }
 
-func (s *state) tostring(L *lua.LState) int {
+func baseTostring(s *state, L *lua.LState) int {
 	L.Push(lua.LString(s.text(L, L.CheckAny(1))))
 	return 1
 }
@@ -328,7 +328,7 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 	if text, ok := hostError(v); ok {
 		return text
 	}
-	if t, ok := v.(*lua.LTable); ok && s.private(t.Metatable) {
+	if t, ok := v.(*lua.LTable); ok && isPrivate(s, t.Metatable) {
 		return v.String()
 	}
 	meta := L.GetMetaField(v, "__tostring")
@@ -359,7 +359,7 @@ func hostError(v lua.LValue) (string, bool) {
 	return strings.ToValidUTF8(err.Error(), "\ufffd"), true
 }
 
-func (s *state) typeOf(L *lua.LState) int {
+func baseType(s *state, L *lua.LState) int {
 	L.Push(lua.LString(luaType(L.CheckAny(1))))
 	return 1
 }
@@ -374,7 +374,7 @@ func luaType(v lua.LValue) string {
 	return v.Type().String()
 }
 
-func (s *state) unpack(L *lua.LState) int {
+func baseUnpack(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
 	s.fill(t)
 	from := optional(L, 2, 1)

@@ -185,7 +185,8 @@ type keptNumber struct {
 	was       json.Number
 }
 
-func (*kept) String() string       { return "" }
+func (*kept) String() string { return "" }
+
 func (*kept) Type() lua.LValueType { return lua.LTUserData }
 
 // keeping gives what is kept of a table that is being filled.
@@ -258,7 +259,8 @@ type peeked struct {
 	table *lua.LTable
 }
 
-func (*lazyValue) String() string       { return "" }
+func (*lazyValue) String() string { return "" }
+
 func (*lazyValue) Type() lua.LValueType { return lua.LTUserData }
 
 // maxPeeks is how many fields of a table are read before it is filled.

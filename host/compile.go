@@ -296,14 +296,14 @@ func compileError(name, text string, err error) *ScriptError {
 // hostFunctions are what rewritten code calls. They find their state by the
 // context of the thread, so that all states share them, as they do protos.
 var hostFunctions = map[string]*lua.LFunction{
-	nameAt:     hostFunction((*state).atCall),
-	nameFill:   hostFunction((*state).fillCall),
-	nameConcat: hostFunction((*state).concat),
-	nameLength: hostFunction((*state).length),
-	nameBound:  hostFunction((*state).bound),
-	nameMinus:  hostFunction((*state).minus),
-	nameAdapt:  hostFunction((*state).adaptCall),
-	nameGlobal: hostFunction((*state).getfenv),
+	nameAt:     hostFunction(atCall),
+	nameFill:   hostFunction(fillCall),
+	nameConcat: hostFunction(concatCall),
+	nameLength: hostFunction(lengthCall),
+	nameBound:  hostFunction(boundCall),
+	nameMinus:  hostFunction(minusCall),
+	nameAdapt:  hostFunction(adaptCall),
+	nameGlobal: hostFunction(baseGetfenv),
 }
 
 func hostFunction(f luaFunc) *lua.LFunction {

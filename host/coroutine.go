@@ -59,16 +59,16 @@ type yielded struct {
 }
 
 // newCoroutine makes one; it takes nothing but memory before it is resumed.
-func (s *state) newCoroutine(fn *lua.LFunction) *coroutine {
+func newCoroutine(s *state, fn *lua.LFunction) *coroutine {
 	co := &coroutine{fn: fn, status: "suspended"}
 	co.handle = s.L.NewUserData()
 	co.handle.Value, co.handle.Env = co, s.run.env
 	return co
 }
 
-// resume runs a coroutine until it yields or ends. Its error is what the
+// resumeCoroutine runs a coroutine until it yields or ends. Its error is what the
 // coroutine raised, or errNotResumed.
-func (s *state) resume(L *lua.LState, co *coroutine, args []lua.LValue) ([]lua.LValue, error) {
+func resumeCoroutine(s *state, L *lua.LState, co *coroutine, args []lua.LValue) ([]lua.LValue, error) {
 	all := &s.run.coroutines
 	switch {
 	case co.status != "suspended":
@@ -79,7 +79,7 @@ func (s *state) resume(L *lua.LState, co *coroutine, args []lua.LValue) ([]lua.L
 		return nil, errNotResumed(fmt.Sprintf("more than %d coroutines have begun and not ended", maxCoroutines))
 	}
 	s.budget.charge(L, coroutineCharged)
-	out := s.switchTo(L, co, args)
+	out := switchToCoroutine(s, L, co, args)
 	if s.budget.err != nil {
 		L.RaiseError("%s", outOfTime)
 	}
@@ -91,9 +91,9 @@ type errNotResumed string
 
 func (e errNotResumed) Error() string { return string(e) }
 
-// switchTo lets a coroutine run, and everything in the state that is about the
+// switchToCoroutine lets a coroutine run, and everything in the state that is about the
 // place where the run is be the coroutine's.
-func (s *state) switchTo(L *lua.LState, co *coroutine, args []lua.LValue) yielded {
+func switchToCoroutine(s *state, L *lua.LState, co *coroutine, args []lua.LValue) yielded {
 	r := s.run
 	outer, resumer, top, loading := s.strand, r.current, r.top, r.loading
 	if resumer != nil {
@@ -105,7 +105,7 @@ func (s *state) switchTo(L *lua.LState, co *coroutine, args []lua.LValue) yielde
 		r.loading = co.loading
 	}
 	if co.resume == nil {
-		s.start(L, co, args)
+		startCoroutine(s, L, co, args)
 	} else {
 		s.strand = co.strand
 		co.resume <- args
@@ -125,18 +125,18 @@ func (s *state) switchTo(L *lua.LState, co *coroutine, args []lua.LValue) yielde
 	return out
 }
 
-func (s *state) start(L *lua.LState, co *coroutine, args []lua.LValue) {
+func startCoroutine(s *state, L *lua.LState, co *coroutine, args []lua.LValue) {
 	if s.run.begun == nil {
 		s.run.begun = map[*coroutine]bool{}
 	}
 	s.run.begun[co] = true
 	co.resume, co.result = make(chan []lua.LValue), make(chan yielded)
 	s.strand = strand{L: s.newThread(L, coroutineFrames)}
-	go s.goCoroutine(co, s.L, args)
+	go runCoroutine(s, co, s.L, args)
 }
 
-// goCoroutine is the goroutine of a coroutine.
-func (s *state) goCoroutine(co *coroutine, thread *lua.LState, args []lua.LValue) {
+// runCoroutine is the goroutine of a coroutine.
+func runCoroutine(s *state, co *coroutine, thread *lua.LState, args []lua.LValue) {
 	defer close(co.result)
 	err := s.protected(co.fn, args)
 	out := yielded{ended: true, err: err}
@@ -148,8 +148,8 @@ func (s *state) goCoroutine(co *coroutine, thread *lua.LState, args []lua.LValue
 	co.result <- out
 }
 
-// yield hands values to who resumed the coroutine, and waits.
-func (s *state) yield(L *lua.LState, co *coroutine, values []lua.LValue) []lua.LValue {
+// yieldCoroutine hands values to who resumed the coroutine, and waits.
+func yieldCoroutine(s *state, L *lua.LState, co *coroutine, values []lua.LValue) []lua.LValue {
 	co.result <- yielded{values: values}
 	args, ok := <-co.resume
 	if !ok {
@@ -175,8 +175,8 @@ func (r *run) stop() {
 	r.top, r.loading = 0, nil // a coroutine that ended in a require has left its own
 }
 
-// mostPcalls is how deep they may be nested here.
-func (s *state) mostPcalls() int {
+// maxPcallsOf is how deep they may be nested here.
+func maxPcallsOf(s *state) int {
 	if s.run.current != nil {
 		return coroutinePcalls
 	}

@@ -7,16 +7,16 @@ import (
 )
 
 var coroutineFuncs = []entry{
-	{"create", (*state).coroutineCreate},
-	{"resume", (*state).coroutineResume},
-	{"running", (*state).coroutineRunning},
-	{"status", (*state).coroutineStatus},
-	{"wrap", (*state).coroutineWrap},
-	{"yield", (*state).coroutineYield},
+	{"create", coroutineCreate},
+	{"resume", coroutineResume},
+	{"running", coroutineRunning},
+	{"status", coroutineStatus},
+	{"wrap", coroutineWrap},
+	{"yield", coroutineYield},
 }
 
-func (s *state) coroutineCreate(L *lua.LState) int {
-	L.Push(s.newCoroutine(L.CheckFunction(1)).handle)
+func coroutineCreate(s *state, L *lua.LState) int {
+	L.Push(newCoroutine(s, L.CheckFunction(1)).handle)
 	return 1
 }
 
@@ -46,9 +46,9 @@ func pushAll(L *lua.LState, values []lua.LValue) int {
 	return len(values)
 }
 
-func (s *state) coroutineResume(L *lua.LState) int {
+func coroutineResume(s *state, L *lua.LState) int {
 	co := checkCoroutine(L)
-	values, err := s.resume(L, co, arguments(L, 2))
+	values, err := resumeCoroutine(s, L, co, arguments(L, 2))
 	if err == nil {
 		L.Push(lua.LTrue)
 		return 1 + pushAll(L, values)
@@ -63,7 +63,7 @@ func (s *state) coroutineResume(L *lua.LState) int {
 	return 2
 }
 
-func (s *state) coroutineRunning(L *lua.LState) int {
+func coroutineRunning(s *state, L *lua.LState) int {
 	if s.run.current == nil {
 		L.Push(lua.LNil)
 	} else {
@@ -72,17 +72,17 @@ func (s *state) coroutineRunning(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) coroutineStatus(L *lua.LState) int {
+func coroutineStatus(s *state, L *lua.LState) int {
 	L.Push(lua.LString(checkCoroutine(L).status))
 	return 1
 }
 
 // coroutineWrap is coroutine.wrap(f). What the coroutine raises goes up as it
 // is.
-func (s *state) coroutineWrap(L *lua.LState) int {
-	co := s.newCoroutine(L.CheckFunction(1))
+func coroutineWrap(s *state, L *lua.LState) int {
+	co := newCoroutine(s, L.CheckFunction(1))
 	L.Push(s.fn(func(s *state, L *lua.LState) int {
-		values, err := s.resume(L, co, arguments(L, 1))
+		values, err := resumeCoroutine(s, L, co, arguments(L, 1))
 		var refused errNotResumed
 		switch {
 		case errors.As(err, &refused):
@@ -96,10 +96,10 @@ func (s *state) coroutineWrap(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) coroutineYield(L *lua.LState) int {
+func coroutineYield(s *state, L *lua.LState) int {
 	co := s.run.current
 	if co == nil {
 		L.RaiseError("attempt to yield from outside a coroutine")
 	}
-	return pushAll(L, s.yield(L, co, arguments(L, 1)))
+	return pushAll(L, yieldCoroutine(s, L, co, arguments(L, 1)))
 }

@@ -11,11 +11,11 @@ import (
 // innermost pcall or coroutine is seen.
 var debugFuncs = []entry{
 	{"gethook", func(*state, *lua.LState) int { return 0 }},
-	{"getinfo", (*state).debugInfo},
-	{"getmetatable", (*state).getmetatable},
-	{"sethook", (*state).debugSethook},
-	{"setmetatable", (*state).debugSetmetatable},
-	{"traceback", (*state).debugTraceback},
+	{"getinfo", debugGetinfo},
+	{"getmetatable", baseGetmetatable},
+	{"sethook", debugSethook},
+	{"setmetatable", debugSetmetatable},
+	{"traceback", debugTraceback},
 }
 
 // withoutThread takes off a thread that may stand before the other arguments;
@@ -33,7 +33,7 @@ func withoutThread(L *lua.LState) (own bool) {
 
 // debug.getinfo([thread,] function or level [, what]) gives all that there is,
 // whatever is asked for.
-func (s *state) debugInfo(L *lua.LState) int {
+func debugGetinfo(s *state, L *lua.LState) int {
 	own := withoutThread(L)
 	f, _ := L.Get(1).(*lua.LFunction)
 	info := &lua.Debug{CurrentLine: -1}
@@ -51,11 +51,11 @@ func (s *state) debugInfo(L *lua.LState) int {
 		}
 		f, info = v.(*lua.LFunction), dbg
 	}
-	L.Push(s.describe(f, info))
+	L.Push(describeFunction(s, f, info))
 	return 1
 }
 
-func (s *state) describe(f *lua.LFunction, info *lua.Debug) *lua.LTable {
+func describeFunction(s *state, f *lua.LFunction, info *lua.Debug) *lua.LTable {
 	t := s.L.CreateTable(0, 10)
 	set := func(name string, v lua.LValue) { t.RawSetString(name, v) }
 	set("namewhat", lua.LString(""))
@@ -91,7 +91,7 @@ func (s *state) describe(f *lua.LFunction, info *lua.Debug) *lua.LTable {
 }
 
 // debug.sethook() takes off a hook: there never is one.
-func (s *state) debugSethook(L *lua.LState) int {
+func debugSethook(s *state, L *lua.LState) int {
 	if _, ok := L.Get(1).(*lua.LFunction); ok {
 		L.RaiseError("debug.sethook is not available in scripts")
 	}
@@ -100,9 +100,9 @@ func (s *state) debugSethook(L *lua.LState) int {
 
 // debug.setmetatable(v, meta). What is no table has no metatable in the eyes of
 // scripts, and gets none.
-func (s *state) debugSetmetatable(L *lua.LState) int {
+func debugSetmetatable(s *state, L *lua.LState) int {
 	if _, ok := L.CheckAny(1).(*lua.LTable); ok {
-		return s.setmetatable(L)
+		return baseSetmetatable(s, L)
 	}
 	if L.Get(2) != lua.LNil {
 		L.RaiseError("the metatable of a %s can't be changed", luaType(L.Get(1)))
@@ -119,7 +119,7 @@ type unwound struct {
 
 // debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the
 // stack of the error.
-func (s *state) debugTraceback(L *lua.LState) int {
+func debugTraceback(s *state, L *lua.LState) int {
 	own := withoutThread(L)
 	message := L.Get(1)
 	if message != lua.LNil && !lua.LVCanConvToString(message) {

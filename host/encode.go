@@ -304,7 +304,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 		name, ok := key.(lua.LString)
 		if !ok {
 			e.path = e.path[:len(e.path)-1]
-			return nil, e.fail("the table has string keys and also the key %s", e.s.keyText(key))
+			return nil, e.fail("the table has string keys and also the key %s", keyText(e.s, key))
 		}
 		e.path[len(e.path)-1] = string(name)
 		if e.bytes += e.size(string(name)); e.bytes > e.most {
@@ -355,7 +355,7 @@ func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	return was, nil
 }
 
-func (s *state) keyText(key lua.LValue) string {
+func keyText(s *state, key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
 		return numberText(n)
 	}
@@ -363,7 +363,7 @@ func (s *state) keyText(key lua.LValue) string {
 		return b.String()
 	}
 	if text, ok := key.(lua.LString); ok {
-		return quote(string(text))
+		return strconv.Quote(string(text))
 	}
 	return "that is a " + key.Type().String()
 }

@@ -57,7 +57,7 @@ func explain(message string, names *names) string {
 			return name + " is not available in scripts"
 		}
 		name := names.indexed(m[2])
-		return "attempt to index " + named(name, m[1]) + ", key " + quote(m[2]) + names.meant(name)
+		return "attempt to index " + named(name, m[1]) + ", key " + strconv.Quote(m[2]) + names.meant(name)
 	}
 	if m := faultMinus.FindStringSubmatch(message); m != nil {
 		return "attempt to perform arithmetic on " + named(names.negated(), m[1])
@@ -91,7 +91,7 @@ func explain(message string, names *names) string {
 		return names.badArgument(m[1], m[2], m[3])
 	}
 	if m := faultField.FindStringSubmatch(message); m != nil {
-		return "the object has no field " + quote(m[1])
+		return "the object has no field " + strconv.Quote(m[1])
 	}
 	switch message {
 	case "attempt to call a non-function object":
@@ -253,7 +253,7 @@ type names struct {
 }
 
 // namesAt reads the line again: only errors need it.
-func (s *state) namesAt(file string, line int) *names {
+func namesAt(s *state, file string, line int) *names {
 	sc, ok := s.gen.scripts[file]
 	if s.run != nil && s.run.script.file == file {
 		sc, ok = s.run.script, true
@@ -429,7 +429,7 @@ func (n *names) meant(name string) string {
 func (n *names) called() []string {
 	var found []string
 	n.each(func(e ast.Expr) {
-		if call, ok := e.(*ast.FuncCallExpr); ok && !n.s.isFunction(calledText(call)) {
+		if call, ok := e.(*ast.FuncCallExpr); ok && !isFunction(n.s, calledText(call)) {
 			found = append(found, calledText(call))
 		}
 	})
@@ -488,7 +488,7 @@ func (n *names) full(name string) string {
 
 // isFunction tells the functions of Lua's library, which are not what could
 // not be called.
-func (s *state) isFunction(name string) bool {
+func isFunction(s *state, name string) bool {
 	lib, function, ok := strings.Cut(name, ".")
 	if !ok {
 		return s.globals[name] != nil
@@ -502,7 +502,7 @@ func exprText(e ast.Expr) string {
 	case *ast.IdentExpr:
 		return e.Value
 	case *ast.StringExpr:
-		return quote(e.Value)
+		return strconv.Quote(e.Value)
 	case *ast.NumberExpr:
 		return e.Value
 	case *ast.NilExpr:

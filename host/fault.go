@@ -56,7 +56,7 @@ func (s *state) fault(err error) *fault {
 			f.Message = limit.message
 		}
 	case f.author != nil:
-		s.authored(f)
+		authored(s, f)
 	default:
 		message := unplaced(value.String())
 		if panicked {
@@ -68,7 +68,7 @@ func (s *state) fault(err error) *fault {
 			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
 			break
 		}
-		f.Message = explain(message, s.namesAt(f.File, f.Line))
+		f.Message = explain(message, namesAt(s, f.File, f.Line))
 	}
 	if f.File == "" && s.run != nil {
 		f.File = s.run.script.file
@@ -98,11 +98,11 @@ func (f *fault) place(message string) (rest string, ok bool) {
 }
 
 // authored is what the author raised, as the fields of a failure.
-func (s *state) authored(f *fault) {
+func authored(s *state, f *fault) {
 	if f.author.line > 0 {
 		f.File, f.Line = f.author.file, f.author.line
 	}
-	f.fields, f.bad = s.failureFields(f.author.value)
+	f.fields, f.bad = failureFields(s, f.author.value)
 	if f.bad != nil {
 		f.Message = f.bad.Error()
 		return
@@ -118,7 +118,7 @@ func (s *state) authored(f *fault) {
 
 // failureFields makes the fields of a failure of what a script returned after
 // nil, or raised: text, or a table, which gets a message if it has none.
-func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
+func failureFields(s *state, v lua.LValue) (map[string]any, error) {
 	value, err := s.fromLua(v, nil, "error")
 	if err != nil { // of bytes that are no UTF-8, perhaps
 		m := textMapper{s: s, of: visibleText, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
@@ -147,7 +147,7 @@ func (s *state) failureFields(v lua.LValue) (map[string]any, error) {
 	for name, field := range fields {
 		copied[name] = field
 	}
-	copied["message"], err = s.fromLua(lua.LString(visibleText(s.tableMessage(t, fields))), nil, "error")
+	copied["message"], err = s.fromLua(lua.LString(visibleText(tableMessage(s, t, fields))), nil, "error")
 	return copied, err
 }
 
@@ -171,7 +171,7 @@ func visibleText(text string) string {
 
 // tableMessage is a message for an error table without one: what __tostring
 // says, its code, or all of it.
-func (s *state) tableMessage(t *lua.LTable, fields map[string]any) string {
+func tableMessage(s *state, t *lua.LTable, fields map[string]any) string {
 	if s.L.GetMetaField(t, "__tostring") != lua.LNil {
 		if text := s.plainText(t); text != "" {
 			return text
@@ -236,7 +236,7 @@ const unnamedFunction = " to ? ("
 
 // nameCalled puts the name of a function of the library into the error that it raised when
 // pcall called it.
-func (s *state) nameCalled(err error, called lua.LValue) error {
+func nameCalled(s *state, err error, called lua.LValue) error {
 	var api *lua.ApiError
 	fn, ok := called.(*lua.LFunction)
 	const alone = 2 // frames in Go: the function's, and the bottom of the stack
@@ -244,7 +244,7 @@ func (s *state) nameCalled(err error, called lua.LValue) error {
 		return err
 	}
 	text, ok := api.Object.(lua.LString)
-	name := s.nameOf(fn)
+	name := nameOf(s, fn)
 	if ok && name != "" {
 		text = lua.LString(strings.Replace(string(text), " to main chunk (", unnamedFunction, 1))
 		api.Object = lua.LString(strings.Replace(string(text), unnamedFunction, " to "+name+" (", 1))
@@ -253,7 +253,7 @@ func (s *state) nameCalled(err error, called lua.LValue) error {
 }
 
 // nameOf is the name of a function of the library, as scripts write it; empty for another.
-func (s *state) nameOf(fn *lua.LFunction) string {
+func nameOf(s *state, fn *lua.LFunction) string {
 	for name, v := range s.globals {
 		if v == fn {
 			return name

@@ -15,7 +15,7 @@ type directive struct {
 	verb                          byte
 }
 
-func (s *state) stringFormat(L *lua.LState) int {
+func stringFormat(s *state, L *lua.LState) int {
 	format := s.checkText(L, 1)
 	var b strings.Builder
 	arg := 1
@@ -34,7 +34,7 @@ func (s *state) stringFormat(L *lua.LState) int {
 		if arg++; arg > L.GetTop() {
 			L.ArgError(arg, "no value")
 		}
-		text := s.formatOne(L, d, arg)
+		text := formatDirective(s, L, d, arg)
 		b.WriteString(text)
 		s.grow(L, b.Len(), len(text))
 	}
@@ -86,7 +86,7 @@ func parseDirective(L *lua.LState, format string, i int) (d directive, end int) 
 	return d, i
 }
 
-func (s *state) formatOne(L *lua.LState, d directive, arg int) string {
+func formatDirective(s *state, L *lua.LState, d directive, arg int) string {
 	switch d.verb {
 	case 'q':
 		return quoteLua(s.checkText(L, arg))

@@ -28,12 +28,12 @@ type inspector struct {
 const maxInspected = 1 << 20
 
 // inspect is a value as text, a line for each field, sorted.
-func (s *state) inspect(v lua.LValue) string { return s.inspector(0).text(v, "") }
+func inspect(s *state, v lua.LValue) string { return newInspector(s, 0).text(v, "") }
 
 // inspectShort is inspect with lists as lists, and what is short on one line.
-func (s *state) inspectShort(v lua.LValue) string { return s.inspector(76).text(v, "") }
+func inspectShort(s *state, v lua.LValue) string { return newInspector(s, 76).text(v, "") }
 
-func (s *state) inspector(width int) *inspector {
+func newInspector(s *state, width int) *inspector {
 	return &inspector{s: s, width: width, open: map[*lua.LTable]bool{}, left: maxInspected}
 }
 
@@ -43,7 +43,7 @@ func (p *inspector) text(v lua.LValue, indent string) string {
 	case *lua.LTable:
 		return p.table(v, indent)
 	case lua.LString:
-		text = quote(string(v))
+		text = strconv.Quote(string(v))
 	case lua.LNumber:
 		if text = numberText(v); p.exact {
 			text = exactText(v)
@@ -128,7 +128,7 @@ func (p *inspector) key(key lua.LValue, n int) string {
 		if isName(string(key)) && !slices.Contains(keywords, string(key)) {
 			return string(key) + " = "
 		}
-		return "[" + quote(string(key)) + "] = "
+		return "[" + strconv.Quote(string(key)) + "] = "
 	case lua.LNumber:
 		if p.width > 0 && key >= 1 && int(key) <= n && key == lua.LNumber(int(key)) {
 			return ""

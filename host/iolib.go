@@ -49,7 +49,7 @@ const (
 
 // newIO makes the run's io: its streams have a metatable that scripts can
 // change.
-func (s *state) newIO() *lua.LTable {
+func newIO(s *state) *lua.LTable {
 	lib := s.table(s.libs["io"])
 	meta := s.table([]field{{"__index", s.table(s.streams)}})
 	for _, name := range []string{"stdin", "stdout", "stderr"} {
@@ -62,26 +62,26 @@ func (s *state) newIO() *lua.LTable {
 }
 
 var ioFuncs = []entry{
-	{"close", (*state).ioFlush},
-	{"flush", (*state).ioFlush},
+	{"close", ioFlush},
+	{"flush", ioFlush},
 	{"input", standard("stdin")},
 	{"lines", refuse(noFiles)},
 	{"open", ioFail(noFiles)},
 	{"output", standard("stdout")},
 	{"read", ioFail(noInput)},
 	{"tmpfile", ioFail(noFiles)},
-	{"type", (*state).ioType},
-	{"write", (*state).ioWrite},
+	{"type", ioType},
+	{"write", ioWrite},
 }
 
 var streamFuncs = []entry{
-	{"close", ofStream((*state).ioFlush)},
-	{"flush", ofStream((*state).ioFlush)},
-	{"lines", ofStream((*state).streamLines)},
+	{"close", ofStream(ioFlush)},
+	{"flush", ofStream(ioFlush)},
+	{"lines", ofStream(streamLines)},
 	{"read", ofStream(ioFail(noInput))},
 	{"seek", ofStream(ioFail("a standard stream has no position"))},
-	{"setvbuf", ofStream((*state).ioFlush)},
-	{"write", ofStream((*state).streamWrite)},
+	{"setvbuf", ofStream(ioFlush)},
+	{"write", ofStream(streamWrite)},
 }
 
 // osStubs join osFuncs.
@@ -137,13 +137,13 @@ func ofStream(f luaFunc) luaFunc {
 	}
 }
 
-func (s *state) ioFlush(L *lua.LState) int {
+func ioFlush(s *state, L *lua.LState) int {
 	s.run.printed.flush()
 	L.Push(lua.LTrue)
 	return 1
 }
 
-func (s *state) ioType(L *lua.LState) int {
+func ioType(s *state, L *lua.LState) int {
 	L.CheckAny(1)
 	if streamOf(L) == nil {
 		L.Push(lua.LNil)
@@ -153,16 +153,16 @@ func (s *state) ioType(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) ioWrite(L *lua.LState) int { return s.writeFrom(L, 1) }
+func ioWrite(s *state, L *lua.LState) int { return writeArguments(s, L, 1) }
 
-func (s *state) streamWrite(L *lua.LState) int {
+func streamWrite(s *state, L *lua.LState) int {
 	if !streamOf(L).write {
 		return ioFail("standard input can't be written")(s, L)
 	}
-	return s.writeFrom(L, 2)
+	return writeArguments(s, L, 2)
 }
 
-func (s *state) writeFrom(L *lua.LState, first int) int {
+func writeArguments(s *state, L *lua.LState, first int) int {
 	s.outside(L)
 	for i := first; i <= L.GetTop(); i++ {
 		text := s.checkText(L, i)
@@ -175,7 +175,7 @@ func (s *state) writeFrom(L *lua.LState, first int) int {
 }
 
 // streamLines is the lines of a stream: none.
-func (s *state) streamLines(L *lua.LState) int {
+func streamLines(s *state, L *lua.LState) int {
 	L.Push(s.fn(func(*state, *lua.LState) int { return 0 }))
 	return 1
 }

@@ -61,7 +61,7 @@ func readLimits(s *Settings, v any) error {
 	for _, f := range limitFields {
 		names = append(names, f.name)
 	}
-	return readTable(v, "limits", names, func(name string) string { return "limit " + quote(name) }, func(i int, v any) error {
+	return readTable(v, "limits", names, func(name string) string { return "limit " + strconv.Quote(name) }, func(i int, v any) error {
 		n, err := limitFields[i].read(v)
 		if err == nil {
 			*limitFields[i].of(&s.Limits) = n

@@ -12,9 +12,9 @@ import (
 // other global table to be had.
 
 // load(function, [name, [mode, [env]]]), which takes text too, as later Luas do.
-func (s *state) loadPieces(L *lua.LState) int {
+func baseLoad(s *state, L *lua.LState) int {
 	if _, ok := L.Get(1).(lua.LString); ok {
-		return s.loadString(L)
+		return baseLoadstring(s, L)
 	}
 	next := L.CheckFunction(1)
 	var b strings.Builder
@@ -24,7 +24,7 @@ func (s *state) loadPieces(L *lua.LState) int {
 		piece := L.Get(-1)
 		L.Pop(1)
 		if piece == lua.LNil || piece == lua.LString("") {
-			return s.loadText(L, b.String(), "=(load)")
+			return loadText(s, L, b.String(), "=(load)")
 		}
 		text, ok := piece.(lua.LString)
 		if !ok {
@@ -33,18 +33,18 @@ func (s *state) loadPieces(L *lua.LState) int {
 		b.WriteString(string(text))
 		s.limit(L, b.Len())
 		if b.Len() > s.gen.limits.Source {
-			return s.loadText(L, b.String(), "=(load)")
+			return loadText(s, L, b.String(), "=(load)")
 		}
 	}
 }
 
 // loadstring(text, [name, [mode, [env]]])
-func (s *state) loadString(L *lua.LState) int {
+func baseLoadstring(s *state, L *lua.LState) int {
 	text := s.checkText(L, 1)
-	return s.loadText(L, text, text)
+	return loadText(s, L, text, text)
 }
 
-func (s *state) loadText(L *lua.LState, text, name string) int {
+func loadText(s *state, L *lua.LState, text, name string) int {
 	name = chunkName(L.OptString(2, name))
 	mode := L.OptString(3, "bt")
 	env := L.OptTable(4, s.run.env)
@@ -57,7 +57,7 @@ func (s *state) loadText(L *lua.LState, text, name string) int {
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
 	s.budget.charge(L, len(text)+checkEvery) // so that the clock is looked at each time
-	proto, err := s.compileInTime(L, name, text)
+	proto, err := compileInTime(s, L, name, text)
 	if err != nil {
 		return ioFail(err.Error())(s, L)
 	}
@@ -69,7 +69,7 @@ func (s *state) loadText(L *lua.LState, text, name string) int {
 }
 
 // compileInTime waits for the compiler as long as the run has time: it can't be stopped.
-func (s *state) compileInTime(L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
+func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
 	ctx, cancel := s.waitContext()
 	defer cancel()
 	compiled := make(chan func(), 1)
@@ -105,7 +105,7 @@ func chunkName(name string) string {
 
 // functionAt is the function that getfenv and setfenv are about: an argument,
 // or that at a level of the stack. It is nil for a function of the host.
-func (s *state) functionAt(L *lua.LState) *lua.LFunction {
+func functionAt(s *state, L *lua.LState) *lua.LFunction {
 	f, ok := L.Get(1).(*lua.LFunction)
 	if !ok {
 		level := optional(L, 1, 1)
@@ -127,11 +127,11 @@ func (s *state) functionAt(L *lua.LState) *lua.LFunction {
 	return f
 }
 
-// getfenv([function or level])
-func (s *state) getfenv(L *lua.LState) int {
+// baseGetfenv([function or level])
+func baseGetfenv(s *state, L *lua.LState) int {
 	env := s.run.env
 	if L.Get(1) != lua.LNumber(0) {
-		if f := s.functionAt(L); f != nil {
+		if f := functionAt(s, L); f != nil {
 			env = f.Env
 		}
 	}
@@ -139,14 +139,14 @@ func (s *state) getfenv(L *lua.LState) int {
 	return 1
 }
 
-// setfenv(function or level, table)
-func (s *state) setfenv(L *lua.LState) int {
+// baseSetfenv(function or level, table)
+func baseSetfenv(s *state, L *lua.LState) int {
 	env := s.checkTable(L, 2)
 	L.CheckAny(1)
 	if L.Get(1) == lua.LNumber(0) {
 		L.RaiseError("setfenv can't change the environment of the whole script")
 	}
-	f := s.functionAt(L)
+	f := functionAt(s, L)
 	if f == nil {
 		L.RaiseError("setfenv can't change the environment of a library function")
 	}

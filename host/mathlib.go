@@ -25,17 +25,17 @@ var mathFuncs = []entry{
 	{"exp", math1(math.Exp)},
 	{"floor", math1(math.Floor)},
 	{"fmod", math2(math.Mod)},
-	{"frexp", (*state).mathFrexp},
+	{"frexp", mathFrexp},
 	{"ldexp", math2(func(x, e float64) float64 { return math.Ldexp(x, int(e)) })},
 	{"log", math1(math.Log)},
 	{"log10", math1(math.Log10)},
-	{"max", (*state).mathMax},
-	{"min", (*state).mathMin},
-	{"modf", (*state).mathModf},
+	{"max", mathMax},
+	{"min", mathMin},
+	{"modf", mathModf},
 	{"pow", math2(math.Pow)},
 	{"rad", math1(func(x float64) float64 { return x / 180 * math.Pi })},
-	{"random", (*state).mathRandom},
-	{"randomseed", (*state).mathRandomSeed},
+	{"random", mathRandom},
+	{"randomseed", mathRandomseed},
 	{"sin", math1(math.Sin)},
 	{"sinh", math1(math.Sinh)},
 	{"sqrt", math1(math.Sqrt)},
@@ -57,14 +57,14 @@ func math2(f func(a, b float64) float64) luaFunc {
 	}
 }
 
-func (s *state) mathFrexp(L *lua.LState) int {
+func mathFrexp(s *state, L *lua.LState) int {
 	fraction, exponent := math.Frexp(float64(number(L, 1)))
 	L.Push(lua.LNumber(fraction))
 	L.Push(lua.LNumber(exponent))
 	return 2
 }
 
-func (s *state) mathMax(L *lua.LState) int {
+func mathMax(s *state, L *lua.LState) int {
 	best := number(L, 1)
 	for i := 2; i <= L.GetTop(); i++ {
 		best = max(best, number(L, i))
@@ -73,7 +73,7 @@ func (s *state) mathMax(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) mathMin(L *lua.LState) int {
+func mathMin(s *state, L *lua.LState) int {
 	best := number(L, 1)
 	for i := 2; i <= L.GetTop(); i++ {
 		best = min(best, number(L, i))
@@ -82,7 +82,7 @@ func (s *state) mathMin(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) mathModf(L *lua.LState) int {
+func mathModf(s *state, L *lua.LState) int {
 	x := float64(number(L, 1))
 	whole := math.Trunc(x)
 	fraction := x - whole
@@ -94,7 +94,7 @@ func (s *state) mathModf(L *lua.LState) int {
 	return 2
 }
 
-func (s *state) mathRandom(L *lua.LState) int {
+func mathRandom(s *state, L *lua.LState) int {
 	float, below := rand.Float64, rand.Int64N
 	if seeded := s.run.random; seeded != nil {
 		float, below = seeded.Float64, seeded.Int64N
@@ -114,9 +114,9 @@ func (s *state) mathRandom(L *lua.LState) int {
 	return 1
 }
 
-// mathRandomSeed is math.randomseed(seed): what the call draws from now on is the
+// mathRandomseed is math.randomseed(seed): what the call draws from now on is the
 // same for the same seed. Without one it can't be foreseen again.
-func (s *state) mathRandomSeed(L *lua.LState) int {
+func mathRandomseed(s *state, L *lua.LState) int {
 	if L.GetTop() == 0 {
 		s.run.random = nil
 		return 0
@@ -127,19 +127,19 @@ func (s *state) mathRandomSeed(L *lua.LState) int {
 
 // osFuncs is what pure-Lua libraries expect of os and what can do no harm.
 var osFuncs = []entry{
-	{"clock", (*state).osClock},
-	{"date", (*state).osDate},
+	{"clock", osClock},
+	{"date", osDate},
 	{"difftime", math2(func(a, b float64) float64 { return a - b })},
-	{"time", (*state).osTime},
+	{"time", osTime},
 }
 
-func (s *state) osClock(L *lua.LState) int {
+func osClock(s *state, L *lua.LState) int {
 	L.Push(lua.LNumber(time.Since(s.budget.start).Seconds()))
 	return 1
 }
 
 // osDate is os.date(format, t), always in UTC.
-func (s *state) osDate(L *lua.LState) int {
+func osDate(s *state, L *lua.LState) int {
 	format := L.OptString(1, "%c")
 	at := s.gen.config.Clock.Now().UTC()
 	if L.Get(2) != lua.LNil {
@@ -181,7 +181,7 @@ func timeArg(L *lua.LState, arg int) time.Time {
 }
 
 // osTime is os.time([table]), always in UTC.
-func (s *state) osTime(L *lua.LState) int {
+func osTime(s *state, L *lua.LState) int {
 	t := L.OptTable(1, nil)
 	if t == nil {
 		L.Push(lua.LNumber(s.gen.config.Clock.Now().Unix()))

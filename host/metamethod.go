@@ -9,17 +9,17 @@ import (
 var operatorEvents = []string{"__add", "__div", "__eq", "__le", "__lt", "__mod", "__mul", "__pow", "__sub"}
 
 // adaptMetatable makes functions of the operators of a metatable that are callable objects.
-func (s *state) adaptMetatable(meta *lua.LTable) {
+func adaptMetatable(s *state, meta *lua.LTable) {
 	for _, event := range operatorEvents {
 		if v, ok := meta.RawGetString(event).(*lua.LTable); ok {
-			meta.RawSetString(event, s.adapted(v))
+			meta.RawSetString(event, adaptObject(s, v))
 		}
 	}
 }
 
-// adapted is a function that calls an object, the same one each time: two metatables share
+// adaptObject is a function that calls an object, the same one each time: two metatables share
 // __eq only if it is the same. A table that can't be called stays as it is.
-func (s *state) adapted(object *lua.LTable) lua.LValue {
+func adaptObject(s *state, object *lua.LTable) lua.LValue {
 	if f, ok := s.run.adapters[object]; ok {
 		return f
 	}
@@ -41,9 +41,9 @@ func (s *state) adapted(object *lua.LTable) lua.LValue {
 
 // adaptCall is the function behind nameAdapt: the value of an assignment to a field such as
 // __add, which may be that of a metatable in use.
-func (s *state) adaptCall(L *lua.LState) int {
+func adaptCall(s *state, L *lua.LState) int {
 	if object, ok := L.Get(1).(*lua.LTable); ok {
-		L.Push(s.adapted(object))
+		L.Push(adaptObject(s, object))
 		return 1
 	}
 	L.SetTop(1)

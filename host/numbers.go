@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-func (s *state) tonumber(L *lua.LState) int {
+func baseTonumber(s *state, L *lua.LState) int {
 	v, base := L.CheckAny(1), optional(L, 2, 10)
 	if n, ok := v.(lua.LNumber); ok && base == 10 {
 		L.Push(n)

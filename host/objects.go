@@ -11,21 +11,21 @@ import (
 	luar "layeh.com/gopher-luar"
 )
 
-// hostObject is a Go value of the embedding program as scripts see it, by way of
+// newObject is a Go value of the embedding program as scripts see it, by way of
 // gopher-luar. That reads tables behind Lua's back, and would find one empty that
 // fills itself when a script looks at it: such are filled before they cross.
-func (s *state) hostObject(v any) lua.LValue { return s.crossing(luar.New(s.L, v)) }
+func newObject(s *state, v any) lua.LValue { return crossing(s, luar.New(s.L, v)) }
 
 // crossed marks the metatables of gopher-luar that are adapted.
 const crossed = "obelus"
 
 // crossing adapts what gopher-luar made: its functions fill the tables that they are given,
 // and a script can only call methods and read and write exported fields and elements.
-func (s *state) crossing(v lua.LValue) lua.LValue {
+func crossing(s *state, v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
 		if v.IsG && !ofObject(v) {
-			return s.givingCopies(v, 1)
+			return givingCopies(s, v, 1)
 		}
 	case *lua.LUserData:
 		meta, ok := v.Metatable.(*lua.LTable)
@@ -33,10 +33,10 @@ func (s *state) crossing(v lua.LValue) lua.LValue {
 			return v
 		}
 		meta.RawSetString(crossed, lua.LTrue)
-		s.adaptOperators(meta, reflect.TypeOf(v.Value))
+		adaptOperators(s, meta, reflect.TypeOf(v.Value))
 		if methods, ok := meta.RawGetString("methods").(*lua.LTable); ok {
 			for name, fn := methods.Next(lua.LNil); name != lua.LNil; name, fn = methods.Next(name) {
-				methods.RawSet(name, s.givingCopies(fn.(*lua.LFunction), 2)) // behind the receiver
+				methods.RawSet(name, givingCopies(s, fn.(*lua.LFunction), 2)) // behind the receiver
 			}
 		}
 	}
@@ -47,7 +47,7 @@ func (s *state) crossing(v lua.LValue) lua.LValue {
 // program by what it takes away: a copy of a whole value, and a value that is written whole,
 // have the unexported fields too (a mutex that is locked, say), and a channel blocks past
 // every deadline.
-func (s *state) adaptOperators(meta *lua.LTable, t reflect.Type) {
+func adaptOperators(s *state, meta *lua.LTable, t reflect.Type) {
 	kind := t.Kind()
 	if kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		meta.RawSetString("__index", s.L.NewFunction(readField))
@@ -66,17 +66,17 @@ func (s *state) adaptOperators(meta *lua.LTable, t reflect.Type) {
 		}
 		switch name.String() {
 		case "__index":
-			fn = s.filling(refusingLocks(s.L, fn), nil, &fieldAccess)
+			fn = filling(s, refusingLocks(s.L, fn), nil, &fieldAccess)
 		case "__call":
 			if kind == reflect.Map {
-				fn = s.filling(s.iterateMap(fn), nil, &fieldAccess)
+				fn = filling(s, iterateMap(s, fn), nil, &fieldAccess)
 			} else { // gopher-luar would give copies of elements
-				fn = s.filling(s.L.NewFunction(iterateElements), nil, nil)
+				fn = filling(s, s.L.NewFunction(iterateElements), nil, nil)
 			}
 		case "__tostring": // may call a method of the program
-			fn = s.filling(fn, nil, nil)
+			fn = filling(s, fn, nil, nil)
 		default:
-			fn = s.filling(fn, assignedTypes, &fieldAccess)
+			fn = filling(s, fn, assignedTypes, &fieldAccess)
 		}
 		meta.RawSet(name, fn)
 	}
@@ -143,11 +143,11 @@ func structMember(L *lua.LState, pointer *lua.LUserData, name string) (meta *lua
 var fieldAccess sync.Mutex
 
 // iterateMap is the iterator of maps, whose steps are read as fields are.
-func (s *state) iterateMap(fn *lua.LFunction) *lua.LFunction {
+func iterateMap(s *state, fn *lua.LFunction) *lua.LFunction {
 	return s.L.NewFunction(func(L *lua.LState) int {
 		n := fn.GFunction(L)
 		if next, ok := L.Get(-1).(*lua.LFunction); ok {
-			L.Replace(-1, s.filling(next, nil, &fieldAccess))
+			L.Replace(-1, filling(s, next, nil, &fieldAccess))
 		}
 		return n
 	})
@@ -201,7 +201,7 @@ func ofSync(t reflect.Type) bool {
 // givingCopies is a function or method of the program, filling, that gets copies of the maps
 // that it is given, from an argument on, as it does of tables: it may look at one while another
 // script writes it, which ends a program in Go.
-func (s *state) givingCopies(fn *lua.LFunction, from int) *lua.LFunction {
+func givingCopies(s *state, fn *lua.LFunction, from int) *lua.LFunction {
 	called := *fn
 	called.GFunction = func(L *lua.LState) int {
 		for i := from; i <= L.GetTop(); i++ {
@@ -209,7 +209,7 @@ func (s *state) givingCopies(fn *lua.LFunction, from int) *lua.LFunction {
 		}
 		return fn.GFunction(L)
 	}
-	return s.filling(&called, argumentTypes(fn), nil)
+	return filling(s, &called, argumentTypes(fn), nil)
 }
 
 // copyObject copies the maps of an object that is argument arg or lies in it; what holds none
@@ -265,7 +265,7 @@ func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value 
 // filling is a function of gopher-luar that fills what it is given, in the same frame,
 // so that its errors have the same place. types gives the Go types of its arguments, nil
 // for one that may be anything; during is held while it runs, if there is one.
-func (s *state) filling(fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
+func filling(s *state, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
 	var carried []lua.LValue
 	for _, up := range fn.Upvalues {
 		carried = append(carried, up.Value())
@@ -276,11 +276,11 @@ func (s *state) filling(fn *lua.LFunction, types argumentsOf, during *sync.Mutex
 			if types != nil {
 				want = types(L, i)
 			}
-			L.Replace(i, s.whole(L, L.Get(i), want, i))
+			L.Replace(i, wholeArgument(s, L, L.Get(i), want, i))
 		}
 		n := locked(during, fn.GFunction, L)
 		for i := L.GetTop() - n + 1; i <= L.GetTop(); i++ {
-			L.Replace(i, s.crossing(L.Get(i)))
+			L.Replace(i, crossing(s, L.Get(i)))
 		}
 		return n
 	}, append(carried, fills)...)
@@ -391,23 +391,23 @@ var fills lua.LValue = &lua.LUserData{}
 // follows them on Go's stack.
 const maxObjectDepth = 200
 
-// whole fills a table with all that is in it, and has functions give such. A table that
+// wholeArgument fills a table with all that is in it, and has functions give such. A table that
 // holds functions is another one for the object, with those that are bound. What cannot
 // become the wanted type for an object that it is, or holds, raises: gopher-luar would print
 // that object, with what the program is changing at the same time.
-func (s *state) whole(L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
+func wholeArgument(s *state, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
 	if err := objectFits(v, want); err != "" {
 		L.ArgError(arg, err)
 	}
 	switch v := v.(type) {
 	case *lua.LTable:
 		seen := map[typedTable]bool{}
-		if s.fillWithin(L, v, want, arg, seen, 1) {
-			return s.bindWithin(L, v, want, map[*lua.LTable]*lua.LTable{})
+		if fillWithin(s, L, v, want, arg, seen, 1) {
+			return bindWithin(s, L, v, want, map[*lua.LTable]*lua.LTable{})
 		}
 	case *lua.LFunction:
 		if !ofObject(v) {
-			return s.bind(L, v, want)
+			return bindFunction(s, L, v, want)
 		}
 	}
 	return v
@@ -432,14 +432,14 @@ func ofObject(fn *lua.LFunction) bool {
 	return fn.IsG && n > 0 && fn.Upvalues[n-1].Value() == fills
 }
 
-// bind has a function end with the call that gives it to an object.
-func (s *state) bind(L *lua.LState, fn *lua.LFunction, as reflect.Type) *lua.LFunction {
+// bindFunction has a function end with the call that gives it to an object.
+func bindFunction(s *state, L *lua.LState, fn *lua.LFunction, as reflect.Type) *lua.LFunction {
 	r, turn := s.run, s.run.turn.Load()
 	return L.NewFunction(func(L *lua.LState) int {
 		if r.turn.Load() != turn {
 			L.RaiseError("the call that gave this function to an object has ended")
 		}
-		return s.giveWhole(L, fn, as)
+		return giveWhole(s, L, fn, as)
 	})
 }
 
@@ -451,7 +451,7 @@ type typedTable struct {
 
 // fillWithin fills a table, and those in it. It tells whether they hold what is to be another
 // for an object: functions, and maps of objects.
-func (s *state) fillWithin(L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
+func fillWithin(s *state, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
 	if seen[typedTable{t, want}] {
 		return false
 	}
@@ -467,7 +467,7 @@ func (s *state) fillWithin(L *lua.LState, t *lua.LTable, want reflect.Type, arg 
 		}
 		switch v := v.(type) {
 		case *lua.LTable:
-			functions = s.fillWithin(L, v, inner, arg, seen, depth+1) || functions
+			functions = fillWithin(s, L, v, inner, arg, seen, depth+1) || functions
 		case *lua.LFunction:
 			functions = true
 		case *lua.LUserData:
@@ -478,7 +478,7 @@ func (s *state) fillWithin(L *lua.LState, t *lua.LTable, want reflect.Type, arg 
 }
 
 // bindWithin copies a table and those in it, with their functions bound.
-func (s *state) bindWithin(L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
+func bindWithin(s *state, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
 	if c := made[t]; c != nil {
 		return c
 	}
@@ -487,11 +487,11 @@ func (s *state) bindWithin(L *lua.LState, t *lua.LTable, want reflect.Type, made
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		_, inType := withinType(L, want, key)
 		if inner, ok := v.(*lua.LTable); ok {
-			v = s.bindWithin(L, inner, inType, made)
+			v = bindWithin(s, L, inner, inType, made)
 		} else if ud, ok := v.(*lua.LUserData); ok {
 			v = copyObject(L, 1, ud)
 		} else if fn, ok := v.(*lua.LFunction); ok && !ofObject(fn) {
-			v = s.bind(L, fn, inType)
+			v = bindFunction(s, L, fn, inType)
 		}
 		c.RawSet(key, v)
 	}
@@ -504,7 +504,7 @@ const mostWithin = 200
 
 // giveWhole calls a function that a script gave to an object. gopher-luar calls it on a
 // thread of its own, which would be bound by nothing.
-func (s *state) giveWhole(L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
+func giveWhole(s *state, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
 	if s.within >= mostWithin {
 		L.RaiseError("stack overflow")
 	}
@@ -514,7 +514,7 @@ func (s *state) giveWhole(L *lua.LState, fn *lua.LFunction, as reflect.Type) int
 	n := L.GetTop()
 	L.Insert(fn, 1)
 	for i := 2; i <= n+1; i++ {
-		L.Replace(i, s.crossing(L.Get(i)))
+		L.Replace(i, crossing(s, L.Get(i)))
 	}
 	L.Call(n, lua.MultRet)
 	for i := 1; i <= L.GetTop(); i++ {
@@ -522,7 +522,7 @@ func (s *state) giveWhole(L *lua.LState, fn *lua.LFunction, as reflect.Type) int
 		if as != nil && as.Kind() == reflect.Func && i <= as.NumOut() {
 			want = as.Out(i - 1)
 		}
-		L.Replace(i, s.whole(L, L.Get(i), want, i))
+		L.Replace(i, wholeArgument(s, L, L.Get(i), want, i))
 	}
 	return L.GetTop()
 }

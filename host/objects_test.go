@@ -55,17 +55,22 @@ func (v *vault) Take(name string, n int) int {
 	return v.secret[name]
 }
 
-func (v *vault) Note(any) string           { return "noted" }
-func (v *vault) All(values ...any) int     { return len(values) }
+func (v *vault) Note(any) string { return "noted" }
+
+func (v *vault) All(values ...any) int { return len(values) }
+
 func (v *vault) Texts(values []string) int { return len(values) }
+
 func (v *vault) Named(m map[string]string) (n int) {
 	for range m {
 		n++
 	}
 	return n
 }
+
 func (v *vault) Ask(f func() string) string { return f() }
-func (v *vault) Guarded(g *guarded) int     { return g.N }
+
+func (v *vault) Guarded(g *guarded) int { return g.N }
 
 func newVault() *vault {
 	return &vault{

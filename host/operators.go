@@ -10,8 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// concat is the operator .. with a limit.
-func (s *state) concat(L *lua.LState) int {
+// concatCall is the operator .. with a limit.
+func concatCall(s *state, L *lua.LState) int {
 	n := L.GetTop()
 	total, plain := 0, true
 	for i := 1; i <= n; i++ {
@@ -30,7 +30,7 @@ func (s *state) concat(L *lua.LState) int {
 		}
 	}
 	if !plain {
-		return s.concatMeta(L, n)
+		return concatMeta(s, L, n)
 	}
 	s.limit(L, total)
 	var b strings.Builder
@@ -43,7 +43,7 @@ func (s *state) concat(L *lua.LState) int {
 }
 
 // concatMeta joins from the right, where some operand is no text.
-func (s *state) concatMeta(L *lua.LState, n int) int {
+func concatMeta(s *state, L *lua.LState, n int) int {
 	right := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		left := L.Get(i)
@@ -75,8 +75,8 @@ func (s *state) concatMeta(L *lua.LState, n int) int {
 	return 1
 }
 
-// length is the operator #.
-func (s *state) length(L *lua.LState) int {
+// lengthCall is the operator #.
+func lengthCall(s *state, L *lua.LState) int {
 	switch v := L.Get(1).(type) {
 	case lua.LString:
 		L.Push(lua.LNumber(len(v)))
@@ -120,20 +120,20 @@ var arithmetic = map[string]func(a, b float64) float64{
 
 // arithmeticOfStrings makes the metamethods by which strings take part in
 // arithmetic. The interpreter's own reading of them takes "010" for eight.
-func (s *state) arithmeticOfStrings() []field {
+func arithmeticOfStrings(s *state) []field {
 	var fields []field
 	for _, name := range slices.Sorted(maps.Keys(arithmetic)) {
-		f := s.fn(func(s *state, L *lua.LState) int { return s.mixedArithmetic(L, name) })
+		f := s.fn(func(s *state, L *lua.LState) int { return mixedArithmetic(s, L, name) })
 		fields, s.operators = append(fields, field{"__" + name, f}), append(s.operators, f)
 	}
 	return fields
 }
 
 // mixedArithmetic is arithmetic where not both operands are numbers.
-func (s *state) mixedArithmetic(L *lua.LState, name string) int {
+func mixedArithmetic(s *state, L *lua.LState, name string) int {
 	left, right := L.Get(1), L.Get(2)
-	a, ok := s.arithmeticOperand(L, left)
-	b, ok2 := s.arithmeticOperand(L, right)
+	a, ok := arithmeticOperand(s, L, left)
+	b, ok2 := arithmeticOperand(s, L, right)
 	if ok && ok2 {
 		L.Push(lua.LNumber(arithmetic[name](float64(a), float64(b))))
 		return 1
@@ -152,12 +152,12 @@ func (s *state) mixedArithmetic(L *lua.LState, name string) int {
 	return 0
 }
 
-// bound is a bound of a for loop as a number, which text may say too.
-func (s *state) bound(L *lua.LState) int {
+// boundCall is a bound of a for loop as a number, which text may say too.
+func boundCall(s *state, L *lua.LState) int {
 	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
 	if !ok {
-		if n, ok = s.arithmeticOperand(L, v); !ok {
+		if n, ok = arithmeticOperand(s, L, v); !ok {
 			L.RaiseError("for statement %s must be a number, not %s", L.CheckString(2), v.Type())
 		}
 	}
@@ -165,13 +165,13 @@ func (s *state) bound(L *lua.LState) int {
 	return 1
 }
 
-// minus is the operator - before a value. The interpreter's own would give __unm one argument,
+// minusCall is the operator - before a value. The interpreter's own would give __unm one argument,
 // where it has two.
-func (s *state) minus(L *lua.LState) int {
+func minusCall(s *state, L *lua.LState) int {
 	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
 	if !ok {
-		n, ok = s.arithmeticOperand(L, v)
+		n, ok = arithmeticOperand(s, L, v)
 	}
 	if ok {
 		L.Push(-n)
@@ -190,7 +190,7 @@ func (s *state) minus(L *lua.LState) int {
 
 // arithmeticOperand is [operand], but for text that says an integer which a number may not
 // hold: what comes from JSON as text must not be rounded unasked.
-func (s *state) arithmeticOperand(L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
+func arithmeticOperand(s *state, L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
 	n, ok := operand(v)
 	text, isText := v.(lua.LString)
 	if !ok || !isText || math.Abs(float64(n)) < maxExact {

@@ -11,7 +11,7 @@ var standardLibraries = []string{"_G", "coroutine", "debug", "io", "math", "os",
 
 // newPackage makes the run's package. What a script writes into loaded and
 // preload, require heeds, in this run alone.
-func (s *state) newPackage() *lua.LTable {
+func newPackage(s *state) *lua.LTable {
 	lib := s.L.CreateTable(0, 8)
 	lib.RawSetString("config", lua.LString("/\n;\n?\n!\n-\n"))
 	lib.RawSetString("cpath", lua.LString(""))
@@ -19,12 +19,12 @@ func (s *state) newPackage() *lua.LTable {
 	lib.RawSetString("preload", s.L.CreateTable(0, 0))
 	lib.RawSetString("loaders", s.L.CreateTable(0, 0))
 	s.run.env.RawSetString("package", lib)
-	loaded := s.loadedModules()
+	loaded := loadedModules(s)
 	lib.RawSetString("loaded", loaded)
 	for _, name := range standardLibraries {
 		_, own := s.gen.module(name)
 		if !own && loaded.RawGetString(name) == lua.LNil {
-			loaded.RawSetString(name, s.standardLibrary(name))
+			loaded.RawSetString(name, standardLibrary(s, name))
 		}
 	}
 	s.run.preloaded = lib.RawGetString("preload").(*lua.LTable)
@@ -32,16 +32,16 @@ func (s *state) newPackage() *lua.LTable {
 }
 
 // loadedModules is package.loaded.
-func (s *state) loadedModules() *lua.LTable {
+func loadedModules(s *state) *lua.LTable {
 	if s.run.loaded == nil {
 		s.run.loaded = s.L.CreateTable(0, 8)
 	}
 	return s.run.loaded
 }
 
-// preload is the function that a script gave for a module, nil if there is
+// preloadFunction is the function that a script gave for a module, nil if there is
 // none.
-func (s *state) preload(name string) *lua.LFunction {
+func preloadFunction(s *state, name string) *lua.LFunction {
 	if s.run.preloaded == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (s *state) preload(name string) *lua.LFunction {
 
 // standardLibrary is a library as the run's environment has it; nil if there
 // is none of that name.
-func (s *state) standardLibrary(name string) lua.LValue {
+func standardLibrary(s *state, name string) lua.LValue {
 	for _, known := range standardLibraries {
 		if known != name {
 			continue

@@ -24,7 +24,7 @@ const (
 	deepFrames = 250
 )
 
-func (s *state) pcall(L *lua.LState) int {
+func basePcall(s *state, L *lua.LState) int {
 	L.CheckAny(1)
 	args := make([]lua.LValue, L.GetTop())
 	for i := range args {
@@ -33,7 +33,7 @@ func (s *state) pcall(L *lua.LState) int {
 	return s.protect(L, args, nil)
 }
 
-func (s *state) xpcall(L *lua.LState) int {
+func baseXpcall(s *state, L *lua.LState) int {
 	L.CheckAny(1)
 	return s.protect(L, []lua.LValue{L.Get(1)}, L.CheckFunction(2))
 }
@@ -50,9 +50,9 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 		thread.SetTop(0)
 		return n + 1
 	}
-	message := s.caught(s.nameCalled(err, call[0]))
+	message := s.caught(nameCalled(s, err, call[0]))
 	if handler != nil {
-		message = s.handled(L, handler, message, err)
+		message = handleError(s, L, handler, message, err)
 	}
 	L.Push(lua.LFalse)
 	L.Push(message)
@@ -62,7 +62,7 @@ func (s *state) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 // apartFrom calls call[0] with the rest of call on a thread, on which it leaves the
 // results. The deadline is not to be caught.
 func (s *state) apartFrom(L *lua.LState, call []lua.LValue) (*lua.LState, error) {
-	if most := s.mostPcalls(); s.pcalls == most {
+	if most := maxPcallsOf(s); s.pcalls == most {
 		L.RaiseError("pcall is nested more than %d deep", most)
 	}
 	thread := s.thread(L)
@@ -84,8 +84,8 @@ func (s *state) apartFrom(L *lua.LState, call []lua.LValue) (*lua.LState, error)
 	return thread, err
 }
 
-// handled is what a handler of xpcall makes of an error, or what went wrong with it.
-func (s *state) handled(L *lua.LState, handler *lua.LFunction, message lua.LValue, err error) lua.LValue {
+// handleError is what a handler of xpcall makes of an error, or what went wrong with it.
+func handleError(s *state, L *lua.LState, handler *lua.LFunction, message lua.LValue, err error) lua.LValue {
 	before := s.unwound
 	defer func() { s.unwound = before }()
 	var api *lua.ApiError

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -266,7 +267,7 @@ func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) 
 	}
 	n, key := beyondArray(t)
 	if key != lua.LNil {
-		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", s.keyText(key))
+		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", keyText(s, key))
 	}
 	calls := make([]engine.Source, n)
 	for i := range calls {
@@ -282,7 +283,7 @@ func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) 
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = s.callFromLua(v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
+		if calls[i].Call, err = callFromLua(s, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
 			return nil, p.fail(calls[i].Line, "%s", err.Error())
 		}
 	}
@@ -309,7 +310,7 @@ func (p *planReader) tool(name string) *engine.Tool {
 }
 
 // callFromLua is fromLua for a call of a tool, which may be nil.
-func (s *state) callFromLua(v lua.LValue, tool *engine.Tool, place string) (any, error) {
+func callFromLua(s *state, v lua.LValue, tool *engine.Tool, place string) (any, error) {
 	var schema any
 	if tool != nil {
 		schema = callSchema(tool.Schema)
@@ -326,7 +327,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	r := &engine.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(p.at(name), "unknown field %s%s", quote(name), didYouMean(name, requestFields))
+			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), didYouMean(name, requestFields))
 		}
 	}
 	_, calls := fields["calls"]

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -58,7 +59,7 @@ func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.S
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.call(fn, s.object(engine.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.call(fn, argumentTable(s, engine.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.S
 		results = append(results, lua.LNil)
 	}
 	if len(results) > 1 && results[0] == lua.LNil && results[1] != lua.LNil {
-		fields, err := s.failureFields(results[1])
+		fields, err := failureFields(s, results[1])
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +108,7 @@ func (p *planReader) solved(s *state, t *lua.LTable) (*engine.Solution, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "calls" && name != "output" {
-			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", quote(name), didYouMean(name, []string{"calls", "output"}))
+			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), didYouMean(name, []string{"calls", "output"}))
 		}
 	}
 	solution := &engine.Solution{Output: p.schema.Lists(fields["output"])}

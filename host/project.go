@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -129,10 +130,10 @@ func (c *Config) checkActivity(i int) error {
 	case a.Name == "":
 		return fmt.Errorf("activity %d of the program that embeds obelus has no name", i+1)
 	case first < i:
-		return fmt.Errorf("activity %s is registered twice by the program that embeds obelus", quote(a.Name))
+		return fmt.Errorf("activity %s is registered twice by the program that embeds obelus", strconv.Quote(a.Name))
 	}
 	if err := a.Check(); err != nil {
-		return fmt.Errorf("activity %s of the program that embeds obelus: %w", quote(a.Name), err)
+		return fmt.Errorf("activity %s of the program that embeds obelus: %w", strconv.Quote(a.Name), err)
 	}
 	return nil
 }

@@ -14,19 +14,19 @@ import (
 // texts escaped, with a second †; a text that is copied whole into a call comes out as it
 // was. These globals lead from one form to the other.
 var referenceFuncs = []entry{
-	{"literal", (*state).literalOf},
-	{"ref", (*state).reference},
-	{"text", (*state).textOf},
+	{"literal", referenceLiteral},
+	{"ref", referenceRef},
+	{"text", referenceText},
 }
 
 // literal(value) escapes texts that begin with †, here or within.
-func (s *state) literalOf(L *lua.LState) int {
-	return s.mapTexts(L, func(text string) string { return engine.Literal(text).(string) })
+func referenceLiteral(s *state, L *lua.LState) int {
+	return mapTexts(s, L, func(text string) string { return engine.Literal(text).(string) })
 }
 
 // text(value) takes the second † off again.
-func (s *state) textOf(L *lua.LState) int {
-	return s.mapTexts(L, func(text string) string {
+func referenceText(s *state, L *lua.LState) int {
+	return mapTexts(s, L, func(text string) string {
 		if strings.HasPrefix(text, store.Dagger+store.Dagger) {
 			return strings.TrimPrefix(text, store.Dagger)
 		}
@@ -35,7 +35,7 @@ func (s *state) textOf(L *lua.LState) int {
 }
 
 // mapTexts pushes the first argument with every text in it mapped.
-func (s *state) mapTexts(L *lua.LState, of func(string) string) int {
+func mapTexts(s *state, L *lua.LState, of func(string) string) int {
 	m := textMapper{s: s, of: of, charge: func() { s.budget.charge(L, 1) }, made: map[*lua.LTable]*lua.LTable{}}
 	L.Push(m.value(L.CheckAny(1), 0))
 	return 1
@@ -75,7 +75,7 @@ func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
 }
 
 // ref(text) writes the daggers of references: ref "state.a || input.b".
-func (s *state) reference(L *lua.LState) int {
+func referenceRef(s *state, L *lua.LState) int {
 	given := L.CheckString(1)
 	made, err := engine.WithDaggers(given)
 	if err != nil {

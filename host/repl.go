@@ -88,7 +88,7 @@ func (r *REPL) Eval(ctx context.Context, source string) (values []string, err er
 	if err == nil { // tostring may be the script's
 		_, err = r.s.call(r.s.fn(func(s *state, _ *lua.LState) int {
 			for _, v := range results {
-				values = append(values, s.inspectShort(v))
+				values = append(values, inspectShort(s, v))
 			}
 			return 0
 		}))
@@ -207,7 +207,7 @@ func (r *REPL) run(s *state, L *lua.LState) int {
 	plan := L.CheckString(1)
 	var input map[string]any
 	if L.Get(2) != lua.LNil {
-		input = s.optionalObject(L, 2, "input", nil)
+		input = optionalObject(s, L, 2, "input", nil)
 	}
 	return r.act(s, L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
 }
@@ -218,7 +218,7 @@ func (r *REPL) call(s *state, L *lua.LState) int {
 	parameters := map[string]any{}
 	if L.Get(2) != lua.LNil {
 		tool, _ := s.gen.registry.Tool(name)
-		v, err := s.callFromLua(L.CheckTable(2), tool, "call")
+		v, err := callFromLua(s, L.CheckTable(2), tool, "call")
 		if err != nil {
 			L.ArgError(2, err.Error())
 		}

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -14,14 +15,14 @@ import (
 // maxModuleName keeps the messages about a module to a sane length.
 const maxModuleName = 1000
 
-// require is require(name): a file of the project below lib/, else below
+// baseRequire is require(name): a file of the project below lib/, else below
 // activities/, else a module that is built in. Each run loads its own.
-func (s *state) require(L *lua.LState) int {
+func baseRequire(s *state, L *lua.LState) int {
 	name := L.CheckString(1)
 	if len(name) > maxModuleName {
 		L.ArgError(1, fmt.Sprintf("a module's name has at most %d bytes", maxModuleName))
 	}
-	if v := s.loadedModules().RawGetString(name); lua.LVAsBool(v) {
+	if v := loadedModules(s).RawGetString(name); lua.LVAsBool(v) {
 		L.Push(v)
 		return 1
 	}
@@ -30,31 +31,31 @@ func (s *state) require(L *lua.LState) int {
 		L.RaiseError("modules require each other in a circle: %s", strings.Join(circle, " → "))
 	}
 	var v lua.LValue
-	if loader := s.preload(name); loader != nil {
-		v = s.loadWith(L, name, loader)
+	if loader := preloadFunction(s, name); loader != nil {
+		v = loadWith(s, L, name, loader)
 	} else if sc, ok := s.gen.module(name); ok {
 		proto, err := sc.compiled()
 		if err != nil {
 			L.RaiseError("%s", err)
 		}
-		v = s.loadWith(L, name, L.NewFunctionFromProto(proto))
+		v = loadWith(s, L, name, L.NewFunctionFromProto(proto))
 	} else if fields := s.module(name); fields != nil {
 		v = s.table(fields)
-	} else if v = s.standardLibrary(name); v == nil && name == "test" {
+	} else if v = standardLibrary(s, name); v == nil && name == "test" {
 		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
 	} else if v == nil && s.run.script.file == SettingsFile {
-		L.RaiseError("there is no module %s here: "+SettingsFile+" can't require the project's own, only those that are built in%s", quote(name), s.gen.nearModule(name))
+		L.RaiseError("there is no module %s here: "+SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.gen.nearModule(name))
 	} else if v == nil {
-		L.RaiseError("there is no module %s: no %s, and none is built in%s", quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
+		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
 	}
-	s.loadedModules().RawSetString(name, v)
+	loadedModules(s).RawSetString(name, v)
 	L.Push(v)
 	return 1
 }
 
 // loadWith runs a module's top level. What it raises goes up as it is; nothing
 // is remembered then, so that a later require tries again.
-func (s *state) loadWith(L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
+func loadWith(s *state, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
 	loading, top := s.run.loading, s.run.top
 	s.run.loading = append(slices.Clone(loading), name)
 	s.run.top++
@@ -67,7 +68,7 @@ func (s *state) loadWith(L *lua.LState, name string, loader *lua.LFunction) lua.
 	if v != lua.LNil {
 		return v
 	}
-	if v = s.loadedModules().RawGetString(name); v != lua.LNil { // the module put itself there
+	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module put itself there
 		return v
 	}
 	return lua.LTrue
@@ -146,7 +147,7 @@ func (g *Generation) nearModule(name string) string {
 }
 
 // capabilities are what this state's modules may do.
-func (s *state) capabilities() *luastd.Env {
+func capabilities(s *state) *luastd.Env {
 	return &luastd.Env{
 		Codec:     codec{s},
 		Grants:    s.gen.grants,

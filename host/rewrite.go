@@ -478,7 +478,7 @@ func stays(e ast.Expr, assigned []ast.Expr) bool {
 }
 
 // atCall is the function behind nameAt.
-func (s *state) atCall(L *lua.LState) int {
+func atCall(s *state, L *lua.LState) int {
 	table := L.CheckTable(2)
 	if s.run != nil && s.run.lines != nil {
 		s.run.lines[table] = L.CheckInt(1)

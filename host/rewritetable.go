@@ -79,7 +79,7 @@ func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} 
 
 // fillCall is the function behind nameFill. As the compiler's code does, it puts in a
 // key at once and elements when there are fifty.
-func (s *state) fillCall(L *lua.LState) int {
+func fillCall(s *state, L *lua.LState) int {
 	table, n, parts := L.CheckTable(1), L.CheckInt(2), L.CheckInt(3)
 	var pending []lua.LValue
 	put := func() {

@@ -368,12 +368,17 @@ type shelf struct {
 	All  []*shelf
 }
 
-func (s *shelf) Put(v map[string]any) string     { return fmt.Sprint(v) }
-func (s *shelf) Any(v any) string                { return fmt.Sprint(v) }
+func (s *shelf) Put(v map[string]any) string { return fmt.Sprint(v) }
+
+func (s *shelf) Any(v any) string { return fmt.Sprint(v) }
+
 func (s *shelf) Lines(v []map[string]any) string { return fmt.Sprint(v) }
-func (s *shelf) Order(o order) string            { return fmt.Sprint(o) }
-func (s *shelf) Same() *shelf                    { return s }
-func (s *shelf) Ask(f func() order) string       { return fmt.Sprint(f()) }
+
+func (s *shelf) Order(o order) string { return fmt.Sprint(o) }
+
+func (s *shelf) Same() *shelf { return s }
+
+func (s *shelf) Ask(f func() order) string { return fmt.Sprint(f()) }
 
 // TestObjectsGetTables: what a script was given reaches an object as it is, and not
 // as a table that would fill itself if a script looked at it.
@@ -458,15 +463,21 @@ type bus struct {
 }
 
 func (b *bus) Each(fn func(int) int) int { return fn(1) }
-func (b *bus) On(fn func(int) int)       { b.kept = fn }
-func (b *bus) Emit(n int) int            { return b.kept(n) }
-func (b *bus) Add(n int, text string)    {}
+
+func (b *bus) On(fn func(int) int) { b.kept = fn }
+
+func (b *bus) Emit(n int) int { return b.kept(n) }
+
+func (b *bus) Add(n int, text string) {}
+
 func (b *bus) Map(m map[string]func(int) int) int {
 	b.kept = m["f"]
 	return m["f"](1)
 }
+
 func (b *bus) Give() map[string]any { return map[string]any{"a": 1} }
-func (b *bus) Want(text string)     {}
+
+func (b *bus) Want(text string) {}
 
 // TestFunctionsThatObjectsCall: what a script gives to an object is bound as the script
 // is, and lives no longer; and what is said of either is said in words of Lua.

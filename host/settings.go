@@ -89,7 +89,7 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			errs = append(errs, &settingError{[]string{name}, "unknown setting " + quote(name) + didYouMean(name, names)})
+			errs = append(errs, &settingError{[]string{name}, "unknown setting " + strconv.Quote(name) + didYouMean(name, names)})
 			continue
 		}
 		if err := settingFuncs[i].read(&s, given[name]); err != nil {
@@ -118,7 +118,7 @@ func readAllow(s *Settings, v any) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(kinds, name)
 		if i < 0 {
-			return &settingError{[]string{name}, "unknown permission " + quote(name) + didYouMean(name, kinds)}
+			return &settingError{[]string{name}, "unknown permission " + strconv.Quote(name) + didYouMean(name, kinds)}
 		}
 		if all, ok := given[name].(bool); ok {
 			grants[i].All = all
@@ -276,7 +276,7 @@ func wrongType(want string, v any) error {
 	case json.Number:
 		got = string(v)
 	case string:
-		got = quote(v)
+		got = strconv.Quote(v)
 	}
 	return fmt.Errorf("must be %s, not %s", want, got)
 }
@@ -291,8 +291,6 @@ func typeName(v any) string {
 	}
 	return "a " + store.TypeName(v)
 }
-
-func quote(s string) string { return strconv.Quote(s) }
 
 // keyLine is the line to which keys lead in a table of the file, or, as far as they
 // can't be told, that on which the file returns, or 1.

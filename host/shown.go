@@ -20,16 +20,16 @@ var layout = regexp.MustCompile(`\n *`)
 
 func onLine(text string) string { return layout.ReplaceAllString(text, " ") }
 
-// shown is a value on one line, cut where it is long.
-func (s *state) shown(v lua.LValue) string { return cut([]rune(onLine(s.inspect(v))), 0) }
+// showValue is a value on one line, cut where it is long.
+func showValue(s *state, v lua.LValue) string { return cut([]rune(onLine(inspect(s, v))), 0) }
 
 // inspectApart is inspect of two values that differ, with as many digits as it takes.
-func (s *state) inspectApart(a, b lua.LValue) (x, y string) {
-	if x, y = s.inspect(a), s.inspect(b); x != y {
+func inspectApart(s *state, a, b lua.LValue) (x, y string) {
+	if x, y = inspect(s, a), inspect(s, b); x != y {
 		return x, y
 	}
 	exact := func(v lua.LValue) string {
-		p := s.inspector(0)
+		p := newInspector(s, 0)
 		p.exact = true
 		return p.text(v, "")
 	}
@@ -38,8 +38,8 @@ func (s *state) inspectApart(a, b lua.LValue) (x, y string) {
 
 // shownApart shows two values that differ: where they are long, what is around the
 // first difference, and of texts of several lines the first line that differs.
-func (s *state) shownApart(a, b lua.LValue) (x, y string) {
-	x, y = s.inspectApart(a, b)
+func shownApart(s *state, a, b lua.LValue) (x, y string) {
+	x, y = inspectApart(s, a, b)
 	x, y = onLine(x), onLine(y)
 	if len([]rune(x)) <= mostShown && len([]rune(y)) <= mostShown {
 		return x, y
@@ -60,7 +60,7 @@ func (s *state) shownApart(a, b lua.LValue) (x, y string) {
 
 func lineOf(lines []string, n int) string {
 	if n < len(lines) {
-		return quote(lines[n])
+		return strconv.Quote(lines[n])
 	}
 	return "no such line"
 }

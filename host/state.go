@@ -97,8 +97,8 @@ func newState(gen *Generation) *state {
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
 	s.budget.state, s.budget.limits = s, &gen.limits
-	s.env = s.capabilities()
-	s.openBase()
+	s.env = capabilities(s)
+	openBase(s)
 	s.libs["string"] = s.funcs(stringFuncs)
 	s.libs["table"] = s.funcs(tableFuncs)
 	s.libs["math"] = append(s.funcs(mathFuncs), field{"huge", lua.LNumber(math.Inf(1))}, field{"pi", lua.LNumber(math.Pi)})
@@ -109,9 +109,9 @@ func newState(gen *Generation) *state {
 	s.libs["package"] = nil
 	s.openVocabulary()
 	s.libs["json"] = s.module("json")
-	s.openMetatables()
+	openMetatables(s)
 	for _, name := range slices.Sorted(maps.Keys(gen.config.Objects)) {
-		s.globals[name] = s.hostObject(gen.config.Objects[name])
+		s.globals[name] = newObject(s, gen.config.Objects[name])
 	}
 	return s
 }
@@ -145,10 +145,10 @@ func (s *state) table(fields []field) *lua.LTable {
 	return t
 }
 
-func (s *state) openMetatables() {
-	s.envMeta = s.table([]field{{"__index", s.fn((*state).global)}, {"__metatable", lua.LFalse}})
+func openMetatables(s *state) {
+	s.envMeta = s.table([]field{{"__index", s.fn(lookupGlobal)}, {"__metatable", lua.LFalse}})
 	s.stringLib = s.table(s.libs["string"])
-	s.stringMeta = s.table(append(s.arithmeticOfStrings(), field{"__index", s.stringLib}, field{"__metatable", lua.LFalse}))
+	s.stringMeta = s.table(append(arithmeticOfStrings(s), field{"__index", s.stringLib}, field{"__metatable", lua.LFalse}))
 	s.L.SetMetatable(lua.LString(""), s.stringMeta)
 	s.arrayMark = s.L.CreateTable(0, 0)
 	s.messages = s.L.CreateTable(0, 0)
@@ -158,8 +158,8 @@ func (s *state) openMetatables() {
 	})
 }
 
-// global is the __index of an environment: what is touched comes into it.
-func (s *state) global(L *lua.LState) int {
+// lookupGlobal is the __index of an environment: what is touched comes into it.
+func lookupGlobal(s *state, L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {
 		L.Push(lua.LNil)
@@ -179,9 +179,9 @@ func (s *state) lookup(name string) lua.LValue {
 	}
 	switch name {
 	case "io":
-		return s.newIO()
+		return newIO(s)
 	case "package":
-		return s.newPackage()
+		return newPackage(s)
 	}
 	fields, ok := s.libs[name]
 	if !ok {

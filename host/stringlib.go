@@ -10,19 +10,19 @@ import (
 // stringFuncs is Lua 5.1's string: the same results as Lua's own, with every
 // loop counted and every string bounded.
 var stringFuncs = []entry{
-	{"byte", (*state).stringByte},
-	{"char", (*state).stringChar},
-	{"find", (*state).stringFind},
-	{"format", (*state).stringFormat},
-	{"gmatch", (*state).stringGmatch},
-	{"gsub", (*state).stringGsub},
-	{"len", (*state).stringLen},
-	{"lower", (*state).stringLower},
-	{"match", (*state).stringMatch},
-	{"rep", (*state).stringRep},
-	{"reverse", (*state).stringReverse},
-	{"sub", (*state).stringSub},
-	{"upper", (*state).stringUpper},
+	{"byte", stringByte},
+	{"char", stringChar},
+	{"find", stringFind},
+	{"format", stringFormat},
+	{"gmatch", stringGmatch},
+	{"gsub", stringGsub},
+	{"len", stringLen},
+	{"lower", stringLower},
+	{"match", stringMatch},
+	{"rep", stringRep},
+	{"reverse", stringReverse},
+	{"sub", stringSub},
+	{"upper", stringUpper},
 }
 
 // checkText is an argument that must be text; a number counts as its text.
@@ -49,7 +49,7 @@ func span(from, to, length int) (int, int) {
 	return from - 1, to
 }
 
-func (s *state) stringByte(L *lua.LState) int {
+func stringByte(s *state, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	from := optional(L, 2, 1)
 	from, to := span(from, optional(L, 3, from), len(text))
@@ -62,7 +62,7 @@ func (s *state) stringByte(L *lua.LState) int {
 	return to - from
 }
 
-func (s *state) stringChar(L *lua.LState) int {
+func stringChar(s *state, L *lua.LState) int {
 	text := make([]byte, L.GetTop())
 	for i := range text {
 		c := integer(L, i+1)
@@ -75,10 +75,11 @@ func (s *state) stringChar(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) stringFind(L *lua.LState) int  { return s.find(L, true) }
-func (s *state) stringMatch(L *lua.LState) int { return s.find(L, false) }
+func stringFind(s *state, L *lua.LState) int { return findPattern(s, L, true) }
 
-func (s *state) find(L *lua.LState, find bool) int {
+func stringMatch(s *state, L *lua.LState) int { return findPattern(s, L, false) }
+
+func findPattern(s *state, L *lua.LState, find bool) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
 	from := optional(L, 3, 1)
 	if from < 0 {
@@ -116,7 +117,7 @@ func (s *state) find(L *lua.LState, find bool) int {
 	return 1
 }
 
-func (s *state) stringGmatch(L *lua.LState) int {
+func stringGmatch(s *state, L *lua.LState) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
 	at := 0
 	L.Push(L.NewFunction(func(L *lua.LState) int {
@@ -136,7 +137,7 @@ func (s *state) stringGmatch(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) stringGsub(L *lua.LState) int {
+func stringGsub(s *state, L *lua.LState) int {
 	subject, most := s.checkText(L, 1), optional(L, 4, math.MaxInt)
 	L.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
 	m, anchored := s.matcher(L, subject, s.checkText(L, 2))
@@ -147,7 +148,7 @@ func (s *state) stringGsub(L *lua.LState) int {
 		e := m.match(at, 0)
 		if e >= 0 {
 			count++
-			with := s.replacement(m, at, e)
+			with := gsubReplacement(s, m, at, e)
 			b.WriteString(with)
 			s.grow(L, b.Len(), len(with))
 		}
@@ -171,8 +172,8 @@ func (s *state) stringGsub(L *lua.LState) int {
 	return 2
 }
 
-// replacement is what gsub puts in the place of a match.
-func (s *state) replacement(m *matcher, from, to int) string {
+// gsubReplacement is what gsub puts in the place of a match.
+func gsubReplacement(s *state, m *matcher, from, to int) string {
 	L := m.L
 	var v lua.LValue
 	switch r := L.Get(3).(type) {
@@ -184,7 +185,7 @@ func (s *state) replacement(m *matcher, from, to int) string {
 	case *lua.LTable:
 		v = L.GetTable(r, m.captured(0, from, to))
 	default:
-		return s.template(m, s.text(L, r), from, to)
+		return gsubTemplate(s, m, s.text(L, r), from, to)
 	}
 	if lua.LVIsFalse(v) {
 		return m.subject[from:to]
@@ -195,7 +196,7 @@ func (s *state) replacement(m *matcher, from, to int) string {
 	return s.text(L, v)
 }
 
-func (s *state) template(m *matcher, text string, from, to int) string {
+func gsubTemplate(s *state, m *matcher, text string, from, to int) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
@@ -221,14 +222,14 @@ func (s *state) template(m *matcher, text string, from, to int) string {
 	return b.String()
 }
 
-func (s *state) stringLen(L *lua.LState) int {
+func stringLen(s *state, L *lua.LState) int {
 	L.Push(lua.LNumber(len(s.checkText(L, 1))))
 	return 1
 }
 
-// mapped makes a library function of one that changes bytes of text. Lua's
+// mapBytes makes a library function of one that changes bytes of text. Lua's
 // own lower and upper know ASCII alone.
-func (s *state) mapped(L *lua.LState, change func(text []byte)) int {
+func mapBytes(s *state, L *lua.LState, change func(text []byte)) int {
 	text := []byte(s.checkText(L, 1))
 	s.limit(L, len(text))
 	change(text)
@@ -236,8 +237,8 @@ func (s *state) mapped(L *lua.LState, change func(text []byte)) int {
 	return 1
 }
 
-func (s *state) stringLower(L *lua.LState) int {
-	return s.mapped(L, func(text []byte) {
+func stringLower(s *state, L *lua.LState) int {
+	return mapBytes(s, L, func(text []byte) {
 		for i, c := range text {
 			if c >= 'A' && c <= 'Z' {
 				text[i] = c + 'a' - 'A'
@@ -246,7 +247,7 @@ func (s *state) stringLower(L *lua.LState) int {
 	})
 }
 
-func (s *state) stringRep(L *lua.LState) int {
+func stringRep(s *state, L *lua.LState) int {
 	text, n := s.checkText(L, 1), integer(L, 2)
 	if n <= 0 || text == "" {
 		L.Push(lua.LString(""))
@@ -260,23 +261,23 @@ func (s *state) stringRep(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) stringReverse(L *lua.LState) int {
-	return s.mapped(L, func(text []byte) {
+func stringReverse(s *state, L *lua.LState) int {
+	return mapBytes(s, L, func(text []byte) {
 		for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
 			text[i], text[j] = text[j], text[i]
 		}
 	})
 }
 
-func (s *state) stringSub(L *lua.LState) int {
+func stringSub(s *state, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	from, to := span(integer(L, 2), optional(L, 3, -1), len(text))
 	L.Push(lua.LString(text[from:to]))
 	return 1
 }
 
-func (s *state) stringUpper(L *lua.LState) int {
-	return s.mapped(L, func(text []byte) {
+func stringUpper(s *state, L *lua.LState) int {
+	return mapBytes(s, L, func(text []byte) {
 		for i, c := range text {
 			if c >= 'a' && c <= 'z' {
 				text[i] = c - ('a' - 'A')

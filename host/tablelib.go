@@ -10,12 +10,12 @@ import (
 // tableFuncs is Lua 5.1's table, counting its work and filling tables that
 // are not filled yet.
 var tableFuncs = []entry{
-	{"concat", (*state).tableConcat},
-	{"getn", (*state).length},
-	{"insert", (*state).tableInsert},
-	{"maxn", (*state).tableMaxn},
-	{"remove", (*state).tableRemove},
-	{"sort", (*state).tableSort},
+	{"concat", tableConcat},
+	{"getn", lengthCall},
+	{"insert", tableInsert},
+	{"maxn", tableMaxn},
+	{"remove", tableRemove},
+	{"sort", tableSort},
 }
 
 func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
@@ -24,7 +24,7 @@ func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
 	return t
 }
 
-func (s *state) tableConcat(L *lua.LState) int {
+func tableConcat(s *state, L *lua.LState) int {
 	t, separator := s.checkTable(L, 1), ""
 	if L.Get(2) != lua.LNil {
 		separator = s.checkText(L, 2)
@@ -47,7 +47,7 @@ func (s *state) tableConcat(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) tableInsert(L *lua.LState) int {
+func tableInsert(s *state, L *lua.LState) int {
 	t := s.checkTable(L, 1)
 	n := t.Len()
 	if n >= maxArray-2 {
@@ -73,7 +73,7 @@ func (s *state) tableInsert(L *lua.LState) int {
 	return 0
 }
 
-func (s *state) tableMaxn(L *lua.LState) int {
+func tableMaxn(s *state, L *lua.LState) int {
 	t := s.checkTable(L, 1)
 	best := lua.LNumber(t.MaxN())
 	for key, _ := t.Next(lua.LNil); key != lua.LNil; key, _ = t.Next(key) {
@@ -85,7 +85,7 @@ func (s *state) tableMaxn(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) tableRemove(L *lua.LState) int {
+func tableRemove(s *state, L *lua.LState) int {
 	t := s.checkTable(L, 1)
 	n := t.Len()
 	position := optional(L, 2, n)
@@ -97,7 +97,7 @@ func (s *state) tableRemove(L *lua.LState) int {
 	return 1
 }
 
-func (s *state) tableSort(L *lua.LState) int {
+func tableSort(s *state, L *lua.LState) int {
 	t := s.checkTable(L, 1)
 	values := make([]lua.LValue, t.Len())
 	for i := range values {
@@ -117,7 +117,8 @@ type sorter struct {
 	less   *lua.LFunction
 }
 
-func (r *sorter) Len() int      { return len(r.values) }
+func (r *sorter) Len() int { return len(r.values) }
+
 func (r *sorter) Swap(i, j int) { r.values[i], r.values[j] = r.values[j], r.values[i] }
 
 func (r *sorter) Less(i, j int) bool {

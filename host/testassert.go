@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -24,8 +25,8 @@ type check struct {
 }
 
 var checks = map[string]check{
-	"equal":    {2, (*state).checkEqual, "the same as %1", 2, true},
-	"same":     {2, (*state).checkSame, "like %1", 2, true},
+	"equal":    {2, checkEqual, "the same as %1", 2, true},
+	"same":     {2, checkSame, "like %1", 2, true},
 	"truthy":   {1, is(func(v lua.LValue) bool { return lua.LVAsBool(v) }), "truthy", 1, false},
 	"falsy":    {1, is(func(v lua.LValue) bool { return !lua.LVAsBool(v) }), "falsy", 1, false},
 	"true":     {1, is(func(v lua.LValue) bool { return v == lua.LTrue }), "true", 1, false},
@@ -36,9 +37,9 @@ var checks = map[string]check{
 	"boolean":  {1, isType(lua.LTBool), "a boolean", 1, false},
 	"table":    {1, isType(lua.LTTable), "a table", 1, false},
 	"function": {1, isType(lua.LTFunction), "a function", 1, false},
-	"matches":  {2, (*state).checkMatches, "matching %1", 2, false},
-	"near":     {3, (*state).checkNear, "within %3 of %1", 2, true},
-	"error":    {1, (*state).checkError, "a function that raises", 1, false},
+	"matches":  {2, checkMatches, "matching %1", 2, false},
+	"near":     {3, checkNear, "within %3 of %1", 2, true},
+	"error":    {1, checkError, "a function that raises", 1, false},
 }
 
 var checkAliases = map[string]string{"equals": "equal", "falsey": "falsy", "errors": "error", "match": "matches", "same_as": "same"}
@@ -48,39 +49,39 @@ var fillers = []string{"a", "an", "are", "be", "been", "does", "has", "have", "i
 
 // assertTable is assert itself, which can be called, and gives an assertion for
 // every name.
-func (s *state) assertTable() *lua.LTable {
+func assertTable(s *state) *lua.LTable {
 	t := s.L.CreateTable(0, 0)
 	t.Metatable = s.table([]field{
 		{"__call", s.fn(func(s *state, L *lua.LState) int {
 			L.Remove(1)
-			return s.assertion(L)
+			return assertCall(s, L)
 		})},
-		{"__index", s.assertIndex(nil)},
+		{"__index", assertIndex(s, nil)},
 	})
 	return t
 }
 
-// assertion is assert(v, [message, …]) in tests.
-func (s *state) assertion(L *lua.LState) int {
+// assertCall is assert(v, [message, …]) in tests.
+func assertCall(s *state, L *lua.LState) int {
 	if lua.LVAsBool(L.Get(1)) {
 		return L.GetTop()
 	}
 	message := "assertion failed!"
 	if L.GetTop() > 1 {
-		message = s.words(L.Get(2))
+		message = words(s, L.Get(2))
 	}
 	L.RaiseError("%s", message)
 	return 0
 }
 
 // assertIndex gives what stands at assert.word after the words before.
-func (s *state) assertIndex(before []string) *lua.LFunction {
+func assertIndex(s *state, before []string) *lua.LFunction {
 	return s.fn(func(s *state, L *lua.LState) int {
 		word := L.CheckString(2)
-		v := s.assertWord(word, before)
+		v := assertWord(s, word, before)
 		if v == lua.LNil {
 			name, _ := assertName(assertWords(word, before))
-			L.RaiseError("there is no assertion %s%s", quote(name), didYouMean(name, slices.Sorted(maps.Keys(checks))))
+			L.RaiseError("there is no assertion %s%s", strconv.Quote(name), didYouMean(name, slices.Sorted(maps.Keys(checks))))
 		}
 		L.Push(v)
 		return 1
@@ -112,21 +113,21 @@ func assertName(words []string) (name string, negated bool) {
 // assertWord is what stands at assert.word after the words before: a function
 // where they name an assertion, a table to go on from where they may yet, else
 // nil.
-func (s *state) assertWord(word string, before []string) lua.LValue {
+func assertWord(s *state, word string, before []string) lua.LValue {
 	words := assertWords(word, before)
 	name, negated := assertName(words)
 	if c, ok := checks[name]; ok {
-		return s.fn(func(s *state, L *lua.LState) int { return s.check(L, name, c, negated) })
+		return s.fn(func(s *state, L *lua.LState) int { return runCheck(s, L, name, c, negated) })
 	}
 	if name != "" {
 		return lua.LNil
 	}
 	t := s.L.CreateTable(0, 0)
-	t.Metatable = s.table([]field{{"__index", s.assertIndex(words)}})
+	t.Metatable = s.table([]field{{"__index", assertIndex(s, words)}})
 	return t
 }
 
-func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
+func runCheck(s *state, L *lua.LState, name string, c check, negated bool) int {
 	if L.GetTop() < c.args && name != "nil" && name != "falsy" {
 		L.RaiseError("assert.%s takes %d arguments", name, c.args)
 	}
@@ -143,20 +144,20 @@ func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
 	if negated {
 		not = "not "
 	}
-	first, looked := s.shown(args[0]), s.shown(args[c.shows-1])
+	first, looked := showValue(s, args[0]), showValue(s, args[c.shows-1])
 	if c.alike && !negated {
-		first, looked = s.shownApart(args[0], args[1])
+		first, looked = shownApart(s, args[0], args[1])
 	}
-	wanted := strings.NewReplacer("%1", first, "%3", s.shown(args[2])).Replace(c.wanted)
+	wanted := strings.NewReplacer("%1", first, "%3", showValue(s, args[2])).Replace(c.wanted)
 	if name == "error" && args[1] != lua.LNil {
-		wanted += " " + s.shown(args[1])
+		wanted += " " + showValue(s, args[1])
 	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + looked + detail}
-	if said := s.saidOf(L, name, c); said != "" {
+	if said := saidOf(s, L, name, c); said != "" {
 		a.message = said + ": " + a.message
 	}
 	if c.alike && !negated {
-		a.expected, a.actual = s.inspectApart(args[0], args[1])
+		a.expected, a.actual = inspectApart(s, args[0], args[1])
 	}
 	s.run.test.failed = a
 	L.RaiseError("%s", a.message)
@@ -164,7 +165,7 @@ func (s *state) check(L *lua.LState, name string, c check, negated bool) int {
 }
 
 // saidOf is what a test says of an assertion, behind all that is looked at.
-func (s *state) saidOf(L *lua.LState, name string, c check) string {
+func saidOf(s *state, L *lua.LState, name string, c check) string {
 	at := c.args + 1
 	switch name {
 	case "error": // what is raised
@@ -177,14 +178,14 @@ func (s *state) saidOf(L *lua.LState, name string, c check) string {
 	if L.Get(at) == lua.LNil {
 		return ""
 	}
-	return s.words(L.Get(at))
+	return words(s, L.Get(at))
 }
 
 // words are what a value says that tells why: of a table, such as the fields of a
 // failure, its message.
-func (s *state) words(v lua.LValue) string {
+func words(s *state, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
-		if fields, err := s.failureFields(t); err == nil {
+		if fields, err := failureFields(s, t); err == nil {
 			message, _ := fields["message"].(string)
 			return message
 		}
@@ -201,7 +202,7 @@ func isType(t lua.LValueType) func(*state, *lua.LState, []lua.LValue) (bool, str
 }
 
 // equal(expected, actual): == says so
-func (s *state) checkEqual(L *lua.LState, args []lua.LValue) (bool, string) {
+func checkEqual(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 	detail := ""
 	if _, ok := args[0].(*lua.LTable); ok {
 		detail = " (another table: assert.same compares what is in them)"
@@ -210,11 +211,11 @@ func (s *state) checkEqual(L *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // same(expected, actual): tables hold the same, all the way down
-func (s *state) checkSame(_ *lua.LState, args []lua.LValue) (bool, string) {
-	return s.same(args[0], args[1], 0), ""
+func checkSame(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
+	return sameValues(s, args[0], args[1], 0), ""
 }
 
-func (s *state) same(a, b lua.LValue, depth int) bool {
+func sameValues(s *state, a, b lua.LValue, depth int) bool {
 	x, ok := a.(*lua.LTable)
 	y, ok2 := b.(*lua.LTable)
 	if !ok || !ok2 || x == y || depth > maxDepth {
@@ -225,7 +226,7 @@ func (s *state) same(a, b lua.LValue, depth int) bool {
 	n := 0
 	for key, v := x.Next(lua.LNil); key != lua.LNil; key, v = x.Next(key) {
 		n++
-		if !s.same(v, y.RawGet(key), depth+1) {
+		if !sameValues(s, v, y.RawGet(key), depth+1) {
 			return false
 		}
 	}
@@ -236,7 +237,7 @@ func (s *state) same(a, b lua.LValue, depth int) bool {
 }
 
 // matches(pattern, text)
-func (s *state) checkMatches(L *lua.LState, args []lua.LValue) (bool, string) {
+func checkMatches(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 	pattern, ok := args[0].(lua.LString)
 	text, ok2 := args[1].(lua.LString)
 	if !ok || !ok2 {
@@ -259,7 +260,7 @@ func (s *state) checkMatches(L *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // near(expected, actual, tolerance)
-func (s *state) checkNear(_ *lua.LState, args []lua.LValue) (bool, string) {
+func checkNear(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
 	a, ok := operand(args[0])
 	b, ok2 := operand(args[1])
 	c, ok3 := operand(args[2])
@@ -267,7 +268,7 @@ func (s *state) checkNear(_ *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // error(fn, [message]): fn raises, and if a message is given, with that
-func (s *state) checkError(L *lua.LState, args []lua.LValue) (bool, string) {
+func checkError(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 	if args[0].Type() != lua.LTFunction {
 		L.ArgError(1, "a function was expected")
 	}
@@ -278,9 +279,9 @@ func (s *state) checkError(L *lua.LState, args []lua.LValue) (bool, string) {
 		return false, " that raised nothing"
 	}
 	message := scriptError(err).Message
-	shown := " that raised " + quote(message)
+	shown := " that raised " + strconv.Quote(message)
 	if raised != nil && raised.value.Type() != lua.LTString {
-		shown = " that raised " + s.shown(raised.value)
+		shown = " that raised " + showValue(s, raised.value)
 	}
 	switch want := args[1].(type) {
 	case *lua.LNilType:
@@ -288,5 +289,5 @@ func (s *state) checkError(L *lua.LState, args []lua.LValue) (bool, string) {
 	case lua.LString:
 		return message == string(want), shown
 	}
-	return raised != nil && s.same(args[1], raised.value, 0), shown
+	return raised != nil && sameValues(s, args[1], raised.value, 0), shown
 }

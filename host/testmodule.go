@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -16,20 +17,20 @@ import (
 
 // testModule is what require "test" gives, in files of tests alone.
 var testModule = []entry{
-	{"activity", (*state).testActivity},
-	{"clock", (*state).testClock},
-	{"http", (*state).testHTTP},
-	{"plan", (*state).testPlan},
+	{"activity", testActivity},
+	{"clock", testClock_},
+	{"http", testHTTP},
+	{"plan", testPlan},
 }
 
 // test.activity(name, [call], [context]) → result, or nil and the failure's
 // fields. The call is held to the tool's schema; of the context, by kind, the
 // activity gets what the call's scopes grant, all if it has none.
-func (s *state) testActivity(L *lua.LState) int {
+func testActivity(s *state, L *lua.LState) int {
 	name := L.CheckString(1)
 	tool, _ := s.gen.registry.Tool(name)
-	call := s.optionalObject(L, 2, "call", tool)
-	kinds := s.optionalObject(L, 3, "context", nil)
+	call := optionalObject(s, L, 2, "call", tool)
+	kinds := optionalObject(s, L, 3, "context", nil)
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
 		call["_outputPath"] = tool.ResultPath()
@@ -70,22 +71,22 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-func (s *state) optionalObject(L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
+func optionalObject(s *state, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {
 		return object
 	}
-	maps.Copy(object, s.checkObject(L, arg, L.CheckTable(arg), what, tool))
+	maps.Copy(object, checkObject(s, L, arg, L.CheckTable(arg), what, tool))
 	return object
 }
 
 // checkObject is what stands in an argument as an object: a call of a tool, or anything
 // with nil.
-func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
+func checkObject(s *state, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
 	var value any
 	var err error
 	if tool != nil {
-		value, err = s.callFromLua(v, tool, what)
+		value, err = callFromLua(s, v, tool, what)
 	} else {
 		value, err = s.fromLua(v, nil, what)
 	}
@@ -101,7 +102,7 @@ func (s *state) checkObject(L *lua.LState, arg int, v lua.LValue, what string, t
 
 // test.clock(seconds): what time it is from now on, for this test and what it
 // runs; without an argument, the real one
-func (s *state) testClock(L *lua.LState) int {
+func testClock_(s *state, L *lua.LState) int {
 	if L.Get(1) == lua.LNil {
 		s.run.test.tests.clock.set(nil)
 		return 0
@@ -115,20 +116,20 @@ func (s *state) testClock(L *lua.LState) int {
 // → {status, output, error, calls, context}: runs a plan in a log of its own.
 // tools are run by the functions, which get what activities get, also where their
 // calls have a delegate by name.
-func (s *state) testPlan(L *lua.LState) int {
+func testPlan(s *state, L *lua.LState) int {
 	file := L.CheckString(1)
-	options := s.planOptions(L)
+	options := planOptions(s, L)
 	request, registry, err := s.gen.Plan(file)
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	registry = s.replaced(L, request, registry, options.RawGetString("tools"))
+	registry = replaced(s, L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
-		start.Input, start.HasInput = s.checkObject(L, 2, input, "input", nil), true
+		start.Input, start.HasInput = checkObject(s, L, 2, input, "input", nil), true
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
-	s.laidOver(L, request, options.RawGetString("context"))
+	laidOver(s, L, request, options.RawGetString("context"))
 	log := store.NewMemory()
 	ctx, cancel := s.waitContext()
 	defer cancel()
@@ -139,36 +140,36 @@ func (s *state) testPlan(L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	s.pushOutcome(L, log, outcome)
+	pushOutcome(s, L, log, outcome)
 	return 1
 }
 
 var planOptionNames = []string{"context", "input", "tools"}
 
-func (s *state) planOptions(L *lua.LState) *lua.LTable {
+func planOptions(s *state, L *lua.LState) *lua.LTable {
 	options := L.OptTable(2, L.CreateTable(0, 0))
 	s.fill(options)
 	for key, _ := options.Next(lua.LNil); key != lua.LNil; key, _ = options.Next(key) {
 		if name := key.String(); !slices.Contains(planOptionNames, name) {
-			L.ArgError(2, "unknown option "+quote(name)+didYouMean(name, planOptionNames))
+			L.ArgError(2, "unknown option "+strconv.Quote(name)+didYouMean(name, planOptionNames))
 		}
 	}
 	return options
 }
 
 // laidOver adds a context's values to those that a request brings.
-func (s *state) laidOver(L *lua.LState, request *engine.Request, context lua.LValue) {
+func laidOver(s *state, L *lua.LState, request *engine.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
 	}
-	kinds := s.checkObject(L, 2, context, "context", nil)
+	kinds := checkObject(s, L, 2, context, "context", nil)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], s.gen.registry.Schemas...), HasData: true})
 	}
 }
 
 // replaced is a registry in which functions of the test run some tools.
-func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
+func replaced(s *state, L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
 	if tools == lua.LNil {
 		return registry
 	}
@@ -182,13 +183,13 @@ func (s *state) replaced(L *lua.LState, request *engine.Request, registry *engin
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
 		if request.Planner == nil && !slices.Contains(known, name) {
-			L.ArgError(2, "unknown tool "+quote(name)+didYouMean(name, known))
+			L.ArgError(2, "unknown tool "+strconv.Quote(name)+didYouMean(name, known))
 		}
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
 		}
 		standIns[name] = &engine.Registered{Name: name, StandIn: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			return s.standIn(ctx, L, fn, in)
+			return standIn(s, ctx, L, fn, in)
 		})}
 	}
 	return withStandIns(registry, standIns)
@@ -239,16 +240,16 @@ func callable(request *engine.Request, registry *engine.Registry) []string {
 }
 
 // standIn runs a call by a function of the test, on the test's own goroutine.
-func (s *state) standIn(ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
-	if !s.run.test.tests.there(ctx, func() { result, err = s.callStandIn(L, fn, in) }) {
+func standIn(s *state, ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
+	if !s.run.test.tests.there(ctx, func() { result, err = callStandIn(s, L, fn, in) }) {
 		err = ctx.Err()
 	}
 	return result, err
 }
 
-func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
+func callStandIn(s *state, L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
 	s.run.test.failed = nil
-	results, err := s.apart(L, fn, s.arguments(in)...)
+	results, err := s.apart(L, fn, callArguments(s, in)...)
 	if f, raised := err.(*fault); raised {
 		s.raised = nil
 		if s.run.test.asserted(f.Message) {
@@ -262,11 +263,11 @@ func (s *state) callStandIn(L *lua.LState, fn lua.LValue, in engine.Invocation) 
 	if err != nil {
 		return engine.Result{}, err
 	}
-	return s.outcome(results, engine.OutputSchema(in.Tool))
+	return outcome(s, results, engine.OutputSchema(in.Tool))
 }
 
 // pushOutcome gives a test how a run ended.
-func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcome) {
+func pushOutcome(s *state, L *lua.LState, log store.Log, outcome *engine.Outcome) {
 	records, err := engine.Records(context.Background(), log, outcome.Context)
 	if err != nil {
 		L.RaiseError("%s", err.Error())
@@ -311,13 +312,13 @@ func (s *state) pushOutcome(L *lua.LState, log store.Log, outcome *engine.Outcom
 // headers, whose arrays are a field for each element, and body (a table becomes
 // JSON), or nil and an error. What else goes wrong in it fails the test, whatever
 // becomes of that in what asked.
-func (s *state) testHTTP(L *lua.LState) int {
+func testHTTP(s *state, L *lua.LState) int {
 	fn := L.CheckFunction(1)
-	s.run.test.tests.stub(func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return s.answerHTTP(L, fn, r) })
+	s.run.test.tests.stub(func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return answerHTTP(s, L, fn, r) })
 	return 0
 }
 
-func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+func answerHTTP(s *state, L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	headers := map[string]any{}
 	for name, values := range r.Headers {
 		headers[name] = luastd.JoinHeader(name, values)
@@ -327,7 +328,7 @@ func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPReques
 	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
-			message = s.words(results[1])
+			message = words(s, results[1])
 		}
 		return luastd.HTTPResponse{}, errors.New(message)
 	}
@@ -335,7 +336,7 @@ func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPReques
 	if err != nil {
 		s.raised, err = nil, scriptError(err)
 		s.run.test.fails(err)
-	} else if answer, err = s.response(results[0]); err != nil {
+	} else if answer, err = response(s, results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)
 		s.run.test.fails(fmt.Errorf("%s %s: %w", r.Method, r.URL, err))
 	}
@@ -343,7 +344,7 @@ func (s *state) answerHTTP(L *lua.LState, fn *lua.LFunction, r luastd.HTTPReques
 }
 
 // response reads what a function of a test answers.
-func (s *state) response(v lua.LValue) (luastd.HTTPResponse, error) {
+func response(s *state, v lua.LValue) (luastd.HTTPResponse, error) {
 	given, err := s.fromLua(v, nil, "response")
 	if err != nil {
 		return luastd.HTTPResponse{}, err
@@ -361,7 +362,7 @@ func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) 
 	answer = luastd.HTTPResponse{Status: 200, Headers: map[string][]string{}}
 	for name := range given {
 		if !slices.Contains(responseNames, name) {
-			return answer, fmt.Errorf("an answer has no %s%s", quote(name), didYouMean(name, responseNames))
+			return answer, fmt.Errorf("an answer has no %s%s", strconv.Quote(name), didYouMean(name, responseNames))
 		}
 	}
 	if status, ok := given["status"]; ok {

@@ -121,11 +121,11 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	if c.fn == nil {
 		return nil // it is still to be written
 	}
-	failed := s.runHooks(run, c.before)
+	failed := runHooks(s, run, c.before)
 	if failed == nil {
-		failed = s.runCase(run, c.fn)
+		failed = runCase(s, run, c.fn)
 	}
-	if err := s.runHooks(run, c.after); failed == nil { // whatever has become of the test
+	if err := runHooks(s, run, c.after); failed == nil { // whatever has become of the test
 		failed = err
 	}
 	if failed == nil {
@@ -208,7 +208,7 @@ func (t *Tests) load(ctx context.Context, sc *script) (*state, *testRun, error) 
 	s.begin(ctx, cmp.Or(t.gen.settings.Timeout, engine.DefaultTimeout), sc, nil)
 	run := &testRun{tests: t, within: []*suite{{}}}
 	s.run.test = run
-	s.openTests()
+	openTests(s)
 	if _, err := s.runFile(sc); err != nil {
 		s.run.stop()
 		return nil, nil, scriptError(err)
@@ -245,24 +245,24 @@ type assertion struct{ message, expected, actual string }
 
 // testGlobals are what a file of tests has beside the globals of scripts.
 var testGlobals = []entry{
-	{"after_each", (*state).testAfterEach},
-	{"before_each", (*state).testBeforeEach},
-	{"describe", (*state).testDescribe},
-	{"it", (*state).testIt},
-	{"pending", (*state).testPending},
+	{"after_each", testAfterEach},
+	{"before_each", testBeforeEach},
+	{"describe", testDescribe},
+	{"it", testIt},
+	{"pending", testPending},
 }
 
-func (s *state) openTests() {
+func openTests(s *state) {
 	for _, f := range s.funcs(testGlobals) {
 		s.run.env.RawSetString(f.name, f.value)
 	}
-	s.run.env.RawSetString("assert", s.assertTable())
+	s.run.env.RawSetString("assert", assertTable(s))
 	s.modules["test"] = s.funcs(testModule)
 }
 
 // describe(name, fn)
-func (s *state) testDescribe(L *lua.LState) int {
-	s.checkDefining(L)
+func testDescribe(s *state, L *lua.LState) int {
+	checkDefining(s, L)
 	name, fn, run := L.CheckString(1), L.CheckFunction(2), s.run.test
 	run.within = append(run.within, &suite{name: name})
 	L.Push(fn)
@@ -272,15 +272,15 @@ func (s *state) testDescribe(L *lua.LState) int {
 }
 
 // it(name, fn)
-func (s *state) testIt(L *lua.LState) int {
-	return s.addCase(L, L.CheckFunction(2))
+func testIt(s *state, L *lua.LState) int {
+	return addCase(s, L, L.CheckFunction(2))
 }
 
 // pending(name, [fn]): a test that is still to be written
-func (s *state) testPending(L *lua.LState) int { return s.addCase(L, nil) }
+func testPending(s *state, L *lua.LState) int { return addCase(s, L, nil) }
 
-func (s *state) addCase(L *lua.LState, fn *lua.LFunction) int {
-	s.checkDefining(L)
+func addCase(s *state, L *lua.LState, fn *lua.LFunction) int {
+	checkDefining(s, L)
 	run := s.run.test
 	c := testCase{}
 	_, c.line = s.where(L, 1)
@@ -301,36 +301,36 @@ func (s *state) addCase(L *lua.LState, fn *lua.LFunction) int {
 }
 
 // checkDefining refuses within a test what only its file can define.
-func (s *state) checkDefining(L *lua.LState) {
+func checkDefining(s *state, L *lua.LState) {
 	if s.run.top == 0 {
 		L.RaiseError("a test can't define tests")
 	}
 }
 
 // before_each(fn): before each test that follows in this describe
-func (s *state) testBeforeEach(L *lua.LState) int {
+func testBeforeEach(s *state, L *lua.LState) int {
 	around := s.run.test.within[len(s.run.test.within)-1]
 	around.before = append(around.before, L.CheckFunction(1))
 	return 0
 }
 
 // after_each(fn): after each test that follows in this describe
-func (s *state) testAfterEach(L *lua.LState) int {
+func testAfterEach(s *state, L *lua.LState) int {
 	around := s.run.test.within[len(s.run.test.within)-1]
 	around.after = append([]lua.LValue{L.CheckFunction(1)}, around.after...)
 	return 0
 }
 
-func (s *state) runHooks(run *testRun, hooks []lua.LValue) *TestFailure {
+func runHooks(s *state, run *testRun, hooks []lua.LValue) *TestFailure {
 	for _, hook := range hooks {
-		if failed := s.runCase(run, hook); failed != nil {
+		if failed := runCase(s, run, hook); failed != nil {
 			return failed
 		}
 	}
 	return nil
 }
 
-func (s *state) runCase(run *testRun, fn lua.LValue) *TestFailure {
+func runCase(s *state, run *testRun, fn lua.LValue) *TestFailure {
 	run.failed, run.inside = nil, nil
 	_, err := s.call(fn)
 	s.raised = nil

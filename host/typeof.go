@@ -163,7 +163,7 @@ func (w *typeWriter) named(typ string, schema map[string]any, name string, depth
 func typeLiteral(v any) string {
 	switch v := v.(type) {
 	case string:
-		return quote(v)
+		return strconv.Quote(v)
 	case bool:
 		return strconv.FormatBool(v)
 	case json.Number:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -29,7 +30,7 @@ func (g *Generation) Types() []byte {
 		tool, _ := g.registry.Tool(name)
 		class, result := classes[i], w.tool(classes[i], results[i], tool.Schema)
 		fn := fmt.Sprintf("fn: fun(call: %s, context: obelus.Context, tool: table, key: string): %s, any", class, optionalType(result))
-		literal := quote(name)
+		literal := strconv.Quote(name)
 		registers = append(registers,
 			fmt.Sprintf("---@field register fun(name: %s, %s)", literal, fn),
 			fmt.Sprintf("---@field register fun(name: %s, options: obelus.ActivityOptions, %s)", literal, fn))
@@ -104,7 +105,7 @@ func (w *typeWriter) object(class, parent string, schema map[string]any) {
 		}
 		field := name + mark
 		if !isName(name) {
-			field = "[" + quote(name) + "]"
+			field = "[" + strconv.Quote(name) + "]"
 		}
 		typ := w.typeOf(properties[name], class+"."+name, 1)
 		if !isName(name) && mark != "" {

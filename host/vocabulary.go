@@ -3,6 +3,7 @@ package host
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -70,7 +71,7 @@ func newRegistrations() *registrations {
 
 // registering checks that a register function may be called here, and reads
 // the name.
-func (s *state) registering(L *lua.LState, what string) string {
+func registering(s *state, L *lua.LState, what string) string {
 	if s.run.top == 0 {
 		L.RaiseError("%s.register belongs at the top level of a script, not into a function that runs later", what)
 	}
@@ -91,49 +92,49 @@ func (s *state) registering(L *lua.LState, what string) string {
 
 // lastArgument refuses what stands behind the last argument that a register function
 // knows: somebody meant something by it.
-func (s *state) lastArgument(L *lua.LState, n int, form string) {
+func lastArgument(s *state, L *lua.LState, n int, form string) {
 	if L.GetTop() > n && L.Get(n+1) != lua.LNil {
 		L.RaiseError("a %s stands behind the last argument: write %s", L.Get(n+1).Type(), form)
 	}
 }
 
-// here is where a script registers something.
-func (s *state) here(L *lua.LState, what, name string) place {
+// registrationPlace is where a script registers something.
+func registrationPlace(s *state, L *lua.LState, what, name string) place {
 	file, line := s.where(L, 1)
-	return place{what + " " + quote(name), file, line}
+	return place{what + " " + strconv.Quote(name), file, line}
 }
 
-func (s *state) twice(L *lua.LState, now, before place) {
+func raiseTwice(s *state, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
 }
 
 var toolFuncs = []entry{
-	{"register", (*state).toolRegister},
+	{"register", toolRegister},
 }
 
 // Tool.register(name, schema)
-func (s *state) toolRegister(L *lua.LState) int {
-	name := s.registering(L, "Tool")
+func toolRegister(s *state, L *lua.LState) int {
+	name := registering(s, L, "Tool")
 	schema := L.CheckTable(2)
-	s.lastArgument(L, 2, "Tool.register(name, schema)")
+	lastArgument(s, L, 2, "Tool.register(name, schema)")
 	found := s.run.found
 	if found == nil || found.again {
 		return 0
 	}
-	at := s.here(L, "tool", name)
+	at := registrationPlace(s, L, "tool", name)
 	if before, ok := found.tools[name]; ok {
-		s.twice(L, at, before.place)
+		raiseTwice(s, L, at, before.place)
 	}
 	v, err := s.fromLua(schema, nil, "schema")
 	if err != nil {
-		L.RaiseError("tool %s: %s", quote(name), err.Error())
+		L.RaiseError("tool %s: %s", strconv.Quote(name), err.Error())
 	}
 	found.tools[name] = registeredTool{at, listed(v, toolSchema)}
 	return 0
 }
 
 var activityFuncs = []entry{
-	{"register", (*state).activityRegister},
+	{"register", activityRegister},
 }
 
 // activityOptions is the options table of Activity.register.
@@ -149,14 +150,14 @@ type activityOptions struct {
 var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
 
 // Activity.register(name, [options,] fn)
-func (s *state) activityRegister(L *lua.LState) int {
-	name := s.registering(L, "Activity")
+func activityRegister(s *state, L *lua.LState) int {
+	name := registering(s, L, "Activity")
 	fnAt := 2
 	if _, ok := L.Get(2).(*lua.LTable); ok {
 		fnAt = 3
 	}
 	fn := L.CheckFunction(fnAt)
-	s.lastArgument(L, fnAt, "Activity.register(name, options, function)")
+	lastArgument(s, L, fnAt, "Activity.register(name, options, function)")
 	found := s.run.found
 	if found == nil {
 		return 0
@@ -167,22 +168,22 @@ func (s *state) activityRegister(L *lua.LState) int {
 		}
 		return 0
 	}
-	at := s.here(L, "activity", name)
+	at := registrationPlace(s, L, "activity", name)
 	if before, ok := found.activities[name]; ok {
-		s.twice(L, at, before.place)
+		raiseTwice(s, L, at, before.place)
 	}
 	var options activityOptions
 	if fnAt == 3 {
-		options = s.activityOptions(L, name, L.CheckTable(2))
+		options = readActivityOptions(s, L, name, L.CheckTable(2))
 	}
 	found.activities[name] = registeredActivity{at, s.run.script, options, returnsNothing(fn)}
 	return 0
 }
 
-func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
+func readActivityOptions(s *state, L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
 	v, err := s.fromLua(t, nil, "options")
 	if err != nil {
-		L.RaiseError("activity %s: %s", quote(name), err.Error())
+		L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
 	}
 	given, _ := v.(map[string]any)
 	for _, option := range slices.Sorted(maps.Keys(given)) {
@@ -209,28 +210,28 @@ func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o ac
 		case "timeout":
 			o.timeout, err = asTime(v)
 		default:
-			L.RaiseError("activity %s: unknown option %s%s", quote(name), quote(option), didYouMean(option, activityOptionNames))
+			L.RaiseError("activity %s: unknown option %s%s", strconv.Quote(name), strconv.Quote(option), didYouMean(option, activityOptionNames))
 		}
 		if err != nil {
-			L.RaiseError("activity %s: option %s %s", quote(name), option, err.Error())
+			L.RaiseError("activity %s: option %s %s", strconv.Quote(name), option, err.Error())
 		}
 	}
 	return o
 }
 
 var delegateFuncs = []entry{
-	{"register", (*state).delegateRegister},
+	{"register", delegateRegister},
 }
 
 // Delegate.register(name, plan), where plan is what a plan's file may return.
 // It is read once all tools are known, for their schemas say what an empty
 // table is.
-func (s *state) delegateRegister(L *lua.LState) int {
-	name := s.registering(L, "Delegate")
+func delegateRegister(s *state, L *lua.LState) int {
+	name := registering(s, L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
-	s.lastArgument(L, 2, "Delegate.register(name, plan)")
+	lastArgument(s, L, 2, "Delegate.register(name, plan)")
 	if name == engine.Anonymous {
-		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", quote(name))
+		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", strconv.Quote(name))
 	}
 	found := s.run.found
 	if found == nil {
@@ -242,16 +243,16 @@ func (s *state) delegateRegister(L *lua.LState) int {
 		}
 		return 0
 	}
-	at := s.here(L, "delegate", name)
+	at := registrationPlace(s, L, "delegate", name)
 	if before, ok := found.delegates[name]; ok {
-		s.twice(L, at, before.place)
+		raiseTwice(s, L, at, before.place)
 	}
 	found.delegates[name] = registeredDelegate{at, s.run.script}
 	return 0
 }
 
 var outputFuncs = []entry{
-	{"to", (*state).outputTo},
+	{"to", outputTo_},
 }
 
 // outputTo is what Output.to gives a script, to be returned.
@@ -261,7 +262,7 @@ type outputTo struct {
 }
 
 // Output.to(path, value)
-func (s *state) outputTo(L *lua.LState) int {
+func outputTo_(s *state, L *lua.LState) int {
 	path := L.CheckString(1)
 	if _, err := store.ParsePath(path); err != nil {
 		L.ArgError(1, err.Error())
@@ -275,11 +276,11 @@ func (s *state) outputTo(L *lua.LState) int {
 var messageFuncs = []entry{
 	{"data", message("data")},
 	{"input", message("input")},
-	{"plan", (*state).messagePlan},
+	{"plan", messagePlan},
 	{"state", message("state")},
 	{"system", prose("system", "message")},
 	{"text", prose("text", "text")},
-	{"tool", (*state).messageTool},
+	{"tool", messageTool},
 }
 
 // Message.data|input|state(fields): the fields of the table, and a type
@@ -293,15 +294,15 @@ func message(typ string) luaFunc {
 				L.ArgError(1, "the fields of a message have names")
 			}
 			if name == "type" && v != lua.LString(typ) {
-				L.ArgError(1, "the type of the message is "+quote(typ)+" already")
+				L.ArgError(1, "the type of the message is "+strconv.Quote(typ)+" already")
 			}
 			t.RawSetString(string(name), v)
 		}
-		return s.pushMessage(L, typ, t)
+		return pushMessage(s, L, typ, t)
 	}
 }
 
-func (s *state) pushMessage(L *lua.LState, typ string, t *lua.LTable) int {
+func pushMessage(s *state, L *lua.LState, typ string, t *lua.LTable) int {
 	t.RawSetString("type", lua.LString(typ))
 	t.Metatable = s.messages
 	L.Push(t)
@@ -313,23 +314,23 @@ func prose(typ, field string) luaFunc {
 	return func(s *state, L *lua.LState) int {
 		t := L.CreateTable(0, 2)
 		t.RawSetString(field, lua.LString(L.CheckString(1)))
-		return s.pushMessage(L, typ, t)
+		return pushMessage(s, L, typ, t)
 	}
 }
 
 // Message.plan(calls, [mode])
-func (s *state) messagePlan(L *lua.LState) int {
+func messagePlan(s *state, L *lua.LState) int {
 	t := L.CreateTable(0, 3)
 	t.RawSetString("plan", s.checkTable(L, 1))
 	if mode := L.OptString(2, ""); mode != "" {
 		t.RawSetString("mode", lua.LString(mode))
 	}
-	return s.pushMessage(L, "plan", t)
+	return pushMessage(s, L, "plan", t)
 }
 
 // Message.tool({name = schema, …})
-func (s *state) messageTool(L *lua.LState) int {
+func messageTool(s *state, L *lua.LState) int {
 	t := L.CreateTable(0, 2)
 	t.RawSetString("tool", s.checkTable(L, 1))
-	return s.pushMessage(L, "tool", t)
+	return pushMessage(s, L, "tool", t)
 }

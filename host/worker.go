@@ -217,8 +217,10 @@ func (p printer) Write(text []byte) (int, error) {
 type recorder struct{ out io.Writer }
 
 func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
-func (r recorder) WithAttrs([]slog.Attr) slog.Handler       { return r }
-func (r recorder) WithGroup(string) slog.Handler            { return r }
+
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+func (r recorder) WithGroup(string) slog.Handler { return r }
 
 func (r recorder) Handle(_ context.Context, record slog.Record) error {
 	list := []any{int(record.Level), record.Message}
