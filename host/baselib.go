@@ -254,7 +254,7 @@ func basePrint(s *state, L *lua.LState) int {
 		s.limit(L, b.Len())
 	}
 	b.WriteByte('\n')
-	s.budget.charge(L, 50)
+	s.budget.Charge(L, 50)
 	s.outside(L)
 	s.run.printed.write(b.String())
 	return 0

@@ -213,17 +213,17 @@ func (b *budget) Err() error { return b.err }
 // Deadline is when the budget is used up.
 func (b *budget) Deadline() (time.Time, bool) { return b.deadline, true }
 
-// charge counts the work of a native function, a unit for an instruction, and
+// Charge counts the work of a native function, a unit for an instruction, and
 // raises in the script when the budget is used up.
-func (b *budget) charge(L *lua.LState, units int) {
-	if b.spent(units) {
+func (b *budget) Charge(L *lua.LState, units int) {
+	if b.Spent(units) {
 		L.RaiseError("%s", outOfTime)
 	}
 }
 
-// spent is charge for where nothing may be raised: it reports whether the budget
+// Spent is charge for where nothing may be raised: it reports whether the budget
 // is used up.
-func (b *budget) spent(units int) bool {
+func (b *budget) Spent(units int) bool {
 	b.n += int64(units)
 	if b.state.tooLong(units) {
 		return true

@@ -84,14 +84,14 @@ func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
 		slices.Sort(keys)
 	} else {
 		slices.SortFunc(keys, func(a, b string) int {
-			s.budget.charge(s.L, 1)
+			s.budget.Charge(s.L, 1)
 			return strings.Compare(a, b)
 		})
 	}
 	var nulls []string
 	for _, key := range keys {
 		if long {
-			s.budget.charge(s.L, 1)
+			s.budget.Charge(s.L, 1)
 		}
 		v := object[key]
 		if v == nil {
@@ -122,7 +122,7 @@ func (s *state) fillArray(t *lua.LTable, array []any, left *int) {
 	long := len(array) > eager
 	for i, v := range array {
 		if long {
-			s.budget.charge(s.L, 1)
+			s.budget.Charge(s.L, 1)
 		}
 		if v == nil {
 			t.RawSetInt(i+1, luastd.Null)

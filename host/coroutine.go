@@ -78,7 +78,7 @@ func resumeCoroutine(s *state, L *lua.LState, co *coroutine, args []lua.LValue) 
 	case co.resume == nil && len(all.begun) == maxCoroutines:
 		return nil, errNotResumed(fmt.Sprintf("more than %d coroutines have begun and not ended", maxCoroutines))
 	}
-	s.budget.charge(L, coroutineCharged)
+	s.budget.Charge(L, coroutineCharged)
 	out := switchToCoroutine(s, L, co, args)
 	if s.budget.err != nil {
 		L.RaiseError("%s", outOfTime)

@@ -96,7 +96,7 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 	if e.values++; e.values > maxValues {
 		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
-	if e.s.budget.spent(1) {
+	if e.s.budget.Spent(1) {
 		return nil, &valueError{e.place, outOfTime, false}
 	}
 	switch v := v.(type) {

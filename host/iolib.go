@@ -169,7 +169,7 @@ func writeArguments(s *state, L *lua.LState, first int) int {
 		s.limit(L, len(text))
 		s.run.printed.write(text)
 	}
-	s.budget.charge(L, 50)
+	s.budget.Charge(L, 50)
 	L.Push(lua.LTrue)
 	return 1
 }

@@ -56,7 +56,7 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 	case !strings.Contains(mode, "t"):
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
-	s.budget.charge(L, len(text)+checkEvery) // so that the clock is looked at each time
+	s.budget.Charge(L, len(text)+checkEvery) // so that the clock is looked at each time
 	proto, err := compileInTime(s, L, name, text)
 	if err != nil {
 		return ioFail(err.Error())(s, L)
@@ -81,7 +81,7 @@ func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.Funct
 	case take := <-compiled:
 		take()
 	case <-ctx.Done():
-		s.budget.charge(L, checkEvery)
+		s.budget.Charge(L, checkEvery)
 		L.RaiseError("%s", outOfTime)
 	}
 	return proto, err

@@ -105,7 +105,7 @@ func (s *state) grow(L *lua.LState, size, piece int) {
 	if size > s.gen.maxString() {
 		L.RaiseError("%s", over("the string is too long", "string", s.gen.maxString()))
 	}
-	s.budget.charge(L, piece/16+1)
+	s.budget.Charge(L, piece/16+1)
 }
 
 // arithmetic is what the operators do to numbers.

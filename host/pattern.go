@@ -1,7 +1,6 @@
 package host
 
 import (
-	"fmt"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
@@ -19,11 +18,18 @@ const (
 	capturePosition = -2
 )
 
+// patternBudget counts the steps of a match. Charge raises in L once there are too many.
+type patternBudget interface {
+	Charge(L *lua.LState, units int)
+}
+
 // matcher matches a Lua pattern, a port of lstrlib.c. Unlike the one that it
 // replaces it counts its steps, so that a deadline ends a pattern that
 // backtracks for hours.
 type matcher struct {
-	s       *state
+	anchored bool // the pattern begins with ^, which is not in it any more
+
+	budget  patternBudget
 	L       *lua.LState
 	subject string
 	pattern string
@@ -33,9 +39,40 @@ type matcher struct {
 	capture [maxCaptures]struct{ start, length int }
 }
 
+// newMatcher returns a matcher of subject with pattern, whose ^ is an anchor if it begins with
+// one and anchors is set.
+func newMatcher(L *lua.LState, budget patternBudget, subject, pattern string, anchors bool) *matcher {
+	m := &matcher{budget: budget, L: L, subject: subject, pattern: pattern}
+	if anchors {
+		m.pattern, m.anchored = strings.CutPrefix(pattern, "^")
+	}
+	return m
+}
+
+// match returns where the match that begins at an offset of the subject ends, or -1 if there is
+// none.
+func (m *matcher) match(at int) (end int) {
+	m.level = 0
+	return m.matchFrom(at, 0)
+}
+
+// find returns the first match that begins at from or, unless the pattern is anchored, after it.
+// start is -1 if there is none.
+func (m *matcher) find(from int) (start, end int) {
+	for at := from; at <= len(m.subject); at++ {
+		if end = m.match(at); end >= 0 {
+			return at, end
+		}
+		if m.anchored {
+			break
+		}
+	}
+	return -1, -1
+}
+
 func (m *matcher) step() {
 	if m.steps++; m.steps&255 == 0 {
-		m.s.budget.charge(m.L, 256)
+		m.budget.Charge(m.L, 256)
 	}
 }
 
@@ -154,8 +191,8 @@ func (m *matcher) single(s, p, end int) bool {
 	return m.pattern[p] == m.subject[s]
 }
 
-// match is where a match of the pattern from p at s ends, -1 for none.
-func (m *matcher) match(s, p int) int {
+// matchFrom returns where a match of the pattern from p at s ends, or -1 if there is none.
+func (m *matcher) matchFrom(s, p int) int {
 	if m.depth++; m.depth > maxPatternDepth {
 		m.L.RaiseError("pattern too complex")
 	}
@@ -191,7 +228,7 @@ func (m *matcher) matchHere(s, p int) int {
 		switch quantifier {
 		case '?':
 			if m.single(s, p, end) {
-				if e := m.match(s+1, end+1); e >= 0 {
+				if e := m.matchFrom(s+1, end+1); e >= 0 {
 					return e
 				}
 			}
@@ -218,7 +255,7 @@ func (m *matcher) longest(s, p, end, least int) int {
 		i++
 	}
 	for ; i >= least; i-- {
-		if e := m.match(s+i, end+1); e >= 0 {
+		if e := m.matchFrom(s+i, end+1); e >= 0 {
 			return e
 		}
 	}
@@ -227,7 +264,7 @@ func (m *matcher) longest(s, p, end, least int) int {
 
 func (m *matcher) shortest(s, p, end int) int {
 	for {
-		if e := m.match(s, end+1); e >= 0 {
+		if e := m.matchFrom(s, end+1); e >= 0 {
 			return e
 		}
 		if !m.single(s, p, end) {
@@ -249,7 +286,7 @@ func (m *matcher) openCapture(s, p int) int {
 	}
 	m.capture[m.level].start, m.capture[m.level].length = s, length
 	m.level++
-	e := m.match(s, p)
+	e := m.matchFrom(s, p)
 	if e < 0 {
 		m.level--
 	}
@@ -265,7 +302,7 @@ func (m *matcher) closeCapture(s, p int) int {
 		m.malformed("')' without '('")
 	}
 	m.capture[i].length = s - m.capture[i].start
-	e := m.match(s, p+1)
+	e := m.matchFrom(s, p+1)
 	if e < 0 {
 		m.capture[i].length = captureOpen
 	}
@@ -307,7 +344,7 @@ func (m *matcher) special(s, p int) (nextS, nextP int) {
 		if n == capturePosition { // it has no text
 			return -1, p
 		}
-		m.s.budget.charge(m.L, n/16+1)
+		m.budget.Charge(m.L, n/16+1)
 		if len(m.subject)-s < n || m.subject[from:from+n] != m.subject[s:s+n] {
 			return -1, p
 		}
@@ -364,13 +401,4 @@ func (m *matcher) push(s, e int, whole bool) int {
 		m.L.Push(m.captured(i, s, e))
 	}
 	return n
-}
-
-// matcher begins to match a pattern; anchored tells that it begins with ^.
-func (s *state) matcher(L *lua.LState, subject, pattern string) (m *matcher, anchored bool) {
-	if len(pattern) > s.gen.limits.Pattern {
-		L.RaiseError("%s", over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
-	}
-	pattern, anchored = strings.CutPrefix(pattern, "^")
-	return &matcher{s: s, L: L, subject: subject, pattern: pattern}, anchored
 }

@@ -79,7 +79,7 @@ func (s *state) apartFrom(L *lua.LState, call []lua.LValue) (*lua.LState, error)
 	}
 	if err != nil {
 		thread.SetTop(0)
-		s.budget.charge(L, checkEvery) // what made the message may have been long work
+		s.budget.Charge(L, checkEvery) // what made the message may have been long work
 	}
 	return thread, err
 }

@@ -36,7 +36,7 @@ func referenceText(s *state, L *lua.LState) int {
 
 // mapTexts pushes the first argument with every text in it mapped.
 func mapTexts(s *state, L *lua.LState, of func(string) string) int {
-	m := textMapper{s: s, of: of, charge: func() { s.budget.charge(L, 1) }, made: map[*lua.LTable]*lua.LTable{}}
+	m := textMapper{s: s, of: of, charge: func() { s.budget.Charge(L, 1) }, made: map[*lua.LTable]*lua.LTable{}}
 	L.Push(m.value(L.CheckAny(1), 0))
 	return 1
 }

@@ -240,7 +240,7 @@ func (r *REPL) act(s *state, L *lua.LState, what string, do func(ctx context.Con
 	took := time.Since(began)
 	s.budget.start, s.budget.deadline = s.budget.start.Add(took), s.budget.deadline.Add(took)
 	s.budget.heap = 0
-	s.budget.charge(L, checkEvery)
+	s.budget.Charge(L, checkEvery)
 	switch {
 	case err != nil:
 		L.RaiseError("%s", err.Error())

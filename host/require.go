@@ -157,7 +157,7 @@ func capabilities(s *state) *luastd.Env {
 		Outside:   s.outside,
 		HTTP:      s.gen.config.http,
 		Context:   s.waitContext,
-		Charge:    s.budget.charge,
+		Charge:    s.budget.Charge,
 		MaxString: s.gen.maxString(),
 		MaxArray:  maxArray - 2,
 	}

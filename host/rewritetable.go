@@ -91,7 +91,7 @@ func fillCall(s *state, L *lua.LState) int {
 	at := 4
 	for range parts {
 		layout, values, i := L.CheckString(at), L.CheckTable(at+1), 1
-		s.budget.charge(L, len(layout))
+		s.budget.Charge(L, len(layout))
 		for _, kind := range layout {
 			if len(pending) == putInAtOnce {
 				put()
@@ -106,7 +106,7 @@ func fillCall(s *state, L *lua.LState) int {
 		}
 		at += 2
 	}
-	s.budget.charge(L, max(0, L.GetTop()-at))
+	s.budget.Charge(L, max(0, L.GetTop()-at))
 	for ; at <= L.GetTop(); at++ {
 		pending = append(pending, L.Get(at))
 	}

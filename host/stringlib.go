@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -89,50 +90,43 @@ func findPattern(s *state, L *lua.LState, find bool) int {
 	if find && (L.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
 		i := strings.Index(subject[from:], pattern)
 		if i < 0 {
-			s.budget.charge(L, (len(subject)-from)/64+1)
+			s.budget.Charge(L, (len(subject)-from)/64+1)
 			L.Push(lua.LNil)
 			return 1
 		}
-		s.budget.charge(L, (i+len(pattern))/64+1)
+		s.budget.Charge(L, (i+len(pattern))/64+1)
 		L.Push(lua.LNumber(from + i + 1))
 		L.Push(lua.LNumber(from + i + len(pattern)))
 		return 2
 	}
-	m, anchored := s.matcher(L, subject, pattern)
-	for i := from; i <= len(subject); i++ {
-		m.level = 0
-		if e := m.match(i, 0); e >= 0 {
-			if !find {
-				return m.push(i, e, true)
-			}
-			L.Push(lua.LNumber(i + 1))
-			L.Push(lua.LNumber(e))
-			return m.push(i, e, false) + 2
-		}
-		if anchored {
-			break
-		}
+	m := s.matcher(L, subject, pattern)
+	start, end := m.find(from)
+	switch {
+	case start < 0:
+		L.Push(lua.LNil)
+		return 1
+	case !find:
+		return m.push(start, end, true)
 	}
-	L.Push(lua.LNil)
-	return 1
+	L.Push(lua.LNumber(start + 1))
+	L.Push(lua.LNumber(end))
+	return m.push(start, end, false) + 2
 }
 
 func stringGmatch(s *state, L *lua.LState) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
 	at := 0
 	L.Push(L.NewFunction(func(L *lua.LState) int {
-		m := &matcher{s: s, L: L, subject: subject, pattern: pattern}
-		for ; at <= len(subject); at++ {
-			m.level = 0
-			if e := m.match(at, 0); e >= 0 {
-				from := at
-				if at = e; e == from {
-					at++
-				}
-				return m.push(from, e, true)
-			}
+		m := newMatcher(L, &s.budget, subject, pattern, false)
+		start, end := m.find(at)
+		if start < 0 {
+			at = len(subject) + 1
+			return 0
 		}
-		return 0
+		if at = end; end == start {
+			at++
+		}
+		return m.push(start, end, true)
 	}))
 	return 1
 }
@@ -140,12 +134,11 @@ func stringGmatch(s *state, L *lua.LState) int {
 func stringGsub(s *state, L *lua.LState) int {
 	subject, most := s.checkText(L, 1), optional(L, 4, math.MaxInt)
 	L.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
-	m, anchored := s.matcher(L, subject, s.checkText(L, 2))
+	m := s.matcher(L, subject, s.checkText(L, 2))
 	var b strings.Builder
 	count, at := 0, 0
 	for count < most {
-		m.level = 0
-		e := m.match(at, 0)
+		e := m.match(at)
 		if e >= 0 {
 			count++
 			with := gsubReplacement(s, m, at, e)
@@ -161,7 +154,7 @@ func stringGsub(s *state, L *lua.LState) int {
 		default:
 			most = 0
 		}
-		if anchored {
+		if m.anchored {
 			break
 		}
 	}
@@ -170,6 +163,14 @@ func stringGsub(s *state, L *lua.LState) int {
 	L.Push(lua.LString(b.String()))
 	L.Push(lua.LNumber(count))
 	return 2
+}
+
+// matcher begins to match a pattern, which is held to its limit.
+func (s *state) matcher(L *lua.LState, subject, pattern string) *matcher {
+	if len(pattern) > s.gen.limits.Pattern {
+		L.RaiseError("%s", over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
+	}
+	return newMatcher(L, &s.budget, subject, pattern, true)
 }
 
 // gsubReplacement is what gsub puts in the place of a match.

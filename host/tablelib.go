@@ -65,7 +65,7 @@ func tableInsert(s *state, L *lua.LState) int {
 			s.L.RawSet(t, lua.LNumber(position), L.Get(3))
 			return 0
 		}
-		s.budget.charge(L, (n-position)/16+1)
+		s.budget.Charge(L, (n-position)/16+1)
 		t.Insert(position, L.Get(3))
 	default:
 		L.RaiseError("wrong number of arguments to 'insert'")
@@ -92,7 +92,7 @@ func tableRemove(s *state, L *lua.LState) int {
 	if n == 0 || position < 1 || position > n {
 		return 0
 	}
-	s.budget.charge(L, (n-position)/16+1)
+	s.budget.Charge(L, (n-position)/16+1)
 	L.Push(t.Remove(position))
 	return 1
 }
@@ -128,7 +128,7 @@ func (r *sorter) Less(i, j int) bool {
 		if text, ok := a.(lua.LString); ok {
 			units += len(text) / 64
 		}
-		r.s.budget.charge(r.L, units)
+		r.s.budget.Charge(r.L, units)
 		return r.L.LessThan(a, b)
 	}
 	r.L.Push(r.less)

@@ -243,20 +243,12 @@ func checkMatches(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 	if !ok || !ok2 {
 		return false, ""
 	}
-	m, anchored := s.matcher(L, string(text), string(pattern))
-	for i := 0; i <= len(text); i++ {
-		m.level = 0
-		if end := m.match(i, 0); end >= 0 {
-			for c := range m.level {
-				m.captured(c, i, end) // which raises if the pattern leaves one open
-			}
-			return true, ""
-		}
-		if anchored {
-			break
-		}
+	m := s.matcher(L, string(text), string(pattern))
+	start, end := m.find(0)
+	for c := range m.level {
+		m.captured(c, start, end) // which raises if the pattern leaves one open
 	}
-	return false, ""
+	return start >= 0, ""
 }
 
 // near(expected, actual, tolerance)
