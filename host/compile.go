@@ -46,7 +46,7 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 	w.fields = globalFields(chunk, text)
 	w.stmts(chunk, 0)
 	if w.err != nil {
-		return nil, w.err.quoting(text)
+		return nil, withSource(w.err, text)
 	}
 	if pool != nil {
 		pool.take(chunk, 0)
@@ -87,7 +87,7 @@ func parseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 	}
 	if line := largeEscape(text); line > 0 {
 		e := &ScriptError{File: name, Line: line, Message: `an escape sequence is too large: \255 is the last one`}
-		return nil, e.quoting(text)
+		return nil, withSource(e, text)
 	}
 	return chunk, nil
 }
@@ -161,15 +161,7 @@ func syntaxError(name, text string, err error) *ScriptError {
 			e.Message += ": " + detail
 		}
 	}
-	return e.quoting(text)
-}
-
-// quoting adds the line of the source.
-func (e *ScriptError) quoting(text string) *ScriptError {
-	if lines := strings.Split(text, "\n"); e.Line >= 1 && e.Line <= len(lines) {
-		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
-	}
-	return e
+	return withSource(e, text)
 }
 
 // unclosed names the block that is still open at the end of a file, judging
@@ -290,7 +282,7 @@ func compileError(name, text string, err error) *ScriptError {
 	} else if aboutLabel.MatchString(e.Message) {
 		e.Line--
 	}
-	return e.quoting(text)
+	return withSource(e, text)
 }
 
 // hostFunctions are what rewritten code calls. They find their state by the

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"obelus/engine"
 )
 
 // ScriptError is something wrong with a script, for the script's author: it
@@ -37,9 +35,6 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// same tells whether another error says the same.
-func (e *ScriptError) same(other *ScriptError) bool { return e.Error() == other.Error() }
-
 // Trace is the traceback as text, a line for each call; empty without one.
 func (e *ScriptError) Trace() string { return strings.Join(e.Traceback, "\n") }
 
@@ -69,6 +64,29 @@ func (e *ScriptError) Snippet() string {
 // a context that ended, a file that can't be read.
 func (e *ScriptError) Unwrap() error { return e.cause }
 
+// withCause sets what an error comes from, which errors.Is and errors.As find.
+func withCause(e *ScriptError, cause error) *ScriptError {
+	e.cause = cause
+	return e
+}
+
+// withSource sets the text of an error's line, which text has, if it has that line.
+func withSource(e *ScriptError, text string) *ScriptError {
+	if lines := strings.Split(text, "\n"); e.Line >= 1 && e.Line <= len(lines) {
+		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
+	}
+	return e
+}
+
+// scriptError returns the ScriptError that err is or wraps, or else one with its text.
+func scriptError(err error) *ScriptError {
+	var one *ScriptError
+	if !errors.As(err, &one) {
+		one = &ScriptError{Message: err.Error()}
+	}
+	return one
+}
+
 // Errors is everything that is wrong with a project, sorted by file and line.
 // It is what [Open] fails with; it is never empty.
 type Errors []*ScriptError
@@ -91,7 +109,8 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-func (e Errors) sorted() Errors {
+// sortErrors sorts errors by file and line, in place.
+func sortErrors(e Errors) Errors {
 	slices.SortStableFunc(e, func(a, b *ScriptError) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
 			return c
@@ -99,23 +118,4 @@ func (e Errors) sorted() Errors {
 		return a.Line - b.Line
 	})
 	return e
-}
-
-// Problems gives what is wrong with scripts as check tells it. It gives none for
-// an error that is neither a [*ScriptError] nor [Errors].
-func Problems(err error) ([]engine.Problem, bool) {
-	var all Errors
-	var one *ScriptError
-	switch {
-	case errors.As(err, &all):
-	case errors.As(err, &one):
-		all = Errors{one}
-	default:
-		return nil, false
-	}
-	problems := make([]engine.Problem, len(all))
-	for i, e := range all {
-		problems[i] = engine.Problem{File: e.File, Line: e.Line, Severity: engine.SeverityError, Code: engine.CodeSyntax, Message: e.Message}
-	}
-	return problems, true
 }

@@ -46,7 +46,8 @@ func (s *state) fault(err error) *fault {
 	switch {
 	case s.budget.err != nil:
 		f.author = nil
-		f.cause, f.timeout = s.budget.err, errors.Is(s.budget.err, context.DeadlineExceeded)
+		withCause(f.ScriptError, s.budget.err)
+		f.timeout = errors.Is(s.budget.err, context.DeadlineExceeded)
 		f.Message = "interrupted"
 		var limit *limitError
 		switch {

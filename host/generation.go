@@ -64,6 +64,10 @@ func (g *Generation) Settings() Settings { return g.settings }
 // Grants are the permissions that the scripts run under.
 func (g *Generation) Grants() luastd.Grants { return g.grants }
 
+// Types returns annotations of the project's own tools in LuaCATS, as editors read them: a class
+// for the call of each tool, and one for its result if the tool describes that.
+func (g *Generation) Types() []byte { return writeTypes(g.registry) }
+
 // File is a script of a generation.
 type File = store.Script
 

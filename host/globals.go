@@ -48,10 +48,7 @@ func accidentalGlobal(file string, source []byte, proto *lua.FunctionProto) erro
 	if e.Line == 0 {
 		return nil
 	}
-	if lines := strings.Split(plainSource(string(source)), "\n"); e.Line <= len(lines) {
-		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
-	}
-	return e
+	return withSource(e, plainSource(string(source)))
 }
 
 func findAccident(proto *lua.FunctionProto, declared map[string]bool, e *ScriptError) {

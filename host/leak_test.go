@@ -184,7 +184,7 @@ func TestAStateKeepsNoRun(t *testing.T) {
 	s.env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return luastd.HTTPResponse{}, nil
 	}
-	sc, err := newScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), maxSource)
+	sc, err := newScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), defaultLimits.Source)
 	if err != nil {
 		t.Fatal(err)
 	}

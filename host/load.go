@@ -40,7 +40,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	g.code = g.codeOf()
 	found := newRegistrations()
 	for _, sc := range activities {
-		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, err.same) {
+		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *ScriptError) bool { return e.Error() == err.Error() }) {
 			l.errors = append(l.errors, err)
 		}
 	}
@@ -50,7 +50,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 		l.delegates(found, g.registry)
 	}
 	if len(l.errors) > 0 {
-		return nil, l.errors.sorted()
+		return nil, sortErrors(l.errors)
 	}
 	return g, nil
 }
@@ -87,7 +87,7 @@ func (l *loader) hosts() {
 func (l *loader) fail(err error) {
 	var one *ScriptError
 	if !errors.As(err, &one) {
-		one = &ScriptError{Message: err.Error(), cause: err}
+		one = withCause(&ScriptError{Message: err.Error()}, err)
 	}
 	l.errors = append(l.errors, one)
 }
@@ -157,7 +157,7 @@ func unreadable(name string, err error) *ScriptError {
 	case errors.As(err, &link), errors.Is(err, errNoFile):
 		message += ": " + err.Error()
 	}
-	return &ScriptError{File: name, Message: message, cause: err}
+	return withCause(&ScriptError{File: name, Message: message}, err)
 }
 
 // settings runs obelus.lua, under no permissions.
@@ -234,16 +234,6 @@ func (g *Generation) runTop(sc *script, found *registrations) *ScriptError {
 	}
 	s.end()
 	return nil
-}
-
-// scriptError is the error of a run where nobody tells an outcome from a
-// fault.
-func scriptError(err error) *ScriptError {
-	var one *ScriptError
-	if !errors.As(err, &one) {
-		one = &ScriptError{Message: err.Error()}
-	}
-	return one
 }
 
 // register makes the registry's entries of what was found.

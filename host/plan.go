@@ -153,7 +153,7 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 		l.delegates(found, registry)
 	}
 	if len(l.errors) > 0 {
-		return nil, l.errors.sorted()
+		return nil, sortErrors(l.errors)
 	}
 	return registry, nil
 }

@@ -15,9 +15,6 @@ import (
 	"obelus/luastd"
 )
 
-// SettingsFile marks a project and returns its settings.
-const SettingsFile = "obelus.lua"
-
 // DefaultLog is where a project's log is whose settings do not say, below its folder.
 const DefaultLog = ".obelus/log.db"
 

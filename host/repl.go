@@ -126,7 +126,7 @@ func (r *REPL) remember(source string) {
 		}
 		source = "return " + rest
 	}
-	if len(r.source)+len(source) > maxSource {
+	if len(r.source)+len(source) > defaultLimits.Source {
 		r.source = strings.Repeat("\n", r.line)
 	}
 	r.source += "do " + source + "\n end "

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luapattern"
 )
 
 // stringFuncs is Lua 5.1's string: the same results as Lua's own, with every
@@ -100,25 +102,25 @@ func findPattern(s *state, L *lua.LState, find bool) int {
 		return 2
 	}
 	m := s.matcher(L, subject, pattern)
-	start, end := m.find(from)
+	start, end := m.Find(from)
 	switch {
 	case start < 0:
 		L.Push(lua.LNil)
 		return 1
 	case !find:
-		return m.push(start, end, true)
+		return m.Push(start, end, true)
 	}
 	L.Push(lua.LNumber(start + 1))
 	L.Push(lua.LNumber(end))
-	return m.push(start, end, false) + 2
+	return m.Push(start, end, false) + 2
 }
 
 func stringGmatch(s *state, L *lua.LState) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
 	at := 0
 	L.Push(L.NewFunction(func(L *lua.LState) int {
-		m := newMatcher(L, &s.budget, subject, pattern, false)
-		start, end := m.find(at)
+		m := luapattern.New(L, &s.budget, subject, pattern, false)
+		start, end := m.Find(at)
 		if start < 0 {
 			at = len(subject) + 1
 			return 0
@@ -126,7 +128,7 @@ func stringGmatch(s *state, L *lua.LState) int {
 		if at = end; end == start {
 			at++
 		}
-		return m.push(start, end, true)
+		return m.Push(start, end, true)
 	}))
 	return 1
 }
@@ -138,7 +140,7 @@ func stringGsub(s *state, L *lua.LState) int {
 	var b strings.Builder
 	count, at := 0, 0
 	for count < most {
-		e := m.match(at)
+		e := m.Match(at)
 		if e >= 0 {
 			count++
 			with := gsubReplacement(s, m, at, e)
@@ -154,7 +156,7 @@ func stringGsub(s *state, L *lua.LState) int {
 		default:
 			most = 0
 		}
-		if m.anchored {
+		if m.Anchored {
 			break
 		}
 	}
@@ -166,30 +168,30 @@ func stringGsub(s *state, L *lua.LState) int {
 }
 
 // matcher begins to match a pattern, which is held to its limit.
-func (s *state) matcher(L *lua.LState, subject, pattern string) *matcher {
+func (s *state) matcher(L *lua.LState, subject, pattern string) *luapattern.Matcher {
 	if len(pattern) > s.gen.limits.Pattern {
 		L.RaiseError("%s", over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
 	}
-	return newMatcher(L, &s.budget, subject, pattern, true)
+	return luapattern.New(L, &s.budget, subject, pattern, true)
 }
 
 // gsubReplacement is what gsub puts in the place of a match.
-func gsubReplacement(s *state, m *matcher, from, to int) string {
+func gsubReplacement(s *state, m *luapattern.Matcher, from, to int) string {
 	L := m.L
 	var v lua.LValue
 	switch r := L.Get(3).(type) {
 	case *lua.LFunction:
 		L.Push(r)
-		L.Call(m.push(from, to, true), 1)
+		L.Call(m.Push(from, to, true), 1)
 		v = L.Get(-1)
 		L.Pop(1)
 	case *lua.LTable:
-		v = L.GetTable(r, m.captured(0, from, to))
+		v = L.GetTable(r, m.Captured(0, from, to))
 	default:
 		return gsubTemplate(s, m, s.text(L, r), from, to)
 	}
 	if lua.LVIsFalse(v) {
-		return m.subject[from:to]
+		return m.Subject[from:to]
 	}
 	if !lua.LVCanConvToString(v) {
 		L.RaiseError("invalid replacement value (a %s)", v.Type())
@@ -197,7 +199,7 @@ func gsubReplacement(s *state, m *matcher, from, to int) string {
 	return s.text(L, v)
 }
 
-func gsubTemplate(s *state, m *matcher, text string, from, to int) string {
+func gsubTemplate(s *state, m *luapattern.Matcher, text string, from, to int) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
@@ -210,9 +212,9 @@ func gsubTemplate(s *state, m *matcher, text string, from, to int) string {
 		i++
 		switch c := text[i]; {
 		case c == '0':
-			b.WriteString(m.subject[from:to])
+			b.WriteString(m.Subject[from:to])
 		case c >= '1' && c <= '9':
-			b.WriteString(s.text(m.L, m.captured(int(c-'1'), from, to)))
+			b.WriteString(s.text(m.L, m.Captured(int(c-'1'), from, to)))
 		default:
 			b.WriteByte(c)
 		}

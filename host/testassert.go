@@ -244,9 +244,9 @@ func checkMatches(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 		return false, ""
 	}
 	m := s.matcher(L, string(text), string(pattern))
-	start, end := m.find(0)
-	for c := range m.level {
-		m.captured(c, start, end) // which raises if the pattern leaves one open
+	start, end := m.Find(0)
+	for c := range m.Captures {
+		m.Captured(c, start, end) // which raises if the pattern leaves one open
 	}
 	return start >= 0, ""
 }

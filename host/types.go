@@ -12,22 +12,21 @@ import (
 	"obelus/engine"
 )
 
-// Types are annotations of the project's own tools, in LuaCATS, as editors read
-// them: for each a class tool.NAME with the fields of its call and, if the tool
-// says what its result is, tool.NAME.result; and what makes Activity.register
-// and test.activity know them by the tool's name.
-func (g *Generation) Types() []byte {
+// writeTypes returns annotations of a registry's tools, in LuaCATS, as editors read them: for
+// each tool a class tool.NAME with the fields of its call and, if its schema describes a result,
+// tool.NAME.result. Overloads of Activity.register and test.activity take the tools' names.
+func writeTypes(registry *engine.Registry) []byte {
 	w := &typeWriter{classes: map[string]bool{}}
 	w.line("---@meta _\n\n-- Written by obelus types, which writes it again: changes are lost.")
 	var registers, activities []string
-	names := g.registry.Names()
+	names := registry.Names()
 	classes, results := make([]string, len(names)), make([]string, len(names))
 	for i, name := range names { // they have the names before what lies within others
 		classes[i] = w.class("tool." + name)
 		results[i] = w.class(classes[i] + ".result")
 	}
 	for i, name := range names {
-		tool, _ := g.registry.Tool(name)
+		tool, _ := registry.Tool(name)
 		class, result := classes[i], w.tool(classes[i], results[i], tool.Schema)
 		fn := fmt.Sprintf("fn: fun(call: %s, context: obelus.Context, tool: table, key: string): %s, any", class, optionalType(result))
 		literal := strconv.Quote(name)

@@ -1,4 +1,4 @@
-package host
+package luapattern
 
 import (
 	"strings"
@@ -18,68 +18,68 @@ const (
 	capturePosition = -2
 )
 
-// patternBudget counts the steps of a match. Charge raises in L once there are too many.
-type patternBudget interface {
+// Budget counts the steps of a match. Charge raises in L once there are too many.
+type Budget interface {
 	Charge(L *lua.LState, units int)
 }
 
-// matcher matches a Lua pattern, a port of lstrlib.c. Unlike the one that it
+// Matcher matches a Lua pattern, a port of lstrlib.c. Unlike the one that it
 // replaces it counts its steps, so that a deadline ends a pattern that
 // backtracks for hours.
-type matcher struct {
-	anchored bool // the pattern begins with ^, which is not in it any more
+type Matcher struct {
+	Anchored bool // the pattern begins with ^, which is not in it any more
 
-	budget  patternBudget
-	L       *lua.LState
-	subject string
-	pattern string
-	level   int // captures so far
-	depth   int
-	steps   int
-	capture [maxCaptures]struct{ start, length int }
+	budget   Budget
+	L        *lua.LState
+	Subject  string
+	pattern  string
+	Captures int // captures so far
+	depth    int
+	steps    int
+	capture  [maxCaptures]struct{ start, length int }
 }
 
-// newMatcher returns a matcher of subject with pattern, whose ^ is an anchor if it begins with
+// New returns a matcher of subject with pattern, whose ^ is an anchor if it begins with
 // one and anchors is set.
-func newMatcher(L *lua.LState, budget patternBudget, subject, pattern string, anchors bool) *matcher {
-	m := &matcher{budget: budget, L: L, subject: subject, pattern: pattern}
+func New(L *lua.LState, budget Budget, subject, pattern string, anchors bool) *Matcher {
+	m := &Matcher{budget: budget, L: L, Subject: subject, pattern: pattern}
 	if anchors {
-		m.pattern, m.anchored = strings.CutPrefix(pattern, "^")
+		m.pattern, m.Anchored = strings.CutPrefix(pattern, "^")
 	}
 	return m
 }
 
-// match returns where the match that begins at an offset of the subject ends, or -1 if there is
+// Match returns where the match that begins at an offset of the subject ends, or -1 if there is
 // none.
-func (m *matcher) match(at int) (end int) {
-	m.level = 0
+func (m *Matcher) Match(at int) (end int) {
+	m.Captures = 0
 	return m.matchFrom(at, 0)
 }
 
-// find returns the first match that begins at from or, unless the pattern is anchored, after it.
+// Find returns the first match that begins at from or, unless the pattern is anchored, after it.
 // start is -1 if there is none.
-func (m *matcher) find(from int) (start, end int) {
-	for at := from; at <= len(m.subject); at++ {
-		if end = m.match(at); end >= 0 {
+func (m *Matcher) Find(from int) (start, end int) {
+	for at := from; at <= len(m.Subject); at++ {
+		if end = m.Match(at); end >= 0 {
 			return at, end
 		}
-		if m.anchored {
+		if m.Anchored {
 			break
 		}
 	}
 	return -1, -1
 }
 
-func (m *matcher) step() {
+func (m *Matcher) step() {
 	if m.steps++; m.steps&255 == 0 {
 		m.budget.Charge(m.L, 256)
 	}
 }
 
-func (m *matcher) malformed(what string) { m.L.RaiseError("malformed pattern (%s)", what) }
+func (m *Matcher) malformed(what string) { m.L.RaiseError("malformed pattern (%s)", what) }
 
 // classEnd is where the single-character class at p ends.
-func (m *matcher) classEnd(p int) int {
+func (m *Matcher) classEnd(p int) int {
 	switch m.pattern[p] {
 	case '%':
 		if p+1 >= len(m.pattern) {
@@ -92,7 +92,7 @@ func (m *matcher) classEnd(p int) int {
 	return p + 1
 }
 
-func (m *matcher) setEnd(p int) int {
+func (m *Matcher) setEnd(p int) int {
 	p++
 	if p < len(m.pattern) && m.pattern[p] == '^' {
 		p++
@@ -148,7 +148,7 @@ func inClass(c, cl byte) bool {
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // inSet tells whether c is in the set whose [ is at p and whose ] is at end.
-func (m *matcher) inSet(c byte, p, end int) bool {
+func (m *Matcher) inSet(c byte, p, end int) bool {
 	in := true
 	p++
 	if m.pattern[p] == '^' {
@@ -175,24 +175,24 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 }
 
 // single tells whether the character at s is in the class from p to end.
-func (m *matcher) single(s, p, end int) bool {
+func (m *Matcher) single(s, p, end int) bool {
 	m.step()
-	if s >= len(m.subject) {
+	if s >= len(m.Subject) {
 		return false
 	}
 	switch m.pattern[p] {
 	case '.':
 		return true
 	case '%':
-		return inClass(m.subject[s], m.pattern[p+1])
+		return inClass(m.Subject[s], m.pattern[p+1])
 	case '[':
-		return m.inSet(m.subject[s], p, end-1)
+		return m.inSet(m.Subject[s], p, end-1)
 	}
-	return m.pattern[p] == m.subject[s]
+	return m.pattern[p] == m.Subject[s]
 }
 
 // matchFrom returns where a match of the pattern from p at s ends, or -1 if there is none.
-func (m *matcher) matchFrom(s, p int) int {
+func (m *Matcher) matchFrom(s, p int) int {
 	if m.depth++; m.depth > maxPatternDepth {
 		m.L.RaiseError("pattern too complex")
 	}
@@ -201,7 +201,7 @@ func (m *matcher) matchFrom(s, p int) int {
 	return end
 }
 
-func (m *matcher) matchHere(s, p int) int {
+func (m *Matcher) matchHere(s, p int) int {
 	for p < len(m.pattern) {
 		m.step()
 		switch c := m.pattern[p]; {
@@ -210,7 +210,7 @@ func (m *matcher) matchHere(s, p int) int {
 		case c == ')':
 			return m.closeCapture(s, p)
 		case c == '$' && p+1 == len(m.pattern):
-			if s == len(m.subject) {
+			if s == len(m.Subject) {
 				return s
 			}
 			return -1
@@ -249,7 +249,7 @@ func (m *matcher) matchHere(s, p int) int {
 	return s
 }
 
-func (m *matcher) longest(s, p, end, least int) int {
+func (m *Matcher) longest(s, p, end, least int) int {
 	i := 0
 	for m.single(s+i, p, end) {
 		i++
@@ -262,7 +262,7 @@ func (m *matcher) longest(s, p, end, least int) int {
 	return -1
 }
 
-func (m *matcher) shortest(s, p, end int) int {
+func (m *Matcher) shortest(s, p, end int) int {
 	for {
 		if e := m.matchFrom(s, end+1); e >= 0 {
 			return e
@@ -274,8 +274,8 @@ func (m *matcher) shortest(s, p, end int) int {
 	}
 }
 
-func (m *matcher) openCapture(s, p int) int {
-	if m.level >= maxCaptures {
+func (m *Matcher) openCapture(s, p int) int {
+	if m.Captures >= maxCaptures {
 		m.L.RaiseError("too many captures")
 	}
 	length := captureOpen
@@ -284,17 +284,17 @@ func (m *matcher) openCapture(s, p int) int {
 		length = capturePosition
 		p++
 	}
-	m.capture[m.level].start, m.capture[m.level].length = s, length
-	m.level++
+	m.capture[m.Captures].start, m.capture[m.Captures].length = s, length
+	m.Captures++
 	e := m.matchFrom(s, p)
 	if e < 0 {
-		m.level--
+		m.Captures--
 	}
 	return e
 }
 
-func (m *matcher) closeCapture(s, p int) int {
-	i := m.level - 1
+func (m *Matcher) closeCapture(s, p int) int {
+	i := m.Captures - 1
 	for i >= 0 && m.capture[i].length != captureOpen {
 		i--
 	}
@@ -311,7 +311,7 @@ func (m *matcher) closeCapture(s, p int) int {
 
 // special matches %b, %f and %1, which take no quantifier, and gives where to
 // go on; s is -1 for no match.
-func (m *matcher) special(s, p int) (nextS, nextP int) {
+func (m *Matcher) special(s, p int) (nextS, nextP int) {
 	switch c := m.pattern[p+1]; c {
 	case 'b':
 		if p+3 >= len(m.pattern) {
@@ -326,10 +326,10 @@ func (m *matcher) special(s, p int) (nextS, nextP int) {
 		end := m.setEnd(p)
 		var before, here byte
 		if s > 0 {
-			before = m.subject[s-1]
+			before = m.Subject[s-1]
 		}
-		if s < len(m.subject) {
-			here = m.subject[s]
+		if s < len(m.Subject) {
+			here = m.Subject[s]
 		}
 		if m.inSet(before, p, end-1) || !m.inSet(here, p, end-1) {
 			return -1, end
@@ -337,7 +337,7 @@ func (m *matcher) special(s, p int) (nextS, nextP int) {
 		return s, end
 	default:
 		i := int(c) - '1'
-		if i < 0 || i >= m.level || m.capture[i].length == captureOpen {
+		if i < 0 || i >= m.Captures || m.capture[i].length == captureOpen {
 			m.malformed("invalid capture index")
 		}
 		from, n := m.capture[i].start, m.capture[i].length
@@ -345,21 +345,21 @@ func (m *matcher) special(s, p int) (nextS, nextP int) {
 			return -1, p
 		}
 		m.budget.Charge(m.L, n/16+1)
-		if len(m.subject)-s < n || m.subject[from:from+n] != m.subject[s:s+n] {
+		if len(m.Subject)-s < n || m.Subject[from:from+n] != m.Subject[s:s+n] {
 			return -1, p
 		}
 		return s + n, p + 2
 	}
 }
 
-func (m *matcher) balanced(s int, open, closing byte) int {
-	if s >= len(m.subject) || m.subject[s] != open {
+func (m *Matcher) balanced(s int, open, closing byte) int {
+	if s >= len(m.Subject) || m.Subject[s] != open {
 		return -1
 	}
 	depth := 1
-	for i := s + 1; i < len(m.subject); i++ {
+	for i := s + 1; i < len(m.Subject); i++ {
 		m.step()
-		switch m.subject[i] {
+		switch m.Subject[i] {
 		case closing:
 			if depth--; depth == 0 {
 				return i + 1
@@ -371,14 +371,14 @@ func (m *matcher) balanced(s int, open, closing byte) int {
 	return -1
 }
 
-// captured is capture i of a match from s to e; 0 stands for the whole match
+// Captured is capture i of a match from s to e; 0 stands for the whole match
 // if there are no captures.
-func (m *matcher) captured(i, s, e int) lua.LValue {
-	if i >= m.level {
+func (m *Matcher) Captured(i, s, e int) lua.LValue {
+	if i >= m.Captures {
 		if i != 0 {
 			m.L.RaiseError("invalid capture index")
 		}
-		return lua.LString(m.subject[s:e])
+		return lua.LString(m.Subject[s:e])
 	}
 	c := m.capture[i]
 	switch c.length {
@@ -387,18 +387,18 @@ func (m *matcher) captured(i, s, e int) lua.LValue {
 	case captureOpen:
 		m.L.RaiseError("unfinished capture")
 	}
-	return lua.LString(m.subject[c.start : c.start+c.length])
+	return lua.LString(m.Subject[c.start : c.start+c.length])
 }
 
-// push pushes the captures of a match, or the whole of it if there are none
+// Push pushes the captures of a match, or the whole of it if there are none
 // and it is wanted.
-func (m *matcher) push(s, e int, whole bool) int {
-	n := m.level
+func (m *Matcher) Push(s, e int, whole bool) int {
+	n := m.Captures
 	if n == 0 && whole {
 		n = 1
 	}
 	for i := range n {
-		m.L.Push(m.captured(i, s, e))
+		m.L.Push(m.Captured(i, s, e))
 	}
 	return n
 }

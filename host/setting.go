@@ -1,0 +1,141 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"obelus/store"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func asText(v any) (string, error) {
+	text, ok := v.(string)
+	if !ok || text == "" {
+		return "", wrongType("a string", v)
+	}
+	return text, nil
+}
+
+func asTexts(v any) ([]string, error) {
+	if object, ok := v.(map[string]any); ok && len(object) == 0 {
+		return []string{}, nil
+	}
+	list, ok := v.([]any)
+	texts := make([]string, len(list))
+	for i, e := range list {
+		text, isText := e.(string)
+		ok = ok && isText
+		texts[i] = text
+	}
+	if !ok {
+		return nil, wrongType("a list of strings", v)
+	}
+	return texts, nil
+}
+
+// asCount is an integer from 0.
+func asCount(v any) (int, error) {
+	if n, ok := v.(json.Number); ok {
+		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
+			return i, nil
+		}
+	}
+	return 0, wrongType("a whole number, not negative", v)
+}
+
+// asPositive is an integer from 1.
+func asPositive(v any) (int, error) {
+	if i, err := asCount(v); err == nil && i > 0 {
+		return i, nil
+	}
+	return 0, wrongType("a whole number above 0", v)
+}
+
+// asDuration is a number of seconds, or text like "5s" or "1m30s".
+func asDuration(v any) (time.Duration, error) {
+	switch v := v.(type) {
+	case json.Number:
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err == nil && f >= 0 && f < 1e9 {
+			return time.Duration(f * float64(time.Second)), nil
+		}
+	case string:
+		if d, err := time.ParseDuration(v); err == nil && d >= 0 {
+			return d, nil
+		}
+	}
+	return 0, wrongType(`a duration: a number of seconds or text like "5s"`, v)
+}
+
+// asTime is a duration above zero.
+func asTime(v any) (time.Duration, error) {
+	d, err := asDuration(v)
+	if err == nil && d == 0 {
+		err = wrongType("a duration above 0", v)
+	}
+	return d, err
+}
+
+func wrongType(want string, v any) error {
+	got := typeName(v)
+	switch v := v.(type) {
+	case bool:
+		got = strconv.FormatBool(v)
+	case json.Number:
+		got = string(v)
+	case string:
+		got = strconv.Quote(v)
+	}
+	return fmt.Errorf("must be %s, not %s", want, got)
+}
+
+// typeName is the type of a value with its article, in Lua's words.
+func typeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nil"
+	case []any, map[string]any:
+		return "a table"
+	}
+	return "a " + store.TypeName(v)
+}
+
+var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
+
+// asDepth is a depth that a log can hold, with what a message adds to it.
+func asDepth(v any) (int, error) {
+	n, err := asPositive(v)
+	if err == nil && n > 200 {
+		err = wrongType("at most 200", v)
+	}
+	return n, err
+}
+
+// asSize is a number of bytes, or text like "64MB": a K is 1024.
+func asSize(v any) (int, error) {
+	if text, ok := v.(string); ok {
+		if n, ok := ParseSize(text); ok {
+			return n, nil
+		}
+	}
+	if n, ok := v.(json.Number); ok {
+		if i, err := strconv.Atoi(string(n)); err == nil && i > 0 {
+			return i, nil
+		}
+	}
+	return 0, wrongType(`a size: a number of bytes or text like "64MB"`, v)
+}
+
+// ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100".
+// It is false for what is no such text, and for 0.
+func ParseSize(text string) (n int, ok bool) {
+	m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	factor := map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
+	return n * factor, err == nil && n > 0 && n < 1<<40/factor
+}
