@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -187,8 +188,8 @@ func argumentTable(s *state, v any) lua.LValue {
 	return s.L.CreateTable(0, 0)
 }
 
-func (a *activity) fail(format string, args ...any) *ScriptError {
-	return &ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+func (a *activity) fail(format string, args ...any) *luaerr.ScriptError {
+	return &luaerr.ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
 }
 
 // readResult reads what an activity returned (protocol §5).

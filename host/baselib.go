@@ -8,6 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
 
@@ -76,7 +77,7 @@ func (r *raised) placed() lua.LValue {
 	}
 	text, isText := r.value.(lua.LString)
 	if n, ok := r.value.(lua.LNumber); ok && !isText {
-		text = lua.LString(numberText(n))
+		text = lua.LString(luatext.FormatNumber(n))
 	}
 	return lua.LString(r.file+":"+strconv.Itoa(r.line)+": ") + text
 }
@@ -312,7 +313,7 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 	case lua.LString:
 		return string(v)
 	case lua.LNumber:
-		return numberText(v)
+		return luatext.FormatNumber(v)
 	}
 	if v == luastd.Null {
 		return "null"

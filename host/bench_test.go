@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
 	"obelus/store"
 )
 
@@ -34,7 +35,7 @@ func BenchmarkCodec(b *testing.B) {
 			{"untouched", func(s *state) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
-				s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
+				s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
 				s.begin(context.Background(), 1<<40, &script{}, nil)
 				do := way.do
 				if do == nil {

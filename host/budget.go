@@ -10,6 +10,8 @@ import (
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
 )
 
 // checkEvery is how many Lua instructions run between two looks at the clock.
@@ -29,7 +31,7 @@ type budget struct {
 	timeout         time.Duration // as it was given
 	deadline        time.Time
 	n               int64
-	limits          *Limits
+	limits          *limits.Limits
 	alarm           *alarm
 	weighed         int64  // n when memory was looked at last
 	heap            uint64 // of the process, when it was looked at first; 0 before
@@ -105,7 +107,7 @@ func (b *budget) weigh() error {
 	if now < b.heap+most {
 		return nil
 	}
-	return &limitError{over("the process has grown too much while the script ran", "memory", b.limits.Memory)}
+	return &limitError{limits.Over("the process has grown too much while the script ran", "memory", b.limits.Memory)}
 }
 
 // Memory of a call that took much is given back soon after it, whether it was stopped or not.
@@ -187,7 +189,7 @@ func (b *budget) check() <-chan struct{} {
 		case !time.Now().Before(b.deadline):
 			b.err = context.DeadlineExceeded
 		case b.n > int64(b.limits.Instructions):
-			b.err = &limitError{over("the script has run too many instructions", "instructions", b.limits.Instructions)}
+			b.err = &limitError{limits.Over("the script has run too many instructions", "instructions", b.limits.Instructions)}
 		default:
 			if b.n-b.weighed >= weighEvery { // a long string is many units
 				b.weighed, b.err = b.n, b.weigh()

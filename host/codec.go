@@ -9,14 +9,9 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
-
-// One codec carries values between JSON, as package store has it, and Lua.
-// This file leads into Lua, encode.go out of it.
-
-// maxExact is the integer up to which every integer is a float64.
-const maxExact = 1 << 53
 
 // eager is how many values are converted at once. What lies deeper in a large
 // value becomes tables that fill themselves when a script touches them: an
@@ -150,22 +145,13 @@ func holds(n json.Number) bool {
 // written as; most are.
 func isPlain(n string) bool {
 	whole, fraction, decimal := strings.Cut(strings.TrimPrefix(n, "-"), ".")
-	if len(whole)+len(fraction) > 15 || !isDigits(whole) || !isDigits(fraction) || whole[0] == '0' && whole != "0" {
+	if len(whole)+len(fraction) > 15 || !luatext.IsDigits(whole) || !luatext.IsDigits(fraction) || whole[0] == '0' && whole != "0" {
 		return false
 	}
 	if !decimal {
 		return n != "-0"
 	}
 	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000") // which has an exponent
-}
-
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // kept is what a table can't hold as it was: null fields, and numbers of which Lua has
@@ -239,7 +225,7 @@ func numberToLua(n json.Number) lua.LValue {
 		}
 		return lua.LString(text)
 	}
-	if i, err := strconv.ParseInt(text, 10, 64); err == nil && i >= -maxExact && i <= maxExact {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil && i >= -luatext.MaxExact && i <= luatext.MaxExact {
 		return lua.LNumber(i)
 	}
 	return lua.LString(text)

@@ -10,6 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
 	"obelus/store"
 )
 
@@ -39,7 +41,7 @@ func withoutNulls(v any) any {
 
 func toNumberOrText(n json.Number) any {
 	if i, ok := new(big.Int).SetString(string(n), 10); ok {
-		if i.CmpAbs(big.NewInt(maxExact)) > 0 {
+		if i.CmpAbs(big.NewInt(luatext.MaxExact)) > 0 {
 			return string(n)
 		}
 		return json.Number(i.String())
@@ -62,10 +64,10 @@ func FuzzCodec(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint8(len(seed)))
 	}
-	g := &Generation{config: Config{}.withDefaults(), limits: defaultLimits}
+	g := &Generation{config: Config{}.withDefaults(), limits: limits.Defaults}
 	f.Fuzz(func(t *testing.T, text []byte, how uint8) {
 		v, err := store.DecodeJSON(text)
-		if err != nil || depthOf(v) > maxDepth {
+		if err != nil || depthOf(v) > limits.MaxDepth {
 			return
 		}
 		s := newState(g)

@@ -11,6 +11,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/luatext"
 	"obelus/store"
 )
 
@@ -34,7 +36,7 @@ var errUnpooled = errors.New("the constants can't be put back")
 func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.FunctionProto, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			proto, err = nil, &ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
+			proto, err = nil, &luaerr.ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
 		}
 	}()
 	chunk, err := parseChunk(name, source)
@@ -46,7 +48,7 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 	w.fields = globalFields(chunk, text)
 	w.stmts(chunk, 0)
 	if w.err != nil {
-		return nil, withSource(w.err, text)
+		return nil, luaerr.WithSource(w.err, text)
 	}
 	if pool != nil {
 		pool.take(chunk, 0)
@@ -58,7 +60,7 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 	if pool != nil {
 		switch ok, err := pool.putBack(proto); {
 		case err != nil:
-			return nil, &ScriptError{File: name, Line: 1, Message: err.Error()}
+			return nil, &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
 		case !ok:
 			return nil, errUnpooled
 		}
@@ -79,15 +81,15 @@ func parseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 		}
 	}()
 	if err := store.CheckEncoding([]byte(text)); err != nil {
-		return nil, &ScriptError{File: name, Line: 1, Message: err.Error()}
+		return nil, &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
 	}
 	chunk, err = parse.Parse(strings.NewReader(text), name)
 	if err != nil {
 		return nil, syntaxError(name, text, err)
 	}
 	if line := largeEscape(text); line > 0 {
-		e := &ScriptError{File: name, Line: line, Message: `an escape sequence is too large: \255 is the last one`}
-		return nil, withSource(e, text)
+		e := &luaerr.ScriptError{File: name, Line: line, Message: `an escape sequence is too large: \255 is the last one`}
+		return nil, luaerr.WithSource(e, text)
 	}
 	return chunk, nil
 }
@@ -134,13 +136,13 @@ func plainSource(text string) string {
 	return text
 }
 
-func syntaxError(name, text string, err error) *ScriptError {
+func syntaxError(name, text string, err error) *luaerr.ScriptError {
 	var at *parse.Error
 	if !errors.As(err, &at) {
-		return &ScriptError{File: name, Line: 1, Message: "syntax error"}
+		return &luaerr.ScriptError{File: name, Line: 1, Message: "syntax error"}
 	}
 	lines := strings.Split(text, "\n")
-	e := &ScriptError{File: name, Line: at.Pos.Line, Column: at.Pos.Column, Message: "syntax error"}
+	e := &luaerr.ScriptError{File: name, Line: at.Pos.Line, Column: at.Pos.Column, Message: "syntax error"}
 	token := strings.TrimSpace(at.Token)
 	switch {
 	case at.Pos.Line == parse.EOF:
@@ -161,7 +163,7 @@ func syntaxError(name, text string, err error) *ScriptError {
 			e.Message += ": " + detail
 		}
 	}
-	return withSource(e, text)
+	return luaerr.WithSource(e, text)
 }
 
 // unclosed names the block that is still open at the end of a file, judging
@@ -224,8 +226,8 @@ func scan(text string, word, quoted func(text string, line int)) {
 			if quoted != nil {
 				quoted(text[i:min(i+n, len(text))], line)
 			}
-		case isWord(c):
-			for n = 1; i+n < len(text) && isWord(text[i+n]); n++ {
+		case luatext.IsWord(c):
+			for n = 1; i+n < len(text) && luatext.IsWord(text[i+n]); n++ {
 			}
 			if word != nil {
 				word(text[i:i+n], line)
@@ -259,10 +261,6 @@ func longBracket(text string) int {
 	return end + len(closing)
 }
 
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
-}
-
 // What the compiler says of these has another line than they: that of the
 // function's end, or the one after the label.
 var (
@@ -270,8 +268,8 @@ var (
 	aboutLabel = regexp.MustCompile(`^label '.*' already defined on line \d+$`)
 )
 
-func compileError(name, text string, err error) *ScriptError {
-	e := &ScriptError{File: name, Line: 1, Message: err.Error()}
+func compileError(name, text string, err error) *luaerr.ScriptError {
+	e := &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
 	var at *lua.CompileError
 	if errors.As(err, &at) {
 		e.Line, e.Message = at.Line&lineMask, at.Message
@@ -282,7 +280,7 @@ func compileError(name, text string, err error) *ScriptError {
 	} else if aboutLabel.MatchString(e.Message) {
 		e.Line--
 	}
-	return withSource(e, text)
+	return luaerr.WithSource(e, text)
 }
 
 // hostFunctions are what rewritten code calls. They find their state by the

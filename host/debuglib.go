@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luatext"
 )
 
 // debugFuncs is what of debug looks and does not touch. Only the stack of the
@@ -59,7 +61,7 @@ func describeFunction(s *state, f *lua.LFunction, info *lua.Debug) *lua.LTable {
 	t := s.L.CreateTable(0, 10)
 	set := func(name string, v lua.LValue) { t.RawSetString(name, v) }
 	set("namewhat", lua.LString(""))
-	if isName(info.Name) {
+	if luatext.IsName(info.Name) {
 		set("name", lua.LString(info.Name))
 	}
 	set("nups", lua.LNumber(0))
@@ -166,7 +168,7 @@ func frameText(L *lua.LState, dbg *lua.Debug) string {
 	switch {
 	case f.Proto.LineDefined == 0:
 		in = "main chunk"
-	case isName(dbg.Name):
+	case luatext.IsName(dbg.Name):
 		in = "function '" + dbg.Name + "'"
 	}
 	return "\n\t" + f.Proto.SourceName + ":" + strconv.Itoa(dbg.CurrentLine) + ": in " + in

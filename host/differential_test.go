@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"obelus/host/internal/limits"
 )
 
 var (
@@ -616,7 +618,7 @@ func runProgramAs(t *testing.T, file, source string) string {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, source)
 	}
-	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
+	s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
 	s.begin(context.Background(), time.Minute, sc, nil)
 	defer s.run.stop()
 	v, err := s.runFile(sc)

@@ -11,6 +11,8 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -18,7 +20,6 @@ import (
 // Bounds of a value that a script gives. A table can hold another twice, and
 // so on thirty times, which is a billion values in no memory at all.
 const (
-	maxDepth  = 128
 	maxValues = 1 << 20
 	maxBytes  = 64 << 20
 )
@@ -67,7 +68,7 @@ func (e *encoder) fail(format string, args ...any) error {
 		case int:
 			place += "[" + strconv.Itoa(step) + "]"
 		case string:
-			if isName(step) {
+			if luatext.IsName(step) {
 				place += "." + step
 			} else {
 				place += "[" + strconv.Quote(step) + "]"
@@ -78,18 +79,6 @@ func (e *encoder) fail(format string, args ...any) error {
 		place = strings.ToValidUTF8(place[:100], "") + "…"
 	}
 	return &valueError{place, fmt.Sprintf(format, args...), false}
-}
-
-func isName(key string) bool {
-	if key == "" || key[0] >= '0' && key[0] <= '9' {
-		return false
-	}
-	for i := range len(key) {
-		if !isWord(key[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 func (e *encoder) value(v lua.LValue, schema any) (any, error) {
@@ -148,7 +137,7 @@ const maxPlain = 1e21
 // maxPlain, else the shortest. The next script gets an integer beyond 2^53 as text.
 func jsonNumber(f float64) json.Number {
 	switch whole := f == math.Trunc(f); {
-	case whole && math.Abs(f) <= maxExact:
+	case whole && math.Abs(f) <= luatext.MaxExact:
 		return json.Number(strconv.FormatInt(int64(f), 10))
 	case whole && math.Abs(f) < maxPlain:
 		return json.Number(strconv.FormatFloat(f, 'f', 0, 64))
@@ -164,7 +153,7 @@ func jsonNumber(f float64) json.Number {
 
 func (e *encoder) tooLong() error {
 	if e.limited {
-		return &valueError{e.place, over("it is too long", "result", e.most), true}
+		return &valueError{e.place, limits.Over("it is too long", "result", e.most), true}
 	}
 	return &valueError{e.place, fmt.Sprintf("more than %d bytes of text", e.most), false}
 }
@@ -193,11 +182,11 @@ func isBigInteger(v string) bool {
 	if v[0] == '-' {
 		digits = v[1:]
 	}
-	if digits == "" || digits[0] == '0' || !isDigits(digits) {
+	if digits == "" || digits[0] == '0' || !luatext.IsDigits(digits) {
 		return false
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
-	return err != nil || n > maxExact || n < -maxExact
+	return err != nil || n > luatext.MaxExact || n < -luatext.MaxExact
 }
 
 func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
@@ -217,7 +206,7 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 			e.path = e.path[:min(len(e.path), cycleEnd(e.tables, i))]
 			return nil, e.fail("the table contains itself")
 		}
-		return nil, e.fail("%s", over("it is nested too deep", "depth", e.s.gen.limits.Depth))
+		return nil, e.fail("%s", limits.Over("it is nested too deep", "depth", e.s.gen.limits.Depth))
 	}
 	e.tables = append(e.tables, t)
 	value, err := e.contents(t, schema)
@@ -252,7 +241,7 @@ func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 		}
 		return e.object(t, at)
 	case lua.LNumber:
-		return nil, e.fail("the table has the key %s: the keys of an array are 1, 2, 3 …, those of an object are strings", numberText(k))
+		return nil, e.fail("the table has the key %s: the keys of an array are 1, 2, 3 …, those of an object are strings", luatext.FormatNumber(k))
 	}
 	return nil, e.fail("the table has a %s for a key: keys are strings", key.Type())
 }
@@ -357,7 +346,7 @@ func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 
 func keyText(s *state, key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
-		return numberText(n)
+		return luatext.FormatNumber(n)
 	}
 	if b, ok := key.(lua.LBool); ok {
 		return b.String()

@@ -11,6 +11,7 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 
 	"obelus/engine"
+	"obelus/host/internal/luatext"
 )
 
 // The interpreter's messages name no variables. explain puts them into Lua's
@@ -508,7 +509,7 @@ func exprText(e ast.Expr) string {
 	case *ast.NilExpr:
 		return "nil"
 	case *ast.AttrGetExpr:
-		if key, ok := e.Key.(*ast.StringExpr); ok && isName(key.Value) {
+		if key, ok := e.Key.(*ast.StringExpr); ok && luatext.IsName(key.Value) {
 			return exprText(e.Object) + "." + key.Value
 		}
 		return exprText(e.Object) + "[" + exprText(e.Key) + "]"

@@ -13,6 +13,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -32,7 +33,7 @@ var placeBefore = regexp.MustCompile(`^([^\n]*?):(\d+): `)
 
 // fault reads what a protected call failed with.
 func (s *state) fault(err error) *fault {
-	f := &fault{ScriptError: &ScriptError{}, author: s.raised}
+	f := &fault{ScriptError: &luaerr.ScriptError{}, author: s.raised}
 	value, stack := lua.LValue(lua.LString(err.Error())), ""
 	panicked := true
 	var api *lua.ApiError
@@ -46,7 +47,7 @@ func (s *state) fault(err error) *fault {
 	switch {
 	case s.budget.err != nil:
 		f.author = nil
-		withCause(f.ScriptError, s.budget.err)
+		luaerr.WithCause(f.ScriptError, s.budget.err)
 		f.timeout = errors.Is(s.budget.err, context.DeadlineExceeded)
 		f.Message = "interrupted"
 		var limit *limitError

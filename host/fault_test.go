@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 )
 
 // TestFaults runs every activity of testdata/faults; the comment above it is
@@ -27,7 +28,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("the comment is about %q", c[1])
 			}
 			_, err := call(g, c[3], engine.Invocation{Call: map[string]any{"_tool": c[3]}})
-			one, ok := err.(*ScriptError)
+			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
 			}
@@ -44,7 +45,7 @@ func TestTraceback(t *testing.T) {
 		"activities/a.lua": "local deep = require 'deep'\nActivity.register('a', function(call)\n local n = deep.f(call)\n return n\nend)",
 	})
 	_, err := call(g, "a", engine.Invocation{})
-	got := strings.Join(append([]string{err.Error()}, err.(*ScriptError).Traceback...), "\n")
+	got := strings.Join(append([]string{err.Error()}, err.(*luaerr.ScriptError).Traceback...), "\n")
 	want := `lib/deep.lua:2: attempt to index t.x (a nil value), key "y"
 lib/deep.lua:2: in function 'f'
 activities/a.lua:3: in main chunk`
@@ -76,7 +77,7 @@ func TestSyntaxErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := compile("a.lua", []byte(test.source))
-			one, ok := err.(*ScriptError)
+			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
 			}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luatext"
 )
 
 // directive is one %-5.2f of a format.
@@ -189,7 +191,7 @@ func toUint64(f float64) uint64 {
 
 func (d directive) float(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		text := strings.TrimPrefix(numberText(lua.LNumber(f)), "-")
+		text := strings.TrimPrefix(luatext.FormatNumber(lua.LNumber(f)), "-")
 		if d.verb == 'E' || d.verb == 'G' {
 			text = strings.ToUpper(text)
 		}
@@ -202,7 +204,7 @@ func (d directive) float(f float64) string {
 	var digits string
 	switch d.verb {
 	case 'g', 'G':
-		digits = formatG(math.Abs(f), precision, d.alt)
+		digits = luatext.FormatG(math.Abs(f), precision, d.alt)
 	default:
 		digits = strconv.FormatFloat(math.Abs(f), d.verb|0x20, precision, 64)
 	}
@@ -216,26 +218,6 @@ func (d directive) float(f float64) string {
 		digits = strings.ToUpper(digits)
 	}
 	return d.pad(d.sign(math.Signbit(f)), digits, true)
-}
-
-// formatG is C's %.{precision}g.
-func formatG(f float64, precision int, keepZeros bool) string {
-	if precision == 0 {
-		precision = 1
-	}
-	text := strconv.FormatFloat(f, 'e', precision-1, 64)
-	mantissa, exponent, _ := strings.Cut(text, "e")
-	x, _ := strconv.Atoi(exponent)
-	trim := func(s string) string {
-		if !keepZeros && strings.Contains(s, ".") {
-			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
-		}
-		return s
-	}
-	if x < -4 || x >= precision {
-		return trim(mantissa) + "e" + exponent
-	}
-	return trim(strconv.FormatFloat(f, 'f', precision-1-x, 64))
 }
 
 // quoteLua is %q: a literal that Lua reads back.

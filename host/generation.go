@@ -14,6 +14,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -29,7 +31,7 @@ type Generation struct {
 	sources  sources
 	code     *store.Code
 	settings Settings
-	limits   Limits // of the settings, with their defaults
+	limits   limits.Limits // of the settings, with their defaults
 	grants   luastd.Grants
 	withheld bool // the settings grant more, which a reload does not take over
 	scripts  map[string]*script
@@ -51,7 +53,7 @@ type script struct {
 
 // unusable is the script of a file that can't be read, or that is known not to compile.
 func unusable(file string, err error) *script {
-	return &script{file: file, compiled: func() (*lua.FunctionProto, error) { return nil, scriptError(err) }}
+	return &script{file: file, compiled: func() (*lua.FunctionProto, error) { return nil, luaerr.From(err) }}
 }
 
 // Registry is what plans may name: the tools and activities that the project
@@ -144,7 +146,7 @@ func newLazyScript(file string, source []byte, most int) *script {
 
 func compileScript(file string, source []byte, most int) (*lua.FunctionProto, error) {
 	if len(source) > most {
-		return nil, &ScriptError{File: file, Line: 1, Message: over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
+		return nil, &luaerr.ScriptError{File: file, Line: 1, Message: limits.Over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
 	}
 	proto, err := compile(file, source)
 	if err != nil {

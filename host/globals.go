@@ -9,6 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 )
 
 // libraryNames are the global tables that every script has.
@@ -41,17 +42,17 @@ var knownGlobals = sync.OnceValue(func() map[string]bool {
 func accidentalGlobal(file string, source []byte, proto *lua.FunctionProto) error {
 	declared := map[string]bool{}
 	eachGlobalSet(proto, func(name string, _ int) { declared[name] = true })
-	e := &ScriptError{File: file}
+	e := &luaerr.ScriptError{File: file}
 	for _, inner := range proto.FunctionPrototypes {
 		findAccident(inner, declared, e)
 	}
 	if e.Line == 0 {
 		return nil
 	}
-	return withSource(e, plainSource(string(source)))
+	return luaerr.WithSource(e, plainSource(string(source)))
 }
 
-func findAccident(proto *lua.FunctionProto, declared map[string]bool, e *ScriptError) {
+func findAccident(proto *lua.FunctionProto, declared map[string]bool, e *luaerr.ScriptError) {
 	eachGlobalSet(proto, func(name string, line int) {
 		if declared[name] || knownGlobals()[name] || e.Line > 0 && e.Line <= line {
 			return
@@ -127,7 +128,7 @@ func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, n
 		names = slices.Insert(names, 0, local.Name) // before what all scripts have
 	}
 	eachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
-		if hint := didYouMean(name, names); !known[name] && hint != "" {
+		if hint := luaerr.DidYouMean(name, names); !known[name] && hint != "" {
 			all = append(all, engine.Problem{File: file, Line: line, Severity: engine.SeverityWarning, Code: engine.CodeUnresolved,
 				Message: "nothing gives the global " + name + " a value" + hint})
 		}

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 )
 
 func TestAccidentalGlobals(t *testing.T) {
@@ -38,14 +41,14 @@ func TestAccidentalGlobals(t *testing.T) {
 	}
 	g := open(t, map[string]string{"plan.lua": "return function()\n calls = {} return {calls = calls} end"})
 	_, _, err := g.Plan("plan.lua")
-	var script *ScriptError
+	var script *luaerr.ScriptError
 	if want := "plan.lua:2: a function assigns the global calls" + message; !errors.As(err, &script) || script.Error() != want || script.Source != " calls = {} return {calls = calls} end" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestKnownGlobals(t *testing.T) {
-	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
+	s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
 	for _, name := range append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...) {
 		// A function that assigns text has forgotten a local, as it did before there was such a global.
 		ours := slices.ContainsFunc(referenceFuncs, func(f entry) bool { return f.name == name })

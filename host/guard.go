@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luaerr"
 )
 
 // guard does what reads or makes a script's values outside of a call of the
@@ -20,7 +22,7 @@ func guard(file string, do func() error) (err error) {
 		if e, ok := r.(error); ok && errors.As(e, &api) && api.Object != nil {
 			message = api.Object.String()
 		}
-		err = &ScriptError{File: file, Message: message}
+		err = &luaerr.ScriptError{File: file, Message: message}
 	}()
 	return do()
 }

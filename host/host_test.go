@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -158,7 +159,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 		"\nassert(nil, coroutine.create(print))": `activities/a.lua:2: error: a thread is not a JSON value`,
 	} {
 		_, err := runA(one(t, body), engine.Invocation{})
-		if one, ok := err.(*ScriptError); !ok || one.Error() != want {
+		if one, ok := err.(*luaerr.ScriptError); !ok || one.Error() != want {
 			t.Errorf("%s\ngot  %T %v\nwant %s", body, err, err, want)
 		}
 	}
@@ -261,7 +262,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{})
-	var script *ScriptError
+	var script *luaerr.ScriptError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &script) {
 		t.Errorf("got %T %v", err, err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
 
@@ -45,8 +47,8 @@ func (p *inspector) text(v lua.LValue, indent string) string {
 	case lua.LString:
 		text = strconv.Quote(string(v))
 	case lua.LNumber:
-		if text = numberText(v); p.exact {
-			text = exactText(v)
+		if text = luatext.FormatNumber(v); p.exact {
+			text = luatext.FormatExact(v)
 		}
 	case *lua.LFunction:
 		text = functionText(v)
@@ -70,7 +72,7 @@ func functionText(f *lua.LFunction) string {
 
 func (p *inspector) table(t *lua.LTable, indent string) string {
 	p.s.fill(t)
-	if p.open[t] || len(p.open) > maxDepth/10 || p.left < 0 {
+	if p.open[t] || len(p.open) > limits.MaxDepth/10 || p.left < 0 {
 		return "{…}"
 	}
 	p.open[t] = true
@@ -125,7 +127,7 @@ func keyOrder(key lua.LValue) string {
 func (p *inspector) key(key lua.LValue, n int) string {
 	switch key := key.(type) {
 	case lua.LString:
-		if isName(string(key)) && !slices.Contains(keywords, string(key)) {
+		if luatext.IsName(string(key)) && !slices.Contains(luatext.Keywords, string(key)) {
 			return string(key) + " = "
 		}
 		return "[" + strconv.Quote(string(key)) + "] = "
@@ -133,7 +135,7 @@ func (p *inspector) key(key lua.LValue, n int) string {
 		if p.width > 0 && key >= 1 && int(key) <= n && key == lua.LNumber(int(key)) {
 			return ""
 		}
-		return "[" + exactText(key) + "] = "
+		return "[" + luatext.FormatExact(key) + "] = "
 	}
 	return "[" + p.s.plainText(key) + "] = "
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -154,7 +156,7 @@ func (a *isolated) died(p *process) error {
 		return a.fail("the worker that ran it has died: the machine admits no more threads and processes")
 	}
 	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
-		SettingsFile, sizeName("memory", a.gen.limits.Memory))
+		limits.SettingsFile, limits.FormatSize("memory", a.gen.limits.Memory))
 }
 
 // do has a job done, and passes on what it prints and logs meanwhile. A worker that has
@@ -345,12 +347,12 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 
 // setUp is what a worker is told first.
 func (w *workers) setUp() *setUp {
-	scripts, broken := map[string]string{}, map[string]*ScriptError{}
+	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
 	for file, sc := range w.gen.scripts {
 		if sc.sha256 != "" {
 			scripts[file] = string(sc.source)
 		} else if _, err := sc.compiled(); err != nil {
-			broken[file] = scriptError(err)
+			broken[file] = luaerr.From(err)
 		}
 	}
 	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts, Broken: broken}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -59,7 +60,7 @@ func TestIsolated(t *testing.T) {
 	in := engine.Invocation{Call: call.(map[string]any), Context: map[string]any{"state": map[string]any{"x": "ä\u0000"}}, Tool: map[string]any{"description": "d"}, Attempt: 1}
 	tell := func(r engine.Result, err error) string {
 		var failure *engine.Failure
-		var script *ScriptError
+		var script *luaerr.ScriptError
 		switch {
 		case errors.As(err, &failure):
 			return "failure " + string(store.EncodeJSON(failure.Fields))

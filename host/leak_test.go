@@ -11,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
 	"obelus/luastd"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -184,7 +185,7 @@ func TestAStateKeepsNoRun(t *testing.T) {
 	s.env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return luastd.HTTPResponse{}, nil
 	}
-	sc, err := newScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), defaultLimits.Source)
+	sc, err := newScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), limits.Defaults.Source)
 	if err != nil {
 		t.Fatal(err)
 	}

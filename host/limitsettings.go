@@ -1,23 +1,28 @@
 package host
 
-import "strconv"
+import (
+	"strconv"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/setting"
+)
 
 func readLimits(s *Settings, v any) error {
 	var names []string
-	for _, f := range limitFields {
-		names = append(names, f.name)
+	for _, f := range limits.Fields {
+		names = append(names, f.Name)
 	}
 	return readTable(v, "limits", names, func(name string) string { return "limit " + strconv.Quote(name) }, func(i int, v any) error {
-		read := asSize
+		read := setting.Size
 		switch names[i] {
 		case "depth":
-			read = asDepth
+			read = setting.Depth
 		case "instructions":
-			read = asPositive
+			read = setting.Positive
 		}
 		n, err := read(v)
 		if err == nil {
-			*limitFields[i].of(&s.Limits) = n
+			*limits.Fields[i].Of(&s.Limits) = n
 		}
 		return err
 	})

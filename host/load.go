@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 )
 
@@ -20,7 +22,7 @@ import (
 // its permissions do not go beyond.
 func load(config Config, from sources, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: engine.NewRegistry(),
+		config: config, limits: limits.Defaults, scripts: map[string]*script{}, registry: engine.NewRegistry(),
 		sources: from, Digest: from.digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
@@ -32,7 +34,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
 		if g.workers, err = newWorkers(g); err != nil {
-			l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
+			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
 	l.read("lib", l.libFile)
@@ -40,7 +42,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	g.code = g.codeOf()
 	found := newRegistrations()
 	for _, sc := range activities {
-		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *ScriptError) bool { return e.Error() == err.Error() }) {
+		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *luaerr.ScriptError) bool { return e.Error() == err.Error() }) {
 			l.errors = append(l.errors, err)
 		}
 	}
@@ -50,7 +52,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 		l.delegates(found, g.registry)
 	}
 	if len(l.errors) > 0 {
-		return nil, sortErrors(l.errors)
+		return nil, luaerr.Sort(l.errors)
 	}
 	return g, nil
 }
@@ -60,7 +62,7 @@ type loader struct {
 	g      *Generation
 	before *Generation    // nil for the first
 	bound  *luastd.Grants // nil for none
-	errors Errors
+	errors luaerr.Errors
 }
 
 // hosts registers what the embedding program brings.
@@ -85,9 +87,9 @@ func (l *loader) hosts() {
 }
 
 func (l *loader) fail(err error) {
-	var one *ScriptError
+	var one *luaerr.ScriptError
 	if !errors.As(err, &one) {
-		one = withCause(&ScriptError{Message: err.Error()}, err)
+		one = luaerr.WithCause(&luaerr.ScriptError{Message: err.Error()}, err)
 	}
 	l.errors = append(l.errors, one)
 }
@@ -127,7 +129,7 @@ func (l *loader) file(name string) (*script, bool) {
 	}
 	if err != nil {
 		sc = unusable(name, err)
-		l.errors = append(l.errors, scriptError(err))
+		l.errors = append(l.errors, luaerr.From(err))
 	}
 	l.g.scripts[name] = sc
 	return sc, err == nil
@@ -145,7 +147,7 @@ func (l *loader) unchanged(name string, from source) *script {
 	return nil
 }
 
-func unreadable(name string, err error) *ScriptError {
+func unreadable(name string, err error) *luaerr.ScriptError {
 	message := "it can't be read"
 	var inner *fs.PathError
 	var link *outsideError
@@ -157,7 +159,7 @@ func unreadable(name string, err error) *ScriptError {
 	case errors.As(err, &link), errors.Is(err, errNoFile):
 		message += ": " + err.Error()
 	}
-	return withCause(&ScriptError{File: name, Message: message}, err)
+	return luaerr.WithCause(&luaerr.ScriptError{File: name, Message: message}, err)
 }
 
 // settings runs obelus.lua, under no permissions.
@@ -170,10 +172,10 @@ func (l *loader) settings() {
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()
-	if _, ok := g.sources[SettingsFile]; !ok {
+	if _, ok := g.sources[limits.SettingsFile]; !ok {
 		return
 	}
-	sc, ok := l.file(SettingsFile)
+	sc, ok := l.file(limits.SettingsFile)
 	if !ok {
 		return
 	}
@@ -186,19 +188,19 @@ func (l *loader) settings() {
 		return
 	}
 	var value any
-	err = guard(SettingsFile, func() (err error) {
+	err = guard(limits.SettingsFile, func() (err error) {
 		value, err = s.fromLua(v, nil, "settings")
 		return err
 	})
 	if err != nil {
-		l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
+		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		return
 	}
 	settings, wrong := readSettings(value)
 	for _, e := range wrong {
-		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
+		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.limits = settings, settings.Limits.withDefaults()
+	g.settings, g.limits = settings, settings.Limits.WithDefaults()
 }
 
 // read loads all scripts below a folder, in sorted order.
@@ -225,12 +227,12 @@ func (l *loader) latest(sc *script) func() *engine.Registry {
 }
 
 // runTop runs the top level of a script to see what it registers.
-func (g *Generation) runTop(sc *script, found *registrations) *ScriptError {
+func (g *Generation) runTop(sc *script, found *registrations) *luaerr.ScriptError {
 	s := g.state()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
 	defer s.run.stop()
 	if _, err := s.runFile(sc); err != nil {
-		return scriptError(err)
+		return luaerr.From(err)
 	}
 	s.end()
 	return nil
@@ -242,7 +244,7 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 		t := found.tools[name]
 		tool, err := engine.NewTool(name, t.schema, registry.Schemas...)
 		if err != nil {
-			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
+			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
 		}
 		tool.File, tool.Line = t.file, t.line
@@ -250,10 +252,10 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 	}
 	for name, a := range found.activities {
 		if _, ok := l.g.config.activity(name); ok {
-			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
+			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
 		}
 		if a.options.reuse && l.g.workers != nil {
-			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
+			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &engine.Registered{

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
 )
 
 // Code that a script makes is compiled as files are, with their bounds, and
@@ -52,7 +54,7 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 	case strings.HasPrefix(text, "\x1b"):
 		return ioFail("attempt to load a binary chunk: scripts load text alone")(s, L)
 	case len(text) > s.gen.limits.Source:
-		return ioFail(over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.gen.limits.Source))(s, L)
+		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.gen.limits.Source))(s, L)
 	case !strings.Contains(mode, "t"):
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}

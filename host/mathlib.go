@@ -7,6 +7,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
 
@@ -107,7 +108,7 @@ func mathRandom(s *state, L *lua.LState) int {
 	if L.GetTop() > 1 {
 		low, high = high, math.Floor(float64(number(L, 2)))
 	}
-	if !(low <= high) || high-low >= maxExact {
+	if !(low <= high) || high-low >= luatext.MaxExact {
 		L.ArgError(L.GetTop(), "interval is empty")
 	}
 	L.Push(lua.LNumber(low + float64(below(int64(high-low)+1))))
@@ -192,7 +193,7 @@ func osTime(s *state, L *lua.LState) int {
 		if v == lua.LNil && missing >= 0 {
 			return missing
 		}
-		n, ok := operand(v)
+		n, ok := luatext.ToNumber(v)
 		switch {
 		case v == lua.LNil:
 			L.RaiseError("field '%s' missing in date table", name)

@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
 )
 
 // concatCall is the operator .. with a limit.
@@ -103,7 +106,7 @@ func (s *state) limit(L *lua.LState, size int) { s.grow(L, size, size) }
 // grow is limit for a string that is made piece by piece: the work is that of the piece.
 func (s *state) grow(L *lua.LState, size, piece int) {
 	if size > s.gen.maxString() {
-		L.RaiseError("%s", over("the string is too long", "string", s.gen.maxString()))
+		L.RaiseError("%s", limits.Over("the string is too long", "string", s.gen.maxString()))
 	}
 	s.budget.Charge(L, piece/16+1)
 }
@@ -191,25 +194,14 @@ func minusCall(s *state, L *lua.LState) int {
 // arithmeticOperand is [operand], but for text that says an integer which a number may not
 // hold: what comes from JSON as text must not be rounded unasked.
 func arithmeticOperand(s *state, L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
-	n, ok := operand(v)
+	n, ok := luatext.ToNumber(v)
 	text, isText := v.(lua.LString)
-	if !ok || !isText || math.Abs(float64(n)) < maxExact {
+	if !ok || !isText || math.Abs(float64(n)) < luatext.MaxExact {
 		return n, ok
 	}
 	digits := strings.TrimLeft(strings.TrimSpace(string(text)), "+-0")
-	if isDigits(digits) && digits != strconv.Itoa(maxExact) {
+	if luatext.IsDigits(digits) && digits != strconv.Itoa(luatext.MaxExact) {
 		L.RaiseError("arithmetic would round the integer %s, which is text since it is beyond 2^53 (tonumber rounds it)", text)
 	}
 	return n, ok
-}
-
-// operand is a value as a number, if it is one or text that says one.
-func operand(v lua.LValue) (lua.LNumber, bool) {
-	switch v := v.(type) {
-	case lua.LNumber:
-		return v, true
-	case lua.LString:
-		return parseNumber(string(v), 10)
-	}
-	return 0, false
 }

@@ -15,6 +15,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/setting"
 	"obelus/store"
 )
 
@@ -26,11 +28,11 @@ import (
 func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) || g.config.FS == nil {
-		return nil, nil, &ScriptError{File: file, Message: "a plan is a file below the project's folder"}
+		return nil, nil, &luaerr.ScriptError{File: file, Message: "a plan is a file below the project's folder"}
 	}
 	kind := path.Ext(name)
 	if kind != ".lua" && kind != ".json" { // nor is it read, however large it is
-		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
+		return nil, nil, &luaerr.ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
 	source, err := readSettled(g.config.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +98,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 	s.run.lines = map[*lua.LTable]int{}
 	v, err := s.runFile(sc)
 	if err != nil {
-		return nil, nil, scriptError(err)
+		return nil, nil, luaerr.From(err)
 	}
 	registry, err := g.joined(found)
 	if err != nil {
@@ -135,17 +137,17 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {
-			l.fail(&ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
+			l.fail(&luaerr.ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
 		}
 	}
 	for name, t := range found.tools {
 		if _, ok := g.registry.Tools[name]; ok {
-			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
+			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
 		}
 	}
 	for name, a := range found.activities {
 		if before, ok := g.registry.Activities[name]; ok && before.Script != "" { // else register tells it
-			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
+			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
 		}
 	}
 	l.register(found, registry)
@@ -153,7 +155,7 @@ func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
 		l.delegates(found, registry)
 	}
 	if len(l.errors) > 0 {
-		return nil, sortErrors(l.errors)
+		return nil, luaerr.Sort(l.errors)
 	}
 	return registry, nil
 }
@@ -172,7 +174,7 @@ type planReader struct {
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
-	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
+	return &luaerr.ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
 // at is the line of a request's field, as far as that is known.
@@ -188,7 +190,7 @@ func (p *planReader) wrong(field, want string, v any) error {
 	if _, text := v.(string); p.planner == nil && !text {
 		return p.fail(p.at(field), "%s must be %s, not %s", field, want, store.Describe(v))
 	}
-	return p.fail(p.at(field), "%s %s", field, wrongType(want, v))
+	return p.fail(p.at(field), "%s %s", field, setting.WrongType(want, v))
 }
 
 // guarded is lua, where what a script returns must not harm the program.
@@ -327,7 +329,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 	r := &engine.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), didYouMean(name, requestFields))
+			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
 		}
 	}
 	_, calls := fields["calls"]

@@ -14,6 +14,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 )
 
 // planner is a function that a plan's file returns, or that is registered as a
@@ -41,7 +42,7 @@ func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, e
 		return err
 	})
 	if _, raised := err.(*fault); raised {
-		return nil, scriptError(err)
+		return nil, luaerr.From(err)
 	}
 	s.end()
 	return solution, err
@@ -108,7 +109,7 @@ func (p *planReader) solved(s *state, t *lua.LTable) (*engine.Solution, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "calls" && name != "output" {
-			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), didYouMean(name, []string{"calls", "output"}))
+			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, []string{"calls", "output"}))
 		}
 	}
 	solution := &engine.Solution{Output: p.schema.Lists(fields["output"])}
@@ -140,7 +141,7 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	defer s.run.stop()
 	s.run.lines = map[*lua.LTable]int{}
 	if _, err := s.runFile(d.script); err != nil {
-		return nil, scriptError(err)
+		return nil, luaerr.From(err)
 	}
 	if found.value == nil {
 		return nil, p.fail(0, "the script did not register it this time")

@@ -2,18 +2,20 @@ package host
 
 import (
 	"errors"
+
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 )
 
 // Problems gives what is wrong with scripts as check tells it. It gives none for
 // an error that is neither a [*ScriptError] nor [Errors].
 func Problems(err error) ([]engine.Problem, bool) {
-	var all Errors
-	var one *ScriptError
+	var all luaerr.Errors
+	var one *luaerr.ScriptError
 	switch {
 	case errors.As(err, &all):
 	case errors.As(err, &one):
-		all = Errors{one}
+		all = luaerr.Errors{one}
 	default:
 		return nil, false
 	}

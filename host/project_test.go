@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/scripts"
 	"obelus/store"
@@ -71,7 +73,7 @@ func TestLoadErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Open(Config{FS: project(test.files)})
-			var all Errors
+			var all luaerr.Errors
 			if !errors.As(err, &all) {
 				t.Fatalf("got %T %v", err, err)
 			}
@@ -97,7 +99,7 @@ func TestSettings(t *testing.T) {
 	}`})
 	want := Settings{
 		DB: "log.db", Parallel: 3, Timeout: time.Minute, Drain: 2 * time.Second, Ticks: 7, Synchronous: "normal",
-		Limits: Limits{String: 1000}, Approve: engine.Policy{Tools: []string{"refund"}, Scopes: true},
+		Limits: limits.Limits{String: 1000}, Approve: engine.Policy{Tools: []string{"refund"}, Scopes: true},
 		Allow: luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
 	}
 	if diff := cmp.Diff(want, g.Settings()); diff != "" {

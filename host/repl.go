@@ -11,6 +11,8 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 )
 
 // REPL is a Lua prompt, less the terminal: it evaluates one input after the
@@ -95,7 +97,7 @@ func (r *REPL) Eval(ctx context.Context, source string) (values []string, err er
 	}
 	r.s.run.printed.flush()
 	if err != nil {
-		return nil, scriptError(err)
+		return nil, luaerr.From(err)
 	}
 	return values, nil
 }
@@ -126,7 +128,7 @@ func (r *REPL) remember(source string) {
 		}
 		source = "return " + rest
 	}
-	if len(r.source)+len(source) > defaultLimits.Source {
+	if len(r.source)+len(source) > limits.Defaults.Source {
 		r.source = strings.Repeat("\n", r.line)
 	}
 	r.source += "do " + source + "\n end "
@@ -164,11 +166,11 @@ func (r *REPL) compile(source string) (*lua.FunctionProto, error) {
 func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
 	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
 	if len(source) > r.s.gen.limits.Source {
-		return nil, scriptError(errors.New(over("the input is too long", "source", r.s.gen.limits.Source)))
+		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.gen.limits.Source)))
 	}
 	proto, err := compile(replFile, []byte(text))
 	if err != nil && endsEarly(text) {
-		return nil, &IncompleteError{scriptError(err)}
+		return nil, &IncompleteError{luaerr.From(err)}
 	}
 	return proto, err
 }
@@ -184,7 +186,7 @@ func endsEarly(text string) (early bool) {
 // behind puts an error where it is in what was typed, in whose place before
 // prefix stands.
 func behind(err error, prefix, typed string, line int) error {
-	var e *ScriptError
+	var e *luaerr.ScriptError
 	if errors.As(err, &e) && e.Line == line {
 		if rest, ok := strings.CutPrefix(e.Source, prefix); ok {
 			e.Source, e.Column = typed+rest, max(e.Column-len(prefix)+len(typed), 0)
@@ -195,7 +197,7 @@ func behind(err error, prefix, typed string, line int) error {
 
 // further tells whether a reading of the input got further than another.
 func further(a, b error) bool {
-	var x, y *ScriptError
+	var x, y *luaerr.ScriptError
 	if !errors.As(a, &x) || !errors.As(b, &y) {
 		return false
 	}

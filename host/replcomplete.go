@@ -10,14 +10,9 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
-
-// keywords are Lua's.
-var keywords = []string{
-	"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or", "repeat",
-	"return", "then", "true", "until", "while",
-}
 
 // Places in a line where something other than a name of Lua stands, up to the
 // cursor: the last group is what is there of it. A line of a terminal may say
@@ -47,7 +42,7 @@ func (r *REPL) Complete(line string) (from int, words []string) {
 		if m := place.within.FindStringSubmatch(line); m != nil {
 			begun := m[len(m)-1]
 			words = beginningWith(place.names(m), begun)
-			if len(words) == 1 && words[0] == begun && slices.Contains(keywords, begun) {
+			if len(words) == 1 && words[0] == begun && slices.Contains(luatext.Keywords, begun) {
 				words[0] += " " // a tab behind it may come from a text that is pasted
 			}
 			return len(line) - len(begun), words
@@ -73,7 +68,7 @@ func (r *REPL) names(before string) []string {
 	s := r.s
 	if before == "" {
 		names := append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...)
-		names = append(names, keywords...)
+		names = append(names, luatext.Keywords...)
 		names = append(names, tableNames(s.run.env)...)
 		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "\x00") })
 	}
@@ -113,7 +108,7 @@ func inherited(t *lua.LTable, depth int) []string {
 
 func tableNames(t *lua.LTable) (names []string) {
 	for key, _ := t.Next(lua.LNil); key != lua.LNil; key, _ = t.Next(key) {
-		if name, ok := key.(lua.LString); ok && isName(string(name)) {
+		if name, ok := key.(lua.LString); ok && luatext.IsName(string(name)) {
 			names = append(names, string(name))
 		}
 	}

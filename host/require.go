@@ -9,6 +9,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 )
 
@@ -43,8 +45,8 @@ func baseRequire(s *state, L *lua.LState) int {
 		v = s.table(fields)
 	} else if v = standardLibrary(s, name); v == nil && name == "test" {
 		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
-	} else if v == nil && s.run.script.file == SettingsFile {
-		L.RaiseError("there is no module %s here: "+SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.gen.nearModule(name))
+	} else if v == nil && s.run.script.file == limits.SettingsFile {
+		L.RaiseError("there is no module %s here: "+limits.SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.gen.nearModule(name))
 	} else if v == nil {
 		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
 	}
@@ -114,13 +116,13 @@ func (g *Generation) module(name string) (*script, bool) {
 
 // brokenModule finds the module that a message of require is about, if that can't
 // be compiled.
-func (g *Generation) brokenModule(message string) *ScriptError {
+func (g *Generation) brokenModule(message string) *luaerr.ScriptError {
 	for file, sc := range g.scripts {
 		if !strings.HasPrefix(message, file+":") {
 			continue
 		}
 		if _, err := sc.compiled(); err != nil && message == err.Error() {
-			return scriptError(err)
+			return luaerr.From(err)
 		}
 	}
 	return nil

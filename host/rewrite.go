@@ -8,6 +8,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
+
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/luatext"
 )
 
 // Names of functions that rewritten code calls. No script can name them, and
@@ -48,7 +51,7 @@ type rewriter struct {
 	file   string
 	locals []bool          // of each local statement that is still to come, in the order of the source: whether it is a local function
 	fields map[string]bool // globals that are written as fields of what holds them
-	err    *ScriptError
+	err    *luaerr.ScriptError
 }
 
 func newRewriter(file, text string) *rewriter {
@@ -65,7 +68,7 @@ func newRewriter(file, text string) *rewriter {
 			w.locals = append(w.locals, token.Type == parse.TFunction)
 		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';': // the parser takes several for one
 			if w.err == nil {
-				w.err = &ScriptError{File: file, Line: token.Pos.Line, Column: token.Pos.Column, Message: fmt.Sprintf("syntax error at %q", token.Str)}
+				w.err = &luaerr.ScriptError{File: file, Line: token.Pos.Line, Column: token.Pos.Column, Message: fmt.Sprintf("syntax error at %q", token.Str)}
 			}
 		}
 		last = token.Type
@@ -157,7 +160,7 @@ func manyValued(e ast.Expr) bool {
 
 func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
 	if depth > maxNesting && w.err == nil {
-		w.err = &ScriptError{File: w.file, Line: at.Line(), Message: fmt.Sprintf("nested deeper than %d", maxNesting)}
+		w.err = &luaerr.ScriptError{File: w.file, Line: at.Line(), Message: fmt.Sprintf("nested deeper than %d", maxNesting)}
 	}
 	return w.err != nil
 }
@@ -301,9 +304,9 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		w.expr(&e.Object, depth)
 		w.expr(&e.Key, depth)
 	case *ast.NumberExpr:
-		n, ok := parseNumber(e.Value, 10)
+		n, ok := luatext.ParseNumber(e.Value, 10)
 		if !ok && w.err == nil {
-			w.err = &ScriptError{File: w.file, Line: e.Line(), Message: fmt.Sprintf("malformed number %q", strings.TrimSpace(e.Value))}
+			w.err = &luaerr.ScriptError{File: w.file, Line: e.Line(), Message: fmt.Sprintf("malformed number %q", strings.TrimSpace(e.Value))}
 		}
 		e.Value = numeral(float64(n))
 	case *ast.TableExpr:

@@ -13,6 +13,9 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/setting"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -25,7 +28,7 @@ type Settings struct {
 	Timeout     time.Duration // of an activity that says none; 0 for 30s
 	Drain       time.Duration // for calls that a run leaves behind; 0 for 5s, less for none
 	Ticks       int           // of one run; 0 for 100
-	Limits      Limits        // of scripts
+	Limits      limits.Limits // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
 	Approve     engine.Policy // which calls are held for a person
@@ -38,7 +41,7 @@ type Settings struct {
 
 // Runner is an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runner {
-	most := s.Limits.withDefaults().Process
+	most := s.Limits.WithDefaults().Process
 	return &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
 		Acquire: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
@@ -52,18 +55,18 @@ var settingFuncs = []struct {
 }{
 	{"allow", readAllow},
 	{"approve", readApprove},
-	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
+	{"db", func(s *Settings, v any) (err error) { s.DB, err = setting.Text(v); return err }},
 	{"drain", readDrain},
-	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = asPositive(v); return err }},
+	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = setting.Positive(v); return err }},
 	{"formats", readFormats},
 	{"isolate", readIsolate},
 	{"limits", readLimits},
 	{"model", notYet("model", nil)},
-	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = asPositive(v); return err }},
+	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = setting.Positive(v); return err }},
 	{"serve", readServe},
 	{"synchronous", readSynchronous},
-	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = asPositive(v); return err }},
-	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = asTime(v); return err }},
+	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = setting.Positive(v); return err }},
+	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
 }
 
 // settingError is a setting that is wrong. The keys lead to it in the file.
@@ -78,7 +81,7 @@ func (e *settingError) Error() string { return e.message }
 func readSettings(v any) (s Settings, errs []*settingError) {
 	given, ok := v.(map[string]any)
 	if !ok && v != nil { // an empty file marks a project too
-		return s, []*settingError{{nil, "obelus.lua must return a table of settings by name, not " + typeName(v)}}
+		return s, []*settingError{{nil, "obelus.lua must return a table of settings by name, not " + setting.TypeName(v)}}
 	}
 	var names []string
 	for _, f := range settingFuncs {
@@ -87,7 +90,7 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			errs = append(errs, &settingError{[]string{name}, "unknown setting " + strconv.Quote(name) + didYouMean(name, names)})
+			errs = append(errs, &settingError{[]string{name}, "unknown setting " + strconv.Quote(name) + luaerr.DidYouMean(name, names)})
 			continue
 		}
 		if err := settingFuncs[i].read(&s, given[name]); err != nil {
@@ -109,22 +112,22 @@ func readAllow(s *Settings, v any) error {
 	}
 	given, ok := v.(map[string]any)
 	if !ok {
-		return wrongType("true or a table like { read = {\"data\"} }", v)
+		return setting.WrongType("true or a table like { read = {\"data\"} }", v)
 	}
 	kinds := []string{"env", "net", "read", "write"}
 	grants := []*luastd.Grant{&s.Allow.Env, &s.Allow.Net, &s.Allow.Read, &s.Allow.Write}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(kinds, name)
 		if i < 0 {
-			return &settingError{[]string{name}, "unknown permission " + strconv.Quote(name) + didYouMean(name, kinds)}
+			return &settingError{[]string{name}, "unknown permission " + strconv.Quote(name) + luaerr.DidYouMean(name, kinds)}
 		}
 		if all, ok := given[name].(bool); ok {
 			grants[i].All = all
 			continue
 		}
-		list, err := asTexts(given[name])
+		list, err := setting.Texts(given[name])
 		if err != nil {
-			return &settingError{[]string{name}, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
+			return &settingError{[]string{name}, "allow." + name + " " + setting.WrongType("true or a list of strings", given[name]).Error()}
 		}
 		grants[i].List = list
 		for _, entry := range list {
@@ -137,7 +140,7 @@ func readAllow(s *Settings, v any) error {
 }
 
 func readApprove(s *Settings, v any) (err error) {
-	words, err := asTexts(v)
+	words, err := setting.Texts(v)
 	if text, ok := v.(string); ok {
 		words, err = []string{text}, nil
 	}
@@ -147,7 +150,7 @@ func readApprove(s *Settings, v any) (err error) {
 		}
 	}
 	if err != nil {
-		return wrongType(`"never", "always", "scopes" or a list of tools`, v)
+		return setting.WrongType(`"never", "always", "scopes" or a list of tools`, v)
 	}
 	return nil
 }
@@ -155,7 +158,7 @@ func readApprove(s *Settings, v any) (err error) {
 func readFormats(s *Settings, v any) error {
 	formats, ok := v.(bool)
 	if !ok {
-		return wrongType("true or false", v)
+		return setting.WrongType("true or false", v)
 	}
 	s.IgnoreFormats = !formats
 	return nil
@@ -167,13 +170,13 @@ func readIsolate(s *Settings, v any) error {
 	case "process":
 		s.Isolate = true
 	default:
-		return wrongType(`"process" or false`, v)
+		return setting.WrongType(`"process" or false`, v)
 	}
 	return nil
 }
 
 func readDrain(s *Settings, v any) (err error) {
-	if s.Drain, err = asDuration(v); err == nil && s.Drain == 0 {
+	if s.Drain, err = setting.Duration(v); err == nil && s.Drain == 0 {
 		s.Drain = -1 // said, and none
 	}
 	return err
@@ -193,7 +196,7 @@ func notYet(name string, only any) func(*Settings, any) error {
 func readSynchronous(s *Settings, v any) error {
 	text, _ := v.(string)
 	if s.Synchronous = strings.ToLower(text); s.Synchronous != "full" && s.Synchronous != "normal" {
-		return wrongType(`"full" or "normal"`, v)
+		return setting.WrongType(`"full" or "normal"`, v)
 	}
 	return nil
 }

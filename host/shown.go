@@ -89,15 +89,3 @@ func cut(text []rune, from int) string {
 	}
 	return before + string(text) + behind
 }
-
-// exactText is a number with as many digits as tell it from all others.
-func exactText(n lua.LNumber) string {
-	text := numberText(n)
-	for digits := 15; digits <= 17; digits++ {
-		if back, err := strconv.ParseFloat(text, 64); err != nil || back == float64(n) {
-			break
-		}
-		text = formatG(float64(n), digits, false)
-	}
-	return text
-}

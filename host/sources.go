@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"obelus/host/internal/limits"
 )
 
 // sources is what the scripts of a project hold, by their files.
@@ -33,7 +35,7 @@ func takeSources(fsys fs.FS, further ...string) (all sources, settled bool) {
 		s, quiet := takeSource(fsys, name)
 		all[name], settled = s, settled && quiet
 	}
-	for _, name := range append([]string{SettingsFile}, further...) {
+	for _, name := range append([]string{limits.SettingsFile}, further...) {
 		if _, err := fs.Stat(fsys, name); !errors.Is(err, fs.ErrNotExist) {
 			take(name)
 		}

@@ -7,7 +7,9 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/limits"
 	"obelus/host/internal/luapattern"
+	"obelus/host/internal/luatext"
 )
 
 // stringFuncs is Lua 5.1's string: the same results as Lua's own, with every
@@ -31,7 +33,7 @@ var stringFuncs = []entry{
 // checkText is an argument that must be text; a number counts as its text.
 func (s *state) checkText(L *lua.LState, n int) string {
 	if number, ok := L.Get(n).(lua.LNumber); ok {
-		return numberText(number)
+		return luatext.FormatNumber(number)
 	}
 	return L.CheckString(n)
 }
@@ -170,7 +172,7 @@ func stringGsub(s *state, L *lua.LState) int {
 // matcher begins to match a pattern, which is held to its limit.
 func (s *state) matcher(L *lua.LState, subject, pattern string) *luapattern.Matcher {
 	if len(pattern) > s.gen.limits.Pattern {
-		L.RaiseError("%s", over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
+		L.RaiseError("%s", limits.Over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
 	}
 	return luapattern.New(L, &s.budget, subject, pattern, true)
 }

@@ -8,6 +8,10 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/luatext"
 )
 
 // Assertions are named as luassert names them, in any of its ways: words that
@@ -81,7 +85,7 @@ func assertIndex(s *state, before []string) *lua.LFunction {
 		v := assertWord(s, word, before)
 		if v == lua.LNil {
 			name, _ := assertName(assertWords(word, before))
-			L.RaiseError("there is no assertion %s%s", strconv.Quote(name), didYouMean(name, slices.Sorted(maps.Keys(checks))))
+			L.RaiseError("there is no assertion %s%s", strconv.Quote(name), luaerr.DidYouMean(name, slices.Sorted(maps.Keys(checks))))
 		}
 		L.Push(v)
 		return 1
@@ -218,7 +222,7 @@ func checkSame(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
 func sameValues(s *state, a, b lua.LValue, depth int) bool {
 	x, ok := a.(*lua.LTable)
 	y, ok2 := b.(*lua.LTable)
-	if !ok || !ok2 || x == y || depth > maxDepth {
+	if !ok || !ok2 || x == y || depth > limits.MaxDepth {
 		return a == b
 	}
 	s.fill(x)
@@ -253,9 +257,9 @@ func checkMatches(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 
 // near(expected, actual, tolerance)
 func checkNear(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
-	a, ok := operand(args[0])
-	b, ok2 := operand(args[1])
-	c, ok3 := operand(args[2])
+	a, ok := luatext.ToNumber(args[0])
+	b, ok2 := luatext.ToNumber(args[1])
+	c, ok3 := luatext.ToNumber(args[2])
 	return ok && ok2 && ok3 && math.Abs(float64(a-b)) <= float64(c), ""
 }
 
@@ -270,7 +274,7 @@ func checkError(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 	if err == nil {
 		return false, " that raised nothing"
 	}
-	message := scriptError(err).Message
+	message := luaerr.From(err).Message
 	shown := " that raised " + strconv.Quote(message)
 	if raised != nil && raised.value.Type() != lua.LTString {
 		shown = " that raised " + showValue(s, raised.value)

@@ -11,6 +11,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/setting"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -151,7 +153,7 @@ func planOptions(s *state, L *lua.LState) *lua.LTable {
 	s.fill(options)
 	for key, _ := options.Next(lua.LNil); key != lua.LNil; key, _ = options.Next(key) {
 		if name := key.String(); !slices.Contains(planOptionNames, name) {
-			L.ArgError(2, "unknown option "+strconv.Quote(name)+didYouMean(name, planOptionNames))
+			L.ArgError(2, "unknown option "+strconv.Quote(name)+luaerr.DidYouMean(name, planOptionNames))
 		}
 	}
 	return options
@@ -183,7 +185,7 @@ func replaced(s *state, L *lua.LState, request *engine.Request, registry *engine
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
 		if request.Planner == nil && !slices.Contains(known, name) {
-			L.ArgError(2, "unknown tool "+strconv.Quote(name)+didYouMean(name, known))
+			L.ArgError(2, "unknown tool "+strconv.Quote(name)+luaerr.DidYouMean(name, known))
 		}
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
@@ -334,7 +336,7 @@ func answerHTTP(s *state, L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest
 	}
 	var answer luastd.HTTPResponse
 	if err != nil {
-		s.raised, err = nil, scriptError(err)
+		s.raised, err = nil, luaerr.From(err)
 		s.run.test.fails(err)
 	} else if answer, err = response(s, results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)
@@ -362,11 +364,11 @@ func readResponse(given map[string]any) (answer luastd.HTTPResponse, err error) 
 	answer = luastd.HTTPResponse{Status: 200, Headers: map[string][]string{}}
 	for name := range given {
 		if !slices.Contains(responseNames, name) {
-			return answer, fmt.Errorf("an answer has no %s%s", strconv.Quote(name), didYouMean(name, responseNames))
+			return answer, fmt.Errorf("an answer has no %s%s", strconv.Quote(name), luaerr.DidYouMean(name, responseNames))
 		}
 	}
 	if status, ok := given["status"]; ok {
-		if answer.Status, err = asCount(status); err != nil {
+		if answer.Status, err = setting.Count(status); err != nil {
 			return answer, fmt.Errorf("status %w", err)
 		}
 		if answer.Status < 100 || answer.Status > 999 {

@@ -15,6 +15,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 )
 
@@ -107,15 +108,15 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	t.stub(nil)
 	sc, err := t.script(test.File)
 	if err != nil {
-		return &TestFailure{ScriptError: scriptError(err)}
+		return &TestFailure{ScriptError: luaerr.From(err)}
 	}
 	s, run, err := t.load(ctx, sc)
 	if err != nil {
-		return &TestFailure{ScriptError: scriptError(err)}
+		return &TestFailure{ScriptError: luaerr.From(err)}
 	}
 	defer s.run.stop()
 	if test.index >= len(run.cases) || run.cases[test.index].name != test.Name {
-		return &TestFailure{ScriptError: &ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
+		return &TestFailure{ScriptError: &luaerr.ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
 	}
 	c := run.cases[test.index]
 	if c.fn == nil {
@@ -192,7 +193,7 @@ func (t *Tests) ownRequest(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 func (t *Tests) script(file string) (*script, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) {
-		return nil, &ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
+		return nil, &luaerr.ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
 	}
 	read, _ := takeSource(t.gen.config.FS, name)
 	if read.err != nil {
@@ -211,7 +212,7 @@ func (t *Tests) load(ctx context.Context, sc *script) (*state, *testRun, error) 
 	openTests(s)
 	if _, err := s.runFile(sc); err != nil {
 		s.run.stop()
-		return nil, nil, scriptError(err)
+		return nil, nil, luaerr.From(err)
 	}
 	return s, run, nil
 }
@@ -345,7 +346,7 @@ func (run *testRun) fails(err error) {
 	if run.inside != nil {
 		return
 	}
-	run.inside = &TestFailure{ScriptError: scriptError(err)}
+	run.inside = &TestFailure{ScriptError: luaerr.From(err)}
 	if run.asserted(run.inside.Message) {
 		run.inside.Expected, run.inside.Actual = run.failed.expected, run.failed.actual
 	}

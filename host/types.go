@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"obelus/engine"
+	"obelus/host/internal/luatext"
 )
 
 // writeTypes returns annotations of a registry's tools, in LuaCATS, as editors read them: for
@@ -103,11 +104,11 @@ func (w *typeWriter) object(class, parent string, schema map[string]any) {
 			mark = ""
 		}
 		field := name + mark
-		if !isName(name) {
+		if !luatext.IsName(name) {
 			field = "[" + strconv.Quote(name) + "]"
 		}
 		typ := w.typeOf(properties[name], class+"."+name, 1)
-		if !isName(name) && mark != "" {
+		if !luatext.IsName(name) && mark != "" {
 			typ = optionalType(typ)
 		}
 		fields = append(fields, strings.TrimRight("---@field "+field+" "+typ+" "+description(property), " "))

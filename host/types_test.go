@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/luatext"
 	"obelus/luastd"
 	"obelus/scripts"
 )
@@ -97,7 +98,7 @@ func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
 	}
 	needed := slices.Concat(fillers, slices.Collect(maps.Keys(checks)), slices.Collect(maps.Keys(checkAliases)))
 	for _, word := range needed {
-		if slices.Contains(keywords, word) { // no name in Lua: assert.is_nil
+		if slices.Contains(luatext.Keywords, word) { // no name in Lua: assert.is_nil
 			word = "is_" + word
 		}
 		if !slices.Contains(words, word) {

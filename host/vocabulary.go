@@ -9,6 +9,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/setting"
 	"obelus/store"
 )
 
@@ -79,8 +82,8 @@ func registering(s *state, L *lua.LState, what string) string {
 	if name == "" {
 		L.ArgError(1, "a name must not be empty")
 	}
-	if s.run.script.file == SettingsFile {
-		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, SettingsFile)
+	if s.run.script.file == limits.SettingsFile {
+		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, limits.SettingsFile)
 	}
 	if s.run.test != nil { // what it requires may register what the project has
 		if file, _ := s.where(L, 1); file == s.run.script.file {
@@ -190,27 +193,27 @@ func readActivityOptions(s *state, L *lua.LState, name string, t *lua.LTable) (o
 		var err error
 		switch v := given[option]; option {
 		case "backoff":
-			if o.backoff, err = asDuration(v); o.backoff == 0 {
+			if o.backoff, err = setting.Duration(v); o.backoff == 0 {
 				o.backoff = 1 // said, and at once
 			}
 		case "concurrency":
-			o.concurrency, err = asCount(v)
+			o.concurrency, err = setting.Count(v)
 		case "idempotent":
 			idempotent, ok := v.(bool)
 			if o.notIdempotent = !idempotent; !ok {
-				err = wrongType("true or false", v)
+				err = setting.WrongType("true or false", v)
 			}
 		case "retries":
-			o.retries, err = asCount(v)
+			o.retries, err = setting.Count(v)
 		case "reuse":
 			reuse, ok := v.(bool)
 			if o.reuse = reuse; !ok {
-				err = wrongType("true or false", v)
+				err = setting.WrongType("true or false", v)
 			}
 		case "timeout":
-			o.timeout, err = asTime(v)
+			o.timeout, err = setting.PositiveDuration(v)
 		default:
-			L.RaiseError("activity %s: unknown option %s%s", strconv.Quote(name), strconv.Quote(option), didYouMean(option, activityOptionNames))
+			L.RaiseError("activity %s: unknown option %s%s", strconv.Quote(name), strconv.Quote(option), luaerr.DidYouMean(option, activityOptionNames))
 		}
 		if err != nil {
 			L.RaiseError("activity %s: option %s %s", strconv.Quote(name), option, err.Error())

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/fsnotify/fsnotify"
+
+	"obelus/host/internal/limits"
 )
 
 // longestBurst is how long changes may go on one after the other until the
@@ -128,7 +130,7 @@ func (w *watch) counts(e fsnotify.Event) bool {
 		return false
 	}
 	name = filepath.ToSlash(name)
-	if name == SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
+	if name == limits.SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
@@ -152,7 +154,7 @@ func (w *watch) above() (folders []string) {
 // follow watches every folder that may hold what counts. One that is watched
 // already stays so.
 func (w *watch) follow() error {
-	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
+	folders, files := []string{"."}, append([]string{limits.SettingsFile}, w.files...)
 	folders = append(folders, w.above()...)
 	for _, folder := range scriptFolders {
 		walkFiles(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -89,9 +91,9 @@ func Worker() {
 type setUp struct {
 	Dir     string
 	Grants  luastd.Grants
-	Limits  Limits
-	Scripts map[string]string       // what may be required, by file; compiled when it is
-	Broken  map[string]*ScriptError // files that can't be read
+	Limits  limits.Limits
+	Scripts map[string]string              // what may be required, by file; compiled when it is
+	Broken  map[string]*luaerr.ScriptError // files that can't be read
 }
 
 // job is one call for a worker.
@@ -131,7 +133,7 @@ func whole(v any) int64 {
 type done struct {
 	result  engine.Result
 	failure map[string]any
-	fault   *ScriptError
+	fault   *luaerr.ScriptError
 }
 
 func (d *done) value() any {
@@ -264,7 +266,7 @@ func (w *worker) do(j *job) done {
 	if sc == nil {
 		var err error
 		if sc, err = newScript(j.file, []byte(j.source.(string)), w.gen.limits.Source); err != nil {
-			return done{fault: scriptError(err)}
+			return done{fault: luaerr.From(err)}
 		}
 		w.scripts[j.script()] = sc
 	}
@@ -275,7 +277,7 @@ func (w *worker) do(j *job) done {
 	case errors.As(err, &failure):
 		return done{failure: failure.Fields}
 	case err != nil:
-		return done{fault: scriptError(err)}
+		return done{fault: luaerr.From(err)}
 	}
 	return done{result: result}
 }

@@ -1,4 +1,4 @@
-package host
+package luaerr
 
 import (
 	"strings"
@@ -6,10 +6,10 @@ import (
 	"obelus/engine"
 )
 
-// didYouMean ends an error about an unknown name: ` (did you mean "timeout"?)`
+// DidYouMean ends an error about an unknown name: ` (did you mean "timeout"?)`
 // where one of the candidates is near, the list of them all where they are
 // few, else nothing.
-func didYouMean(name string, candidates []string) string {
+func DidYouMean(name string, candidates []string) string {
 	if near := engine.Nearest(name, candidates); near != "" {
 		return ` (did you mean "` + near + `"?)`
 	}

@@ -1,4 +1,4 @@
-package host
+package limits
 
 import (
 	"fmt"
@@ -24,23 +24,26 @@ type Limits struct {
 	String       int // bytes of one string; 0 for 16 MiB
 }
 
-// defaultLimits are what the zeros of [Limits] stand for.
-var defaultLimits = Limits{Depth: maxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Process: 1 << 30, Result: 16 << 20, Source: 256 << 10, String: 16 << 20}
+// MaxDepth is how deep tables in a value may be nested by default.
+const MaxDepth = 128
 
-// withDefaults fills in the zeros.
-func (l Limits) withDefaults() Limits {
-	for _, f := range limitFields {
-		if *f.of(&l) == 0 {
-			*f.of(&l) = *f.of(&defaultLimits)
+// Defaults are what the zeros of [Limits] stand for.
+var Defaults = Limits{Depth: MaxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Process: 1 << 30, Result: 16 << 20, Source: 256 << 10, String: 16 << 20}
+
+// WithDefaults fills in the zeros.
+func (l Limits) WithDefaults() Limits {
+	for _, f := range Fields {
+		if *f.Of(&l) == 0 {
+			*f.Of(&l) = *f.Of(&Defaults)
 		}
 	}
 	return l
 }
 
-// limitFields are the limits by name, in sorted order.
-var limitFields = []struct {
-	name string
-	of   func(l *Limits) *int
+// Fields are the limits by name, in sorted order.
+var Fields = []struct {
+	Name string
+	Of   func(l *Limits) *int
 }{
 	{"depth", func(l *Limits) *int { return &l.Depth }},
 	{"instructions", func(l *Limits) *int { return &l.Instructions }},
@@ -52,12 +55,12 @@ var limitFields = []struct {
 	{"string", func(l *Limits) *int { return &l.String }},
 }
 
-// over says which limit something is over, and how it is raised.
-func over(what, name string, allowed int) string {
-	return fmt.Sprintf("%s: limits.%s in %s allows %s", what, name, SettingsFile, sizeName(name, allowed))
+// Over says which limit something is over, and how it is raised.
+func Over(what, name string, allowed int) string {
+	return fmt.Sprintf("%s: limits.%s in %s allows %s", what, name, SettingsFile, FormatSize(name, allowed))
 }
 
-func sizeName(name string, n int) string {
+func FormatSize(name string, n int) string {
 	if name == "instructions" || name == "depth" {
 		return strconv.Itoa(n)
 	}

@@ -1,24 +1,25 @@
-package host
+package setting
 
 import (
 	"encoding/json"
 	"fmt"
-	"obelus/store"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"obelus/store"
 )
 
-func asText(v any) (string, error) {
+func Text(v any) (string, error) {
 	text, ok := v.(string)
 	if !ok || text == "" {
-		return "", wrongType("a string", v)
+		return "", WrongType("a string", v)
 	}
 	return text, nil
 }
 
-func asTexts(v any) ([]string, error) {
+func Texts(v any) ([]string, error) {
 	if object, ok := v.(map[string]any); ok && len(object) == 0 {
 		return []string{}, nil
 	}
@@ -30,31 +31,31 @@ func asTexts(v any) ([]string, error) {
 		texts[i] = text
 	}
 	if !ok {
-		return nil, wrongType("a list of strings", v)
+		return nil, WrongType("a list of strings", v)
 	}
 	return texts, nil
 }
 
-// asCount is an integer from 0.
-func asCount(v any) (int, error) {
+// Count is an integer from 0.
+func Count(v any) (int, error) {
 	if n, ok := v.(json.Number); ok {
 		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
 			return i, nil
 		}
 	}
-	return 0, wrongType("a whole number, not negative", v)
+	return 0, WrongType("a whole number, not negative", v)
 }
 
-// asPositive is an integer from 1.
-func asPositive(v any) (int, error) {
-	if i, err := asCount(v); err == nil && i > 0 {
+// Positive is an integer from 1.
+func Positive(v any) (int, error) {
+	if i, err := Count(v); err == nil && i > 0 {
 		return i, nil
 	}
-	return 0, wrongType("a whole number above 0", v)
+	return 0, WrongType("a whole number above 0", v)
 }
 
-// asDuration is a number of seconds, or text like "5s" or "1m30s".
-func asDuration(v any) (time.Duration, error) {
+// Duration is a number of seconds, or text like "5s" or "1m30s".
+func Duration(v any) (time.Duration, error) {
 	switch v := v.(type) {
 	case json.Number:
 		f, err := strconv.ParseFloat(string(v), 64)
@@ -66,20 +67,20 @@ func asDuration(v any) (time.Duration, error) {
 			return d, nil
 		}
 	}
-	return 0, wrongType(`a duration: a number of seconds or text like "5s"`, v)
+	return 0, WrongType(`a duration: a number of seconds or text like "5s"`, v)
 }
 
-// asTime is a duration above zero.
-func asTime(v any) (time.Duration, error) {
-	d, err := asDuration(v)
+// PositiveDuration is a duration above zero.
+func PositiveDuration(v any) (time.Duration, error) {
+	d, err := Duration(v)
 	if err == nil && d == 0 {
-		err = wrongType("a duration above 0", v)
+		err = WrongType("a duration above 0", v)
 	}
 	return d, err
 }
 
-func wrongType(want string, v any) error {
-	got := typeName(v)
+func WrongType(want string, v any) error {
+	got := TypeName(v)
 	switch v := v.(type) {
 	case bool:
 		got = strconv.FormatBool(v)
@@ -91,8 +92,8 @@ func wrongType(want string, v any) error {
 	return fmt.Errorf("must be %s, not %s", want, got)
 }
 
-// typeName is the type of a value with its article, in Lua's words.
-func typeName(v any) string {
+// TypeName is the type of a value with its article, in Lua's words.
+func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
 		return "nil"
@@ -104,17 +105,17 @@ func typeName(v any) string {
 
 var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
 
-// asDepth is a depth that a log can hold, with what a message adds to it.
-func asDepth(v any) (int, error) {
-	n, err := asPositive(v)
+// Depth is a depth that a log can hold, with what a message adds to it.
+func Depth(v any) (int, error) {
+	n, err := Positive(v)
 	if err == nil && n > 200 {
-		err = wrongType("at most 200", v)
+		err = WrongType("at most 200", v)
 	}
 	return n, err
 }
 
-// asSize is a number of bytes, or text like "64MB": a K is 1024.
-func asSize(v any) (int, error) {
+// Size is a number of bytes, or text like "64MB": a K is 1024.
+func Size(v any) (int, error) {
 	if text, ok := v.(string); ok {
 		if n, ok := ParseSize(text); ok {
 			return n, nil
@@ -125,7 +126,7 @@ func asSize(v any) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, wrongType(`a size: a number of bytes or text like "64MB"`, v)
+	return 0, WrongType(`a size: a number of bytes or text like "64MB"`, v)
 }
 
 // ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100".

@@ -1,4 +1,4 @@
-package host
+package luaerr
 
 import (
 	"errors"
@@ -64,22 +64,22 @@ func (e *ScriptError) Snippet() string {
 // a context that ended, a file that can't be read.
 func (e *ScriptError) Unwrap() error { return e.cause }
 
-// withCause sets what an error comes from, which errors.Is and errors.As find.
-func withCause(e *ScriptError, cause error) *ScriptError {
+// WithCause sets what an error comes from, which errors.Is and errors.As find.
+func WithCause(e *ScriptError, cause error) *ScriptError {
 	e.cause = cause
 	return e
 }
 
-// withSource sets the text of an error's line, which text has, if it has that line.
-func withSource(e *ScriptError, text string) *ScriptError {
+// WithSource sets the text of an error's line, which text has, if it has that line.
+func WithSource(e *ScriptError, text string) *ScriptError {
 	if lines := strings.Split(text, "\n"); e.Line >= 1 && e.Line <= len(lines) {
 		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
 	}
 	return e
 }
 
-// scriptError returns the ScriptError that err is or wraps, or else one with its text.
-func scriptError(err error) *ScriptError {
+// From returns the ScriptError that err is or wraps, or else one with its text.
+func From(err error) *ScriptError {
 	var one *ScriptError
 	if !errors.As(err, &one) {
 		one = &ScriptError{Message: err.Error()}
@@ -109,8 +109,8 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// sortErrors sorts errors by file and line, in place.
-func sortErrors(e Errors) Errors {
+// Sort sorts errors by file and line, in place.
+func Sort(e Errors) Errors {
 	slices.SortStableFunc(e, func(a, b *ScriptError) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {
 			return c
