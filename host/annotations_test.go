@@ -40,7 +40,7 @@ func readAnnotations(t *testing.T, file string) annotated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compile(file, source); err != nil {
+	if _, err := compile(file, source, hostFunctions); err != nil {
 		t.Error(err)
 	}
 	lines := strings.Split(string(source), "\n")

@@ -20,12 +20,13 @@ import (
 // and a Go stack that overflows ends the process.
 const maxNesting = 200
 
-// compile turns text into what an LState runs. name is the file as people
-// know it, "activities/billing.lua". Its error is a [*ScriptError].
-func compile(name string, source []byte) (*lua.FunctionProto, error) {
-	proto, err := compilePooled(name, source, newConstantPool())
+// compile turns text into what an LState runs. name is the file as people know it,
+// "activities/billing.lua". functions are called by what it makes of some operators and
+// statements. Its error is a [luaerr.ScriptError].
+func compile(name string, source []byte, functions hostFunctionTable) (*lua.FunctionProto, error) {
+	proto, err := compilePooled(name, source, functions, newConstantPool())
 	if errors.Is(err, errUnpooled) {
-		proto, err = compilePooled(name, source, nil)
+		proto, err = compilePooled(name, source, functions, nil)
 	}
 	return proto, err
 }
@@ -33,7 +34,7 @@ func compile(name string, source []byte) (*lua.FunctionProto, error) {
 // errUnpooled asks to compile a file again without a [constantPool].
 var errUnpooled = errors.New("the constants can't be put back")
 
-func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.FunctionProto, err error) {
+func compilePooled(name string, source []byte, functions hostFunctionTable, pool *constantPool) (proto *lua.FunctionProto, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			proto, err = nil, &luaerr.ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
@@ -58,7 +59,7 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 		return nil, compileError(name, text, err)
 	}
 	if pool != nil {
-		switch ok, err := pool.putBack(proto); {
+		switch ok, err := pool.putBack(proto, maxConstants-len(functions)); {
 		case err != nil:
 			return nil, &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
 		case !ok:
@@ -67,8 +68,8 @@ func compilePooled(name string, source []byte, pool *constantPool) (proto *lua.F
 	}
 	putNegativeZero(proto)
 	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
-	callsOnly(proto)
-	callsHost(proto)
+	callWithoutTail(proto)
+	callHost(proto, functions)
 	return proto, nil
 }
 
@@ -283,33 +284,19 @@ func compileError(name, text string, err error) *luaerr.ScriptError {
 	return luaerr.WithSource(e, text)
 }
 
-// hostFunctions are what rewritten code calls. They find their state by the
-// context of the thread, so that all states share them, as they do protos.
-var hostFunctions = map[string]*lua.LFunction{
-	nameAt:     hostFunction(atCall),
-	nameFill:   hostFunction(fillCall),
-	nameConcat: hostFunction(concatCall),
-	nameLength: hostFunction(lengthCall),
-	nameBound:  hostFunction(boundCall),
-	nameMinus:  hostFunction(minusCall),
-	nameAdapt:  hostFunction(adaptCall),
-	nameGlobal: hostFunction(baseGetfenv),
-}
+// hostFunctionTable holds the functions that rewritten code calls, by the names below.
+type hostFunctionTable map[string]*lua.LFunction
 
-func hostFunction(f luaFunc) *lua.LFunction {
-	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget).state, L) }}
-}
-
-// callsHost makes constants of the functions that rewritten code calls, so that
+// callHost makes constants of the functions that rewritten code calls, so that
 // it finds them whatever environment setfenv gives it.
-func callsHost(proto *lua.FunctionProto) {
+func callHost(proto *lua.FunctionProto, functions hostFunctionTable) {
 	at := map[string]int{}
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) != lua.OP_GETGLOBAL {
 			continue
 		}
 		name := proto.Constants[operandBx(instruction)].String()
-		f := hostFunctions[name]
+		f := functions[name]
 		if f == nil {
 			continue
 		}
@@ -320,23 +307,23 @@ func callsHost(proto *lua.FunctionProto) {
 		proto.Code[i] = instruction&(0xff<<18) | uint32(lua.OP_LOADK)<<26 | uint32(at[name])
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		callsHost(inner)
+		callHost(inner, functions)
 	}
 }
 
 // operandBx is the operand of an instruction that stands for a constant.
 func operandBx(instruction uint32) int { return int(instruction & (1<<18 - 1)) }
 
-// callsOnly makes every tail call an ordinary one: the frames of a traceback
+// callWithoutTail makes every tail call an ordinary one: the frames of a traceback
 // are all there, and endless recursion meets the limit of the stack instead of
 // filling the memory with its traceback.
-func callsOnly(proto *lua.FunctionProto) {
+func callWithoutTail(proto *lua.FunctionProto) {
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) == lua.OP_TAILCALL {
 			proto.Code[i] = instruction&(1<<26-1) | uint32(lua.OP_CALL)<<26
 		}
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		callsOnly(inner)
+		callWithoutTail(inner)
 	}
 }

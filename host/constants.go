@@ -102,7 +102,7 @@ func putNegativeZero(proto *lua.FunctionProto) {
 // putBack gives a function, and those in it, the constants that were taken from it. It
 // reports whether it can: not where so few of the first literals became constants that an
 // instruction may hold the placeholder itself.
-func (p *constantPool) putBack(proto *lua.FunctionProto) (ok bool, err error) {
+func (p *constantPool) putBack(proto *lua.FunctionProto, most int) (ok bool, err error) {
 	if len(p.values) == 0 {
 		return true, nil
 	}
@@ -141,11 +141,11 @@ func (p *constantPool) putBack(proto *lua.FunctionProto) (ok bool, err error) {
 			return false, nil
 		}
 	}
-	if len(proto.Constants) > maxConstants-len(hostFunctions) {
-		return false, fmt.Errorf("a function has more than %d different constants: split it", maxConstants-len(hostFunctions))
+	if len(proto.Constants) > most {
+		return false, fmt.Errorf("a function has more than %d different constants: split it", most)
 	}
 	for _, inner := range proto.FunctionPrototypes {
-		if ok, err := p.putBack(inner); !ok || err != nil {
+		if ok, err := p.putBack(inner, most); !ok || err != nil {
 			return ok, err
 		}
 	}

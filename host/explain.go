@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 
 	"obelus/engine"
@@ -244,29 +243,34 @@ func named(name, typ string) string {
 	return name + " (a " + typ + " value)"
 }
 
+// environment is what a message may be about besides the source.
+type environment interface {
+	// HasGlobal reports whether scripts have a global of the name.
+	HasGlobal(name string) bool
+	// DeclaresFunction reports whether the script that runs has a global function of the name.
+	DeclaresFunction(name string) bool
+	// Library returns the names of a library's fields, or nil if there is no such library.
+	Library(name string) []string
+	// Globals returns the names of globals that may be meant by another.
+	Globals() []string
+}
+
 // names are the expressions on one line of a file.
 type names struct {
-	s       *state
+	env     environment
 	exprs   []ast.Expr
 	loops   []*ast.GenericForStmt // that begin there
 	counted []*ast.NumberForStmt  // the same of numeric ones
 	local   []string              // functions declared before, which all of the file sees
 }
 
-// namesAt reads the line again: only errors need it.
-func namesAt(s *state, file string, line int) *names {
-	sc, ok := s.gen.scripts[file]
-	if s.run != nil && s.run.script.file == file {
-		sc, ok = s.run.script, true
-	}
-	if !ok || line == 0 {
-		return nil
-	}
-	chunk, err := parseChunk(file, sc.source)
+// namesAt reads a line of a file's source, for [explain]. It is nil if the file cannot be parsed.
+func namesAt(env environment, file string, source []byte, line int) *names {
+	chunk, err := parseChunk(file, source)
 	if err != nil {
 		return nil
 	}
-	n := &names{s: s}
+	n := &names{env: env}
 	walker{
 		see: func(e ast.Expr) {
 			if e.Line() == line {
@@ -408,17 +412,13 @@ func (n *names) meant(name string) string {
 	}
 	library, field, isField := strings.Cut(name, ".")
 	near := ""
-	if table := n.s.libs[library]; isField && table != nil {
-		var fields []string
-		for _, f := range table {
-			fields = append(fields, f.name)
-		}
+	if fields := n.env.Library(library); isField && fields != nil {
 		slices.Sort(fields)
 		if near = engine.Nearest(field, fields); near != "" {
 			near = library + "." + near
 		}
 	} else if !isField {
-		near = engine.Nearest(name, globalNames)
+		near = engine.Nearest(name, n.env.Globals())
 	}
 	if near == "" || near == name {
 		return ""
@@ -430,7 +430,7 @@ func (n *names) meant(name string) string {
 func (n *names) called() []string {
 	var found []string
 	n.each(func(e ast.Expr) {
-		if call, ok := e.(*ast.FuncCallExpr); ok && !isFunction(n.s, calledText(call)) {
+		if call, ok := e.(*ast.FuncCallExpr); ok && !n.isFunction(calledText(call)) {
 			found = append(found, calledText(call))
 		}
 	})
@@ -462,7 +462,7 @@ var giveIterators = []string{"coroutine.wrap", "ipairs", "pairs", "string.gmatch
 
 // declared tells whether a name is that of a function of the script.
 func (n *names) declared(name string) bool {
-	return slices.Contains(n.local, name) || n.s.run != nil && n.s.run.env.RawGetString(name).Type() == lua.LTFunction
+	return slices.Contains(n.local, name) || n.env.DeclaresFunction(name)
 }
 
 func calledText(call *ast.FuncCallExpr) string {
@@ -487,14 +487,14 @@ func (n *names) full(name string) string {
 	return name
 }
 
-// isFunction tells the functions of Lua's library, which are not what could
-// not be called.
-func isFunction(s *state, name string) bool {
-	lib, function, ok := strings.Cut(name, ".")
+// isFunction reports whether a name is that of a function of Lua's library, which is not what
+// could not be called.
+func (n *names) isFunction(name string) bool {
+	library, function, ok := strings.Cut(name, ".")
 	if !ok {
-		return s.globals[name] != nil
+		return n.env.HasGlobal(name)
 	}
-	return slices.ContainsFunc(s.libs[lib], func(f field) bool { return f.name == function })
+	return slices.Contains(n.env.Library(library), function)
 }
 
 // exprText writes an expression as its author did, shortened.

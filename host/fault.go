@@ -1,11 +1,9 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,9 +25,6 @@ type fault struct {
 }
 
 func (f *fault) Unwrap() error { return f.ScriptError }
-
-// place finds "file:line: " before a message.
-var placeBefore = regexp.MustCompile(`^([^\n]*?):(\d+): `)
 
 // fault reads what a protected call failed with.
 func (s *state) fault(err error) *fault {
@@ -70,22 +65,12 @@ func (s *state) fault(err error) *fault {
 			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
 			break
 		}
-		f.Message = explain(message, namesAt(s, f.File, f.Line))
+		f.Message = explain(message, namesIn(s, f.File, f.Line))
 	}
 	if f.File == "" && s.run != nil {
 		f.File = s.run.script.file
 	}
 	return f
-}
-
-// mostPlace is how much of a message is searched for its place: it may be as long
-// as a string.
-const mostPlace = 1000
-
-// placeOf finds "file:line: " at the beginning of a message: as it stands there,
-// the file and the line.
-func placeOf(message string) []string {
-	return placeBefore.FindStringSubmatch(message[:min(len(message), mostPlace)])
 }
 
 // place takes "file:line: " off a message and into the error.
@@ -285,63 +270,32 @@ func raisedValue(err error) (value lua.LValue, panicked bool) {
 	return api.Object, false
 }
 
-// unplaced is a message of the interpreter, which begins with a space where a
-// library function raised it that no line of Lua called.
-func unplaced(message string) string { return strings.TrimPrefix(message, " ") }
-
-// goPanic says in Lua's words what made the interpreter itself panic, or an object of the
-// host, whose place in Go is known.
-func goPanic(message, place string) string {
-	if place != "" {
-		return "an object of the host failed at " + place + ": " + message
+// namesIn returns the expressions on a line of a script's source, or nil if that is not at hand.
+func namesIn(s *state, file string, line int) *names {
+	sc, ok := s.gen.scripts[file]
+	if s.run != nil && s.run.script.file == file {
+		sc, ok = s.run.script, true
 	}
-	if m := gaveWrong.FindStringSubmatch(message); m != nil {
-		return "results of a function that was given to an object: wanted " + m[1] + ", got " + m[2]
+	if !ok || line == 0 {
+		return nil
 	}
-	if m := faultUse.FindStringSubmatch(message); m != nil {
-		return "a function that was given to an object returned a wrong value: " + luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
-	}
-	for _, known := range []string{"callstack overflow", "index out of range", "stack overflow", "slice bounds out of range"} {
-		if strings.Contains(message, known) {
-			return "stack overflow"
-		}
-	}
-	return "an object of the host failed: " + message
+	return namesAt(faultEnvironment{s}, file, sc.source, line)
 }
 
-// gaveWrong is what gopher-luar says of a function of Lua that an object called.
-var gaveWrong = regexp.MustCompile(`^expecting (\d+) return values, got (\d+)$`)
+// faultEnvironment is what messages may be about in a state.
+type faultEnvironment struct{ s *state }
 
-// goPlace is the file and the line of what panicked, in the stack of an error of the
-// interpreter; "" if that has none, or it was the interpreter itself. The folder would
-// tell of the machine that the program was made on.
-func goPlace(stack string) string {
-	_, frames, _ := strings.Cut(stack, "\npanic(")
-	lines := strings.Split(frames, "\n")
-	for i := 2; i+1 < len(lines); i += 2 { // a function, and its place
-		if !strings.HasPrefix(lines[i], "runtime.") && !strings.HasPrefix(lines[i], "internal/runtime/") {
-			if strings.HasPrefix(lines[i], "github.com/yuin/gopher-lua.") || strings.HasPrefix(lines[i], "layeh.com/gopher-luar.") {
-				return ""
-			}
-			place, _, _ := strings.Cut(strings.TrimPrefix(lines[i+1], "\t"), " ")
-			return place[strings.LastIndexByte(place, '/')+1:]
-		}
-	}
-	return ""
+func (e faultEnvironment) HasGlobal(name string) bool { return e.s.globals[name] != nil }
+
+func (e faultEnvironment) DeclaresFunction(name string) bool {
+	return e.s.run != nil && e.s.run.env.RawGetString(name).Type() == lua.LTFunction
 }
 
-// traceback reads the interpreter's own, leaving out what is Go's.
-func traceback(stack string) []string {
-	var lines []string
-	if _, own, ok := strings.Cut(stack, "stack traceback:"); ok {
-		stack = own
+func (e faultEnvironment) Library(name string) (fields []string) {
+	for _, f := range e.s.libs[name] {
+		fields = append(fields, f.name)
 	}
-	for line := range strings.SplitSeq(stack, "\n") {
-		line, ok := strings.CutPrefix(line, "\t")
-		if !ok || strings.HasPrefix(line, "[G]") || strings.HasPrefix(line, "(tailcall)") {
-			continue
-		}
-		lines = append(lines, line)
-	}
-	return lines
+	return fields
 }
+
+func (e faultEnvironment) Globals() []string { return globalNames }

@@ -148,12 +148,12 @@ func compileScript(file string, source []byte, most int) (*lua.FunctionProto, er
 	if len(source) > most {
 		return nil, &luaerr.ScriptError{File: file, Line: 1, Message: limits.Over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
 	}
-	proto, err := compile(file, source)
+	proto, err := compile(file, source, hostFunctions)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(file, "lib/") {
-		if err := accidentalGlobal(file, source, proto); err != nil {
+		if err := accidentalGlobal(file, source, proto, knownGlobals()); err != nil {
 			return nil, err
 		}
 	}

@@ -200,7 +200,7 @@ func (l *loader) settings() {
 	for _, e := range wrong {
 		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.limits = settings, settings.Limits.WithDefaults()
+	g.settings, g.limits = settings, limits.WithDefaults(settings.Limits)
 }
 
 // read loads all scripts below a folder, in sorted order.

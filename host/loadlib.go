@@ -76,7 +76,7 @@ func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.Funct
 	defer cancel()
 	compiled := make(chan func(), 1)
 	go func() {
-		late, lateErr := compile(name, []byte(text))
+		late, lateErr := compile(name, []byte(text), hostFunctions)
 		compiled <- func() { proto, err = late, lateErr }
 	}()
 	select {

@@ -168,7 +168,7 @@ func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) 
 	if len(source) > r.s.gen.limits.Source {
 		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.gen.limits.Source)))
 	}
-	proto, err := compile(replFile, []byte(text))
+	proto, err := compile(replFile, []byte(text), hostFunctions)
 	if err != nil && endsEarly(text) {
 		return nil, &IncompleteError{luaerr.From(err)}
 	}

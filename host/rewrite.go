@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 	"github.com/yuin/gopher-lua/parse"
 
@@ -478,14 +477,4 @@ func stays(e ast.Expr, assigned []ast.Expr) bool {
 		other, ok := e.(*ast.IdentExpr)
 		return ok && other.Value == variable.Value
 	})
-}
-
-// atCall is the function behind nameAt.
-func atCall(s *state, L *lua.LState) int {
-	table := L.CheckTable(2)
-	if s.run != nil && s.run.lines != nil {
-		s.run.lines[table] = L.CheckInt(1)
-	}
-	L.Push(table)
-	return 1
 }

@@ -77,9 +77,14 @@ func elementsInPlace(fields []*ast.Field) (elements, end int) {
 
 func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
 
-// fillCall is the function behind nameFill. As the compiler's code does, it puts in a
-// key at once and elements when there are fifty.
-func fillCall(s *state, L *lua.LState) int {
+// tableBudget counts the work of [fillTable]. Charge raises in L once there is too much.
+type tableBudget interface {
+	Charge(L *lua.LState, units int)
+}
+
+// fillTable is the function behind nameFill. As the compiler's code does, it sets a key at once
+// and elements fifty at a time.
+func fillTable(L *lua.LState, budget tableBudget) int {
 	table, n, parts := L.CheckTable(1), L.CheckInt(2), L.CheckInt(3)
 	var pending []lua.LValue
 	put := func() {
@@ -91,7 +96,7 @@ func fillCall(s *state, L *lua.LState) int {
 	at := 4
 	for range parts {
 		layout, values, i := L.CheckString(at), L.CheckTable(at+1), 1
-		s.budget.Charge(L, len(layout))
+		budget.Charge(L, len(layout))
 		for _, kind := range layout {
 			if len(pending) == putInAtOnce {
 				put()
@@ -106,7 +111,7 @@ func fillCall(s *state, L *lua.LState) int {
 		}
 		at += 2
 	}
-	s.budget.Charge(L, max(0, L.GetTop()-at))
+	budget.Charge(L, max(0, L.GetTop()-at))
 	for ; at <= L.GetTop(); at++ {
 		pending = append(pending, L.Get(at))
 	}

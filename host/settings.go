@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -9,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/yuin/gopher-lua/ast"
 
 	"obelus/engine"
 	"obelus/host/internal/limits"
@@ -41,7 +38,7 @@ type Settings struct {
 
 // Runner is an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runner {
-	most := s.Limits.WithDefaults().Process
+	most := limits.WithDefaults(s.Limits).Process
 	return &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
 		Acquire: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
@@ -215,31 +212,4 @@ func keyLine(sc *script, keys []string) int {
 		return max(chunk[len(chunk)-1].Line(), 1)
 	}
 	return 1
-}
-
-// fieldLine is the line of the field to which keys lead, as far as they do, in the
-// table constructor nearest to the file's return that has a field of the first one's
-// name; 0 if none has.
-func fieldLine(chunk []ast.Stmt, keys ...string) (line int) {
-	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
-		walk(chunk[i:i+1], func(e ast.Expr) {
-			if line == 0 {
-				line = tableLine(e, keys)
-			}
-		})
-	}
-	return line
-}
-
-func tableLine(e ast.Expr, keys []string) int {
-	t, ok := e.(*ast.TableExpr)
-	if !ok || len(keys) == 0 {
-		return 0
-	}
-	for _, field := range t.Fields {
-		if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == keys[0] {
-			return cmp.Or(tableLine(field.Value, keys[1:]), max(k.Line(), 1))
-		}
-	}
-	return 0
 }

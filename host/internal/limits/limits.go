@@ -30,8 +30,8 @@ const MaxDepth = 128
 // Defaults are what the zeros of [Limits] stand for.
 var Defaults = Limits{Depth: MaxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Process: 1 << 30, Result: 16 << 20, Source: 256 << 10, String: 16 << 20}
 
-// WithDefaults fills in the zeros.
-func (l Limits) WithDefaults() Limits {
+// WithDefaults returns l with its zeros filled in.
+func WithDefaults(l Limits) Limits {
 	for _, f := range Fields {
 		if *f.Of(&l) == 0 {
 			*f.Of(&l) = *f.Of(&Defaults)
