@@ -13,6 +13,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/ast"
 
+	"obelus/host/internal/explain"
+	"obelus/host/internal/luac"
 	"obelus/scripts"
 )
 
@@ -36,11 +38,11 @@ func readAnnotations(t *testing.T, file string) annotated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunk, err := parseChunk(file, source)
+	chunk, err := luac.ParseChunk(file, source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := compile(file, source, hostFunctions); err != nil {
+	if _, err := luac.Compile(file, source, hostFunctions); err != nil {
 		t.Error(err)
 	}
 	lines := strings.Split(string(source), "\n")
@@ -48,9 +50,9 @@ func readAnnotations(t *testing.T, file string) annotated {
 	for _, statement := range chunk {
 		switch st := statement.(type) {
 		case *ast.FuncDefStmt:
-			name := exprText(st.Name.Func)
+			name := explain.ExprText(st.Name.Func)
 			if st.Name.Func == nil {
-				name = exprText(st.Name.Receiver) + ":" + st.Name.Method
+				name = explain.ExprText(st.Name.Receiver) + ":" + st.Name.Method
 			}
 			names := st.Func.ParList.Names
 			a.functions[name] = names
@@ -58,7 +60,7 @@ func readAnnotations(t *testing.T, file string) annotated {
 				t.Errorf("%s: %s has the parameters %v and the tags %v", file, name, names, tags)
 			}
 		case *ast.AssignStmt:
-			a.values = append(a.values, exprText(st.Lhs[0]))
+			a.values = append(a.values, explain.ExprText(st.Lhs[0]))
 		}
 	}
 	class := ""

@@ -8,6 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
@@ -109,7 +110,7 @@ func pastOperators(s *state, L *lua.LState, level int) int {
 
 // isOperator reports whether a function is one by which an operator is carried out here.
 func isOperator(s *state, f lua.LValue) bool {
-	if f == hostFunctions[nameConcat] || f == hostFunctions[nameLength] {
+	if f == hostFunctions[luac.CallConcat] || f == hostFunctions[luac.CallLength] {
 		return true
 	}
 	for _, adapter := range s.run.adapters {

@@ -11,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/explain"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
@@ -35,7 +36,7 @@ func (s *state) fault(err error) *fault {
 	if errors.As(err, &api) {
 		value, stack, panicked = api.Object, api.StackTrace, api.Type == lua.ApiErrorPanic
 	}
-	f.Traceback = traceback(stack)
+	f.Traceback = explain.Traceback(stack)
 	if len(f.Traceback) > 0 {
 		f.place(f.Traceback[0] + " ")
 	}
@@ -55,9 +56,9 @@ func (s *state) fault(err error) *fault {
 	case f.author != nil:
 		authored(s, f)
 	default:
-		message := unplaced(value.String())
+		message := explain.WithoutSpace(value.String())
 		if panicked {
-			message = goPanic(message, goPlace(stack))
+			message = explain.Panic(message, explain.GoPlace(stack))
 		} else if rest, ok := f.place(message); ok {
 			message = rest
 		}
@@ -65,7 +66,7 @@ func (s *state) fault(err error) *fault {
 			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
 			break
 		}
-		f.Message = explain(message, namesIn(s, f.File, f.Line))
+		f.Message = explain.Message(message, namesIn(s, f.File, f.Line))
 	}
 	if f.File == "" && s.run != nil {
 		f.File = s.run.script.file
@@ -75,7 +76,7 @@ func (s *state) fault(err error) *fault {
 
 // place takes "file:line: " off a message and into the error.
 func (f *fault) place(message string) (rest string, ok bool) {
-	m := placeOf(message)
+	m := explain.Place(message)
 	if m == nil {
 		return message, false
 	}
@@ -211,11 +212,11 @@ func (s *state) caught(err error) lua.LValue {
 	if !ok || panicked || authored {
 		return value
 	}
-	text := unplaced(string(object))
-	if m := placeOf(text); m != nil {
-		return lua.LString(m[0] + explain(text[len(m[0]):], nil))
+	text := explain.WithoutSpace(string(object))
+	if m := explain.Place(text); m != nil {
+		return lua.LString(m[0] + explain.Message(text[len(m[0]):], nil))
 	}
-	return lua.LString(explain(text, nil))
+	return lua.LString(explain.Message(text, nil))
 }
 
 // unnamedFunction is what the interpreter calls a function that no line of Lua called.
@@ -263,15 +264,15 @@ func raisedValue(err error) (value lua.LValue, panicked bool) {
 	var api *lua.ApiError
 	switch {
 	case !errors.As(err, &api):
-		return lua.LString(goPanic(err.Error(), "")), true
+		return lua.LString(explain.Panic(err.Error(), "")), true
 	case api.Type == lua.ApiErrorPanic:
-		return lua.LString(goPanic(api.Object.String(), goPlace(api.StackTrace))), true
+		return lua.LString(explain.Panic(api.Object.String(), explain.GoPlace(api.StackTrace))), true
 	}
 	return api.Object, false
 }
 
 // namesIn returns the expressions on a line of a script's source, or nil if that is not at hand.
-func namesIn(s *state, file string, line int) *names {
+func namesIn(s *state, file string, line int) *explain.Names {
 	sc, ok := s.gen.scripts[file]
 	if s.run != nil && s.run.script.file == file {
 		sc, ok = s.run.script, true
@@ -279,7 +280,7 @@ func namesIn(s *state, file string, line int) *names {
 	if !ok || line == 0 {
 		return nil
 	}
-	return namesAt(faultEnvironment{s}, file, sc.source, line)
+	return explain.NamesAt(faultEnvironment{s}, file, sc.source, line)
 }
 
 // faultEnvironment is what messages may be about in a state.

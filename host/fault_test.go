@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 )
 
@@ -76,7 +77,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := compile("a.lua", []byte(test.source), hostFunctions)
+			_, err := luac.Compile("a.lua", []byte(test.source), hostFunctions)
 			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
@@ -103,7 +104,7 @@ func TestSourcesThatCompile(t *testing.T) {
 		"many joined":     "return " + strings.Repeat(`"x" .. `, 150) + `"x"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := compile("a.lua", []byte(source), hostFunctions); err != nil {
+			if _, err := luac.Compile("a.lua", []byte(source), hostFunctions); err != nil {
 				t.Error(err)
 			}
 		})

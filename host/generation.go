@@ -15,6 +15,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/store"
@@ -148,12 +149,12 @@ func compileScript(file string, source []byte, most int) (*lua.FunctionProto, er
 	if len(source) > most {
 		return nil, &luaerr.ScriptError{File: file, Line: 1, Message: limits.Over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
 	}
-	proto, err := compile(file, source, hostFunctions)
+	proto, err := luac.Compile(file, source, hostFunctions)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(file, "lib/") {
-		if err := accidentalGlobal(file, source, proto, knownGlobals()); err != nil {
+		if err := luac.AccidentalGlobal(file, source, proto, knownGlobals()); err != nil {
 			return nil, err
 		}
 	}

@@ -2,12 +2,14 @@ package host
 
 import (
 	"maps"
-	"obelus/engine"
-	"obelus/host/internal/luaerr"
 	"slices"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luaerr"
 )
 
 // Slips warns of what can only be meant otherwise: globals that activities read and nothing
@@ -27,7 +29,7 @@ func (g *Generation) Slips() []engine.Problem {
 			continue
 		}
 		if proto, err := sc.compiled(); err == nil {
-			setWithin(proto, known)
+			luac.SetWithin(proto, known)
 		}
 	}
 	all := g.writableScripts()
@@ -37,7 +39,7 @@ func (g *Generation) Slips() []engine.Problem {
 		}
 		if proto, err := g.scripts[file].compiled(); err == nil {
 			own := maps.Clone(known)
-			setWithin(proto, own)
+			luac.SetWithin(proto, own)
 			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
 	}
@@ -51,7 +53,7 @@ func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, n
 	for _, local := range proto.DbgLocals {
 		names = slices.Insert(names, 0, local.Name) // before what all scripts have
 	}
-	eachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
+	luac.EachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
 		if hint := luaerr.DidYouMean(name, names); !known[name] && hint != "" {
 			all = append(all, engine.Problem{File: file, Line: line, Severity: engine.SeverityWarning, Code: engine.CodeUnresolved,
 				Message: "nothing gives the global " + name + " a value" + hint})

@@ -1,18 +1,22 @@
 package host
 
-import lua "github.com/yuin/gopher-lua"
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luac"
+)
 
 // hostFunctions are what rewritten code calls. They find their state by the
 // context of the thread, so that all states share them, as they do protos.
-var hostFunctions = hostFunctionTable{
-	nameAt:     hostFunction(atCall),
-	nameFill:   hostFunction(func(s *state, L *lua.LState) int { return fillTable(L, &s.budget) }),
-	nameConcat: hostFunction(concatCall),
-	nameLength: hostFunction(lengthCall),
-	nameBound:  hostFunction(boundCall),
-	nameMinus:  hostFunction(minusCall),
-	nameAdapt:  hostFunction(adaptCall),
-	nameGlobal: hostFunction(baseGetfenv),
+var hostFunctions = luac.Functions{
+	luac.CallAt:     hostFunction(atCall),
+	luac.CallFill:   hostFunction(func(s *state, L *lua.LState) int { return luac.FillTable(L, &s.budget) }),
+	luac.CallConcat: hostFunction(concatCall),
+	luac.CallLength: hostFunction(lengthCall),
+	luac.CallBound:  hostFunction(boundCall),
+	luac.CallMinus:  hostFunction(minusCall),
+	luac.CallAdapt:  hostFunction(adaptCall),
+	luac.CallGlobal: hostFunction(baseGetfenv),
 }
 
 func hostFunction(f luaFunc) *lua.LFunction {

@@ -7,6 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 )
 
 // Code that a script makes is compiled as files are, with their bounds, and
@@ -76,7 +77,7 @@ func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.Funct
 	defer cancel()
 	compiled := make(chan func(), 1)
 	go func() {
-		late, lateErr := compile(name, []byte(text), hostFunctions)
+		late, lateErr := luac.Compile(name, []byte(text), hostFunctions)
 		compiled <- func() { proto, err = late, lateErr }
 	}()
 	select {

@@ -2,15 +2,13 @@ package host
 
 import (
 	lua "github.com/yuin/gopher-lua"
-)
 
-// operatorEvents are the metamethods that the interpreter calls only if they are functions.
-// Lua calls whatever can be called.
-var operatorEvents = []string{"__add", "__div", "__eq", "__le", "__lt", "__mod", "__mul", "__pow", "__sub"}
+	"obelus/host/internal/luac"
+)
 
 // adaptMetatable makes functions of the operators of a metatable that are callable objects.
 func adaptMetatable(s *state, meta *lua.LTable) {
-	for _, event := range operatorEvents {
+	for _, event := range luac.OperatorEvents {
 		if v, ok := meta.RawGetString(event).(*lua.LTable); ok {
 			meta.RawSetString(event, adaptObject(s, v))
 		}

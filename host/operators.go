@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luatext"
 )
 
@@ -111,21 +112,11 @@ func (s *state) grow(L *lua.LState, size, piece int) {
 	s.budget.Charge(L, piece/16+1)
 }
 
-// arithmetic is what the operators do to numbers.
-var arithmetic = map[string]func(a, b float64) float64{
-	"add": func(a, b float64) float64 { return a + b },
-	"sub": func(a, b float64) float64 { return a - b },
-	"mul": func(a, b float64) float64 { return a * b },
-	"div": func(a, b float64) float64 { return a / b },
-	"mod": func(a, b float64) float64 { return a - math.Floor(a/b)*b },
-	"pow": math.Pow,
-}
-
 // arithmeticOfStrings makes the metamethods by which strings take part in
 // arithmetic. The interpreter's own reading of them takes "010" for eight.
 func arithmeticOfStrings(s *state) []field {
 	var fields []field
-	for _, name := range slices.Sorted(maps.Keys(arithmetic)) {
+	for _, name := range slices.Sorted(maps.Keys(luac.Arithmetic)) {
 		f := s.fn(func(s *state, L *lua.LState) int { return mixedArithmetic(s, L, name) })
 		fields, s.operators = append(fields, field{"__" + name, f}), append(s.operators, f)
 	}
@@ -138,7 +129,7 @@ func mixedArithmetic(s *state, L *lua.LState, name string) int {
 	a, ok := arithmeticOperand(s, L, left)
 	b, ok2 := arithmeticOperand(s, L, right)
 	if ok && ok2 {
-		L.Push(lua.LNumber(arithmetic[name](float64(a), float64(b))))
+		L.Push(lua.LNumber(luac.Arithmetic[name](float64(a), float64(b))))
 		return 1
 	}
 	event := "__" + name

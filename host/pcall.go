@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/explain"
 )
 
 // Protected calls run on a thread of their own, one for each depth. Where the
@@ -90,7 +92,7 @@ func handleError(s *state, L *lua.LState, handler *lua.LFunction, message lua.LV
 	defer func() { s.unwound = before }()
 	var api *lua.ApiError
 	if errors.As(err, &api) {
-		s.unwound = &unwound{traceback(api.StackTrace), L}
+		s.unwound = &unwound{explain.Traceback(api.StackTrace), L}
 	}
 	thread, err := s.apartFrom(L, []lua.LValue{handler, message})
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
 	"obelus/store"
@@ -106,8 +107,8 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 	}
 	p := g.reader(name, sc, registry)
 	p.place = func(field string) int {
-		chunk, _ := parseChunk(name, source)
-		return fieldLine(chunk, field)
+		chunk, _ := luac.ParseChunk(name, source)
+		return luac.FieldLine(chunk, field)
 	}
 	request, err := p.guarded(s, v)
 	if err != nil {

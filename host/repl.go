@@ -12,6 +12,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 )
 
@@ -137,7 +138,7 @@ func (r *REPL) remember(source string) {
 }
 
 func (r *REPL) isExpression(source string) bool {
-	_, err := parseChunk(replFile, []byte("return "+source+"\n"))
+	_, err := luac.ParseChunk(replFile, []byte("return "+source+"\n"))
 	return err == nil
 }
 
@@ -168,7 +169,7 @@ func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) 
 	if len(source) > r.s.gen.limits.Source {
 		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.gen.limits.Source)))
 	}
-	proto, err := compile(replFile, []byte(text), hostFunctions)
+	proto, err := luac.Compile(replFile, []byte(text), hostFunctions)
 	if err != nil && endsEarly(text) {
 		return nil, &IncompleteError{luaerr.From(err)}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
 	"obelus/luastd"
@@ -201,11 +202,11 @@ func readSynchronous(s *Settings, v any) error {
 // keyLine is the line to which keys lead in a table of the file, or, as far as they
 // can't be told, that on which the file returns, or 1.
 func keyLine(sc *script, keys []string) int {
-	chunk, err := parseChunk(sc.file, sc.source)
+	chunk, err := luac.ParseChunk(sc.file, sc.source)
 	if err != nil {
 		return 1
 	}
-	if line := fieldLine(chunk, keys...); line > 0 {
+	if line := luac.FieldLine(chunk, keys...); line > 0 {
 		return line
 	}
 	if len(chunk) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
 	"obelus/store"
@@ -179,7 +180,7 @@ func activityRegister(s *state, L *lua.LState) int {
 	if fnAt == 3 {
 		options = readActivityOptions(s, L, name, L.CheckTable(2))
 	}
-	found.activities[name] = registeredActivity{at, s.run.script, options, returnsNothing(fn)}
+	found.activities[name] = registeredActivity{at, s.run.script, options, luac.ReturnsNothing(fn)}
 	return 0
 }
 

@@ -1,4 +1,4 @@
-package host
+package luac
 
 import (
 	"fmt"
@@ -15,14 +15,14 @@ import (
 // Names of functions that rewritten code calls. No script can name them, and
 // they are in no environment: see callsHost.
 const (
-	nameAt     = "\x00at"     // (line, table): a call of a plan
-	nameConcat = "\x00concat" // the operator .., with a limit
-	nameLength = "\x00length" // the operator #, which sees what is not filled yet
-	nameFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
-	nameBound  = "\x00bound"  // (value, which): a bound of a for loop: init, limit or step
-	nameMinus  = "\x00minus"  // (value): -value
-	nameAdapt  = "\x00adapt"  // (value): of a field such as __add
-	nameGlobal = "\x00global" // (): what holds the globals of the calling function
+	CallAt     = "\x00at"     // (line, table): a call of a plan
+	CallConcat = "\x00concat" // the operator .., with a limit
+	CallLength = "\x00length" // the operator #, which sees what is not filled yet
+	CallFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
+	CallBound  = "\x00bound"  // (value, which): a bound of a for loop: init, limit or step
+	CallMinus  = "\x00minus"  // (value): -value
+	CallAdapt  = "\x00adapt"  // (value): of a field such as __add
+	CallGlobal = "\x00global" // (): what holds the globals of the calling function
 	nameTemp   = "\x00temp"   // a local
 )
 
@@ -297,7 +297,7 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	switch e := (*at).(type) {
 	case *ast.IdentExpr:
 		if w.fields[e.Value] {
-			*at = globalField(e)
+			*at = fieldOfGlobal(e)
 		}
 	case *ast.AttrGetExpr:
 		w.expr(&e.Object, depth)
@@ -318,7 +318,7 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		}
 		isCall := hasField(e, "_tool")
 		if *at = elements(e); isCall {
-			*at = callOf(nameAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
+			*at = callOf(CallAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
 		}
 	case *ast.FuncCallExpr:
 		w.expr(&e.Func, depth)
@@ -338,13 +338,13 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 	case *ast.UnaryMinusOpExpr:
 		w.expr(&e.Expr, depth)
 		if *at = foldNumbers(e); *at == e {
-			*at = callOf(nameMinus, e, single(e.Expr))
+			*at = callOf(CallMinus, e, single(e.Expr))
 		}
 	case *ast.UnaryNotOpExpr:
 		w.expr(&e.Expr, depth)
 	case *ast.UnaryLenOpExpr:
 		w.expr(&e.Expr, depth)
-		*at = callOf(nameLength, e, single(e.Expr))
+		*at = callOf(CallLength, e, single(e.Expr))
 	case *ast.FunctionExpr:
 		w.stmts(e.Stmts, depth)
 	case *ast.StringConcatOpExpr:
@@ -370,7 +370,7 @@ func (w *rewriter) concat(at *ast.Expr, e *ast.StringConcatOpExpr, depth int) {
 	}
 	w.exprs(args, depth)
 	args[len(args)-1] = single(args[len(args)-1])
-	*at = callOf(nameConcat, e, args...)
+	*at = callOf(CallConcat, e, args...)
 }
 
 // single keeps an expression to one value where it stands last in a list.

@@ -1,11 +1,13 @@
-package host
+package luac
 
-import lua "github.com/yuin/gopher-lua"
+import (
+	lua "github.com/yuin/gopher-lua"
+)
 
-// returnsNothing tells of a function of a script that it comes to its end without a value on
+// ReturnsNothing tells of a function of a script that it comes to its end without a value on
 // some way, and gives one back on none: what it returns is nothing at all, or nil with the
 // reason of a failure. What calls another function as it returns may give what that gives.
-func returnsNothing(fn *lua.LFunction) bool {
+func ReturnsNothing(fn *lua.LFunction) bool {
 	if fn.IsG || fn.Proto == nil {
 		return false
 	}

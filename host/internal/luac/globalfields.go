@@ -1,4 +1,4 @@
-package host
+package luac
 
 import (
 	"strings"
@@ -7,10 +7,10 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// compiledGlobals is how many globals of a file the compiler sees as such. It searches the
+// CompiledGlobals is how many globals of a file the compiler sees as such. It searches the
 // constants of a function for the name of each, and no [constantPool] can take a name out of
 // its sight, so the further ones are written as fields: name as getfenv().name.
-const compiledGlobals = 512
+const CompiledGlobals = 512
 
 // globalFields are the globals beyond the first compiledGlobals that the top level of a file
 // assigns. Others stay as they are: whoever looks for globals that a function assigns by
@@ -25,7 +25,7 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 			assigned = append(assigned, stmt.Name.Func)
 		}
 	}
-	if len(assigned) <= compiledGlobals { // as in nearly all files, which need not be scanned for locals
+	if len(assigned) <= CompiledGlobals { // as in nearly all files, which need not be scanned for locals
 		return nil
 	}
 	seen, compiled, further := declaredNames(text), 0, map[string]bool{}
@@ -35,7 +35,7 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 			continue
 		}
 		seen[name.Value] = true
-		if compiled++; compiled > compiledGlobals {
+		if compiled++; compiled > CompiledGlobals {
 			further[name.Value] = true
 		}
 	}
@@ -73,10 +73,10 @@ func declaredNames(text string) map[string]bool {
 	return declared
 }
 
-func globalField(name *ast.IdentExpr) ast.Expr {
+func fieldOfGlobal(name *ast.IdentExpr) ast.Expr {
 	key := &ast.StringExpr{Value: name.Value}
 	key.SetLine(name.Line())
-	field := &ast.AttrGetExpr{Object: callOf(nameGlobal, name), Key: key}
+	field := &ast.AttrGetExpr{Object: callOf(CallGlobal, name), Key: key}
 	field.SetLine(name.Line())
 	field.SetLastLine(name.LastLine())
 	return field

@@ -1,4 +1,4 @@
-package host
+package luac
 
 import (
 	"math"
@@ -55,6 +55,9 @@ func boolean(truth bool, at ast.PositionHolder) ast.Expr {
 	return e
 }
 
+// operationNames are the names in [arithmetic] of the operators.
+var operationNames = map[string]string{"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "^": "pow"}
+
 // foldNumbers computes arithmetic with literal numbers, as the compiler itself would, so that
 // the compiler finds none to compute: it would take placeholders of constants for numbers.
 func foldNumbers(e ast.Expr) ast.Expr {
@@ -72,7 +75,7 @@ func foldNumbers(e ast.Expr) ast.Expr {
 		if !ok || !ok2 {
 			return e
 		}
-		value = arithmetic[operationNames[e.Operator]](a, b)
+		value = Arithmetic[operationNames[e.Operator]](a, b)
 	default:
 		return e
 	}
@@ -112,7 +115,7 @@ func coerceBounds(s *ast.NumberForStmt) {
 			continue
 		}
 		if _, ok := literalNumber(*bound.at); !ok {
-			*bound.at = callOf(nameBound, *bound.at, single(*bound.at), &ast.StringExpr{Value: bound.name})
+			*bound.at = callOf(CallBound, *bound.at, single(*bound.at), &ast.StringExpr{Value: bound.name})
 		}
 	}
 }
@@ -125,10 +128,24 @@ func adaptAssigned(s *ast.AssignStmt) {
 		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // whose further results are wanted
 			continue
 		}
-		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(operatorEvents, key.Value) {
+		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(OperatorEvents, key.Value) {
 			if _, ok := s.Rhs[i].(*ast.FunctionExpr); !ok {
-				s.Rhs[i] = callOf(nameAdapt, s.Rhs[i], single(s.Rhs[i]))
+				s.Rhs[i] = callOf(CallAdapt, s.Rhs[i], single(s.Rhs[i]))
 			}
 		}
 	}
+}
+
+// OperatorEvents are the metamethods that the interpreter calls only if they are functions.
+// Lua calls whatever can be called.
+var OperatorEvents = []string{"__add", "__div", "__eq", "__le", "__lt", "__mod", "__mul", "__pow", "__sub"}
+
+// Arithmetic is what the operators do to numbers.
+var Arithmetic = map[string]func(a, b float64) float64{
+	"add": func(a, b float64) float64 { return a + b },
+	"sub": func(a, b float64) float64 { return a - b },
+	"mul": func(a, b float64) float64 { return a * b },
+	"div": func(a, b float64) float64 { return a / b },
+	"mod": func(a, b float64) float64 { return a - math.Floor(a/b)*b },
+	"pow": math.Pow,
 }

@@ -1,4 +1,4 @@
-package host
+package luac
 
 import (
 	"cmp"
@@ -6,10 +6,10 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// fieldLine is the line of the field to which keys lead, as far as they do, in the
+// FieldLine is the line of the field to which keys lead, as far as they do, in the
 // table constructor nearest to the file's return that has a field of the first one's
 // name; 0 if none has.
-func fieldLine(chunk []ast.Stmt, keys ...string) (line int) {
+func FieldLine(chunk []ast.Stmt, keys ...string) (line int) {
 	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
 		walk(chunk[i:i+1], func(e ast.Expr) {
 			if line == 0 {

@@ -1,4 +1,4 @@
-package host
+package luac
 
 import (
 	"fmt"
@@ -43,9 +43,9 @@ func newConstantPool() *constantPool { return &constantPool{numbers: map[lua.LVa
 // take replaces literals of a chunk, and of the functions in it.
 func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 	seen := map[lua.LValue]bool{}
-	walker{
+	Walker{
 		function: func(body []ast.Stmt, depth int) { p.take(body, depth) },
-		see: func(e ast.Expr) {
+		See: func(e ast.Expr) {
 			switch e := e.(type) {
 			case *ast.FuncCallExpr: // whose name the compiler notes
 				if field, ok := e.Func.(*ast.AttrGetExpr); ok {
@@ -66,7 +66,7 @@ func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 				}
 			}
 		},
-	}.stmts(chunk, depth)
+	}.Stmts(chunk, depth)
 }
 
 // pool reports whether a literal is replaced, and notes the number of its value in its line.

@@ -1,4 +1,4 @@
-package host
+package luac
 
 import (
 	"slices"
@@ -45,7 +45,7 @@ func elements(e *ast.TableExpr) ast.Expr {
 	table.SetLine(e.Line())
 	table.SetLastLine(e.LastLine())
 	args := append([]ast.Expr{table, countExpr(n), countExpr(len(parts) / 2)}, parts...)
-	return callOf(nameFill, e, append(args, tail...)...)
+	return callOf(CallFill, e, append(args, tail...)...)
 }
 
 // What the compiler puts in at once, and the most that it is left to put in.
@@ -77,14 +77,14 @@ func elementsInPlace(fields []*ast.Field) (elements, end int) {
 
 func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
 
-// tableBudget counts the work of [fillTable]. Charge raises in L once there is too much.
-type tableBudget interface {
+// Budget counts the work of [fillTable]. Charge raises in L once there is too much.
+type Budget interface {
 	Charge(L *lua.LState, units int)
 }
 
-// fillTable is the function behind nameFill. As the compiler's code does, it sets a key at once
+// FillTable is the function behind nameFill. As the compiler's code does, it sets a key at once
 // and elements fifty at a time.
-func fillTable(L *lua.LState, budget tableBudget) int {
+func FillTable(L *lua.LState, budget Budget) int {
 	table, n, parts := L.CheckTable(1), L.CheckInt(2), L.CheckInt(3)
 	var pending []lua.LValue
 	put := func() {

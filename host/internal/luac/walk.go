@@ -1,25 +1,27 @@
-package host
+package luac
 
-import "github.com/yuin/gopher-lua/ast"
+import (
+	"github.com/yuin/gopher-lua/ast"
+)
 
 // walk shows see every expression of a syntax tree, outer ones first.
-func walk(chunk []ast.Stmt, see func(e ast.Expr)) { walker{see: see}.stmts(chunk, 0) }
+func walk(chunk []ast.Stmt, see func(e ast.Expr)) { Walker{See: see}.Stmts(chunk, 0) }
 
-type walker struct {
-	see      func(e ast.Expr)
-	loop     func(s ast.Stmt)                 // may be nil
+type Walker struct {
+	See      func(e ast.Expr)
+	Loop     func(s ast.Stmt)                 // may be nil
 	function func(body []ast.Stmt, depth int) // in place of a walk through it; may be nil
 }
 
-func (w walker) body(list []ast.Stmt, depth int) {
+func (w Walker) body(list []ast.Stmt, depth int) {
 	if w.function != nil {
 		w.function(list, depth)
 		return
 	}
-	w.stmts(list, depth)
+	w.Stmts(list, depth)
 }
 
-func (w walker) stmts(list []ast.Stmt, depth int) {
+func (w Walker) Stmts(list []ast.Stmt, depth int) {
 	if depth > maxNesting*2 {
 		return
 	}
@@ -33,29 +35,29 @@ func (w walker) stmts(list []ast.Stmt, depth int) {
 		case *ast.FuncCallStmt:
 			w.exprs(depth, s.Expr)
 		case *ast.DoBlockStmt:
-			w.stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+1)
 		case *ast.WhileStmt:
 			w.exprs(depth, s.Condition)
-			w.stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+1)
 		case *ast.RepeatStmt:
 			w.exprs(depth, s.Condition)
-			w.stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+1)
 		case *ast.IfStmt:
 			w.exprs(depth, s.Condition)
-			w.stmts(s.Then, depth+1)
-			w.stmts(s.Else, depth+1)
+			w.Stmts(s.Then, depth+1)
+			w.Stmts(s.Else, depth+1)
 		case *ast.NumberForStmt:
-			if w.loop != nil {
-				w.loop(s)
+			if w.Loop != nil {
+				w.Loop(s)
 			}
 			w.exprs(depth, s.Init, s.Limit, s.Step)
-			w.stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+1)
 		case *ast.GenericForStmt:
-			if w.loop != nil {
-				w.loop(s)
+			if w.Loop != nil {
+				w.Loop(s)
 			}
 			w.exprs(depth, s.Exprs...)
-			w.stmts(s.Stmts, depth+1)
+			w.Stmts(s.Stmts, depth+1)
 		case *ast.FuncDefStmt:
 			w.exprs(depth, s.Name.Func, s.Name.Receiver)
 			w.body(s.Func.Stmts, depth+1)
@@ -65,12 +67,12 @@ func (w walker) stmts(list []ast.Stmt, depth int) {
 	}
 }
 
-func (w walker) exprs(depth int, list ...ast.Expr) {
+func (w Walker) exprs(depth int, list ...ast.Expr) {
 	for _, e := range list {
 		if e == nil || depth > maxNesting*2 {
 			continue
 		}
-		w.see(e)
+		w.See(e)
 		switch e := e.(type) {
 		case *ast.AttrGetExpr:
 			w.exprs(depth+1, e.Object, e.Key)

@@ -1,15 +1,15 @@
-package host
+package luac
 
 import (
-	"obelus/host/internal/luaerr"
-
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luaerr"
 )
 
-// accidentalGlobal finds the first assignment, inside of a function, to a
+// AccidentalGlobal finds the first assignment, inside of a function, to a
 // global that the file's top level does not assign: in all likelihood a local
 // that was forgotten.
-func accidentalGlobal(file string, source []byte, proto *lua.FunctionProto, known map[string]bool) error {
+func AccidentalGlobal(file string, source []byte, proto *lua.FunctionProto, known map[string]bool) error {
 	declared := map[string]bool{}
 	eachGlobalSet(proto, func(name string, _ int) { declared[name] = true })
 	e := &luaerr.ScriptError{File: file}
@@ -37,10 +37,10 @@ func findAccident(proto *lua.FunctionProto, declared, known map[string]bool, e *
 
 // eachGlobalSet shows see the globals that a function assigns itself.
 func eachGlobalSet(proto *lua.FunctionProto, see func(name string, line int)) {
-	eachGlobal(proto, lua.OP_SETGLOBAL, see)
+	EachGlobal(proto, lua.OP_SETGLOBAL, see)
 }
 
-func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, line int)) {
+func EachGlobal(proto *lua.FunctionProto, operation int, see func(name string, line int)) {
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) == operation {
 			see(proto.Constants[operandBx(instruction)].String(), proto.DbgSourcePositions[i])
@@ -48,10 +48,10 @@ func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 	}
 }
 
-// setWithin notes the globals that a function and those in it assign.
-func setWithin(proto *lua.FunctionProto, names map[string]bool) {
+// SetWithin notes the globals that a function and those in it assign.
+func SetWithin(proto *lua.FunctionProto, names map[string]bool) {
 	eachGlobalSet(proto, func(name string, _ int) { names[name] = true })
 	for _, inner := range proto.FunctionPrototypes {
-		setWithin(inner, names)
+		SetWithin(inner, names)
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package explain
 
 import (
 	"cmp"
@@ -13,19 +13,19 @@ var placeBefore = regexp.MustCompile(`^([^\n]*?):(\d+): `)
 // as a string.
 const mostPlace = 1000
 
-// placeOf finds "file:line: " at the beginning of a message: as it stands there,
+// Place finds "file:line: " at the beginning of a message: as it stands there,
 // the file and the line.
-func placeOf(message string) []string {
+func Place(message string) []string {
 	return placeBefore.FindStringSubmatch(message[:min(len(message), mostPlace)])
 }
 
-// unplaced is a message of the interpreter, which begins with a space where a
+// WithoutSpace is a message of the interpreter, which begins with a space where a
 // library function raised it that no line of Lua called.
-func unplaced(message string) string { return strings.TrimPrefix(message, " ") }
+func WithoutSpace(message string) string { return strings.TrimPrefix(message, " ") }
 
-// goPanic says in Lua's words what made the interpreter itself panic, or an object of the
+// Panic says in Lua's words what made the interpreter itself panic, or an object of the
 // host, whose place in Go is known.
-func goPanic(message, place string) string {
+func Panic(message, place string) string {
 	if place != "" {
 		return "an object of the host failed at " + place + ": " + message
 	}
@@ -46,10 +46,10 @@ func goPanic(message, place string) string {
 // gaveWrong is what gopher-luar says of a function of Lua that an object called.
 var gaveWrong = regexp.MustCompile(`^expecting (\d+) return values, got (\d+)$`)
 
-// goPlace is the file and the line of what panicked, in the stack of an error of the
+// GoPlace is the file and the line of what panicked, in the stack of an error of the
 // interpreter; "" if that has none, or it was the interpreter itself. The folder would
 // tell of the machine that the program was made on.
-func goPlace(stack string) string {
+func GoPlace(stack string) string {
 	_, frames, _ := strings.Cut(stack, "\npanic(")
 	lines := strings.Split(frames, "\n")
 	for i := 2; i+1 < len(lines); i += 2 { // a function, and its place
@@ -64,8 +64,8 @@ func goPlace(stack string) string {
 	return ""
 }
 
-// traceback reads the interpreter's own, leaving out what is Go's.
-func traceback(stack string) []string {
+// Traceback reads the interpreter's own, leaving out what is Go's.
+func Traceback(stack string) []string {
 	var lines []string
 	if _, own, ok := strings.Cut(stack, "stack traceback:"); ok {
 		stack = own
@@ -78,4 +78,22 @@ func traceback(stack string) []string {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// luaTypeOf is what Lua calls what has a type of Go.
+func luaTypeOf(goType string) string {
+	name := strings.ToLower(strings.TrimPrefix(strings.TrimLeft(goType, "*"), "lua.L"))
+	switch {
+	case strings.HasPrefix(name, "int"), strings.HasPrefix(name, "uint"), strings.HasPrefix(name, "float"), name == "number":
+		return "number"
+	case strings.HasPrefix(name, "map["), strings.HasPrefix(name, "["), name == "table":
+		return "table"
+	case strings.HasPrefix(name, "func"):
+		return "function"
+	case name == "bool":
+		return "boolean"
+	case name == "string", name == "nil":
+		return name
+	}
+	return "object"
 }
