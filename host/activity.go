@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/budget"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
@@ -60,7 +61,7 @@ func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result
 	return a.run(ctx, in, nil)
 }
 
-func (a *activity) run(ctx context.Context, in engine.Invocation, reach *reach) (engine.Result, error) {
+func (a *activity) run(ctx context.Context, in engine.Invocation, reach *budget.Reach) (engine.Result, error) {
 	timeout := a.timeout
 	if timeout == 0 {
 		timeout = engine.DefaultTimeout
@@ -82,7 +83,7 @@ func (a *activity) run(ctx context.Context, in engine.Invocation, reach *reach) 
 
 // runIn runs the call in a state, which is given back unless something was
 // raised.
-func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation, reach *reach) (engine.Result, error) {
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation, reach *budget.Reach) (engine.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
 	select {
@@ -93,7 +94,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 		w.s.begin(ctx, timeout, a.script, &found)
 	}
 	s, run, kept := w.s, w.s.run, false
-	run.reach = reach
+	s.budget.Reach = reach
 	defer func() {
 		if !kept { // a warm state may be at another call by now
 			run.stop()
@@ -140,7 +141,7 @@ func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engi
 	switch {
 	case err == nil || errors.As(err, &failure):
 		return result, err
-	case s.budget.err != nil:
+	case s.budget.Err() != nil:
 		return engine.Result{}, s.fault(err)
 	}
 	message := err.Error()

@@ -2,12 +2,10 @@ package host
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	lua "github.com/yuin/gopher-lua"
-
 	"obelus/engine"
+	"obelus/host/internal/budget"
 	"obelus/luastd"
 )
 
@@ -25,9 +23,9 @@ func (g *Generation) mayRunAhead(o activityOptions) bool {
 
 // Run does one call, and tells whether anything of it could be seen.
 func (f forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	var reach reach
+	var reach budget.Reach
 	result, err := f.run(ctx, in, &reach)
-	result.Unseen = err == nil && !reach.out
+	result.Unseen = err == nil && !reach.Out
 	return result, err
 }
 
@@ -35,54 +33,15 @@ func (f forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Resul
 // or touch a file or the network gives up before that, as does one with long work that
 // can't be interrupted.
 func (f forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
-	if crowded(f.gen.limits.Process) {
+	if budget.IsCrowded(f.gen.limits.Process) {
 		return engine.Result{}, false, nil // it may have to wait, and the run's log with it
 	}
-	reach := reach{ends: true}
+	reach := budget.Reach{Ends: true}
 	result, err = f.run(ctx, in, &reach)
 	until, limited := ctx.Deadline()
 	late := ctx.Err() != nil || limited && !time.Now().Before(until)
-	if reach.out || late && err != nil {
+	if reach.Out || late && err != nil {
 		return engine.Result{}, false, nil
 	}
 	return result, true, err
-}
-
-// reach is what becomes of a call as its script reaches out.
-type reach struct {
-	ends bool // it ends then
-	out  bool // it has, or would have
-}
-
-// errAhead ends a script that has run ahead as far as it may.
-var errAhead = errors.New("it has run ahead as far as it may")
-
-// outside comes before a script reaches beyond its memory.
-func (s *state) outside(L *lua.LState) {
-	if s.reaches() {
-		L.RaiseError("%s", outOfTime)
-	}
-}
-
-// reaches notes that a script reaches beyond its memory, and tells whether it is to end
-// before it does.
-func (s *state) reaches() (ends bool) {
-	r := s.run.reach
-	if r == nil {
-		return false
-	}
-	r.out = true
-	if r.ends {
-		s.budget.end(errAhead)
-	}
-	return r.ends
-}
-
-// longWork is how many units of work at once take long enough, perhaps a millisecond, for a
-// call to be better not ahead of the log meanwhile.
-const longWork = 4096
-
-// tooLong tells whether a script is to end before long work.
-func (s *state) tooLong(units int) bool {
-	return units >= longWork && s.run != nil && s.run.reach != nil && s.run.reach.ends && s.reaches()
 }

@@ -257,7 +257,7 @@ func basePrint(s *state, L *lua.LState) int {
 	}
 	b.WriteByte('\n')
 	s.budget.Charge(L, 50)
-	s.outside(L)
+	s.budget.Outside(L)
 	s.run.printed.write(b.String())
 	return 0
 }

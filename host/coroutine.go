@@ -5,6 +5,8 @@ import (
 	"runtime"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/budget"
 )
 
 // Coroutines are not the interpreter's own, whose yield breaks within pcall,
@@ -80,8 +82,8 @@ func resumeCoroutine(s *state, L *lua.LState, co *coroutine, args []lua.LValue) 
 	}
 	s.budget.Charge(L, coroutineCharged)
 	out := switchToCoroutine(s, L, co, args)
-	if s.budget.err != nil {
-		L.RaiseError("%s", outOfTime)
+	if s.budget.Err() != nil {
+		L.RaiseError("%s", budget.OutOfTime)
 	}
 	return out.values, out.err
 }
@@ -155,8 +157,8 @@ func yieldCoroutine(s *state, L *lua.LState, co *coroutine, values []lua.LValue)
 	if !ok {
 		runtime.Goexit() // it can't be caught as an error can
 	}
-	if s.budget.err != nil {
-		L.RaiseError("%s", outOfTime)
+	if s.budget.Err() != nil {
+		L.RaiseError("%s", budget.OutOfTime)
 	}
 	return args
 }

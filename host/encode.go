@@ -11,6 +11,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
@@ -86,7 +87,7 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
 	if e.s.budget.Spent(1) {
-		return nil, &valueError{e.place, outOfTime, false}
+		return nil, &valueError{e.place, budget.OutOfTime, false}
 	}
 	switch v := v.(type) {
 	case *lua.LNilType:

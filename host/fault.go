@@ -11,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/budget"
 	"obelus/host/internal/explain"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
@@ -41,17 +42,17 @@ func (s *state) fault(err error) *fault {
 		f.place(f.Traceback[0] + " ")
 	}
 	switch {
-	case s.budget.err != nil:
+	case s.budget.Err() != nil:
 		f.author = nil
-		luaerr.WithCause(f.ScriptError, s.budget.err)
-		f.timeout = errors.Is(s.budget.err, context.DeadlineExceeded)
+		luaerr.WithCause(f.ScriptError, s.budget.Err())
+		f.timeout = errors.Is(s.budget.Err(), context.DeadlineExceeded)
 		f.Message = "interrupted"
-		var limit *limitError
+		var limit *budget.LimitError
 		switch {
 		case f.timeout:
-			f.Message = "timed out after " + s.budget.timeoutText()
-		case errors.As(s.budget.err, &limit):
-			f.Message = limit.message
+			f.Message = "timed out after " + s.budget.TimeoutText()
+		case errors.As(s.budget.Err(), &limit):
+			f.Message = limit.Message
 		}
 	case f.author != nil:
 		authored(s, f)

@@ -3,6 +3,7 @@ package host
 import (
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/budget"
 	"obelus/host/internal/luac"
 )
 
@@ -20,7 +21,7 @@ var hostFunctions = luac.Functions{
 }
 
 func hostFunction(f luaFunc) *lua.LFunction {
-	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget).state, L) }}
+	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget.Budget).Owner.(*state), L) }}
 }
 
 // atCall is the function behind nameAt.

@@ -163,7 +163,7 @@ func streamWrite(s *state, L *lua.LState) int {
 }
 
 func writeArguments(s *state, L *lua.LState, first int) int {
-	s.outside(L)
+	s.budget.Outside(L)
 	for i := first; i <= L.GetTop(); i++ {
 		text := s.checkText(L, i)
 		s.limit(L, len(text))

@@ -6,6 +6,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 )
@@ -59,7 +60,7 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 	case !strings.Contains(mode, "t"):
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
-	s.budget.Charge(L, len(text)+checkEvery) // so that the clock is looked at each time
+	s.budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is looked at each time
 	proto, err := compileInTime(s, L, name, text)
 	if err != nil {
 		return ioFail(err.Error())(s, L)
@@ -73,7 +74,7 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 
 // compileInTime waits for the compiler as long as the run has time: it can't be stopped.
 func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
-	ctx, cancel := s.waitContext()
+	ctx, cancel := s.budget.WaitContext()
 	defer cancel()
 	compiled := make(chan func(), 1)
 	go func() {
@@ -84,8 +85,8 @@ func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.Funct
 	case take := <-compiled:
 		take()
 	case <-ctx.Done():
-		s.budget.Charge(L, checkEvery)
-		L.RaiseError("%s", outOfTime)
+		s.budget.Charge(L, budget.CheckEvery)
+		L.RaiseError("%s", budget.OutOfTime)
 	}
 	return proto, err
 }

@@ -135,7 +135,7 @@ var osFuncs = []entry{
 }
 
 func osClock(s *state, L *lua.LState) int {
-	L.Push(lua.LNumber(time.Since(s.budget.start).Seconds()))
+	L.Push(lua.LNumber(time.Since(s.budget.Start).Seconds()))
 	return 1
 }
 

@@ -5,6 +5,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/budget"
 	"obelus/host/internal/explain"
 )
 
@@ -76,12 +77,12 @@ func (s *state) apartFrom(L *lua.LState, call []lua.LValue) (*lua.LState, error)
 	err := thread.PCall(len(call)-1, lua.MultRet, nil)
 	s.L = L
 	s.pcalls--
-	if s.budget.err != nil {
-		L.RaiseError("%s", outOfTime)
+	if s.budget.Err() != nil {
+		L.RaiseError("%s", budget.OutOfTime)
 	}
 	if err != nil {
 		thread.SetTop(0)
-		s.budget.Charge(L, checkEvery) // what made the message may have been long work
+		s.budget.Charge(L, budget.CheckEvery) // what made the message may have been long work
 	}
 	return thread, err
 }

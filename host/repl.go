@@ -110,7 +110,7 @@ func (r *REPL) begin(ctx context.Context) (end func()) {
 	s := r.s
 	s.strand = strand{L: s.newThread(r.main, callFrames)}
 	s.raised, s.unwound = nil, nil
-	s.budget.reset(ctx, r.timeout)
+	s.budget.Reset(ctx, r.timeout)
 	return func() {
 		s.strand = strand{L: r.main}
 		s.raised = nil
@@ -240,10 +240,7 @@ func (r *REPL) act(s *state, L *lua.LState, what string, do func(ctx context.Con
 	s.run.printed.flush()
 	began := time.Now()
 	result, why, err := do(s.budget.Context)
-	took := time.Since(began)
-	s.budget.start, s.budget.deadline = s.budget.start.Add(took), s.budget.deadline.Add(took)
-	s.budget.heap = 0
-	s.budget.Charge(L, checkEvery)
+	s.budget.Extend(L, time.Since(began))
 	switch {
 	case err != nil:
 		L.RaiseError("%s", err.Error())

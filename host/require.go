@@ -156,9 +156,9 @@ func capabilities(s *state) *luastd.Env {
 		Clock:     s.gen.config.Clock,
 		Log:       s.gen.config.Log,
 		Effect:    s.effect,
-		Outside:   s.outside,
+		Outside:   s.budget.Outside,
 		HTTP:      s.gen.config.http,
-		Context:   s.waitContext,
+		Context:   s.budget.WaitContext,
 		Charge:    s.budget.Charge,
 		MaxString: s.gen.maxString(),
 		MaxArray:  maxArray - 2,
@@ -170,7 +170,7 @@ func (s *state) effect(L *lua.LState, what string) {
 	if s.run.top > 0 {
 		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
 	}
-	s.outside(L)
+	s.budget.Outside(L)
 }
 
 // codec is the state's codec as modules see it.

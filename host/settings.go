@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
@@ -42,7 +43,7 @@ func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runne
 	most := limits.WithDefaults(s.Limits).Process
 	return &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
-		Acquire: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
+		Acquire: func(ctx context.Context) (func(), bool) { return budget.Admit(ctx, most) },
 	}
 }
 

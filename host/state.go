@@ -16,6 +16,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/budget"
 	"obelus/luastd"
 )
 
@@ -41,7 +42,7 @@ type state struct {
 	strand // that runs now
 	gen    *Generation
 	env    *luastd.Env
-	budget budget
+	budget budget.Budget
 
 	globals map[string]lua.LValue // functions and values
 	libs    map[string][]field    // library tables, by their global name
@@ -80,7 +81,6 @@ type run struct {
 	lines     map[*lua.LTable]int            // of calls in a plan; nil if nobody asks
 	printed   lines                          // what it prints
 	turn      atomic.Int64                   // how many calls have ended
-	reach     *reach                         // nil where nobody asks
 	random    *rand.Rand                     // of math.random; nil where nothing was seeded
 	adapters  map[*lua.LTable]*lua.LFunction // that call objects which are metamethods; nil without any
 	visited   visited
@@ -96,7 +96,7 @@ func newState(gen *Generation) *state {
 		SkipOpenLibs: true, CallStackSize: callFrames, IncludeGoStackTrace: true, // for where an object breaks down
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
-	s.budget.state, s.budget.limits = s, &gen.limits
+	s.budget.Owner, s.budget.Limits = s, &gen.limits
 	s.env = capabilities(s)
 	openBase(s)
 	s.libs["string"] = s.funcs(stringFuncs)
@@ -212,7 +212,7 @@ func (s *state) begin(ctx context.Context, timeout time.Duration, sc *script, fo
 	env.RawSetString("_G", env)
 	s.run = &run{script: sc, env: env, found: found, printed: lines{w: s.gen.config.Stderr}}
 	s.raised, s.unwound, s.pcalls = nil, nil, 0
-	s.budget.reset(ctx, timeout)
+	s.budget.Reset(ctx, timeout)
 	s.L.Env = env
 	s.L.SetContext(&s.budget)
 }
@@ -221,13 +221,13 @@ func (s *state) begin(ctx context.Context, timeout time.Duration, sc *script, fo
 func (s *state) rest() {
 	s.L.SetTop(0)
 	s.L.RemoveContext()
-	s.budget.Context = nil
+	s.budget.Release()
 }
 
 // again goes on with a state that rests.
 func (s *state) again(ctx context.Context, timeout time.Duration) {
 	s.raised, s.unwound, s.pcalls = nil, nil, 0
-	s.budget.reset(ctx, timeout)
+	s.budget.Reset(ctx, timeout)
 	s.L.SetContext(&s.budget)
 }
 
@@ -239,7 +239,7 @@ func (s *state) end() {
 	s.L.RemoveContext()
 	s.stringMeta.RawSetString("__index", s.stringLib)
 	s.run, s.L.Env = nil, nil
-	s.budget.Context = nil
+	s.budget.Release()
 	s.gen.states.Put(s)
 }
 
@@ -268,9 +268,9 @@ func (s *state) call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	L := s.L
 	top := L.GetTop()
 	err := s.protected(f, args)
-	s.budget.ended()
-	if s.budget.check() != nil { // while a native function ran, it may be
-		err = cmp.Or(err, errors.New(outOfTime))
+	s.budget.Ended()
+	if s.budget.Exhausted() { // while a native function ran, it may be
+		err = cmp.Or(err, errors.New(budget.OutOfTime))
 	}
 	if err != nil {
 		return nil, s.fault(err)
@@ -292,12 +292,6 @@ func (s *state) protected(f lua.LValue, args []lua.LValue) (err error) {
 		}
 	}()
 	return s.L.CallByParam(lua.P{Fn: f, NRet: lua.MultRet, Protect: true}, args...)
-}
-
-// waitContext is a real context for what blocks: it ends with the caller and
-// with the deadline. The caller must call cancel.
-func (s *state) waitContext() (ctx context.Context, cancel context.CancelFunc) {
-	return context.WithDeadline(s.budget.Context, s.budget.deadline)
 }
 
 // where is the place in Lua at a level of the stack: 1 is whoever called the

@@ -37,7 +37,7 @@ func testActivity(s *state, L *lua.LState) int {
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
 		call["_outputPath"] = tool.ResultPath()
 	}
-	ctx, cancel := s.waitContext()
+	ctx, cancel := s.budget.WaitContext()
 	defer cancel()
 	var result engine.Result
 	var err error
@@ -133,7 +133,7 @@ func testPlan(s *state, L *lua.LState) int {
 	}
 	laidOver(s, L, request, options.RawGetString("context"))
 	log := store.NewMemory()
-	ctx, cancel := s.waitContext()
+	ctx, cancel := s.budget.WaitContext()
 	defer cancel()
 	runner := s.gen.settings.Runner(log, registry)
 	runner.Now, runner.Approve = s.gen.config.Clock.Now, engine.Policy{} // nobody is there to decide

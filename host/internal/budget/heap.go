@@ -1,4 +1,4 @@
-package host
+package budget
 
 import (
 	"os"
@@ -6,9 +6,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 )
-
-// HeapFloor is what the command obelus gives to [KeepHeap], in bytes.
-const HeapFloor = 32 << 20
 
 // leastHeap is how large a heap Go collects at 100 percent at least, in bytes, and with
 // another percentage in proportion.
@@ -18,18 +15,10 @@ const leastHeap = 4 << 20
 // own 100, so that what a long run keeps takes no more memory than without a floor.
 const beyondFloor = 75
 
-// KeepHeap lets the heap of the program grow to floor bytes before it is collected, and
-// from then on to 1.75 times what is in use. A run makes much that it needs no more at
-// the next step and keeps little, so that Go would collect a small heap some hundred
-// times a second; with [HeapFloor] 1,000 contexts at once take a quarter less time
-// (examples/bench). A program that embeds Obelus calls it, once, if the memory is its own
-// to spend: it sets Go's percentage after each collection, and until the first is noticed
-// that of an empty heap, so that what grows very fast at the beginning may take more for
-// a moment. Where GOGC is set it leaves the percentage alone.
-//
-// From then on calls wait for others to end while the process holds more than
-// limits.process, whatever holds it: what results take until they are in the log has no other
-// bound in sum. A program that holds as much for itself sets a higher limit.
+// KeepHeap sets Go's percentage after each collection, such that the heap of the process is
+// collected at floor bytes, or at 1.75 times what is in use if that is more. It leaves the
+// percentage alone where GOGC is set. From then on calls wait while the process holds too much,
+// see [Admit].
 func KeepHeap(floor uint64) {
 	heapIsKept.Store(true)
 	if os.Getenv("GOGC") != "" {
@@ -42,7 +31,7 @@ func KeepHeap(floor uint64) {
 // watchHeap fits the percentage to what is in use, after each collection.
 func watchHeap(floor uint64) {
 	runtime.SetFinalizer(&collected{}, func(*collected) {
-		_, live := heapSize()
+		_, live := HeapSize()
 		roots := []metrics.Sample{{Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		metrics.Read(roots)
 		debug.SetGCPercent(percentFor(live, roots[0].Value.Uint64()+roots[1].Value.Uint64(), floor))

@@ -1,4 +1,4 @@
-package host
+package budget
 
 import (
 	"context"
@@ -22,30 +22,30 @@ const (
 	collectAgain = 200 * time.Millisecond // after which garbage is collected again for those that wait
 )
 
-// crowded tells whether the process holds more than calls begin with.
-func crowded(most int) bool {
+// IsCrowded tells whether the process holds more than calls begin with.
+func IsCrowded(most int) bool {
 	if !heapIsKept.Load() {
 		return false
 	}
 	now, seen := int64(time.Since(began)), heapSeenAt.Load()
 	if now-seen > int64(lookAgain) && heapSeenAt.CompareAndSwap(seen, now) {
-		all, _ := heapSize()
+		all, _ := HeapSize()
 		heapSeen.Store(all)
 	}
 	return heapSeen.Load() > uint64(most)
 }
 
-// admit has a call wait while the process holds more than most bytes, unless no other is
+// Admit has a call wait while the process holds more than most bytes, unless no other is
 // at work: what others hold, and what is on its way into the log, becomes less meanwhile.
 // See [engine.Runner.Acquire].
-func admit(ctx context.Context, most int) (done func(), ok bool) {
-	if !crowded(most) {
+func Admit(ctx context.Context, most int) (done func(), ok bool) {
+	if !IsCrowded(most) {
 		callsAtWork.Add(1)
 		return callEnds, true
 	}
 	look := time.NewTicker(waitAgain)
 	defer look.Stop()
-	for crowded(most) {
+	for IsCrowded(most) {
 		if callsAtWork.CompareAndSwap(0, 1) {
 			return callEnds, true
 		}
@@ -78,7 +78,7 @@ func collectForWaiting() {
 // Idle is for a program to tell that no run is under way in it: what they took is given
 // back to the system, if it is much. Without [KeepHeap] it does nothing.
 func Idle() {
-	if _, live := heapSize(); heapIsKept.Load() && live > inUseWhenIdle.Load()+muchMemory {
+	if _, live := HeapSize(); heapIsKept.Load() && live > inUseWhenIdle.Load()+muchMemory {
 		returnsForIdle.Store(true)
 		ReturnMemory()
 	}

@@ -1,4 +1,4 @@
-package host
+package budget
 
 import (
 	"context"
@@ -16,18 +16,18 @@ func TestAdmit_WaitsForMemory(t *testing.T) {
 	held := make([]byte, 64<<20)
 	heapSeenAt.Store(-int64(time.Hour)) // what was seen of the heap before does not count
 	const most = 32 << 20
-	first, ok := admit(t.Context(), most)
+	first, ok := Admit(t.Context(), most)
 	if !ok {
 		t.Fatal("a call alone was not admitted")
 	}
 	second := make(chan func(), 1)
 	go func() {
-		done, _ := admit(t.Context(), most)
+		done, _ := Admit(t.Context(), most)
 		second <- done
 	}()
 	given, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("stopped"))
-	if _, ok := admit(given, most); ok {
+	if _, ok := Admit(given, most); ok {
 		t.Error("a call whose run was stopped was admitted")
 	}
 	select {
@@ -40,7 +40,7 @@ func TestAdmit_WaitsForMemory(t *testing.T) {
 	runtime.KeepAlive(held)
 	held = nil
 	for range 3 { // garbage is collected for those that wait
-		done, ok := admit(t.Context(), most)
+		done, ok := Admit(t.Context(), most)
 		if !ok {
 			t.Fatal("not admitted though there is room")
 		}
