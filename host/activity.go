@@ -32,7 +32,7 @@ type activity struct {
 // in which something was raised is thrown away, so that nothing may count on
 // what it finds: a warm state is for what is dear to make.
 type warmState struct {
-	s  *state
+	s  *session
 	fn *lua.LFunction
 }
 
@@ -90,7 +90,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 	case w = <-a.warm:
 		w.s.again(ctx, timeout)
 	default:
-		w = &warmState{s: a.gen.state()}
+		w = &warmState{s: a.gen.session()}
 		w.s.begin(ctx, timeout, a.script, &found)
 	}
 	s, run, kept := w.s, w.s.run, false
@@ -131,12 +131,12 @@ func (a *activity) keep(w *warmState, err error) {
 	}
 }
 
-func (a *activity) call(s *state, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
-	results, err := s.call(fn, callArguments(s, in)...)
+func (a *activity) call(s *session, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
+	results, err := s.call(fn, callArguments(s.state, in)...)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	result, err := outcome(s, results, engine.OutputSchema(in.Tool))
+	result, err := outcome(s.state, results, engine.OutputSchema(in.Tool))
 	var failure *engine.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
@@ -213,7 +213,7 @@ func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
 // readMessage reads a result that is a message: one that Message made, or a table
 // that looks like a data message.
 func readMessage(s *state, t *lua.LTable) (m map[string]any, ok bool, err error) {
-	made := t.Metatable == s.messages
+	made := t.Metatable == messageMark
 	if v, ok := untouched(t); ok { // to fill it would take long
 		object, _ := v.(map[string]any)
 		if object["type"] != "data" || object["data"] == nil {

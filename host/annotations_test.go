@@ -93,7 +93,7 @@ var signature = regexp.MustCompile(`(?m)^// ((?:\w+[.:])?)(\w+(?:\|\w+)*)(?:\(([
 func signatures(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	for _, pattern := range []string{"*.go", "../luastd/*.go"} {
+	for _, pattern := range []string{"*.go", "internal/*/*.go", "luatest/*.go", "../luastd/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

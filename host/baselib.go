@@ -141,7 +141,7 @@ func baseGetmetatable(s *state, L *lua.LState) int {
 // get to see.
 func isPrivate(s *state, meta lua.LValue) bool {
 	t, ok := meta.(*lua.LTable)
-	return ok && (t == s.arrayMark || t == s.messages || t == s.envMeta || isOurs(t))
+	return ok && (t == s.envMeta || s.owns(t))
 }
 
 func baseSetmetatable(s *state, L *lua.LState) int {
@@ -327,7 +327,7 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 			return fmt.Sprintf("file (%p)", own)
 		}
 	}
-	if text, ok := hostError(v); ok {
+	if text, ok := objectErrorText(v); ok {
 		return text
 	}
 	if t, ok := v.(*lua.LTable); ok && isPrivate(s, t.Metatable) {
@@ -346,19 +346,6 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 		L.RaiseError("'__tostring' must return a string")
 	}
 	return string(text)
-}
-
-// hostError is what an error of an object of the host says, for which scripts have it.
-func hostError(v lua.LValue) (string, bool) {
-	u, ok := v.(*lua.LUserData)
-	if !ok {
-		return "", false
-	}
-	err, ok := u.Value.(error)
-	if !ok {
-		return "", false
-	}
-	return strings.ToValidUTF8(err.Error(), "\ufffd"), true
 }
 
 func baseType(s *state, L *lua.LState) int {

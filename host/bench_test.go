@@ -10,7 +10,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
-	"obelus/host/internal/limits"
 	"obelus/store"
 )
 
@@ -28,22 +27,22 @@ func BenchmarkCodec(b *testing.B) {
 		v, bytes := sized(size)
 		for _, way := range []struct {
 			name string
-			do   func(s *state) error
+			do   func(s *session) error
 		}{
-			{"whole", func(s *state) error { return touch(s, s.toLua(v)) }},
+			{"whole", func(s *session) error { return touch(s.state, s.toLua(v)) }},
 			{"back", nil},
-			{"untouched", func(s *state) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
+			{"untouched", func(s *session) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
-				s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
+				s := bareSession()
 				s.begin(context.Background(), 1<<40, &script{}, nil)
 				do := way.do
 				if do == nil {
 					t := s.toLua(v)
-					if err := touch(s, t); err != nil {
+					if err := touch(s.state, t); err != nil {
 						b.Fatal(err)
 					}
-					do = func(s *state) error { _, err := s.fromLua(t, nil, "v"); return err }
+					do = func(s *session) error { _, err := s.fromLua(t, nil, "v"); return err }
 				}
 				b.SetBytes(int64(bytes))
 				b.ReportAllocs()

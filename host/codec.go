@@ -9,9 +9,47 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
 )
+
+// meter counts the work of converting. Charge raises in L once there is too much of it; Spent
+// reports that, where nothing may be raised.
+type meter interface {
+	Charge(L *lua.LState, units int)
+	Spent(units int) bool
+}
+
+// valueCodec carries values between JSON, as package store has it, and Lua. It belongs to one
+// state.
+type valueCodec struct {
+	state  *lua.LState
+	thread func() *lua.LState // that runs now, in which a conversion raises
+	meter  meter
+	limits *limits.Limits
+
+	arrayMark *lua.LTable // metatable of tables that are arrays even if empty
+	lazyMeta  *lua.LTable // model of the metatables of tables not filled yet
+}
+
+// newCodec returns a codec for the state of L.
+func newCodec(L *lua.LState, thread func() *lua.LState, meter meter, limits *limits.Limits) *valueCodec {
+	c := &valueCodec{state: L, thread: thread, meter: meter, limits: limits, arrayMark: L.CreateTable(0, 0), lazyMeta: L.CreateTable(0, 2)}
+	c.lazyMeta.RawSetString("__index", L.NewFunction(c.lazyIndex))
+	c.lazyMeta.RawSetString("__newindex", L.NewFunction(c.lazyNewIndex))
+	return c
+}
+
+// field is one entry of a library table. Libraries are kept as lists, sorted
+// by name, from which each run makes tables of its own.
+type field struct {
+	name  string
+	value lua.LValue
+}
+
+// opaque is a value behind userdata that says itself why it is no JSON value.
+type opaque interface{ NotJSON() string }
 
 // eager is how many values are converted at once. What lies deeper in a large
 // value becomes tables that fill themselves when a script touches them: an
@@ -22,18 +60,18 @@ const eager = 64
 // toLua makes Lua's own copy of a JSON value. The value is kept and read
 // later, and must not change. Tables get their keys in sorted order, so that
 // pairs is the same every time.
-func (s *state) toLua(v any) lua.LValue {
+func (c *valueCodec) toLua(v any) lua.LValue {
 	left := eager
-	return s.value(v, &left)
+	return c.value(v, &left)
 }
 
 // toLuaLater is toLua for what is seldom looked at.
-func (s *state) toLuaLater(v any) lua.LValue {
+func (c *valueCodec) toLuaLater(v any) lua.LValue {
 	left := 0
-	return s.value(v, &left)
+	return c.value(v, &left)
 }
 
-func (s *state) value(v any, left *int) lua.LValue {
+func (c *valueCodec) value(v any, left *int) lua.LValue {
 	switch v := v.(type) {
 	case nil:
 		return lua.LNil
@@ -51,26 +89,26 @@ func (s *state) value(v any, left *int) lua.LValue {
 		return numberToLua(json.Number(strconv.FormatInt(v, 10)))
 	case map[string]any:
 		if len(v) == 0 {
-			return s.L.CreateTable(0, 0)
+			return c.state.CreateTable(0, 0)
 		}
 		if *left < len(v) {
-			return s.lazy(v)
+			return c.lazy(v)
 		}
-		t := s.L.CreateTable(0, len(v))
-		s.fillObject(t, v, left)
+		t := c.state.CreateTable(0, len(v))
+		c.fillObject(t, v, left)
 		return t
 	case []any:
 		if *left < len(v) {
-			return s.lazy(v)
+			return c.lazy(v)
 		}
-		t := s.L.CreateTable(len(v), 0)
-		s.fillArray(t, v, left)
+		t := c.state.CreateTable(len(v), 0)
+		c.fillArray(t, v, left)
 		return t
 	}
 	panic("host: not a JSON value") // a fault of whoever made it: no script can
 }
 
-func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
+func (c *valueCodec) fillObject(t *lua.LTable, object map[string]any, left *int) {
 	*left -= len(object)
 	var few [16]string
 	keys := slices.AppendSeq(few[:0], maps.Keys(object))
@@ -79,54 +117,54 @@ func (s *state) fillObject(t *lua.LTable, object map[string]any, left *int) {
 		slices.Sort(keys)
 	} else {
 		slices.SortFunc(keys, func(a, b string) int {
-			s.budget.Charge(s.L, 1)
+			c.meter.Charge(c.thread(), 1)
 			return strings.Compare(a, b)
 		})
 	}
 	var nulls []string
 	for _, key := range keys {
 		if long {
-			s.budget.Charge(s.L, 1)
+			c.meter.Charge(c.thread(), 1)
 		}
 		v := object[key]
 		if v == nil {
 			nulls = append(nulls, key)
 			continue
 		}
-		made := s.value(v, left)
+		made := c.value(v, left)
 		t.RawSetString(key, made)
 		if n, ok := v.(json.Number); ok && !holds(n) {
-			k := s.keeping(t)
+			k := c.keeping(t)
 			k.numbers = append(k.numbers, keptNumber{lua.LString(key), made, n})
 		}
 	}
 	if len(nulls) > 0 {
-		s.keeping(t).nulls = nulls
+		c.keeping(t).nulls = nulls
 	}
 	if k := keptOf(t); k != nil {
 		k.size = len(object) - len(nulls)
 	}
 }
 
-func (s *state) fillArray(t *lua.LTable, array []any, left *int) {
+func (c *valueCodec) fillArray(t *lua.LTable, array []any, left *int) {
 	*left -= len(array)
 	if len(array) >= maxArray-1 {
-		s.L.RaiseError("an array of %d elements is too long for a script (at most %d)", len(array), maxArray-2)
+		c.thread().RaiseError("an array of %d elements is too long for a script (at most %d)", len(array), maxArray-2)
 	}
-	t.Metatable = s.arrayMark
+	t.Metatable = c.arrayMark
 	long := len(array) > eager
 	for i, v := range array {
 		if long {
-			s.budget.Charge(s.L, 1)
+			c.meter.Charge(c.thread(), 1)
 		}
 		if v == nil {
 			t.RawSetInt(i+1, luastd.Null)
 			continue
 		}
-		made := s.value(v, left)
+		made := c.value(v, left)
 		t.RawSetInt(i+1, made)
 		if n, ok := v.(json.Number); ok && !holds(n) {
-			k := s.keeping(t)
+			k := c.keeping(t)
 			k.size, k.numbers = len(array), append(k.numbers, keptNumber{lua.LNumber(i + 1), made, n})
 		}
 	}
@@ -176,13 +214,13 @@ func (*kept) String() string { return "" }
 func (*kept) Type() lua.LValueType { return lua.LTUserData }
 
 // keeping gives what is kept of a table that is being filled.
-func (s *state) keeping(t *lua.LTable) *kept {
+func (c *valueCodec) keeping(t *lua.LTable) *kept {
 	k := keptOf(t)
 	if k == nil {
 		made := &struct {
 			meta lua.LTable
 			kept kept
-		}{kept: kept{array: t.Metatable == s.arrayMark}}
+		}{kept: kept{array: t.Metatable == c.arrayMark}}
 		made.meta.Metatable = &made.kept
 		t.Metatable, k = &made.meta, &made.kept
 	}
@@ -211,9 +249,9 @@ func (k *kept) unchanged(t *lua.LTable) (numbers []keptNumber) {
 }
 
 // isArray tells of a table that it is an array even if it is empty.
-func (s *state) isArray(t *lua.LTable) bool {
+func (c *valueCodec) isArray(t *lua.LTable) bool {
 	k := keptOf(t)
-	return t.Metatable == s.arrayMark || k != nil && k.array
+	return t.Metatable == c.arrayMark || k != nil && k.array
 }
 
 // numberToLua keeps an integer that a Lua number can't hold as its digits.
@@ -254,25 +292,34 @@ const maxPeeks = 8
 
 // lazy makes a table that fills one level of itself when it is touched. The
 // metatable is a copy of the model, with whose entries it shares the memory.
-func (s *state) lazy(v any) *lua.LTable {
+func (c *valueCodec) lazy(v any) *lua.LTable {
 	made := &struct {
 		table, meta lua.LTable
 		lazyValue   lazyValue
-	}{meta: *s.lazyMeta, lazyValue: lazyValue{value: v}}
+	}{meta: *c.lazyMeta, lazyValue: lazyValue{value: v}}
 	made.meta.Metatable = &made.lazyValue
 	made.table.Metatable = &made.meta
 	return &made.table
 }
 
-// isOurs tells of a metatable that it is of a lazy table, or of one with entries that
-// are kept.
-func isOurs(meta *lua.LTable) bool {
+// owns reports whether a metatable is the codec's own or one that [newMark] made, which scripts
+// do not get to see.
+func (c *valueCodec) owns(meta *lua.LTable) bool {
 	switch meta.Metatable.(type) {
-	case *lazyValue, *kept:
+	case *lazyValue, *kept, *mark:
 		return true
 	}
-	return false
+	return meta == c.arrayMark
 }
+
+// mark stands in the place of the metatable of a metatable that is hidden from scripts.
+type mark struct{}
+
+func (*mark) String() string       { return "" }
+func (*mark) Type() lua.LValueType { return lua.LTUserData }
+
+// newMark returns a metatable that scripts do not get to see, by which the host knows tables.
+func newMark() *lua.LTable { return &lua.LTable{Metatable: &mark{}} }
 
 // waiting gives what a table is to be filled from, nil if there is nothing.
 func waiting(t *lua.LTable) *lazyValue {
@@ -297,7 +344,7 @@ func untouched(t *lua.LTable) (any, bool) {
 
 // fill fills a table that is waiting for it, and does nothing to any other.
 // Every library function that looks into a table calls it first.
-func (s *state) fill(t *lua.LTable) {
+func (c *valueCodec) fill(t *lua.LTable) {
 	lazy := waiting(t)
 	if lazy == nil {
 		return
@@ -307,10 +354,10 @@ func (s *state) fill(t *lua.LTable) {
 	switch v := lazy.value.(type) {
 	case map[string]any:
 		left += len(v)
-		s.fillObject(t, v, &left)
+		c.fillObject(t, v, &left)
 	case []any:
 		left += len(v)
-		s.fillArray(t, v, &left)
+		c.fillArray(t, v, &left)
 	case []field:
 		for _, f := range v {
 			t.RawSetString(f.name, f.value)
@@ -325,7 +372,7 @@ func (s *state) fill(t *lua.LTable) {
 // peek reads one field of a table that is waiting, without filling it: a script
 // that reads a field of a megabyte pays for that field. It reports false if the
 // table is better filled.
-func (s *state) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
+func (c *valueCodec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 	lazy := waiting(t)
 	if lazy == nil || lazy.peeks >= maxPeeks {
 		return nil, false
@@ -341,7 +388,7 @@ func (s *state) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 	switch from := lazy.value.(type) {
 	case map[string]any:
 		if name, ok := key.(lua.LString); ok {
-			v = s.value(from[string(name)], &left)
+			v = c.value(from[string(name)], &left)
 		}
 	case []any:
 		if len(from) >= maxArray-1 {
@@ -349,7 +396,7 @@ func (s *state) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 		}
 		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
 			if v = luastd.Null; from[int(n)-1] != nil {
-				v = s.value(from[int(n)-1], &left)
+				v = c.value(from[int(n)-1], &left)
 			}
 		}
 	case []field:
@@ -365,20 +412,30 @@ func (s *state) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 	return v, true
 }
 
-func (s *state) lazyIndex(L *lua.LState) int {
+func (c *valueCodec) lazyIndex(L *lua.LState) int {
 	t, key := L.CheckTable(1), L.Get(2)
-	v, ok := s.peek(t, key)
+	v, ok := c.peek(t, key)
 	if !ok {
-		s.fill(t)
+		c.fill(t)
 		v = t.RawGet(key)
 	}
 	L.Push(v)
 	return 1
 }
 
-func (s *state) lazyNewIndex(L *lua.LState) int {
+func (c *valueCodec) lazyNewIndex(L *lua.LState) int {
 	t := L.CheckTable(1)
-	s.fill(t)
+	c.fill(t)
 	L.RawSet(t, L.Get(2), L.Get(3))
 	return 0
+}
+
+// markArray makes a table an array even while it is empty.
+func (c *valueCodec) markArray(t *lua.LTable) {
+	c.fill(t)
+	if k := keptOf(t); k != nil {
+		k.array = true
+	} else if t.Metatable == lua.LNil {
+		t.Metatable = c.arrayMark
+	}
 }

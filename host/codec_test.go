@@ -64,18 +64,18 @@ func FuzzCodec(f *testing.F) {
 	} {
 		f.Add([]byte(seed), uint8(len(seed)))
 	}
-	g := &Generation{config: Config{}.withDefaults(), limits: limits.Defaults}
+	g := bareGeneration()
 	f.Fuzz(func(t *testing.T, text []byte, how uint8) {
 		v, err := store.DecodeJSON(text)
 		if err != nil || depthOf(v) > limits.MaxDepth {
 			return
 		}
-		s := newState(g)
+		s := newSession(g)
 		s.begin(context.Background(), 1<<40, &script{}, nil)
 		left := int(how)
 		table := s.value(v, &left)
 		if how%2 == 0 {
-			if err := touch(s, table); err != nil {
+			if err := touch(s.state, table); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -53,6 +53,9 @@ type coroutine struct {
 	result chan yielded      // closed when the goroutine ends
 }
 
+// NotJSON says what a script reads that gives a coroutine as a value.
+func (*coroutine) NotJSON() string { return "a thread is not a JSON value" }
+
 // yielded is what a coroutine gives who resumed it.
 type yielded struct {
 	values []lua.LValue

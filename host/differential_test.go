@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"obelus/host/internal/limits"
 )
 
 var (
@@ -618,7 +616,7 @@ func runProgramAs(t *testing.T, file, source string) string {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, source)
 	}
-	s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
+	s := bareSession()
 	s.begin(context.Background(), time.Minute, sc, nil)
 	defer s.run.stop()
 	v, err := s.runFile(sc)

@@ -29,15 +29,15 @@ const (
 // be nil, decides what the digits of a long integer are; place names the value in
 // errors: "result". An empty table is an object unless it is marked as an array; what
 // else makes it one is decided by [engine.Schema.Lists]. The error is a [*valueError].
-func (s *state) fromLua(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{s: s, place: place, root: schema, most: maxBytes}
+func (c *valueCodec) fromLua(v lua.LValue, schema any, place string) (any, error) {
+	e := encoder{c: c, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)
 }
 
 // resultFromLua is fromLua for what an activity or a planner gives back, which
 // goes into the log.
-func (s *state) resultFromLua(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{s: s, place: place, root: schema, most: s.gen.limits.Result, limited: true}
+func (c *valueCodec) resultFromLua(v lua.LValue, schema any, place string) (any, error) {
+	e := encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
 	return e.value(v, schema)
 }
 
@@ -50,7 +50,7 @@ type valueError struct {
 func (e *valueError) Error() string { return e.place + ": " + e.message }
 
 type encoder struct {
-	s      *state
+	c      *valueCodec
 	place  string
 	path   []any // string keys and int indices that lead from place to here
 	tables []*lua.LTable
@@ -86,7 +86,7 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 	if e.values++; e.values > maxValues {
 		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
-	if e.s.budget.Spent(1) {
+	if e.c.meter.Spent(1) {
 		return nil, &valueError{e.place, budget.OutOfTime, false}
 	}
 	switch v := v.(type) {
@@ -105,14 +105,10 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		return nil, nil
 	}
 	if u, ok := v.(*lua.LUserData); ok {
-		if _, ok := u.Value.(*outputTo); ok {
-			return nil, e.fail("Output.to(…) must be returned by itself")
+		if value, ok := u.Value.(opaque); ok {
+			return nil, e.fail("%s", value.NotJSON())
 		}
-		switch u.Value.(type) {
-		case *coroutine, *stream:
-			return nil, e.fail("a %s is not a JSON value", luaType(v))
-		}
-		if text, ok := hostError(v); ok {
+		if text, ok := objectErrorText(v); ok {
 			return e.text(text, schema)
 		}
 		return nil, e.fail("an object of the host is not a JSON value")
@@ -201,13 +197,13 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 		}
 		return v, nil
 	}
-	e.s.fill(t)
-	if len(e.tables) >= e.s.gen.limits.Depth {
+	e.c.fill(t)
+	if len(e.tables) >= e.c.limits.Depth {
 		if i := slices.Index(e.tables, t); i >= 0 {
 			e.path = e.path[:min(len(e.path), cycleEnd(e.tables, i))]
 			return nil, e.fail("the table contains itself")
 		}
-		return nil, e.fail("%s", limits.Over("it is nested too deep", "depth", e.s.gen.limits.Depth))
+		return nil, e.fail("%s", limits.Over("it is nested too deep", "depth", e.c.limits.Depth))
 	}
 	e.tables = append(e.tables, t)
 	value, err := e.contents(t, schema)
@@ -229,7 +225,7 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 	at, _ := schemaAt(schema, e.root, t)
 	n, key := beyondArray(t)
-	marked := e.s.isArray(t)
+	marked := e.c.isArray(t)
 	switch k := key.(type) {
 	case *lua.LNilType:
 		if n > 0 || marked {
@@ -294,7 +290,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 		name, ok := key.(lua.LString)
 		if !ok {
 			e.path = e.path[:len(e.path)-1]
-			return nil, e.fail("the table has string keys and also the key %s", keyText(e.s, key))
+			return nil, e.fail("the table has string keys and also the key %s", keyText(key))
 		}
 		e.path[len(e.path)-1] = string(name)
 		if e.bytes += e.size(string(name)); e.bytes > e.most {
@@ -345,7 +341,7 @@ func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	return was, nil
 }
 
-func keyText(s *state, key lua.LValue) string {
+func keyText(key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
 		return luatext.FormatNumber(n)
 	}
@@ -395,4 +391,17 @@ func (e *encoder) measure(v any) (values, bytes int) {
 		}
 	}
 	return values, bytes
+}
+
+// objectErrorText is what an error of an object of the host says, for which scripts have it.
+func objectErrorText(v lua.LValue) (string, bool) {
+	u, ok := v.(*lua.LUserData)
+	if !ok {
+		return "", false
+	}
+	err, ok := u.Value.(error)
+	if !ok {
+		return "", false
+	}
+	return strings.ToValidUTF8(err.Error(), "\ufffd"), true
 }

@@ -63,7 +63,7 @@ func (s *state) fault(err error) *fault {
 		} else if rest, ok := f.place(message); ok {
 			message = rest
 		}
-		if broken := s.gen.brokenModule(message); broken != nil {
+		if broken := s.project.brokenModule(message); broken != nil {
 			f.File, f.Line, f.Column, f.Source, f.Message = broken.File, broken.Line, broken.Column, broken.Source, broken.Message
 			break
 		}
@@ -274,7 +274,7 @@ func raisedValue(err error) (value lua.LValue, panicked bool) {
 
 // namesIn returns the expressions on a line of a script's source, or nil if that is not at hand.
 func namesIn(s *state, file string, line int) *explain.Names {
-	sc, ok := s.gen.scripts[file]
+	sc, ok := s.project.scripts[file]
 	if s.run != nil && s.run.script.file == file {
 		sc, ok = s.run.script, true
 	}

@@ -32,12 +32,10 @@ type Generation struct {
 	sources  sources
 	code     *store.Code
 	settings Settings
-	limits   limits.Limits // of the settings, with their defaults
-	grants   luastd.Grants
-	withheld bool // the settings grant more, which a reload does not take over
-	scripts  map[string]*script
+	project  stateProject // what its states share: the scripts, limits and grants among it
+	withheld bool    // the settings grant more, which a reload does not take over
 	registry *engine.Registry
-	states   sync.Pool // of *state
+	states   sync.Pool // of *session
 	plans    sync.Map  // *script of each plan file that was read, by its path; the newest text of it
 	workers  *workers  // nil where activities run in this process
 }
@@ -65,7 +63,7 @@ func (g *Generation) Registry() *engine.Registry { return g.registry }
 func (g *Generation) Settings() Settings { return g.settings }
 
 // Grants are the permissions that the scripts run under.
-func (g *Generation) Grants() luastd.Grants { return g.grants }
+func (g *Generation) Grants() luastd.Grants { return g.project.grants }
 
 // Types returns annotations of the project's own tools in LuaCATS, as editors read them: a class
 // for the call of each tool, and one for its result if the tool describes that.
@@ -78,8 +76,8 @@ type File = store.Script
 // below activities and lib.
 func (g *Generation) Files() []File {
 	var files []File
-	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
-		if sc := g.scripts[name]; sc.sha256 != "" {
+	for _, name := range slices.Sorted(maps.Keys(g.project.scripts)) {
+		if sc := g.project.scripts[name]; sc.sha256 != "" {
 			files = append(files, File{Path: sc.file, SHA256: sc.sha256, Source: sc.source})
 		}
 	}
@@ -94,7 +92,7 @@ func (g *Generation) codeOf() *store.Code {
 // codeWith is the same for an activity that a script registers: a plan's file is
 // none of the generation's, and goes with it.
 func (g *Generation) codeWith(sc *script) *store.Code {
-	if g.scripts[sc.file] == sc {
+	if g.project.scripts[sc.file] == sc {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
@@ -113,8 +111,6 @@ func (g *Generation) retire() {
 	}
 }
 
-func (g *Generation) maxString() int { return g.limits.String }
-
 // newScript compiles a file of at most so many bytes.
 func newScript(file string, source []byte, most int) (*script, error) {
 	sc := newLazyScript(file, source, most)
@@ -129,7 +125,7 @@ func (g *Generation) planScript(file string, source []byte) (*script, error) {
 	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*script).source, source) {
 		return known.(*script), nil
 	}
-	sc, err := newScript(file, source, g.limits.Source)
+	sc, err := newScript(file, source, g.project.limits.Source)
 	if err == nil {
 		g.plans.Store(file, sc)
 	}
@@ -161,10 +157,11 @@ func compileScript(file string, source []byte, most int) (*lua.FunctionProto, er
 	return proto, nil
 }
 
-// state takes a state from the pool, or makes one.
-func (g *Generation) state() *state {
-	if s, ok := g.states.Get().(*state); ok {
-		return s
-	}
-	return newState(g)
+// newProject is what the states of a project share, before its settings and its scripts are known.
+func newProject(c Config, l limits.Limits) stateProject {
+	return stateProject{scripts: map[string]*script{}, limits: l, clock: c.Clock, log: c.Log, stderr: c.Stderr, http: c.http, objects: c.Objects}
 }
+
+// NewState returns a state in which scripts of the generation run. It is for the packages beside
+// this one: programs can't name its type.
+func (g *Generation) NewState() *state { return newSession(g).state }

@@ -24,7 +24,7 @@ func (g *Generation) Slips() []engine.Problem {
 	for name := range g.config.Objects {
 		known[name] = true
 	}
-	for file, sc := range g.scripts {
+	for file, sc := range g.project.scripts {
 		if !strings.HasPrefix(file, "lib/") {
 			continue
 		}
@@ -33,11 +33,11 @@ func (g *Generation) Slips() []engine.Problem {
 		}
 	}
 	all := g.writableScripts()
-	for _, file := range slices.Sorted(maps.Keys(g.scripts)) {
+	for _, file := range slices.Sorted(maps.Keys(g.project.scripts)) {
 		if !strings.HasPrefix(file, "activities/") {
 			continue
 		}
-		if proto, err := g.scripts[file].compiled(); err == nil {
+		if proto, err := g.project.scripts[file].compiled(); err == nil {
 			own := maps.Clone(known)
 			luac.SetWithin(proto, own)
 			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 )
 
@@ -48,7 +47,7 @@ func TestAccidentalGlobals(t *testing.T) {
 }
 
 func TestKnownGlobals(t *testing.T) {
-	s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
+	s := bareSession()
 	for _, name := range append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...) {
 		// A function that assigns text has forgotten a local, as it did before there was such a global.
 		ours := slices.ContainsFunc(referenceFuncs, func(f entry) bool { return f.name == name })

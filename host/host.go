@@ -216,7 +216,7 @@ func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	case from.digest() == h.tried:
 		return Reload{}, unchanged
 	}
-	grants := h.Generation().grants
+	grants := h.Generation().Grants()
 	return h.reload(from, &grants), attempted
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
@@ -277,3 +278,11 @@ func TestCallersDeadlineWins(t *testing.T) {
 		t.Errorf("got %T %v", err, err)
 	}
 }
+
+// bareGeneration is that of no project.
+func bareGeneration() *Generation {
+	c := Config{}.withDefaults()
+	return &Generation{config: c, project: newProject(c, limits.Defaults)}
+}
+
+func bareSession() *session { return newSession(bareGeneration()) }

@@ -156,7 +156,7 @@ func (a *isolated) died(p *process) error {
 		return a.fail("the worker that ran it has died: the machine admits no more threads and processes")
 	}
 	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
-		limits.SettingsFile, limits.FormatSize("memory", a.gen.limits.Memory))
+		limits.SettingsFile, limits.FormatSize("memory", a.gen.project.limits.Memory))
 }
 
 // do has a job done, and passes on what it prints and logs meanwhile. A worker that has
@@ -319,7 +319,7 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(path)
-	cmd.Env = append(w.gen.grants.Environ(os.Environ()), workerEnv+"=1")
+	cmd.Env = append(w.gen.project.grants.Environ(os.Environ()), workerEnv+"=1")
 	said := &untilFatal{w: w.gen.config.Stderr}
 	cmd.Stderr = said
 	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
@@ -348,14 +348,14 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 // setUp is what a worker is told first.
 func (w *workers) setUp() *setUp {
 	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
-	for file, sc := range w.gen.scripts {
+	for file, sc := range w.gen.project.scripts {
 		if sc.sha256 != "" {
 			scripts[file] = string(sc.source)
 		} else if _, err := sc.compiled(); err != nil {
 			broken[file] = luaerr.From(err)
 		}
 	}
-	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.grants, Limits: w.gen.limits, Scripts: scripts, Broken: broken}
+	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.project.grants, Limits: w.gen.project.limits, Scripts: scripts, Broken: broken}
 }
 
 // begin waits until a process says that it is a worker. Until then whoever ends all of

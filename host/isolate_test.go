@@ -229,7 +229,7 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	t.Cleanup(g.workers.close)
 	begun := make(chan struct{})
 	g.config.Dir = t.TempDir()
-	g.grants.Root = g.config.Dir
+	g.project.grants.Root = g.config.Dir
 	g.config.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Attempt: 1})

@@ -181,7 +181,7 @@ func TestNothingLeaks(t *testing.T) {
 // TestAStateKeepsNoRun holds that what a state opens during a run, and keeps, does
 // not keep the run's environment.
 func TestAStateKeepsNoRun(t *testing.T) {
-	s := newState(open(t, nil))
+	s := newSession(open(t, nil))
 	s.env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return luastd.HTTPResponse{}, nil
 	}

@@ -22,7 +22,7 @@ import (
 // its permissions do not go beyond.
 func load(config Config, from sources, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, limits: limits.Defaults, scripts: map[string]*script{}, registry: engine.NewRegistry(),
+		config: config, project: newProject(config, limits.Defaults), registry: engine.NewRegistry(),
 		sources: from, Digest: from.digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
@@ -110,9 +110,9 @@ func (l *loader) libFile(name string) (*script, bool) {
 	case from.err != nil:
 		sc = unusable(name, unreadable(name, from.err))
 	case sc == nil:
-		sc = newLazyScript(name, from.bytes, l.g.limits.Source)
+		sc = newLazyScript(name, from.bytes, l.g.project.limits.Source)
 	}
-	l.g.scripts[name] = sc
+	l.g.project.scripts[name] = sc
 	return sc, true
 }
 
@@ -125,23 +125,23 @@ func (l *loader) file(name string) (*script, bool) {
 	case from.err != nil:
 		err = unreadable(name, from.err)
 	case sc == nil:
-		sc, err = newScript(name, from.bytes, l.g.limits.Source)
+		sc, err = newScript(name, from.bytes, l.g.project.limits.Source)
 	}
 	if err != nil {
 		sc = unusable(name, err)
 		l.errors = append(l.errors, luaerr.From(err))
 	}
-	l.g.scripts[name] = sc
+	l.g.project.scripts[name] = sc
 	return sc, err == nil
 }
 
 // unchanged is the script of the generation before, if the file is still the
 // same.
 func (l *loader) unchanged(name string, from source) *script {
-	if l.before == nil || l.before.limits.Source != l.g.limits.Source {
+	if l.before == nil || l.before.project.limits.Source != l.g.project.limits.Source {
 		return nil
 	}
-	if sc := l.before.scripts[name]; sc != nil && sc.sha256 != "" && sc.sha256 == from.sha256 {
+	if sc := l.before.project.scripts[name]; sc != nil && sc.sha256 != "" && sc.sha256 == from.sha256 {
 		return sc
 	}
 	return nil
@@ -166,9 +166,9 @@ func unreadable(name string, err error) *luaerr.ScriptError {
 func (l *loader) settings() {
 	g := l.g
 	defer func() {
-		g.grants = g.granted()
-		if l.bound != nil && g.grants.Widens(*l.bound) {
-			g.grants, g.withheld = g.grants.Within(*l.bound), true
+		g.project.grants = g.granted()
+		if l.bound != nil && g.project.grants.Widens(*l.bound) {
+			g.project.grants, g.withheld = g.project.grants.Within(*l.bound), true
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()
@@ -179,7 +179,7 @@ func (l *loader) settings() {
 	if !ok {
 		return
 	}
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, nil)
 	defer s.run.stop()
 	v, err := s.runFile(sc)
@@ -200,7 +200,7 @@ func (l *loader) settings() {
 	for _, e := range wrong {
 		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.limits = settings, limits.WithDefaults(settings.Limits)
+	g.settings, g.project.limits = settings, limits.WithDefaults(settings.Limits)
 }
 
 // read loads all scripts below a folder, in sorted order.
@@ -220,7 +220,7 @@ func (l *loader) read(folder string, load func(name string) (*script, bool)) []*
 // latest tells calls of a project's activity which version is the newest. One
 // that a plan's file registers goes with its plan.
 func (l *loader) latest(sc *script) func() *engine.Registry {
-	if l.g.scripts[sc.file] != sc || l.g.config.latest == nil {
+	if l.g.project.scripts[sc.file] != sc || l.g.config.latest == nil {
 		return nil
 	}
 	return l.g.config.latest
@@ -228,7 +228,7 @@ func (l *loader) latest(sc *script) func() *engine.Registry {
 
 // runTop runs the top level of a script to see what it registers.
 func (g *Generation) runTop(sc *script, found *registrations) *luaerr.ScriptError {
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
 	defer s.run.stop()
 	if _, err := s.runFile(sc); err != nil {

@@ -36,7 +36,7 @@ func baseLoad(s *state, L *lua.LState) int {
 		}
 		b.WriteString(string(text))
 		s.limit(L, b.Len())
-		if b.Len() > s.gen.limits.Source {
+		if b.Len() > s.project.limits.Source {
 			return loadText(s, L, b.String(), "=(load)")
 		}
 	}
@@ -55,8 +55,8 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 	switch {
 	case strings.HasPrefix(text, "\x1b"):
 		return ioFail("attempt to load a binary chunk: scripts load text alone")(s, L)
-	case len(text) > s.gen.limits.Source:
-		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.gen.limits.Source))(s, L)
+	case len(text) > s.project.limits.Source:
+		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.project.limits.Source))(s, L)
 	case !strings.Contains(mode, "t"):
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}

@@ -142,7 +142,7 @@ func osClock(s *state, L *lua.LState) int {
 // osDate is os.date(format, t), always in UTC.
 func osDate(s *state, L *lua.LState) int {
 	format := L.OptString(1, "%c")
-	at := s.gen.config.Clock.Now().UTC()
+	at := s.project.clock.Now().UTC()
 	if L.Get(2) != lua.LNil {
 		at = timeArg(L, 2)
 	}
@@ -185,7 +185,7 @@ func timeArg(L *lua.LState, arg int) time.Time {
 func osTime(s *state, L *lua.LState) int {
 	t := L.OptTable(1, nil)
 	if t == nil {
-		L.Push(lua.LNumber(s.gen.config.Clock.Now().Unix()))
+		L.Push(lua.LNumber(s.project.clock.Now().Unix()))
 		return 1
 	}
 	part := func(name string, missing int) int {

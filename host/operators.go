@@ -25,7 +25,7 @@ func concatCall(s *state, L *lua.LState) int {
 		case lua.LNumber:
 			total += 8
 		default:
-			if text, ok := hostError(v); ok {
+			if text, ok := objectErrorText(v); ok {
 				L.Replace(i, lua.LString(text))
 				total += len(text)
 				continue
@@ -106,8 +106,8 @@ func (s *state) limit(L *lua.LState, size int) { s.grow(L, size, size) }
 
 // grow is limit for a string that is made piece by piece: the work is that of the piece.
 func (s *state) grow(L *lua.LState, size, piece int) {
-	if size > s.gen.maxString() {
-		L.RaiseError("%s", limits.Over("the string is too long", "string", s.gen.maxString()))
+	if size > s.project.limits.String {
+		L.RaiseError("%s", limits.Over("the string is too long", "string", s.project.limits.String))
 	}
 	s.budget.Charge(L, piece/16+1)
 }

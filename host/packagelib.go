@@ -22,7 +22,7 @@ func newPackage(s *state) *lua.LTable {
 	loaded := loadedModules(s)
 	lib.RawSetString("loaded", loaded)
 	for _, name := range standardLibraries {
-		_, own := s.gen.module(name)
+		_, own := s.project.module(name)
 		if !own && loaded.RawGetString(name) == lua.LNil {
 			loaded.RawSetString(name, standardLibrary(s, name))
 		}

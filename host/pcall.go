@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -142,4 +143,20 @@ func (s *state) newThread(L *lua.LState, frames int) *lua.LState {
 	thread.SetContext(&s.budget)
 	thread.Env = s.run.env
 	return thread
+}
+
+// apart calls a function on a thread of its own, see pcall.go, for somebody who
+// waits: a coroutine that this happens in can't yield meanwhile.
+func (s *state) apart(L *lua.LState, fn lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
+	if s.pcalls == maxPcalls {
+		return nil, fmt.Errorf("calls are nested more than %d deep", maxPcalls)
+	}
+	thread, outer, current := s.thread(L), s.L, s.run.current
+	s.pcalls++
+	s.L, s.run.current = thread, nil
+	results, err := s.call(fn, args...)
+	thread.SetTop(0)
+	s.L, s.run.current = outer, current
+	s.pcalls--
+	return results, err
 }

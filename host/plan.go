@@ -93,7 +93,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 		return nil, nil, err
 	}
 	found := newRegistrations()
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
 	defer s.run.stop()
 	s.run.lines = map[*lua.LTable]int{}
@@ -195,7 +195,7 @@ func (p *planReader) wrong(field, want string, v any) error {
 }
 
 // guarded is lua, where what a script returns must not harm the program.
-func (p *planReader) guarded(s *state, v lua.LValue) (request *engine.Request, err error) {
+func (p *planReader) guarded(s *session, v lua.LValue) (request *engine.Request, err error) {
 	err = guard(p.file, func() (err error) {
 		request, err = p.lua(s, v)
 		return err
@@ -204,7 +204,7 @@ func (p *planReader) guarded(s *state, v lua.LValue) (request *engine.Request, e
 }
 
 // lua reads what a Lua plan returns.
-func (p *planReader) lua(s *state, v lua.LValue) (*engine.Request, error) {
+func (p *planReader) lua(s *session, v lua.LValue) (*engine.Request, error) {
 	t, ok := v.(*lua.LTable)
 	switch {
 	case v.Type() == lua.LTFunction:
@@ -231,7 +231,7 @@ func (p *planReader) lua(s *state, v lua.LValue) (*engine.Request, error) {
 // fields reads a table with calls and other fields, or a list of calls. The
 // calls are left to be read once the tools beside them are known; there are
 // none where they are a function.
-func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
+func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
 	s.fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
@@ -263,14 +263,14 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 }
 
 // luaCalls reads the calls, each by the schema of its tool.
-func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) {
+func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error) {
 	s.fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, p.fail(s.run.lines[t], "calls is a list of calls: put braces around this one")
 	}
 	n, key := beyondArray(t)
 	if key != lua.LNil {
-		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", keyText(s, key))
+		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", keyText(key))
 	}
 	calls := make([]engine.Source, n)
 	for i := range calls {
@@ -286,7 +286,7 @@ func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]engine.Source, error) 
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = callFromLua(s, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
+		if calls[i].Call, err = callFromLua(s.state, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
 			return nil, p.fail(calls[i].Line, "%s", err.Error())
 		}
 	}
@@ -310,19 +310,6 @@ func (p *planReader) tool(name string) *engine.Tool {
 		p.made[name] = tool
 	}
 	return tool
-}
-
-// callFromLua is fromLua for a call of a tool, which may be nil.
-func callFromLua(s *state, v lua.LValue, tool *engine.Tool, place string) (any, error) {
-	var schema any
-	if tool != nil {
-		schema = callSchema(tool.Schema)
-	}
-	value, err := s.fromLua(v, schema, place)
-	if call, ok := value.(map[string]any); ok {
-		return tool.Lists(call), err
-	}
-	return value, err
 }
 
 // request reads all fields but the calls.
@@ -416,4 +403,18 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 		messages[i] = m
 	}
 	return messages, nil
+}
+
+// PlanFiles lists the files below plans/ that may be plans, sorted.
+func (g *Generation) PlanFiles() (files []string) {
+	if g.config.FS == nil {
+		return nil
+	}
+	fs.WalkDir(g.config.FS, "plans", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && (path.Ext(name) == ".lua" || path.Ext(name) == ".json") {
+			files = append(files, name)
+		}
+		return nil // what can't be read is not offered
+	})
+	return files
 }

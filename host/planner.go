@@ -31,7 +31,7 @@ var _ engine.Planner = (*planner)(nil)
 
 // Plan asks the function for the next calls.
 func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, error) {
-	s := p.gen.state()
+	s := p.gen.session()
 	found := &registrations{again: true, delegate: p.delegate}
 	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, engine.DefaultTimeout), p.script, found)
 	defer s.run.stop()
@@ -48,7 +48,7 @@ func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, e
 	return solution, err
 }
 
-func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.Solution, error) {
+func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine.Solution, error) {
 	v, err := s.runFile(p.script)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.S
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.call(fn, argumentTable(s, engine.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.call(fn, argumentTable(s.state, engine.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (p *planner) ask(s *state, found *registrations, ask engine.Ask) (*engine.S
 		results = append(results, lua.LNil)
 	}
 	if len(results) > 1 && results[0] == lua.LNil && results[1] != lua.LNil {
-		fields, err := failureFields(s, results[1])
+		fields, err := failureFields(s.state, results[1])
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 
 // solution reads what a planner gives back. A table that can't be read is refused, as
 // one is that can't be run: the planner may do better.
-func (p *planReader) solution(s *state, v lua.LValue) (*engine.Solution, error) {
+func (p *planReader) solution(s *session, v lua.LValue) (*engine.Solution, error) {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
@@ -102,7 +102,7 @@ func (p *planReader) solution(s *state, v lua.LValue) (*engine.Solution, error) 
 	return solution, err
 }
 
-func (p *planReader) solved(s *state, t *lua.LTable) (*engine.Solution, error) {
+func (p *planReader) solved(s *session, t *lua.LTable) (*engine.Solution, error) {
 	fields, calls, err := p.fields(s, t)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	p := g.reader(d.file, d.script, registry)
 	p.what, p.line, p.planner.delegate = d.what+": ", d.line, name
 	found := &registrations{again: true, delegate: name}
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, d.script, found)
 	defer s.run.stop()
 	s.run.lines = map[*lua.LTable]int{}

@@ -59,7 +59,7 @@ func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
 		if made, ok := m.made[v]; ok {
 			return made
 		}
-		if depth > m.s.gen.limits.Depth {
+		if depth > m.s.project.limits.Depth {
 			return v
 		}
 		m.s.fill(v)

@@ -20,6 +20,7 @@ import (
 // other in one environment, in which globals stay and a local lasts for its
 // input. It belongs to one goroutine.
 type REPL struct {
+	gen     *Generation
 	s       *state
 	main    *lua.LState
 	actions REPLActions
@@ -50,14 +51,14 @@ const replFile = "stdin"
 
 // REPL opens a prompt. The caller must call Close.
 func (g *Generation) REPL(actions REPLActions) *REPL {
-	r := &REPL{s: newState(g), actions: actions, timeout: cmp.Or(g.settings.Timeout, engine.DefaultTimeout)}
+	r := &REPL{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
 	r.main = r.s.L
-	r.s.begin(context.Background(), r.timeout, &script{file: replFile}, nil)
+	r.s.begin(context.Background(), r.timeout, &script{file: replFile})
 	if actions.Run != nil {
-		r.s.run.env.RawSetString("run", r.s.fn(r.run))
+		r.s.run.env.RawSetString("run", r.s.L.NewFunction(r.run))
 	}
 	if actions.Call != nil {
-		r.s.run.env.RawSetString("call", r.s.fn(r.call))
+		r.s.run.env.RawSetString("call", r.s.L.NewFunction(r.call))
 	}
 	return r
 }
@@ -166,8 +167,8 @@ func (r *REPL) compile(source string) (*lua.FunctionProto, error) {
 
 func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
 	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
-	if len(source) > r.s.gen.limits.Source {
-		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.gen.limits.Source)))
+	if len(source) > r.s.project.limits.Source {
+		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.project.limits.Source)))
 	}
 	proto, err := luac.Compile(replFile, []byte(text), hostFunctions)
 	if err != nil && endsEarly(text) {
@@ -206,22 +207,22 @@ func further(a, b error) bool {
 }
 
 // run(plan, [input]) → output | nil, why
-func (r *REPL) run(s *state, L *lua.LState) int {
+func (r *REPL) run(L *lua.LState) int {
 	plan := L.CheckString(1)
 	var input map[string]any
 	if L.Get(2) != lua.LNil {
-		input = optionalObject(s, L, 2, "input", nil)
+		input = optionalObject(r.s, L, 2, "input", nil)
 	}
-	return r.act(s, L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
+	return r.act(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
 }
 
 // call(tool, [parameters]) → result | nil, why
-func (r *REPL) call(s *state, L *lua.LState) int {
+func (r *REPL) call(L *lua.LState) int {
 	name := L.CheckString(1)
 	parameters := map[string]any{}
 	if L.Get(2) != lua.LNil {
-		tool, _ := s.gen.registry.Tool(name)
-		v, err := callFromLua(s, L.CheckTable(2), tool, "call")
+		tool, _ := r.gen.Registry().Tool(name)
+		v, err := callFromLua(r.s, L.CheckTable(2), tool, "call")
 		if err != nil {
 			L.ArgError(2, err.Error())
 		}
@@ -231,11 +232,12 @@ func (r *REPL) call(s *state, L *lua.LState) int {
 			L.ArgError(2, "parameters have names")
 		}
 	}
-	return r.act(s, L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
+	return r.act(L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
 }
 
 // act runs calls, which have time of their own.
-func (r *REPL) act(s *state, L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+func (r *REPL) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+	s := r.s
 	s.effect(L, what)
 	s.run.printed.flush()
 	began := time.Now()

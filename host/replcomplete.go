@@ -1,9 +1,7 @@
 package host
 
 import (
-	"io/fs"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +9,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/luatext"
-	"obelus/luastd"
 )
 
 // Places in a line where something other than a name of Lua stands, up to the
@@ -33,10 +30,10 @@ func (r *REPL) Complete(line string) (from int, words []string) {
 		within *regexp.Regexp
 		names  func(m []string) []string
 	}{
-		{withinRequire, func([]string) []string { return r.s.gen.moduleNames() }},
-		{withinCall, func([]string) []string { return r.s.gen.toolNames() }},
-		{withinRun, func([]string) []string { return r.s.gen.planFiles() }},
-		{withinParameter, func(m []string) []string { return r.s.gen.parameterNames(m[1]) }},
+		{withinRequire, func([]string) []string { return r.s.project.moduleNames() }},
+		{withinCall, func([]string) []string { return r.toolNames() }},
+		{withinRun, func([]string) []string { return r.gen.PlanFiles() }},
+		{withinParameter, func(m []string) []string { return r.parameterNames(m[1]) }},
 		{withinName, func(m []string) []string { return r.names(m[1]) }},
 	} {
 		if m := place.within.FindStringSubmatch(line); m != nil {
@@ -115,29 +112,14 @@ func tableNames(t *lua.LTable) (names []string) {
 	return names
 }
 
-// moduleNames are all that require gives.
-func (g *Generation) moduleNames() []string {
-	names := slices.Clone(standardLibraries)
-	for _, m := range luastd.Modules {
-		names = append(names, m.Name)
-	}
-	for file := range g.scripts {
-		_, below, _ := strings.Cut(file, "/")
-		name := strings.TrimSuffix(strings.TrimSuffix(below, ".lua"), "/init")
-		if name != "" && !strings.HasPrefix(file, "plans/") {
-			names = append(names, strings.ReplaceAll(name, "/", "."))
-		}
-	}
-	return names
-}
-
-func (g *Generation) toolNames() []string {
-	return append(slices.Collect(maps.Keys(g.registry.Tools)), slices.Collect(maps.Keys(g.registry.Activities))...)
+func (r *REPL) toolNames() []string {
+	registry := r.gen.Registry()
+	return append(slices.Collect(maps.Keys(registry.Tools)), slices.Collect(maps.Keys(registry.Activities))...)
 }
 
 // parameterNames are those of a tool, as they are given: name=.
-func (g *Generation) parameterNames(tool string) (names []string) {
-	known, ok := g.registry.Tool(tool)
+func (r *REPL) parameterNames(tool string) (names []string) {
+	known, ok := r.gen.Registry().Tool(tool)
 	if !ok {
 		return nil
 	}
@@ -154,17 +136,4 @@ func propertiesOf(schema any) map[string]any {
 	properties = maps.Clone(properties)
 	maps.DeleteFunc(properties, func(name string, _ any) bool { return strings.HasPrefix(name, "_") })
 	return properties
-}
-
-func (g *Generation) planFiles() (files []string) {
-	if g.config.FS == nil {
-		return nil
-	}
-	fs.WalkDir(g.config.FS, "plans", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && (path.Ext(name) == ".lua" || path.Ext(name) == ".json") {
-			files = append(files, name)
-		}
-		return nil // what can't be read is not offered
-	})
-	return files
 }

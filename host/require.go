@@ -35,7 +35,7 @@ func baseRequire(s *state, L *lua.LState) int {
 	var v lua.LValue
 	if loader := preloadFunction(s, name); loader != nil {
 		v = loadWith(s, L, name, loader)
-	} else if sc, ok := s.gen.module(name); ok {
+	} else if sc, ok := s.project.module(name); ok {
 		proto, err := sc.compiled()
 		if err != nil {
 			L.RaiseError("%s", err)
@@ -46,9 +46,9 @@ func baseRequire(s *state, L *lua.LState) int {
 	} else if v = standardLibrary(s, name); v == nil && name == "test" {
 		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
 	} else if v == nil && s.run.script.file == limits.SettingsFile {
-		L.RaiseError("there is no module %s here: "+limits.SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.gen.nearModule(name))
+		L.RaiseError("there is no module %s here: "+limits.SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.project.nearModule(name))
 	} else if v == nil {
-		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.gen.nearModule(name))
+		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.project.nearModule(name))
 	}
 	loadedModules(s).RawSetString(name, v)
 	L.Push(v)
@@ -105,9 +105,9 @@ func moduleFiles(name string) []string {
 }
 
 // module finds the file of a module.
-func (g *Generation) module(name string) (*script, bool) {
+func (p *stateProject) module(name string) (*script, bool) {
 	for _, file := range moduleFiles(name) {
-		if sc, ok := g.scripts[file]; ok {
+		if sc, ok := p.scripts[file]; ok {
 			return sc, true
 		}
 	}
@@ -116,8 +116,8 @@ func (g *Generation) module(name string) (*script, bool) {
 
 // brokenModule finds the module that a message of require is about, if that can't
 // be compiled.
-func (g *Generation) brokenModule(message string) *luaerr.ScriptError {
-	for file, sc := range g.scripts {
+func (p *stateProject) brokenModule(message string) *luaerr.ScriptError {
+	for file, sc := range p.scripts {
 		if !strings.HasPrefix(message, file+":") {
 			continue
 		}
@@ -128,12 +128,12 @@ func (g *Generation) brokenModule(message string) *luaerr.ScriptError {
 	return nil
 }
 
-func (g *Generation) nearModule(name string) string {
+func (p *stateProject) nearModule(name string) string {
 	var names []string
 	for _, m := range luastd.Modules {
 		names = append(names, m.Name)
 	}
-	for file := range g.scripts {
+	for file := range p.scripts {
 		path, ok := strings.CutPrefix(file, "lib/")
 		if !ok {
 			continue
@@ -151,16 +151,16 @@ func (g *Generation) nearModule(name string) string {
 // capabilities are what this state's modules may do.
 func capabilities(s *state) *luastd.Env {
 	return &luastd.Env{
-		Codec:     codec{s},
-		Grants:    s.gen.grants,
-		Clock:     s.gen.config.Clock,
-		Log:       s.gen.config.Log,
+		Codec:     moduleCodec{s.valueCodec},
+		Grants:    s.project.grants,
+		Clock:     s.project.clock,
+		Log:       s.project.log,
 		Effect:    s.effect,
 		Outside:   s.budget.Outside,
-		HTTP:      s.gen.config.http,
+		HTTP:      s.project.http,
 		Context:   s.budget.WaitContext,
 		Charge:    s.budget.Charge,
-		MaxString: s.gen.maxString(),
+		MaxString: s.project.limits.String,
 		MaxArray:  maxArray - 2,
 	}
 }
@@ -173,20 +173,29 @@ func (s *state) effect(L *lua.LState, what string) {
 	s.budget.Outside(L)
 }
 
-// codec is the state's codec as modules see it.
-type codec struct{ s *state }
+// moduleCodec is the state's codec as modules see it.
+type moduleCodec struct{ *valueCodec }
 
-func (c codec) ToLua(v any) lua.LValue { return c.s.toLua(v) }
+func (c moduleCodec) ToLua(v any) lua.LValue { return c.toLua(v) }
 
-func (c codec) FromLua(v lua.LValue, name string) (any, error) { return c.s.fromLua(v, nil, name) }
+func (c moduleCodec) FromLua(v lua.LValue, name string) (any, error) { return c.fromLua(v, nil, name) }
 
-func (c codec) Fill(t *lua.LTable) { c.s.fill(t) }
+func (c moduleCodec) Fill(t *lua.LTable) { c.fill(t) }
 
-func (c codec) MarkArray(t *lua.LTable) {
-	c.s.fill(t)
-	if k := keptOf(t); k != nil {
-		k.array = true
-	} else if t.Metatable == lua.LNil {
-		t.Metatable = c.s.arrayMark
+func (c moduleCodec) MarkArray(t *lua.LTable) { c.markArray(t) }
+
+// moduleNames are all that require gives.
+func (p *stateProject) moduleNames() []string {
+	names := slices.Clone(standardLibraries)
+	for _, m := range luastd.Modules {
+		names = append(names, m.Name)
 	}
+	for file := range p.scripts {
+		_, below, _ := strings.Cut(file, "/")
+		name := strings.TrimSuffix(strings.TrimSuffix(below, ".lua"), "/init")
+		if name != "" && !strings.HasPrefix(file, "plans/") {
+			names = append(names, strings.ReplaceAll(name, "/", "."))
+		}
+	}
+	return names
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"obelus/host/internal/limits"
 )
 
 // logical is a random expression of and, or, not with what Lua itself says it
@@ -82,7 +80,7 @@ func TestLogic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
+		s := bareSession()
 		s.begin(context.Background(), time.Minute, sc, nil)
 		got, err := s.runFile(sc)
 		if err != nil {
@@ -175,7 +173,7 @@ func TestWhatTheCompilerMistakes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in %s", err, source)
 		}
-		s := newState(&Generation{config: Config{}.withDefaults(), limits: limits.Defaults})
+		s := bareSession()
 		s.begin(context.Background(), time.Minute, sc, nil)
 		if got, err := s.runFile(sc); err != nil || got.String() != want {
 			t.Errorf("%s\ngot  %v, %v\nwant %s", source, got, err, want)

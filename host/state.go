@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -17,6 +19,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/budget"
+	"obelus/host/internal/limits"
 	"obelus/luastd"
 )
 
@@ -40,9 +43,10 @@ var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
 // raised is thrown away.
 type state struct {
 	strand // that runs now
-	gen    *Generation
-	env    *luastd.Env
-	budget budget.Budget
+	*valueCodec
+	project *stateProject
+	env     *luastd.Env
+	budget  budget.Budget
 
 	globals map[string]lua.LValue // functions and values
 	libs    map[string][]field    // library tables, by their global name
@@ -53,20 +57,22 @@ type state struct {
 	stringMeta *lua.LTable  // of strings: holds this run's library
 	stringLib  *lua.LTable  // what it holds between runs
 	operators  []lua.LValue // functions that carry out operators on strings, and on numbers with other values
-	arrayMark  *lua.LTable  // metatable of tables that are arrays even if empty
-	lazyMeta   *lua.LTable  // model of the metatables of tables not filled yet
-	messages   *lua.LTable  // metatable of what Message.state and others make
 
 	run     *run
 	raised  *raised
 	unwound *unwound // nil but in a handler of xpcall
 }
 
-// field is one entry of a library table. Libraries are kept as lists, sorted
-// by name, from which each run makes tables of its own.
-type field struct {
-	name  string
-	value lua.LValue
+// stateProject is what the states of one generation share.
+type stateProject struct {
+	scripts map[string]*script // by file
+	limits  limits.Limits
+	grants  luastd.Grants
+	clock   luastd.Clock
+	log     *slog.Logger
+	stderr  io.Writer                                                                    // receives what scripts print
+	http    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // in place of the network; nil for that
+	objects map[string]any                                                               // of the embedding program, by the names of globals
 }
 
 // run is what one run of a script has to itself.
@@ -85,18 +91,18 @@ type run struct {
 	adapters  map[*lua.LTable]*lua.LFunction // that call objects which are metamethods; nil without any
 	visited   visited
 	coroutines
-	test  *testRun // of a file of tests; nil elsewhere
-	found *registrations
+	test bool // it is that of a file of tests
 }
 
-func newState(gen *Generation) *state {
+func newState(p *stateProject) *state {
 	boundTables()
-	s := &state{gen: gen, globals: map[string]lua.LValue{}, libs: map[string][]field{}, modules: map[string][]field{}}
+	s := &state{project: p, globals: map[string]lua.LValue{}, libs: map[string][]field{}, modules: map[string][]field{}}
 	s.L = lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: callFrames, IncludeGoStackTrace: true, // for where an object breaks down
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
-	s.budget.Owner, s.budget.Limits = s, &gen.limits
+	s.budget.Owner, s.budget.Limits = s, &p.limits
+	s.valueCodec = newCodec(s.L, func() *lua.LState { return s.strand.L }, &s.budget, &p.limits)
 	s.env = capabilities(s)
 	openBase(s)
 	s.libs["string"] = s.funcs(stringFuncs)
@@ -107,34 +113,51 @@ func newState(gen *Generation) *state {
 	s.libs["debug"] = s.funcs(debugFuncs)
 	s.libs["io"], s.streams = s.funcs(ioFuncs), s.funcs(streamFuncs)
 	s.libs["package"] = nil
-	s.openVocabulary()
 	s.libs["json"] = s.module("json")
 	openMetatables(s)
-	for _, name := range slices.Sorted(maps.Keys(gen.config.Objects)) {
-		s.globals[name] = newObject(s, gen.config.Objects[name])
+	for _, name := range slices.Sorted(maps.Keys(p.objects)) {
+		s.globals[name] = newObject(s, p.objects[name])
 	}
 	return s
 }
 
-// luaFunc is a library function: a method of the state.
+// luaFunc is a library function of a state.
 type luaFunc = func(s *state, L *lua.LState) int
 
-// entry is a library function under its name, in tables sorted by name.
-type entry struct {
+// entryOf is a library function under its name, over what it is for: a state, or what has one.
+type entryOf[T any] struct {
 	name string
-	fn   luaFunc
+	fn   func(of T, L *lua.LState) int
+}
+
+// entry is a library function of a state. Tables of them are sorted by name.
+type entry = entryOf[*state]
+
+// bindEntries makes functions of entries, for the state of L.
+func bindEntries[T any](L *lua.LState, of T, entries []entryOf[T]) []field {
+	fields := make([]field, len(entries))
+	for i, e := range entries {
+		fields[i] = field{e.name, L.NewFunction(func(L *lua.LState) int { return e.fn(of, L) })}
+	}
+	return fields
 }
 
 func (s *state) fn(f luaFunc) *lua.LFunction {
 	return s.L.NewFunction(func(L *lua.LState) int { return f(s, L) })
 }
 
-func (s *state) funcs(entries []entry) []field {
-	fields := make([]field, len(entries))
-	for i, e := range entries {
-		fields[i] = field{e.name, s.fn(e.fn)}
+func (s *state) funcs(entries []entry) []field { return bindEntries(s.L, s, entries) }
+
+// addLibrary gives scripts a global table with fields, which are sorted by name.
+func (s *state) addLibrary(name string, fields []field) { s.libs[name] = fields }
+
+// addGlobals gives scripts globals, unless an object of the program has the name.
+func (s *state) addGlobals(fields []field) {
+	for _, f := range fields {
+		if s.globals[f.name] == nil {
+			s.globals[f.name] = f.value
+		}
 	}
-	return fields
 }
 
 func (s *state) table(fields []field) *lua.LTable {
@@ -150,12 +173,6 @@ func openMetatables(s *state) {
 	s.stringLib = s.table(s.libs["string"])
 	s.stringMeta = s.table(append(arithmeticOfStrings(s), field{"__index", s.stringLib}, field{"__metatable", lua.LFalse}))
 	s.L.SetMetatable(lua.LString(""), s.stringMeta)
-	s.arrayMark = s.L.CreateTable(0, 0)
-	s.messages = s.L.CreateTable(0, 0)
-	s.lazyMeta = s.table([]field{
-		{"__index", s.fn((*state).lazyIndex)},
-		{"__newindex", s.fn((*state).lazyNewIndex)},
-	})
 }
 
 // lookupGlobal is the __index of an environment: what is touched comes into it.
@@ -206,11 +223,11 @@ func (s *state) fillEnv(env *lua.LTable) {
 }
 
 // begin readies the state for one run, of at most timeout.
-func (s *state) begin(ctx context.Context, timeout time.Duration, sc *script, found *registrations) {
+func (s *state) begin(ctx context.Context, timeout time.Duration, sc *script) {
 	env := s.L.CreateTable(0, 8)
 	env.Metatable = s.envMeta
 	env.RawSetString("_G", env)
-	s.run = &run{script: sc, env: env, found: found, printed: lines{w: s.gen.config.Stderr}}
+	s.run = &run{script: sc, env: env, printed: lines{w: s.project.stderr}}
 	s.raised, s.unwound, s.pcalls = nil, nil, 0
 	s.budget.Reset(ctx, timeout)
 	s.L.Env = env
@@ -231,8 +248,7 @@ func (s *state) again(ctx context.Context, timeout time.Duration) {
 	s.L.SetContext(&s.budget)
 }
 
-// end makes the state fit for the next run and gives it back. It is not
-// called if something was raised.
+// end makes the state fit for the next run. It is not called if something was raised.
 func (s *state) end() {
 	s.run.stop()
 	s.L.SetTop(0)
@@ -240,7 +256,6 @@ func (s *state) end() {
 	s.stringMeta.RawSetString("__index", s.stringLib)
 	s.run, s.L.Env = nil, nil
 	s.budget.Release()
-	s.gen.states.Put(s)
 }
 
 // runFile runs the top level of a script and gives what it returns first.

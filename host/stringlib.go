@@ -171,8 +171,8 @@ func stringGsub(s *state, L *lua.LState) int {
 
 // matcher begins to match a pattern, which is held to its limit.
 func (s *state) matcher(L *lua.LState, subject, pattern string) *luapattern.Matcher {
-	if len(pattern) > s.gen.limits.Pattern {
-		L.RaiseError("%s", limits.Over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.gen.limits.Pattern))
+	if len(pattern) > s.project.limits.Pattern {
+		L.RaiseError("%s", limits.Over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.project.limits.Pattern))
 	}
 	return luapattern.New(L, &s.budget, subject, pattern, true)
 }
@@ -220,7 +220,7 @@ func gsubTemplate(s *state, m *luapattern.Matcher, text string, from, to int) st
 		default:
 			b.WriteByte(c)
 		}
-		if b.Len() > s.gen.maxString() {
+		if b.Len() > s.project.limits.String {
 			s.limit(m.L, b.Len())
 		}
 	}
@@ -258,8 +258,8 @@ func stringRep(s *state, L *lua.LState) int {
 		L.Push(lua.LString(""))
 		return 1
 	}
-	if n > s.gen.maxString()/len(text) {
-		s.limit(L, s.gen.maxString()+1)
+	if n > s.project.limits.String/len(text) {
+		s.limit(L, s.project.limits.String+1)
 	}
 	s.limit(L, n*len(text))
 	L.Push(lua.LString(strings.Repeat(text, n)))

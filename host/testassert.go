@@ -22,7 +22,7 @@ import (
 // check is one assertion. It gives what is wrong, and what it compared.
 type check struct {
 	args   int // how many it needs
-	holds  func(s *state, L *lua.LState, args []lua.LValue) (ok bool, detail string)
+	holds  func(r *testRun, L *lua.LState, args []lua.LValue) (ok bool, detail string)
 	wanted string // "matching %1", where %1 is the first argument
 	shows  int    // the argument that was looked at
 	alike  bool   // the first two were to be alike
@@ -53,36 +53,36 @@ var fillers = []string{"a", "an", "are", "be", "been", "does", "has", "have", "i
 
 // assertTable is assert itself, which can be called, and gives an assertion for
 // every name.
-func assertTable(s *state) *lua.LTable {
-	t := s.L.CreateTable(0, 0)
-	t.Metatable = s.table([]field{
-		{"__call", s.fn(func(s *state, L *lua.LState) int {
+func assertTable(r *testRun) *lua.LTable {
+	t := r.s.L.CreateTable(0, 0)
+	t.Metatable = r.s.table([]field{
+		{"__call", r.s.L.NewFunction(func(L *lua.LState) int {
 			L.Remove(1)
-			return assertCall(s, L)
+			return assertCall(r, L)
 		})},
-		{"__index", assertIndex(s, nil)},
+		{"__index", assertIndex(r, nil)},
 	})
 	return t
 }
 
 // assertCall is assert(v, [message, …]) in tests.
-func assertCall(s *state, L *lua.LState) int {
+func assertCall(r *testRun, L *lua.LState) int {
 	if lua.LVAsBool(L.Get(1)) {
 		return L.GetTop()
 	}
 	message := "assertion failed!"
 	if L.GetTop() > 1 {
-		message = words(s, L.Get(2))
+		message = words(r, L.Get(2))
 	}
 	L.RaiseError("%s", message)
 	return 0
 }
 
 // assertIndex gives what stands at assert.word after the words before.
-func assertIndex(s *state, before []string) *lua.LFunction {
-	return s.fn(func(s *state, L *lua.LState) int {
+func assertIndex(r *testRun, before []string) *lua.LFunction {
+	return r.s.L.NewFunction(func(L *lua.LState) int {
 		word := L.CheckString(2)
-		v := assertWord(s, word, before)
+		v := assertWord(r, word, before)
 		if v == lua.LNil {
 			name, _ := assertName(assertWords(word, before))
 			L.RaiseError("there is no assertion %s%s", strconv.Quote(name), luaerr.DidYouMean(name, slices.Sorted(maps.Keys(checks))))
@@ -117,21 +117,21 @@ func assertName(words []string) (name string, negated bool) {
 // assertWord is what stands at assert.word after the words before: a function
 // where they name an assertion, a table to go on from where they may yet, else
 // nil.
-func assertWord(s *state, word string, before []string) lua.LValue {
+func assertWord(r *testRun, word string, before []string) lua.LValue {
 	words := assertWords(word, before)
 	name, negated := assertName(words)
 	if c, ok := checks[name]; ok {
-		return s.fn(func(s *state, L *lua.LState) int { return runCheck(s, L, name, c, negated) })
+		return r.s.L.NewFunction(func(L *lua.LState) int { return runCheck(r, L, name, c, negated) })
 	}
 	if name != "" {
 		return lua.LNil
 	}
-	t := s.L.CreateTable(0, 0)
-	t.Metatable = s.table([]field{{"__index", assertIndex(s, words)}})
+	t := r.s.L.CreateTable(0, 0)
+	t.Metatable = r.s.table([]field{{"__index", assertIndex(r, words)}})
 	return t
 }
 
-func runCheck(s *state, L *lua.LState, name string, c check, negated bool) int {
+func runCheck(r *testRun, L *lua.LState, name string, c check, negated bool) int {
 	if L.GetTop() < c.args && name != "nil" && name != "falsy" {
 		L.RaiseError("assert.%s takes %d arguments", name, c.args)
 	}
@@ -139,7 +139,7 @@ func runCheck(s *state, L *lua.LState, name string, c check, negated bool) int {
 	for i := range args {
 		args[i] = L.Get(i + 1)
 	}
-	ok, detail := c.holds(s, L, args)
+	ok, detail := c.holds(r, L, args)
 	if ok != negated {
 		L.Push(args[0])
 		return 1
@@ -148,28 +148,28 @@ func runCheck(s *state, L *lua.LState, name string, c check, negated bool) int {
 	if negated {
 		not = "not "
 	}
-	first, looked := showValue(s, args[0]), showValue(s, args[c.shows-1])
+	first, looked := showValue(r.s, args[0]), showValue(r.s, args[c.shows-1])
 	if c.alike && !negated {
-		first, looked = shownApart(s, args[0], args[1])
+		first, looked = shownApart(r.s, args[0], args[1])
 	}
-	wanted := strings.NewReplacer("%1", first, "%3", showValue(s, args[2])).Replace(c.wanted)
+	wanted := strings.NewReplacer("%1", first, "%3", showValue(r.s, args[2])).Replace(c.wanted)
 	if name == "error" && args[1] != lua.LNil {
-		wanted += " " + showValue(s, args[1])
+		wanted += " " + showValue(r.s, args[1])
 	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + looked + detail}
-	if said := saidOf(s, L, name, c); said != "" {
+	if said := saidOf(r, L, name, c); said != "" {
 		a.message = said + ": " + a.message
 	}
 	if c.alike && !negated {
-		a.expected, a.actual = inspectApart(s, args[0], args[1])
+		a.expected, a.actual = inspectApart(r.s, args[0], args[1])
 	}
-	s.run.test.failed = a
+	r.failed = a
 	L.RaiseError("%s", a.message)
 	return 0
 }
 
 // saidOf is what a test says of an assertion, behind all that is looked at.
-func saidOf(s *state, L *lua.LState, name string, c check) string {
+func saidOf(r *testRun, L *lua.LState, name string, c check) string {
 	at := c.args + 1
 	switch name {
 	case "error": // what is raised
@@ -182,31 +182,31 @@ func saidOf(s *state, L *lua.LState, name string, c check) string {
 	if L.Get(at) == lua.LNil {
 		return ""
 	}
-	return words(s, L.Get(at))
+	return words(r, L.Get(at))
 }
 
 // words are what a value says that tells why: of a table, such as the fields of a
 // failure, its message.
-func words(s *state, v lua.LValue) string {
+func words(r *testRun, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
-		if fields, err := failureFields(s, t); err == nil {
+		if fields, err := failureFields(r.s, t); err == nil {
 			message, _ := fields["message"].(string)
 			return message
 		}
 	}
-	return s.plainText(v)
+	return r.s.plainText(v)
 }
 
-func is(holds func(v lua.LValue) bool) func(*state, *lua.LState, []lua.LValue) (bool, string) {
-	return func(_ *state, _ *lua.LState, args []lua.LValue) (bool, string) { return holds(args[0]), "" }
+func is(holds func(v lua.LValue) bool) func(*testRun, *lua.LState, []lua.LValue) (bool, string) {
+	return func(_ *testRun, _ *lua.LState, args []lua.LValue) (bool, string) { return holds(args[0]), "" }
 }
 
-func isType(t lua.LValueType) func(*state, *lua.LState, []lua.LValue) (bool, string) {
+func isType(t lua.LValueType) func(*testRun, *lua.LState, []lua.LValue) (bool, string) {
 	return is(func(v lua.LValue) bool { return v.Type() == t })
 }
 
 // equal(expected, actual): == says so
-func checkEqual(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
+func checkEqual(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 	detail := ""
 	if _, ok := args[0].(*lua.LTable); ok {
 		detail = " (another table: assert.same compares what is in them)"
@@ -215,22 +215,22 @@ func checkEqual(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // same(expected, actual): tables hold the same, all the way down
-func checkSame(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
-	return sameValues(s, args[0], args[1], 0), ""
+func checkSame(r *testRun, _ *lua.LState, args []lua.LValue) (bool, string) {
+	return sameValues(r, args[0], args[1], 0), ""
 }
 
-func sameValues(s *state, a, b lua.LValue, depth int) bool {
+func sameValues(r *testRun, a, b lua.LValue, depth int) bool {
 	x, ok := a.(*lua.LTable)
 	y, ok2 := b.(*lua.LTable)
 	if !ok || !ok2 || x == y || depth > limits.MaxDepth {
 		return a == b
 	}
-	s.fill(x)
-	s.fill(y)
+	r.s.fill(x)
+	r.s.fill(y)
 	n := 0
 	for key, v := x.Next(lua.LNil); key != lua.LNil; key, v = x.Next(key) {
 		n++
-		if !sameValues(s, v, y.RawGet(key), depth+1) {
+		if !sameValues(r, v, y.RawGet(key), depth+1) {
 			return false
 		}
 	}
@@ -241,13 +241,13 @@ func sameValues(s *state, a, b lua.LValue, depth int) bool {
 }
 
 // matches(pattern, text)
-func checkMatches(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
+func checkMatches(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 	pattern, ok := args[0].(lua.LString)
 	text, ok2 := args[1].(lua.LString)
 	if !ok || !ok2 {
 		return false, ""
 	}
-	m := s.matcher(L, string(text), string(pattern))
+	m := r.s.matcher(L, string(text), string(pattern))
 	start, end := m.Find(0)
 	for c := range m.Captures {
 		m.Captured(c, start, end) // which raises if the pattern leaves one open
@@ -256,7 +256,7 @@ func checkMatches(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // near(expected, actual, tolerance)
-func checkNear(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
+func checkNear(r *testRun, _ *lua.LState, args []lua.LValue) (bool, string) {
 	a, ok := luatext.ToNumber(args[0])
 	b, ok2 := luatext.ToNumber(args[1])
 	c, ok3 := luatext.ToNumber(args[2])
@@ -264,20 +264,20 @@ func checkNear(s *state, _ *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // error(fn, [message]): fn raises, and if a message is given, with that
-func checkError(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
+func checkError(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 	if args[0].Type() != lua.LTFunction {
 		L.ArgError(1, "a function was expected")
 	}
-	_, err := s.apart(L, args[0])
-	raised := s.raised
-	s.raised = nil
+	_, err := r.s.apart(L, args[0])
+	raised := r.s.raised
+	r.s.raised = nil
 	if err == nil {
 		return false, " that raised nothing"
 	}
 	message := luaerr.From(err).Message
 	shown := " that raised " + strconv.Quote(message)
 	if raised != nil && raised.value.Type() != lua.LTString {
-		shown = " that raised " + showValue(s, raised.value)
+		shown = " that raised " + showValue(r.s, raised.value)
 	}
 	switch want := args[1].(type) {
 	case *lua.LNilType:
@@ -285,5 +285,5 @@ func checkError(s *state, L *lua.LState, args []lua.LValue) (bool, string) {
 	case lua.LString:
 		return message == string(want), shown
 	}
-	return raised != nil && sameValues(s, args[1], raised.value, 0), shown
+	return raised != nil && sameValues(r, args[1], raised.value, 0), shown
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // testModule is what require "test" gives, in files of tests alone.
-var testModule = []entry{
+var testModule = []entryOf[*testRun]{
 	{"activity", testActivity},
 	{"clock", testClock_},
 	{"http", testHTTP},
@@ -28,33 +28,33 @@ var testModule = []entry{
 // test.activity(name, [call], [context]) → result, or nil and the failure's
 // fields. The call is held to the tool's schema; of the context, by kind, the
 // activity gets what the call's scopes grant, all if it has none.
-func testActivity(s *state, L *lua.LState) int {
+func testActivity(r *testRun, L *lua.LState) int {
 	name := L.CheckString(1)
-	tool, _ := s.gen.registry.Tool(name)
-	call := optionalObject(s, L, 2, "call", tool)
-	kinds := optionalObject(s, L, 3, "context", nil)
+	tool, _ := r.tests.gen.Registry().Tool(name)
+	call := optionalObject(r.s, L, 2, "call", tool)
+	kinds := optionalObject(r.s, L, 3, "context", nil)
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
 		call["_outputPath"] = tool.ResultPath()
 	}
-	ctx, cancel := s.budget.WaitContext()
+	ctx, cancel := r.s.budget.WaitContext()
 	defer cancel()
 	var result engine.Result
 	var err error
-	s.run.test.tests.serve(func() { result, err = engine.Try(ctx, s.gen.registry, call, kinds) })
+	r.tests.serve(func() { result, err = engine.Try(ctx, r.tests.gen.Registry(), call, kinds) })
 	var failure *engine.Failure
 	switch {
 	case errors.As(err, &failure):
 		L.Push(lua.LNil)
-		L.Push(s.toLua(failure.Fields))
+		L.Push(r.s.toLua(failure.Fields))
 		return 2
 	case err != nil:
 		L.RaiseError("%s", plainError(err))
 	case result.Message != nil:
-		L.Push(s.toLua(result.Message))
+		L.Push(r.s.toLua(result.Message))
 		return 1
 	}
-	L.Push(s.toLua(result.Value))
+	L.Push(r.s.toLua(result.Value))
 	if result.To == "" {
 		return 1
 	}
@@ -73,44 +73,15 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-func optionalObject(s *state, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
-	object := map[string]any{}
-	if L.Get(arg) == lua.LNil {
-		return object
-	}
-	maps.Copy(object, checkObject(s, L, arg, L.CheckTable(arg), what, tool))
-	return object
-}
-
-// checkObject is what stands in an argument as an object: a call of a tool, or anything
-// with nil.
-func checkObject(s *state, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
-	var value any
-	var err error
-	if tool != nil {
-		value, err = callFromLua(s, v, tool, what)
-	} else {
-		value, err = s.fromLua(v, nil, what)
-	}
-	if err != nil {
-		L.ArgError(arg, err.Error())
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		L.ArgError(arg, what+" must be an object, not "+store.Describe(value))
-	}
-	return object
-}
-
 // test.clock(seconds): what time it is from now on, for this test and what it
 // runs; without an argument, the real one
-func testClock_(s *state, L *lua.LState) int {
+func testClock_(r *testRun, L *lua.LState) int {
 	if L.Get(1) == lua.LNil {
-		s.run.test.tests.clock.set(nil)
+		r.tests.clock.set(nil)
 		return 0
 	}
 	t := timeArg(L, 1)
-	s.run.test.tests.clock.set(&t)
+	r.tests.clock.set(&t)
 	return 0
 }
 
@@ -118,39 +89,39 @@ func testClock_(s *state, L *lua.LState) int {
 // → {status, output, error, calls, context}: runs a plan in a log of its own.
 // tools are run by the functions, which get what activities get, also where their
 // calls have a delegate by name.
-func testPlan(s *state, L *lua.LState) int {
+func testPlan(r *testRun, L *lua.LState) int {
 	file := L.CheckString(1)
-	options := planOptions(s, L)
-	request, registry, err := s.gen.Plan(file)
+	options := planOptions(r, L)
+	request, registry, err := r.tests.gen.Plan(file)
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	registry = replaced(s, L, request, registry, options.RawGetString("tools"))
+	registry = replaced(r, L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
-		start.Input, start.HasInput = checkObject(s, L, 2, input, "input", nil), true
+		start.Input, start.HasInput = checkObject(r.s, L, 2, input, "input", nil), true
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
-	laidOver(s, L, request, options.RawGetString("context"))
+	laidOver(r, L, request, options.RawGetString("context"))
 	log := store.NewMemory()
-	ctx, cancel := s.budget.WaitContext()
+	ctx, cancel := r.s.budget.WaitContext()
 	defer cancel()
-	runner := s.gen.settings.Runner(log, registry)
-	runner.Now, runner.Approve = s.gen.config.Clock.Now, engine.Policy{} // nobody is there to decide
+	runner := r.tests.gen.Settings().Runner(log, registry)
+	runner.Now, runner.Approve = r.tests.clock.Now, engine.Policy{} // nobody is there to decide
 	var outcome *engine.Outcome
-	s.run.test.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
+	r.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}
-	pushOutcome(s, L, log, outcome)
+	pushOutcome(r, L, log, outcome)
 	return 1
 }
 
 var planOptionNames = []string{"context", "input", "tools"}
 
-func planOptions(s *state, L *lua.LState) *lua.LTable {
+func planOptions(r *testRun, L *lua.LState) *lua.LTable {
 	options := L.OptTable(2, L.CreateTable(0, 0))
-	s.fill(options)
+	r.s.fill(options)
 	for key, _ := options.Next(lua.LNil); key != lua.LNil; key, _ = options.Next(key) {
 		if name := key.String(); !slices.Contains(planOptionNames, name) {
 			L.ArgError(2, "unknown option "+strconv.Quote(name)+luaerr.DidYouMean(name, planOptionNames))
@@ -160,18 +131,18 @@ func planOptions(s *state, L *lua.LState) *lua.LTable {
 }
 
 // laidOver adds a context's values to those that a request brings.
-func laidOver(s *state, L *lua.LState, request *engine.Request, context lua.LValue) {
+func laidOver(r *testRun, L *lua.LState, request *engine.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
 	}
-	kinds := checkObject(s, L, 2, context, "context", nil)
+	kinds := checkObject(r.s, L, 2, context, "context", nil)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], s.gen.registry.Schemas...), HasData: true})
+		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], r.tests.gen.Registry().Schemas...), HasData: true})
 	}
 }
 
 // replaced is a registry in which functions of the test run some tools.
-func replaced(s *state, L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
+func replaced(r *testRun, L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
 	if tools == lua.LNil {
 		return registry
 	}
@@ -179,7 +150,7 @@ func replaced(s *state, L *lua.LState, request *engine.Request, registry *engine
 	if !ok {
 		L.ArgError(2, "tools must be a table of functions, not a "+luaType(tools))
 	}
-	s.fill(t)
+	r.s.fill(t)
 	standIns := map[string]*engine.Registered{}
 	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
@@ -191,7 +162,7 @@ func replaced(s *state, L *lua.LState, request *engine.Request, registry *engine
 			L.RaiseError("tools.%s must be a function", name)
 		}
 		standIns[name] = &engine.Registered{Name: name, StandIn: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-			return standIn(s, ctx, L, fn, in)
+			return standIn(r, ctx, L, fn, in)
 		})}
 	}
 	return withStandIns(registry, standIns)
@@ -242,20 +213,20 @@ func callable(request *engine.Request, registry *engine.Registry) []string {
 }
 
 // standIn runs a call by a function of the test, on the test's own goroutine.
-func standIn(s *state, ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
-	if !s.run.test.tests.there(ctx, func() { result, err = callStandIn(s, L, fn, in) }) {
+func standIn(r *testRun, ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
+	if !r.tests.there(ctx, func() { result, err = callStandIn(r, L, fn, in) }) {
 		err = ctx.Err()
 	}
 	return result, err
 }
 
-func callStandIn(s *state, L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
-	s.run.test.failed = nil
-	results, err := s.apart(L, fn, callArguments(s, in)...)
+func callStandIn(r *testRun, L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
+	r.failed = nil
+	results, err := r.s.apart(L, fn, callArguments(r.s, in)...)
 	if f, raised := err.(*fault); raised {
-		s.raised = nil
-		if s.run.test.asserted(f.Message) {
-			s.run.test.fails(f)
+		r.s.raised = nil
+		if r.asserted(f.Message) {
+			r.fails(f)
 		}
 		if failure := f.failure(); failure != nil {
 			return engine.Result{}, failure
@@ -265,11 +236,11 @@ func callStandIn(s *state, L *lua.LState, fn lua.LValue, in engine.Invocation) (
 	if err != nil {
 		return engine.Result{}, err
 	}
-	return outcome(s, results, engine.OutputSchema(in.Tool))
+	return outcome(r.s, results, engine.OutputSchema(in.Tool))
 }
 
 // pushOutcome gives a test how a run ended.
-func pushOutcome(s *state, L *lua.LState, log store.Log, outcome *engine.Outcome) {
+func pushOutcome(r *testRun, L *lua.LState, log store.Log, outcome *engine.Outcome) {
 	records, err := engine.Records(context.Background(), log, outcome.Context)
 	if err != nil {
 		L.RaiseError("%s", err.Error())
@@ -306,7 +277,7 @@ func pushOutcome(s *state, L *lua.LState, log store.Log, outcome *engine.Outcome
 	if outcome.Error != "" {
 		run["error"] = outcome.Error
 	}
-	L.Push(s.toLua(run))
+	L.Push(r.s.toLua(run))
 }
 
 // test.http(fn): fn(request) answers what this test, and what it runs, ask of
@@ -314,40 +285,42 @@ func pushOutcome(s *state, L *lua.LState, log store.Log, outcome *engine.Outcome
 // headers, whose arrays are a field for each element, and body (a table becomes
 // JSON), or nil and an error. What else goes wrong in it fails the test, whatever
 // becomes of that in what asked.
-func testHTTP(s *state, L *lua.LState) int {
+func testHTTP(r *testRun, L *lua.LState) int {
 	fn := L.CheckFunction(1)
-	s.run.test.tests.stub(func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return answerHTTP(s, L, fn, r) })
+	r.tests.stub(func(request luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+		return answerHTTP(r, L, fn, request)
+	})
 	return 0
 }
 
-func answerHTTP(s *state, L *lua.LState, fn *lua.LFunction, r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+func answerHTTP(r *testRun, L *lua.LState, fn *lua.LFunction, asked luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	headers := map[string]any{}
-	for name, values := range r.Headers {
+	for name, values := range asked.Headers {
 		headers[name] = luastd.JoinHeader(name, values)
 	}
-	request := map[string]any{"method": r.Method, "url": r.URL, "headers": headers, "body": r.Body}
-	results, err := s.apart(L, fn, s.toLua(request))
+	request := map[string]any{"method": asked.Method, "url": asked.URL, "headers": headers, "body": asked.Body}
+	results, err := r.s.apart(L, fn, r.s.toLua(request))
 	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
-			message = words(s, results[1])
+			message = words(r, results[1])
 		}
 		return luastd.HTTPResponse{}, errors.New(message)
 	}
 	var answer luastd.HTTPResponse
 	if err != nil {
-		s.raised, err = nil, luaerr.From(err)
-		s.run.test.fails(err)
-	} else if answer, err = response(s, results[0]); err != nil {
+		r.s.raised, err = nil, luaerr.From(err)
+		r.fails(err)
+	} else if answer, err = response(r, results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)
-		s.run.test.fails(fmt.Errorf("%s %s: %w", r.Method, r.URL, err))
+		r.fails(fmt.Errorf("%s %s: %w", asked.Method, asked.URL, err))
 	}
 	return answer, err
 }
 
 // response reads what a function of a test answers.
-func response(s *state, v lua.LValue) (luastd.HTTPResponse, error) {
-	given, err := s.fromLua(v, nil, "response")
+func response(r *testRun, v lua.LValue) (luastd.HTTPResponse, error) {
+	given, err := r.s.fromLua(v, nil, "response")
 	if err != nil {
 		return luastd.HTTPResponse{}, err
 	}

@@ -24,9 +24,10 @@ import (
 // state of its own, for which its file is run again. It belongs to one
 // goroutine.
 type Tests struct {
-	gen   *Generation
-	clock *testClock
-	own   chan func() // what the test's own goroutine does for those of activities
+	gen     *Generation
+	project fs.FS
+	clock   *testClock
+	own     chan func() // what the test's own goroutine does for those of activities
 
 	mu   sync.Mutex
 	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) // what a test has set; runs on its own goroutine
@@ -41,7 +42,7 @@ func OpenTests(config Config) (*Tests, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.gen = h.Generation()
+	t.gen, t.project = h.Generation(), config.FS
 	return t, nil
 }
 
@@ -49,7 +50,7 @@ func OpenTests(config Config) (*Tests, error) {
 func (t *Tests) Files() ([]string, error) { return t.FilesIn("tests") }
 
 // FilesIn lists the files of tests below a folder of the project, sorted.
-func (t *Tests) FilesIn(folder string) ([]string, error) { return TestFiles(t.gen.config.FS, folder) }
+func (t *Tests) FilesIn(folder string) ([]string, error) { return TestFiles(t.project, folder) }
 
 // TestFiles lists the files of tests below a folder of a project that need not
 // load, sorted.
@@ -90,11 +91,11 @@ func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, run, err := t.load(ctx, sc)
+	run, err := t.load(ctx, sc)
 	if err != nil {
 		return nil, err
 	}
-	s.run.stop()
+	run.s.run.stop()
 	tests := make([]Test, len(run.cases))
 	for i, c := range run.cases {
 		tests[i] = Test{File: sc.file, Name: c.name, Line: c.line, Pending: c.fn == nil, index: i}
@@ -110,11 +111,11 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	if err != nil {
 		return &TestFailure{ScriptError: luaerr.From(err)}
 	}
-	s, run, err := t.load(ctx, sc)
+	run, err := t.load(ctx, sc)
 	if err != nil {
 		return &TestFailure{ScriptError: luaerr.From(err)}
 	}
-	defer s.run.stop()
+	defer run.s.run.stop()
 	if test.index >= len(run.cases) || run.cases[test.index].name != test.Name {
 		return &TestFailure{ScriptError: &luaerr.ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
 	}
@@ -122,11 +123,11 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	if c.fn == nil {
 		return nil // it is still to be written
 	}
-	failed := runHooks(s, run, c.before)
+	failed := runHooks(run, c.before)
 	if failed == nil {
-		failed = runCase(s, run, c.fn)
+		failed = runCase(run, c.fn)
 	}
-	if err := runHooks(s, run, c.after); failed == nil { // whatever has become of the test
+	if err := runHooks(run, c.after); failed == nil { // whatever has become of the test
 		failed = err
 	}
 	if failed == nil {
@@ -195,31 +196,32 @@ func (t *Tests) script(file string) (*script, error) {
 	if !fs.ValidPath(name) {
 		return nil, &luaerr.ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
 	}
-	read, _ := takeSource(t.gen.config.FS, name)
+	read, _ := takeSource(t.project, name)
 	if read.err != nil {
 		return nil, unreadable(name, read.err)
 	}
-	return newScript(name, read.bytes, t.gen.limits.Source)
+	return newScript(name, read.bytes, t.gen.project.limits.Source)
 }
 
 // load runs a file of tests in a new state, which is thrown away afterwards.
-func (t *Tests) load(ctx context.Context, sc *script) (*state, *testRun, error) {
-	s := newState(t.gen)
+func (t *Tests) load(ctx context.Context, sc *script) (*testRun, error) {
+	run := &testRun{tests: t, s: t.gen.NewState(), within: []*suite{{}}}
+	s := run.s
 	s.env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
-	s.begin(ctx, cmp.Or(t.gen.settings.Timeout, engine.DefaultTimeout), sc, nil)
-	run := &testRun{tests: t, within: []*suite{{}}}
-	s.run.test = run
-	openTests(s)
+	s.begin(ctx, cmp.Or(t.gen.Settings().Timeout, engine.DefaultTimeout), sc)
+	s.run.test = true
+	openTests(run)
 	if _, err := s.runFile(sc); err != nil {
 		s.run.stop()
-		return nil, nil, luaerr.From(err)
+		return nil, luaerr.From(err)
 	}
-	return s, run, nil
+	return run, nil
 }
 
 // testRun is what a file of tests defines while it runs.
 type testRun struct {
 	tests  *Tests
+	s      *state
 	within []*suite // the describes that are open, outermost first
 	cases  []testCase
 	failed *assertion // the last one that failed
@@ -245,7 +247,7 @@ type testCase struct {
 type assertion struct{ message, expected, actual string }
 
 // testGlobals are what a file of tests has beside the globals of scripts.
-var testGlobals = []entry{
+var testGlobals = []entryOf[*testRun]{
 	{"after_each", testAfterEach},
 	{"before_each", testBeforeEach},
 	{"describe", testDescribe},
@@ -253,18 +255,18 @@ var testGlobals = []entry{
 	{"pending", testPending},
 }
 
-func openTests(s *state) {
-	for _, f := range s.funcs(testGlobals) {
-		s.run.env.RawSetString(f.name, f.value)
+func openTests(r *testRun) {
+	for _, f := range bindEntries(r.s.L, r, testGlobals) {
+		r.s.run.env.RawSetString(f.name, f.value)
 	}
-	s.run.env.RawSetString("assert", assertTable(s))
-	s.modules["test"] = s.funcs(testModule)
+	r.s.run.env.RawSetString("assert", assertTable(r))
+	r.s.modules["test"] = bindEntries(r.s.L, r, testModule)
 }
 
 // describe(name, fn)
-func testDescribe(s *state, L *lua.LState) int {
-	checkDefining(s, L)
-	name, fn, run := L.CheckString(1), L.CheckFunction(2), s.run.test
+func testDescribe(r *testRun, L *lua.LState) int {
+	checkDefining(r, L)
+	name, fn, run := L.CheckString(1), L.CheckFunction(2), r
 	run.within = append(run.within, &suite{name: name})
 	L.Push(fn)
 	L.Call(0, 0)
@@ -273,18 +275,18 @@ func testDescribe(s *state, L *lua.LState) int {
 }
 
 // it(name, fn)
-func testIt(s *state, L *lua.LState) int {
-	return addCase(s, L, L.CheckFunction(2))
+func testIt(r *testRun, L *lua.LState) int {
+	return addCase(r, L, L.CheckFunction(2))
 }
 
 // pending(name, [fn]): a test that is still to be written
-func testPending(s *state, L *lua.LState) int { return addCase(s, L, nil) }
+func testPending(r *testRun, L *lua.LState) int { return addCase(r, L, nil) }
 
-func addCase(s *state, L *lua.LState, fn *lua.LFunction) int {
-	checkDefining(s, L)
-	run := s.run.test
+func addCase(r *testRun, L *lua.LState, fn *lua.LFunction) int {
+	checkDefining(r, L)
+	run := r
 	c := testCase{}
-	_, c.line = s.where(L, 1)
+	_, c.line = r.s.where(L, 1)
 	if fn != nil {
 		c.fn = fn
 	}
@@ -302,39 +304,39 @@ func addCase(s *state, L *lua.LState, fn *lua.LFunction) int {
 }
 
 // checkDefining refuses within a test what only its file can define.
-func checkDefining(s *state, L *lua.LState) {
-	if s.run.top == 0 {
+func checkDefining(r *testRun, L *lua.LState) {
+	if r.s.run.top == 0 {
 		L.RaiseError("a test can't define tests")
 	}
 }
 
 // before_each(fn): before each test that follows in this describe
-func testBeforeEach(s *state, L *lua.LState) int {
-	around := s.run.test.within[len(s.run.test.within)-1]
+func testBeforeEach(r *testRun, L *lua.LState) int {
+	around := r.within[len(r.within)-1]
 	around.before = append(around.before, L.CheckFunction(1))
 	return 0
 }
 
 // after_each(fn): after each test that follows in this describe
-func testAfterEach(s *state, L *lua.LState) int {
-	around := s.run.test.within[len(s.run.test.within)-1]
+func testAfterEach(r *testRun, L *lua.LState) int {
+	around := r.within[len(r.within)-1]
 	around.after = append([]lua.LValue{L.CheckFunction(1)}, around.after...)
 	return 0
 }
 
-func runHooks(s *state, run *testRun, hooks []lua.LValue) *TestFailure {
+func runHooks(run *testRun, hooks []lua.LValue) *TestFailure {
 	for _, hook := range hooks {
-		if failed := runCase(s, run, hook); failed != nil {
+		if failed := runCase(run, hook); failed != nil {
 			return failed
 		}
 	}
 	return nil
 }
 
-func runCase(s *state, run *testRun, fn lua.LValue) *TestFailure {
+func runCase(run *testRun, fn lua.LValue) *TestFailure {
 	run.failed, run.inside = nil, nil
-	_, err := s.call(fn)
-	s.raised = nil
+	_, err := run.s.call(fn)
+	run.s.raised = nil
 	if err != nil {
 		run.fails(err)
 	}
@@ -355,22 +357,6 @@ func (run *testRun) fails(err error) {
 // asserted tells of a message whether it is that of the last assertion that failed.
 func (run *testRun) asserted(message string) bool {
 	return run.failed != nil && strings.HasSuffix(message, run.failed.message)
-}
-
-// apart calls a function on a thread of its own, see pcall.go, for somebody who
-// waits: a coroutine that this happens in can't yield meanwhile.
-func (s *state) apart(L *lua.LState, fn lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
-	if s.pcalls == maxPcalls {
-		return nil, fmt.Errorf("calls are nested more than %d deep", maxPcalls)
-	}
-	thread, outer, current := s.thread(L), s.L, s.run.current
-	s.pcalls++
-	s.L, s.run.current = thread, nil
-	results, err := s.call(fn, args...)
-	thread.SetTop(0)
-	s.L, s.run.current = outer, current
-	s.pcalls--
-	return results, err
 }
 
 // testClock is the clock of tests, which they may set.

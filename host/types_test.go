@@ -24,7 +24,7 @@ var luaGlobals = strings.Fields(`_G _VERSION assert collectgarbage coroutine deb
 	tonumber tostring type unpack xpcall`)
 
 func TestModulesAreAnnotated(t *testing.T) {
-	all, s := signatures(t), newState(open(t, nil))
+	all, s := signatures(t), newSession(open(t, nil))
 	files := []string{"globals.lua", "test.lua", "testing.lua"}
 	for _, m := range luastd.Modules {
 		files = append(files, m.Name+".lua")
@@ -36,7 +36,7 @@ func TestModulesAreAnnotated(t *testing.T) {
 			}
 		}
 	}
-	readAnnotations(t, "test.lua").checkTable(t, "test", s.funcs(testModule), all)
+	readAnnotations(t, "test.lua").checkTable(t, "test", bindEntries(s.L, &testRun{s: s.state}, testModule), all)
 	got, err := fs.Glob(scripts.Types(), "*")
 	slices.Sort(files)
 	if diff := cmp.Diff(files, got); diff != "" || err != nil {
@@ -45,7 +45,7 @@ func TestModulesAreAnnotated(t *testing.T) {
 }
 
 func TestGlobalsAreAnnotated(t *testing.T) {
-	all, s := signatures(t), newState(open(t, nil))
+	all, s := signatures(t), newSession(open(t, nil))
 	a := readAnnotations(t, "globals.lua")
 	var want []string
 	for name := range s.globals {
@@ -80,7 +80,7 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 }
 
 func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
-	all, s := signatures(t), newState(open(t, nil))
+	all, s := signatures(t), newSession(open(t, nil))
 	a := readAnnotations(t, "testing.lua")
 	for _, f := range testGlobals {
 		if params, ok := a.functions[f.name]; !ok || !slices.Equal(params, all[f.name]) {
@@ -92,7 +92,7 @@ func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
 	}
 	words := a.fields["obelus.assert"]
 	for _, word := range words {
-		if assertWord(s, word, nil) == lua.LNil {
+		if assertWord(&testRun{s: s.state}, word, nil) == lua.LNil {
 			t.Errorf("assert.%s is annotated and does not exist", word)
 		}
 	}

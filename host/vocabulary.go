@@ -13,20 +13,7 @@ import (
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
-	"obelus/store"
 )
-
-// openVocabulary makes the globals that speak of calls.
-func (s *state) openVocabulary() {
-	s.libs["Activity"] = s.funcs(activityFuncs)
-	s.libs["Delegate"] = s.funcs(delegateFuncs)
-	s.libs["Message"] = s.funcs(messageFuncs)
-	s.libs["Output"] = s.funcs(outputFuncs)
-	s.libs["Tool"] = s.funcs(toolFuncs)
-	for _, f := range s.funcs(referenceFuncs) {
-		s.globals[f.name] = f.value
-	}
-}
 
 // registrations is what one run of a script's top level registers.
 type registrations struct {
@@ -75,7 +62,7 @@ func newRegistrations() *registrations {
 
 // registering checks that a register function may be called here, and reads
 // the name.
-func registering(s *state, L *lua.LState, what string) string {
+func registering(s *session, L *lua.LState, what string) string {
 	if s.run.top == 0 {
 		L.RaiseError("%s.register belongs at the top level of a script, not into a function that runs later", what)
 	}
@@ -86,7 +73,7 @@ func registering(s *state, L *lua.LState, what string) string {
 	if s.run.script.file == limits.SettingsFile {
 		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, limits.SettingsFile)
 	}
-	if s.run.test != nil { // what it requires may register what the project has
+	if s.run.test { // what it requires may register what the project has
 		if file, _ := s.where(L, 1); file == s.run.script.file {
 			L.RaiseError("%s.register belongs in a script below activities/: what a test stands in for goes to test.plan(file, { tools = … })", what)
 		}
@@ -96,32 +83,32 @@ func registering(s *state, L *lua.LState, what string) string {
 
 // lastArgument refuses what stands behind the last argument that a register function
 // knows: somebody meant something by it.
-func lastArgument(s *state, L *lua.LState, n int, form string) {
+func lastArgument(s *session, L *lua.LState, n int, form string) {
 	if L.GetTop() > n && L.Get(n+1) != lua.LNil {
 		L.RaiseError("a %s stands behind the last argument: write %s", L.Get(n+1).Type(), form)
 	}
 }
 
 // registrationPlace is where a script registers something.
-func registrationPlace(s *state, L *lua.LState, what, name string) place {
+func registrationPlace(s *session, L *lua.LState, what, name string) place {
 	file, line := s.where(L, 1)
 	return place{what + " " + strconv.Quote(name), file, line}
 }
 
-func raiseTwice(s *state, L *lua.LState, now, before place) {
+func raiseTwice(s *session, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
 }
 
-var toolFuncs = []entry{
+var toolFuncs = []entryOf[*session]{
 	{"register", toolRegister},
 }
 
 // Tool.register(name, schema)
-func toolRegister(s *state, L *lua.LState) int {
+func toolRegister(s *session, L *lua.LState) int {
 	name := registering(s, L, "Tool")
 	schema := L.CheckTable(2)
 	lastArgument(s, L, 2, "Tool.register(name, schema)")
-	found := s.run.found
+	found := s.found
 	if found == nil || found.again {
 		return 0
 	}
@@ -137,7 +124,7 @@ func toolRegister(s *state, L *lua.LState) int {
 	return 0
 }
 
-var activityFuncs = []entry{
+var activityFuncs = []entryOf[*session]{
 	{"register", activityRegister},
 }
 
@@ -154,7 +141,7 @@ type activityOptions struct {
 var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
 
 // Activity.register(name, [options,] fn)
-func activityRegister(s *state, L *lua.LState) int {
+func activityRegister(s *session, L *lua.LState) int {
 	name := registering(s, L, "Activity")
 	fnAt := 2
 	if _, ok := L.Get(2).(*lua.LTable); ok {
@@ -162,7 +149,7 @@ func activityRegister(s *state, L *lua.LState) int {
 	}
 	fn := L.CheckFunction(fnAt)
 	lastArgument(s, L, fnAt, "Activity.register(name, options, function)")
-	found := s.run.found
+	found := s.found
 	if found == nil {
 		return 0
 	}
@@ -184,7 +171,7 @@ func activityRegister(s *state, L *lua.LState) int {
 	return 0
 }
 
-func readActivityOptions(s *state, L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
+func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
 	v, err := s.fromLua(t, nil, "options")
 	if err != nil {
 		L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
@@ -223,21 +210,21 @@ func readActivityOptions(s *state, L *lua.LState, name string, t *lua.LTable) (o
 	return o
 }
 
-var delegateFuncs = []entry{
+var delegateFuncs = []entryOf[*session]{
 	{"register", delegateRegister},
 }
 
 // Delegate.register(name, plan), where plan is what a plan's file may return.
 // It is read once all tools are known, for their schemas say what an empty
 // table is.
-func delegateRegister(s *state, L *lua.LState) int {
+func delegateRegister(s *session, L *lua.LState) int {
 	name := registering(s, L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
 	lastArgument(s, L, 2, "Delegate.register(name, plan)")
 	if name == engine.Anonymous {
 		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", strconv.Quote(name))
 	}
-	found := s.run.found
+	found := s.found
 	if found == nil {
 		return 0
 	}
@@ -253,88 +240,4 @@ func delegateRegister(s *state, L *lua.LState) int {
 	}
 	found.delegates[name] = registeredDelegate{at, s.run.script}
 	return 0
-}
-
-var outputFuncs = []entry{
-	{"to", outputTo_},
-}
-
-// outputTo is what Output.to gives a script, to be returned.
-type outputTo struct {
-	path  string
-	value lua.LValue
-}
-
-// Output.to(path, value)
-func outputTo_(s *state, L *lua.LState) int {
-	path := L.CheckString(1)
-	if _, err := store.ParsePath(path); err != nil {
-		L.ArgError(1, err.Error())
-	}
-	u := L.NewUserData()
-	u.Value = &outputTo{path, L.Get(2)}
-	L.Push(u)
-	return 1
-}
-
-var messageFuncs = []entry{
-	{"data", message("data")},
-	{"input", message("input")},
-	{"plan", messagePlan},
-	{"state", message("state")},
-	{"system", prose("system", "message")},
-	{"text", prose("text", "text")},
-	{"tool", messageTool},
-}
-
-// Message.data|input|state(fields): the fields of the table, and a type
-func message(typ string) luaFunc {
-	return func(s *state, L *lua.LState) int {
-		given := s.checkTable(L, 1)
-		t := L.CreateTable(0, 4)
-		for key, v := given.Next(lua.LNil); key != lua.LNil; key, v = given.Next(key) {
-			name, ok := key.(lua.LString)
-			if !ok {
-				L.ArgError(1, "the fields of a message have names")
-			}
-			if name == "type" && v != lua.LString(typ) {
-				L.ArgError(1, "the type of the message is "+strconv.Quote(typ)+" already")
-			}
-			t.RawSetString(string(name), v)
-		}
-		return pushMessage(s, L, typ, t)
-	}
-}
-
-func pushMessage(s *state, L *lua.LState, typ string, t *lua.LTable) int {
-	t.RawSetString("type", lua.LString(typ))
-	t.Metatable = s.messages
-	L.Push(t)
-	return 1
-}
-
-// Message.system|text(text)
-func prose(typ, field string) luaFunc {
-	return func(s *state, L *lua.LState) int {
-		t := L.CreateTable(0, 2)
-		t.RawSetString(field, lua.LString(L.CheckString(1)))
-		return pushMessage(s, L, typ, t)
-	}
-}
-
-// Message.plan(calls, [mode])
-func messagePlan(s *state, L *lua.LState) int {
-	t := L.CreateTable(0, 3)
-	t.RawSetString("plan", s.checkTable(L, 1))
-	if mode := L.OptString(2, ""); mode != "" {
-		t.RawSetString("mode", lua.LString(mode))
-	}
-	return pushMessage(s, L, "plan", t)
-}
-
-// Message.tool({name = schema, …})
-func messageTool(s *state, L *lua.LState) int {
-	t := L.CreateTable(0, 2)
-	t.RawSetString("tool", s.checkTable(L, 1))
-	return pushMessage(s, L, "tool", t)
 }

@@ -248,15 +248,16 @@ type worker struct {
 }
 
 func newWorker(s setUp, c Config) *worker {
+	c = c.withDefaults()
 	g := &Generation{
-		config: c.withDefaults(), limits: s.Limits, grants: s.Grants,
-		scripts: map[string]*script{}, registry: engine.NewRegistry(),
+		config: c, project: newProject(c, s.Limits), registry: engine.NewRegistry(),
 	}
+	g.project.grants = s.Grants
 	for file, source := range s.Scripts {
-		g.scripts[file] = newLazyScript(file, []byte(source), s.Limits.Source)
+		g.project.scripts[file] = newLazyScript(file, []byte(source), s.Limits.Source)
 	}
 	for file, err := range s.Broken {
-		g.scripts[file] = unusable(file, err)
+		g.project.scripts[file] = unusable(file, err)
 	}
 	return &worker{g, map[string]*script{}}
 }
@@ -265,7 +266,7 @@ func (w *worker) do(j *job) done {
 	sc := w.scripts[j.script()]
 	if sc == nil {
 		var err error
-		if sc, err = newScript(j.file, []byte(j.source.(string)), w.gen.limits.Source); err != nil {
+		if sc, err = newScript(j.file, []byte(j.source.(string)), w.gen.project.limits.Source); err != nil {
 			return done{fault: luaerr.From(err)}
 		}
 		w.scripts[j.script()] = sc

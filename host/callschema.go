@@ -1,0 +1,151 @@
+package host
+
+import (
+	"maps"
+	"obelus/engine"
+	"obelus/store"
+	"slices"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// definitionSchema says where a definition of a tool, or a JSON Schema, holds arrays: {} in
+// Lua after "required" is one, and after "default" where the definition is that of an array.
+const definitionSchema = `{"type": ["object", "boolean"],
+	"if": {"properties": {"type": {"const": "array"}}, "required": ["type"]},
+	"then": {"properties": {"const": {"type": "array"}, "default": {"type": "array"}}},
+	"properties": {
+		"$defs": {"$ref": "#/$defs/named"}, "dependentSchemas": {"$ref": "#/$defs/named"}, "patternProperties": {"$ref": "#/$defs/named"},
+		"properties": {"$ref": "#/$defs/named", "properties": {"_scopes": {"$ref": "#/$defs/scopes"}}},
+		"allOf": {"$ref": "#/$defs/list"}, "anyOf": {"$ref": "#/$defs/list"}, "oneOf": {"$ref": "#/$defs/list"}, "prefixItems": {"$ref": "#/$defs/list"},
+		"additionalProperties": {"$ref": "#/$defs/tool"}, "contains": {"$ref": "#/$defs/tool"}, "else": {"$ref": "#/$defs/tool"},
+		"if": {"$ref": "#/$defs/tool"}, "items": {"$ref": "#/$defs/tool"}, "not": {"$ref": "#/$defs/tool"}, "propertyNames": {"$ref": "#/$defs/tool"},
+		"then": {"$ref": "#/$defs/tool"}, "unevaluatedItems": {"$ref": "#/$defs/tool"}, "unevaluatedProperties": {"$ref": "#/$defs/tool"},
+		"enum": {"type": "array"}, "examples": {"type": "array"}, "required": {"type": "array"},
+		"dependentRequired": {"additionalProperties": {"type": "array"}},
+		"_output": {"$ref": "#/$defs/tool"}, "_scopes": {"$ref": "#/$defs/scopes"}
+	}}`
+
+// requestSchema says where a request holds arrays.
+var requestSchema = sync.OnceValue(func() *engine.Schema {
+	return mustSchema(`{
+		"properties": {
+			"context": {"type": "array", "items": {"properties": {
+				"plan": {"type": "array", "items": {"properties": {"_scopes": {"type": "array"}}}},
+				"schema": {"$ref": "#/$defs/tool"},
+				"tool": {"$ref": "#/$defs/named"}}}},
+			"schema": {"$ref": "#/$defs/tool"},
+			"tools": {"$ref": "#/$defs/named"}
+		}`)
+})
+
+// listed is [engine.Schema.Lists] of a schema that is compiled only where a value has something
+// empty in it, as few have: that takes longer than all else when a small project is loaded.
+func listed(v any, schema func() *engine.Schema) any {
+	if !holdsEmptyObject(v) {
+		return v
+	}
+	return schema().Lists(v)
+}
+
+func holdsEmptyObject(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if holdsEmptyObject(e) {
+				return true
+			}
+		}
+		return len(v) == 0
+	case []any:
+		return slices.ContainsFunc(v, holdsEmptyObject)
+	}
+	return false
+}
+
+// toolSchema says where a definition of a tool holds arrays.
+var toolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
+
+// mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
+func mustSchema(open string) *engine.Schema {
+	v, err := store.DecodeJSON([]byte(open + `, "$defs": {
+		"tool": ` + definitionSchema + `,
+		"named": {"additionalProperties": {"$ref": "#/$defs/tool"}},
+		"list": {"type": "array", "items": {"$ref": "#/$defs/tool"}},
+		"scopes": {"properties": {"const": {"type": "array"}, "enum": {"type": "array"}}}}}`))
+	if err != nil {
+		panic(err)
+	}
+	schema, err := engine.NewSchema(v)
+	if err != nil {
+		panic(err)
+	}
+	return schema
+}
+
+// callSchema is what a call of a tool looks like: its parameters and its result.
+func callSchema(tool any) map[string]any {
+	object, _ := tool.(map[string]any)
+	properties := map[string]any{}
+	if given, ok := object["properties"].(map[string]any); ok {
+		for name, schema := range given {
+			if !strings.HasPrefix(name, "_") {
+				properties[name] = schema
+			}
+		}
+	}
+	if output := engine.OutputSchema(tool); output != nil { // of a call that has its result already
+		properties["_output"] = output
+	}
+	schema := map[string]any{"type": "object", "properties": properties}
+	for _, word := range []string{"$defs", "$ref", "additionalProperties", "allOf", "anyOf", "oneOf", "if", "then", "else"} {
+		if v, ok := object[word]; ok {
+			schema[word] = v
+		}
+	}
+	return schema
+}
+
+func optionalObject(s *state, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
+	object := map[string]any{}
+	if L.Get(arg) == lua.LNil {
+		return object
+	}
+	maps.Copy(object, checkObject(s, L, arg, L.CheckTable(arg), what, tool))
+	return object
+}
+
+// checkObject is what stands in an argument as an object: a call of a tool, or anything
+// with nil.
+func checkObject(s *state, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
+	var value any
+	var err error
+	if tool != nil {
+		value, err = callFromLua(s, v, tool, what)
+	} else {
+		value, err = s.fromLua(v, nil, what)
+	}
+	if err != nil {
+		L.ArgError(arg, err.Error())
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		L.ArgError(arg, what+" must be an object, not "+store.Describe(value))
+	}
+	return object
+}
+
+// callFromLua is fromLua for a call of a tool, which may be nil.
+func callFromLua(s *state, v lua.LValue, tool *engine.Tool, place string) (any, error) {
+	var schema any
+	if tool != nil {
+		schema = callSchema(tool.Schema)
+	}
+	value, err := s.fromLua(v, schema, place)
+	if call, ok := value.(map[string]any); ok {
+		return tool.Lists(call), err
+	}
+	return value, err
+}
