@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/budget"
+	"obelus/host/internal/codec"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
@@ -145,8 +146,8 @@ func (a *activity) call(s *session, fn *lua.LFunction, in engine.Invocation) (en
 		return engine.Result{}, s.fault(err)
 	}
 	message := err.Error()
-	var value *valueError
-	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.long {
+	var value *codec.Error
+	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.TooLong {
 		message += " (it was for " + path + ")"
 	}
 	return engine.Result{}, a.fail("%s", message)
@@ -181,7 +182,7 @@ func argumentTable(s *state, v any) lua.LValue {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) > 0 {
-			return s.toLuaLater(v)
+			return s.ToLuaLater(v)
 		}
 	case bool:
 		return lua.LBool(v)
@@ -198,7 +199,7 @@ func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
-			value, err := s.resultFromLua(to.value, schema, "result")
+			value, err := s.EncodeResult(to.value, schema, "result")
 			return engine.Result{To: to.path, Value: value}, err
 		}
 	case *lua.LTable:
@@ -206,7 +207,7 @@ func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
 			return engine.Result{Message: m}, err
 		}
 	}
-	value, err := s.resultFromLua(v, schema, "result")
+	value, err := s.EncodeResult(v, schema, "result")
 	return engine.Result{Value: value}, err
 }
 
@@ -214,17 +215,17 @@ func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
 // that looks like a data message.
 func readMessage(s *state, t *lua.LTable) (m map[string]any, ok bool, err error) {
 	made := t.Metatable == messageMark
-	if v, ok := untouched(t); ok { // to fill it would take long
+	if v, ok := codec.Untouched(t); ok { // to fill it would take long
 		object, _ := v.(map[string]any)
 		if object["type"] != "data" || object["data"] == nil {
 			return nil, false, nil
 		}
 	}
-	s.fill(t)
+	s.Fill(t)
 	if !made && (t.RawGetString("type") != lua.LString("data") || t.RawGetString("data") == lua.LNil) {
 		return nil, false, nil
 	}
-	v, err := s.resultFromLua(t, nil, "result")
+	v, err := s.EncodeResult(t, nil, "result")
 	if err != nil {
 		return nil, true, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/codec"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
@@ -141,7 +142,7 @@ func baseGetmetatable(s *state, L *lua.LState) int {
 // get to see.
 func isPrivate(s *state, meta lua.LValue) bool {
 	t, ok := meta.(*lua.LTable)
-	return ok && (t == s.envMeta || s.owns(t))
+	return ok && (t == s.envMeta || s.Owns(t))
 }
 
 func baseSetmetatable(s *state, L *lua.LState) int {
@@ -150,7 +151,7 @@ func baseSetmetatable(s *state, L *lua.LState) int {
 		L.ArgError(2, "nil or table expected")
 	}
 	L.CheckTypes(2, lua.LTNil, lua.LTTable)
-	s.fill(t)
+	s.Fill(t)
 	if t == s.run.env { // nothing comes in by itself any more
 		s.fillEnv(t)
 	}
@@ -167,7 +168,7 @@ func baseSetmetatable(s *state, L *lua.LState) int {
 
 func baseIpairs(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
-	s.fill(t)
+	s.Fill(t)
 	L.Push(s.globals["\x00ipairs"])
 	L.Push(t)
 	L.Push(lua.LNumber(0))
@@ -187,7 +188,7 @@ func baseIpairsNext(s *state, L *lua.LState) int {
 
 func baseNext(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
-	s.fill(t)
+	s.Fill(t)
 	if t == s.run.env && L.Get(2) == lua.LNil {
 		s.fillEnv(t)
 	}
@@ -269,7 +270,7 @@ func baseRawequal(s *state, L *lua.LState) int {
 
 func baseRawget(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
-	s.fill(t)
+	s.Fill(t)
 	key := L.CheckAny(2)
 	if v := t.RawGet(key); v == lua.LNil && t == s.run.env && t.Metatable == s.envMeta {
 		L.Push(L.GetTable(t, key))
@@ -281,7 +282,7 @@ func baseRawget(s *state, L *lua.LState) int {
 
 func baseRawset(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
-	s.fill(t)
+	s.Fill(t)
 	L.RawSet(t, L.CheckAny(2), L.CheckAny(3))
 	L.SetTop(1)
 	return 1
@@ -327,7 +328,7 @@ func (s *state) text(L *lua.LState, v lua.LValue) string {
 			return fmt.Sprintf("file (%p)", own)
 		}
 	}
-	if text, ok := objectErrorText(v); ok {
+	if text, ok := codec.ErrorText(v); ok {
 		return text
 	}
 	if t, ok := v.(*lua.LTable); ok && isPrivate(s, t.Metatable) {
@@ -365,7 +366,7 @@ func luaType(v lua.LValue) string {
 
 func baseUnpack(s *state, L *lua.LState) int {
 	t := L.CheckTable(1)
-	s.fill(t)
+	s.Fill(t)
 	from := optional(L, 2, 1)
 	to := optional(L, 3, t.Len())
 	if from > to {

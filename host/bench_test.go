@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/codec"
 	"obelus/store"
 )
 
@@ -17,7 +18,7 @@ import (
 func sized(size int) (any, int) {
 	list := []any{}
 	for n := 0; n < size; n += 75 {
-		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": jsonNumber(float64(n) / 4), "open": true, "lines": []any{"a", "b"}})
+		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": codec.JsonNumber(float64(n) / 4), "open": true, "lines": []any{"a", "b"}})
 	}
 	return list, len(store.EncodeJSON(list))
 }
@@ -29,20 +30,20 @@ func BenchmarkCodec(b *testing.B) {
 			name string
 			do   func(s *session) error
 		}{
-			{"whole", func(s *session) error { return touch(s.state, s.toLua(v)) }},
+			{"whole", func(s *session) error { return touch(s.state, s.ToLua(v)) }},
 			{"back", nil},
-			{"untouched", func(s *session) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
+			{"untouched", func(s *session) error { _, err := s.FromLua(s.ToLua(v), "v"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
 				s := bareSession()
 				s.begin(context.Background(), 1<<40, &script{}, nil)
 				do := way.do
 				if do == nil {
-					t := s.toLua(v)
+					t := s.ToLua(v)
 					if err := touch(s.state, t); err != nil {
 						b.Fatal(err)
 					}
-					do = func(s *session) error { _, err := s.fromLua(t, nil, "v"); return err }
+					do = func(s *session) error { _, err := s.FromLua(t, "v"); return err }
 				}
 				b.SetBytes(int64(bytes))
 				b.ReportAllocs()
@@ -62,7 +63,7 @@ func touch(s *state, v lua.LValue) error {
 	if !ok {
 		return nil
 	}
-	s.fill(t)
+	s.Fill(t)
 	for key, e := t.Next(lua.LNil); key != lua.LNil; key, e = t.Next(key) {
 		if err := touch(s, e); err != nil {
 			return err

@@ -2,13 +2,14 @@ package host
 
 import (
 	"maps"
-	"obelus/engine"
-	"obelus/store"
 	"slices"
 	"strings"
 	"sync"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/store"
 )
 
 // definitionSchema says where a definition of a tool, or a JSON Schema, holds arrays: {} in
@@ -125,7 +126,7 @@ func checkObject(s *state, L *lua.LState, arg int, v lua.LValue, what string, to
 	if tool != nil {
 		value, err = callFromLua(s, v, tool, what)
 	} else {
-		value, err = s.fromLua(v, nil, what)
+		value, err = s.FromLua(v, what)
 	}
 	if err != nil {
 		L.ArgError(arg, err.Error())
@@ -143,7 +144,7 @@ func callFromLua(s *state, v lua.LValue, tool *engine.Tool, place string) (any, 
 	if tool != nil {
 		schema = callSchema(tool.Schema)
 	}
-	value, err := s.fromLua(v, schema, place)
+	value, err := s.Encode(v, schema, place)
 	if call, ok := value.(map[string]any); ok {
 		return tool.Lists(call), err
 	}

@@ -10,6 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/codec"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
 	"obelus/store"
@@ -50,7 +51,7 @@ func toNumberOrText(n json.Number) any {
 	if err != nil {
 		return string(n)
 	}
-	return jsonNumber(f)
+	return codec.JsonNumber(f)
 }
 
 // FuzzCodec: JSON to Lua and back is the same JSON, touched or not; and
@@ -73,13 +74,13 @@ func FuzzCodec(f *testing.F) {
 		s := newSession(g)
 		s.begin(context.Background(), 1<<40, &script{}, nil)
 		left := int(how)
-		table := s.value(v, &left)
+		table := s.Value(v, &left)
 		if how%2 == 0 {
 			if err := touch(s.state, table); err != nil {
 				t.Fatal(err)
 			}
 		}
-		back, err := s.fromLua(table, nil, "v")
+		back, err := s.FromLua(table, "v")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,8 +92,8 @@ func FuzzCodec(f *testing.F) {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 		hostile := s.hostile(text)
-		if value, err := s.fromLua(hostile, v, "v"); err == nil {
-			if values, _ := (&encoder{}).measure(value); values < 1000 { // shared tables make a million of a few bytes
+		if value, err := s.Encode(hostile, v, "v"); err == nil {
+			if values, _ := (&codec.Encoder{}).Measure(value); values < 1000 { // shared tables make a million of a few bytes
 				store.EncodeJSON(value)
 			}
 		}
@@ -139,10 +140,10 @@ func (s *state) hostile(text []byte) *lua.LTable {
 		case 5:
 			v = s.L.NewUserData()
 		case 6:
-			at.Metatable = s.arrayMark
+			at.Metatable = s.ArrayMark
 			continue
 		case 7:
-			v = s.toLuaLater(map[string]any{"x": []any{nil}})
+			v = s.ToLuaLater(map[string]any{"x": []any{nil}})
 		default:
 			v = lua.LTrue
 		}

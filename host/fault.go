@@ -108,11 +108,11 @@ func authored(s *state, f *fault) {
 // failureFields makes the fields of a failure of what a script returned after
 // nil, or raised: text, or a table, which gets a message if it has none.
 func failureFields(s *state, v lua.LValue) (map[string]any, error) {
-	value, err := s.fromLua(v, nil, "error")
+	value, err := s.FromLua(v, "error")
 	if err != nil { // of bytes that are no UTF-8, perhaps
 		m := textMapper{s: s, of: visibleText, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
 		v = m.value(v, 0)
-		value, err = s.fromLua(v, nil, "error")
+		value, err = s.FromLua(v, "error")
 	}
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func failureFields(s *state, v lua.LValue) (map[string]any, error) {
 	for name, field := range fields {
 		copied[name] = field
 	}
-	copied["message"], err = s.fromLua(lua.LString(visibleText(tableMessage(s, t, fields))), nil, "error")
+	copied["message"], err = s.FromLua(lua.LString(visibleText(tableMessage(s, t, fields))), "error")
 	return copied, err
 }
 

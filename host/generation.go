@@ -33,7 +33,7 @@ type Generation struct {
 	code     *store.Code
 	settings Settings
 	project  stateProject // what its states share: the scripts, limits and grants among it
-	withheld bool    // the settings grant more, which a reload does not take over
+	withheld bool         // the settings grant more, which a reload does not take over
 	registry *engine.Registry
 	states   sync.Pool // of *session
 	plans    sync.Map  // *script of each plan file that was read, by its path; the newest text of it

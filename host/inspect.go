@@ -71,7 +71,7 @@ func functionText(f *lua.LFunction) string {
 }
 
 func (p *inspector) table(t *lua.LTable, indent string) string {
-	p.s.fill(t)
+	p.s.Fill(t)
 	if p.open[t] || len(p.open) > limits.MaxDepth/10 || p.left < 0 {
 		return "{…}"
 	}

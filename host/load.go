@@ -189,7 +189,7 @@ func (l *loader) settings() {
 	}
 	var value any
 	err = guard(limits.SettingsFile, func() (err error) {
-		value, err = s.fromLua(v, nil, "settings")
+		value, err = s.FromLua(v, "settings")
 		return err
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 		return ioFail(err.Error())(s, L)
 	}
 	f := L.NewFunctionFromProto(proto)
-	s.fill(env)
+	s.Fill(env)
 	f.Env = env
 	L.Push(f)
 	return 1

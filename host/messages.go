@@ -1,10 +1,12 @@
 package host
 
 import (
-	"obelus/store"
 	"strconv"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/codec"
+	"obelus/store"
 )
 
 // openCalls gives scripts the globals for what calls are made of: Message, Output, and the
@@ -41,7 +43,7 @@ func outputTo_(s *state, L *lua.LState) int {
 }
 
 // messageMark is the metatable of what Message.state and others make.
-var messageMark = newMark()
+var messageMark = codec.NewMark()
 
 var messageFuncs = []entry{
 	{"data", message("data")},

@@ -459,7 +459,7 @@ func fillWithin(s *state, L *lua.LState, t *lua.LTable, want reflect.Type, arg i
 		L.ArgError(arg, fmt.Sprintf("a table that is nested deeper than %d", maxObjectDepth))
 	}
 	seen[typedTable{t, want}] = true
-	s.fill(t)
+	s.Fill(t)
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		_, inner := withinType(L, want, key)
 		if err := objectFits(v, inner); err != "" {

@@ -9,6 +9,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/codec"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luatext"
@@ -25,7 +26,7 @@ func concatCall(s *state, L *lua.LState) int {
 		case lua.LNumber:
 			total += 8
 		default:
-			if text, ok := objectErrorText(v); ok {
+			if text, ok := codec.ErrorText(v); ok {
 				L.Replace(i, lua.LString(text))
 				total += len(text)
 				continue
@@ -85,10 +86,10 @@ func lengthCall(s *state, L *lua.LState) int {
 	case lua.LString:
 		L.Push(lua.LNumber(len(v)))
 	case *lua.LTable:
-		s.fill(v)
+		s.Fill(v)
 		n := v.Len()
-		if n >= maxArray-1 {
-			L.RaiseError("a table has too many elements (at most %d)", maxArray-2)
+		if n >= limits.MaxArray-1 {
+			L.RaiseError("a table has too many elements (at most %d)", limits.MaxArray-2)
 		}
 		L.Push(lua.LNumber(n))
 	default:

@@ -15,6 +15,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/codec"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/setting"
@@ -232,7 +233,7 @@ func (p *planReader) lua(s *session, v lua.LValue) (*engine.Request, error) {
 // calls are left to be read once the tools beside them are known; there are
 // none where they are a function.
 func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
-	s.fill(t)
+	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
 	}
@@ -243,7 +244,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name := lua.LVAsString(key)
 		if name != "calls" && name != "plan" {
-			if given[name], err = s.fromLua(v, nil, name); err != nil {
+			if given[name], err = s.FromLua(v, name); err != nil {
 				return nil, nil, p.fail(p.at(name), "%s", err.Error())
 			}
 			continue
@@ -264,13 +265,13 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 
 // luaCalls reads the calls, each by the schema of its tool.
 func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error) {
-	s.fill(t)
+	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, p.fail(s.run.lines[t], "calls is a list of calls: put braces around this one")
 	}
-	n, key := beyondArray(t)
+	n, key := codec.BeyondArray(t)
 	if key != lua.LNil {
-		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", keyText(key))
+		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", codec.KeyText(key))
 	}
 	calls := make([]engine.Source, n)
 	for i := range calls {
@@ -282,7 +283,7 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error
 		calls[i].Line = s.run.lines[call]
 		var tool *engine.Tool
 		if call != nil {
-			s.fill(call)
+			s.Fill(call)
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error

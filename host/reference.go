@@ -62,7 +62,7 @@ func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
 		if depth > m.s.project.limits.Depth {
 			return v
 		}
-		m.s.fill(v)
+		m.s.Fill(v)
 		made := m.s.L.CreateTable(v.Len(), 0)
 		made.Metatable = v.Metatable // what it is an array by, and what is kept of it
 		m.made[v] = made

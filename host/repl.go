@@ -251,6 +251,6 @@ func (r *REPL) act(L *lua.LState, what string, do func(ctx context.Context) (any
 		L.Push(lua.LString(why))
 		return 2
 	}
-	L.Push(s.toLua(result))
+	L.Push(s.ToLua(result))
 	return 1
 }

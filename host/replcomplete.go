@@ -75,14 +75,14 @@ func (r *REPL) names(before string) []string {
 		if !ok {
 			return nil
 		}
-		s.fill(t)
+		s.Fill(t)
 		if at = t.RawGetString(name); at == lua.LNil && t == s.run.env {
 			at = s.lookup(name)
 		}
 	}
 	switch v := at.(type) {
 	case *lua.LTable:
-		s.fill(v)
+		s.Fill(v)
 		return append(tableNames(v), inherited(v, 0)...)
 	case lua.LString:
 		return tableNames(s.stringLib)

@@ -151,7 +151,7 @@ func (p *stateProject) nearModule(name string) string {
 // capabilities are what this state's modules may do.
 func capabilities(s *state) *luastd.Env {
 	return &luastd.Env{
-		Codec:     moduleCodec{s.valueCodec},
+		Codec:     s.Codec,
 		Grants:    s.project.grants,
 		Clock:     s.project.clock,
 		Log:       s.project.log,
@@ -161,7 +161,7 @@ func capabilities(s *state) *luastd.Env {
 		Context:   s.budget.WaitContext,
 		Charge:    s.budget.Charge,
 		MaxString: s.project.limits.String,
-		MaxArray:  maxArray - 2,
+		MaxArray:  limits.MaxArray - 2,
 	}
 }
 
@@ -172,17 +172,6 @@ func (s *state) effect(L *lua.LState, what string) {
 	}
 	s.budget.Outside(L)
 }
-
-// moduleCodec is the state's codec as modules see it.
-type moduleCodec struct{ *valueCodec }
-
-func (c moduleCodec) ToLua(v any) lua.LValue { return c.toLua(v) }
-
-func (c moduleCodec) FromLua(v lua.LValue, name string) (any, error) { return c.fromLua(v, nil, name) }
-
-func (c moduleCodec) Fill(t *lua.LTable) { c.fill(t) }
-
-func (c moduleCodec) MarkArray(t *lua.LTable) { c.markArray(t) }
 
 // moduleNames are all that require gives.
 func (p *stateProject) moduleNames() []string {

@@ -19,20 +19,19 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/budget"
+	"obelus/host/internal/codec"
 	"obelus/host/internal/limits"
 	"obelus/luastd"
 )
 
-// Bounds of a state. maxArray is where a table stops being an array: beyond
-// it, t[67108863] = 1 would fill four gigabytes with nil.
+// Bounds of a state.
 const (
-	maxArray   = 1 << 20
 	maxPcalls  = 100
 	callFrames = 2000
 )
 
 // boundTables sets the interpreter's own bound, which is global to the program.
-var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
+var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = limits.MaxArray })
 
 // state is an LState with the safe part of Lua's library and what the host
 // adds to it, ready for one run after another. Everything that scripts share
@@ -43,7 +42,7 @@ var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = maxArray })
 // raised is thrown away.
 type state struct {
 	strand // that runs now
-	*valueCodec
+	*codec.Codec
 	project *stateProject
 	env     *luastd.Env
 	budget  budget.Budget
@@ -102,7 +101,7 @@ func newState(p *stateProject) *state {
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
 	s.budget.Owner, s.budget.Limits = s, &p.limits
-	s.valueCodec = newCodec(s.L, func() *lua.LState { return s.strand.L }, &s.budget, &p.limits)
+	s.Codec = codec.New(s.L, func() *lua.LState { return s.strand.L }, &s.budget, &p.limits)
 	s.env = capabilities(s)
 	openBase(s)
 	s.libs["string"] = s.funcs(stringFuncs)
@@ -119,6 +118,31 @@ func newState(p *stateProject) *state {
 		s.globals[name] = newObject(s, p.objects[name])
 	}
 	return s
+}
+
+// field is one entry of a library table. Libraries are kept as lists, sorted
+// by name, from which each run makes tables of its own.
+type field struct {
+	name  string
+	value lua.LValue
+}
+
+// fieldList is a library table that a run has not looked into yet.
+type fieldList []field
+
+func (l fieldList) FillTable(t *lua.LTable) {
+	for _, f := range l {
+		t.RawSetString(f.name, f.value)
+	}
+}
+
+func (l fieldList) LookupField(key lua.LValue) lua.LValue {
+	for _, f := range l {
+		if key == lua.LString(f.name) {
+			return f.value
+		}
+	}
+	return lua.LNil
 }
 
 // luaFunc is a library function of a state.
@@ -204,7 +228,7 @@ func (s *state) lookup(name string) lua.LValue {
 	if !ok {
 		return lua.LNil
 	}
-	lib := s.lazy(fields)
+	lib := s.Lazy(fieldList(fields))
 	if name == "string" {
 		s.stringMeta.RawSetString("__index", lib)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"obelus/host/internal/limits"
 	"sort"
 	"strings"
 
@@ -20,7 +21,7 @@ var tableFuncs = []entry{
 
 func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
 	t := L.CheckTable(n)
-	s.fill(t)
+	s.Fill(t)
 	return t
 }
 
@@ -50,8 +51,8 @@ func tableConcat(s *state, L *lua.LState) int {
 func tableInsert(s *state, L *lua.LState) int {
 	t := s.checkTable(L, 1)
 	n := t.Len()
-	if n >= maxArray-2 {
-		L.RaiseError("a table has too many elements (at most %d)", maxArray-2)
+	if n >= limits.MaxArray-2 {
+		L.RaiseError("a table has too many elements (at most %d)", limits.MaxArray-2)
 	}
 	switch L.GetTop() {
 	case 2:

@@ -225,8 +225,8 @@ func sameValues(r *testRun, a, b lua.LValue, depth int) bool {
 	if !ok || !ok2 || x == y || depth > limits.MaxDepth {
 		return a == b
 	}
-	r.s.fill(x)
-	r.s.fill(y)
+	r.s.Fill(x)
+	r.s.Fill(y)
 	n := 0
 	for key, v := x.Next(lua.LNil); key != lua.LNil; key, v = x.Next(key) {
 		n++

@@ -46,15 +46,15 @@ func testActivity(r *testRun, L *lua.LState) int {
 	switch {
 	case errors.As(err, &failure):
 		L.Push(lua.LNil)
-		L.Push(r.s.toLua(failure.Fields))
+		L.Push(r.s.ToLua(failure.Fields))
 		return 2
 	case err != nil:
 		L.RaiseError("%s", plainError(err))
 	case result.Message != nil:
-		L.Push(r.s.toLua(result.Message))
+		L.Push(r.s.ToLua(result.Message))
 		return 1
 	}
-	L.Push(r.s.toLua(result.Value))
+	L.Push(r.s.ToLua(result.Value))
 	if result.To == "" {
 		return 1
 	}
@@ -121,7 +121,7 @@ var planOptionNames = []string{"context", "input", "tools"}
 
 func planOptions(r *testRun, L *lua.LState) *lua.LTable {
 	options := L.OptTable(2, L.CreateTable(0, 0))
-	r.s.fill(options)
+	r.s.Fill(options)
 	for key, _ := options.Next(lua.LNil); key != lua.LNil; key, _ = options.Next(key) {
 		if name := key.String(); !slices.Contains(planOptionNames, name) {
 			L.ArgError(2, "unknown option "+strconv.Quote(name)+luaerr.DidYouMean(name, planOptionNames))
@@ -150,7 +150,7 @@ func replaced(r *testRun, L *lua.LState, request *engine.Request, registry *engi
 	if !ok {
 		L.ArgError(2, "tools must be a table of functions, not a "+luaType(tools))
 	}
-	r.s.fill(t)
+	r.s.Fill(t)
 	standIns := map[string]*engine.Registered{}
 	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
@@ -277,7 +277,7 @@ func pushOutcome(r *testRun, L *lua.LState, log store.Log, outcome *engine.Outco
 	if outcome.Error != "" {
 		run["error"] = outcome.Error
 	}
-	L.Push(r.s.toLua(run))
+	L.Push(r.s.ToLua(run))
 }
 
 // test.http(fn): fn(request) answers what this test, and what it runs, ask of
@@ -299,7 +299,7 @@ func answerHTTP(r *testRun, L *lua.LState, fn *lua.LFunction, asked luastd.HTTPR
 		headers[name] = luastd.JoinHeader(name, values)
 	}
 	request := map[string]any{"method": asked.Method, "url": asked.URL, "headers": headers, "body": asked.Body}
-	results, err := r.s.apart(L, fn, r.s.toLua(request))
+	results, err := r.s.apart(L, fn, r.s.ToLua(request))
 	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
@@ -320,7 +320,7 @@ func answerHTTP(r *testRun, L *lua.LState, fn *lua.LFunction, asked luastd.HTTPR
 
 // response reads what a function of a test answers.
 func response(r *testRun, v lua.LValue) (luastd.HTTPResponse, error) {
-	given, err := r.s.fromLua(v, nil, "response")
+	given, err := r.s.FromLua(v, "response")
 	if err != nil {
 		return luastd.HTTPResponse{}, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"obelus/host/internal/codec"
 )
 
 // maxTypeNesting is how deep a schema is followed.
@@ -23,7 +25,7 @@ func (w *typeWriter) gather(all, schema map[string]any, depth int) {
 		return
 	}
 	if ref, ok := schema["$ref"].(string); ok {
-		if target, ok := resolveRef(w.root, ref); ok {
+		if target, ok := codec.ResolveRef(w.root, ref); ok {
 			w.gather(all, target, depth+1)
 		}
 	}
@@ -119,7 +121,7 @@ func (w *typeWriter) referred(schema map[string]any) string {
 	if !ok || w.refs[ref] != "" {
 		return w.refs[ref]
 	}
-	target, ok := resolveRef(w.root, ref)
+	target, ok := codec.ResolveRef(w.root, ref)
 	if !ok {
 		return ""
 	}

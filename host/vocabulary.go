@@ -116,7 +116,7 @@ func toolRegister(s *session, L *lua.LState) int {
 	if before, ok := found.tools[name]; ok {
 		raiseTwice(s, L, at, before.place)
 	}
-	v, err := s.fromLua(schema, nil, "schema")
+	v, err := s.FromLua(schema, "schema")
 	if err != nil {
 		L.RaiseError("tool %s: %s", strconv.Quote(name), err.Error())
 	}
@@ -172,7 +172,7 @@ func activityRegister(s *session, L *lua.LState) int {
 }
 
 func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
-	v, err := s.fromLua(t, nil, "options")
+	v, err := s.FromLua(t, "options")
 	if err != nil {
 		L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
 	}

@@ -27,6 +27,10 @@ type Limits struct {
 // MaxDepth is how deep tables in a value may be nested by default.
 const MaxDepth = 128
 
+// MaxArray is how many elements a table has before it stops being an array for the interpreter:
+// beyond it, t[67108863] = 1 would fill four gigabytes with nil.
+const MaxArray = 1 << 20
+
 // Defaults are what the zeros of [Limits] stand for.
 var Defaults = Limits{Depth: MaxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Process: 1 << 30, Result: 16 << 20, Source: 256 << 10, String: 16 << 20}
 

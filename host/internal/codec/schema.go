@@ -1,4 +1,4 @@
-package host
+package codec
 
 import (
 	"encoding/json"
@@ -53,7 +53,7 @@ func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok 
 	if !ok {
 		return nil, false
 	}
-	return resolveRef(n.root, ref)
+	return ResolveRef(n.root, ref)
 }
 
 // mayBe tells whether a table may be what a schema describes, by the fields that it has and
@@ -137,8 +137,8 @@ func isLike(v lua.LValue, value any) bool {
 	return v.Type() == lua.LTTable
 }
 
-// resolveRef follows a reference into the same schema: "#", "#/$defs/item".
-func resolveRef(root any, ref string) (map[string]any, bool) {
+// ResolveRef follows a reference into the same schema: "#", "#/$defs/item".
+func ResolveRef(root any, ref string) (map[string]any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {
 		return nil, false

@@ -1,4 +1,4 @@
-package host
+package codec
 
 import (
 	"encoding/json"
@@ -25,32 +25,37 @@ const (
 	maxBytes  = 64 << 20
 )
 
-// fromLua makes the JSON value of what a script gives. The schema, which may
+// Encode makes the JSON value of what a script gives. The schema, which may
 // be nil, decides what the digits of a long integer are; place names the value in
 // errors: "result". An empty table is an object unless it is marked as an array; what
 // else makes it one is decided by [engine.Schema.Lists]. The error is a [*valueError].
-func (c *valueCodec) fromLua(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{c: c, place: place, root: schema, most: maxBytes}
+func (c *Codec) Encode(v lua.LValue, schema any, place string) (any, error) {
+	e := Encoder{c: c, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)
 }
 
-// resultFromLua is fromLua for what an activity or a planner gives back, which
+// FromLua is fromLua without a schema, as modules of package luastd use it.
+func (c *Codec) FromLua(v lua.LValue, place string) (any, error) {
+	return c.Encode(v, nil, place)
+}
+
+// EncodeResult is fromLua for what an activity or a planner gives back, which
 // goes into the log.
-func (c *valueCodec) resultFromLua(v lua.LValue, schema any, place string) (any, error) {
-	e := encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
+func (c *Codec) EncodeResult(v lua.LValue, schema any, place string) (any, error) {
+	e := Encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
 	return e.value(v, schema)
 }
 
-// valueError is a value that is not JSON, and the place in it.
-type valueError struct {
+// Error is a value that is not JSON, and the place in it.
+type Error struct {
 	place, message string
-	long           bool // there is too much of it
+	TooLong        bool // there is too much of it
 }
 
-func (e *valueError) Error() string { return e.place + ": " + e.message }
+func (e *Error) Error() string { return e.place + ": " + e.message }
 
-type encoder struct {
-	c      *valueCodec
+type Encoder struct {
+	c      *Codec
 	place  string
 	path   []any // string keys and int indices that lead from place to here
 	tables []*lua.LTable
@@ -62,7 +67,7 @@ type encoder struct {
 	root    any  // of the schema, for $ref
 }
 
-func (e *encoder) fail(format string, args ...any) error {
+func (e *Encoder) fail(format string, args ...any) error {
 	place := e.place
 	for _, step := range e.path {
 		switch step := step.(type) {
@@ -79,15 +84,15 @@ func (e *encoder) fail(format string, args ...any) error {
 	if len(place) > 150 {
 		place = strings.ToValidUTF8(place[:100], "") + "…"
 	}
-	return &valueError{place, fmt.Sprintf(format, args...), false}
+	return &Error{place, fmt.Sprintf(format, args...), false}
 }
 
-func (e *encoder) value(v lua.LValue, schema any) (any, error) {
+func (e *Encoder) value(v lua.LValue, schema any) (any, error) {
 	if e.values++; e.values > maxValues {
-		return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
+		return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
 	if e.c.meter.Spent(1) {
-		return nil, &valueError{e.place, budget.OutOfTime, false}
+		return nil, &Error{e.place, budget.OutOfTime, false}
 	}
 	switch v := v.(type) {
 	case *lua.LNilType:
@@ -105,10 +110,10 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		return nil, nil
 	}
 	if u, ok := v.(*lua.LUserData); ok {
-		if value, ok := u.Value.(opaque); ok {
+		if value, ok := u.Value.(Opaque); ok {
 			return nil, e.fail("%s", value.NotJSON())
 		}
-		if text, ok := objectErrorText(v); ok {
+		if text, ok := ErrorText(v); ok {
 			return e.text(text, schema)
 		}
 		return nil, e.fail("an object of the host is not a JSON value")
@@ -116,23 +121,23 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 	return nil, e.fail("a %s is not a JSON value", v.Type())
 }
 
-func (e *encoder) number(f float64) (any, error) {
+func (e *Encoder) number(f float64) (any, error) {
 	switch {
 	case math.IsNaN(f):
 		return nil, e.fail("NaN is not a JSON number")
 	case math.IsInf(f, 0):
 		return nil, e.fail("infinity is not a JSON number")
 	}
-	return jsonNumber(f), nil
+	return JsonNumber(f), nil
 }
 
 // maxPlain is where integers begin to be written with an exponent, as JavaScript does too.
 // Readers that want an integer refuse one.
 const maxPlain = 1e21
 
-// jsonNumber is text that reads back as the same number: digits alone for an integer below
+// JsonNumber is text that reads back as the same number: digits alone for an integer below
 // maxPlain, else the shortest. The next script gets an integer beyond 2^53 as text.
-func jsonNumber(f float64) json.Number {
+func JsonNumber(f float64) json.Number {
 	switch whole := f == math.Trunc(f); {
 	case whole && math.Abs(f) <= luatext.MaxExact:
 		return json.Number(strconv.FormatInt(int64(f), 10))
@@ -148,16 +153,16 @@ func jsonNumber(f float64) json.Number {
 	return json.Number(text)
 }
 
-func (e *encoder) tooLong() error {
+func (e *Encoder) tooLong() error {
 	if e.limited {
-		return &valueError{e.place, limits.Over("it is too long", "result", e.most), true}
+		return &Error{e.place, limits.Over("it is too long", "result", e.most), true}
 	}
-	return &valueError{e.place, fmt.Sprintf("more than %d bytes of text", e.most), false}
+	return &Error{e.place, fmt.Sprintf("more than %d bytes of text", e.most), false}
 }
 
 // text is a string; but the digits of an integer too large for a Lua number,
 // at a place for a number, are that integer again.
-func (e *encoder) text(v string, schema any) (any, error) {
+func (e *Encoder) text(v string, schema any) (any, error) {
 	if e.bytes += e.size(v); e.bytes > e.most {
 		return nil, e.tooLong()
 	}
@@ -186,18 +191,18 @@ func isBigInteger(v string) bool {
 	return err != nil || n > luatext.MaxExact || n < -luatext.MaxExact
 }
 
-func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
-	if v, ok := untouched(t); ok { // it is what it was
-		values, bytes := e.measure(v)
+func (e *Encoder) table(t *lua.LTable, schema any) (any, error) {
+	if v, ok := Untouched(t); ok { // it is what it was
+		values, bytes := e.Measure(v)
 		if e.values += values; e.values > maxValues {
-			return nil, &valueError{e.place, fmt.Sprintf("more than %d values", maxValues), false}
+			return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 		}
 		if e.bytes += bytes; e.bytes > e.most {
 			return nil, e.tooLong()
 		}
 		return v, nil
 	}
-	e.c.fill(t)
+	e.c.Fill(t)
 	if len(e.tables) >= e.c.limits.Depth {
 		if i := slices.Index(e.tables, t); i >= 0 {
 			e.path = e.path[:min(len(e.path), cycleEnd(e.tables, i))]
@@ -222,9 +227,9 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 	return len(tables) - first
 }
 
-func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
+func (e *Encoder) contents(t *lua.LTable, schema any) (any, error) {
 	at, _ := schemaAt(schema, e.root, t)
-	n, key := beyondArray(t)
+	n, key := BeyondArray(t)
 	marked := e.c.isArray(t)
 	switch k := key.(type) {
 	case *lua.LNilType:
@@ -243,9 +248,9 @@ func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 	return nil, e.fail("the table has a %s for a key: keys are strings", key.Type())
 }
 
-// beyondArray is how many elements a table has, and its first key that is none of
+// BeyondArray is how many elements a table has, and its first key that is none of
 // theirs; nil without one.
-func beyondArray(t *lua.LTable) (n int, key lua.LValue) {
+func BeyondArray(t *lua.LTable) (n int, key lua.LValue) {
 	last := lua.LValue(lua.LNil)
 	if n = t.Len(); n > 0 {
 		last = lua.LNumber(n)
@@ -254,7 +259,7 @@ func beyondArray(t *lua.LTable) (n int, key lua.LValue) {
 	return n, key
 }
 
-func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
+func (e *Encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 	array := make([]any, n)
 	e.path = append(e.path, 0)
 	for i := range array {
@@ -283,14 +288,14 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 	return array, nil
 }
 
-func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
+func (e *Encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	object := map[string]any{}
 	e.path = append(e.path, "")
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name, ok := key.(lua.LString)
 		if !ok {
 			e.path = e.path[:len(e.path)-1]
-			return nil, e.fail("the table has string keys and also the key %s", keyText(key))
+			return nil, e.fail("the table has string keys and also the key %s", KeyText(key))
 		}
 		e.path[len(e.path)-1] = string(name)
 		if e.bytes += e.size(string(name)); e.bytes > e.most {
@@ -329,7 +334,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 }
 
 // restored is a value as the number that it was, unless it is text and that is wanted.
-func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
+func (e *Encoder) restored(v any, was json.Number, schema any) (any, error) {
 	if _, text := v.(string); text {
 		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("string") && !s.wants("integer", "number") {
 			return v, nil
@@ -341,7 +346,7 @@ func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	return was, nil
 }
 
-func keyText(key lua.LValue) string {
+func KeyText(key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
 		return luatext.FormatNumber(n)
 	}
@@ -364,15 +369,15 @@ func textOf(n json.Number) int {
 
 // size is how many bytes a text counts for: as many as the log's JSON takes for it, if that is
 // where it goes. A text of control characters takes six times its length there.
-func (e *encoder) size(text string) int {
+func (e *Encoder) size(text string) int {
 	if e.limited {
 		return store.StringSize(text)
 	}
 	return len(text)
 }
 
-// measure counts the values in v and the bytes of its text.
-func (e *encoder) measure(v any) (values, bytes int) {
+// Measure counts the values in v and the bytes of its text.
+func (e *Encoder) Measure(v any) (values, bytes int) {
 	values = 1
 	switch v := v.(type) {
 	case string:
@@ -381,20 +386,20 @@ func (e *encoder) measure(v any) (values, bytes int) {
 		bytes = textOf(v)
 	case map[string]any:
 		for key, element := range v {
-			n, b := e.measure(element)
+			n, b := e.Measure(element)
 			values, bytes = values+n, bytes+b+e.size(key)
 		}
 	case []any:
 		for _, element := range v {
-			n, b := e.measure(element)
+			n, b := e.Measure(element)
 			values, bytes = values+n, bytes+b
 		}
 	}
 	return values, bytes
 }
 
-// objectErrorText is what an error of an object of the host says, for which scripts have it.
-func objectErrorText(v lua.LValue) (string, bool) {
+// ErrorText is what an error of an object of the host says, for which scripts have it.
+func ErrorText(v lua.LValue) (string, bool) {
 	u, ok := v.(*lua.LUserData)
 	if !ok {
 		return "", false
