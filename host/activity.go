@@ -76,7 +76,7 @@ func (a *activity) run(ctx context.Context, in engine.Invocation, reach *budget.
 	if !raised {
 		return result, err
 	}
-	if failure := f.failure(); failure != nil {
+	if failure := faultFailure(f); failure != nil {
 		return engine.Result{}, failure
 	}
 	return engine.Result{}, f.ScriptError

@@ -187,9 +187,8 @@ func (s *state) plainText(v lua.LValue) string {
 	return lua.LVAsString(L.Get(-1))
 }
 
-// failure is the outcome that a call has by this fault, nil if the machine is
-// at fault.
-func (f *fault) failure() *engine.Failure {
+// faultFailure returns the outcome that a call has by a fault, or nil if the machine is at fault.
+func faultFailure(f *fault) *engine.Failure {
 	switch {
 	case f.timeout:
 		fields := map[string]any{"message": f.Message, "code": "timeout"}

@@ -1,8 +1,6 @@
 package host
 
 import (
-	"maps"
-	"slices"
 	"sync"
 )
 
@@ -15,8 +13,6 @@ var libraryNames = []string{
 // globalNames are those of libraries and of functions, in sorted order. The functions refer to
 // it themselves.
 var globalNames []string
-
-func init() { globalNames = slices.Sorted(maps.Keys(knownGlobals())) }
 
 // knownGlobals are the names that a function may give another value.
 var knownGlobals = sync.OnceValue(func() map[string]bool {

@@ -22,7 +22,6 @@ import (
 type REPL struct {
 	gen     *Generation
 	s       *state
-	main    *lua.LState
 	actions REPLActions
 	timeout time.Duration
 	line    int    // how many lines were there before
@@ -52,7 +51,6 @@ const replFile = "stdin"
 // REPL opens a prompt. The caller must call Close.
 func (g *Generation) REPL(actions REPLActions) *REPL {
 	r := &REPL{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
-	r.main = r.s.L
 	r.s.begin(context.Background(), r.timeout, &script{file: replFile})
 	if actions.Run != nil {
 		r.s.run.env.RawSetString("run", r.s.L.NewFunction(r.run))
@@ -87,7 +85,7 @@ func (r *REPL) Eval(ctx context.Context, source string) (values []string, err er
 		return nil, err
 	}
 	r.remember(source)
-	defer r.begin(ctx)()
+	defer r.s.beginInput(ctx, r.timeout)()
 	results, err := r.s.call(r.s.L.NewFunctionFromProto(proto))
 	if err == nil { // tostring may be the script's
 		_, err = r.s.call(r.s.fn(func(s *state, _ *lua.LState) int {
@@ -102,23 +100,6 @@ func (r *REPL) Eval(ctx context.Context, source string) (values []string, err er
 		return nil, luaerr.From(err)
 	}
 	return values, nil
-}
-
-// begin readies the state for one input, which gets a thread of its own: where
-// something is raised the interpreter leaves the thread and its open variables
-// in disorder. What outlives an input lies in tables, out of its reach.
-func (r *REPL) begin(ctx context.Context) (end func()) {
-	s := r.s
-	s.strand = strand{L: s.newThread(r.main, callFrames)}
-	s.raised, s.unwound = nil, nil
-	s.budget.Reset(ctx, r.timeout)
-	return func() {
-		s.strand = strand{L: r.main}
-		s.raised = nil
-		s.run.top, s.run.loading = 0, nil
-		s.run.current, s.run.resumes = nil, 0
-		s.budget.Context = context.Background()
-	}
 }
 
 // remember keeps an input where messages look for the names in a line. Each

@@ -30,8 +30,12 @@ const (
 	callFrames = 2000
 )
 
-// boundTables sets the interpreter's own bound, which is global to the program.
-var boundTables = sync.OnceFunc(func() { lua.MaxArrayIndex = limits.MaxArray })
+// prepare sets the interpreter's own bound of arrays, which is global to the program, and
+// globalNames.
+var prepare = sync.OnceFunc(func() {
+	lua.MaxArrayIndex = limits.MaxArray
+	globalNames = slices.Sorted(maps.Keys(knownGlobals()))
+})
 
 // state is an LState with the safe part of Lua's library and what the host
 // adds to it, ready for one run after another. Everything that scripts share
@@ -94,7 +98,7 @@ type run struct {
 }
 
 func newState(p *stateProject) *state {
-	boundTables()
+	prepare()
 	s := &state{project: p, globals: map[string]lua.LValue{}, libs: map[string][]field{}, modules: map[string][]field{}}
 	s.L = lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: callFrames, IncludeGoStackTrace: true, // for where an object breaks down
@@ -280,6 +284,23 @@ func (s *state) end() {
 	s.stringMeta.RawSetString("__index", s.stringLib)
 	s.run, s.L.Env = nil, nil
 	s.budget.Release()
+}
+
+// beginInput readies the state for one more input of a session, which gets a thread of its own:
+// where something is raised the interpreter leaves the thread and its open variables in disorder.
+// Values that outlive an input lie in tables, out of its reach. The caller must call end.
+func (s *state) beginInput(ctx context.Context, timeout time.Duration) (end func()) {
+	main := s.L
+	s.strand = strand{L: s.newThread(main, callFrames)}
+	s.raised, s.unwound = nil, nil
+	s.budget.Reset(ctx, timeout)
+	return func() {
+		s.strand = strand{L: main}
+		s.raised = nil
+		s.run.top, s.run.loading = 0, nil
+		s.run.current, s.run.resumes = nil, 0
+		s.budget.Context = context.Background()
+	}
 }
 
 // runFile runs the top level of a script and gives what it returns first.

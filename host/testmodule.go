@@ -228,7 +228,7 @@ func callStandIn(r *testRun, L *lua.LState, fn lua.LValue, in engine.Invocation)
 		if r.asserted(f.Message) {
 			r.fails(f)
 		}
-		if failure := f.failure(); failure != nil {
+		if failure := faultFailure(f); failure != nil {
 			return engine.Result{}, failure
 		}
 		return engine.Result{}, f.ScriptError
