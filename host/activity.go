@@ -13,6 +13,7 @@ import (
 	"obelus/host/internal/budget"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
@@ -21,7 +22,7 @@ import (
 // outlives a call.
 type activity struct {
 	gen     *Generation
-	script  *script
+	script  *sandbox.Script
 	name    string
 	timeout time.Duration   // 0 for the engine's default
 	warm    chan *warmState // states to be used again; nil where nothing outlives a call
@@ -68,11 +69,11 @@ func (a *activity) run(ctx context.Context, in engine.Invocation, reach *budget.
 		timeout = engine.DefaultTimeout
 	}
 	var result engine.Result
-	err := guard(a.script.file, func() (err error) {
+	err := sandbox.Guard(a.script.File, func() (err error) {
 		result, err = a.runIn(ctx, timeout, in, reach)
 		return err
 	})
-	f, raised := err.(*fault)
+	f, raised := err.(*sandbox.Fault)
 	if !raised {
 		return result, err
 	}
@@ -89,20 +90,20 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 	found := registrations{again: true, activity: a.name}
 	select {
 	case w = <-a.warm:
-		w.s.again(ctx, timeout)
+		w.s.Resume(ctx, timeout)
 	default:
 		w = &warmState{s: a.gen.session()}
 		w.s.begin(ctx, timeout, a.script, &found)
 	}
-	s, run, kept := w.s, w.s.run, false
-	s.budget.Reach = reach
+	s, run, kept := w.s, w.s.Run, false
+	s.Budget.Reach = reach
 	defer func() {
 		if !kept { // a warm state may be at another call by now
-			run.stop()
+			run.Stop()
 		}
 	}()
 	if w.fn == nil {
-		if _, err := s.runFile(a.script); err != nil {
+		if _, err := s.RunFile(a.script); err != nil {
 			return engine.Result{}, err
 		}
 		if w.fn = found.fn; w.fn == nil {
@@ -114,18 +115,18 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 	if a.warm != nil {
 		kept = true
 		a.keep(w, err)
-	} else if _, raised := err.(*fault); !raised {
+	} else if _, raised := err.(*sandbox.Fault); !raised {
 		s.end()
 	}
 	return result, err
 }
 
 func (a *activity) keep(w *warmState, err error) {
-	w.s.run.stop() // coroutines do not outlive a call even here
-	if _, raised := err.(*fault); raised {
+	w.s.Run.Stop() // coroutines do not outlive a call even here
+	if _, raised := err.(*sandbox.Fault); raised {
 		return
 	}
-	w.s.rest()
+	w.s.Rest()
 	select {
 	case a.warm <- w:
 	default:
@@ -133,17 +134,17 @@ func (a *activity) keep(w *warmState, err error) {
 }
 
 func (a *activity) call(s *session, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
-	results, err := s.call(fn, callArguments(s.state, in)...)
+	results, err := s.Call(fn, callArguments(s.State, in)...)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	result, err := outcome(s.state, results, engine.OutputSchema(in.Tool))
+	result, err := outcome(s.State, results, engine.OutputSchema(in.Tool))
 	var failure *engine.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
 		return result, err
-	case s.budget.Err() != nil:
-		return engine.Result{}, s.fault(err)
+	case s.Budget.Err() != nil:
+		return engine.Result{}, s.Fault(err)
 	}
 	message := err.Error()
 	var value *codec.Error
@@ -155,18 +156,18 @@ func (a *activity) call(s *session, fn *lua.LFunction, in engine.Invocation) (en
 
 // callArguments are what an activity receives: what protocol §5 says, and behind it the key
 // of §7, by which the world outside can tell that it has been asked for this before.
-func callArguments(s *state, in engine.Invocation) []lua.LValue {
+func callArguments(s *sandbox.State, in engine.Invocation) []lua.LValue {
 	return []lua.LValue{argumentTable(s, in.Call), argumentTable(s, in.Context), argumentTable(s, in.Tool), lua.LString(in.Key)}
 }
 
 // outcome reads what an activity gave back: a failure where it returned nil and
 // something else.
-func outcome(s *state, results []lua.LValue, schema any) (engine.Result, error) {
+func outcome(s *sandbox.State, results []lua.LValue, schema any) (engine.Result, error) {
 	if len(results) == 0 {
 		results = append(results, lua.LNil)
 	}
 	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
-		fields, err := failureFields(s, results[1])
+		fields, err := sandbox.FailureFields(s, results[1])
 		if err != nil {
 			return engine.Result{}, err
 		}
@@ -178,7 +179,7 @@ func outcome(s *state, results []lua.LValue, schema any) (engine.Result, error) 
 }
 
 // argumentTable is an argument of an activity: a table, even if there is nothing.
-func argumentTable(s *state, v any) lua.LValue {
+func argumentTable(s *sandbox.State, v any) lua.LValue {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) > 0 {
@@ -191,11 +192,11 @@ func argumentTable(s *state, v any) lua.LValue {
 }
 
 func (a *activity) fail(format string, args ...any) *luaerr.ScriptError {
-	return &luaerr.ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+	return &luaerr.ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
 }
 
 // readResult reads what an activity returned (protocol §5).
-func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
+func readResult(s *sandbox.State, v lua.LValue, schema any) (engine.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
@@ -213,7 +214,7 @@ func readResult(s *state, v lua.LValue, schema any) (engine.Result, error) {
 
 // readMessage reads a result that is a message: one that Message made, or a table
 // that looks like a data message.
-func readMessage(s *state, t *lua.LTable) (m map[string]any, ok bool, err error) {
+func readMessage(s *sandbox.State, t *lua.LTable) (m map[string]any, ok bool, err error) {
 	made := t.Metatable == messageMark
 	if v, ok := codec.Untouched(t); ok { // to fill it would take long
 		object, _ := v.(map[string]any)
@@ -241,4 +242,19 @@ func readMessage(s *state, t *lua.LTable) (m map[string]any, ok bool, err error)
 		return nil, true, fmt.Errorf("result: an activity can return a message with data, not one of type %s", strconv.Quote(fmt.Sprint(m["type"])))
 	}
 	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data}, true, nil
+}
+
+// faultFailure returns the outcome that a call has by a fault, or nil if the machine is at fault.
+func faultFailure(f *sandbox.Fault) *engine.Failure {
+	switch {
+	case f.Timeout:
+		fields := map[string]any{"message": f.Message, "code": "timeout"}
+		if f.Line > 0 {
+			fields["script"] = f.File + ":" + strconv.Itoa(f.Line)
+		}
+		return &engine.Failure{Fields: fields}
+	case f.Author != nil && f.Bad == nil:
+		return &engine.Failure{Fields: f.Fields, Loose: true}
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"obelus/host/internal/explain"
 	"obelus/host/internal/luac"
+	"obelus/host/internal/sandbox"
 	"obelus/scripts"
 )
 
@@ -42,7 +43,7 @@ func readAnnotations(t *testing.T, file string) annotated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := luac.Compile(file, source, hostFunctions); err != nil {
+	if _, err := luac.Compile(file, source, sandbox.Functions); err != nil {
 		t.Error(err)
 	}
 	lines := strings.Split(string(source), "\n")
@@ -136,12 +137,12 @@ func sameParameters(want, got []string) bool {
 
 // checkTable compares what a table of the sandbox has with what is annotated
 // of it.
-func (a annotated) checkTable(t *testing.T, name string, fields []field, all map[string][]string) {
+func (a annotated) checkTable(t *testing.T, name string, fields []sandbox.Field, all map[string][]string) {
 	t.Helper()
 	var want []string
 	for _, f := range fields {
-		full := name + "." + f.name
-		if _, ok := f.value.(*lua.LFunction); !ok {
+		full := name + "." + f.Name
+		if _, ok := f.Value.(*lua.LFunction); !ok {
 			if !slices.Contains(a.values, full) {
 				t.Errorf("%s is not annotated", full)
 			}

@@ -2,15 +2,17 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
-	"obelus/host/internal/codec"
+	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
@@ -18,7 +20,7 @@ import (
 func sized(size int) (any, int) {
 	list := []any{}
 	for n := 0; n < size; n += 75 {
-		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": codec.JsonNumber(float64(n) / 4), "open": true, "lines": []any{"a", "b"}})
+		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": json.Number(strconv.FormatFloat(float64(n)/4, 'f', -1, 64)), "open": true, "lines": []any{"a", "b"}})
 	}
 	return list, len(store.EncodeJSON(list))
 }
@@ -30,17 +32,17 @@ func BenchmarkCodec(b *testing.B) {
 			name string
 			do   func(s *session) error
 		}{
-			{"whole", func(s *session) error { return touch(s.state, s.ToLua(v)) }},
+			{"whole", func(s *session) error { return touch(s.State, s.ToLua(v)) }},
 			{"back", nil},
 			{"untouched", func(s *session) error { _, err := s.FromLua(s.ToLua(v), "v"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
 				s := bareSession()
-				s.begin(context.Background(), 1<<40, &script{}, nil)
+				s.begin(context.Background(), 1<<40, &sandbox.Script{}, nil)
 				do := way.do
 				if do == nil {
 					t := s.ToLua(v)
-					if err := touch(s.state, t); err != nil {
+					if err := touch(s.State, t); err != nil {
 						b.Fatal(err)
 					}
 					do = func(s *session) error { _, err := s.FromLua(t, "v"); return err }
@@ -58,7 +60,7 @@ func BenchmarkCodec(b *testing.B) {
 }
 
 // touch fills every table of v.
-func touch(s *state, v lua.LValue) error {
+func touch(s *sandbox.State, v lua.LValue) error {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil

@@ -9,6 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
@@ -109,7 +110,7 @@ func callSchema(tool any) map[string]any {
 	return schema
 }
 
-func optionalObject(s *state, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
+func optionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {
 		return object
@@ -120,7 +121,7 @@ func optionalObject(s *state, L *lua.LState, arg int, what string, tool *engine.
 
 // checkObject is what stands in an argument as an object: a call of a tool, or anything
 // with nil.
-func checkObject(s *state, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
+func checkObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
 	var value any
 	var err error
 	if tool != nil {
@@ -139,7 +140,7 @@ func checkObject(s *state, L *lua.LState, arg int, v lua.LValue, what string, to
 }
 
 // callFromLua is fromLua for a call of a tool, which may be nil.
-func callFromLua(s *state, v lua.LValue, tool *engine.Tool, place string) (any, error) {
+func callFromLua(s *sandbox.State, v lua.LValue, tool *engine.Tool, place string) (any, error) {
 	var schema any
 	if tool != nil {
 		schema = callSchema(tool.Schema)

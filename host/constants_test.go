@@ -11,6 +11,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luac"
+	"obelus/host/internal/sandbox"
 )
 
 // constantShapes are chunks with about n different constants in one function. Each returns
@@ -103,7 +104,7 @@ func TestConstants_CompileTimeIsLinear(t *testing.T) {
 		least := time.Hour
 		for range 3 {
 			began := used()
-			if _, err := luac.Compile("a.lua", []byte(source), hostFunctions); err != nil {
+			if _, err := luac.Compile("a.lua", []byte(source), sandbox.Functions); err != nil {
 				t.Fatal(err)
 			}
 			least = min(least, used()-began)
@@ -132,7 +133,7 @@ func TestConstants_ErrorsKeepTheirPlace(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", test.code, got, test.want)
 		}
 	}
-	_, err := luac.Compile("a.lua", []byte(source+"do local t = {'y999', goto_ = 'z999'}\ngoto nowhere end"), hostFunctions)
+	_, err := luac.Compile("a.lua", []byte(source+"do local t = {'y999', goto_ = 'z999'}\ngoto nowhere end"), sandbox.Functions)
 	if err == nil || !strings.HasPrefix(err.Error(), "a.lua:1003:") {
 		t.Errorf("got %v", err)
 	}
@@ -153,7 +154,7 @@ func TestLibrary_CompiledWhenRequired(t *testing.T) {
 	plain := allocated(func() { open(t, files) })
 	files["lib/names.lua"] = "return { first = 0,\n" + repeated(4000, "k%d = 'value %[1]d of many',\n") + "last = 1 }"
 	compiling := allocated(func() {
-		if _, err := luac.Compile("lib/names.lua", []byte(files["lib/names.lua"]), hostFunctions); err != nil {
+		if _, err := luac.Compile("lib/names.lua", []byte(files["lib/names.lua"]), sandbox.Functions); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 // TestFaults runs every activity of testdata/faults; the comment above it is
@@ -77,7 +78,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := luac.Compile("a.lua", []byte(test.source), hostFunctions)
+			_, err := luac.Compile("a.lua", []byte(test.source), sandbox.Functions)
 			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
@@ -104,7 +105,7 @@ func TestSourcesThatCompile(t *testing.T) {
 		"many joined":     "return " + strings.Repeat(`"x" .. `, 150) + `"x"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := luac.Compile("a.lua", []byte(source), hostFunctions); err != nil {
+			if _, err := luac.Compile("a.lua", []byte(source), sandbox.Functions); err != nil {
 				t.Error(err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 // Slips warns of what can only be meant otherwise: globals that activities read and nothing
@@ -17,27 +18,27 @@ import (
 // nil); permissions to write that name scripts; and what is wrong with the schemas of tools
 // ([engine.Tool.Problems]).
 func (g *Generation) Slips() []engine.Problem {
-	known := maps.Clone(knownGlobals())
+	known := maps.Clone(sandbox.KnownGlobals())
 	for _, f := range referenceFuncs { // a function that assigns one of these has forgotten a local
-		known[f.name] = true
+		known[f.Name] = true
 	}
 	for name := range g.config.Objects {
 		known[name] = true
 	}
-	for file, sc := range g.project.scripts {
+	for file, sc := range g.project.Scripts {
 		if !strings.HasPrefix(file, "lib/") {
 			continue
 		}
-		if proto, err := sc.compiled(); err == nil {
+		if proto, err := sc.Compile(); err == nil {
 			luac.SetWithin(proto, known)
 		}
 	}
 	all := g.writableScripts()
-	for _, file := range slices.Sorted(maps.Keys(g.project.scripts)) {
+	for _, file := range slices.Sorted(maps.Keys(g.project.Scripts)) {
 		if !strings.HasPrefix(file, "activities/") {
 			continue
 		}
-		if proto, err := g.project.scripts[file].compiled(); err == nil {
+		if proto, err := g.project.Scripts[file].Compile(); err == nil {
 			own := maps.Clone(known)
 			luac.SetWithin(proto, own)
 			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 func TestAccidentalGlobals(t *testing.T) {
@@ -48,10 +49,10 @@ func TestAccidentalGlobals(t *testing.T) {
 
 func TestKnownGlobals(t *testing.T) {
 	s := bareSession()
-	for _, name := range append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...) {
+	for _, name := range append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...) {
 		// A function that assigns text has forgotten a local, as it did before there was such a global.
-		ours := slices.ContainsFunc(referenceFuncs, func(f entry) bool { return f.name == name })
-		if name[0] != 0 && knownGlobals()[name] == ours {
+		ours := slices.ContainsFunc(referenceFuncs, func(f sandbox.StateEntry) bool { return f.Name == name })
+		if name[0] != 0 && sandbox.KnownGlobals()[name] == ours {
 			t.Errorf("%s: known is %t", name, !ours)
 		}
 	}

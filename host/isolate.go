@@ -143,9 +143,9 @@ func timedOut(after time.Duration) error {
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
-	j := &job{file: a.script.file, sha256: a.script.sha256, name: a.name, timeout: timeout, in: in}
+	j := &job{file: a.script.File, sha256: a.script.Sha256, name: a.name, timeout: timeout, in: in}
 	if !p.seen[j.script()] {
-		j.source, p.seen[j.script()] = string(a.script.source), true
+		j.source, p.seen[j.script()] = string(a.script.Source), true
 	}
 	return j
 }
@@ -156,7 +156,7 @@ func (a *isolated) died(p *process) error {
 		return a.fail("the worker that ran it has died: the machine admits no more threads and processes")
 	}
 	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
-		limits.SettingsFile, limits.FormatSize("memory", a.gen.project.limits.Memory))
+		limits.SettingsFile, limits.FormatSize("memory", a.gen.project.Limits.Memory))
 }
 
 // do has a job done, and passes on what it prints and logs meanwhile. A worker that has
@@ -319,7 +319,7 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(path)
-	cmd.Env = append(w.gen.project.grants.Environ(os.Environ()), workerEnv+"=1")
+	cmd.Env = append(w.gen.project.Grants.Environ(os.Environ()), workerEnv+"=1")
 	said := &untilFatal{w: w.gen.config.Stderr}
 	cmd.Stderr = said
 	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
@@ -348,14 +348,14 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 // setUp is what a worker is told first.
 func (w *workers) setUp() *setUp {
 	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
-	for file, sc := range w.gen.project.scripts {
-		if sc.sha256 != "" {
-			scripts[file] = string(sc.source)
-		} else if _, err := sc.compiled(); err != nil {
+	for file, sc := range w.gen.project.Scripts {
+		if sc.Sha256 != "" {
+			scripts[file] = string(sc.Source)
+		} else if _, err := sc.Compile(); err != nil {
 			broken[file] = luaerr.From(err)
 		}
 	}
-	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.project.grants, Limits: w.gen.project.limits, Scripts: scripts, Broken: broken}
+	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.project.Grants, Limits: w.gen.project.Limits, Scripts: scripts, Broken: broken}
 }
 
 // begin waits until a process says that it is a worker. Until then whoever ends all of

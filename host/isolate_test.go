@@ -17,6 +17,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -229,7 +230,7 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	t.Cleanup(g.workers.close)
 	begun := make(chan struct{})
 	g.config.Dir = t.TempDir()
-	g.project.grants.Root = g.config.Dir
+	g.project.Grants.Root = g.config.Dir
 	g.config.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Attempt: 1})
@@ -439,9 +440,9 @@ func TestAWorkerKnowsItsScripts(t *testing.T) {
 	t.Cleanup(g.workers.close)
 	a, b := g.Registry().Activities["a"].Activity.(*isolated), g.Registry().Activities["b"].Activity.(*isolated)
 	same := *b
-	same.script = &script{}
+	same.script = &sandbox.Script{}
 	*same.script = *b.script
-	same.script.source, same.script.sha256, same.name = a.script.source, a.script.sha256, "a"
+	same.script.Source, same.script.Sha256, same.name = a.script.Source, a.script.Sha256, "a"
 	for activity, want := range map[*isolated]string{a: "activities/a.lua:1", &same: "activities/b.lua:1"} {
 		var failure *engine.Failure
 		_, err := activity.Run(t.Context(), engine.Invocation{Attempt: 1})

@@ -14,6 +14,7 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
 
@@ -99,7 +100,7 @@ func (l *loader) fail(err error) {
 // is an error for the script that requires it. But one that was saved while its host runs
 // is a mistake that the reload reports, and a link that is refused may be to a folder of
 // others.
-func (l *loader) libFile(name string) (*script, bool) {
+func (l *loader) libFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	_, linked := errors.AsType[*outsideError](from.err)
 	if linked || l.before != nil && l.before.sources[name].sha256 != from.sha256 {
@@ -108,16 +109,16 @@ func (l *loader) libFile(name string) (*script, bool) {
 	sc := l.unchanged(name, from)
 	switch {
 	case from.err != nil:
-		sc = unusable(name, unreadable(name, from.err))
+		sc = sandbox.NewBrokenScript(name, unreadable(name, from.err))
 	case sc == nil:
-		sc = newLazyScript(name, from.bytes, l.g.project.limits.Source)
+		sc = sandbox.NewLazyScript(name, from.bytes, l.g.project.Limits.Source)
 	}
-	l.g.project.scripts[name] = sc
+	l.g.project.Scripts[name] = sc
 	return sc, true
 }
 
 // file reads and compiles one file.
-func (l *loader) file(name string) (*script, bool) {
+func (l *loader) file(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	var err error
 	sc := l.unchanged(name, from)
@@ -125,23 +126,23 @@ func (l *loader) file(name string) (*script, bool) {
 	case from.err != nil:
 		err = unreadable(name, from.err)
 	case sc == nil:
-		sc, err = newScript(name, from.bytes, l.g.project.limits.Source)
+		sc, err = sandbox.NewScript(name, from.bytes, l.g.project.Limits.Source)
 	}
 	if err != nil {
-		sc = unusable(name, err)
+		sc = sandbox.NewBrokenScript(name, err)
 		l.errors = append(l.errors, luaerr.From(err))
 	}
-	l.g.project.scripts[name] = sc
+	l.g.project.Scripts[name] = sc
 	return sc, err == nil
 }
 
 // unchanged is the script of the generation before, if the file is still the
 // same.
-func (l *loader) unchanged(name string, from source) *script {
-	if l.before == nil || l.before.project.limits.Source != l.g.project.limits.Source {
+func (l *loader) unchanged(name string, from source) *sandbox.Script {
+	if l.before == nil || l.before.project.Limits.Source != l.g.project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.project.scripts[name]; sc != nil && sc.sha256 != "" && sc.sha256 == from.sha256 {
+	if sc := l.before.project.Scripts[name]; sc != nil && sc.Sha256 != "" && sc.Sha256 == from.sha256 {
 		return sc
 	}
 	return nil
@@ -166,9 +167,9 @@ func unreadable(name string, err error) *luaerr.ScriptError {
 func (l *loader) settings() {
 	g := l.g
 	defer func() {
-		g.project.grants = g.granted()
-		if l.bound != nil && g.project.grants.Widens(*l.bound) {
-			g.project.grants, g.withheld = g.project.grants.Within(*l.bound), true
+		g.project.Grants = g.granted()
+		if l.bound != nil && g.project.Grants.Widens(*l.bound) {
+			g.project.Grants, g.withheld = g.project.Grants.Within(*l.bound), true
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()
@@ -181,14 +182,14 @@ func (l *loader) settings() {
 	}
 	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, nil)
-	defer s.run.stop()
-	v, err := s.runFile(sc)
+	defer s.Run.Stop()
+	v, err := s.RunFile(sc)
 	if err != nil {
 		l.fail(err)
 		return
 	}
 	var value any
-	err = guard(limits.SettingsFile, func() (err error) {
+	err = sandbox.Guard(limits.SettingsFile, func() (err error) {
 		value, err = s.FromLua(v, "settings")
 		return err
 	})
@@ -200,12 +201,12 @@ func (l *loader) settings() {
 	for _, e := range wrong {
 		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.project.limits = settings, limits.WithDefaults(settings.Limits)
+	g.settings, g.project.Limits = settings, limits.WithDefaults(settings.Limits)
 }
 
 // read loads all scripts below a folder, in sorted order.
-func (l *loader) read(folder string, load func(name string) (*script, bool)) []*script {
-	var scripts []*script
+func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bool)) []*sandbox.Script {
+	var scripts []*sandbox.Script
 	for _, name := range slices.Sorted(maps.Keys(l.g.sources)) {
 		if !strings.HasPrefix(name+"/", folder+"/") {
 			continue
@@ -219,19 +220,19 @@ func (l *loader) read(folder string, load func(name string) (*script, bool)) []*
 
 // latest tells calls of a project's activity which version is the newest. One
 // that a plan's file registers goes with its plan.
-func (l *loader) latest(sc *script) func() *engine.Registry {
-	if l.g.project.scripts[sc.file] != sc || l.g.config.latest == nil {
+func (l *loader) latest(sc *sandbox.Script) func() *engine.Registry {
+	if l.g.project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil
 	}
 	return l.g.config.latest
 }
 
 // runTop runs the top level of a script to see what it registers.
-func (g *Generation) runTop(sc *script, found *registrations) *luaerr.ScriptError {
+func (g *Generation) runTop(sc *sandbox.Script, found *registrations) *luaerr.ScriptError {
 	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
-	defer s.run.stop()
-	if _, err := s.runFile(sc); err != nil {
+	defer s.Run.Stop()
+	if _, err := s.RunFile(sc); err != nil {
 		return luaerr.From(err)
 	}
 	s.end()
@@ -267,8 +268,8 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 			NotIdempotent:  a.options.notIdempotent,
 			Concurrency:    a.options.concurrency,
 			ReturnsNothing: a.returnsNothing,
-			Script:         a.script.file,
-			SHA256:         a.script.sha256,
+			Script:         a.script.File,
+			SHA256:         a.script.Sha256,
 			Code:           l.g.codeWith(a.script),
 			Latest:         l.latest(a.script),
 		}

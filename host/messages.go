@@ -6,19 +6,20 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/codec"
+	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
 // openCalls gives scripts the globals for what calls are made of: Message, Output, and the
 // functions that lead from data to references and back.
-func openCalls(s *state) {
-	s.addLibrary("Message", s.funcs(messageFuncs))
-	s.addLibrary("Output", s.funcs(outputFuncs))
-	s.addGlobals(s.funcs(referenceFuncs))
+func openCalls(s *sandbox.State) {
+	s.AddLibrary("Message", s.Funcs(messageFuncs))
+	s.AddLibrary("Output", s.Funcs(outputFuncs))
+	s.AddGlobals(s.Funcs(referenceFuncs))
 }
 
-var outputFuncs = []entry{
-	{"to", outputTo_},
+var outputFuncs = []sandbox.StateEntry{
+	{Name: "to", Fn: outputTo_},
 }
 
 // outputTo is what Output.to gives a script, to be returned.
@@ -31,7 +32,7 @@ type outputTo struct {
 func (*outputTo) NotJSON() string { return "Output.to(…) must be returned by itself" }
 
 // Output.to(path, value)
-func outputTo_(s *state, L *lua.LState) int {
+func outputTo_(s *sandbox.State, L *lua.LState) int {
 	path := L.CheckString(1)
 	if _, err := store.ParsePath(path); err != nil {
 		L.ArgError(1, err.Error())
@@ -45,20 +46,20 @@ func outputTo_(s *state, L *lua.LState) int {
 // messageMark is the metatable of what Message.state and others make.
 var messageMark = codec.NewMark()
 
-var messageFuncs = []entry{
-	{"data", message("data")},
-	{"input", message("input")},
-	{"plan", messagePlan},
-	{"state", message("state")},
-	{"system", prose("system", "message")},
-	{"text", prose("text", "text")},
-	{"tool", messageTool},
+var messageFuncs = []sandbox.StateEntry{
+	{Name: "data", Fn: message("data")},
+	{Name: "input", Fn: message("input")},
+	{Name: "plan", Fn: messagePlan},
+	{Name: "state", Fn: message("state")},
+	{Name: "system", Fn: prose("system", "message")},
+	{Name: "text", Fn: prose("text", "text")},
+	{Name: "tool", Fn: messageTool},
 }
 
 // Message.data|input|state(fields): the fields of the table, and a type
-func message(typ string) luaFunc {
-	return func(s *state, L *lua.LState) int {
-		given := s.checkTable(L, 1)
+func message(typ string) sandbox.Function {
+	return func(s *sandbox.State, L *lua.LState) int {
+		given := s.CheckTable(L, 1)
 		t := L.CreateTable(0, 4)
 		for key, v := given.Next(lua.LNil); key != lua.LNil; key, v = given.Next(key) {
 			name, ok := key.(lua.LString)
@@ -74,7 +75,7 @@ func message(typ string) luaFunc {
 	}
 }
 
-func pushMessage(s *state, L *lua.LState, typ string, t *lua.LTable) int {
+func pushMessage(s *sandbox.State, L *lua.LState, typ string, t *lua.LTable) int {
 	t.RawSetString("type", lua.LString(typ))
 	t.Metatable = messageMark
 	L.Push(t)
@@ -82,8 +83,8 @@ func pushMessage(s *state, L *lua.LState, typ string, t *lua.LTable) int {
 }
 
 // Message.system|text(text)
-func prose(typ, field string) luaFunc {
-	return func(s *state, L *lua.LState) int {
+func prose(typ, field string) sandbox.Function {
+	return func(s *sandbox.State, L *lua.LState) int {
 		t := L.CreateTable(0, 2)
 		t.RawSetString(field, lua.LString(L.CheckString(1)))
 		return pushMessage(s, L, typ, t)
@@ -91,9 +92,9 @@ func prose(typ, field string) luaFunc {
 }
 
 // Message.plan(calls, [mode])
-func messagePlan(s *state, L *lua.LState) int {
+func messagePlan(s *sandbox.State, L *lua.LState) int {
 	t := L.CreateTable(0, 3)
-	t.RawSetString("plan", s.checkTable(L, 1))
+	t.RawSetString("plan", s.CheckTable(L, 1))
 	if mode := L.OptString(2, ""); mode != "" {
 		t.RawSetString("mode", lua.LString(mode))
 	}
@@ -101,8 +102,8 @@ func messagePlan(s *state, L *lua.LState) int {
 }
 
 // Message.tool({name = schema, …})
-func messageTool(s *state, L *lua.LState) int {
+func messageTool(s *sandbox.State, L *lua.LState) int {
 	t := L.CreateTable(0, 2)
-	t.RawSetString("tool", s.checkTable(L, 1))
+	t.RawSetString("tool", s.CheckTable(L, 1))
 	return pushMessage(s, L, "tool", t)
 }

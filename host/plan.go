@@ -18,6 +18,7 @@ import (
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 	"obelus/store"
 )
@@ -96,9 +97,9 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 	found := newRegistrations()
 	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
-	defer s.run.stop()
-	s.run.lines = map[*lua.LTable]int{}
-	v, err := s.runFile(sc)
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
+	v, err := s.RunFile(sc)
 	if err != nil {
 		return nil, nil, luaerr.From(err)
 	}
@@ -120,7 +121,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 }
 
 // reader reads the plan that a script's file returns.
-func (g *Generation) reader(name string, sc *script, registry *engine.Registry) *planReader {
+func (g *Generation) reader(name string, sc *sandbox.Script, registry *engine.Registry) *planReader {
 	p := &planReader{file: name, registry: registry}
 	p.planner = &planner{gen: g, script: sc, reader: p}
 	return p
@@ -197,7 +198,7 @@ func (p *planReader) wrong(field, want string, v any) error {
 
 // guarded is lua, where what a script returns must not harm the program.
 func (p *planReader) guarded(s *session, v lua.LValue) (request *engine.Request, err error) {
-	err = guard(p.file, func() (err error) {
+	err = sandbox.Guard(p.file, func() (err error) {
 		request, err = p.lua(s, v)
 		return err
 	})
@@ -235,7 +236,7 @@ func (p *planReader) lua(s *session, v lua.LValue) (*engine.Request, error) {
 func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
-		return nil, nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
+		return nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
 	}
 	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
 		return map[string]any{"calls": []any{}}, t, nil
@@ -267,7 +268,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
-		return nil, p.fail(s.run.lines[t], "calls is a list of calls: put braces around this one")
+		return nil, p.fail(s.Run.Lines[t], "calls is a list of calls: put braces around this one")
 	}
 	n, key := codec.BeyondArray(t)
 	if key != lua.LNil {
@@ -280,14 +281,14 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error
 			return nil, p.fail(0, "call %d is nil: the list of calls has a hole", i+1)
 		}
 		call, _ := v.(*lua.LTable)
-		calls[i].Line = s.run.lines[call]
+		calls[i].Line = s.Run.Lines[call]
 		var tool *engine.Tool
 		if call != nil {
 			s.Fill(call)
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = callFromLua(s.state, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
+		if calls[i].Call, err = callFromLua(s.State, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
 			return nil, p.fail(calls[i].Line, "%s", err.Error())
 		}
 	}

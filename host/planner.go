@@ -15,6 +15,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 // planner is a function that a plan's file returns, or that is registered as a
@@ -22,7 +23,7 @@ import (
 // the calls of activities.
 type planner struct {
 	gen      *Generation
-	script   *script
+	script   *sandbox.Script
 	delegate string // the name that it is registered by; empty for what the file returns
 	reader   *planReader
 }
@@ -34,14 +35,14 @@ func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, e
 	s := p.gen.session()
 	found := &registrations{again: true, delegate: p.delegate}
 	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, engine.DefaultTimeout), p.script, found)
-	defer s.run.stop()
-	s.run.lines = map[*lua.LTable]int{}
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
 	var solution *engine.Solution
-	err := guard(p.reader.file, func() (err error) {
+	err := sandbox.Guard(p.reader.file, func() (err error) {
 		solution, err = p.ask(s, found, ask)
 		return err
 	})
-	if _, raised := err.(*fault); raised {
+	if _, raised := err.(*sandbox.Fault); raised {
 		return nil, luaerr.From(err)
 	}
 	s.end()
@@ -49,7 +50,7 @@ func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, e
 }
 
 func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine.Solution, error) {
-	v, err := s.runFile(p.script)
+	v, err := s.RunFile(p.script)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +61,7 @@ func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.call(fn, argumentTable(s.state, engine.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.Call(fn, argumentTable(s.State, engine.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine
 		results = append(results, lua.LNil)
 	}
 	if len(results) > 1 && results[0] == lua.LNil && results[1] != lua.LNil {
-		fields, err := failureFields(s.state, results[1])
+		fields, err := sandbox.FailureFields(s.State, results[1])
 		if err != nil {
 			return nil, err
 		}
@@ -138,9 +139,9 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	found := &registrations{again: true, delegate: name}
 	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, d.script, found)
-	defer s.run.stop()
-	s.run.lines = map[*lua.LTable]int{}
-	if _, err := s.runFile(d.script); err != nil {
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
+	if _, err := s.RunFile(d.script); err != nil {
 		return nil, luaerr.From(err)
 	}
 	if found.value == nil {

@@ -11,9 +11,11 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	"obelus/engine"
+	"obelus/host/internal/inspect"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 // REPL is a Lua prompt, less the terminal: it evaluates one input after the
@@ -21,7 +23,7 @@ import (
 // input. It belongs to one goroutine.
 type REPL struct {
 	gen     *Generation
-	s       *state
+	s       *sandbox.State
 	actions REPLActions
 	timeout time.Duration
 	line    int    // how many lines were there before
@@ -51,18 +53,18 @@ const replFile = "stdin"
 // REPL opens a prompt. The caller must call Close.
 func (g *Generation) REPL(actions REPLActions) *REPL {
 	r := &REPL{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
-	r.s.begin(context.Background(), r.timeout, &script{file: replFile})
+	r.s.Begin(context.Background(), r.timeout, &sandbox.Script{File: replFile})
 	if actions.Run != nil {
-		r.s.run.env.RawSetString("run", r.s.L.NewFunction(r.run))
+		r.s.Run.Env.RawSetString("run", r.s.L.NewFunction(r.run))
 	}
 	if actions.Call != nil {
-		r.s.run.env.RawSetString("call", r.s.L.NewFunction(r.call))
+		r.s.Run.Env.RawSetString("call", r.s.L.NewFunction(r.call))
 	}
 	return r
 }
 
 // Close ends what the session has left.
-func (r *REPL) Close() { r.s.run.stop() }
+func (r *REPL) Close() { r.s.Run.Stop() }
 
 // Skip counts lines that were no Lua, so that errors name the right ones.
 func (r *REPL) Skip(lines int) {
@@ -85,17 +87,17 @@ func (r *REPL) Eval(ctx context.Context, source string) (values []string, err er
 		return nil, err
 	}
 	r.remember(source)
-	defer r.s.beginInput(ctx, r.timeout)()
-	results, err := r.s.call(r.s.L.NewFunctionFromProto(proto))
+	defer r.s.BeginInput(ctx, r.timeout)()
+	results, err := r.s.Call(r.s.L.NewFunctionFromProto(proto))
 	if err == nil { // tostring may be the script's
-		_, err = r.s.call(r.s.fn(func(s *state, _ *lua.LState) int {
+		_, err = r.s.Call(r.s.Fn(func(s *sandbox.State, _ *lua.LState) int {
 			for _, v := range results {
-				values = append(values, inspectShort(s, v))
+				values = append(values, inspect.Short(s, v))
 			}
 			return 0
 		}))
 	}
-	r.s.run.printed.flush()
+	r.s.Run.Printed.Flush()
 	if err != nil {
 		return nil, luaerr.From(err)
 	}
@@ -116,7 +118,7 @@ func (r *REPL) remember(source string) {
 	}
 	r.source += "do " + source + "\n end "
 	r.line += strings.Count(source, "\n") + 1
-	r.s.run.script = &script{file: replFile, source: []byte(r.source)}
+	r.s.Run.Script = &sandbox.Script{File: replFile, Source: []byte(r.source)}
 }
 
 func (r *REPL) isExpression(source string) bool {
@@ -148,10 +150,10 @@ func (r *REPL) compile(source string) (*lua.FunctionProto, error) {
 
 func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
 	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
-	if len(source) > r.s.project.limits.Source {
-		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.project.limits.Source)))
+	if len(source) > r.s.Project.Limits.Source {
+		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.Project.Limits.Source)))
 	}
-	proto, err := luac.Compile(replFile, []byte(text), hostFunctions)
+	proto, err := luac.Compile(replFile, []byte(text), sandbox.Functions)
 	if err != nil && endsEarly(text) {
 		return nil, &IncompleteError{luaerr.From(err)}
 	}
@@ -219,11 +221,11 @@ func (r *REPL) call(L *lua.LState) int {
 // act runs calls, which have time of their own.
 func (r *REPL) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
 	s := r.s
-	s.effect(L, what)
-	s.run.printed.flush()
+	s.Effect(L, what)
+	s.Run.Printed.Flush()
 	began := time.Now()
-	result, why, err := do(s.budget.Context)
-	s.budget.Extend(L, time.Since(began))
+	result, why, err := do(s.Budget.Context)
+	s.Budget.Extend(L, time.Since(began))
 	switch {
 	case err != nil:
 		L.RaiseError("%s", err.Error())

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"obelus/host/internal/inspect"
 )
 
 // evalAll gives what each input gives: its values, its error, or "…" where it
@@ -173,7 +175,7 @@ func TestREPLShowsTables(t *testing.T) {
 			t.Errorf("%s is %s", input, all)
 		}
 	}
-	if values, err := r.Eval(context.Background(), "d"); err != nil || len(values[0]) > 2*maxInspected {
+	if values, err := r.Eval(context.Background(), "d"); err != nil || len(values[0]) > 2*inspect.MaxInspected {
 		t.Error(err, len(values[0]))
 	}
 }

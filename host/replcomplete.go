@@ -30,7 +30,7 @@ func (r *REPL) Complete(line string) (from int, words []string) {
 		within *regexp.Regexp
 		names  func(m []string) []string
 	}{
-		{withinRequire, func([]string) []string { return r.s.project.moduleNames() }},
+		{withinRequire, func([]string) []string { return r.s.Project.ModuleNames() }},
 		{withinCall, func([]string) []string { return r.toolNames() }},
 		{withinRun, func([]string) []string { return r.gen.PlanFiles() }},
 		{withinParameter, func(m []string) []string { return r.parameterNames(m[1]) }},
@@ -64,20 +64,20 @@ func beginningWith(names []string, begun string) []string {
 func (r *REPL) names(before string) []string {
 	s := r.s
 	if before == "" {
-		names := append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...)
+		names := append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...)
 		names = append(names, luatext.Keywords...)
-		names = append(names, tableNames(s.run.env)...)
+		names = append(names, tableNames(s.Run.Env)...)
 		return slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "\x00") })
 	}
-	var at lua.LValue = s.run.env
+	var at lua.LValue = s.Run.Env
 	for _, name := range strings.FieldsFunc(before, func(c rune) bool { return strings.ContainsRune(" \t.:", c) }) {
 		t, ok := at.(*lua.LTable)
 		if !ok {
 			return nil
 		}
 		s.Fill(t)
-		if at = t.RawGetString(name); at == lua.LNil && t == s.run.env {
-			at = s.lookup(name)
+		if at = t.RawGetString(name); at == lua.LNil && t == s.Run.Env {
+			at = s.Lookup(name)
 		}
 	}
 	switch v := at.(type) {
@@ -85,7 +85,7 @@ func (r *REPL) names(before string) []string {
 		s.Fill(v)
 		return append(tableNames(v), inherited(v, 0)...)
 	case lua.LString:
-		return tableNames(s.stringLib)
+		return tableNames(s.StringLib)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"obelus/host/internal/sandbox"
 )
 
 // logical is a random expression of and, or, not with what Lua itself says it
@@ -76,13 +78,13 @@ func TestLogic(t *testing.T) {
 			i = 0; repeat i = i + 1; until i == 2 or (EXPR); is("repeat", i)
 			local keep = n; n = n and (EXPR); is("self", n)
 			return table.concat(out, ";")`)
-		sc, err := newScript("a.lua", []byte(source), 1<<20)
+		sc, err := sandbox.NewScript("a.lua", []byte(source), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := bareSession()
 		s.begin(context.Background(), time.Minute, sc, nil)
-		got, err := s.runFile(sc)
+		got, err := s.RunFile(sc)
 		if err != nil {
 			t.Fatalf("%v in %s", err, source)
 		}
@@ -169,13 +171,13 @@ func TestWhatTheCompilerMistakes(t *testing.T) {
 		`local function f(...) return ... end; local t = {k = 5, ` + ones(30000) + `, j = 6, f(2, 3)}; return show(#t, t[1], t[30001], t[30002], t.j, t.k)`:                             "30002 1 2 3 6 5;",
 		`local function f(...) return ... end; local t = {` + ones(50000) + `, f(2, 3)}; return show(#t, t[1], t[50000], t[50001], t[50002])`:                                           "50002 1 1 2 3;",
 	} {
-		sc, err := newScript("a.lua", []byte(`local function show(...) local s = {...}; for i = 1, select("#", ...) do s[i] = tostring(s[i]) end; return table.concat(s, " ") .. ";" end `+source), 1<<20)
+		sc, err := sandbox.NewScript("a.lua", []byte(`local function show(...) local s = {...}; for i = 1, select("#", ...) do s[i] = tostring(s[i]) end; return table.concat(s, " ") .. ";" end `+source), 1<<20)
 		if err != nil {
 			t.Fatalf("%v in %s", err, source)
 		}
 		s := bareSession()
 		s.begin(context.Background(), time.Minute, sc, nil)
-		if got, err := s.runFile(sc); err != nil || got.String() != want {
+		if got, err := s.RunFile(sc); err != nil || got.String() != want {
 			t.Errorf("%s\ngot  %v, %v\nwant %s", source, got, err, want)
 		}
 		s.end()

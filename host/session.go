@@ -3,22 +3,24 @@ package host
 import (
 	"context"
 	"time"
+
+	"obelus/host/internal/sandbox"
 )
 
 // session is a state that runs the scripts of a generation, with what the top level of one
 // registers.
 type session struct {
-	*state
+	*sandbox.State
 	gen   *Generation
 	found *registrations // nil where nothing is to be registered
 }
 
 func newSession(g *Generation) *session {
-	s := &session{state: newState(&g.project), gen: g}
-	s.addLibrary("Activity", bindEntries(s.L, s, activityFuncs))
-	s.addLibrary("Delegate", bindEntries(s.L, s, delegateFuncs))
-	s.addLibrary("Tool", bindEntries(s.L, s, toolFuncs))
-	openCalls(s.state)
+	s := &session{State: sandbox.New(&g.project), gen: g}
+	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
+	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
+	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))
+	openCalls(s.State)
 	return s
 }
 
@@ -32,13 +34,13 @@ func (g *Generation) session() *session {
 
 // begin readies the session for one run of a script, of at most timeout. What the script registers
 // goes into found.
-func (s *session) begin(ctx context.Context, timeout time.Duration, sc *script, found *registrations) {
+func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
 	s.found = found
-	s.state.begin(ctx, timeout, sc)
+	s.State.Begin(ctx, timeout, sc)
 }
 
 // end gives the session back for the next run. It is not called if something was raised.
 func (s *session) end() {
-	s.state.end()
+	s.State.End()
 	s.gen.states.Put(s)
 }

@@ -14,6 +14,7 @@ import (
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 	"obelus/luastd"
 	"obelus/store"
@@ -202,8 +203,8 @@ func readSynchronous(s *Settings, v any) error {
 
 // keyLine is the line to which keys lead in a table of the file, or, as far as they
 // can't be told, that on which the file returns, or 1.
-func keyLine(sc *script, keys []string) int {
-	chunk, err := luac.ParseChunk(sc.file, sc.source)
+func keyLine(sc *sandbox.Script, keys []string) int {
+	chunk, err := luac.ParseChunk(sc.File, sc.Source)
 	if err != nil {
 		return 1
 	}

@@ -9,9 +9,11 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/inspect"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/luatext"
+	"obelus/host/internal/sandbox"
 )
 
 // Assertions are named as luassert names them, in any of its ways: words that
@@ -55,12 +57,12 @@ var fillers = []string{"a", "an", "are", "be", "been", "does", "has", "have", "i
 // every name.
 func assertTable(r *testRun) *lua.LTable {
 	t := r.s.L.CreateTable(0, 0)
-	t.Metatable = r.s.table([]field{
-		{"__call", r.s.L.NewFunction(func(L *lua.LState) int {
+	t.Metatable = r.s.Table([]sandbox.Field{
+		{Name: "__call", Value: r.s.L.NewFunction(func(L *lua.LState) int {
 			L.Remove(1)
 			return assertCall(r, L)
 		})},
-		{"__index", assertIndex(r, nil)},
+		{Name: "__index", Value: assertIndex(r, nil)},
 	})
 	return t
 }
@@ -127,7 +129,7 @@ func assertWord(r *testRun, word string, before []string) lua.LValue {
 		return lua.LNil
 	}
 	t := r.s.L.CreateTable(0, 0)
-	t.Metatable = r.s.table([]field{{"__index", assertIndex(r, words)}})
+	t.Metatable = r.s.Table([]sandbox.Field{{Name: "__index", Value: assertIndex(r, words)}})
 	return t
 }
 
@@ -148,20 +150,20 @@ func runCheck(r *testRun, L *lua.LState, name string, c check, negated bool) int
 	if negated {
 		not = "not "
 	}
-	first, looked := showValue(r.s, args[0]), showValue(r.s, args[c.shows-1])
+	first, looked := inspect.Line(r.s, args[0]), inspect.Line(r.s, args[c.shows-1])
 	if c.alike && !negated {
-		first, looked = shownApart(r.s, args[0], args[1])
+		first, looked = inspect.LineDifference(r.s, args[0], args[1])
 	}
-	wanted := strings.NewReplacer("%1", first, "%3", showValue(r.s, args[2])).Replace(c.wanted)
+	wanted := strings.NewReplacer("%1", first, "%3", inspect.Line(r.s, args[2])).Replace(c.wanted)
 	if name == "error" && args[1] != lua.LNil {
-		wanted += " " + showValue(r.s, args[1])
+		wanted += " " + inspect.Line(r.s, args[1])
 	}
 	a := &assertion{message: "expected " + not + wanted + ", got " + looked + detail}
 	if said := saidOf(r, L, name, c); said != "" {
 		a.message = said + ": " + a.message
 	}
 	if c.alike && !negated {
-		a.expected, a.actual = inspectApart(r.s, args[0], args[1])
+		a.expected, a.actual = inspect.Difference(r.s, args[0], args[1])
 	}
 	r.failed = a
 	L.RaiseError("%s", a.message)
@@ -189,12 +191,12 @@ func saidOf(r *testRun, L *lua.LState, name string, c check) string {
 // failure, its message.
 func words(r *testRun, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
-		if fields, err := failureFields(r.s, t); err == nil {
+		if fields, err := sandbox.FailureFields(r.s, t); err == nil {
 			message, _ := fields["message"].(string)
 			return message
 		}
 	}
-	return r.s.plainText(v)
+	return r.s.PlainText(v)
 }
 
 func is(holds func(v lua.LValue) bool) func(*testRun, *lua.LState, []lua.LValue) (bool, string) {
@@ -247,7 +249,7 @@ func checkMatches(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 	if !ok || !ok2 {
 		return false, ""
 	}
-	m := r.s.matcher(L, string(text), string(pattern))
+	m := r.s.Matcher(L, string(text), string(pattern))
 	start, end := m.Find(0)
 	for c := range m.Captures {
 		m.Captured(c, start, end) // which raises if the pattern leaves one open
@@ -268,16 +270,16 @@ func checkError(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 	if args[0].Type() != lua.LTFunction {
 		L.ArgError(1, "a function was expected")
 	}
-	_, err := r.s.apart(L, args[0])
-	raised := r.s.raised
-	r.s.raised = nil
+	_, err := r.s.CallApart(L, args[0])
+	raised := r.s.Raised
+	r.s.Raised = nil
 	if err == nil {
 		return false, " that raised nothing"
 	}
 	message := luaerr.From(err).Message
 	shown := " that raised " + strconv.Quote(message)
-	if raised != nil && raised.value.Type() != lua.LTString {
-		shown = " that raised " + showValue(r.s, raised.value)
+	if raised != nil && raised.Value.Type() != lua.LTString {
+		shown = " that raised " + inspect.Line(r.s, raised.Value)
 	}
 	switch want := args[1].(type) {
 	case *lua.LNilType:
@@ -285,5 +287,5 @@ func checkError(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 	case lua.LString:
 		return message == string(want), shown
 	}
-	return raised != nil && sameValues(r, args[1], raised.value, 0), shown
+	return raised != nil && sameValues(r, args[1], raised.Value, 0), shown
 }

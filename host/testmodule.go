@@ -12,17 +12,18 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 	"obelus/luastd"
 	"obelus/store"
 )
 
 // testModule is what require "test" gives, in files of tests alone.
-var testModule = []entryOf[*testRun]{
-	{"activity", testActivity},
-	{"clock", testClock_},
-	{"http", testHTTP},
-	{"plan", testPlan},
+var testModule = []sandbox.Entry[*testRun]{
+	{Name: "activity", Fn: testActivity},
+	{Name: "clock", Fn: testClock_},
+	{Name: "http", Fn: testHTTP},
+	{Name: "plan", Fn: testPlan},
 }
 
 // test.activity(name, [call], [context]) → result, or nil and the failure's
@@ -37,7 +38,7 @@ func testActivity(r *testRun, L *lua.LState) int {
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
 		call["_outputPath"] = tool.ResultPath()
 	}
-	ctx, cancel := r.s.budget.WaitContext()
+	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
 	var result engine.Result
 	var err error
@@ -80,7 +81,7 @@ func testClock_(r *testRun, L *lua.LState) int {
 		r.tests.clock.set(nil)
 		return 0
 	}
-	t := timeArg(L, 1)
+	t := sandbox.TimeArgument(L, 1)
 	r.tests.clock.set(&t)
 	return 0
 }
@@ -104,7 +105,7 @@ func testPlan(r *testRun, L *lua.LState) int {
 	}
 	laidOver(r, L, request, options.RawGetString("context"))
 	log := store.NewMemory()
-	ctx, cancel := r.s.budget.WaitContext()
+	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
 	runner := r.tests.gen.Settings().Runner(log, registry)
 	runner.Now, runner.Approve = r.tests.clock.Now, engine.Policy{} // nobody is there to decide
@@ -148,7 +149,7 @@ func replaced(r *testRun, L *lua.LState, request *engine.Request, registry *engi
 	}
 	t, ok := tools.(*lua.LTable)
 	if !ok {
-		L.ArgError(2, "tools must be a table of functions, not a "+luaType(tools))
+		L.ArgError(2, "tools must be a table of functions, not a "+sandbox.TypeName(tools))
 	}
 	r.s.Fill(t)
 	standIns := map[string]*engine.Registered{}
@@ -222,9 +223,9 @@ func standIn(r *testRun, ctx context.Context, L *lua.LState, fn lua.LValue, in e
 
 func callStandIn(r *testRun, L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
 	r.failed = nil
-	results, err := r.s.apart(L, fn, callArguments(r.s, in)...)
-	if f, raised := err.(*fault); raised {
-		r.s.raised = nil
+	results, err := r.s.CallApart(L, fn, callArguments(r.s, in)...)
+	if f, raised := err.(*sandbox.Fault); raised {
+		r.s.Raised = nil
 		if r.asserted(f.Message) {
 			r.fails(f)
 		}
@@ -299,7 +300,7 @@ func answerHTTP(r *testRun, L *lua.LState, fn *lua.LFunction, asked luastd.HTTPR
 		headers[name] = luastd.JoinHeader(name, values)
 	}
 	request := map[string]any{"method": asked.Method, "url": asked.URL, "headers": headers, "body": asked.Body}
-	results, err := r.s.apart(L, fn, r.s.ToLua(request))
+	results, err := r.s.CallApart(L, fn, r.s.ToLua(request))
 	if err == nil && (len(results) == 0 || results[0] == lua.LNil) {
 		message := "no answer"
 		if len(results) > 1 {
@@ -309,7 +310,7 @@ func answerHTTP(r *testRun, L *lua.LState, fn *lua.LFunction, asked luastd.HTTPR
 	}
 	var answer luastd.HTTPResponse
 	if err != nil {
-		r.s.raised, err = nil, luaerr.From(err)
+		r.s.Raised, err = nil, luaerr.From(err)
 		r.fails(err)
 	} else if answer, err = response(r, results[0]); err != nil {
 		err = fmt.Errorf("test.http: %w", err)

@@ -16,6 +16,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
 
@@ -95,10 +96,10 @@ func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	run.s.run.stop()
+	run.s.Run.Stop()
 	tests := make([]Test, len(run.cases))
 	for i, c := range run.cases {
-		tests[i] = Test{File: sc.file, Name: c.name, Line: c.line, Pending: c.fn == nil, index: i}
+		tests[i] = Test{File: sc.File, Name: c.name, Line: c.line, Pending: c.fn == nil, index: i}
 	}
 	return tests, nil
 }
@@ -115,7 +116,7 @@ func (t *Tests) Run(ctx context.Context, test Test) error {
 	if err != nil {
 		return &TestFailure{ScriptError: luaerr.From(err)}
 	}
-	defer run.s.run.stop()
+	defer run.s.Run.Stop()
 	if test.index >= len(run.cases) || run.cases[test.index].name != test.Name {
 		return &TestFailure{ScriptError: &luaerr.ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
 	}
@@ -191,7 +192,7 @@ func (t *Tests) ownRequest(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 	return http(r)
 }
 
-func (t *Tests) script(file string) (*script, error) {
+func (t *Tests) script(file string) (*sandbox.Script, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) {
 		return nil, &luaerr.ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
@@ -200,19 +201,19 @@ func (t *Tests) script(file string) (*script, error) {
 	if read.err != nil {
 		return nil, unreadable(name, read.err)
 	}
-	return newScript(name, read.bytes, t.gen.project.limits.Source)
+	return sandbox.NewScript(name, read.bytes, t.gen.project.Limits.Source)
 }
 
 // load runs a file of tests in a new state, which is thrown away afterwards.
-func (t *Tests) load(ctx context.Context, sc *script) (*testRun, error) {
+func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testRun, error) {
 	run := &testRun{tests: t, s: t.gen.NewState(), within: []*suite{{}}}
 	s := run.s
-	s.env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
-	s.begin(ctx, cmp.Or(t.gen.Settings().Timeout, engine.DefaultTimeout), sc)
-	s.run.test = true
+	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
+	s.Begin(ctx, cmp.Or(t.gen.Settings().Timeout, engine.DefaultTimeout), sc)
+	s.Run.Test = true
 	openTests(run)
-	if _, err := s.runFile(sc); err != nil {
-		s.run.stop()
+	if _, err := s.RunFile(sc); err != nil {
+		s.Run.Stop()
 		return nil, luaerr.From(err)
 	}
 	return run, nil
@@ -221,7 +222,7 @@ func (t *Tests) load(ctx context.Context, sc *script) (*testRun, error) {
 // testRun is what a file of tests defines while it runs.
 type testRun struct {
 	tests  *Tests
-	s      *state
+	s      *sandbox.State
 	within []*suite // the describes that are open, outermost first
 	cases  []testCase
 	failed *assertion // the last one that failed
@@ -247,20 +248,20 @@ type testCase struct {
 type assertion struct{ message, expected, actual string }
 
 // testGlobals are what a file of tests has beside the globals of scripts.
-var testGlobals = []entryOf[*testRun]{
-	{"after_each", testAfterEach},
-	{"before_each", testBeforeEach},
-	{"describe", testDescribe},
-	{"it", testIt},
-	{"pending", testPending},
+var testGlobals = []sandbox.Entry[*testRun]{
+	{Name: "after_each", Fn: testAfterEach},
+	{Name: "before_each", Fn: testBeforeEach},
+	{Name: "describe", Fn: testDescribe},
+	{Name: "it", Fn: testIt},
+	{Name: "pending", Fn: testPending},
 }
 
 func openTests(r *testRun) {
-	for _, f := range bindEntries(r.s.L, r, testGlobals) {
-		r.s.run.env.RawSetString(f.name, f.value)
+	for _, f := range sandbox.Bind(r.s.L, r, testGlobals) {
+		r.s.Run.Env.RawSetString(f.Name, f.Value)
 	}
-	r.s.run.env.RawSetString("assert", assertTable(r))
-	r.s.modules["test"] = bindEntries(r.s.L, r, testModule)
+	r.s.Run.Env.RawSetString("assert", assertTable(r))
+	r.s.Modules["test"] = sandbox.Bind(r.s.L, r, testModule)
 }
 
 // describe(name, fn)
@@ -286,7 +287,7 @@ func addCase(r *testRun, L *lua.LState, fn *lua.LFunction) int {
 	checkDefining(r, L)
 	run := r
 	c := testCase{}
-	_, c.line = r.s.where(L, 1)
+	_, c.line = r.s.Place(L, 1)
 	if fn != nil {
 		c.fn = fn
 	}
@@ -305,7 +306,7 @@ func addCase(r *testRun, L *lua.LState, fn *lua.LFunction) int {
 
 // checkDefining refuses within a test what only its file can define.
 func checkDefining(r *testRun, L *lua.LState) {
-	if r.s.run.top == 0 {
+	if r.s.Run.Depth == 0 {
 		L.RaiseError("a test can't define tests")
 	}
 }
@@ -335,8 +336,8 @@ func runHooks(run *testRun, hooks []lua.LValue) *TestFailure {
 
 func runCase(run *testRun, fn lua.LValue) *TestFailure {
 	run.failed, run.inside = nil, nil
-	_, err := run.s.call(fn)
-	run.s.raised = nil
+	_, err := run.s.Call(fn)
+	run.s.Raised = nil
 	if err != nil {
 		run.fails(err)
 	}

@@ -14,6 +14,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/luatext"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/scripts"
 )
@@ -29,14 +30,14 @@ func TestModulesAreAnnotated(t *testing.T) {
 	for _, m := range luastd.Modules {
 		files = append(files, m.Name+".lua")
 		a := readAnnotations(t, m.Name+".lua")
-		a.checkTable(t, m.Name, s.module(m.Name), all)
+		a.checkTable(t, m.Name, s.Builtin(m.Name), all)
 		for name, params := range a.functions {
 			if strings.Contains(name, ":") && !slices.Equal(all[name], params) {
 				t.Errorf("%s is annotated and has no such comment", name)
 			}
 		}
 	}
-	readAnnotations(t, "test.lua").checkTable(t, "test", bindEntries(s.L, &testRun{s: s.state}, testModule), all)
+	readAnnotations(t, "test.lua").checkTable(t, "test", sandbox.Bind(s.L, &testRun{s: s.State}, testModule), all)
 	got, err := fs.Glob(scripts.Types(), "*")
 	slices.Sort(files)
 	if diff := cmp.Diff(files, got); diff != "" || err != nil {
@@ -48,18 +49,18 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 	all, s := signatures(t), newSession(open(t, nil))
 	a := readAnnotations(t, "globals.lua")
 	var want []string
-	for name := range s.globals {
-		if !slices.Contains(luaGlobals, name) && !isHidden(lua.LString(name)) {
+	for name := range s.Globals {
+		if !slices.Contains(luaGlobals, name) && !sandbox.IsHidden(lua.LString(name)) {
 			want = append(want, name)
 		}
 	}
-	for name := range s.libs {
+	for name := range s.Libs {
 		if slices.Contains(luaGlobals, name) {
 			continue
 		}
 		want = append(want, name)
 		if name != "json" { // its module has a file
-			a.checkTable(t, name, s.libs[name], all)
+			a.checkTable(t, name, s.Libs[name], all)
 		}
 	}
 	slices.Sort(want)
@@ -83,8 +84,8 @@ func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
 	all, s := signatures(t), newSession(open(t, nil))
 	a := readAnnotations(t, "testing.lua")
 	for _, f := range testGlobals {
-		if params, ok := a.functions[f.name]; !ok || !slices.Equal(params, all[f.name]) {
-			t.Errorf("%s is annotated with %v, its comment has %v", f.name, params, all[f.name])
+		if params, ok := a.functions[f.Name]; !ok || !slices.Equal(params, all[f.Name]) {
+			t.Errorf("%s is annotated with %v, its comment has %v", f.Name, params, all[f.Name])
 		}
 	}
 	if len(a.functions) != len(testGlobals) {
@@ -92,7 +93,7 @@ func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
 	}
 	words := a.fields["obelus.assert"]
 	for _, word := range words {
-		if assertWord(&testRun{s: s.state}, word, nil) == lua.LNil {
+		if assertWord(&testRun{s: s.State}, word, nil) == lua.LNil {
 			t.Errorf("assert.%s is annotated and does not exist", word)
 		}
 	}

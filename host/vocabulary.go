@@ -12,6 +12,7 @@ import (
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 )
 
@@ -45,7 +46,7 @@ type registeredTool struct {
 
 type registeredActivity struct {
 	place
-	script  *script
+	script  *sandbox.Script
 	options activityOptions
 
 	returnsNothing bool
@@ -53,7 +54,7 @@ type registeredActivity struct {
 
 type registeredDelegate struct {
 	place
-	script *script
+	script *sandbox.Script
 }
 
 func newRegistrations() *registrations {
@@ -63,18 +64,18 @@ func newRegistrations() *registrations {
 // registering checks that a register function may be called here, and reads
 // the name.
 func registering(s *session, L *lua.LState, what string) string {
-	if s.run.top == 0 {
+	if s.Run.Depth == 0 {
 		L.RaiseError("%s.register belongs at the top level of a script, not into a function that runs later", what)
 	}
 	name := L.CheckString(1)
 	if name == "" {
 		L.ArgError(1, "a name must not be empty")
 	}
-	if s.run.script.file == limits.SettingsFile {
+	if s.Run.Script.File == limits.SettingsFile {
 		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, limits.SettingsFile)
 	}
-	if s.run.test { // what it requires may register what the project has
-		if file, _ := s.where(L, 1); file == s.run.script.file {
+	if s.Run.Test { // what it requires may register what the project has
+		if file, _ := s.Place(L, 1); file == s.Run.Script.File {
 			L.RaiseError("%s.register belongs in a script below activities/: what a test stands in for goes to test.plan(file, { tools = … })", what)
 		}
 	}
@@ -91,7 +92,7 @@ func lastArgument(s *session, L *lua.LState, n int, form string) {
 
 // registrationPlace is where a script registers something.
 func registrationPlace(s *session, L *lua.LState, what, name string) place {
-	file, line := s.where(L, 1)
+	file, line := s.Place(L, 1)
 	return place{what + " " + strconv.Quote(name), file, line}
 }
 
@@ -99,8 +100,8 @@ func raiseTwice(s *session, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
 }
 
-var toolFuncs = []entryOf[*session]{
-	{"register", toolRegister},
+var toolFuncs = []sandbox.Entry[*session]{
+	{Name: "register", Fn: toolRegister},
 }
 
 // Tool.register(name, schema)
@@ -124,8 +125,8 @@ func toolRegister(s *session, L *lua.LState) int {
 	return 0
 }
 
-var activityFuncs = []entryOf[*session]{
-	{"register", activityRegister},
+var activityFuncs = []sandbox.Entry[*session]{
+	{Name: "register", Fn: activityRegister},
 }
 
 // activityOptions is the options table of Activity.register.
@@ -167,7 +168,7 @@ func activityRegister(s *session, L *lua.LState) int {
 	if fnAt == 3 {
 		options = readActivityOptions(s, L, name, L.CheckTable(2))
 	}
-	found.activities[name] = registeredActivity{at, s.run.script, options, luac.ReturnsNothing(fn)}
+	found.activities[name] = registeredActivity{at, s.Run.Script, options, luac.ReturnsNothing(fn)}
 	return 0
 }
 
@@ -210,8 +211,8 @@ func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) 
 	return o
 }
 
-var delegateFuncs = []entryOf[*session]{
-	{"register", delegateRegister},
+var delegateFuncs = []sandbox.Entry[*session]{
+	{Name: "register", Fn: delegateRegister},
 }
 
 // Delegate.register(name, plan), where plan is what a plan's file may return.
@@ -238,6 +239,6 @@ func delegateRegister(s *session, L *lua.LState) int {
 	if before, ok := found.delegates[name]; ok {
 		raiseTwice(s, L, at, before.place)
 	}
-	found.delegates[name] = registeredDelegate{at, s.run.script}
+	found.delegates[name] = registeredDelegate{at, s.Run.Script}
 	return 0
 }

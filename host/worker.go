@@ -18,6 +18,7 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -244,7 +245,7 @@ func logRecorded(log *slog.Logger, list []any) {
 
 type worker struct {
 	gen     *Generation
-	scripts map[string]*script // that hold activities, see [job.script]
+	scripts map[string]*sandbox.Script // that hold activities, see [job.script]
 }
 
 func newWorker(s setUp, c Config) *worker {
@@ -252,21 +253,21 @@ func newWorker(s setUp, c Config) *worker {
 	g := &Generation{
 		config: c, project: newProject(c, s.Limits), registry: engine.NewRegistry(),
 	}
-	g.project.grants = s.Grants
+	g.project.Grants = s.Grants
 	for file, source := range s.Scripts {
-		g.project.scripts[file] = newLazyScript(file, []byte(source), s.Limits.Source)
+		g.project.Scripts[file] = sandbox.NewLazyScript(file, []byte(source), s.Limits.Source)
 	}
 	for file, err := range s.Broken {
-		g.project.scripts[file] = unusable(file, err)
+		g.project.Scripts[file] = sandbox.NewBrokenScript(file, err)
 	}
-	return &worker{g, map[string]*script{}}
+	return &worker{g, map[string]*sandbox.Script{}}
 }
 
 func (w *worker) do(j *job) done {
 	sc := w.scripts[j.script()]
 	if sc == nil {
 		var err error
-		if sc, err = newScript(j.file, []byte(j.source.(string)), w.gen.project.limits.Source); err != nil {
+		if sc, err = sandbox.NewScript(j.file, []byte(j.source.(string)), w.gen.project.Limits.Source); err != nil {
 			return done{fault: luaerr.From(err)}
 		}
 		w.scripts[j.script()] = sc

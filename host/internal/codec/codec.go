@@ -21,13 +21,13 @@ type Codec struct {
 	meter  Meter
 	limits *limits.Limits
 
-	ArrayMark *lua.LTable // metatable of tables that are arrays even if empty
+	arrayMark *lua.LTable // metatable of tables that are arrays even if empty
 	lazyMeta  *lua.LTable // model of the metatables of tables not filled yet
 }
 
 // New returns a codec for the state of L.
 func New(L *lua.LState, thread func() *lua.LState, meter Meter, limits *limits.Limits) *Codec {
-	c := &Codec{state: L, thread: thread, meter: meter, limits: limits, ArrayMark: L.CreateTable(0, 0), lazyMeta: L.CreateTable(0, 2)}
+	c := &Codec{state: L, thread: thread, meter: meter, limits: limits, arrayMark: L.CreateTable(0, 0), lazyMeta: L.CreateTable(0, 2)}
 	c.lazyMeta.RawSetString("__index", L.NewFunction(c.lazyIndex))
 	c.lazyMeta.RawSetString("__newindex", L.NewFunction(c.lazyNewIndex))
 	return c
@@ -49,7 +49,7 @@ func (c *Codec) Owns(meta *lua.LTable) bool {
 	case *lazyValue, *kept, *mark:
 		return true
 	}
-	return meta == c.ArrayMark
+	return meta == c.arrayMark
 }
 
 // mark stands in the place of the metatable of a metatable that is hidden from scripts.

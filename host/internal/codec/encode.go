@@ -30,7 +30,7 @@ const (
 // errors: "result". An empty table is an object unless it is marked as an array; what
 // else makes it one is decided by [engine.Schema.Lists]. The error is a [*valueError].
 func (c *Codec) Encode(v lua.LValue, schema any, place string) (any, error) {
-	e := Encoder{c: c, place: place, root: schema, most: maxBytes}
+	e := encoder{c: c, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)
 }
 
@@ -42,7 +42,7 @@ func (c *Codec) FromLua(v lua.LValue, place string) (any, error) {
 // EncodeResult is fromLua for what an activity or a planner gives back, which
 // goes into the log.
 func (c *Codec) EncodeResult(v lua.LValue, schema any, place string) (any, error) {
-	e := Encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
+	e := encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
 	return e.value(v, schema)
 }
 
@@ -54,7 +54,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.place + ": " + e.message }
 
-type Encoder struct {
+type encoder struct {
 	c      *Codec
 	place  string
 	path   []any // string keys and int indices that lead from place to here
@@ -67,7 +67,7 @@ type Encoder struct {
 	root    any  // of the schema, for $ref
 }
 
-func (e *Encoder) fail(format string, args ...any) error {
+func (e *encoder) fail(format string, args ...any) error {
 	place := e.place
 	for _, step := range e.path {
 		switch step := step.(type) {
@@ -87,7 +87,7 @@ func (e *Encoder) fail(format string, args ...any) error {
 	return &Error{place, fmt.Sprintf(format, args...), false}
 }
 
-func (e *Encoder) value(v lua.LValue, schema any) (any, error) {
+func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 	if e.values++; e.values > maxValues {
 		return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
@@ -121,23 +121,23 @@ func (e *Encoder) value(v lua.LValue, schema any) (any, error) {
 	return nil, e.fail("a %s is not a JSON value", v.Type())
 }
 
-func (e *Encoder) number(f float64) (any, error) {
+func (e *encoder) number(f float64) (any, error) {
 	switch {
 	case math.IsNaN(f):
 		return nil, e.fail("NaN is not a JSON number")
 	case math.IsInf(f, 0):
 		return nil, e.fail("infinity is not a JSON number")
 	}
-	return JsonNumber(f), nil
+	return jsonNumber(f), nil
 }
 
 // maxPlain is where integers begin to be written with an exponent, as JavaScript does too.
 // Readers that want an integer refuse one.
 const maxPlain = 1e21
 
-// JsonNumber is text that reads back as the same number: digits alone for an integer below
+// jsonNumber is text that reads back as the same number: digits alone for an integer below
 // maxPlain, else the shortest. The next script gets an integer beyond 2^53 as text.
-func JsonNumber(f float64) json.Number {
+func jsonNumber(f float64) json.Number {
 	switch whole := f == math.Trunc(f); {
 	case whole && math.Abs(f) <= luatext.MaxExact:
 		return json.Number(strconv.FormatInt(int64(f), 10))
@@ -153,7 +153,7 @@ func JsonNumber(f float64) json.Number {
 	return json.Number(text)
 }
 
-func (e *Encoder) tooLong() error {
+func (e *encoder) tooLong() error {
 	if e.limited {
 		return &Error{e.place, limits.Over("it is too long", "result", e.most), true}
 	}
@@ -162,7 +162,7 @@ func (e *Encoder) tooLong() error {
 
 // text is a string; but the digits of an integer too large for a Lua number,
 // at a place for a number, are that integer again.
-func (e *Encoder) text(v string, schema any) (any, error) {
+func (e *encoder) text(v string, schema any) (any, error) {
 	if e.bytes += e.size(v); e.bytes > e.most {
 		return nil, e.tooLong()
 	}
@@ -191,9 +191,9 @@ func isBigInteger(v string) bool {
 	return err != nil || n > luatext.MaxExact || n < -luatext.MaxExact
 }
 
-func (e *Encoder) table(t *lua.LTable, schema any) (any, error) {
+func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 	if v, ok := Untouched(t); ok { // it is what it was
-		values, bytes := e.Measure(v)
+		values, bytes := e.measure(v)
 		if e.values += values; e.values > maxValues {
 			return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 		}
@@ -227,7 +227,7 @@ func cycleEnd(tables []*lua.LTable, first int) int {
 	return len(tables) - first
 }
 
-func (e *Encoder) contents(t *lua.LTable, schema any) (any, error) {
+func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 	at, _ := schemaAt(schema, e.root, t)
 	n, key := BeyondArray(t)
 	marked := e.c.isArray(t)
@@ -259,7 +259,7 @@ func BeyondArray(t *lua.LTable) (n int, key lua.LValue) {
 	return n, key
 }
 
-func (e *Encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
+func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 	array := make([]any, n)
 	e.path = append(e.path, 0)
 	for i := range array {
@@ -288,7 +288,7 @@ func (e *Encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 	return array, nil
 }
 
-func (e *Encoder) object(t *lua.LTable, at schemaNode) (any, error) {
+func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	object := map[string]any{}
 	e.path = append(e.path, "")
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
@@ -334,7 +334,7 @@ func (e *Encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 }
 
 // restored is a value as the number that it was, unless it is text and that is wanted.
-func (e *Encoder) restored(v any, was json.Number, schema any) (any, error) {
+func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	if _, text := v.(string); text {
 		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("string") && !s.wants("integer", "number") {
 			return v, nil
@@ -369,7 +369,7 @@ func textOf(n json.Number) int {
 
 // size is how many bytes a text counts for: as many as the log's JSON takes for it, if that is
 // where it goes. A text of control characters takes six times its length there.
-func (e *Encoder) size(text string) int {
+func (e *encoder) size(text string) int {
 	if e.limited {
 		return store.StringSize(text)
 	}
@@ -377,7 +377,7 @@ func (e *Encoder) size(text string) int {
 }
 
 // Measure counts the values in v and the bytes of its text.
-func (e *Encoder) Measure(v any) (values, bytes int) {
+func (e *encoder) measure(v any) (values, bytes int) {
 	values = 1
 	switch v := v.(type) {
 	case string:
@@ -386,12 +386,12 @@ func (e *Encoder) Measure(v any) (values, bytes int) {
 		bytes = textOf(v)
 	case map[string]any:
 		for key, element := range v {
-			n, b := e.Measure(element)
+			n, b := e.measure(element)
 			values, bytes = values+n, bytes+b+e.size(key)
 		}
 	case []any:
 		for _, element := range v {
-			n, b := e.Measure(element)
+			n, b := e.measure(element)
 			values, bytes = values+n, bytes+b
 		}
 	}

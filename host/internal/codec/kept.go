@@ -34,7 +34,7 @@ func (c *Codec) keeping(t *lua.LTable) *kept {
 		made := &struct {
 			meta lua.LTable
 			kept kept
-		}{kept: kept{array: t.Metatable == c.ArrayMark}}
+		}{kept: kept{array: t.Metatable == c.arrayMark}}
 		made.meta.Metatable = &made.kept
 		t.Metatable, k = &made.meta, &made.kept
 	}

@@ -105,7 +105,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 	switch from := lazy.value.(type) {
 	case map[string]any:
 		if name, ok := key.(lua.LString); ok {
-			v = c.Value(from[string(name)], &left)
+			v = c.value(from[string(name)], &left)
 		}
 	case []any:
 		if len(from) >= limits.MaxArray-1 {
@@ -113,7 +113,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 		}
 		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
 			if v = luastd.Null; from[int(n)-1] != nil {
-				v = c.Value(from[int(n)-1], &left)
+				v = c.value(from[int(n)-1], &left)
 			}
 		}
 	case Library:

@@ -25,16 +25,16 @@ const eager = 64
 // pairs is the same every time.
 func (c *Codec) ToLua(v any) lua.LValue {
 	left := eager
-	return c.Value(v, &left)
+	return c.value(v, &left)
 }
 
 // ToLuaLater is ToLua for what is seldom looked at.
 func (c *Codec) ToLuaLater(v any) lua.LValue {
 	left := 0
-	return c.Value(v, &left)
+	return c.value(v, &left)
 }
 
-func (c *Codec) Value(v any, left *int) lua.LValue {
+func (c *Codec) value(v any, left *int) lua.LValue {
 	switch v := v.(type) {
 	case nil:
 		return lua.LNil
@@ -94,7 +94,7 @@ func (c *Codec) fillObject(t *lua.LTable, object map[string]any, left *int) {
 			nulls = append(nulls, key)
 			continue
 		}
-		made := c.Value(v, left)
+		made := c.value(v, left)
 		t.RawSetString(key, made)
 		if n, ok := v.(json.Number); ok && !holds(n) {
 			k := c.keeping(t)
@@ -114,7 +114,7 @@ func (c *Codec) fillArray(t *lua.LTable, array []any, left *int) {
 	if len(array) >= limits.MaxArray-1 {
 		c.thread().RaiseError("an array of %d elements is too long for a script (at most %d)", len(array), limits.MaxArray-2)
 	}
-	t.Metatable = c.ArrayMark
+	t.Metatable = c.arrayMark
 	long := len(array) > eager
 	for i, v := range array {
 		if long {
@@ -124,7 +124,7 @@ func (c *Codec) fillArray(t *lua.LTable, array []any, left *int) {
 			t.RawSetInt(i+1, luastd.Null)
 			continue
 		}
-		made := c.Value(v, left)
+		made := c.value(v, left)
 		t.RawSetInt(i+1, made)
 		if n, ok := v.(json.Number); ok && !holds(n) {
 			k := c.keeping(t)
@@ -139,7 +139,7 @@ func holds(n json.Number) bool {
 		return true
 	}
 	f, ok := numberToLua(n).(lua.LNumber)
-	return ok && JsonNumber(float64(f)) == n
+	return ok && jsonNumber(float64(f)) == n
 }
 
 // isPlain tells of the text of a number that it is surely the one that the number is
@@ -158,7 +158,7 @@ func isPlain(n string) bool {
 // isArray tells of a table that it is an array even if it is empty.
 func (c *Codec) isArray(t *lua.LTable) bool {
 	k := keptOf(t)
-	return t.Metatable == c.ArrayMark || k != nil && k.array
+	return t.Metatable == c.arrayMark || k != nil && k.array
 }
 
 // numberToLua keeps an integer that a Lua number can't hold as its digits.
@@ -186,6 +186,6 @@ func (c *Codec) MarkArray(t *lua.LTable) {
 	if k := keptOf(t); k != nil {
 		k.array = true
 	} else if t.Metatable == lua.LNil {
-		t.Metatable = c.ArrayMark
+		t.Metatable = c.arrayMark
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"strconv"
@@ -11,8 +11,8 @@ import (
 
 // debugFuncs is what of debug looks and does not touch. Only the stack of the
 // innermost pcall or coroutine is seen.
-var debugFuncs = []entry{
-	{"gethook", func(*state, *lua.LState) int { return 0 }},
+var debugFuncs = []StateEntry{
+	{"gethook", func(*State, *lua.LState) int { return 0 }},
 	{"getinfo", debugGetinfo},
 	{"getmetatable", baseGetmetatable},
 	{"sethook", debugSethook},
@@ -35,7 +35,7 @@ func withoutThread(L *lua.LState) (own bool) {
 
 // debug.getinfo([thread,] function or level [, what]) gives all that there is,
 // whatever is asked for.
-func debugGetinfo(s *state, L *lua.LState) int {
+func debugGetinfo(s *State, L *lua.LState) int {
 	own := withoutThread(L)
 	f, _ := L.Get(1).(*lua.LFunction)
 	info := &lua.Debug{CurrentLine: -1}
@@ -57,7 +57,7 @@ func debugGetinfo(s *state, L *lua.LState) int {
 	return 1
 }
 
-func describeFunction(s *state, f *lua.LFunction, info *lua.Debug) *lua.LTable {
+func describeFunction(s *State, f *lua.LFunction, info *lua.Debug) *lua.LTable {
 	t := s.L.CreateTable(0, 10)
 	set := func(name string, v lua.LValue) { t.RawSetString(name, v) }
 	set("namewhat", lua.LString(""))
@@ -93,7 +93,7 @@ func describeFunction(s *state, f *lua.LFunction, info *lua.Debug) *lua.LTable {
 }
 
 // debug.sethook() takes off a hook: there never is one.
-func debugSethook(s *state, L *lua.LState) int {
+func debugSethook(s *State, L *lua.LState) int {
 	if _, ok := L.Get(1).(*lua.LFunction); ok {
 		L.RaiseError("debug.sethook is not available in scripts")
 	}
@@ -102,26 +102,20 @@ func debugSethook(s *state, L *lua.LState) int {
 
 // debug.setmetatable(v, meta). What is no table has no metatable in the eyes of
 // scripts, and gets none.
-func debugSetmetatable(s *state, L *lua.LState) int {
+func debugSetmetatable(s *State, L *lua.LState) int {
 	if _, ok := L.CheckAny(1).(*lua.LTable); ok {
 		return baseSetmetatable(s, L)
 	}
 	if L.Get(2) != lua.LNil {
-		L.RaiseError("the metatable of a %s can't be changed", luaType(L.Get(1)))
+		L.RaiseError("the metatable of a %s can't be changed", TypeName(L.Get(1)))
 	}
 	L.SetTop(1)
 	return 1
 }
 
-// unwound is the stack of the error that a handler of xpcall is asked about.
-type unwound struct {
-	lines   []string    // up to xpcall
-	outside *lua.LState // which called xpcall
-}
-
 // debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the
 // stack of the error.
-func debugTraceback(s *state, L *lua.LState) int {
+func debugTraceback(s *State, L *lua.LState) int {
 	own := withoutThread(L)
 	message := L.Get(1)
 	if message != lua.LNil && !lua.LVCanConvToString(message) {

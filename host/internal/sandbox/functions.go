@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	lua "github.com/yuin/gopher-lua"
@@ -7,11 +7,11 @@ import (
 	"obelus/host/internal/luac"
 )
 
-// hostFunctions are what rewritten code calls. They find their state by the
+// Functions are what rewritten code calls. They find their state by the
 // context of the thread, so that all states share them, as they do protos.
-var hostFunctions = luac.Functions{
+var Functions = luac.Functions{
 	luac.CallAt:     hostFunction(atCall),
-	luac.CallFill:   hostFunction(func(s *state, L *lua.LState) int { return luac.FillTable(L, &s.budget) }),
+	luac.CallFill:   hostFunction(func(s *State, L *lua.LState) int { return luac.FillTable(L, &s.Budget) }),
 	luac.CallConcat: hostFunction(concatCall),
 	luac.CallLength: hostFunction(lengthCall),
 	luac.CallBound:  hostFunction(boundCall),
@@ -20,15 +20,15 @@ var hostFunctions = luac.Functions{
 	luac.CallGlobal: hostFunction(baseGetfenv),
 }
 
-func hostFunction(f luaFunc) *lua.LFunction {
-	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget.Budget).Owner.(*state), L) }}
+func hostFunction(f Function) *lua.LFunction {
+	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget.Budget).Owner.(*State), L) }}
 }
 
 // atCall is the function behind nameAt.
-func atCall(s *state, L *lua.LState) int {
+func atCall(s *State, L *lua.LState) int {
 	table := L.CheckTable(2)
-	if s.run != nil && s.run.lines != nil {
-		s.run.lines[table] = L.CheckInt(1)
+	if s.Run != nil && s.Run.Lines != nil {
+		s.Run.Lines[table] = L.CheckInt(1)
 	}
 	L.Push(table)
 	return 1

@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luapattern"
-	"obelus/host/internal/luatext"
 )
 
 // stringFuncs is Lua 5.1's string: the same results as Lua's own, with every
 // loop counted and every string bounded.
-var stringFuncs = []entry{
+var stringFuncs = []StateEntry{
 	{"byte", stringByte},
 	{"char", stringChar},
 	{"find", stringFind},
@@ -28,14 +27,6 @@ var stringFuncs = []entry{
 	{"reverse", stringReverse},
 	{"sub", stringSub},
 	{"upper", stringUpper},
-}
-
-// checkText is an argument that must be text; a number counts as its text.
-func (s *state) checkText(L *lua.LState, n int) string {
-	if number, ok := L.Get(n).(lua.LNumber); ok {
-		return luatext.FormatNumber(number)
-	}
-	return L.CheckString(n)
 }
 
 // span reads the arguments from, to of sub and byte: an interval of a string
@@ -54,7 +45,7 @@ func span(from, to, length int) (int, int) {
 	return from - 1, to
 }
 
-func stringByte(s *state, L *lua.LState) int {
+func stringByte(s *State, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	from := optional(L, 2, 1)
 	from, to := span(from, optional(L, 3, from), len(text))
@@ -67,7 +58,7 @@ func stringByte(s *state, L *lua.LState) int {
 	return to - from
 }
 
-func stringChar(s *state, L *lua.LState) int {
+func stringChar(s *State, L *lua.LState) int {
 	text := make([]byte, L.GetTop())
 	for i := range text {
 		c := integer(L, i+1)
@@ -80,11 +71,11 @@ func stringChar(s *state, L *lua.LState) int {
 	return 1
 }
 
-func stringFind(s *state, L *lua.LState) int { return findPattern(s, L, true) }
+func stringFind(s *State, L *lua.LState) int { return findPattern(s, L, true) }
 
-func stringMatch(s *state, L *lua.LState) int { return findPattern(s, L, false) }
+func stringMatch(s *State, L *lua.LState) int { return findPattern(s, L, false) }
 
-func findPattern(s *state, L *lua.LState, find bool) int {
+func findPattern(s *State, L *lua.LState, find bool) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
 	from := optional(L, 3, 1)
 	if from < 0 {
@@ -94,16 +85,16 @@ func findPattern(s *state, L *lua.LState, find bool) int {
 	if find && (L.ToBool(4) || !strings.ContainsAny(pattern, "^$*+?.([%-")) {
 		i := strings.Index(subject[from:], pattern)
 		if i < 0 {
-			s.budget.Charge(L, (len(subject)-from)/64+1)
+			s.Budget.Charge(L, (len(subject)-from)/64+1)
 			L.Push(lua.LNil)
 			return 1
 		}
-		s.budget.Charge(L, (i+len(pattern))/64+1)
+		s.Budget.Charge(L, (i+len(pattern))/64+1)
 		L.Push(lua.LNumber(from + i + 1))
 		L.Push(lua.LNumber(from + i + len(pattern)))
 		return 2
 	}
-	m := s.matcher(L, subject, pattern)
+	m := s.Matcher(L, subject, pattern)
 	start, end := m.Find(from)
 	switch {
 	case start < 0:
@@ -117,11 +108,11 @@ func findPattern(s *state, L *lua.LState, find bool) int {
 	return m.Push(start, end, false) + 2
 }
 
-func stringGmatch(s *state, L *lua.LState) int {
+func stringGmatch(s *State, L *lua.LState) int {
 	subject, pattern := s.checkText(L, 1), s.checkText(L, 2)
 	at := 0
 	L.Push(L.NewFunction(func(L *lua.LState) int {
-		m := luapattern.New(L, &s.budget, subject, pattern, false)
+		m := luapattern.New(L, &s.Budget, subject, pattern, false)
 		start, end := m.Find(at)
 		if start < 0 {
 			at = len(subject) + 1
@@ -135,10 +126,10 @@ func stringGmatch(s *state, L *lua.LState) int {
 	return 1
 }
 
-func stringGsub(s *state, L *lua.LState) int {
+func stringGsub(s *State, L *lua.LState) int {
 	subject, most := s.checkText(L, 1), optional(L, 4, math.MaxInt)
 	L.CheckTypes(3, lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction)
-	m := s.matcher(L, subject, s.checkText(L, 2))
+	m := s.Matcher(L, subject, s.checkText(L, 2))
 	var b strings.Builder
 	count, at := 0, 0
 	for count < most {
@@ -169,16 +160,16 @@ func stringGsub(s *state, L *lua.LState) int {
 	return 2
 }
 
-// matcher begins to match a pattern, which is held to its limit.
-func (s *state) matcher(L *lua.LState, subject, pattern string) *luapattern.Matcher {
-	if len(pattern) > s.project.limits.Pattern {
-		L.RaiseError("%s", limits.Over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.project.limits.Pattern))
+// Matcher begins to match a pattern, which is held to its limit.
+func (s *State) Matcher(L *lua.LState, subject, pattern string) *luapattern.Matcher {
+	if len(pattern) > s.Project.Limits.Pattern {
+		L.RaiseError("%s", limits.Over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.Project.Limits.Pattern))
 	}
-	return luapattern.New(L, &s.budget, subject, pattern, true)
+	return luapattern.New(L, &s.Budget, subject, pattern, true)
 }
 
 // gsubReplacement is what gsub puts in the place of a match.
-func gsubReplacement(s *state, m *luapattern.Matcher, from, to int) string {
+func gsubReplacement(s *State, m *luapattern.Matcher, from, to int) string {
 	L := m.L
 	var v lua.LValue
 	switch r := L.Get(3).(type) {
@@ -201,7 +192,7 @@ func gsubReplacement(s *state, m *luapattern.Matcher, from, to int) string {
 	return s.text(L, v)
 }
 
-func gsubTemplate(s *state, m *luapattern.Matcher, text string, from, to int) string {
+func gsubTemplate(s *State, m *luapattern.Matcher, text string, from, to int) string {
 	if !strings.Contains(text, "%") {
 		return text
 	}
@@ -220,21 +211,21 @@ func gsubTemplate(s *state, m *luapattern.Matcher, text string, from, to int) st
 		default:
 			b.WriteByte(c)
 		}
-		if b.Len() > s.project.limits.String {
+		if b.Len() > s.Project.Limits.String {
 			s.limit(m.L, b.Len())
 		}
 	}
 	return b.String()
 }
 
-func stringLen(s *state, L *lua.LState) int {
+func stringLen(s *State, L *lua.LState) int {
 	L.Push(lua.LNumber(len(s.checkText(L, 1))))
 	return 1
 }
 
 // mapBytes makes a library function of one that changes bytes of text. Lua's
 // own lower and upper know ASCII alone.
-func mapBytes(s *state, L *lua.LState, change func(text []byte)) int {
+func mapBytes(s *State, L *lua.LState, change func(text []byte)) int {
 	text := []byte(s.checkText(L, 1))
 	s.limit(L, len(text))
 	change(text)
@@ -242,7 +233,7 @@ func mapBytes(s *state, L *lua.LState, change func(text []byte)) int {
 	return 1
 }
 
-func stringLower(s *state, L *lua.LState) int {
+func stringLower(s *State, L *lua.LState) int {
 	return mapBytes(s, L, func(text []byte) {
 		for i, c := range text {
 			if c >= 'A' && c <= 'Z' {
@@ -252,21 +243,21 @@ func stringLower(s *state, L *lua.LState) int {
 	})
 }
 
-func stringRep(s *state, L *lua.LState) int {
+func stringRep(s *State, L *lua.LState) int {
 	text, n := s.checkText(L, 1), integer(L, 2)
 	if n <= 0 || text == "" {
 		L.Push(lua.LString(""))
 		return 1
 	}
-	if n > s.project.limits.String/len(text) {
-		s.limit(L, s.project.limits.String+1)
+	if n > s.Project.Limits.String/len(text) {
+		s.limit(L, s.Project.Limits.String+1)
 	}
 	s.limit(L, n*len(text))
 	L.Push(lua.LString(strings.Repeat(text, n)))
 	return 1
 }
 
-func stringReverse(s *state, L *lua.LState) int {
+func stringReverse(s *State, L *lua.LState) int {
 	return mapBytes(s, L, func(text []byte) {
 		for i, j := 0, len(text)-1; i < j; i, j = i+1, j-1 {
 			text[i], text[j] = text[j], text[i]
@@ -274,14 +265,14 @@ func stringReverse(s *state, L *lua.LState) int {
 	})
 }
 
-func stringSub(s *state, L *lua.LState) int {
+func stringSub(s *State, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	from, to := span(integer(L, 2), optional(L, 3, -1), len(text))
 	L.Push(lua.LString(text[from:to]))
 	return 1
 }
 
-func stringUpper(s *state, L *lua.LState) int {
+func stringUpper(s *State, L *lua.LState) int {
 	return mapBytes(s, L, func(text []byte) {
 		for i, c := range text {
 			if c >= 'a' && c <= 'z' {

@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 // newObject is a Go value of the embedding program as scripts see it, by way of
 // gopher-luar. That reads tables behind Lua's back, and would find one empty that
 // fills itself when a script looks at it: such are filled before they cross.
-func newObject(s *state, v any) lua.LValue { return crossing(s, luar.New(s.L, v)) }
+func newObject(s *State, v any) lua.LValue { return crossing(s, luar.New(s.L, v)) }
 
 // crossed marks the metatables of gopher-luar that are adapted.
 const crossed = "obelus"
 
 // crossing adapts what gopher-luar made: its functions fill the tables that they are given,
 // and a script can only call methods and read and write exported fields and elements.
-func crossing(s *state, v lua.LValue) lua.LValue {
+func crossing(s *State, v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
 		if v.IsG && !ofObject(v) {
@@ -47,7 +47,7 @@ func crossing(s *state, v lua.LValue) lua.LValue {
 // program by what it takes away: a copy of a whole value, and a value that is written whole,
 // have the unexported fields too (a mutex that is locked, say), and a channel blocks past
 // every deadline.
-func adaptOperators(s *state, meta *lua.LTable, t reflect.Type) {
+func adaptOperators(s *State, meta *lua.LTable, t reflect.Type) {
 	kind := t.Kind()
 	if kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
 		meta.RawSetString("__index", s.L.NewFunction(readField))
@@ -143,7 +143,7 @@ func structMember(L *lua.LState, pointer *lua.LUserData, name string) (meta *lua
 var fieldAccess sync.Mutex
 
 // iterateMap is the iterator of maps, whose steps are read as fields are.
-func iterateMap(s *state, fn *lua.LFunction) *lua.LFunction {
+func iterateMap(s *State, fn *lua.LFunction) *lua.LFunction {
 	return s.L.NewFunction(func(L *lua.LState) int {
 		n := fn.GFunction(L)
 		if next, ok := L.Get(-1).(*lua.LFunction); ok {
@@ -201,7 +201,7 @@ func ofSync(t reflect.Type) bool {
 // givingCopies is a function or method of the program, filling, that gets copies of the maps
 // that it is given, from an argument on, as it does of tables: it may look at one while another
 // script writes it, which ends a program in Go.
-func givingCopies(s *state, fn *lua.LFunction, from int) *lua.LFunction {
+func givingCopies(s *State, fn *lua.LFunction, from int) *lua.LFunction {
 	called := *fn
 	called.GFunction = func(L *lua.LState) int {
 		for i := from; i <= L.GetTop(); i++ {
@@ -265,7 +265,7 @@ func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value 
 // filling is a function of gopher-luar that fills what it is given, in the same frame,
 // so that its errors have the same place. types gives the Go types of its arguments, nil
 // for one that may be anything; during is held while it runs, if there is one.
-func filling(s *state, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
+func filling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
 	var carried []lua.LValue
 	for _, up := range fn.Upvalues {
 		carried = append(carried, up.Value())
@@ -395,7 +395,7 @@ const maxObjectDepth = 200
 // holds functions is another one for the object, with those that are bound. What cannot
 // become the wanted type for an object that it is, or holds, raises: gopher-luar would print
 // that object, with what the program is changing at the same time.
-func wholeArgument(s *state, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
+func wholeArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
 	if err := objectFits(v, want); err != "" {
 		L.ArgError(arg, err)
 	}
@@ -433,8 +433,8 @@ func ofObject(fn *lua.LFunction) bool {
 }
 
 // bindFunction has a function end with the call that gives it to an object.
-func bindFunction(s *state, L *lua.LState, fn *lua.LFunction, as reflect.Type) *lua.LFunction {
-	r, turn := s.run, s.run.turn.Load()
+func bindFunction(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) *lua.LFunction {
+	r, turn := s.Run, s.Run.turn.Load()
 	return L.NewFunction(func(L *lua.LState) int {
 		if r.turn.Load() != turn {
 			L.RaiseError("the call that gave this function to an object has ended")
@@ -451,7 +451,7 @@ type typedTable struct {
 
 // fillWithin fills a table, and those in it. It tells whether they hold what is to be another
 // for an object: functions, and maps of objects.
-func fillWithin(s *state, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
+func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
 	if seen[typedTable{t, want}] {
 		return false
 	}
@@ -478,7 +478,7 @@ func fillWithin(s *state, L *lua.LState, t *lua.LTable, want reflect.Type, arg i
 }
 
 // bindWithin copies a table and those in it, with their functions bound.
-func bindWithin(s *state, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
+func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
 	if c := made[t]; c != nil {
 		return c
 	}
@@ -504,13 +504,13 @@ const mostWithin = 200
 
 // giveWhole calls a function that a script gave to an object. gopher-luar calls it on a
 // thread of its own, which would be bound by nothing.
-func giveWhole(s *state, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
+func giveWhole(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
 	if s.within >= mostWithin {
 		L.RaiseError("stack overflow")
 	}
 	s.within++
 	defer func() { s.within-- }()
-	L.SetContext(&s.budget)
+	L.SetContext(&s.Budget)
 	n := L.GetTop()
 	L.Insert(fn, 1)
 	for i := 2; i <= n+1; i++ {

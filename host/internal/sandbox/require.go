@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ const maxModuleName = 1000
 
 // baseRequire is require(name): a file of the project below lib/, else below
 // activities/, else a module that is built in. Each run loads its own.
-func baseRequire(s *state, L *lua.LState) int {
+func baseRequire(s *State, L *lua.LState) int {
 	name := L.CheckString(1)
 	if len(name) > maxModuleName {
 		L.ArgError(1, fmt.Sprintf("a module's name has at most %d bytes", maxModuleName))
@@ -28,27 +28,27 @@ func baseRequire(s *state, L *lua.LState) int {
 		L.Push(v)
 		return 1
 	}
-	if i := slices.Index(s.run.loading, name); i >= 0 {
-		circle := append(slices.Clone(s.run.loading[i:]), name)
+	if i := slices.Index(s.Run.loading, name); i >= 0 {
+		circle := append(slices.Clone(s.Run.loading[i:]), name)
 		L.RaiseError("modules require each other in a circle: %s", strings.Join(circle, " → "))
 	}
 	var v lua.LValue
 	if loader := preloadFunction(s, name); loader != nil {
 		v = loadWith(s, L, name, loader)
-	} else if sc, ok := s.project.module(name); ok {
-		proto, err := sc.compiled()
+	} else if sc, ok := s.Project.findModule(name); ok {
+		proto, err := sc.Compile()
 		if err != nil {
 			L.RaiseError("%s", err)
 		}
 		v = loadWith(s, L, name, L.NewFunctionFromProto(proto))
-	} else if fields := s.module(name); fields != nil {
-		v = s.table(fields)
+	} else if fields := s.Builtin(name); fields != nil {
+		v = s.Table(fields)
 	} else if v = standardLibrary(s, name); v == nil && name == "test" {
 		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
-	} else if v == nil && s.run.script.file == limits.SettingsFile {
-		L.RaiseError("there is no module %s here: "+limits.SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.project.nearModule(name))
+	} else if v == nil && s.Run.Script.File == limits.SettingsFile {
+		L.RaiseError("there is no module %s here: "+limits.SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.Project.nearModule(name))
 	} else if v == nil {
-		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.project.nearModule(name))
+		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.Project.nearModule(name))
 	}
 	loadedModules(s).RawSetString(name, v)
 	L.Push(v)
@@ -57,11 +57,11 @@ func baseRequire(s *state, L *lua.LState) int {
 
 // loadWith runs a module's top level. What it raises goes up as it is; nothing
 // is remembered then, so that a later require tries again.
-func loadWith(s *state, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
-	loading, top := s.run.loading, s.run.top
-	s.run.loading = append(slices.Clone(loading), name)
-	s.run.top++
-	defer func() { s.run.loading, s.run.top = loading, top }()
+func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
+	loading, top := s.Run.loading, s.Run.Depth
+	s.Run.loading = append(slices.Clone(loading), name)
+	s.Run.Depth++
+	defer func() { s.Run.loading, s.Run.Depth = loading, top }()
 	L.Push(loader)
 	L.Push(lua.LString(name))
 	L.Call(1, 1)
@@ -76,25 +76,25 @@ func loadWith(s *state, L *lua.LState, name string, loader *lua.LFunction) lua.L
 	return lua.LTrue
 }
 
-// module opens a module that is built in; nil if there is none of that name.
-func (s *state) module(name string) []field {
-	if fields, ok := s.modules[name]; ok {
+// Builtin opens a module that is built in; nil if there is none of that name.
+func (s *State) Builtin(name string) []Field {
+	if fields, ok := s.Modules[name]; ok {
 		return fields
 	}
 	module, ok := luastd.Find(name)
 	if !ok {
 		return nil
 	}
-	var fields []field
+	var fields []Field
 	for _, f := range module.Funcs {
-		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.env, L) })
+		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.Env, L) })
 		fn.Env = s.L.G.Global // what opens the module ends before the state does
-		fields = append(fields, field{f.Name, fn})
+		fields = append(fields, Field{f.Name, fn})
 	}
 	for _, v := range module.Values {
-		fields = append(fields, field{v.Name, v.Value})
+		fields = append(fields, Field{v.Name, v.Value})
 	}
-	s.modules[name] = fields
+	s.Modules[name] = fields
 	return fields
 }
 
@@ -104,10 +104,10 @@ func moduleFiles(name string) []string {
 	return []string{"lib/" + path + ".lua", "lib/" + path + "/init.lua", "activities/" + path + ".lua", "activities/" + path + "/init.lua"}
 }
 
-// module finds the file of a module.
-func (p *stateProject) module(name string) (*script, bool) {
+// findModule finds the file of a module.
+func (p *Project) findModule(name string) (*Script, bool) {
 	for _, file := range moduleFiles(name) {
-		if sc, ok := p.scripts[file]; ok {
+		if sc, ok := p.Scripts[file]; ok {
 			return sc, true
 		}
 	}
@@ -116,24 +116,24 @@ func (p *stateProject) module(name string) (*script, bool) {
 
 // brokenModule finds the module that a message of require is about, if that can't
 // be compiled.
-func (p *stateProject) brokenModule(message string) *luaerr.ScriptError {
-	for file, sc := range p.scripts {
+func (p *Project) brokenModule(message string) *luaerr.ScriptError {
+	for file, sc := range p.Scripts {
 		if !strings.HasPrefix(message, file+":") {
 			continue
 		}
-		if _, err := sc.compiled(); err != nil && message == err.Error() {
+		if _, err := sc.Compile(); err != nil && message == err.Error() {
 			return luaerr.From(err)
 		}
 	}
 	return nil
 }
 
-func (p *stateProject) nearModule(name string) string {
+func (p *Project) nearModule(name string) string {
 	var names []string
 	for _, m := range luastd.Modules {
 		names = append(names, m.Name)
 	}
-	for file := range p.scripts {
+	for file := range p.Scripts {
 		path, ok := strings.CutPrefix(file, "lib/")
 		if !ok {
 			continue
@@ -148,38 +148,21 @@ func (p *stateProject) nearModule(name string) string {
 	return ""
 }
 
-// capabilities are what this state's modules may do.
-func capabilities(s *state) *luastd.Env {
-	return &luastd.Env{
-		Codec:     s.Codec,
-		Grants:    s.project.grants,
-		Clock:     s.project.clock,
-		Log:       s.project.log,
-		Effect:    s.effect,
-		Outside:   s.budget.Outside,
-		HTTP:      s.project.http,
-		Context:   s.budget.WaitContext,
-		Charge:    s.budget.Charge,
-		MaxString: s.project.limits.String,
-		MaxArray:  limits.MaxArray - 2,
-	}
-}
-
-// effect refuses what a script must not do each time that it is loaded.
-func (s *state) effect(L *lua.LState, what string) {
-	if s.run.top > 0 {
+// Effect refuses what a script must not do each time that it is loaded.
+func (s *State) Effect(L *lua.LState, what string) {
+	if s.Run.Depth > 0 {
 		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
 	}
-	s.budget.Outside(L)
+	s.Budget.Outside(L)
 }
 
-// moduleNames are all that require gives.
-func (p *stateProject) moduleNames() []string {
+// ModuleNames are all that require gives.
+func (p *Project) ModuleNames() []string {
 	names := slices.Clone(standardLibraries)
 	for _, m := range luastd.Modules {
 		names = append(names, m.Name)
 	}
-	for file := range p.scripts {
+	for file := range p.Scripts {
 		_, below, _ := strings.Cut(file, "/")
 		name := strings.TrimSuffix(strings.TrimSuffix(below, ".lua"), "/init")
 		if name != "" && !strings.HasPrefix(file, "plans/") {

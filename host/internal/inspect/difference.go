@@ -1,4 +1,4 @@
-package host
+package inspect
 
 import (
 	"regexp"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/sandbox"
 )
 
 // mostShown is how many characters of a value a message shows, and mostBefore how
@@ -20,12 +22,12 @@ var layout = regexp.MustCompile(`\n *`)
 
 func onLine(text string) string { return layout.ReplaceAllString(text, " ") }
 
-// showValue is a value on one line, cut where it is long.
-func showValue(s *state, v lua.LValue) string { return cut([]rune(onLine(inspect(s, v))), 0) }
+// Line is a value on one line, cut where it is long.
+func Line(s *sandbox.State, v lua.LValue) string { return cut([]rune(onLine(Text(s, v))), 0) }
 
-// inspectApart is inspect of two values that differ, with as many digits as it takes.
-func inspectApart(s *state, a, b lua.LValue) (x, y string) {
-	if x, y = inspect(s, a), inspect(s, b); x != y {
+// Difference is inspect of two values that differ, with as many digits as it takes.
+func Difference(s *sandbox.State, a, b lua.LValue) (x, y string) {
+	if x, y = Text(s, a), Text(s, b); x != y {
 		return x, y
 	}
 	exact := func(v lua.LValue) string {
@@ -36,10 +38,10 @@ func inspectApart(s *state, a, b lua.LValue) (x, y string) {
 	return exact(a), exact(b)
 }
 
-// shownApart shows two values that differ: where they are long, what is around the
+// LineDifference shows two values that differ: where they are long, what is around the
 // first difference, and of texts of several lines the first line that differs.
-func shownApart(s *state, a, b lua.LValue) (x, y string) {
-	x, y = inspectApart(s, a, b)
+func LineDifference(s *sandbox.State, a, b lua.LValue) (x, y string) {
+	x, y = Difference(s, a, b)
 	x, y = onLine(x), onLine(y)
 	if len([]rune(x)) <= mostShown && len([]rune(y)) <= mostShown {
 		return x, y

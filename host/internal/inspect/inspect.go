@@ -1,4 +1,4 @@
-package host
+package inspect
 
 import (
 	"fmt"
@@ -12,31 +12,32 @@ import (
 
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
 
 // inspector writes values as text for people, in Lua's notation where there is
 // one.
 type inspector struct {
-	s     *state
+	s     *sandbox.State
 	width int                  // of a table that may stand on one line; 0 gives each field a line of its own
 	exact bool                 // numbers have all their digits
 	open  map[*lua.LTable]bool // those that are being written, one within the other
 	left  int                  // bytes that may still be written
 }
 
-// maxInspected is roughly how long the text of a value gets: tables that hold
+// MaxInspected is roughly how long the text of a value gets: tables that hold
 // others several times can be endless.
-const maxInspected = 1 << 20
+const MaxInspected = 1 << 20
 
-// inspect is a value as text, a line for each field, sorted.
-func inspect(s *state, v lua.LValue) string { return newInspector(s, 0).text(v, "") }
+// Text is a value as text, a line for each field, sorted.
+func Text(s *sandbox.State, v lua.LValue) string { return newInspector(s, 0).text(v, "") }
 
-// inspectShort is inspect with lists as lists, and what is short on one line.
-func inspectShort(s *state, v lua.LValue) string { return newInspector(s, 76).text(v, "") }
+// Short is inspect with lists as lists, and what is short on one line.
+func Short(s *sandbox.State, v lua.LValue) string { return newInspector(s, 76).text(v, "") }
 
-func newInspector(s *state, width int) *inspector {
-	return &inspector{s: s, width: width, open: map[*lua.LTable]bool{}, left: maxInspected}
+func newInspector(s *sandbox.State, width int) *inspector {
+	return &inspector{s: s, width: width, open: map[*lua.LTable]bool{}, left: MaxInspected}
 }
 
 func (p *inspector) text(v lua.LValue, indent string) string {
@@ -53,7 +54,7 @@ func (p *inspector) text(v lua.LValue, indent string) string {
 	case *lua.LFunction:
 		text = functionText(v)
 	case *lua.LUserData:
-		if text = p.s.plainText(v); v == luastd.Null {
+		if text = p.s.PlainText(v); v == luastd.Null {
 			text = "json.null"
 		}
 	default:
@@ -77,15 +78,15 @@ func (p *inspector) table(t *lua.LTable, indent string) string {
 	}
 	p.open[t] = true
 	defer delete(p.open, t)
-	if p.s.run != nil && t == p.s.run.env {
-		p.s.fillEnv(t)
+	if p.s.Run != nil && t == p.s.Run.Env {
+		p.s.FillEnv(t)
 	}
 	fields, listed := map[string]lua.LValue{}, 0
 	for t.RawGetInt(listed+1) != lua.LNil {
 		listed++
 	}
 	for key, v := t.Next(lua.LNil); key != lua.LNil && len(fields) <= p.left; key, v = t.Next(key) {
-		if !isHidden(key) {
+		if !sandbox.IsHidden(key) {
 			fields[keyOrder(key)+p.key(key, listed)] = v
 		}
 	}
@@ -137,5 +138,5 @@ func (p *inspector) key(key lua.LValue, n int) string {
 		}
 		return "[" + luatext.FormatExact(key) + "] = "
 	}
-	return "[" + p.s.plainText(key) + "] = "
+	return "[" + p.s.PlainText(key) + "] = "
 }

@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 
 	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
-	"obelus/host/internal/luac"
 )
 
 // Code that a script makes is compiled as files are, with their bounds, and
@@ -16,7 +15,7 @@ import (
 // other global table to be had.
 
 // load(function, [name, [mode, [env]]]), which takes text too, as later Luas do.
-func baseLoad(s *state, L *lua.LState) int {
+func baseLoad(s *State, L *lua.LState) int {
 	if _, ok := L.Get(1).(lua.LString); ok {
 		return baseLoadstring(s, L)
 	}
@@ -36,31 +35,31 @@ func baseLoad(s *state, L *lua.LState) int {
 		}
 		b.WriteString(string(text))
 		s.limit(L, b.Len())
-		if b.Len() > s.project.limits.Source {
+		if b.Len() > s.Project.Limits.Source {
 			return loadText(s, L, b.String(), "=(load)")
 		}
 	}
 }
 
 // loadstring(text, [name, [mode, [env]]])
-func baseLoadstring(s *state, L *lua.LState) int {
+func baseLoadstring(s *State, L *lua.LState) int {
 	text := s.checkText(L, 1)
 	return loadText(s, L, text, text)
 }
 
-func loadText(s *state, L *lua.LState, text, name string) int {
+func loadText(s *State, L *lua.LState, text, name string) int {
 	name = chunkName(L.OptString(2, name))
 	mode := L.OptString(3, "bt")
-	env := L.OptTable(4, s.run.env)
+	env := L.OptTable(4, s.Run.Env)
 	switch {
 	case strings.HasPrefix(text, "\x1b"):
 		return ioFail("attempt to load a binary chunk: scripts load text alone")(s, L)
-	case len(text) > s.project.limits.Source:
-		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.project.limits.Source))(s, L)
+	case len(text) > s.Project.Limits.Source:
+		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.Project.Limits.Source))(s, L)
 	case !strings.Contains(mode, "t"):
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
-	s.budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is looked at each time
+	s.Budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is looked at each time
 	proto, err := compileInTime(s, L, name, text)
 	if err != nil {
 		return ioFail(err.Error())(s, L)
@@ -72,44 +71,9 @@ func loadText(s *state, L *lua.LState, text, name string) int {
 	return 1
 }
 
-// compileInTime waits for the compiler as long as the run has time: it can't be stopped.
-func compileInTime(s *state, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
-	ctx, cancel := s.budget.WaitContext()
-	defer cancel()
-	compiled := make(chan func(), 1)
-	go func() {
-		late, lateErr := luac.Compile(name, []byte(text), hostFunctions)
-		compiled <- func() { proto, err = late, lateErr }
-	}()
-	select {
-	case take := <-compiled:
-		take()
-	case <-ctx.Done():
-		s.budget.Charge(L, budget.CheckEvery)
-		L.RaiseError("%s", budget.OutOfTime)
-	}
-	return proto, err
-}
-
-// chunkName is how messages name a chunk, as Lua's own luaO_chunkid makes it.
-func chunkName(name string) string {
-	const most = 60
-	line, _, more := strings.Cut(name, "\n")
-	if line != "" && (line[0] == '=' || line[0] == '@') {
-		return strings.ToValidUTF8(line[1:min(len(line), most)], "?")
-	}
-	if len(line) > most-20 {
-		line, more = line[:most-20], true
-	}
-	if more {
-		line += "..."
-	}
-	return `[string "` + strings.ToValidUTF8(line, "?") + `"]`
-}
-
 // functionAt is the function that getfenv and setfenv are about: an argument,
 // or that at a level of the stack. It is nil for a function of the host.
-func functionAt(s *state, L *lua.LState) *lua.LFunction {
+func functionAt(s *State, L *lua.LState) *lua.LFunction {
 	f, ok := L.Get(1).(*lua.LFunction)
 	if !ok {
 		level := optional(L, 1, 1)
@@ -132,8 +96,8 @@ func functionAt(s *state, L *lua.LState) *lua.LFunction {
 }
 
 // baseGetfenv([function or level])
-func baseGetfenv(s *state, L *lua.LState) int {
-	env := s.run.env
+func baseGetfenv(s *State, L *lua.LState) int {
+	env := s.Run.Env
 	if L.Get(1) != lua.LNumber(0) {
 		if f := functionAt(s, L); f != nil {
 			env = f.Env
@@ -144,8 +108,8 @@ func baseGetfenv(s *state, L *lua.LState) int {
 }
 
 // baseSetfenv(function or level, table)
-func baseSetfenv(s *state, L *lua.LState) int {
-	env := s.checkTable(L, 2)
+func baseSetfenv(s *State, L *lua.LState) int {
+	env := s.CheckTable(L, 2)
 	L.CheckAny(1)
 	if L.Get(1) == lua.LNumber(0) {
 		L.RaiseError("setfenv can't change the environment of the whole script")

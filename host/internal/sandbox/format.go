@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"math"
@@ -17,7 +17,7 @@ type directive struct {
 	verb                          byte
 }
 
-func stringFormat(s *state, L *lua.LState) int {
+func stringFormat(s *State, L *lua.LState) int {
 	format := s.checkText(L, 1)
 	var b strings.Builder
 	arg := 1
@@ -88,7 +88,7 @@ func parseDirective(L *lua.LState, format string, i int) (d directive, end int) 
 	return d, i
 }
 
-func formatDirective(s *state, L *lua.LState, d directive, arg int) string {
+func formatDirective(s *State, L *lua.LState, d directive, arg int) string {
 	switch d.verb {
 	case 'q':
 		return quoteLua(s.checkText(L, arg))

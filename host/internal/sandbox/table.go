@@ -1,16 +1,17 @@
-package host
+package sandbox
 
 import (
-	"obelus/host/internal/limits"
 	"sort"
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
 )
 
 // tableFuncs is Lua 5.1's table, counting its work and filling tables that
 // are not filled yet.
-var tableFuncs = []entry{
+var tableFuncs = []StateEntry{
 	{"concat", tableConcat},
 	{"getn", lengthCall},
 	{"insert", tableInsert},
@@ -19,14 +20,8 @@ var tableFuncs = []entry{
 	{"sort", tableSort},
 }
 
-func (s *state) checkTable(L *lua.LState, n int) *lua.LTable {
-	t := L.CheckTable(n)
-	s.Fill(t)
-	return t
-}
-
-func tableConcat(s *state, L *lua.LState) int {
-	t, separator := s.checkTable(L, 1), ""
+func tableConcat(s *State, L *lua.LState) int {
+	t, separator := s.CheckTable(L, 1), ""
 	if L.Get(2) != lua.LNil {
 		separator = s.checkText(L, 2)
 	}
@@ -48,8 +43,8 @@ func tableConcat(s *state, L *lua.LState) int {
 	return 1
 }
 
-func tableInsert(s *state, L *lua.LState) int {
-	t := s.checkTable(L, 1)
+func tableInsert(s *State, L *lua.LState) int {
+	t := s.CheckTable(L, 1)
 	n := t.Len()
 	if n >= limits.MaxArray-2 {
 		L.RaiseError("a table has too many elements (at most %d)", limits.MaxArray-2)
@@ -66,7 +61,7 @@ func tableInsert(s *state, L *lua.LState) int {
 			s.L.RawSet(t, lua.LNumber(position), L.Get(3))
 			return 0
 		}
-		s.budget.Charge(L, (n-position)/16+1)
+		s.Budget.Charge(L, (n-position)/16+1)
 		t.Insert(position, L.Get(3))
 	default:
 		L.RaiseError("wrong number of arguments to 'insert'")
@@ -74,8 +69,8 @@ func tableInsert(s *state, L *lua.LState) int {
 	return 0
 }
 
-func tableMaxn(s *state, L *lua.LState) int {
-	t := s.checkTable(L, 1)
+func tableMaxn(s *State, L *lua.LState) int {
+	t := s.CheckTable(L, 1)
 	best := lua.LNumber(t.MaxN())
 	for key, _ := t.Next(lua.LNil); key != lua.LNil; key, _ = t.Next(key) {
 		if n, ok := key.(lua.LNumber); ok {
@@ -86,20 +81,20 @@ func tableMaxn(s *state, L *lua.LState) int {
 	return 1
 }
 
-func tableRemove(s *state, L *lua.LState) int {
-	t := s.checkTable(L, 1)
+func tableRemove(s *State, L *lua.LState) int {
+	t := s.CheckTable(L, 1)
 	n := t.Len()
 	position := optional(L, 2, n)
 	if n == 0 || position < 1 || position > n {
 		return 0
 	}
-	s.budget.Charge(L, (n-position)/16+1)
+	s.Budget.Charge(L, (n-position)/16+1)
 	L.Push(t.Remove(position))
 	return 1
 }
 
-func tableSort(s *state, L *lua.LState) int {
-	t := s.checkTable(L, 1)
+func tableSort(s *State, L *lua.LState) int {
+	t := s.CheckTable(L, 1)
 	values := make([]lua.LValue, t.Len())
 	for i := range values {
 		values[i] = t.RawGetInt(i + 1)
@@ -112,7 +107,7 @@ func tableSort(s *state, L *lua.LState) int {
 }
 
 type sorter struct {
-	s      *state
+	s      *State
 	L      *lua.LState
 	values []lua.LValue
 	less   *lua.LFunction
@@ -129,7 +124,7 @@ func (r *sorter) Less(i, j int) bool {
 		if text, ok := a.(lua.LString); ok {
 			units += len(text) / 64
 		}
-		r.s.budget.Charge(r.L, units)
+		r.s.Budget.Charge(r.L, units)
 		return r.L.LessThan(a, b)
 	}
 	r.L.Push(r.less)

@@ -1,9 +1,7 @@
-package host
+package sandbox
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +14,7 @@ import (
 )
 
 // concatCall is the operator .. with a limit.
-func concatCall(s *state, L *lua.LState) int {
+func concatCall(s *State, L *lua.LState) int {
 	n := L.GetTop()
 	total, plain := 0, true
 	for i := 1; i <= n; i++ {
@@ -48,7 +46,7 @@ func concatCall(s *state, L *lua.LState) int {
 }
 
 // concatMeta joins from the right, where some operand is no text.
-func concatMeta(s *state, L *lua.LState, n int) int {
+func concatMeta(s *State, L *lua.LState, n int) int {
 	right := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
 		left := L.Get(i)
@@ -81,7 +79,7 @@ func concatMeta(s *state, L *lua.LState, n int) int {
 }
 
 // lengthCall is the operator #.
-func lengthCall(s *state, L *lua.LState) int {
+func lengthCall(s *State, L *lua.LState) int {
 	switch v := L.Get(1).(type) {
 	case lua.LString:
 		L.Push(lua.LNumber(len(v)))
@@ -101,31 +99,8 @@ func lengthCall(s *state, L *lua.LState) int {
 	return 1
 }
 
-// limit keeps a string that is about to be made to a sane size, and counts
-// the work of making it.
-func (s *state) limit(L *lua.LState, size int) { s.grow(L, size, size) }
-
-// grow is limit for a string that is made piece by piece: the work is that of the piece.
-func (s *state) grow(L *lua.LState, size, piece int) {
-	if size > s.project.limits.String {
-		L.RaiseError("%s", limits.Over("the string is too long", "string", s.project.limits.String))
-	}
-	s.budget.Charge(L, piece/16+1)
-}
-
-// arithmeticOfStrings makes the metamethods by which strings take part in
-// arithmetic. The interpreter's own reading of them takes "010" for eight.
-func arithmeticOfStrings(s *state) []field {
-	var fields []field
-	for _, name := range slices.Sorted(maps.Keys(luac.Arithmetic)) {
-		f := s.fn(func(s *state, L *lua.LState) int { return mixedArithmetic(s, L, name) })
-		fields, s.operators = append(fields, field{"__" + name, f}), append(s.operators, f)
-	}
-	return fields
-}
-
 // mixedArithmetic is arithmetic where not both operands are numbers.
-func mixedArithmetic(s *state, L *lua.LState, name string) int {
+func mixedArithmetic(s *State, L *lua.LState, name string) int {
 	left, right := L.Get(1), L.Get(2)
 	a, ok := arithmeticOperand(s, L, left)
 	b, ok2 := arithmeticOperand(s, L, right)
@@ -148,7 +123,7 @@ func mixedArithmetic(s *state, L *lua.LState, name string) int {
 }
 
 // boundCall is a bound of a for loop as a number, which text may say too.
-func boundCall(s *state, L *lua.LState) int {
+func boundCall(s *State, L *lua.LState) int {
 	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
 	if !ok {
@@ -162,7 +137,7 @@ func boundCall(s *state, L *lua.LState) int {
 
 // minusCall is the operator - before a value. The interpreter's own would give __unm one argument,
 // where it has two.
-func minusCall(s *state, L *lua.LState) int {
+func minusCall(s *State, L *lua.LState) int {
 	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
 	if !ok {
@@ -185,7 +160,7 @@ func minusCall(s *state, L *lua.LState) int {
 
 // arithmeticOperand is [operand], but for text that says an integer which a number may not
 // hold: what comes from JSON as text must not be rounded unasked.
-func arithmeticOperand(s *state, L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
+func arithmeticOperand(s *State, L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
 	n, ok := luatext.ToNumber(v)
 	text, isText := v.(lua.LString)
 	if !ok || !isText || math.Abs(float64(n)) < luatext.MaxExact {

@@ -1,4 +1,4 @@
-package host
+package sandbox
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"obelus/host/internal/luaerr"
 )
 
-// guard does what reads or makes a script's values outside of a call of the
+// Guard does what reads or makes a script's values outside of a call of the
 // script. What raises there, a table that is too long to fill itself, say, is an
 // error of the script and must not end the program.
-func guard(file string, do func() error) (err error) {
+func Guard(file string, do func() error) (err error) {
 	defer func() {
 		r := recover()
 		if r == nil {
