@@ -47,7 +47,7 @@ func newActivity(g *Generation, name string, a registeredActivity, timeout time.
 		return forerunner{made}
 	}
 	if g.workers != nil {
-		return &isolated{*made, g.workers}
+		return isolated{made, g.workers}
 	}
 	if a.options.reuse {
 		made.warm = make(chan *warmState, maxWarm)

@@ -56,8 +56,8 @@ type File = store.Script
 func (g *Generation) Files() []File {
 	var files []File
 	for _, name := range slices.Sorted(maps.Keys(g.project.Scripts)) {
-		if sc := g.project.Scripts[name]; sc.Sha256 != "" {
-			files = append(files, File{Path: sc.File, SHA256: sc.Sha256, Source: sc.Source})
+		if sc := g.project.Scripts[name]; sc.SHA256 != "" {
+			files = append(files, File{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 		}
 	}
 	return files
@@ -75,9 +75,9 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
-	all[sc.File] = source{sha256: sc.Sha256}
+	all[sc.File] = source{sha256: sc.SHA256}
 	code := &store.Code{Digest: all.digest(), Scripts: slices.Clone(g.code.Scripts)}
-	code.Scripts = append(code.Scripts, store.Script{Path: sc.File, SHA256: sc.Sha256, Source: sc.Source})
+	code.Scripts = append(code.Scripts, store.Script{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 	slices.SortFunc(code.Scripts, func(a, b store.Script) int { return strings.Compare(a.Path, b.Path) })
 	return code
 }

@@ -35,10 +35,6 @@ type Host struct {
 // emptied is since when a file is known to be empty, and its time then.
 type emptied struct{ since, time time.Time }
 
-// settleTime is how long the files must have been left alone before they are
-// loaded anew.
-const settleTime = 50 * time.Millisecond
-
 // Reload is what came of one attempt to load the scripts anew.
 type Reload struct {
 	// Generation is the one that is loaded now: a new one, or, if there is an

@@ -16,6 +16,7 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -23,7 +24,8 @@ import (
 // workers are processes of this program that run activities, each one call at a
 // time, under a limit on its memory: what brings one down costs one call.
 type workers struct {
-	gen     *Generation
+	project *sandbox.Project
+	dir     string                          // of the project, as an absolute path on disk; empty for none
 	program func() (path string, err error) // this one, to be started once more
 
 	mu     sync.Mutex
@@ -51,38 +53,43 @@ type process struct {
 	seen  map[string]bool // scripts that it has, see [job.script]
 }
 
-// isolated runs an activity in a worker.
-type isolated struct {
-	activity
-	workers *workers
-}
-
-var _ engine.Activity = (*isolated)(nil)
-
 // errNotWorker is for programs that embed Obelus.
 var errNotWorker = errors.New(`isolate "process" starts this program again as a worker: its main must call host.Worker() first`)
 
-func newWorkers(g *Generation) (*workers, error) {
+// newWorkers returns workers for a project. Its error says why activities of the project can't run
+// in processes of their own.
+func newWorkers(p *sandbox.Project, dir string) (*workers, error) {
 	if ownProgram == nil {
 		return nil, errNotWorker
 	}
-	if len(g.config.Objects) > 0 {
+	if len(p.Objects) > 0 {
 		return nil, errors.New(`isolate "process" and objects of the host don't go together: a worker can't reach them`)
 	}
-	if _, ok := g.config.Clock.(luastd.SystemClock); !ok {
+	if _, ok := p.Clock.(luastd.SystemClock); !ok {
 		return nil, errors.New(`isolate "process" and a clock of the host don't go together: a worker goes by the machine's`)
 	}
-	return &workers{gen: g, program: ownProgram.now}, nil
+	return &workers{project: p, dir: dir, program: ownProgram.now}, nil
 }
 
-// Run does one call in a worker. It waits for the answer itself: whoever ends
-// the call early kills the worker, at which there is no answer.
-func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	timeout := cmp.Or(a.timeout, engine.DefaultTimeout)
+// workerCall is a call of an activity that is to run in a worker.
+type workerCall struct {
+	script  *sandbox.Script
+	name    string
+	timeout time.Duration // 0 for the engine's default
+}
+
+func (c *workerCall) fail(format string, args ...any) *luaerr.ScriptError {
+	return &luaerr.ScriptError{File: c.script.File, Message: fmt.Sprintf("activity %s: ", c.name) + fmt.Sprintf(format, args...)}
+}
+
+// Run does one call in a worker. Where ctx ends the call early it kills the worker. Its errors are
+// those of a call in this process, and that the worker has died.
+func (w *workers) Run(ctx context.Context, call workerCall, in engine.Invocation) (engine.Result, error) {
+	timeout := cmp.Or(call.timeout, engine.DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
 	}
-	p, left, err := a.worker(ctx, timeout)
+	p, left, err := w.worker(ctx, &call, timeout)
 	if err != nil {
 		return engine.Result{}, err
 	}
@@ -92,26 +99,26 @@ func (a *isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result
 			p.kill()
 		}
 	})
-	d, err := p.do(a.job(p, left, in), a.gen.config)
+	d, err := p.do(call.job(p, left, in), w.project)
 	late := !alarm.Stop()
 	canceled := !release() && isCanceled(ctx)
 	if err == nil && !late && !canceled {
-		a.workers.put(p)
+		w.put(p)
 		return d.outcome()
 	}
-	a.workers.end(p)
+	w.end(p)
 	switch {
 	case canceled:
 		return engine.Result{}, ctx.Err()
 	case late:
 		return engine.Result{}, timedOut(timeout)
 	}
-	return engine.Result{}, a.died(p)
+	return engine.Result{}, w.died(&call, p)
 }
 
 // worker gives a worker for a call, and how much of its time is left: what starting one
 // takes is not the call's, but to wait for one that is busy is.
-func (a *isolated) worker(ctx context.Context, timeout time.Duration) (p *process, left time.Duration, err error) {
+func (w *workers) worker(ctx context.Context, call *workerCall, timeout time.Duration) (p *process, left time.Duration, err error) {
 	began := time.Now()
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+workerGrace)
 	defer cancel()
@@ -120,14 +127,14 @@ func (a *isolated) worker(ctx context.Context, timeout time.Duration) (p *proces
 			cancel()
 		}
 	})()
-	p, err = a.workers.get(within)
+	p, err = w.get(within)
 	switch waited := time.Since(began); {
 	case err != nil && isCanceled(ctx):
 		return nil, 0, ctx.Err()
 	case err != nil && within.Err() != nil:
 		return nil, 0, timedOut(timeout)
 	case err != nil:
-		return nil, 0, a.fail("no worker can be started: %s", err)
+		return nil, 0, call.fail("no worker can be started: %s", err)
 	case waited > workerGrace:
 		return p, max(time.Millisecond, timeout-waited), nil
 	}
@@ -142,27 +149,27 @@ func timedOut(after time.Duration) error {
 // its worker is on the way to say so itself.
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-func (a *isolated) job(p *process, timeout time.Duration, in engine.Invocation) *job {
-	j := &job{file: a.script.File, sha256: a.script.Sha256, name: a.name, timeout: timeout, in: in}
+func (c *workerCall) job(p *process, timeout time.Duration, in engine.Invocation) *job {
+	j := &job{file: c.script.File, sha256: c.script.SHA256, name: c.name, timeout: timeout, in: in}
 	if !p.seen[j.script()] {
-		j.source, p.seen[j.script()] = string(a.script.Source), true
+		j.source, p.seen[j.script()] = string(c.script.Source), true
 	}
 	return j
 }
 
 // died says why there is no answer.
-func (a *isolated) died(p *process) error {
+func (w *workers) died(call *workerCall, p *process) error {
 	if p.said.threads {
-		return a.fail("the worker that ran it has died: the machine admits no more threads and processes")
+		return call.fail("the worker that ran it has died: the machine admits no more threads and processes")
 	}
-	return a.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
-		limits.SettingsFile, limits.FormatSize("memory", a.gen.project.Limits.Memory))
+	return call.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
+		limits.SettingsFile, limits.FormatSize("memory", w.project.Limits.Memory))
 }
 
 // do has a job done, and passes on what it prints and logs meanwhile. A worker that has
 // just been started may be slow to read: it is told here whom it works for, where
 // a call waits no longer than it may.
-func (p *process) do(j *job, c Config) (done, error) {
+func (p *process) do(j *job, project *sandbox.Project) (done, error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
 			return done{}, err
@@ -179,9 +186,9 @@ func (p *process) do(j *job, c Config) (done, error) {
 		}
 		switch v := v.(type) {
 		case string:
-			_, _ = io.WriteString(c.Stderr, v) // as print itself heeds no error
+			_, _ = io.WriteString(project.Stderr, v) // as print itself heeds no error
 		case []any:
-			logRecorded(c.Log, v)
+			logRecorded(project.Log, v)
 		default:
 			return readDone(v)
 		}
@@ -319,8 +326,8 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(path)
-	cmd.Env = append(w.gen.project.Grants.Environ(os.Environ()), workerEnv+"=1")
-	said := &untilFatal{w: w.gen.config.Stderr}
+	cmd.Env = append(w.project.Grants.Environ(os.Environ()), workerEnv+"=1")
+	said := &untilFatal{w: w.project.Stderr}
 	cmd.Stderr = said
 	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
 	out, theirs, err := os.Pipe() // one of cmd's own would close with the process, whatever is left to read
@@ -348,14 +355,14 @@ func (w *workers) start(ctx context.Context) (*process, error) {
 // setUp is what a worker is told first.
 func (w *workers) setUp() *setUp {
 	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
-	for file, sc := range w.gen.project.Scripts {
-		if sc.Sha256 != "" {
+	for file, sc := range w.project.Scripts {
+		if sc.SHA256 != "" {
 			scripts[file] = string(sc.Source)
 		} else if _, err := sc.Compile(); err != nil {
 			broken[file] = luaerr.From(err)
 		}
 	}
-	return &setUp{Dir: w.gen.config.Dir, Grants: w.gen.project.Grants, Limits: w.gen.project.Limits, Scripts: scripts, Broken: broken}
+	return &setUp{Dir: w.dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken}
 }
 
 // begin waits until a process says that it is a worker. Until then whoever ends all of

@@ -229,9 +229,9 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	})
 	t.Cleanup(g.workers.close)
 	begun := make(chan struct{})
-	g.config.Dir = t.TempDir()
-	g.project.Grants.Root = g.config.Dir
-	g.config.Stderr = writerFunc(func([]byte) { close(begun) })
+	g.workers.dir = t.TempDir()
+	g.project.Grants.Root = g.workers.dir
+	g.project.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Attempt: 1})
 		return err
@@ -263,7 +263,7 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	if err := os.WriteFile(filepath.Join(g.config.Dir, "enough"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(g.workers.dir, "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := <-first, <-second; a != nil || b != nil {
@@ -442,7 +442,7 @@ func TestAWorkerKnowsItsScripts(t *testing.T) {
 	same := *b
 	same.script = &sandbox.Script{}
 	*same.script = *b.script
-	same.script.Source, same.script.Sha256, same.name = a.script.Source, a.script.Sha256, "a"
+	same.script.Source, same.script.SHA256, same.name = a.script.Source, a.script.SHA256, "a"
 	for activity, want := range map[*isolated]string{a: "activities/a.lua:1", &same: "activities/b.lua:1"} {
 		var failure *engine.Failure
 		_, err := activity.Run(t.Context(), engine.Invocation{Attempt: 1})

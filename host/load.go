@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	l.hosts()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
-		if g.workers, err = newWorkers(g); err != nil {
+		if g.workers, err = newWorkers(&g.project, g.config.Dir); err != nil {
 			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
@@ -142,25 +141,10 @@ func (l *loader) unchanged(name string, from source) *sandbox.Script {
 	if l.before == nil || l.before.project.Limits.Source != l.g.project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.project.Scripts[name]; sc != nil && sc.Sha256 != "" && sc.Sha256 == from.sha256 {
+	if sc := l.before.project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.sha256 {
 		return sc
 	}
 	return nil
-}
-
-func unreadable(name string, err error) *luaerr.ScriptError {
-	message := "it can't be read"
-	var inner *fs.PathError
-	var link *outsideError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		message = "there is no such file"
-	case errors.As(err, &inner):
-		message += ": " + inner.Err.Error()
-	case errors.As(err, &link), errors.Is(err, errNoFile):
-		message += ": " + err.Error()
-	}
-	return luaerr.WithCause(&luaerr.ScriptError{File: name, Message: message}, err)
 }
 
 // settings runs obelus.lua, under no permissions.
@@ -269,7 +253,7 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 			Concurrency:    a.options.concurrency,
 			ReturnsNothing: a.returnsNothing,
 			Script:         a.script.File,
-			SHA256:         a.script.Sha256,
+			SHA256:         a.script.SHA256,
 			Code:           l.g.codeWith(a.script),
 			Latest:         l.latest(a.script),
 		}

@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"obelus/engine"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
 
@@ -98,7 +98,7 @@ func (c Config) withDefaults() Config {
 	if c.Stderr == nil {
 		c.Stderr = io.Discard
 	}
-	c.Stderr = &lockedWriter{w: c.Stderr}
+	c.Stderr = sandbox.LockWriter(c.Stderr)
 	if c.Log == nil {
 		c.Log = slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -140,16 +140,4 @@ type emptyFolder struct{}
 
 func (emptyFolder) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-// lockedWriter keeps the lines of scripts that run at once apart.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(text)
 }

@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 )
+
+// settleTime is how long files must have been left alone before they are read.
+const settleTime = 50 * time.Millisecond
 
 // sources is what the scripts of a project hold, by their files.
 type sources map[string]source
@@ -215,4 +219,20 @@ func (s sources) without(files []string) sources {
 func (s source) emptied(before sources, name string) bool {
 	was, ok := before[name]
 	return s.err == nil && len(s.bytes) == 0 && (!ok || len(was.bytes) > 0)
+}
+
+// unreadable returns the error of a script that can't be read, in words for people.
+func unreadable(name string, err error) *luaerr.ScriptError {
+	message := "it can't be read"
+	var inner *fs.PathError
+	var link *outsideError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		message = "there is no such file"
+	case errors.As(err, &inner):
+		message += ": " + inner.Err.Error()
+	case errors.As(err, &link), errors.Is(err, errNoFile):
+		message += ": " + err.Error()
+	}
+	return luaerr.WithCause(&luaerr.ScriptError{File: name, Message: message}, err)
 }

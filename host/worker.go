@@ -63,11 +63,22 @@ func (e *executable) now() (string, error) {
 	return "", fmt.Errorf("%s has gone, or is another program than the one that runs: start that anew", e.path)
 }
 
-// Worker lets this program run activities in processes of their own, for
-// projects that set isolate = "process". A program that embeds Obelus calls it
-// first in its main: in a process that was started as a worker it does not
-// return.
-func Worker() {
+// WorkerSetup is what the activities of a worker run with.
+type WorkerSetup struct {
+	Dir     string // of the project, as an absolute path on disk; empty for none
+	Grants  luastd.Grants
+	Limits  limits.Limits
+	Scripts map[string]*sandbox.Script // by file
+	Stderr  io.Writer                  // receives what scripts print
+	Log     *slog.Logger               // receives what they log
+}
+
+// Executor runs one call of an activity in this process.
+type Executor func(script *sandbox.Script, name string, timeout time.Duration, in engine.Invocation) (engine.Result, error)
+
+// mainWorker lets this program start workers. In a process that was started as one it does not
+// return: it runs calls by the executor that open gives.
+func mainWorker(open func(WorkerSetup) Executor) {
 	ownProgram = ownExecutable()
 	if os.Getenv(workerEnv) == "" {
 		return
@@ -78,7 +89,7 @@ func Worker() {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	err := send(os.Stdout, true) // that it is a worker now
 	if err == nil {
-		err = work(os.Stdin, os.Stdout)
+		err = work(os.Stdin, os.Stdout, open)
 	}
 	if !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, "obelus: worker:", err)
@@ -177,7 +188,7 @@ func (d *done) outcome() (engine.Result, error) {
 
 // work does jobs until there are no more, which is io.EOF: whom it works for has gone,
 // or wants no more, also of the job that it is at.
-func work(in io.Reader, out io.Writer) error {
+func work(in io.Reader, out io.Writer, open func(WorkerSetup) Executor) error {
 	r := bufio.NewReader(in)
 	first, err := receive(r)
 	if err != nil {
@@ -189,8 +200,8 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	debug.SetMemoryLimit(int64(s.Limits.Memory))
 	bound(s.Limits.Memory)
-	out = &lockedWriter{w: out}
-	w := newWorker(s, Config{Dir: s.Dir, Stderr: printer{out}, Log: slog.New(recorder{out})})
+	out = sandbox.LockWriter(out)
+	w := newWorker(s, out, open)
 	jobs := make(chan *job)
 	go func() {
 		for j := range jobs {
@@ -244,36 +255,33 @@ func logRecorded(log *slog.Logger, list []any) {
 }
 
 type worker struct {
-	gen     *Generation
+	execute Executor
+	source  int                        // bytes of a script at most
 	scripts map[string]*sandbox.Script // that hold activities, see [job.script]
 }
 
-func newWorker(s setUp, c Config) *worker {
-	c = c.withDefaults()
-	g := &Generation{
-		config: c, project: newProject(c, s.Limits), registry: engine.NewRegistry(),
-	}
-	g.project.Grants = s.Grants
+func newWorker(s setUp, out io.Writer, open func(WorkerSetup) Executor) *worker {
+	scripts := map[string]*sandbox.Script{}
 	for file, source := range s.Scripts {
-		g.project.Scripts[file] = sandbox.NewLazyScript(file, []byte(source), s.Limits.Source)
+		scripts[file] = sandbox.NewLazyScript(file, []byte(source), s.Limits.Source)
 	}
 	for file, err := range s.Broken {
-		g.project.Scripts[file] = sandbox.NewBrokenScript(file, err)
+		scripts[file] = sandbox.NewBrokenScript(file, err)
 	}
-	return &worker{g, map[string]*sandbox.Script{}}
+	execute := open(WorkerSetup{Dir: s.Dir, Grants: s.Grants, Limits: s.Limits, Scripts: scripts, Stderr: printer{out}, Log: slog.New(recorder{out})})
+	return &worker{execute, s.Limits.Source, map[string]*sandbox.Script{}}
 }
 
 func (w *worker) do(j *job) done {
 	sc := w.scripts[j.script()]
 	if sc == nil {
 		var err error
-		if sc, err = sandbox.NewScript(j.file, []byte(j.source.(string)), w.gen.project.Limits.Source); err != nil {
+		if sc, err = sandbox.NewScript(j.file, []byte(j.source.(string)), w.source); err != nil {
 			return done{fault: luaerr.From(err)}
 		}
 		w.scripts[j.script()] = sc
 	}
-	a := &activity{gen: w.gen, script: sc, name: j.name, timeout: j.timeout}
-	result, err := a.Run(context.Background(), j.in)
+	result, err := w.execute(sc, j.name, j.timeout, j.in)
 	var failure *engine.Failure
 	switch {
 	case errors.As(err, &failure):

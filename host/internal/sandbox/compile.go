@@ -28,7 +28,7 @@ func NewScript(file string, source []byte, most int) (*Script, error) {
 func NewLazyScript(file string, source []byte, most int) *Script {
 	sum := sha256.Sum256(source)
 	return &Script{
-		File: file, Source: source, Sha256: hex.EncodeToString(sum[:]),
+		File: file, Source: source, SHA256: hex.EncodeToString(sum[:]),
 		Compile: sync.OnceValues(func() (*lua.FunctionProto, error) { return compileScript(file, source, most) }),
 	}
 }

@@ -10,7 +10,7 @@ import (
 type Script struct {
 	File   string // below the project, with slashes
 	Source []byte
-	Sha256 string
+	SHA256 string
 
 	// compiled compiles the file when it is first called. Its error is a [*ScriptError].
 	Compile func() (*lua.FunctionProto, error)

@@ -1,0 +1,38 @@
+package host
+
+import (
+	"context"
+	"obelus/engine"
+	"obelus/host/internal/sandbox"
+	"time"
+)
+
+// isolated is an activity whose calls run in workers, processes of their own.
+type isolated struct {
+	*activity
+	workers *workers
+}
+
+var _ engine.Activity = isolated{}
+
+// Run does one call in a worker.
+func (a isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return a.workers.Run(ctx, workerCall{a.script, a.name, a.timeout}, in)
+}
+
+// Worker lets this program run activities in processes of their own, for
+// projects that set isolate = "process". A program that embeds Obelus calls it
+// first in its main: in a process that was started as a worker it does not
+// return.
+func Worker() { mainWorker(openWorker) }
+
+// openWorker makes an executor of a worker, which has a project without a folder.
+func openWorker(s WorkerSetup) Executor {
+	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
+	g := &Generation{config: c, project: newProject(c, s.Limits), registry: engine.NewRegistry()}
+	g.project.Grants, g.project.Scripts = s.Grants, s.Scripts
+	return func(script *sandbox.Script, name string, timeout time.Duration, in engine.Invocation) (engine.Result, error) {
+		a := &activity{gen: g, script: script, name: name, timeout: timeout}
+		return a.Run(context.Background(), in)
+	}
+}
