@@ -10,7 +10,10 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luatypes"
+	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -23,15 +26,15 @@ type Generation struct {
 	Loaded time.Time // when
 
 	config   Config
-	sources  sources
+	sources  projectfs.Set
 	code     *store.Code
 	settings Settings
 	project  sandbox.Project // what its states share: the scripts, limits and grants among it
 	withheld bool            // the settings grant more, which a reload does not take over
 	registry *engine.Registry
-	states   sync.Pool // of *session
-	plans    sync.Map  // *script of each plan file that was read, by its path; the newest text of it
-	workers  *workers  // nil where activities run in this process
+	states   sync.Pool    // of *session
+	plans    sync.Map     // *script of each plan file that was read, by its path; the newest text of it
+	workers  *worker.Pool // nil where activities run in this process
 }
 
 // Registry is what plans may name: the tools and activities that the project
@@ -46,7 +49,7 @@ func (g *Generation) Grants() luastd.Grants { return g.project.Grants }
 
 // Types returns annotations of the project's own tools in LuaCATS, as editors read them: a class
 // for the call of each tool, and one for its result if the tool describes that.
-func (g *Generation) Types() []byte { return writeTypes(g.registry) }
+func (g *Generation) Types() []byte { return luatypes.Write(g.registry) }
 
 // File is a script of a generation.
 type File = store.Script
@@ -75,8 +78,8 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
-	all[sc.File] = source{sha256: sc.SHA256}
-	code := &store.Code{Digest: all.digest(), Scripts: slices.Clone(g.code.Scripts)}
+	all[sc.File] = projectfs.File{Sha256: sc.SHA256}
+	code := &store.Code{Digest: all.Digest(), Scripts: slices.Clone(g.code.Scripts)}
 	code.Scripts = append(code.Scripts, store.Script{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 	slices.SortFunc(code.Scripts, func(a, b store.Script) int { return strings.Compare(a.Path, b.Path) })
 	return code
@@ -86,7 +89,7 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 // end with it, and then it is free.
 func (g *Generation) retire() {
 	if g.workers != nil {
-		g.workers.close()
+		g.workers.Close()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 )
@@ -19,7 +20,7 @@ import (
 // ([engine.Tool.Problems]).
 func (g *Generation) Slips() []engine.Problem {
 	known := maps.Clone(sandbox.KnownGlobals())
-	for _, f := range referenceFuncs { // a function that assigns one of these has forgotten a local
+	for _, f := range luacall.ReferenceFuncs { // a function that assigns one of these has forgotten a local
 		known[f.Name] = true
 	}
 	for name := range g.config.Objects {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 )
@@ -51,7 +52,7 @@ func TestKnownGlobals(t *testing.T) {
 	s := bareSession()
 	for _, name := range append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...) {
 		// A function that assigns text has forgotten a local, as it did before there was such a global.
-		ours := slices.ContainsFunc(referenceFuncs, func(f sandbox.StateEntry) bool { return f.Name == name })
+		ours := slices.ContainsFunc(luacall.ReferenceFuncs, func(f sandbox.StateEntry) bool { return f.Name == name })
 		if name[0] != 0 && sandbox.KnownGlobals()[name] == ours {
 			t.Errorf("%s: known is %t", name, !ours)
 		}

@@ -2,32 +2,34 @@ package host
 
 import (
 	"context"
+	"time"
+
 	"obelus/engine"
 	"obelus/host/internal/sandbox"
-	"time"
+	"obelus/host/internal/worker"
 )
 
 // isolated is an activity whose calls run in workers, processes of their own.
 type isolated struct {
 	*activity
-	workers *workers
+	workers *worker.Pool
 }
 
 var _ engine.Activity = isolated{}
 
 // Run does one call in a worker.
 func (a isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
-	return a.workers.Run(ctx, workerCall{a.script, a.name, a.timeout}, in)
+	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout}, in)
 }
 
 // Worker lets this program run activities in processes of their own, for
 // projects that set isolate = "process". A program that embeds Obelus calls it
 // first in its main: in a process that was started as a worker it does not
 // return.
-func Worker() { mainWorker(openWorker) }
+func Worker() { worker.Main(openWorker) }
 
 // openWorker makes an executor of a worker, which has a project without a folder.
-func openWorker(s WorkerSetup) Executor {
+func openWorker(s worker.Setup) worker.Executor {
 	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
 	g := &Generation{config: c, project: newProject(c, s.Limits), registry: engine.NewRegistry()}
 	g.project.Grants, g.project.Scripts = s.Grants, s.Scripts

@@ -13,17 +13,19 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
 	"obelus/luastd"
 )
 
 // load builds a generation of sources. What has not changed since the one
 // before is taken over from it, compiled; it may be nil. bound, if there is one, is what
 // its permissions do not go beyond.
-func load(config Config, from sources, before *Generation, bound *luastd.Grants) (*Generation, error) {
+func load(config Config, from projectfs.Set, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
 		config: config, project: newProject(config, limits.Defaults), registry: engine.NewRegistry(),
-		sources: from, Digest: from.digest(), Loaded: time.Now(),
+		sources: from, Digest: from.Digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
 	l.settings()
@@ -33,7 +35,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	l.hosts()
 	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
-		if g.workers, err = newWorkers(&g.project, g.config.Dir); err != nil {
+		if g.workers, err = worker.NewPool(&g.project, g.config.Dir); err != nil {
 			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
@@ -101,16 +103,16 @@ func (l *loader) fail(err error) {
 // others.
 func (l *loader) libFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
-	_, linked := errors.AsType[*outsideError](from.err)
-	if linked || l.before != nil && l.before.sources[name].sha256 != from.sha256 {
+	_, linked := errors.AsType[*projectfs.LinkError](from.Err)
+	if linked || l.before != nil && l.before.sources[name].Sha256 != from.Sha256 {
 		return l.file(name)
 	}
 	sc := l.unchanged(name, from)
 	switch {
-	case from.err != nil:
-		sc = sandbox.NewBrokenScript(name, unreadable(name, from.err))
+	case from.Err != nil:
+		sc = sandbox.NewBrokenScript(name, projectfs.Unreadable(name, from.Err))
 	case sc == nil:
-		sc = sandbox.NewLazyScript(name, from.bytes, l.g.project.Limits.Source)
+		sc = sandbox.NewLazyScript(name, from.Bytes, l.g.project.Limits.Source)
 	}
 	l.g.project.Scripts[name] = sc
 	return sc, true
@@ -122,10 +124,10 @@ func (l *loader) file(name string) (*sandbox.Script, bool) {
 	var err error
 	sc := l.unchanged(name, from)
 	switch {
-	case from.err != nil:
-		err = unreadable(name, from.err)
+	case from.Err != nil:
+		err = projectfs.Unreadable(name, from.Err)
 	case sc == nil:
-		sc, err = sandbox.NewScript(name, from.bytes, l.g.project.Limits.Source)
+		sc, err = sandbox.NewScript(name, from.Bytes, l.g.project.Limits.Source)
 	}
 	if err != nil {
 		sc = sandbox.NewBrokenScript(name, err)
@@ -137,11 +139,11 @@ func (l *loader) file(name string) (*sandbox.Script, bool) {
 
 // unchanged is the script of the generation before, if the file is still the
 // same.
-func (l *loader) unchanged(name string, from source) *sandbox.Script {
+func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
 	if l.before == nil || l.before.project.Limits.Source != l.g.project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.sha256 {
+	if sc := l.before.project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.Sha256 {
 		return sc
 	}
 	return nil

@@ -17,7 +17,9 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
 	"obelus/store"
@@ -37,16 +39,16 @@ func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error
 	if kind != ".lua" && kind != ".json" { // nor is it read, however large it is
 		return nil, nil, &luaerr.ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
-	source, err := readSettled(g.config.FS, name)
+	source, err := projectfs.ReadSettled(g.config.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		unread := unreadable(name, err)
+		unread := projectfs.Unreadable(name, err)
 		if near := g.nearPlan(name); near != "" {
 			unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		return nil, nil, unread
 	}
 	if err != nil {
-		return nil, nil, unreadable(name, err)
+		return nil, nil, projectfs.Unreadable(name, err)
 	}
 	if kind == ".lua" {
 		return g.luaPlan(name, source)
@@ -259,7 +261,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
-	fields = listed(given, requestSchema).(map[string]any)
+	fields = luacall.Listed(given, luacall.RequestSchema).(map[string]any)
 	maps.Copy(fields, called)
 	return fields, calls, nil
 }
@@ -288,7 +290,7 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = callFromLua(s.State, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
+		if calls[i].Call, err = luacall.FromLua(s.State, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
 			return nil, p.fail(calls[i].Line, "%s", err.Error())
 		}
 	}

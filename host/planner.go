@@ -14,7 +14,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
 )
 
@@ -61,7 +63,7 @@ func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.Call(fn, argumentTable(s.State, engine.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.Call(fn, luacall.Table(s.State, engine.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,7 @@ func (g *Generation) delegateFiles() func(name string) (*engine.Delegate, error)
 		mu.Lock()
 		defer mu.Unlock()
 		clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
-		source, err := readSettled(g.config.FS, clean)
+		source, err := projectfs.ReadSettled(g.config.FS, clean)
 		if d, ok := known[clean]; ok && err == nil && bytes.Equal(d.source, source) {
 			return d.delegate, nil
 		}

@@ -14,6 +14,7 @@ import (
 	"obelus/host/internal/inspect"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 )
@@ -194,7 +195,7 @@ func (r *REPL) run(L *lua.LState) int {
 	plan := L.CheckString(1)
 	var input map[string]any
 	if L.Get(2) != lua.LNil {
-		input = optionalObject(r.s, L, 2, "input", nil)
+		input = luacall.OptionalObject(r.s, L, 2, "input", nil)
 	}
 	return r.act(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
 }
@@ -205,7 +206,7 @@ func (r *REPL) call(L *lua.LState) int {
 	parameters := map[string]any{}
 	if L.Get(2) != lua.LNil {
 		tool, _ := r.gen.Registry().Tool(name)
-		v, err := callFromLua(r.s, L.CheckTable(2), tool, "call")
+		v, err := luacall.FromLua(r.s, L.CheckTable(2), tool, "call")
 		if err != nil {
 			L.ArgError(2, err.Error())
 		}

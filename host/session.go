@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/sandbox"
 )
 
@@ -20,7 +21,7 @@ func newSession(g *Generation) *session {
 	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
 	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
 	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))
-	openCalls(s.State)
+	luacall.Open(s.State)
 	return s
 }
 

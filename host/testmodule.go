@@ -11,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
@@ -32,8 +33,8 @@ var testModule = []sandbox.Entry[*testRun]{
 func testActivity(r *testRun, L *lua.LState) int {
 	name := L.CheckString(1)
 	tool, _ := r.tests.gen.Registry().Tool(name)
-	call := optionalObject(r.s, L, 2, "call", tool)
-	kinds := optionalObject(r.s, L, 3, "context", nil)
+	call := luacall.OptionalObject(r.s, L, 2, "call", tool)
+	kinds := luacall.OptionalObject(r.s, L, 3, "context", nil)
 	call["_tool"] = name
 	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
 		call["_outputPath"] = tool.ResultPath()
@@ -100,7 +101,7 @@ func testPlan(r *testRun, L *lua.LState) int {
 	registry = replaced(r, L, request, registry, options.RawGetString("tools"))
 	start := engine.Start{Context: "test", Request: request}
 	if input := options.RawGetString("input"); input != lua.LNil {
-		start.Input, start.HasInput = checkObject(r.s, L, 2, input, "input", nil), true
+		start.Input, start.HasInput = luacall.CheckObject(r.s, L, 2, input, "input", nil), true
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
 	laidOver(r, L, request, options.RawGetString("context"))
@@ -136,7 +137,7 @@ func laidOver(r *testRun, L *lua.LState, request *engine.Request, context lua.LV
 	if context == lua.LNil {
 		return
 	}
-	kinds := checkObject(r.s, L, 2, context, "context", nil)
+	kinds := luacall.CheckObject(r.s, L, 2, context, "context", nil)
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], r.tests.gen.Registry().Schemas...), HasData: true})
 	}
@@ -223,13 +224,13 @@ func standIn(r *testRun, ctx context.Context, L *lua.LState, fn lua.LValue, in e
 
 func callStandIn(r *testRun, L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
 	r.failed = nil
-	results, err := r.s.CallApart(L, fn, callArguments(r.s, in)...)
+	results, err := r.s.CallApart(L, fn, luacall.Arguments(r.s, in)...)
 	if f, raised := err.(*sandbox.Fault); raised {
 		r.s.Raised = nil
 		if r.asserted(f.Message) {
 			r.fails(f)
 		}
-		if failure := faultFailure(f); failure != nil {
+		if failure := luacall.Failure(f); failure != nil {
 			return engine.Result{}, failure
 		}
 		return engine.Result{}, f.ScriptError
@@ -237,7 +238,7 @@ func callStandIn(r *testRun, L *lua.LState, fn lua.LValue, in engine.Invocation)
 	if err != nil {
 		return engine.Result{}, err
 	}
-	return outcome(r.s, results, engine.OutputSchema(in.Tool))
+	return luacall.Outcome(r.s, results, engine.OutputSchema(in.Tool))
 }
 
 // pushOutcome gives a test how a run ended.

@@ -16,6 +16,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
 	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
@@ -197,11 +198,11 @@ func (t *Tests) script(file string) (*sandbox.Script, error) {
 	if !fs.ValidPath(name) {
 		return nil, &luaerr.ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
 	}
-	read, _ := takeSource(t.project, name)
-	if read.err != nil {
-		return nil, unreadable(name, read.err)
+	read, _ := projectfs.Take(t.project, name)
+	if read.Err != nil {
+		return nil, projectfs.Unreadable(name, read.Err)
 	}
-	return sandbox.NewScript(name, read.bytes, t.gen.project.Limits.Source)
+	return sandbox.NewScript(name, read.Bytes, t.gen.project.Limits.Source)
 }
 
 // load runs a file of tests in a new state, which is thrown away afterwards.

@@ -11,6 +11,7 @@ import (
 	"obelus/engine"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/setting"
@@ -121,7 +122,7 @@ func toolRegister(s *session, L *lua.LState) int {
 	if err != nil {
 		L.RaiseError("tool %s: %s", strconv.Quote(name), err.Error())
 	}
-	found.tools[name] = registeredTool{at, listed(v, toolSchema)}
+	found.tools[name] = registeredTool{at, luacall.Listed(v, luacall.ToolSchema)}
 	return 0
 }
 

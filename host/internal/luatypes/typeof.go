@@ -1,4 +1,4 @@
-package host
+package luatypes
 
 import (
 	"encoding/json"

@@ -1,8 +1,10 @@
 //go:build linux && !race
 
-package host
+package worker
 
-import "syscall"
+import (
+	"syscall"
+)
 
 // bound keeps this process from taking much more memory than a script may, so
 // that the system need not choose whom to end.

@@ -1,6 +1,6 @@
 //go:build !linux || race
 
-package host
+package worker
 
 // bound would keep this process from taking much more memory than a script may.
 // Here, and under the race detector, which takes much itself, the script's own

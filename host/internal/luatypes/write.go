@@ -1,4 +1,4 @@
-package host
+package luatypes
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// writeTypes returns annotations of a registry's tools, in LuaCATS, as editors read them: for
+// Write returns annotations of a registry's tools, in LuaCATS, as editors read them: for
 // each tool a class tool.NAME with the fields of its call and, if its schema describes a result,
 // tool.NAME.result. Overloads of Activity.register and test.activity take the tools' names.
-func writeTypes(registry *engine.Registry) []byte {
+func Write(registry *engine.Registry) []byte {
 	w := &typeWriter{classes: map[string]bool{}}
 	w.line("---@meta _\n\n-- Written by obelus types, which writes it again: changes are lost.")
 	var registers, activities []string

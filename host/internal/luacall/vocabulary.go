@@ -1,4 +1,4 @@
-package host
+package luacall
 
 import (
 	"strconv"
@@ -10,16 +10,16 @@ import (
 	"obelus/store"
 )
 
-// openCalls gives scripts the globals for what calls are made of: Message, Output, and the
+// Open gives scripts the globals for what calls are made of: Message, Output, and the
 // functions that lead from data to references and back.
-func openCalls(s *sandbox.State) {
+func Open(s *sandbox.State) {
 	s.AddLibrary("Message", s.Funcs(messageFuncs))
 	s.AddLibrary("Output", s.Funcs(outputFuncs))
-	s.AddGlobals(s.Funcs(referenceFuncs))
+	s.AddGlobals(s.Funcs(ReferenceFuncs))
 }
 
 var outputFuncs = []sandbox.StateEntry{
-	{Name: "to", Fn: outputTo_},
+	{Name: "to", Fn: outputToCall},
 }
 
 // outputTo is what Output.to gives a script, to be returned.
@@ -32,7 +32,7 @@ type outputTo struct {
 func (*outputTo) NotJSON() string { return "Output.to(…) must be returned by itself" }
 
 // Output.to(path, value)
-func outputTo_(s *sandbox.State, L *lua.LState) int {
+func outputToCall(s *sandbox.State, L *lua.LState) int {
 	path := L.CheckString(1)
 	if _, err := store.ParsePath(path); err != nil {
 		L.ArgError(1, err.Error())

@@ -1,15 +1,11 @@
-package host
+package luacall
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	lua "github.com/yuin/gopher-lua"
-
 	"obelus/engine"
-	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
@@ -30,8 +26,8 @@ const definitionSchema = `{"type": ["object", "boolean"],
 		"_output": {"$ref": "#/$defs/tool"}, "_scopes": {"$ref": "#/$defs/scopes"}
 	}}`
 
-// requestSchema says where a request holds arrays.
-var requestSchema = sync.OnceValue(func() *engine.Schema {
+// RequestSchema says where a request holds arrays.
+var RequestSchema = sync.OnceValue(func() *engine.Schema {
 	return mustSchema(`{
 		"properties": {
 			"context": {"type": "array", "items": {"properties": {
@@ -43,9 +39,9 @@ var requestSchema = sync.OnceValue(func() *engine.Schema {
 		}`)
 })
 
-// listed is [engine.Schema.Lists] of a schema that is compiled only where a value has something
+// Listed is [engine.Schema.Lists] of a schema that is compiled only where a value has something
 // empty in it, as few have: that takes longer than all else when a small project is loaded.
-func listed(v any, schema func() *engine.Schema) any {
+func Listed(v any, schema func() *engine.Schema) any {
 	if !holdsEmptyObject(v) {
 		return v
 	}
@@ -67,8 +63,8 @@ func holdsEmptyObject(v any) bool {
 	return false
 }
 
-// toolSchema says where a definition of a tool holds arrays.
-var toolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
+// ToolSchema says where a definition of a tool holds arrays.
+var ToolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
 
 // mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
 func mustSchema(open string) *engine.Schema {
@@ -108,46 +104,4 @@ func callSchema(tool any) map[string]any {
 		}
 	}
 	return schema
-}
-
-func optionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
-	object := map[string]any{}
-	if L.Get(arg) == lua.LNil {
-		return object
-	}
-	maps.Copy(object, checkObject(s, L, arg, L.CheckTable(arg), what, tool))
-	return object
-}
-
-// checkObject is what stands in an argument as an object: a call of a tool, or anything
-// with nil.
-func checkObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
-	var value any
-	var err error
-	if tool != nil {
-		value, err = callFromLua(s, v, tool, what)
-	} else {
-		value, err = s.FromLua(v, what)
-	}
-	if err != nil {
-		L.ArgError(arg, err.Error())
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		L.ArgError(arg, what+" must be an object, not "+store.Describe(value))
-	}
-	return object
-}
-
-// callFromLua is fromLua for a call of a tool, which may be nil.
-func callFromLua(s *sandbox.State, v lua.LValue, tool *engine.Tool, place string) (any, error) {
-	var schema any
-	if tool != nil {
-		schema = callSchema(tool.Schema)
-	}
-	value, err := s.Encode(v, schema, place)
-	if call, ok := value.(map[string]any); ok {
-		return tool.Lists(call), err
-	}
-	return value, err
 }

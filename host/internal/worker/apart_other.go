@@ -1,8 +1,10 @@
 //go:build !unix
 
-package host
+package worker
 
-import "syscall"
+import (
+	"syscall"
+)
 
 // apart starts a process in a group of its own, where there are such groups.
 var apart *syscall.SysProcAttr

@@ -1,4 +1,4 @@
-package host
+package luacall
 
 import (
 	"strings"
@@ -14,7 +14,7 @@ import (
 // expression in the plan that it returns. So the context that the function gets has such
 // texts escaped, with a second †; a text that is copied whole into a call comes out as it
 // was. These globals lead from one form to the other.
-var referenceFuncs = []sandbox.StateEntry{
+var ReferenceFuncs = []sandbox.StateEntry{
 	{Name: "literal", Fn: referenceLiteral},
 	{Name: "ref", Fn: referenceRef},
 	{Name: "text", Fn: referenceText},
