@@ -89,12 +89,12 @@ func paramsAbove(lines []string, line int) (names []string) {
 // signature finds the comment that is a function's signature.
 var signature = regexp.MustCompile(`(?m)^// ((?:\w+[.:])?)(\w+(?:\|\w+)*)(?:\(([^)\n]*)\)|(\{)[^}\n]*\})`)
 
-// signatures are the parameters of each function as its comment names them. A
+// signatures returns the parameters of each function of Go files as its comment names them. A
 // table that the comment spells out has no name there: "".
-func signatures(t *testing.T) map[string][]string {
+func signatures(t *testing.T, patterns ...string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
-	for _, pattern := range []string{"*.go", "internal/*/*.go", "luatest/*.go", "../luastd/*.go"} {
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func load(config Config, from projectfs.Set, before *Generation, bound *luastd.G
 		g.registry.Schemas = []engine.SchemaOption{engine.IgnoreFormats}
 	}
 	l.hosts()
-	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
+	if g.settings.Isolate && config.HTTP == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
 		if g.workers, err = worker.NewPool(&g.project, g.config.Dir); err != nil {
 			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})

@@ -83,12 +83,14 @@ type Config struct {
 	// Model answers latent calls, which no activity runs; nil for none.
 	Model engine.Model
 
+	// HTTP answers what scripts ask of the network. Nil is the network itself. With it activities
+	// run in this process even with isolate = "process".
+	HTTP func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error)
 	// LoadTimeout bounds the top level of each script while a project is
 	// loaded. 0 is five seconds.
 	LoadTimeout time.Duration
 
-	latest func() *engine.Registry                                                      // of the host; nil where nothing is loaded anew
-	http   func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // of tests
+	latest func() *engine.Registry // of the host; nil where nothing is loaded anew
 }
 
 func (c Config) withDefaults() Config {

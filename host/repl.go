@@ -51,8 +51,8 @@ func (e *IncompleteError) Unwrap() error { return e.ScriptError }
 // replFile is the file that errors name.
 const replFile = "stdin"
 
-// REPL opens a prompt. The caller must call Close.
-func (g *Generation) REPL(actions REPLActions) *REPL {
+// newREPL opens a prompt over the scripts of a generation. The caller must call Close.
+func newREPL(g *Generation, actions REPLActions) *REPL {
 	r := &REPL{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
 	r.s.Begin(context.Background(), r.timeout, &sandbox.Script{File: replFile})
 	if actions.Run != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +35,15 @@ func evalAll(r *REPL, inputs ...string) (got []string) {
 
 func openREPL(t *testing.T, files map[string]string, actions REPLActions) *REPL {
 	t.Helper()
-	r := open(t, files).REPL(actions)
+	folder := fstest.MapFS{}
+	for name, text := range files {
+		folder[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	h, err := Open(Config{FS: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newREPL(h.Generation(), actions)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -177,5 +186,19 @@ func TestREPLShowsTables(t *testing.T) {
 	}
 	if values, err := r.Eval(context.Background(), "d"); err != nil || len(values[0]) > 2*inspect.MaxInspected {
 		t.Error(err, len(values[0]))
+	}
+}
+
+// TestNumerals: a number in a source is what Lua takes it for.
+func TestNumerals(t *testing.T) {
+	r := openREPL(t, map[string]string{}, REPLActions{})
+	for text, want := range map[string]string{
+		"010": "10", "0x1F": "31", "0xcbf29ce484222325 == 14695981039346656037": "true", "0xFFFFFFFFFFFFFFFFF == 2 ^ 68 - 1": "true",
+		"1e400 == math.huge": "true", "-1e400 < 0": "true", "1e-400": "0", "5. + .5": "5.5", "1E+2": "100", "123456789012345": "123456789012345",
+		"1e": `malformed number "1e"`, "1e+": `malformed number "1e+"`, ".5e": `malformed number ".5e"`,
+	} {
+		if got := evalAll(r, "="+text); !strings.HasSuffix(got[0], want) {
+			t.Errorf("%s is %s, not %s", text, got[0], want)
+		}
 	}
 }

@@ -101,20 +101,6 @@ func TestLogic(t *testing.T) {
 	})
 }
 
-// TestNumerals: a number in a source is what Lua takes it for.
-func TestNumerals(t *testing.T) {
-	r := openREPL(t, map[string]string{}, REPLActions{})
-	for text, want := range map[string]string{
-		"010": "10", "0x1F": "31", "0xcbf29ce484222325 == 14695981039346656037": "true", "0xFFFFFFFFFFFFFFFFF == 2 ^ 68 - 1": "true",
-		"1e400 == math.huge": "true", "-1e400 < 0": "true", "1e-400": "0", "5. + .5": "5.5", "1E+2": "100", "123456789012345": "123456789012345",
-		"1e": `malformed number "1e"`, "1e+": `malformed number "1e+"`, ".5e": `malformed number ".5e"`,
-	} {
-		if got := evalAll(r, "="+text); !strings.HasSuffix(got[0], want) {
-			t.Errorf("%s is %s, not %s", text, got[0], want)
-		}
-	}
-}
-
 // TestWhatTheCompilerMistakes: what these come to in any Lua 5.1.
 func TestWhatTheCompilerMistakes(t *testing.T) {
 	ones := func(n int) string { return strings.Repeat("1, ", n-1) + "1" }

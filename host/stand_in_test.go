@@ -11,7 +11,7 @@ import (
 // TestAStandInDoesNotYield holds that a coroutine which runs a plan can't be left
 // in the middle of it, where the engine would wait for ever.
 func TestAStandInDoesNotYield(t *testing.T) {
-	tests, err := OpenTests(Config{FS: project(map[string]string{
+	tests, err := OpenTests(Config{FS: folderOf(map[string]string{
 		"activities/a.lua": `Activity.register("a", function() return { err = select(2, require("http").get("http://x")) } end)`,
 		"plans/p.lua":      `return { calls = { { _tool = "a", _outputPath = "†r" } } }`,
 		"tests/a_test.lua": `
@@ -60,7 +60,7 @@ func TestAStandInDoesNotYield(t *testing.T) {
 func TestAListEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tests, err := OpenTests(Config{
-		FS:     project(map[string]string{"tests/a_test.lua": `print("here") while true do end`}),
+		FS:     folderOf(map[string]string{"tests/a_test.lua": `print("here") while true do end`}),
 		Stderr: cancels(cancel),
 	})
 	if err != nil {

@@ -3,16 +3,32 @@ package host
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 )
+
+// folderOf makes a folder of files in memory.
+func folderOf(files map[string]string) fstest.MapFS {
+	folder := fstest.MapFS{}
+	for name, text := range files {
+		folder[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return folder
+}
+
+func openTestProject(t *testing.T, files map[string]string) *Tests {
+	t.Helper()
+	tests, err := OpenTests(Config{FS: folderOf(files)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
 
 // failureIn runs the body of a test within a project, and gives how it failed.
 func failureIn(t *testing.T, body string, files map[string]string) string {
 	t.Helper()
 	files["tests/a_test.lua"] = "local test = require 'test'\nit('is', function()\n" + body + "\nend)"
-	tests, err := OpenTests(Config{FS: project(files)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := openTestProject(t, files)
 	if err := tests.Run(t.Context(), Test{File: "tests/a_test.lua", Name: "is"}); err != nil {
 		return strings.TrimPrefix(err.Error(), "tests/a_test.lua:3: ")
 	}

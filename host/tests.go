@@ -39,7 +39,7 @@ type Tests struct {
 // tests that set none.
 func OpenTests(config Config) (*Tests, error) {
 	t := &Tests{own: make(chan func()), clock: &testClock{Clock: cmp.Or[luastd.Clock](config.Clock, luastd.SystemClock{})}}
-	config.Clock, config.http = t.clock, t.request
+	config.Clock, config.HTTP = t.clock, t.request
 	h, err := Open(config)
 	if err != nil {
 		return nil, err
