@@ -33,7 +33,7 @@ func (f forerunner) Run(ctx context.Context, in engine.Invocation) (engine.Resul
 // or touch a file or the network gives up before that, as does one with long work that
 // can't be interrupted.
 func (f forerunner) RunAhead(ctx context.Context, in engine.Invocation) (result engine.Result, ran bool, err error) {
-	if budget.IsCrowded(f.gen.project.Limits.Process) {
+	if budget.IsCrowded(f.gen.Project.Limits.Process) {
 		return engine.Result{}, false, nil // it may have to wait, and the run's log with it
 	}
 	reach := budget.Reach{Ends: true}

@@ -29,7 +29,7 @@ type Generation struct {
 	sources  projectfs.Set
 	code     *store.Code
 	settings Settings
-	project  sandbox.Project // what its states share: the scripts, limits and grants among it
+	Project  sandbox.Project // what its states share: the scripts, limits and grants among it
 	withheld bool            // the settings grant more, which a reload does not take over
 	registry *engine.Registry
 	states   sync.Pool    // of *session
@@ -45,7 +45,7 @@ func (g *Generation) Registry() *engine.Registry { return g.registry }
 func (g *Generation) Settings() Settings { return g.settings }
 
 // Grants are the permissions that the scripts run under.
-func (g *Generation) Grants() luastd.Grants { return g.project.Grants }
+func (g *Generation) Grants() luastd.Grants { return g.Project.Grants }
 
 // Types returns annotations of the project's own tools in LuaCATS, as editors read them: a class
 // for the call of each tool, and one for its result if the tool describes that.
@@ -58,8 +58,8 @@ type File = store.Script
 // below activities and lib.
 func (g *Generation) Files() []File {
 	var files []File
-	for _, name := range slices.Sorted(maps.Keys(g.project.Scripts)) {
-		if sc := g.project.Scripts[name]; sc.SHA256 != "" {
+	for _, name := range slices.Sorted(maps.Keys(g.Project.Scripts)) {
+		if sc := g.Project.Scripts[name]; sc.SHA256 != "" {
 			files = append(files, File{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 		}
 	}
@@ -74,7 +74,7 @@ func (g *Generation) codeOf() *store.Code {
 // codeWith is the same for an activity that a script registers: a plan's file is
 // none of the generation's, and goes with it.
 func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
-	if g.project.Scripts[sc.File] == sc {
+	if g.Project.Scripts[sc.File] == sc {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
@@ -98,7 +98,7 @@ func (g *Generation) planScript(file string, source []byte) (*sandbox.Script, er
 	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*sandbox.Script).Source, source) {
 		return known.(*sandbox.Script), nil
 	}
-	sc, err := sandbox.NewScript(file, source, g.project.Limits.Source)
+	sc, err := sandbox.NewScript(file, source, g.Project.Limits.Source)
 	if err == nil {
 		g.plans.Store(file, sc)
 	}

@@ -26,7 +26,7 @@ func (g *Generation) Slips() []engine.Problem {
 	for name := range g.config.Objects {
 		known[name] = true
 	}
-	for file, sc := range g.project.Scripts {
+	for file, sc := range g.Project.Scripts {
 		if !strings.HasPrefix(file, "lib/") {
 			continue
 		}
@@ -35,11 +35,11 @@ func (g *Generation) Slips() []engine.Problem {
 		}
 	}
 	all := g.writableScripts()
-	for _, file := range slices.Sorted(maps.Keys(g.project.Scripts)) {
+	for _, file := range slices.Sorted(maps.Keys(g.Project.Scripts)) {
 		if !strings.HasPrefix(file, "activities/") {
 			continue
 		}
-		if proto, err := g.project.Scripts[file].Compile(); err == nil {
+		if proto, err := g.Project.Scripts[file].Compile(); err == nil {
 			own := maps.Clone(known)
 			luac.SetWithin(proto, own)
 			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)

@@ -282,7 +282,7 @@ func TestCallersDeadlineWins(t *testing.T) {
 // bareGeneration is that of no project.
 func bareGeneration() *Generation {
 	c := Config{}.withDefaults()
-	return &Generation{config: c, project: newProject(c, limits.Defaults)}
+	return &Generation{config: c, Project: newProject(c, limits.Defaults)}
 }
 
 func bareSession() *session { return newSession(bareGeneration()) }

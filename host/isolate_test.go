@@ -231,8 +231,8 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	t.Cleanup(g.workers.Close)
 	begun := make(chan struct{})
 	g.workers.Dir = t.TempDir()
-	g.project.Grants.Root = g.workers.Dir
-	g.project.Stderr = writerFunc(func([]byte) { close(begun) })
+	g.Project.Grants.Root = g.workers.Dir
+	g.Project.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Attempt: 1})
 		return err

@@ -31,8 +31,8 @@ func Worker() { worker.Main(openWorker) }
 // openWorker makes an executor of a worker, which has a project without a folder.
 func openWorker(s worker.Setup) worker.Executor {
 	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
-	g := &Generation{config: c, project: newProject(c, s.Limits), registry: engine.NewRegistry()}
-	g.project.Grants, g.project.Scripts = s.Grants, s.Scripts
+	g := &Generation{config: c, Project: newProject(c, s.Limits), registry: engine.NewRegistry()}
+	g.Project.Grants, g.Project.Scripts = s.Grants, s.Scripts
 	return func(script *sandbox.Script, name string, timeout time.Duration, in engine.Invocation) (engine.Result, error) {
 		a := &activity{gen: g, script: script, name: name, timeout: timeout}
 		return a.Run(context.Background(), in)

@@ -24,7 +24,7 @@ import (
 // its permissions do not go beyond.
 func load(config Config, from projectfs.Set, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, project: newProject(config, limits.Defaults), registry: engine.NewRegistry(),
+		config: config, Project: newProject(config, limits.Defaults), registry: engine.NewRegistry(),
 		sources: from, Digest: from.Digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
@@ -35,7 +35,7 @@ func load(config Config, from projectfs.Set, before *Generation, bound *luastd.G
 	l.hosts()
 	if g.settings.Isolate && config.HTTP == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
-		if g.workers, err = worker.NewPool(&g.project, g.config.Dir); err != nil {
+		if g.workers, err = worker.NewPool(&g.Project, g.config.Dir); err != nil {
 			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
@@ -112,9 +112,9 @@ func (l *loader) libFile(name string) (*sandbox.Script, bool) {
 	case from.Err != nil:
 		sc = sandbox.NewBrokenScript(name, projectfs.Unreadable(name, from.Err))
 	case sc == nil:
-		sc = sandbox.NewLazyScript(name, from.Bytes, l.g.project.Limits.Source)
+		sc = sandbox.NewLazyScript(name, from.Bytes, l.g.Project.Limits.Source)
 	}
-	l.g.project.Scripts[name] = sc
+	l.g.Project.Scripts[name] = sc
 	return sc, true
 }
 
@@ -127,23 +127,23 @@ func (l *loader) file(name string) (*sandbox.Script, bool) {
 	case from.Err != nil:
 		err = projectfs.Unreadable(name, from.Err)
 	case sc == nil:
-		sc, err = sandbox.NewScript(name, from.Bytes, l.g.project.Limits.Source)
+		sc, err = sandbox.NewScript(name, from.Bytes, l.g.Project.Limits.Source)
 	}
 	if err != nil {
 		sc = sandbox.NewBrokenScript(name, err)
 		l.errors = append(l.errors, luaerr.From(err))
 	}
-	l.g.project.Scripts[name] = sc
+	l.g.Project.Scripts[name] = sc
 	return sc, err == nil
 }
 
 // unchanged is the script of the generation before, if the file is still the
 // same.
 func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
-	if l.before == nil || l.before.project.Limits.Source != l.g.project.Limits.Source {
+	if l.before == nil || l.before.Project.Limits.Source != l.g.Project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.Sha256 {
+	if sc := l.before.Project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.Sha256 {
 		return sc
 	}
 	return nil
@@ -153,9 +153,9 @@ func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
 func (l *loader) settings() {
 	g := l.g
 	defer func() {
-		g.project.Grants = g.granted()
-		if l.bound != nil && g.project.Grants.Widens(*l.bound) {
-			g.project.Grants, g.withheld = g.project.Grants.Within(*l.bound), true
+		g.Project.Grants = g.granted()
+		if l.bound != nil && g.Project.Grants.Widens(*l.bound) {
+			g.Project.Grants, g.withheld = g.Project.Grants.Within(*l.bound), true
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()
@@ -187,7 +187,7 @@ func (l *loader) settings() {
 	for _, e := range wrong {
 		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.project.Limits = settings, limits.WithDefaults(settings.Limits)
+	g.settings, g.Project.Limits = settings, limits.WithDefaults(settings.Limits)
 }
 
 // read loads all scripts below a folder, in sorted order.
@@ -207,7 +207,7 @@ func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bo
 // latest tells calls of a project's activity which version is the newest. One
 // that a plan's file registers goes with its plan.
 func (l *loader) latest(sc *sandbox.Script) func() *engine.Registry {
-	if l.g.project.Scripts[sc.File] != sc || l.g.config.latest == nil {
+	if l.g.Project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil
 	}
 	return l.g.config.latest

@@ -87,7 +87,7 @@ func (g *Generation) guarded() (places []string) {
 
 // writableScripts warns of permissions by which scripts can write scripts.
 func (g *Generation) writableScripts() (all []engine.Problem) {
-	sc := g.project.Scripts[limits.SettingsFile]
+	sc := g.Project.Scripts[limits.SettingsFile]
 	if sc == nil || g.config.Dir == "" {
 		return nil
 	}

@@ -17,7 +17,7 @@ type session struct {
 }
 
 func newSession(g *Generation) *session {
-	s := &session{State: sandbox.New(&g.project), gen: g}
+	s := &session{State: sandbox.New(&g.Project), gen: g}
 	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
 	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
 	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))

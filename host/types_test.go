@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/annotations"
 	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/scripts"
@@ -24,13 +25,13 @@ var luaGlobals = strings.Fields(`_G _VERSION assert collectgarbage coroutine deb
 	tonumber tostring type unpack xpcall`)
 
 func TestModulesAreAnnotated(t *testing.T) {
-	all, s := signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
+	all, s := annotations.Signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
 	files := []string{"globals.lua", "test.lua", "testing.lua"}
 	for _, m := range luastd.Modules {
 		files = append(files, m.Name+".lua")
-		a := readAnnotations(t, m.Name+".lua")
-		a.checkTable(t, m.Name, s.Builtin(m.Name), all)
-		for name, params := range a.functions {
+		a := annotations.Read(t, m.Name+".lua")
+		a.CheckTable(t, m.Name, s.Builtin(m.Name), all)
+		for name, params := range a.Functions {
 			if strings.Contains(name, ":") && !slices.Equal(all[name], params) {
 				t.Errorf("%s is annotated and has no such comment", name)
 			}
@@ -44,8 +45,8 @@ func TestModulesAreAnnotated(t *testing.T) {
 }
 
 func TestGlobalsAreAnnotated(t *testing.T) {
-	all, s := signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
-	a := readAnnotations(t, "globals.lua")
+	all, s := annotations.Signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
+	a := annotations.Read(t, "globals.lua")
 	var want []string
 	for name := range s.Globals {
 		if !slices.Contains(luaGlobals, name) && !sandbox.IsHidden(lua.LString(name)) {
@@ -58,11 +59,11 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 		}
 		want = append(want, name)
 		if name != "json" { // its module has a file
-			a.checkTable(t, name, s.Libs[name], all)
+			a.CheckTable(t, name, s.Libs[name], all)
 		}
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.globals()))); diff != "" {
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.Globals()))); diff != "" {
 		t.Error(diff)
 	}
 	var settings []string
@@ -72,7 +73,7 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 	for class, want := range map[string][]string{
 		"obelus.Settings": settings, "obelus.ActivityOptions": activityOptionNames, "obelus.Request": requestFields,
 	} {
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(a.fields[class]))); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(a.Fields[class]))); diff != "" {
 			t.Error(class, diff)
 		}
 	}
@@ -92,7 +93,7 @@ func TestEditorsKnowTheGlobals(t *testing.T) {
 	if err := json.Unmarshal(text, &settings); err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Concat(readAnnotations(t, "globals.lua").globals(), slices.Collect(maps.Keys(readAnnotations(t, "testing.lua").functions)))
+	want := slices.Concat(annotations.Read(t, "globals.lua").Globals(), slices.Collect(maps.Keys(annotations.Read(t, "testing.lua").Functions)))
 	slices.Sort(want)
 	slices.Sort(settings.Globals)
 	if diff := cmp.Diff(want, settings.Globals); diff != "" || settings.Version != "Lua 5.1" {

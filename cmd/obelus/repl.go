@@ -15,6 +15,7 @@ import (
 
 	"obelus/engine"
 	"obelus/host"
+	"obelus/host/repl"
 	"obelus/store"
 )
 
@@ -57,7 +58,7 @@ held for a person stays held: approve decides about it, and resume goes on.`
 // prompt is a session of repl.
 type prompt struct {
 	app    *app
-	lua    *host.REPL
+	lua    *repl.Session
 	failed bool // some input did
 }
 
@@ -77,7 +78,7 @@ func (a *app) repl(ctx context.Context) error {
 	}
 	a.prompting = true // a question that an interrupt ends would take the next line for its answer
 	p := &prompt{app: a}
-	p.lua = a.host.Generation().REPL(host.REPLActions{Run: p.runFunction, Call: p.callFunction})
+	p.lua = repl.New(a.host.Generation(), repl.Actions{Run: p.runFunction, Call: p.callFunction})
 	defer p.lua.Close()
 	if a.asksLines() {
 		return p.onTerminal(ctx)
@@ -92,7 +93,7 @@ func (a *app) repl(ctx context.Context) error {
 // session evaluates one input after the other. What fails does not end it.
 func (p *prompt) session(ctx context.Context, lines lineReader) error {
 	input := ""
-	var incomplete *host.IncompleteError
+	var incomplete *repl.IncompleteError
 	for {
 		line, err := lines.read(ctx, input != "")
 		switch {

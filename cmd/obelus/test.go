@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/host"
+	"obelus/host/luatest"
 )
 
 func (a *app) testCommand() *cobra.Command {
@@ -93,7 +94,7 @@ func (a *app) test(ctx context.Context, files []string, pattern string) error {
 }
 
 // openTests loads the project that the files of tests are in.
-func (a *app) openTests(files []string) (*host.Tests, error) {
+func (a *app) openTests(files []string) (*luatest.Tests, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
@@ -105,11 +106,11 @@ func (a *app) openTests(files []string) (*host.Tests, error) {
 	if err != nil {
 		return nil, err
 	}
-	return host.OpenTests(config)
+	return luatest.Open(config)
 }
 
 // testFiles are the files to run, and those of them that arguments name.
-func (a *app) testFiles(tests *host.Tests, args []string) (files, named []string, err error) {
+func (a *app) testFiles(tests *luatest.Tests, args []string) (files, named []string, err error) {
 	if len(args) == 0 {
 		files, err = tests.Files()
 		if err == nil && len(files) == 0 {
@@ -172,7 +173,7 @@ type testLine struct {
 	Diff     string  `json:"diff,omitempty"`
 }
 
-func (t *tally) run(ctx context.Context, tests *host.Tests, test host.Test) {
+func (t *tally) run(ctx context.Context, tests *luatest.Tests, test luatest.Test) {
 	line := testLine{File: test.File, Name: test.Name, Line: test.Line, Status: "pending"}
 	if test.Pending {
 		t.pending++
@@ -201,7 +202,7 @@ func (t *tally) broken(file string, err error) {
 
 func (t *tally) tell(line testLine, err error) {
 	term := t.app.term
-	var failure *host.TestFailure
+	var failure *luatest.Failure
 	if errors.As(err, &failure) && strings.Contains(failure.Expected+failure.Actual, "\n") {
 		line.Diff = strings.TrimPrefix(udiff.Unified("expected", "actual", failure.Expected+"\n", failure.Actual+"\n"), "--- expected\n+++ actual\n")
 	}
@@ -230,7 +231,7 @@ func (t *tally) tell(line testLine, err error) {
 }
 
 // showMore shows the diff of a failed test, and with -v where it was.
-func (t *tally) showMore(line testLine, failure *host.TestFailure) {
+func (t *tally) showMore(line testLine, failure *luatest.Failure) {
 	term := t.app.term
 	for text := range strings.Lines(line.Diff) {
 		text = strings.TrimRight(text, "\n")

@@ -1,4 +1,4 @@
-package host
+package repl
 
 import (
 	"maps"
@@ -24,7 +24,7 @@ var (
 
 // Complete gives what can stand at the end of a line, the beginning of which
 // is there: words, sorted, each in place of line[from:].
-func (r *REPL) Complete(line string) (from int, words []string) {
+func (r *Session) Complete(line string) (from int, words []string) {
 	defer func() { recover() }() // a table can be too large to be looked into
 	for _, place := range []struct {
 		within *regexp.Regexp
@@ -61,7 +61,7 @@ func beginningWith(names []string, begun string) []string {
 
 // names are the fields of what stands before a name: "a.b:" or nothing, which
 // is the globals. No metamethod of a script is asked.
-func (r *REPL) names(before string) []string {
+func (r *Session) names(before string) []string {
 	s := r.s
 	if before == "" {
 		names := append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...)
@@ -112,13 +112,13 @@ func tableNames(t *lua.LTable) (names []string) {
 	return names
 }
 
-func (r *REPL) toolNames() []string {
+func (r *Session) toolNames() []string {
 	registry := r.gen.Registry()
 	return append(slices.Collect(maps.Keys(registry.Tools)), slices.Collect(maps.Keys(registry.Activities))...)
 }
 
 // parameterNames are those of a tool, as they are given: name=.
-func (r *REPL) parameterNames(tool string) (names []string) {
+func (r *Session) parameterNames(tool string) (names []string) {
 	known, ok := r.gen.Registry().Tool(tool)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package host
+package annotations
 
 import (
 	"io/fs"
@@ -22,9 +22,9 @@ import (
 // annotated is what a file of annotations declares: the parameters of each
 // function by its full name, and the fields of each class.
 type annotated struct {
-	functions map[string][]string
+	Functions map[string][]string
 	values    []string // that are assigned
-	fields    map[string][]string
+	Fields    map[string][]string
 }
 
 var (
@@ -33,7 +33,7 @@ var (
 	fieldTag = regexp.MustCompile(`^---@field (\w+)\??\s`)
 )
 
-func readAnnotations(t *testing.T, file string) annotated {
+func Read(t *testing.T, file string) annotated {
 	t.Helper()
 	source, err := fs.ReadFile(scripts.Types(), file)
 	if err != nil {
@@ -47,7 +47,7 @@ func readAnnotations(t *testing.T, file string) annotated {
 		t.Error(err)
 	}
 	lines := strings.Split(string(source), "\n")
-	a := annotated{functions: map[string][]string{}, fields: map[string][]string{}}
+	a := annotated{Functions: map[string][]string{}, Fields: map[string][]string{}}
 	for _, statement := range chunk {
 		switch st := statement.(type) {
 		case *ast.FuncDefStmt:
@@ -56,7 +56,7 @@ func readAnnotations(t *testing.T, file string) annotated {
 				name = explain.ExprText(st.Name.Receiver) + ":" + st.Name.Method
 			}
 			names := st.Func.ParList.Names
-			a.functions[name] = names
+			a.Functions[name] = names
 			if tags := paramsAbove(lines, st.Line()); !slices.Equal(tags, names) {
 				t.Errorf("%s: %s has the parameters %v and the tags %v", file, name, names, tags)
 			}
@@ -69,7 +69,7 @@ func readAnnotations(t *testing.T, file string) annotated {
 		if m := classTag.FindStringSubmatch(line); m != nil {
 			class = m[1]
 		} else if m := fieldTag.FindStringSubmatch(line); m != nil {
-			a.fields[class] = append(a.fields[class], m[1])
+			a.Fields[class] = append(a.Fields[class], m[1])
 		}
 	}
 	return a
@@ -89,9 +89,9 @@ func paramsAbove(lines []string, line int) (names []string) {
 // signature finds the comment that is a function's signature.
 var signature = regexp.MustCompile(`(?m)^// ((?:\w+[.:])?)(\w+(?:\|\w+)*)(?:\(([^)\n]*)\)|(\{)[^}\n]*\})`)
 
-// signatures returns the parameters of each function of Go files as its comment names them. A
+// Signatures returns the parameters of each function of Go files as its comment names them. A
 // table that the comment spells out has no name there: "".
-func signatures(t *testing.T, patterns ...string) map[string][]string {
+func Signatures(t *testing.T, patterns ...string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	for _, pattern := range patterns {
@@ -135,9 +135,9 @@ func sameParameters(want, got []string) bool {
 	return slices.EqualFunc(want, got, func(want, got string) bool { return want == "" || want == got })
 }
 
-// checkTable compares what a table of the sandbox has with what is annotated
+// CheckTable compares what a table of the sandbox has with what is annotated
 // of it.
-func (a annotated) checkTable(t *testing.T, name string, fields []sandbox.Field, all map[string][]string) {
+func (a annotated) CheckTable(t *testing.T, name string, fields []sandbox.Field, all map[string][]string) {
 	t.Helper()
 	var want []string
 	for _, f := range fields {
@@ -149,7 +149,7 @@ func (a annotated) checkTable(t *testing.T, name string, fields []sandbox.Field,
 			continue
 		}
 		want = append(want, full)
-		params, ok := a.functions[full]
+		params, ok := a.Functions[full]
 		documented, known := all[full]
 		switch {
 		case !ok:
@@ -160,17 +160,17 @@ func (a annotated) checkTable(t *testing.T, name string, fields []sandbox.Field,
 			t.Errorf("%s is annotated with the parameters %v, its comment has %v", full, params, documented)
 		}
 	}
-	for _, full := range slices.Sorted(maps.Keys(a.functions)) {
+	for _, full := range slices.Sorted(maps.Keys(a.Functions)) {
 		if strings.HasPrefix(full, name+".") && !slices.Contains(want, full) {
 			t.Errorf("%s is annotated and does not exist", full)
 		}
 	}
 }
 
-// globals are the values and the functions that are annotated under a name without dots.
-func (a annotated) globals() []string {
+// Globals are the values and the functions that are annotated under a name without dots.
+func (a annotated) Globals() []string {
 	names := slices.Clone(a.values)
-	for name := range a.functions {
+	for name := range a.Functions {
 		if !strings.ContainsAny(name, ".:") {
 			names = append(names, name)
 		}

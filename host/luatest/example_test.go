@@ -1,4 +1,4 @@
-package host_test
+package luatest_test
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"testing/fstest"
 
 	"obelus/host"
+	"obelus/host/luatest"
 )
 
 // A project's Lua tests, run by a program.
 func ExampleTests() {
-	tests, err := host.OpenTests(host.Config{FS: fstest.MapFS{
+	tests, err := luatest.Open(host.Config{FS: fstest.MapFS{
 		"activities/add.lua": {Data: []byte(`Activity.register("add", function(call) return call.a + call.b end)`)},
 		"tests/add_test.lua": {Data: []byte(`
 			local test = require "test"
@@ -33,7 +34,7 @@ func ExampleTests() {
 			return
 		}
 		for _, test := range found {
-			var failure *host.TestFailure
+			var failure *luatest.Failure
 			switch err := tests.Run(context.Background(), test); {
 			case test.Pending:
 				fmt.Println(test.Name, "is pending")

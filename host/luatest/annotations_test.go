@@ -1,29 +1,31 @@
-package host
+package luatest
 
 import (
 	"maps"
-	"obelus/host/internal/luatext"
-	"obelus/host/internal/sandbox"
 	"slices"
 	"testing"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/annotations"
+	"obelus/host/internal/luatext"
+	"obelus/host/internal/sandbox"
 )
 
 func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
-	all := signatures(t, "*.go")
-	r := &testRun{s: openTestProject(t, nil).gen.NewState()}
-	readAnnotations(t, "test.lua").checkTable(t, "test", sandbox.Bind(r.s.L, r, testModule), all)
-	a := readAnnotations(t, "testing.lua")
+	all := annotations.Signatures(t, "*.go")
+	r := &testFile{s: openTestProject(t, nil).gen.NewState()}
+	annotations.Read(t, "test.lua").CheckTable(t, "test", sandbox.Bind(r.s.L, r, testModule), all)
+	a := annotations.Read(t, "testing.lua")
 	for _, f := range testGlobals {
-		if params, ok := a.functions[f.Name]; !ok || !slices.Equal(params, all[f.Name]) {
+		if params, ok := a.Functions[f.Name]; !ok || !slices.Equal(params, all[f.Name]) {
 			t.Errorf("%s is annotated with %v, its comment has %v", f.Name, params, all[f.Name])
 		}
 	}
-	if len(a.functions) != len(testGlobals) {
-		t.Errorf("%v are annotated", slices.Sorted(maps.Keys(a.functions)))
+	if len(a.Functions) != len(testGlobals) {
+		t.Errorf("%v are annotated", slices.Sorted(maps.Keys(a.Functions)))
 	}
-	words := a.fields["obelus.assert"]
+	words := a.Fields["obelus.assert"]
 	for _, word := range words {
 		if assertWord(r, word, nil) == lua.LNil {
 			t.Errorf("assert.%s is annotated and does not exist", word)

@@ -1,4 +1,4 @@
-package host
+package luatest
 
 import (
 	"maps"
@@ -24,7 +24,7 @@ import (
 // check is one assertion. It gives what is wrong, and what it compared.
 type check struct {
 	args   int // how many it needs
-	holds  func(r *testRun, L *lua.LState, args []lua.LValue) (ok bool, detail string)
+	holds  func(r *testFile, L *lua.LState, args []lua.LValue) (ok bool, detail string)
 	wanted string // "matching %1", where %1 is the first argument
 	shows  int    // the argument that was looked at
 	alike  bool   // the first two were to be alike
@@ -55,7 +55,7 @@ var fillers = []string{"a", "an", "are", "be", "been", "does", "has", "have", "i
 
 // assertTable is assert itself, which can be called, and gives an assertion for
 // every name.
-func assertTable(r *testRun) *lua.LTable {
+func assertTable(r *testFile) *lua.LTable {
 	t := r.s.L.CreateTable(0, 0)
 	t.Metatable = r.s.Table([]sandbox.Field{
 		{Name: "__call", Value: r.s.L.NewFunction(func(L *lua.LState) int {
@@ -68,7 +68,7 @@ func assertTable(r *testRun) *lua.LTable {
 }
 
 // assertCall is assert(v, [message, …]) in tests.
-func assertCall(r *testRun, L *lua.LState) int {
+func assertCall(r *testFile, L *lua.LState) int {
 	if lua.LVAsBool(L.Get(1)) {
 		return L.GetTop()
 	}
@@ -81,7 +81,7 @@ func assertCall(r *testRun, L *lua.LState) int {
 }
 
 // assertIndex gives what stands at assert.word after the words before.
-func assertIndex(r *testRun, before []string) *lua.LFunction {
+func assertIndex(r *testFile, before []string) *lua.LFunction {
 	return r.s.L.NewFunction(func(L *lua.LState) int {
 		word := L.CheckString(2)
 		v := assertWord(r, word, before)
@@ -119,7 +119,7 @@ func assertName(words []string) (name string, negated bool) {
 // assertWord is what stands at assert.word after the words before: a function
 // where they name an assertion, a table to go on from where they may yet, else
 // nil.
-func assertWord(r *testRun, word string, before []string) lua.LValue {
+func assertWord(r *testFile, word string, before []string) lua.LValue {
 	words := assertWords(word, before)
 	name, negated := assertName(words)
 	if c, ok := checks[name]; ok {
@@ -133,7 +133,7 @@ func assertWord(r *testRun, word string, before []string) lua.LValue {
 	return t
 }
 
-func runCheck(r *testRun, L *lua.LState, name string, c check, negated bool) int {
+func runCheck(r *testFile, L *lua.LState, name string, c check, negated bool) int {
 	if L.GetTop() < c.args && name != "nil" && name != "falsy" {
 		L.RaiseError("assert.%s takes %d arguments", name, c.args)
 	}
@@ -171,7 +171,7 @@ func runCheck(r *testRun, L *lua.LState, name string, c check, negated bool) int
 }
 
 // saidOf is what a test says of an assertion, behind all that is looked at.
-func saidOf(r *testRun, L *lua.LState, name string, c check) string {
+func saidOf(r *testFile, L *lua.LState, name string, c check) string {
 	at := c.args + 1
 	switch name {
 	case "error": // what is raised
@@ -189,7 +189,7 @@ func saidOf(r *testRun, L *lua.LState, name string, c check) string {
 
 // words are what a value says that tells why: of a table, such as the fields of a
 // failure, its message.
-func words(r *testRun, v lua.LValue) string {
+func words(r *testFile, v lua.LValue) string {
 	if t, ok := v.(*lua.LTable); ok {
 		if fields, err := sandbox.FailureFields(r.s, t); err == nil {
 			message, _ := fields["message"].(string)
@@ -199,16 +199,16 @@ func words(r *testRun, v lua.LValue) string {
 	return r.s.PlainText(v)
 }
 
-func is(holds func(v lua.LValue) bool) func(*testRun, *lua.LState, []lua.LValue) (bool, string) {
-	return func(_ *testRun, _ *lua.LState, args []lua.LValue) (bool, string) { return holds(args[0]), "" }
+func is(holds func(v lua.LValue) bool) func(*testFile, *lua.LState, []lua.LValue) (bool, string) {
+	return func(_ *testFile, _ *lua.LState, args []lua.LValue) (bool, string) { return holds(args[0]), "" }
 }
 
-func isType(t lua.LValueType) func(*testRun, *lua.LState, []lua.LValue) (bool, string) {
+func isType(t lua.LValueType) func(*testFile, *lua.LState, []lua.LValue) (bool, string) {
 	return is(func(v lua.LValue) bool { return v.Type() == t })
 }
 
 // equal(expected, actual): == says so
-func checkEqual(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
+func checkEqual(r *testFile, L *lua.LState, args []lua.LValue) (bool, string) {
 	detail := ""
 	if _, ok := args[0].(*lua.LTable); ok {
 		detail = " (another table: assert.same compares what is in them)"
@@ -217,11 +217,11 @@ func checkEqual(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // same(expected, actual): tables hold the same, all the way down
-func checkSame(r *testRun, _ *lua.LState, args []lua.LValue) (bool, string) {
+func checkSame(r *testFile, _ *lua.LState, args []lua.LValue) (bool, string) {
 	return sameValues(r, args[0], args[1], 0), ""
 }
 
-func sameValues(r *testRun, a, b lua.LValue, depth int) bool {
+func sameValues(r *testFile, a, b lua.LValue, depth int) bool {
 	x, ok := a.(*lua.LTable)
 	y, ok2 := b.(*lua.LTable)
 	if !ok || !ok2 || x == y || depth > limits.MaxDepth {
@@ -243,7 +243,7 @@ func sameValues(r *testRun, a, b lua.LValue, depth int) bool {
 }
 
 // matches(pattern, text)
-func checkMatches(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
+func checkMatches(r *testFile, L *lua.LState, args []lua.LValue) (bool, string) {
 	pattern, ok := args[0].(lua.LString)
 	text, ok2 := args[1].(lua.LString)
 	if !ok || !ok2 {
@@ -258,7 +258,7 @@ func checkMatches(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // near(expected, actual, tolerance)
-func checkNear(r *testRun, _ *lua.LState, args []lua.LValue) (bool, string) {
+func checkNear(r *testFile, _ *lua.LState, args []lua.LValue) (bool, string) {
 	a, ok := luatext.ToNumber(args[0])
 	b, ok2 := luatext.ToNumber(args[1])
 	c, ok3 := luatext.ToNumber(args[2])
@@ -266,7 +266,7 @@ func checkNear(r *testRun, _ *lua.LState, args []lua.LValue) (bool, string) {
 }
 
 // error(fn, [message]): fn raises, and if a message is given, with that
-func checkError(r *testRun, L *lua.LState, args []lua.LValue) (bool, string) {
+func checkError(r *testFile, L *lua.LState, args []lua.LValue) (bool, string) {
 	if args[0].Type() != lua.LTFunction {
 		L.ArgError(1, "a function was expected")
 	}

@@ -1,9 +1,11 @@
-package host
+package luatest
 
 import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"obelus/host"
 )
 
 // folderOf makes a folder of files in memory.
@@ -17,7 +19,7 @@ func folderOf(files map[string]string) fstest.MapFS {
 
 func openTestProject(t *testing.T, files map[string]string) *Tests {
 	t.Helper()
-	tests, err := OpenTests(Config{FS: folderOf(files)})
+	tests, err := Open(host.Config{FS: folderOf(files)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package host
+package repl
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 
 	"obelus/engine"
+	"obelus/host"
 	"obelus/host/internal/inspect"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
@@ -19,30 +20,30 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// REPL is a Lua prompt, less the terminal: it evaluates one input after the
+// Session is a Lua prompt, less the terminal: it evaluates one input after the
 // other in one environment, in which globals stay and a local lasts for its
 // input. It belongs to one goroutine.
-type REPL struct {
-	gen     *Generation
+type Session struct {
+	gen     *host.Generation
 	s       *sandbox.State
-	actions REPLActions
+	actions Actions
 	timeout time.Duration
 	line    int    // how many lines were there before
 	source  string // what was run, on its lines, for the messages of errors
 }
 
-// REPLActions are what run(plan, [input]) and call(tool, [parameters]) do.
+// Actions are what run(plan, [input]) and call(tool, [parameters]) do.
 // They give the result, or why there is none ("failed", "waiting"); an error is
 // a plan that is refused. ctx ends when the input is to end. Nil leaves the
 // function out.
-type REPLActions struct {
+type Actions struct {
 	Run  func(ctx context.Context, plan string, input map[string]any) (result any, why string, err error)
 	Call func(ctx context.Context, tool string, parameters map[string]any) (result any, why string, err error)
 }
 
 // IncompleteError is an input that would be right if more lines followed.
 type IncompleteError struct {
-	*ScriptError // for when none follow
+	*host.ScriptError // for when none follow
 }
 
 // Unwrap gives the error that it is when no lines follow.
@@ -51,9 +52,9 @@ func (e *IncompleteError) Unwrap() error { return e.ScriptError }
 // replFile is the file that errors name.
 const replFile = "stdin"
 
-// newREPL opens a prompt over the scripts of a generation. The caller must call Close.
-func newREPL(g *Generation, actions REPLActions) *REPL {
-	r := &REPL{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
+// New opens a prompt over the scripts of a generation. The caller must call Close.
+func New(g *host.Generation, actions Actions) *Session {
+	r := &Session{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
 	r.s.Begin(context.Background(), r.timeout, &sandbox.Script{File: replFile})
 	if actions.Run != nil {
 		r.s.Run.Env.RawSetString("run", r.s.L.NewFunction(r.run))
@@ -65,10 +66,10 @@ func newREPL(g *Generation, actions REPLActions) *REPL {
 }
 
 // Close ends what the session has left.
-func (r *REPL) Close() { r.s.Run.Stop() }
+func (r *Session) Close() { r.s.Run.Stop() }
 
 // Skip counts lines that were no Lua, so that errors name the right ones.
-func (r *REPL) Skip(lines int) {
+func (r *Session) Skip(lines int) {
 	r.line += lines
 	r.source += strings.Repeat("\n", lines)
 }
@@ -78,7 +79,7 @@ func (r *REPL) Skip(lines int) {
 // [*IncompleteError], after which the whole input is to be given again with more
 // behind it. The next input finds everything as this one leaves it, whatever has
 // become of it.
-func (r *REPL) Eval(ctx context.Context, source string) (values []string, err error) {
+func (r *Session) Eval(ctx context.Context, source string) (values []string, err error) {
 	proto, err := r.compile(source)
 	if err != nil {
 		var incomplete *IncompleteError
@@ -107,7 +108,7 @@ func (r *REPL) Eval(ctx context.Context, source string) (values []string, err er
 
 // remember keeps an input where messages look for the names in a line. Each
 // stands in a block of its own, so that a return in one of them is no error.
-func (r *REPL) remember(source string) {
+func (r *Session) remember(source string) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok || r.isExpression(source) {
 		if !ok {
 			rest = source
@@ -122,13 +123,13 @@ func (r *REPL) remember(source string) {
 	r.s.Run.Script = &sandbox.Script{File: replFile, Source: []byte(r.source)}
 }
 
-func (r *REPL) isExpression(source string) bool {
+func (r *Session) isExpression(source string) bool {
 	_, err := luac.ParseChunk(replFile, []byte("return "+source+"\n"))
 	return err == nil
 }
 
 // compile reads an input: as an expression if it can be one.
-func (r *REPL) compile(source string) (*lua.FunctionProto, error) {
+func (r *Session) compile(source string) (*lua.FunctionProto, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok {
 		proto, err := r.compileBehind("return ", rest)
 		return proto, behind(err, "return ", "=", r.line+1)
@@ -149,7 +150,7 @@ func (r *REPL) compile(source string) (*lua.FunctionProto, error) {
 	return nil, err
 }
 
-func (r *REPL) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
+func (r *Session) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
 	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
 	if len(source) > r.s.Project.Limits.Source {
 		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.Project.Limits.Source)))
@@ -191,7 +192,7 @@ func further(a, b error) bool {
 }
 
 // run(plan, [input]) → output | nil, why
-func (r *REPL) run(L *lua.LState) int {
+func (r *Session) run(L *lua.LState) int {
 	plan := L.CheckString(1)
 	var input map[string]any
 	if L.Get(2) != lua.LNil {
@@ -201,7 +202,7 @@ func (r *REPL) run(L *lua.LState) int {
 }
 
 // call(tool, [parameters]) → result | nil, why
-func (r *REPL) call(L *lua.LState) int {
+func (r *Session) call(L *lua.LState) int {
 	name := L.CheckString(1)
 	parameters := map[string]any{}
 	if L.Get(2) != lua.LNil {
@@ -220,7 +221,7 @@ func (r *REPL) call(L *lua.LState) int {
 }
 
 // act runs calls, which have time of their own.
-func (r *REPL) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+func (r *Session) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
 	s := r.s
 	s.Effect(L, what)
 	s.Run.Printed.Flush()

@@ -1,4 +1,4 @@
-package host
+package luatest
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"obelus/host"
 )
 
 // TestAStandInDoesNotYield holds that a coroutine which runs a plan can't be left
 // in the middle of it, where the engine would wait for ever.
 func TestAStandInDoesNotYield(t *testing.T) {
-	tests, err := OpenTests(Config{FS: folderOf(map[string]string{
+	tests, err := Open(host.Config{FS: folderOf(map[string]string{
 		"activities/a.lua": `Activity.register("a", function() return { err = select(2, require("http").get("http://x")) } end)`,
 		"plans/p.lua":      `return { calls = { { _tool = "a", _outputPath = "†r" } } }`,
 		"tests/a_test.lua": `
@@ -59,7 +61,7 @@ func TestAStandInDoesNotYield(t *testing.T) {
 // never ends.
 func TestAListEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	tests, err := OpenTests(Config{
+	tests, err := Open(host.Config{
 		FS:     folderOf(map[string]string{"tests/a_test.lua": `print("here") while true do end`}),
 		Stderr: cancels(cancel),
 	})

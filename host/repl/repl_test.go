@@ -1,4 +1,4 @@
-package host
+package repl
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"obelus/host"
 	"obelus/host/internal/inspect"
 )
 
 // evalAll gives what each input gives: its values, its error, or "…" where it
 // is incomplete.
-func evalAll(r *REPL, inputs ...string) (got []string) {
+func evalAll(r *Session, inputs ...string) (got []string) {
 	for _, input := range inputs {
 		values, err := r.Eval(context.Background(), input)
 		var incomplete *IncompleteError
@@ -33,17 +34,17 @@ func evalAll(r *REPL, inputs ...string) (got []string) {
 	return got
 }
 
-func openREPL(t *testing.T, files map[string]string, actions REPLActions) *REPL {
+func openREPL(t *testing.T, files map[string]string, actions Actions) *Session {
 	t.Helper()
 	folder := fstest.MapFS{}
 	for name, text := range files {
 		folder[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	h, err := Open(Config{FS: folder})
+	h, err := host.Open(host.Config{FS: folder})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newREPL(h.Generation(), actions)
+	r := New(h.Generation(), actions)
 	t.Cleanup(r.Close)
 	return r
 }
@@ -54,12 +55,12 @@ func TestREPLTellsIncompleteInput(t *testing.T) {
 		if input == "a.b" {
 			want = `stdin:1: attempt to index a (a nil value), key "b"`
 		}
-		if got := evalAll(openREPL(t, nil, REPLActions{}), input); got[0] != want {
+		if got := evalAll(openREPL(t, nil, Actions{}), input); got[0] != want {
 			t.Errorf("%s: %s", input, got[0])
 		}
 	}
 	for _, input := range []string{`"abc`, "1 + + 2", "x y", "end", "=", "#x y", "= x = 1"} {
-		if got := evalAll(openREPL(t, nil, REPLActions{}), input); !strings.HasPrefix(got[0], "stdin:1: ") && input != "=" {
+		if got := evalAll(openREPL(t, nil, Actions{}), input); !strings.HasPrefix(got[0], "stdin:1: ") && input != "=" {
 			t.Errorf("%s: %s", input, got[0])
 		}
 	}
@@ -70,7 +71,7 @@ func TestREPLGoesOnAfterWhatWasRaised(t *testing.T) {
 	if raceEnabled { // under which all takes longer
 		timeout *= 5
 	}
-	r := openREPL(t, map[string]string{"obelus.lua": fmt.Sprintf(`return { timeout = %q }`, timeout)}, REPLActions{})
+	r := openREPL(t, map[string]string{"obelus.lua": fmt.Sprintf(`return { timeout = %q }`, timeout)}, Actions{})
 	got := evalAll(r,
 		"n = 0 function inc() n = n + 1 return n end do local k = 0 function count() k = k + 1 return k end end",
 		"inc() count() error('a')",
@@ -111,7 +112,7 @@ func TestREPLActions(t *testing.T) {
 	r := openREPL(t, map[string]string{
 		"activities/a.lua": `Tool.register("a", { properties = { list = { type = "array" } } })  Activity.register("a", function() end)`,
 		"lib/runs.lua":     `return run("p")`,
-	}, REPLActions{Run: answer, Call: answer})
+	}, Actions{Run: answer, Call: answer})
 	got := evalAll(r, `run("p").name`, `run("p", { x = 1 }).list`, `call("a", { list = {} })`, `call("slow")`, `call("bad")`, `require "runs"`, `call("a", { print })`)
 	want := []string{
 		`"p"`, "{}", `{ list = {}, name = "a" }`, `nil "waiting"`, "stdin:5: it is refused",
@@ -135,7 +136,7 @@ func TestREPLCompletes(t *testing.T) {
 		"activities/pay.lua": `Tool.register("pay.now", { properties = { amount = {}, _scopes = {} } })  Activity.register("pay.now", function() end)`,
 		"lib/shop/cart.lua":  "return {}", "lib/deep/init.lua": "return {}",
 		"plans/a.lua": "return {}", "plans/sub/b.json": "[]",
-	}, REPLActions{})
+	}, Actions{})
 	evalAll(r, "order = { total = 1, lines = { first = 'a' }, [1] = 2, ['a b'] = 3 }", "child = setmetatable({}, { __index = order })", "text = 'x'")
 	for _, test := range []struct{ line, want string }{
 		{"ord", "|order"},
@@ -167,7 +168,7 @@ func TestREPLCompletes(t *testing.T) {
 }
 
 func TestREPLShowsTables(t *testing.T) {
-	r := openREPL(t, nil, REPLActions{})
+	r := openREPL(t, nil, Actions{})
 	got := evalAll(r, "t = { 1, 'two', { x = 1, ['end'] = 2, [2.5] = 3 } } t.self = t", "t", "json.decode('[null]')", "f = function() end", "{ f, print }",
 		"{ a = ('x'):rep(50), b = ('y'):rep(50) }", "d = {} for i = 1, 30 do d = { d, d } end", "#tostring(d) > 0",
 		"{ [1] = 2, [3] = 4 }", "{ nil, 2 }", "{ [3] = 1 }", "{ 2, [2.5] = 1, 3 }", "{ [0.3] = 1, [0.1 + 0.2] = 2 }")
@@ -180,7 +181,7 @@ func TestREPLShowsTables(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, input := range []string{"_G", "package.loaded._G"} { // with what nothing has touched yet
-		if all := evalAll(openREPL(t, nil, REPLActions{}), input)[0]; !strings.Contains(all, "Tool = {") || !strings.Contains(all, "tostring = function: built in") {
+		if all := evalAll(openREPL(t, nil, Actions{}), input)[0]; !strings.Contains(all, "Tool = {") || !strings.Contains(all, "tostring = function: built in") {
 			t.Errorf("%s is %s", input, all)
 		}
 	}
@@ -191,7 +192,7 @@ func TestREPLShowsTables(t *testing.T) {
 
 // TestNumerals: a number in a source is what Lua takes it for.
 func TestNumerals(t *testing.T) {
-	r := openREPL(t, map[string]string{}, REPLActions{})
+	r := openREPL(t, map[string]string{}, Actions{})
 	for text, want := range map[string]string{
 		"010": "10", "0x1F": "31", "0xcbf29ce484222325 == 14695981039346656037": "true", "0xFFFFFFFFFFFFFFFFF == 2 ^ 68 - 1": "true",
 		"1e400 == math.huge": "true", "-1e400 < 0": "true", "1e-400": "0", "5. + .5": "5.5", "1E+2": "100", "123456789012345": "123456789012345",
