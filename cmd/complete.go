@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"obelus/engine/journal"
-	"obelus/host"
+	"obelus/host/luatest"
 	"obelus/store"
 	"obelus/store/sqlite"
 
@@ -251,7 +251,7 @@ func (o completer) completeTests(_ *cobra.Command, args []string, begun string) 
 	if err != nil || err2 != nil {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	names, _ := host.TestFiles(os.DirFS(dir), "tests")
+	names, _ := luatest.Files(os.DirFS(dir), "tests")
 	for _, name := range names {
 		if below, err := filepath.Rel(here, filepath.Join(dir, filepath.FromSlash(name))); err == nil {
 			files = append(files, below)

@@ -19,6 +19,7 @@ import (
 	"obelus/engine/journal"
 	"obelus/engine/plan"
 	"obelus/host"
+	"obelus/host/repl"
 	"obelus/store"
 
 	"obelus/cmd/internal/cli"
@@ -64,7 +65,7 @@ held for a person stays held: approve decides about it, and resume goes on.`
 // prompt is a session of repl.
 type prompt struct {
 	app    *app
-	lua    *host.REPL
+	lua    *repl.Session
 	failed bool // whether an input failed
 }
 
@@ -74,7 +75,7 @@ func runPrompt(ctx context.Context, a *app) error {
 	}
 	a.prompting = true // a question that was interrupted would take the next line as its answer
 	p := &prompt{app: a}
-	p.lua = a.host.Generation().REPL(host.REPLActions{Run: p.runFunction, Call: p.callFunction})
+	p.lua = repl.New(a.host.Generation(), repl.Actions{Run: p.runFunction, Call: p.callFunction})
 	defer p.lua.Close()
 	if a.canTypeLines() {
 		return p.onTerminal(ctx)
@@ -90,7 +91,7 @@ func runPrompt(ctx context.Context, a *app) error {
 // it.
 func (p *prompt) session(ctx context.Context, lines term.LineReader) error {
 	input := ""
-	var incomplete *host.IncompleteError
+	var incomplete *repl.IncompleteError
 	for {
 		line, err := lines.Read(ctx, input != "")
 		switch {

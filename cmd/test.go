@@ -17,6 +17,7 @@ import (
 
 	"obelus/cmd/internal/exit"
 	"obelus/host"
+	"obelus/host/luatest"
 
 	"obelus/cmd/internal/cli"
 	"obelus/cmd/internal/human"
@@ -98,7 +99,7 @@ func runTests(ctx context.Context, a *app, files []string, pattern string) error
 }
 
 // openTests loads the project that the test files are in.
-func openTests(a *app, files []string) (*host.Tests, error) {
+func openTests(a *app, files []string) (*luatest.Tests, error) {
 	first := ""
 	if len(files) > 0 {
 		first = files[0]
@@ -110,11 +111,11 @@ func openTests(a *app, files []string) (*host.Tests, error) {
 	if err != nil {
 		return nil, err
 	}
-	return host.OpenTests(config)
+	return luatest.Open(config)
 }
 
 // testFiles returns the files to run, and those of them that arguments name.
-func testFiles(a *app, tests *host.Tests, args []string) (files, named []string, err error) {
+func testFiles(a *app, tests *luatest.Tests, args []string) (files, named []string, err error) {
 	if len(args) == 0 {
 		files, err = tests.Files()
 		if err == nil && len(files) == 0 {
@@ -178,7 +179,7 @@ type testLine struct {
 }
 
 // run runs a test, counts and prints it.
-func (t *tally) run(ctx context.Context, tests *host.Tests, test host.Test) {
+func (t *tally) run(ctx context.Context, tests *luatest.Tests, test luatest.Test) {
 	line := testLine{File: test.File, Name: test.Name, Line: test.Line, Status: "pending"}
 	if test.Pending {
 		t.pending++
@@ -207,7 +208,7 @@ func (t *tally) reportBrokenFile(file string, err error) {
 
 func (t *tally) report(line testLine, err error) {
 	out := t.app.term
-	var failure *host.TestFailure
+	var failure *luatest.Failure
 	if errors.As(err, &failure) && strings.Contains(failure.Expected+failure.Actual, "\n") {
 		line.Diff = strings.TrimPrefix(udiff.Unified("expected", "actual", failure.Expected+"\n", failure.Actual+"\n"), "--- expected\n+++ actual\n")
 	}
@@ -236,7 +237,7 @@ func (t *tally) report(line testLine, err error) {
 }
 
 // showMore prints the diff of a failed test, and its traceback under -v.
-func (t *tally) showMore(line testLine, failure *host.TestFailure) {
+func (t *tally) showMore(line testLine, failure *luatest.Failure) {
 	out := t.app.term
 	for text := range strings.Lines(line.Diff) {
 		text = strings.TrimRight(text, "\n")

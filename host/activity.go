@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
-	"obelus/store"
+	"obelus/host/internal/budget"
+	"obelus/host/internal/codec"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 // activity is a Lua function that a script registers. For every call the
@@ -17,7 +22,7 @@ import (
 // outlives a call.
 type activity struct {
 	gen     *Generation
-	script  *script
+	script  *sandbox.Script
 	name    string
 	timeout time.Duration   // 0 for the engine's default
 	warm    chan *warmState // states to be used again; nil where nothing outlives a call
@@ -29,7 +34,7 @@ type activity struct {
 // in which something was raised is thrown away, so that nothing may count on
 // what it finds: a warm state is for what is dear to make.
 type warmState struct {
-	s  *state
+	s  *session
 	fn *lua.LFunction
 }
 
@@ -39,10 +44,10 @@ const maxWarm = 16
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
 	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
 	if g.mayRunAhead(a.options) {
-		return speculative{made}
+		return forerunner{made}
 	}
 	if g.workers != nil {
-		return &isolated{*made, g.workers}
+		return isolated{made, g.workers}
 	}
 	if a.options.reuse {
 		made.warm = make(chan *warmState, maxWarm)
@@ -58,21 +63,21 @@ func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, er
 	return a.run(ctx, in, nil)
 }
 
-func (a *activity) run(ctx context.Context, in plan.Invocation, reach *reach) (plan.Result, error) {
+func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	timeout := a.timeout
 	if timeout == 0 {
 		timeout = plan.DefaultTimeout
 	}
 	var result plan.Result
-	err := guard(a.script.file, func() (err error) {
+	err := sandbox.Guard(a.script.File, func() (err error) {
 		result, err = a.runIn(ctx, timeout, in, reach)
 		return err
 	})
-	f, raised := err.(*fault)
+	f, raised := err.(*sandbox.Fault)
 	if !raised {
 		return result, err
 	}
-	if failure := f.failure(); failure != nil {
+	if failure := luacall.Failure(f); failure != nil {
 		return plan.Result{}, failure
 	}
 	return plan.Result{}, f.ScriptError
@@ -80,161 +85,75 @@ func (a *activity) run(ctx context.Context, in plan.Invocation, reach *reach) (p
 
 // runIn runs the call in a state, which is given back unless something was
 // raised.
-func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *reach) (plan.Result, error) {
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
 	select {
 	case w = <-a.warm:
-		w.s.again(ctx, timeout)
+		w.s.Resume(ctx, timeout)
 	default:
-		w = &warmState{s: a.gen.state()}
+		w = &warmState{s: a.gen.session()}
 		w.s.begin(ctx, timeout, a.script, &found)
 	}
-	s, run, kept := w.s, w.s.run, false
-	run.reach = reach
+	s, run, kept := w.s, w.s.Run, false
+	s.Budget.Reach = reach
 	defer func() {
 		if !kept { // a warm state may be at another call by now
-			run.stop()
+			run.Stop()
 		}
 	}()
 	if w.fn == nil {
-		if _, err := s.runFile(a.script); err != nil {
+		if _, err := s.RunFile(a.script); err != nil {
 			return plan.Result{}, err
 		}
 		if w.fn = found.fn; w.fn == nil {
 			s.end()
-			return plan.Result{}, a.fail("the script did not register activity %s this time", quote(a.name))
+			return plan.Result{}, a.fail("the script did not register activity %s this time", strconv.Quote(a.name))
 		}
 	}
 	result, err := a.call(s, w.fn, in)
 	if a.warm != nil {
 		kept = true
 		a.keep(w, err)
-	} else if _, raised := err.(*fault); !raised {
+	} else if _, raised := err.(*sandbox.Fault); !raised {
 		s.end()
 	}
 	return result, err
 }
 
 func (a *activity) keep(w *warmState, err error) {
-	w.s.run.stop() // coroutines do not outlive a call even here
-	if _, raised := err.(*fault); raised {
+	w.s.Run.Stop() // coroutines do not outlive a call even here
+	if _, raised := err.(*sandbox.Fault); raised {
 		return
 	}
-	w.s.rest()
+	w.s.Rest()
 	select {
 	case a.warm <- w:
 	default:
 	}
 }
 
-func (a *activity) call(s *state, fn *lua.LFunction, in plan.Invocation) (plan.Result, error) {
-	results, err := s.call(fn, s.arguments(in)...)
+func (a *activity) call(s *session, fn *lua.LFunction, in plan.Invocation) (plan.Result, error) {
+	results, err := s.Call(fn, luacall.Arguments(s.State, in)...)
 	if err != nil {
 		return plan.Result{}, err
 	}
-	result, err := s.outcome(results, plan.OutputSchema(in.Tool))
+	result, err := luacall.Outcome(s.State, results, plan.OutputSchema(in.Tool))
 	var failure *plan.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
 		return result, err
-	case s.budget.err != nil:
-		return plan.Result{}, s.fault(err)
+	case s.Budget.Err() != nil:
+		return plan.Result{}, s.Fault(err)
 	}
 	message := err.Error()
-	var value *valueError
-	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.long {
+	var value *codec.Error
+	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.TooLong {
 		message += " (it was for " + path + ")"
 	}
 	return plan.Result{}, a.fail("%s", message)
 }
 
-// arguments are what an activity receives: what protocol §5 says, and behind it the key
-// of §7, by which the world outside can tell that it has been asked for this before.
-func (s *state) arguments(in plan.Invocation) []lua.LValue {
-	return []lua.LValue{s.object(in.Call), s.object(in.Context), s.object(in.Tool), lua.LString(in.Key)}
-}
-
-// outcome reads what an activity gave back: a failure where it returned nil and
-// something else.
-func (s *state) outcome(results []lua.LValue, schema any) (plan.Result, error) {
-	if len(results) == 0 {
-		results = append(results, lua.LNil)
-	}
-	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
-		fields, err := s.failureFields(results[1])
-		if err != nil {
-			return plan.Result{}, err
-		}
-		return plan.Result{}, &plan.Failure{Fields: fields, Loose: true}
-	}
-	result, err := s.result(results[0], schema)
-	result.Loose = true
-	return result, err
-}
-
-// object is an argument of an activity: a table, even if there is nothing.
-func (s *state) object(v any) lua.LValue {
-	switch v := v.(type) {
-	case map[string]any:
-		if len(v) > 0 {
-			return s.toLuaLater(v)
-		}
-	case bool:
-		return lua.LBool(v)
-	}
-	return s.L.CreateTable(0, 0)
-}
-
-func (a *activity) fail(format string, args ...any) *ScriptError {
-	return &ScriptError{File: a.script.file, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
-}
-
-// result reads what an activity returned (protocol §5).
-func (s *state) result(v lua.LValue, schema any) (plan.Result, error) {
-	switch v := v.(type) {
-	case *lua.LUserData:
-		if to, ok := v.Value.(*outputTo); ok {
-			value, err := s.resultFromLua(to.value, schema, "result")
-			return plan.Result{To: to.path, Value: value}, err
-		}
-	case *lua.LTable:
-		if m, ok, err := s.message(v); ok || err != nil {
-			return plan.Result{Message: m}, err
-		}
-	}
-	value, err := s.resultFromLua(v, schema, "result")
-	return plan.Result{Value: value}, err
-}
-
-// message reads a result that is a message: one that Message made, or a table
-// that looks like a data message.
-func (s *state) message(t *lua.LTable) (m map[string]any, ok bool, err error) {
-	made := t.Metatable == s.messages
-	if v, ok := untouched(t); ok { // to fill it would take long
-		object, _ := v.(map[string]any)
-		if object["type"] != "data" || object["data"] == nil {
-			return nil, false, nil
-		}
-	}
-	s.fill(t)
-	if !made && (t.RawGetString("type") != lua.LString("data") || t.RawGetString("data") == lua.LNil) {
-		return nil, false, nil
-	}
-	v, err := s.resultFromLua(t, nil, "result")
-	if err != nil {
-		return nil, true, err
-	}
-	m, ok = v.(map[string]any)
-	if !made || !ok || m["type"] == "data" {
-		return m, ok, nil
-	}
-	parsed, err := store.ParseMessage(m)
-	switch {
-	case err != nil:
-		return nil, true, fmt.Errorf("result: %w", err)
-	case parsed.Type != store.TypeData || !parsed.HasData:
-		return nil, true, fmt.Errorf("result: an activity can return a message with data, not one of type %s", quote(fmt.Sprint(m["type"])))
-	}
-	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data}, true, nil
+func (a *activity) fail(format string, args ...any) *luaerr.ScriptError {
+	return &luaerr.ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
 }

@@ -2,14 +2,17 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"testing"
 	"testing/fstest"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
@@ -17,7 +20,7 @@ import (
 func sized(size int) (any, int) {
 	list := []any{}
 	for n := 0; n < size; n += 75 {
-		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": jsonNumber(float64(n) / 4), "open": true, "lines": []any{"a", "b"}})
+		list = append(list, map[string]any{"id": "order-" + fmt.Sprint(len(list)), "total": json.Number(strconv.FormatFloat(float64(n)/4, 'f', -1, 64)), "open": true, "lines": []any{"a", "b"}})
 	}
 	return list, len(store.EncodeJSON(list))
 }
@@ -27,22 +30,22 @@ func BenchmarkCodec(b *testing.B) {
 		v, bytes := sized(size)
 		for _, way := range []struct {
 			name string
-			do   func(s *state) error
+			do   func(s *session) error
 		}{
-			{"whole", func(s *state) error { return touch(s, s.toLua(v)) }},
+			{"whole", func(s *session) error { return touch(s.State, s.ToLua(v)) }},
 			{"back", nil},
-			{"untouched", func(s *state) error { _, err := s.fromLua(s.toLua(v), nil, "v"); return err }},
+			{"untouched", func(s *session) error { _, err := s.FromLua(s.ToLua(v), "v"); return err }},
 		} {
 			b.Run(fmt.Sprintf("%dKB/%s", size>>10, way.name), func(b *testing.B) {
-				s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
-				s.begin(context.Background(), 1<<40, &script{}, nil)
+				s := bareSession()
+				s.begin(context.Background(), 1<<40, &sandbox.Script{}, nil)
 				do := way.do
 				if do == nil {
-					t := s.toLua(v)
-					if err := touch(s, t); err != nil {
+					t := s.ToLua(v)
+					if err := touch(s.State, t); err != nil {
 						b.Fatal(err)
 					}
-					do = func(s *state) error { _, err := s.fromLua(t, nil, "v"); return err }
+					do = func(s *session) error { _, err := s.FromLua(t, "v"); return err }
 				}
 				b.SetBytes(int64(bytes))
 				b.ReportAllocs()
@@ -57,12 +60,12 @@ func BenchmarkCodec(b *testing.B) {
 }
 
 // touch fills every table of v.
-func touch(s *state, v lua.LValue) error {
+func touch(s *sandbox.State, v lua.LValue) error {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil
 	}
-	s.fill(t)
+	s.Fill(t)
 	for key, e := t.Next(lua.LNil); key != lua.LNil; key, e = t.Next(key) {
 		if err := touch(s, e); err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/sandbox"
 )
 
 // constantShapes are chunks with about n different constants in one function. Each returns
@@ -102,7 +104,7 @@ func TestConstants_CompileTimeIsLinear(t *testing.T) {
 		least := time.Hour
 		for range 3 {
 			began := used()
-			if _, err := compile("a.lua", []byte(source)); err != nil {
+			if _, err := luac.Compile("a.lua", []byte(source), sandbox.Functions); err != nil {
 				t.Fatal(err)
 			}
 			least = min(least, used()-began)
@@ -131,7 +133,7 @@ func TestConstants_ErrorsKeepTheirPlace(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", test.code, got, test.want)
 		}
 	}
-	_, err := compile("a.lua", []byte(source+"do local t = {'y999', goto_ = 'z999'}\ngoto nowhere end"))
+	_, err := luac.Compile("a.lua", []byte(source+"do local t = {'y999', goto_ = 'z999'}\ngoto nowhere end"), sandbox.Functions)
 	if err == nil || !strings.HasPrefix(err.Error(), "a.lua:1003:") {
 		t.Errorf("got %v", err)
 	}
@@ -152,7 +154,7 @@ func TestLibrary_CompiledWhenRequired(t *testing.T) {
 	plain := allocated(func() { open(t, files) })
 	files["lib/names.lua"] = "return { first = 0,\n" + repeated(4000, "k%d = 'value %[1]d of many',\n") + "last = 1 }"
 	compiling := allocated(func() {
-		if _, err := compile("lib/names.lua", []byte(files["lib/names.lua"])); err != nil {
+		if _, err := luac.Compile("lib/names.lua", []byte(files["lib/names.lua"]), sandbox.Functions); err != nil {
 			t.Fatal(err)
 		}
 	})

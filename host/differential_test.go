@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"obelus/host/internal/sandbox"
 )
 
 var (
@@ -612,14 +614,14 @@ func runProgram(t *testing.T, source string) string {
 
 func runProgramAs(t *testing.T, file, source string) string {
 	t.Helper()
-	sc, err := newScript(file, []byte(source), 1<<20)
+	sc, err := sandbox.NewScript(file, []byte(source), 1<<20)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, source)
 	}
-	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
+	s := bareSession()
 	s.begin(context.Background(), time.Minute, sc, nil)
-	defer s.run.stop()
-	v, err := s.runFile(sc)
+	defer s.Run.Stop()
+	v, err := s.RunFile(sc)
 	if err != nil {
 		return err.Error()
 	}

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 // TestFaults runs every activity of testdata/faults; the comment above it is
@@ -27,7 +30,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("the comment is about %q", c[1])
 			}
 			_, err := call(g, c[3], plan.Invocation{Call: map[string]any{"_tool": c[3]}})
-			one, ok := err.(*ScriptError)
+			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
 			}
@@ -44,7 +47,7 @@ func TestTraceback(t *testing.T) {
 		"activities/a.lua": "local deep = require 'deep'\nActivity.register('a', function(call)\n local n = deep.f(call)\n return n\nend)",
 	})
 	_, err := call(g, "a", plan.Invocation{})
-	got := strings.Join(append([]string{err.Error()}, err.(*ScriptError).Traceback...), "\n")
+	got := strings.Join(append([]string{err.Error()}, err.(*luaerr.ScriptError).Traceback...), "\n")
 	want := `lib/deep.lua:2: attempt to index t.x (a nil value), key "y"
 lib/deep.lua:2: in function 'f'
 activities/a.lua:3: in main chunk`
@@ -75,8 +78,8 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := compile("a.lua", []byte(test.source))
-			one, ok := err.(*ScriptError)
+			_, err := luac.Compile("a.lua", []byte(test.source), sandbox.Functions)
+			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
 			}
@@ -102,7 +105,7 @@ func TestSourcesThatCompile(t *testing.T) {
 		"many joined":     "return " + strings.Repeat(`"x" .. `, 150) + `"x"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := compile("a.lua", []byte(source)); err != nil {
+			if _, err := luac.Compile("a.lua", []byte(source), sandbox.Functions); err != nil {
 				t.Error(err)
 			}
 		})

@@ -2,18 +2,18 @@ package host
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/yuin/gopher-lua"
-
 	"obelus/engine/plan"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatypes"
+	"obelus/host/internal/projectfs"
+	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -26,32 +26,15 @@ type Generation struct {
 	Loaded time.Time // when
 
 	config   Config
-	sources  sources
+	sources  projectfs.Set
 	code     *store.Code
 	settings Settings
-	limits   Limits // of the settings, with their defaults
-	grants   luastd.Grants
-	withheld bool // the settings grant more, which a reload does not take over
-	scripts  map[string]*script
+	Project  sandbox.Project // what its states share: the scripts, limits and grants among it
+	withheld bool            // the settings grant more, which a reload does not take over
 	registry *plan.Registry
-	states   sync.Pool // of *state
-	plans    sync.Map  // *script of each plan file that was read, by its path; the newest text of it
-	workers  *workers  // nil where activities run in this process
-}
-
-// script is one file. Its compiled form is shared by all states.
-type script struct {
-	file   string // below the project, with slashes
-	source []byte
-	sha256 string
-
-	// compiled compiles the file when it is first called. Its error is a [*ScriptError].
-	compiled func() (*lua.FunctionProto, error)
-}
-
-// unusable is the script of a file that can't be read, or that is known not to compile.
-func unusable(file string, err error) *script {
-	return &script{file: file, compiled: func() (*lua.FunctionProto, error) { return nil, scriptError(err) }}
+	states   sync.Pool    // of *session
+	plans    sync.Map     // *script of each plan file that was read, by its path; the newest text of it
+	workers  *worker.Pool // nil where activities run in this process
 }
 
 // Registry is what plans may name: the tools and activities that the project
@@ -62,7 +45,11 @@ func (g *Generation) Registry() *plan.Registry { return g.registry }
 func (g *Generation) Settings() Settings { return g.settings }
 
 // Grants are the permissions that the scripts run under.
-func (g *Generation) Grants() luastd.Grants { return g.grants }
+func (g *Generation) Grants() luastd.Grants { return g.Project.Grants }
+
+// Types returns annotations of the project's own tools in LuaCATS, as editors read them: a class
+// for the call of each tool, and one for its result if the tool describes that.
+func (g *Generation) Types() []byte { return luatypes.Write(g.registry) }
 
 // File is a script of a generation.
 type File = store.Script
@@ -71,9 +58,9 @@ type File = store.Script
 // below activities and lib.
 func (g *Generation) Files() []File {
 	var files []File
-	for _, name := range slices.Sorted(maps.Keys(g.scripts)) {
-		if sc := g.scripts[name]; sc.sha256 != "" {
-			files = append(files, File{Path: sc.file, SHA256: sc.sha256, Source: sc.source})
+	for _, name := range slices.Sorted(maps.Keys(g.Project.Scripts)) {
+		if sc := g.Project.Scripts[name]; sc.SHA256 != "" {
+			files = append(files, File{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 		}
 	}
 	return files
@@ -86,14 +73,14 @@ func (g *Generation) codeOf() *store.Code {
 
 // codeWith is the same for an activity that a script registers: a plan's file is
 // none of the generation's, and goes with it.
-func (g *Generation) codeWith(sc *script) *store.Code {
-	if g.scripts[sc.file] == sc {
+func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
+	if g.Project.Scripts[sc.File] == sc {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
-	all[sc.file] = source{sha256: sc.sha256}
-	code := &store.Code{Digest: all.digest(), Scripts: slices.Clone(g.code.Scripts)}
-	code.Scripts = append(code.Scripts, store.Script{Path: sc.file, SHA256: sc.sha256, Source: sc.source})
+	all[sc.File] = projectfs.File{Sha256: sc.SHA256}
+	code := &store.Code{Digest: all.Digest(), Scripts: slices.Clone(g.code.Scripts)}
+	code.Scripts = append(code.Scripts, store.Script{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 	slices.SortFunc(code.Scripts, func(a, b store.Script) int { return strings.Compare(a.Path, b.Path) })
 	return code
 }
@@ -102,62 +89,27 @@ func (g *Generation) codeWith(sc *script) *store.Code {
 // end with it, and then it is free.
 func (g *Generation) retire() {
 	if g.workers != nil {
-		g.workers.close()
+		g.workers.Close()
 	}
-}
-
-func (g *Generation) maxString() int { return g.limits.String }
-
-// newScript compiles a file of at most so many bytes.
-func newScript(file string, source []byte, most int) (*script, error) {
-	sc := newLazyScript(file, source, most)
-	if _, err := sc.compiled(); err != nil {
-		return nil, err
-	}
-	return sc, nil
 }
 
 // planScript compiles a plan's file, unless its text is the one that was compiled last.
-func (g *Generation) planScript(file string, source []byte) (*script, error) {
-	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*script).source, source) {
-		return known.(*script), nil
+func (g *Generation) planScript(file string, source []byte) (*sandbox.Script, error) {
+	if known, ok := g.plans.Load(file); ok && bytes.Equal(known.(*sandbox.Script).Source, source) {
+		return known.(*sandbox.Script), nil
 	}
-	sc, err := newScript(file, source, g.limits.Source)
+	sc, err := sandbox.NewScript(file, source, g.Project.Limits.Source)
 	if err == nil {
 		g.plans.Store(file, sc)
 	}
 	return sc, err
 }
 
-// newLazyScript is newScript for a file that may never be needed.
-func newLazyScript(file string, source []byte, most int) *script {
-	sum := sha256.Sum256(source)
-	return &script{
-		file: file, source: source, sha256: hex.EncodeToString(sum[:]),
-		compiled: sync.OnceValues(func() (*lua.FunctionProto, error) { return compileScript(file, source, most) }),
-	}
+// newProject is what the states of a project share, before its settings and its scripts are known.
+func newProject(c Config, l limits.Limits) sandbox.Project {
+	return sandbox.Project{Scripts: map[string]*sandbox.Script{}, Limits: l, Clock: c.Clock, Log: c.Log, Stderr: c.Stderr, Http: c.HTTP, Objects: c.Objects}
 }
 
-func compileScript(file string, source []byte, most int) (*lua.FunctionProto, error) {
-	if len(source) > most {
-		return nil, &ScriptError{File: file, Line: 1, Message: over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
-	}
-	proto, err := compile(file, source)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.HasPrefix(file, "lib/") {
-		if err := accidentalGlobal(file, source, proto); err != nil {
-			return nil, err
-		}
-	}
-	return proto, nil
-}
-
-// state takes a state from the pool, or makes one.
-func (g *Generation) state() *state {
-	if s, ok := g.states.Get().(*state); ok {
-		return s
-	}
-	return newState(g)
-}
+// NewState returns a state in which scripts of the generation run. It is for the packages beside
+// this one: programs can't name its type.
+func (g *Generation) NewState() *sandbox.State { return newSession(g).State }

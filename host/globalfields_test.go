@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"obelus/host/internal/luac"
 )
 
 // TestGlobalFields_AccidentsAreFound holds that globals which a function assigns by accident are
 // found in a file of very many too, and that those that it declares are none.
 func TestGlobalFields_AccidentsAreFound(t *testing.T) {
-	many := repeated(2*compiledGlobals, "g%d = %[1]d\n")
-	last := "g" + fmt.Sprint(2*compiledGlobals-1)
+	many := repeated(2*luac.CompiledGlobals, "g%d = %[1]d\n")
+	last := "g" + fmt.Sprint(2*luac.CompiledGlobals-1)
 	for body, want := range map[string]string{
 		"hidden = c.v return hidden":                "a function assigns the global hidden, which this file does not declare",
 		last + " = " + last + " + 1 return " + last: "",

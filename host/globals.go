@@ -4,110 +4,44 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
-
-// libraryNames are the global tables that every script has.
-var libraryNames = []string{
-	"Activity", "Delegate", "Message", "Output", "Tool", "_G", "_VERSION", "coroutine", "debug", "io", "json", "math", "os", "package",
-	"string", "table",
-}
-
-// globalNames are those of libraries and of functions, in sorted order. The functions refer to
-// it themselves.
-var globalNames []string
-
-func init() { globalNames = slices.Sorted(maps.Keys(knownGlobals())) }
-
-// knownGlobals are the names that a function may give another value.
-var knownGlobals = sync.OnceValue(func() map[string]bool {
-	known := map[string]bool{}
-	for _, name := range libraryNames {
-		known[name] = true
-	}
-	for _, f := range baseFuncs {
-		known[f.name] = true
-	}
-	return known
-})
-
-// accidentalGlobal finds the first assignment, inside of a function, to a
-// global that the file's top level does not assign: in all likelihood a local
-// that was forgotten.
-func accidentalGlobal(file string, source []byte, proto *lua.FunctionProto) error {
-	declared := map[string]bool{}
-	eachGlobalSet(proto, func(name string, _ int) { declared[name] = true })
-	e := &ScriptError{File: file}
-	for _, inner := range proto.FunctionPrototypes {
-		findAccident(inner, declared, e)
-	}
-	if e.Line == 0 {
-		return nil
-	}
-	if lines := strings.Split(plainSource(string(source)), "\n"); e.Line <= len(lines) {
-		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
-	}
-	return e
-}
-
-func findAccident(proto *lua.FunctionProto, declared map[string]bool, e *ScriptError) {
-	eachGlobalSet(proto, func(name string, line int) {
-		if declared[name] || knownGlobals()[name] || e.Line > 0 && e.Line <= line {
-			return
-		}
-		e.Line = line
-		e.Message = "a function assigns the global " + name + ", which this file does not declare: make it local, or give it a value at the top level"
-	})
-	for _, inner := range proto.FunctionPrototypes {
-		findAccident(inner, declared, e)
-	}
-}
-
-// eachGlobalSet shows see the globals that a function assigns itself.
-func eachGlobalSet(proto *lua.FunctionProto, see func(name string, line int)) {
-	eachGlobal(proto, lua.OP_SETGLOBAL, see)
-}
-
-func eachGlobal(proto *lua.FunctionProto, operation int, see func(name string, line int)) {
-	for i, instruction := range proto.Code {
-		if int(instruction>>26) == operation {
-			see(proto.Constants[operandBx(instruction)].String(), proto.DbgSourcePositions[i])
-		}
-	}
-}
 
 // Slips warns of what can only be meant otherwise: globals that activities read and nothing
 // gives a value, where a name that the script does know is hardly another (such a one is
 // nil); permissions to write that name scripts; and what is wrong with the schemas of tools
 // ([plan.Tool.Problems]).
 func (g *Generation) Slips() []plan.Problem {
-	known := maps.Clone(knownGlobals())
-	for _, f := range referenceFuncs { // a function that assigns one of these has forgotten a local
-		known[f.name] = true
+	known := maps.Clone(sandbox.KnownGlobals())
+	for _, f := range luacall.ReferenceFuncs { // a function that assigns one of these has forgotten a local
+		known[f.Name] = true
 	}
 	for name := range g.config.Objects {
 		known[name] = true
 	}
-	for file, sc := range g.scripts {
+	for file, sc := range g.Project.Scripts {
 		if !strings.HasPrefix(file, "lib/") {
 			continue
 		}
-		if proto, err := sc.compiled(); err == nil {
-			setWithin(proto, known)
+		if proto, err := sc.Compile(); err == nil {
+			luac.SetWithin(proto, known)
 		}
 	}
 	all := g.writableScripts()
-	for _, file := range slices.Sorted(maps.Keys(g.scripts)) {
+	for _, file := range slices.Sorted(maps.Keys(g.Project.Scripts)) {
 		if !strings.HasPrefix(file, "activities/") {
 			continue
 		}
-		if proto, err := g.scripts[file].compiled(); err == nil {
+		if proto, err := g.Project.Scripts[file].Compile(); err == nil {
 			own := maps.Clone(known)
-			setWithin(proto, own)
+			luac.SetWithin(proto, own)
 			all = append(all, slipsWithin(file, proto, own, slices.Sorted(maps.Keys(own)))...)
 		}
 	}
@@ -117,20 +51,12 @@ func (g *Generation) Slips() []plan.Problem {
 	return all
 }
 
-// setWithin notes the globals that a function and those in it assign.
-func setWithin(proto *lua.FunctionProto, names map[string]bool) {
-	eachGlobalSet(proto, func(name string, _ int) { names[name] = true })
-	for _, inner := range proto.FunctionPrototypes {
-		setWithin(inner, names)
-	}
-}
-
 func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
 	for _, local := range proto.DbgLocals {
 		names = slices.Insert(names, 0, local.Name) // before what all scripts have
 	}
-	eachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
-		if hint := didYouMean(name, names); !known[name] && hint != "" {
+	luac.EachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
+		if hint := luaerr.DidYouMean(name, names); !known[name] && hint != "" {
 			all = append(all, plan.Problem{File: file, Line: line, Severity: plan.SeverityWarning, Code: plan.CodeUnresolved,
 				Message: "nothing gives the global " + name + " a value" + hint})
 		}

@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
 )
 
 func TestAccidentalGlobals(t *testing.T) {
@@ -38,18 +42,18 @@ func TestAccidentalGlobals(t *testing.T) {
 	}
 	g := open(t, map[string]string{"plan.lua": "return function()\n calls = {} return {calls = calls} end"})
 	_, _, err := g.Plan("plan.lua")
-	var script *ScriptError
+	var script *luaerr.ScriptError
 	if want := "plan.lua:2: a function assigns the global calls" + message; !errors.As(err, &script) || script.Error() != want || script.Source != " calls = {} return {calls = calls} end" {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestKnownGlobals(t *testing.T) {
-	s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
-	for _, name := range append(slices.Collect(maps.Keys(s.globals)), slices.Collect(maps.Keys(s.libs))...) {
+	s := bareSession()
+	for _, name := range append(slices.Collect(maps.Keys(s.Globals)), slices.Collect(maps.Keys(s.Libs))...) {
 		// A function that assigns text has forgotten a local, as it did before there was such a global.
-		ours := slices.ContainsFunc(referenceFuncs, func(f entry) bool { return f.name == name })
-		if name[0] != 0 && knownGlobals()[name] == ours {
+		ours := slices.ContainsFunc(luacall.ReferenceFuncs, func(f sandbox.StateEntry) bool { return f.Name == name })
+		if name[0] != 0 && sandbox.KnownGlobals()[name] == ours {
 			t.Errorf("%s: known is %t", name, !ours)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"obelus/engine/expr"
 	"obelus/engine/plan"
+	"obelus/host/internal/projectfs"
 	"obelus/luastd"
 )
 
@@ -26,19 +27,15 @@ type Host struct {
 
 	loading sync.Mutex // one attempt at a time; for what follows
 	watched bool
-	files   []string // that count too as long as it is
-	good    sources  // of the present generation, with those files
-	tried   string   // the digest of the last attempt's sources
+	files   []string      // that count too as long as it is
+	good    projectfs.Set // of the present generation, with those files
+	tried   string        // the digest of the last attempt's sources
 	empty   map[string]emptied
 	late    bool // such a file has been left as it was
 }
 
 // emptied is since when a file is known to be empty, and its time then.
 type emptied struct{ since, time time.Time }
-
-// settleTime is how long the files must have been left alone before they are
-// loaded anew.
-const settleTime = 50 * time.Millisecond
 
 // Reload is what came of one attempt to load the scripts anew.
 type Reload struct {
@@ -77,10 +74,10 @@ func Open(config Config) (*Host, error) {
 	}
 	h := &Host{config: config.withDefaults()}
 	h.config.latest = func() *plan.Registry { return h.Generation().registry }
-	from, settled := takeSources(h.config.FS)
+	from, settled := projectfs.TakeAll(h.config.FS)
 	for tries := 0; !settled && tries < 4; tries++ {
-		time.Sleep(settleTime)
-		from, settled = takeSources(h.config.FS)
+		time.Sleep(projectfs.SettleTime)
+		from, settled = projectfs.TakeAll(h.config.FS)
 	}
 	g, err := load(h.config, from, nil, nil)
 	if err != nil {
@@ -90,7 +87,7 @@ func Open(config Config) (*Host, error) {
 		expr.EvaluateAtOnce(g.settings.Expressions)
 	}
 	g.Number = 1
-	h.started, h.good, h.tried = g.settings, from, from.digest()
+	h.started, h.good, h.tried = g.settings, from, from.Digest()
 	h.present.Store(g)
 	h.last.Store(&Reload{Generation: g, Added: slices.Sorted(maps.Keys(from)), Time: g.Loaded})
 	return h, nil
@@ -116,7 +113,7 @@ func (h *Host) LastReload() Reload { return *h.last.Load() }
 func (h *Host) Reload() Reload {
 	h.loading.Lock()
 	defer h.loading.Unlock()
-	for began := time.Now(); ; time.Sleep(settleTime) {
+	for began := time.Now(); ; time.Sleep(projectfs.SettleTime) {
 		if from, settled := h.take(time.Since(began) >= longestBurst); settled {
 			return h.reload(from, nil)
 		}
@@ -126,22 +123,22 @@ func (h *Host) Reload() Reload {
 // take takes the sources. They have settled if none is half of a file and none is empty
 // only since now: what it had comes back in a moment. Where they are overdue they are
 // taken as they are, but for such an empty one, which stays as it was.
-func (h *Host) take(overdue bool) (from sources, settled bool) {
-	from, settled = takeSources(h.config.FS, h.files...)
+func (h *Host) take(overdue bool) (from projectfs.Set, settled bool) {
+	from, settled = projectfs.TakeAll(h.config.FS, h.files...)
 	settled = settled || overdue
 	before := h.empty
 	h.empty, h.late = map[string]emptied{}, false
 	for name, s := range from {
-		if !s.emptied(h.good, name) {
+		if !s.Emptied(h.good, name) {
 			continue
 		}
 		known, ok := before[name]
-		if !ok || !known.time.Equal(s.time) {
-			known = emptied{time.Now(), s.time}
+		if !ok || !known.time.Equal(s.Time) {
+			known = emptied{time.Now(), s.Time}
 		}
 		h.empty[name] = known
 		switch was, ok := h.good[name]; {
-		case time.Since(known.since) >= settleTime:
+		case time.Since(known.since) >= projectfs.SettleTime:
 		case !overdue:
 			settled = false
 		case ok:
@@ -177,16 +174,16 @@ func (h *Host) unwatch() {
 
 // count lets these further files count from now on, as they are, and no others.
 func (h *Host) count(files []string) {
-	tried := h.tried == h.good.digest()
-	h.good = h.good.without(h.files)
+	tried := h.tried == h.good.Digest()
+	h.good = h.good.Without(h.files)
 	h.files = files
 	for _, name := range files {
-		if s, _ := takeSource(h.config.FS, name); !errors.Is(s.err, fs.ErrNotExist) {
+		if s, _ := projectfs.Take(h.config.FS, name); !errors.Is(s.Err, fs.ErrNotExist) {
 			h.good[name] = s
 		}
 	}
 	if tried {
-		h.tried = h.good.digest()
+		h.tried = h.good.Digest()
 	}
 }
 
@@ -214,20 +211,20 @@ func (h *Host) reloadChanged(overdue bool) (Reload, attempt) {
 	switch {
 	case !settled:
 		return Reload{}, unsettled
-	case from.digest() == h.tried:
+	case from.Digest() == h.tried:
 		return Reload{}, unchanged
 	}
-	grants := h.Generation().grants
+	grants := h.Generation().Grants()
 	return h.reload(from, &grants), attempted
 }
 
 // reload is Reload of sources that have been taken, with permissions that do not go
 // beyond a bound, if there is one.
-func (h *Host) reload(from sources, bound *luastd.Grants) Reload {
+func (h *Host) reload(from projectfs.Set, bound *luastd.Grants) Reload {
 	start, before := time.Now(), h.Generation()
 	r := Reload{Generation: before, Time: start}
-	r.Added, r.Changed, r.Removed = from.since(h.good)
-	g, err := load(h.config, from.without(h.files), before, bound)
+	r.Added, r.Changed, r.Removed = from.Since(h.good)
+	g, err := load(h.config, from.Without(h.files), before, bound)
 	if r.Err = err; err == nil {
 		g.Number = before.Number + 1
 		r.Generation, r.Pending = g, h.started.pending(g.settings)
@@ -238,7 +235,7 @@ func (h *Host) reload(from sources, bound *luastd.Grants) Reload {
 		h.good = from
 		before.retire()
 	}
-	h.tried = from.digest()
+	h.tried = from.Digest()
 	r.Took = time.Since(start)
 	h.last.Store(&r)
 	return r

@@ -14,6 +14,8 @@ import (
 
 	"obelus/engine"
 	"obelus/engine/plan"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -159,7 +161,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 		"\nassert(nil, coroutine.create(print))": `activities/a.lua:2: error: a thread is not a JSON value`,
 	} {
 		_, err := runA(one(t, body), plan.Invocation{})
-		if one, ok := err.(*ScriptError); !ok || one.Error() != want {
+		if one, ok := err.(*luaerr.ScriptError); !ok || one.Error() != want {
 			t.Errorf("%s\ngot  %T %v\nwant %s", body, err, err, want)
 		}
 	}
@@ -262,7 +264,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{})
-	var script *ScriptError
+	var script *luaerr.ScriptError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &script) {
 		t.Errorf("got %T %v", err, err)
 	}
@@ -277,3 +279,11 @@ func TestCallersDeadlineWins(t *testing.T) {
 		t.Errorf("got %T %v", err, err)
 	}
 }
+
+// bareGeneration is that of no project.
+func bareGeneration() *Generation {
+	c := Config{}.withDefaults()
+	return &Generation{config: c, Project: newProject(c, limits.Defaults)}
+}
+
+func bareSession() *session { return newSession(bareGeneration()) }

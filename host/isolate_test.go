@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -53,13 +56,13 @@ func TestIsolated(t *testing.T) {
 	here := open(t, files).Registry()
 	files["obelus.lua"] = `return { isolate = "process" }`
 	g := open(t, files)
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	there := g.Registry()
 	call, _ := store.DecodeJSON([]byte(`{"_tool": "value", "n": 1, "big": 12345678901234567890, "list": []}`))
 	in := plan.Invocation{Call: call.(map[string]any), Context: map[string]any{"state": map[string]any{"x": "ä\u0000"}}, Tool: map[string]any{"description": "d"}, Attempt: 1}
 	tell := func(r plan.Result, err error) string {
 		var failure *plan.Failure
-		var script *ScriptError
+		var script *luaerr.ScriptError
 		switch {
 		case errors.As(err, &failure):
 			return "failure " + string(store.EncodeJSON(failure.Fields))
@@ -92,7 +95,7 @@ func TestWhatAWorkerPrints(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := h.Generation()
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	for n := range 2 {
 		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Call: map[string]any{"n": n}, Attempt: 1}); err != nil {
 			t.Fatal(err)
@@ -144,12 +147,12 @@ func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
 		"obelus.lua":       `return { isolate = "process" }`,
 		"activities/a.lua": `Activity.register("a", function() while true do end end)`,
 	})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{Attempt: 1})
-	if err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || err.Error() == "timed out after 30s" || len(g.workers.idle) != 1 {
-		t.Error(err, len(g.workers.idle))
+	if err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || err.Error() == "timed out after 30s" || len(g.workers.Idle) != 1 {
+		t.Error(err, len(g.workers.Idle))
 	}
 }
 
@@ -161,9 +164,9 @@ func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
 		"lib/long.lua":     "--" + strings.Repeat("x", 200_000),
 		"activities/a.lua": `Activity.register("a", function() return 1 end)`,
 	})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	deaf := filepath.Join(t.TempDir(), "deaf")
-	g.workers.program = func() (string, error) { return deaf, nil }
+	g.workers.Program = func() (string, error) { return deaf, nil }
 	if err := os.WriteFile(deaf, []byte("#!/bin/sh\nexec sleep 10\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -179,14 +182,14 @@ func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
 // TestAWorkerThatDiesIdleCostsNoCall ends a worker that waits.
 func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	for range 2 {
 		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
-		p := g.workers.idle[0]
-		_ = p.cmd.Process.Kill()
-		<-p.ended
+		p := g.workers.Idle[0]
+		_ = p.Cmd.Process.Kill()
+		<-p.Ended
 	}
 }
 
@@ -194,18 +197,18 @@ func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
 // all processes of a service, before they can know that it is not for them.
 func TestAWorkerThatIsEndedAsItStartsCostsNoCall(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	run := func(deaths int) error {
 		script := fmt.Sprintf("#!/bin/sh\necho >> \"$0.starts\"\nif [ $(wc -l < \"$0.starts\") -le %d ]; then kill -TERM $$; fi\nexec %q\n", deaths, os.Args[0])
 		path := filepath.Join(t.TempDir(), "worker")
-		g.workers.program = func() (string, error) { return path, nil }
+		g.workers.Program = func() (string, error) { return path, nil }
 		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1})
 		return err
 	}
-	if err := run(workerTries); err == nil || !strings.Contains(err.Error(), "no worker can be started: it ended as it started (signal: terminated)") {
+	if err := run(worker.WorkerTries); err == nil || !strings.Contains(err.Error(), "no worker can be started: it ended as it started (signal: terminated)") {
 		t.Error(err)
 	}
 	if err := run(2); err != nil {
@@ -225,11 +228,11 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 				while not require("fs").exists("enough") do require("time").sleep(0.01) end
 			end)`,
 	})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	begun := make(chan struct{})
-	g.config.Dir = t.TempDir()
-	g.grants.Root = g.config.Dir
-	g.config.Stderr = writerFunc(func([]byte) { close(begun) })
+	g.workers.Dir = t.TempDir()
+	g.Project.Grants.Root = g.workers.Dir
+	g.Project.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
 		_, err := g.Registry().Activities[name].Activity.Run(ctx, plan.Invocation{Attempt: 1})
 		return err
@@ -238,7 +241,7 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	go func() { first <- run(t.Context(), "busy") }()
 	<-begun
 	for _, path := range []string{"/bin/false", filepath.Join(t.TempDir(), "none")} {
-		g.workers.program = func() (string, error) { return path, nil }
+		g.workers.Program = func() (string, error) { return path, nil }
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
 		if err := run(ctx, "a"); !errors.Is(err, context.Canceled) {
@@ -250,24 +253,24 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 			t.Errorf("no time left while it waits: %v", err)
 		}
 	}
-	g.workers.freed = nil // nobody waits
+	g.workers.Freed = nil // nobody waits
 	go func() { second <- run(t.Context(), "a") }()
 	for { // until it waits
-		g.workers.mu.Lock()
-		waits := g.workers.freed != nil && g.workers.busy == 1
-		g.workers.mu.Unlock()
+		g.workers.Mu.Lock()
+		waits := g.workers.Freed != nil && g.workers.Busy == 1
+		g.workers.Mu.Unlock()
 		if waits {
 			break
 		}
 		runtime.Gosched()
 	}
-	if err := os.WriteFile(filepath.Join(g.config.Dir, "enough"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(g.workers.Dir, "enough"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := <-first, <-second; a != nil || b != nil {
 		t.Error(a, b)
 	}
-	g.workers.close()
+	g.workers.Close()
 	if err := run(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "no worker can be started") {
 		t.Error(err)
 	}
@@ -291,7 +294,7 @@ func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
 			Activity.register("add", function(call) return call.n end)
 			Activity.register("wait", function() require("time").sleep(100) end)`,
 	})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	run := func(ctx context.Context, name string, n any) (any, error) {
 		r, err := g.Registry().Activities[name].Activity.Run(ctx, plan.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
 		return r.Value, err
@@ -327,7 +330,7 @@ func TestAWorkerIsNotWaitedFor(t *testing.T) {
 		"obelus.lua":       `return { isolate = "process", timeout = 20 }`,
 		"activities/a.lua": `Activity.register("a", function(call) require("time").sleep(call.seconds) return "slept" end)`,
 	})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	run := func(ctx context.Context, seconds string) (any, error) {
 		r, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{Call: object(t, `{"seconds":`+seconds+`}`), Attempt: 1})
 		return r.Value, err
@@ -343,23 +346,23 @@ func TestAWorkerIsNotWaitedFor(t *testing.T) {
 	}
 	ctx, cancel = near()
 	defer cancel()
-	if _, err := run(ctx, "15"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || len(g.workers.idle) != 1 {
-		t.Errorf("too late: %v, and %d workers", err, len(g.workers.idle))
+	if _, err := run(ctx, "15"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || len(g.workers.Idle) != 1 {
+		t.Errorf("too late: %v, and %d workers", err, len(g.workers.Idle))
 	}
-	stuck := g.workers.idle[0]
-	if err := stuck.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	stuck := g.workers.Idle[0]
+	if err := stuck.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	for { // until it has stopped, which takes a moment on a busy machine
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stuck.cmd.Process.Pid))
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", stuck.Cmd.Process.Pid))
 		if err != nil || strings.Contains(string(stat), ") T ") {
 			break
 		}
 	}
 	ctx, cancel = near()
 	defer cancel()
-	if _, err := run(ctx, "0"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || len(g.workers.idle) != 0 {
-		t.Errorf("stuck: %v, and %d workers", err, len(g.workers.idle))
+	if _, err := run(ctx, "0"); err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || len(g.workers.Idle) != 0 {
+		t.Errorf("stuck: %v, and %d workers", err, len(g.workers.Idle))
 	}
 	if v, err := run(t.Context(), "0"); v != "slept" {
 		t.Errorf("afterwards: %v %v", v, err)
@@ -381,9 +384,9 @@ func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
 		{"with reuse", `activities/a.lua:1: activity "a": reuse and isolate "process" don't go together`, Config{}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if own := ownProgram; !test.ready {
-				ownProgram = nil
-				defer func() { ownProgram = own }()
+			if own := worker.OwnProgram; !test.ready {
+				worker.OwnProgram = nil
+				defer func() { worker.OwnProgram = own }()
 			}
 			test.config.FS = project(map[string]string{
 				"obelus.lua":       `return { isolate = "process" }`,
@@ -406,7 +409,7 @@ func TestWorkersEndWithTheirHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := os.Getenv("OBELUS_TEST_HOST")
-		if err := os.WriteFile(name, []byte(strings.TrimSpace(string(rune('0'+len(g.workers.idle))))), 0o600); err != nil {
+		if err := os.WriteFile(name, []byte(strings.TrimSpace(string(rune('0'+len(g.workers.Idle))))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		os.Exit(0) // without a word to its worker
@@ -435,13 +438,14 @@ func TestAWorkerKnowsItsScripts(t *testing.T) {
 		"activities/a.lua": strings.Replace(text, "NAME", "a", 1),
 		"activities/b.lua": strings.Replace(text, "NAME", "b", 1),
 	})
-	t.Cleanup(g.workers.close)
-	a, b := g.Registry().Activities["a"].Activity.(*isolated), g.Registry().Activities["b"].Activity.(*isolated)
-	same := *b
-	same.script = &script{}
+	t.Cleanup(g.workers.Close)
+	a, b := g.Registry().Activities["a"].Activity.(isolated), g.Registry().Activities["b"].Activity.(isolated)
+	copied := *b.activity
+	same := isolated{&copied, b.workers}
+	same.script = &sandbox.Script{}
 	*same.script = *b.script
-	same.script.source, same.script.sha256, same.name = a.script.source, a.script.sha256, "a"
-	for activity, want := range map[*isolated]string{a: "activities/a.lua:1", &same: "activities/b.lua:1"} {
+	same.script.Source, same.script.SHA256, same.name = a.script.Source, a.script.SHA256, "a"
+	for activity, want := range map[isolated]string{a: "activities/a.lua:1", same: "activities/b.lua:1"} {
 		var failure *plan.Failure
 		_, err := activity.Run(t.Context(), plan.Invocation{Attempt: 1})
 		if !errors.As(err, &failure) || failure.Fields["script"] != want {
@@ -454,15 +458,15 @@ func TestAWorkerKnowsItsScripts(t *testing.T) {
 // come, as an upgrade has it, workers are still what started them.
 func TestAWorkerIsTheProgramThatRuns(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	other := filepath.Join(t.TempDir(), "other")
 	if err := os.WriteFile(other, []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{other, other + "-gone"} {
-		e := *ownProgram
-		e.path = path
-		g.workers.program = e.now
+		e := *worker.OwnProgram
+		e.Path = path
+		g.workers.Program = e.Now
 		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1})
 		if runtime.GOOS == "linux" && err != nil {
 			t.Error(err)
@@ -481,7 +485,7 @@ func TestAWorkersEnvironmentIsTheProgramsOwn(t *testing.T) {
 		"obelus.lua":       `return { isolate = "process", allow = { env = true } }`,
 		"activities/a.lua": `Activity.register("a", function() local env = require "env"; return { env.get("OBELUS_WORKER", "none"), env.get("GOMEMLIMIT", "none"), env.get("GOMAXPROCS", "none") } end)`,
 	})
-	t.Cleanup(g.workers.close)
+	t.Cleanup(g.workers.Close)
 	if got, err := runA(g, plan.Invocation{Attempt: 1}); err != nil || got != `["none","none","3"]` {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
 	"obelus/engine/journal"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -181,22 +183,22 @@ func TestNothingLeaks(t *testing.T) {
 // TestAStateKeepsNoRun holds that what a state opens during a run, and keeps, does
 // not keep the run's environment.
 func TestAStateKeepsNoRun(t *testing.T) {
-	s := newState(open(t, nil))
-	s.env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+	s := newSession(open(t, nil))
+	s.Env.HTTP = func(context.Context, luastd.HTTPRequest) (luastd.HTTPResponse, error) {
 		return luastd.HTTPResponse{}, nil
 	}
-	sc, err := newScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), maxSource)
+	sc, err := sandbox.NewScript("a.lua", []byte(`return require("str").trim, require("http").get("http://x").json`), limits.Defaults.Source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.begin(t.Context(), time.Minute, sc, nil)
-	proto, _ := sc.compiled()
-	kept, err := s.call(s.L.NewFunctionFromProto(proto))
+	proto, _ := sc.Compile()
+	kept, err := s.Call(s.L.NewFunctionFromProto(proto))
 	if err != nil || len(kept) != 2 {
 		t.Fatal(kept, err)
 	}
 	for i, v := range kept {
-		if v.(*lua.LFunction).Env == s.run.env {
+		if v.(*lua.LFunction).Env == s.Run.Env {
 			t.Errorf("function %d has the run's environment", i+1)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/setting"
 )
 
 // TestLimits holds that each limit is a setting, and that what goes over it
@@ -73,7 +74,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]int{"64MB": 64 << 20, "1 GiB": 1 << 30, "3k": 3 << 10, "12": 12, "7b": 7} {
-		if got, err := asSize(text); got != want || err != nil {
+		if got, err := setting.Size(text); got != want || err != nil {
 			t.Errorf("%s is %d, %v", text, got, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -13,16 +12,21 @@ import (
 
 	"obelus/engine/plan"
 	"obelus/engine/schema"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
+	"obelus/host/internal/sandbox"
+	"obelus/host/internal/worker"
 	"obelus/luastd"
 )
 
 // load builds a generation of sources. What has not changed since the one
 // before is taken over from it, compiled; it may be nil. bound, if there is one, is what
 // its permissions do not go beyond.
-func load(config Config, from sources, before *Generation, bound *luastd.Grants) (*Generation, error) {
+func load(config Config, from projectfs.Set, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, limits: defaultLimits, scripts: map[string]*script{}, registry: plan.NewRegistry(),
-		sources: from, Digest: from.digest(), Loaded: time.Now(),
+		config: config, Project: newProject(config, limits.Defaults), registry: plan.NewRegistry(),
+		sources: from, Digest: from.Digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
 	l.settings()
@@ -30,10 +34,10 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
 	l.hosts()
-	if g.settings.Isolate && config.http == nil { // in tests a worker would know neither the clock nor what is stubbed
+	if g.settings.Isolate && config.HTTP == nil { // in tests a worker would know neither the clock nor what is stubbed
 		var err error
-		if g.workers, err = newWorkers(g); err != nil {
-			l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
+		if g.workers, err = worker.NewPool(&g.Project, g.config.Dir); err != nil {
+			l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		}
 	}
 	l.read("lib", l.libFile)
@@ -41,7 +45,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 	g.code = g.codeOf()
 	found := newRegistrations()
 	for _, sc := range activities {
-		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, err.same) {
+		if err := g.runTop(sc, found); err != nil && !slices.ContainsFunc(l.errors, func(e *luaerr.ScriptError) bool { return e.Error() == err.Error() }) {
 			l.errors = append(l.errors, err)
 		}
 	}
@@ -51,7 +55,7 @@ func load(config Config, from sources, before *Generation, bound *luastd.Grants)
 		l.delegates(found, g.registry)
 	}
 	if len(l.errors) > 0 {
-		return nil, l.errors.sorted()
+		return nil, luaerr.Sort(l.errors)
 	}
 	return g, nil
 }
@@ -61,7 +65,7 @@ type loader struct {
 	g      *Generation
 	before *Generation    // nil for the first
 	bound  *luastd.Grants // nil for none
-	errors Errors
+	errors luaerr.Errors
 }
 
 // hosts registers what the embedding program brings.
@@ -86,9 +90,9 @@ func (l *loader) hosts() {
 }
 
 func (l *loader) fail(err error) {
-	var one *ScriptError
+	var one *luaerr.ScriptError
 	if !errors.As(err, &one) {
-		one = &ScriptError{Message: err.Error(), cause: err}
+		one = luaerr.WithCause(&luaerr.ScriptError{Message: err.Error()}, err)
 	}
 	l.errors = append(l.errors, one)
 }
@@ -98,113 +102,98 @@ func (l *loader) fail(err error) {
 // is an error for the script that requires it. But one that was saved while its host runs
 // is a mistake that the reload reports, and a link that is refused may be to a folder of
 // others.
-func (l *loader) libFile(name string) (*script, bool) {
+func (l *loader) libFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
-	_, linked := errors.AsType[*outsideError](from.err)
-	if linked || l.before != nil && l.before.sources[name].sha256 != from.sha256 {
+	_, linked := errors.AsType[*projectfs.LinkError](from.Err)
+	if linked || l.before != nil && l.before.sources[name].Sha256 != from.Sha256 {
 		return l.file(name)
 	}
 	sc := l.unchanged(name, from)
 	switch {
-	case from.err != nil:
-		sc = unusable(name, unreadable(name, from.err))
+	case from.Err != nil:
+		sc = sandbox.NewBrokenScript(name, projectfs.Unreadable(name, from.Err))
 	case sc == nil:
-		sc = newLazyScript(name, from.bytes, l.g.limits.Source)
+		sc = sandbox.NewLazyScript(name, from.Bytes, l.g.Project.Limits.Source)
 	}
-	l.g.scripts[name] = sc
+	l.g.Project.Scripts[name] = sc
 	return sc, true
 }
 
 // file reads and compiles one file.
-func (l *loader) file(name string) (*script, bool) {
+func (l *loader) file(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	var err error
 	sc := l.unchanged(name, from)
 	switch {
-	case from.err != nil:
-		err = unreadable(name, from.err)
+	case from.Err != nil:
+		err = projectfs.Unreadable(name, from.Err)
 	case sc == nil:
-		sc, err = newScript(name, from.bytes, l.g.limits.Source)
+		sc, err = sandbox.NewScript(name, from.Bytes, l.g.Project.Limits.Source)
 	}
 	if err != nil {
-		sc = unusable(name, err)
-		l.errors = append(l.errors, scriptError(err))
+		sc = sandbox.NewBrokenScript(name, err)
+		l.errors = append(l.errors, luaerr.From(err))
 	}
-	l.g.scripts[name] = sc
+	l.g.Project.Scripts[name] = sc
 	return sc, err == nil
 }
 
 // unchanged is the script of the generation before, if the file is still the
 // same.
-func (l *loader) unchanged(name string, from source) *script {
-	if l.before == nil || l.before.limits.Source != l.g.limits.Source {
+func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
+	if l.before == nil || l.before.Project.Limits.Source != l.g.Project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.scripts[name]; sc != nil && sc.sha256 != "" && sc.sha256 == from.sha256 {
+	if sc := l.before.Project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.Sha256 {
 		return sc
 	}
 	return nil
-}
-
-func unreadable(name string, err error) *ScriptError {
-	message := "it can't be read"
-	var inner *fs.PathError
-	var link *outsideError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		message = "there is no such file"
-	case errors.As(err, &inner):
-		message += ": " + inner.Err.Error()
-	case errors.As(err, &link), errors.Is(err, errNoFile):
-		message += ": " + err.Error()
-	}
-	return &ScriptError{File: name, Message: message, cause: err}
 }
 
 // settings runs obelus.lua, under no permissions.
 func (l *loader) settings() {
 	g := l.g
 	defer func() {
-		g.grants = g.granted()
-		if l.bound != nil && g.grants.Widens(*l.bound) {
-			g.grants, g.withheld = g.grants.Within(*l.bound), true
+		g.Project.Grants = g.granted()
+		if l.bound != nil && g.Project.Grants.Widens(*l.bound) {
+			g.Project.Grants, g.withheld = g.Project.Grants.Within(*l.bound), true
 		}
 		g.states = sync.Pool{} // states made so far know other settings
 	}()
-	if _, ok := g.sources[SettingsFile]; !ok {
+	if _, ok := g.sources[limits.SettingsFile]; !ok {
 		return
 	}
-	sc, ok := l.file(SettingsFile)
+	sc, ok := l.file(limits.SettingsFile)
 	if !ok {
 		return
 	}
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, nil)
-	defer s.run.stop()
-	v, err := s.runFile(sc)
+	defer s.Run.Stop()
+	v, err := s.RunFile(sc)
 	if err != nil {
 		l.fail(err)
 		return
 	}
 	var value any
-	err = guard(SettingsFile, func() (err error) {
-		value, err = s.fromLua(v, nil, "settings")
+	err = sandbox.Guard(limits.SettingsFile, func() (err error) {
+		value, err = s.FromLua(v, "settings")
 		return err
 	})
 	if err != nil {
-		l.fail(&ScriptError{File: SettingsFile, Line: 1, Message: err.Error()})
+		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: 1, Message: err.Error()})
 		return
 	}
 	settings, wrong := readSettings(value)
 	for _, e := range wrong {
-		l.fail(&ScriptError{File: SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
+		l.fail(&luaerr.ScriptError{File: limits.SettingsFile, Line: keyLine(sc, e.keys), Message: e.message})
 	}
-	g.settings, g.limits = settings, settings.Limits.withDefaults()
+	g.settings, g.Project.Limits = settings, limits.WithDefaults(settings.Limits)
 }
 
 // read loads all scripts below a folder, in sorted order.
-func (l *loader) read(folder string, load func(name string) (*script, bool)) []*script {
-	var scripts []*script
+func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bool)) []*sandbox.Script {
+	var scripts []*sandbox.Script
 	for _, name := range slices.Sorted(maps.Keys(l.g.sources)) {
 		if !strings.HasPrefix(name+"/", folder+"/") {
 			continue
@@ -218,33 +207,23 @@ func (l *loader) read(folder string, load func(name string) (*script, bool)) []*
 
 // latest tells calls of a project's activity which version is the newest. One
 // that a plan's file registers goes with its plan.
-func (l *loader) latest(sc *script) func() *plan.Registry {
-	if l.g.scripts[sc.file] != sc || l.g.config.latest == nil {
+func (l *loader) latest(sc *sandbox.Script) func() *plan.Registry {
+	if l.g.Project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil
 	}
 	return l.g.config.latest
 }
 
 // runTop runs the top level of a script to see what it registers.
-func (g *Generation) runTop(sc *script, found *registrations) *ScriptError {
-	s := g.state()
+func (g *Generation) runTop(sc *sandbox.Script, found *registrations) *luaerr.ScriptError {
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
-	defer s.run.stop()
-	if _, err := s.runFile(sc); err != nil {
-		return scriptError(err)
+	defer s.Run.Stop()
+	if _, err := s.RunFile(sc); err != nil {
+		return luaerr.From(err)
 	}
 	s.end()
 	return nil
-}
-
-// scriptError is the error of a run where nobody tells an outcome from a
-// fault.
-func scriptError(err error) *ScriptError {
-	var one *ScriptError
-	if !errors.As(err, &one) {
-		one = &ScriptError{Message: err.Error()}
-	}
-	return one
 }
 
 // register makes the registry's entries of what was found.
@@ -253,7 +232,7 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 		t := found.tools[name]
 		tool, err := plan.NewTool(name, t.schema, registry.Schemas...)
 		if err != nil {
-			l.fail(&ScriptError{File: t.file, Line: t.line, Message: err.Error()})
+			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
 		}
 		tool.File, tool.Line = t.file, t.line
@@ -261,10 +240,10 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 	}
 	for name, a := range found.activities {
 		if _, ok := l.g.config.activity(name); ok {
-			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
+			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: the program that embeds obelus registers it too"})
 		}
 		if a.options.reuse && l.g.workers != nil {
-			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
+			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
 		registry.Activities[name] = &plan.Registered{
@@ -276,8 +255,8 @@ func (l *loader) register(found *registrations, registry *plan.Registry) {
 			NotIdempotent:  a.options.notIdempotent,
 			Concurrency:    a.options.concurrency,
 			ReturnsNothing: a.returnsNothing,
-			Script:         a.script.file,
-			SHA256:         a.script.sha256,
+			Script:         a.script.File,
+			SHA256:         a.script.SHA256,
 			Code:           l.g.codeWith(a.script),
 			Latest:         l.latest(a.script),
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/limits"
 	"obelus/luastd"
 )
 
@@ -53,7 +54,7 @@ func linkedPlaces(dir, place string) (places []string) {
 }
 
 // scriptPlaces hold what decides what runs, below the project.
-var scriptPlaces = []string{SettingsFile, "activities", "lib", "plans", "tests"}
+var scriptPlaces = []string{limits.SettingsFile, "activities", "lib", "plans", "tests"}
 
 // guarded are the places that a permission to write must name: the scripts, also those
 // that links lead to, and the log with what lies beside it. A log that lies in the
@@ -86,7 +87,7 @@ func (g *Generation) guarded() (places []string) {
 
 // writableScripts warns of permissions by which scripts can write scripts.
 func (g *Generation) writableScripts() (all []plan.Problem) {
-	sc := g.scripts[SettingsFile]
+	sc := g.Project.Scripts[limits.SettingsFile]
 	if sc == nil || g.config.Dir == "" {
 		return nil
 	}
@@ -95,7 +96,7 @@ func (g *Generation) writableScripts() (all []plan.Problem) {
 		place, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 		if err == nil && slices.Contains(scriptPlaces, place) {
 			all = append(all, plan.Problem{
-				File: SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: plan.SeverityWarning, Code: plan.CodePermission,
+				File: limits.SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: plan.SeverityWarning, Code: plan.CodePermission,
 				Message: fmt.Sprintf("allow.write has %q, in %s: what is written there runs with all that the project allows", entry, place),
 			})
 		}

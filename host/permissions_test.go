@@ -136,7 +136,7 @@ func TestWorker_MinimalEnvironment(t *testing.T) {
 			"obelus.lua":       `return { isolate = "process", allow = ` + allow + ` }`,
 			"activities/a.lua": `Activity.register("a", function() return assert(require("fs").read("/proc/self/environ")) end)`,
 		})
-		t.Cleanup(g.workers.close)
+		t.Cleanup(g.workers.Close)
 		environ, err := runA(g, plan.Invocation{Attempt: 1})
 		if err != nil {
 			t.Fatal(err)

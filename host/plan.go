@@ -9,13 +9,21 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
 	"obelus/engine/schema"
 	"obelus/engine/spell"
+	"obelus/host/internal/codec"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
+	"obelus/host/internal/sandbox"
+	"obelus/host/internal/setting"
 	"obelus/store"
 )
 
@@ -27,22 +35,22 @@ import (
 func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) || g.config.FS == nil {
-		return nil, nil, &ScriptError{File: file, Message: "a plan is a file below the project's folder"}
+		return nil, nil, &luaerr.ScriptError{File: file, Message: "a plan is a file below the project's folder"}
 	}
 	kind := path.Ext(name)
 	if kind != ".lua" && kind != ".json" { // nor is it read, however large it is
-		return nil, nil, &ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
+		return nil, nil, &luaerr.ScriptError{File: name, Message: "a plan is a .lua or a .json file"}
 	}
-	source, err := readSettled(g.config.FS, name)
+	source, err := projectfs.ReadSettled(g.config.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		unread := unreadable(name, err)
+		unread := projectfs.Unreadable(name, err)
 		if near := g.nearPlan(name); near != "" {
 			unread.Message += fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		return nil, nil, unread
 	}
 	if err != nil {
-		return nil, nil, unreadable(name, err)
+		return nil, nil, projectfs.Unreadable(name, err)
 	}
 	if kind == ".lua" {
 		return g.luaPlan(name, source)
@@ -65,7 +73,7 @@ func (g *Generation) nearPlan(name string) string {
 }
 
 // PlanOf reads again what a run runs, a plan's file or a delegate, as
-// [journal.Context.RootPlan] names it, and gives the registry that goes with it. unread says
+// [journal.RootPlan] names it, and gives the registry that goes with it. unread says
 // why that is not possible: resuming can do without the request, unless a function is
 // to be asked again, and without the registry that a plan's file would add to.
 func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.Registry, unread error) {
@@ -91,13 +99,13 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 		return nil, nil, err
 	}
 	found := newRegistrations()
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, sc, found)
-	defer s.run.stop()
-	s.run.lines = map[*lua.LTable]int{}
-	v, err := s.runFile(sc)
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
+	v, err := s.RunFile(sc)
 	if err != nil {
-		return nil, nil, scriptError(err)
+		return nil, nil, luaerr.From(err)
 	}
 	registry, err := g.joined(found)
 	if err != nil {
@@ -105,8 +113,8 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 	}
 	p := g.reader(name, sc, registry)
 	p.place = func(field string) int {
-		chunk, _ := parseChunk(name, source)
-		return fieldLine(chunk, field)
+		chunk, _ := luac.ParseChunk(name, source)
+		return luac.FieldLine(chunk, field)
 	}
 	request, err := p.guarded(s, v)
 	if err != nil {
@@ -117,7 +125,7 @@ func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.R
 }
 
 // reader reads the plan that a script's file returns.
-func (g *Generation) reader(name string, sc *script, registry *plan.Registry) *planReader {
+func (g *Generation) reader(name string, sc *sandbox.Script, registry *plan.Registry) *planReader {
 	p := &planReader{file: name, registry: registry}
 	p.planner = &planner{gen: g, script: sc, reader: p}
 	return p
@@ -136,17 +144,17 @@ func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
 	l := &loader{g: g}
 	for name, d := range found.delegates {
 		if _, ok := g.registry.Delegates[name]; ok {
-			l.fail(&ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
+			l.fail(&luaerr.ScriptError{File: d.file, Line: d.line, Message: d.what + " is registered twice: the project registers it too"})
 		}
 	}
 	for name, t := range found.tools {
 		if _, ok := g.registry.Tools[name]; ok {
-			l.fail(&ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
+			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: t.what + " is registered twice: the project registers it too"})
 		}
 	}
 	for name, a := range found.activities {
 		if before, ok := g.registry.Activities[name]; ok && before.Script != "" { // else register tells it
-			l.fail(&ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
+			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + " is registered twice: " + before.Script + " registers it too"})
 		}
 	}
 	l.register(found, registry)
@@ -154,7 +162,7 @@ func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
 		l.delegates(found, registry)
 	}
 	if len(l.errors) > 0 {
-		return nil, l.errors.sorted()
+		return nil, luaerr.Sort(l.errors)
 	}
 	return registry, nil
 }
@@ -173,7 +181,7 @@ type planReader struct {
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
-	return &ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
+	return &luaerr.ScriptError{File: p.file, Line: cmp.Or(line, p.line), Message: p.what + fmt.Sprintf(format, args...)}
 }
 
 // at is the line of a request's field, as far as that is known.
@@ -189,12 +197,12 @@ func (p *planReader) wrong(field, want string, v any) error {
 	if _, text := v.(string); p.planner == nil && !text {
 		return p.fail(p.at(field), "%s must be %s, not %s", field, want, store.Describe(v))
 	}
-	return p.fail(p.at(field), "%s %s", field, wrongType(want, v))
+	return p.fail(p.at(field), "%s %s", field, setting.WrongType(want, v))
 }
 
 // guarded is lua, where what a script returns must not harm the program.
-func (p *planReader) guarded(s *state, v lua.LValue) (request *plan.Request, err error) {
-	err = guard(p.file, func() (err error) {
+func (p *planReader) guarded(s *session, v lua.LValue) (request *plan.Request, err error) {
+	err = sandbox.Guard(p.file, func() (err error) {
 		request, err = p.lua(s, v)
 		return err
 	})
@@ -202,7 +210,7 @@ func (p *planReader) guarded(s *state, v lua.LValue) (request *plan.Request, err
 }
 
 // lua reads what a Lua plan returns.
-func (p *planReader) lua(s *state, v lua.LValue) (*plan.Request, error) {
+func (p *planReader) lua(s *session, v lua.LValue) (*plan.Request, error) {
 	t, ok := v.(*lua.LTable)
 	switch {
 	case v.Type() == lua.LTFunction:
@@ -229,10 +237,10 @@ func (p *planReader) lua(s *state, v lua.LValue) (*plan.Request, error) {
 // fields reads a table with calls and other fields, or a list of calls. The
 // calls are left to be read once the tools beside them are known; there are
 // none where they are a function.
-func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
-	s.fill(t)
+func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, calls *lua.LTable, err error) {
+	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
-		return nil, nil, p.fail(s.run.lines[t], "a plan is a list of calls: put braces around this one")
+		return nil, nil, p.fail(s.Run.Lines[t], "a plan is a list of calls: put braces around this one")
 	}
 	if key, _ := t.Next(lua.LNil); t.Len() > 0 || key == lua.LNil {
 		return map[string]any{"calls": []any{}}, t, nil
@@ -241,7 +249,7 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
 		name := lua.LVAsString(key)
 		if name != "calls" && name != "plan" {
-			if given[name], err = s.fromLua(v, nil, name); err != nil {
+			if given[name], err = s.FromLua(v, name); err != nil {
 				return nil, nil, p.fail(p.at(name), "%s", err.Error())
 			}
 			continue
@@ -255,20 +263,20 @@ func (p *planReader) fields(s *state, t *lua.LTable) (fields map[string]any, cal
 			return nil, nil, p.fail(p.at(name), "%s must be a list of calls or a function, not a %s", name, v.Type())
 		}
 	}
-	fields = listed(given, requestSchema).(map[string]any)
+	fields = luacall.Listed(given, luacall.RequestSchema).(map[string]any)
 	maps.Copy(fields, called)
 	return fields, calls, nil
 }
 
 // luaCalls reads the calls, each by the schema of its tool.
-func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]plan.Source, error) {
-	s.fill(t)
+func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
+	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
-		return nil, p.fail(s.run.lines[t], "calls is a list of calls: put braces around this one")
+		return nil, p.fail(s.Run.Lines[t], "calls is a list of calls: put braces around this one")
 	}
-	n, key := beyondArray(t)
+	n, key := codec.BeyondArray(t)
 	if key != lua.LNil {
-		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", s.keyText(key))
+		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", codec.KeyText(key))
 	}
 	calls := make([]plan.Source, n)
 	for i := range calls {
@@ -277,14 +285,14 @@ func (p *planReader) luaCalls(s *state, t *lua.LTable) ([]plan.Source, error) {
 			return nil, p.fail(0, "call %d is nil: the list of calls has a hole", i+1)
 		}
 		call, _ := v.(*lua.LTable)
-		calls[i].Line = s.run.lines[call]
+		calls[i].Line = s.Run.Lines[call]
 		var tool *plan.Tool
 		if call != nil {
-			s.fill(call)
+			s.Fill(call)
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
 		}
 		var err error
-		if calls[i].Call, err = s.callFromLua(v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
+		if calls[i].Call, err = luacall.FromLua(s.State, v, tool, fmt.Sprintf("call %d", i+1)); err != nil {
 			return nil, p.fail(calls[i].Line, "%s", err.Error())
 		}
 	}
@@ -310,25 +318,12 @@ func (p *planReader) tool(name string) *plan.Tool {
 	return tool
 }
 
-// callFromLua is fromLua for a call of a tool, which may be nil.
-func (s *state) callFromLua(v lua.LValue, tool *plan.Tool, place string) (any, error) {
-	var schema any
-	if tool != nil {
-		schema = callSchema(tool.Schema)
-	}
-	value, err := s.fromLua(v, schema, place)
-	if call, ok := value.(map[string]any); ok {
-		return tool.Lists(call), err
-	}
-	return value, err
-}
-
 // request reads all fields but the calls.
 func (p *planReader) request(fields map[string]any) (*plan.Request, error) {
 	r := &plan.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
-			return nil, p.fail(p.at(name), "unknown field %s%s", quote(name), didYouMean(name, requestFields))
+			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
 		}
 	}
 	_, calls := fields["calls"]
@@ -414,4 +409,18 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 		messages[i] = m
 	}
 	return messages, nil
+}
+
+// PlanFiles lists the files below plans/ that may be plans, sorted.
+func (g *Generation) PlanFiles() (files []string) {
+	if g.config.FS == nil {
+		return nil
+	}
+	fs.WalkDir(g.config.FS, "plans", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && (path.Ext(name) == ".lua" || path.Ext(name) == ".json") {
+			files = append(files, name)
+		}
+		return nil // what can't be read is not offered
+	})
+	return files
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
 
@@ -118,7 +119,7 @@ func TestPlanErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, _, err := open(t, map[string]string{test.file: test.source}).Plan(test.file)
-			var one *ScriptError
+			var one *luaerr.ScriptError
 			if !errors.As(err, &one) {
 				t.Fatalf("got %T %v", err, err)
 			}

@@ -7,12 +7,17 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
+	"obelus/host/internal/sandbox"
 )
 
 // planner is a function that a plan's file returns, or that is registered as a
@@ -20,7 +25,7 @@ import (
 // the calls of activities.
 type planner struct {
 	gen      *Generation
-	script   *script
+	script   *sandbox.Script
 	delegate string // the name that it is registered by; empty for what the file returns
 	reader   *planReader
 }
@@ -29,25 +34,25 @@ var _ plan.Planner = (*planner)(nil)
 
 // Plan asks the function for the next calls.
 func (p *planner) Plan(ctx context.Context, ask plan.Ask) (*plan.Solution, error) {
-	s := p.gen.state()
+	s := p.gen.session()
 	found := &registrations{again: true, delegate: p.delegate}
 	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, plan.DefaultTimeout), p.script, found)
-	defer s.run.stop()
-	s.run.lines = map[*lua.LTable]int{}
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
 	var solution *plan.Solution
-	err := guard(p.reader.file, func() (err error) {
+	err := sandbox.Guard(p.reader.file, func() (err error) {
 		solution, err = p.ask(s, found, ask)
 		return err
 	})
-	if _, raised := err.(*fault); raised {
-		return nil, scriptError(err)
+	if _, raised := err.(*sandbox.Fault); raised {
+		return nil, luaerr.From(err)
 	}
 	s.end()
 	return solution, err
 }
 
-func (p *planner) ask(s *state, found *registrations, ask plan.Ask) (*plan.Solution, error) {
-	v, err := s.runFile(p.script)
+func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Solution, error) {
+	v, err := s.RunFile(p.script)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +63,7 @@ func (p *planner) ask(s *state, found *registrations, ask plan.Ask) (*plan.Solut
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.call(fn, s.object(plan.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +71,7 @@ func (p *planner) ask(s *state, found *registrations, ask plan.Ask) (*plan.Solut
 		results = append(results, lua.LNil)
 	}
 	if len(results) > 1 && results[0] == lua.LNil && results[1] != lua.LNil {
-		fields, err := s.failureFields(results[1])
+		fields, err := sandbox.FailureFields(s.State, results[1])
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +93,7 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 
 // solution reads what a planner gives back. A table that can't be read is refused, as
 // one is that can't be run: the planner may do better.
-func (p *planReader) solution(s *state, v lua.LValue) (*plan.Solution, error) {
+func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
@@ -100,14 +105,14 @@ func (p *planReader) solution(s *state, v lua.LValue) (*plan.Solution, error) {
 	return solution, err
 }
 
-func (p *planReader) solved(s *state, t *lua.LTable) (*plan.Solution, error) {
+func (p *planReader) solved(s *session, t *lua.LTable) (*plan.Solution, error) {
 	fields, calls, err := p.fields(s, t)
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if name != "calls" && name != "output" {
-			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", quote(name), didYouMean(name, []string{"calls", "output"}))
+			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, []string{"calls", "output"}))
 		}
 	}
 	solution := &plan.Solution{Output: p.schema.Lists(fields["output"])}
@@ -134,12 +139,12 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 	p := g.reader(d.file, d.script, registry)
 	p.what, p.line, p.planner.delegate = d.what+": ", d.line, name
 	found := &registrations{again: true, delegate: name}
-	s := g.state()
+	s := g.session()
 	s.begin(context.Background(), g.config.LoadTimeout, d.script, found)
-	defer s.run.stop()
-	s.run.lines = map[*lua.LTable]int{}
-	if _, err := s.runFile(d.script); err != nil {
-		return nil, scriptError(err)
+	defer s.Run.Stop()
+	s.Run.Lines = map[*lua.LTable]int{}
+	if _, err := s.RunFile(d.script); err != nil {
+		return nil, luaerr.From(err)
 	}
 	if found.value == nil {
 		return nil, p.fail(0, "the script did not register it this time")
@@ -158,7 +163,7 @@ func (g *Generation) delegateFiles() func(name string) (*plan.Delegate, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
-		source, err := readSettled(g.config.FS, clean)
+		source, err := projectfs.ReadSettled(g.config.FS, clean)
 		if d, ok := known[clean]; ok && err == nil && bytes.Equal(d.source, source) {
 			return d.delegate, nil
 		}

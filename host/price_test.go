@@ -83,7 +83,7 @@ func here(b *testing.B, body, way string) func(plan.Invocation) error {
 	}
 	g := open(b, files)
 	if way == "worker" {
-		b.Cleanup(g.workers.close)
+		b.Cleanup(g.workers.Close)
 	}
 	a := g.Registry().Activities["a"].Activity
 	return func(in plan.Invocation) error {

@@ -7,15 +7,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
-	"sync"
+	"strconv"
 	"time"
 
 	"obelus/engine/plan"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
-
-// SettingsFile marks a project and returns its settings.
-const SettingsFile = "obelus.lua"
 
 // DefaultLog is where a project's log is whose settings do not say, below its folder.
 const DefaultLog = ".obelus/log.db"
@@ -85,12 +83,14 @@ type Config struct {
 	// Model answers latent calls, which no activity runs; nil for none.
 	Model plan.Model
 
+	// HTTP answers what scripts ask of the network. Nil is the network itself. With it activities
+	// run in this process even with isolate = "process".
+	HTTP func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error)
 	// LoadTimeout bounds the top level of each script while a project is
 	// loaded. 0 is five seconds.
 	LoadTimeout time.Duration
 
-	latest func() *plan.Registry                                                        // of the host; nil where nothing is loaded anew
-	http   func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // of tests
+	latest func() *plan.Registry // of the host; nil where nothing is loaded anew
 }
 
 func (c Config) withDefaults() Config {
@@ -100,7 +100,7 @@ func (c Config) withDefaults() Config {
 	if c.Stderr == nil {
 		c.Stderr = io.Discard
 	}
-	c.Stderr = &lockedWriter{w: c.Stderr}
+	c.Stderr = sandbox.LockWriter(c.Stderr)
 	if c.Log == nil {
 		c.Log = slog.New(slog.NewTextHandler(c.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
@@ -129,10 +129,10 @@ func (c *Config) checkActivity(i int) error {
 	case a.Name == "":
 		return fmt.Errorf("activity %d of the program that embeds obelus has no name", i+1)
 	case first < i:
-		return fmt.Errorf("activity %s is registered twice by the program that embeds obelus", quote(a.Name))
+		return fmt.Errorf("activity %s is registered twice by the program that embeds obelus", strconv.Quote(a.Name))
 	}
 	if err := a.Check(); err != nil {
-		return fmt.Errorf("activity %s of the program that embeds obelus: %w", quote(a.Name), err)
+		return fmt.Errorf("activity %s of the program that embeds obelus: %w", strconv.Quote(a.Name), err)
 	}
 	return nil
 }
@@ -142,16 +142,4 @@ type emptyFolder struct{}
 
 func (emptyFolder) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
-}
-
-// lockedWriter keeps the lines of scripts that run at once apart.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(text)
 }

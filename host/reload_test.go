@@ -18,6 +18,7 @@ import (
 	"obelus/engine"
 	"obelus/engine/journal"
 	"obelus/engine/plan"
+	"obelus/host/internal/projectfs"
 	"obelus/store"
 	"obelus/store/memory"
 )
@@ -341,7 +342,7 @@ func TestWatchEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The second period passes before the file is filled, or after.
-	time.AfterFunc(settleTime*3/2, func() {
+	time.AfterFunc(projectfs.SettleTime*3/2, func() {
 		_, err := slow.WriteString(answering("2"))
 		if err := errors.Join(err, slow.Close()); err != nil {
 			t.Error(err)
@@ -359,7 +360,7 @@ func TestWatchEmptied(t *testing.T) {
 // TestWatchEndless: changes that do not end are not waited for.
 func TestWatchEndless(t *testing.T) {
 	f := watched(t, nil, map[string]string{"activities/a.lua": answering("1"), "lib/m.lua": "return 1"})
-	ticker := time.NewTicker(settleTime / 5)
+	ticker := time.NewTicker(projectfs.SettleTime / 5)
 	defer ticker.Stop()
 	limit := time.After(20 * time.Second)
 	for i := 0; ; i++ {
@@ -410,7 +411,7 @@ func TestEmptied(t *testing.T) {
 		w.after = fstest.MapFS{"lib/m.lua": {Data: []byte("return 5"), ModTime: time.Unix(2, 0)}}
 		return w, h
 	}
-	source := func(h *Host) string { return string(h.good["lib/m.lua"].bytes) }
+	source := func(h *Host) string { return string(h.good["lib/m.lua"].Bytes) }
 	_, h := open()
 	if r := h.Reload(); r.Err != nil || source(h) != "return 5" {
 		t.Errorf("%+v: %s", r, source(h))
@@ -690,7 +691,7 @@ func TestHalf(t *testing.T) {
 		} else if r := h.Reload(); r.Err != nil {
 			t.Error(r.Err)
 		}
-		if got := string(h.good["lib/m.lua"].bytes); got != "return 12" {
+		if got := string(h.good["lib/m.lua"].Bytes); got != "return 12" {
 			t.Errorf("it loaded %q", got)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"obelus/host/internal/sandbox"
 )
 
 // logical is a random expression of and, or, not with what Lua itself says it
@@ -76,13 +78,13 @@ func TestLogic(t *testing.T) {
 			i = 0; repeat i = i + 1; until i == 2 or (EXPR); is("repeat", i)
 			local keep = n; n = n and (EXPR); is("self", n)
 			return table.concat(out, ";")`)
-		sc, err := newScript("a.lua", []byte(source), 1<<20)
+		sc, err := sandbox.NewScript("a.lua", []byte(source), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
+		s := bareSession()
 		s.begin(context.Background(), time.Minute, sc, nil)
-		got, err := s.runFile(sc)
+		got, err := s.RunFile(sc)
 		if err != nil {
 			t.Fatalf("%v in %s", err, source)
 		}
@@ -97,20 +99,6 @@ func TestLogic(t *testing.T) {
 			t.Fatalf("%s\ngot  %s\nwant %s", e.text, got, want)
 		}
 	})
-}
-
-// TestNumerals: a number in a source is what Lua takes it for.
-func TestNumerals(t *testing.T) {
-	r := openREPL(t, map[string]string{}, REPLActions{})
-	for text, want := range map[string]string{
-		"010": "10", "0x1F": "31", "0xcbf29ce484222325 == 14695981039346656037": "true", "0xFFFFFFFFFFFFFFFFF == 2 ^ 68 - 1": "true",
-		"1e400 == math.huge": "true", "-1e400 < 0": "true", "1e-400": "0", "5. + .5": "5.5", "1E+2": "100", "123456789012345": "123456789012345",
-		"1e": `malformed number "1e"`, "1e+": `malformed number "1e+"`, ".5e": `malformed number ".5e"`,
-	} {
-		if got := evalAll(r, "="+text); !strings.HasSuffix(got[0], want) {
-			t.Errorf("%s is %s, not %s", text, got[0], want)
-		}
-	}
 }
 
 // TestWhatTheCompilerMistakes: what these come to in any Lua 5.1.
@@ -169,13 +157,13 @@ func TestWhatTheCompilerMistakes(t *testing.T) {
 		`local function f(...) return ... end; local t = {k = 5, ` + ones(30000) + `, j = 6, f(2, 3)}; return show(#t, t[1], t[30001], t[30002], t.j, t.k)`:                             "30002 1 2 3 6 5;",
 		`local function f(...) return ... end; local t = {` + ones(50000) + `, f(2, 3)}; return show(#t, t[1], t[50000], t[50001], t[50002])`:                                           "50002 1 1 2 3;",
 	} {
-		sc, err := newScript("a.lua", []byte(`local function show(...) local s = {...}; for i = 1, select("#", ...) do s[i] = tostring(s[i]) end; return table.concat(s, " ") .. ";" end `+source), 1<<20)
+		sc, err := sandbox.NewScript("a.lua", []byte(`local function show(...) local s = {...}; for i = 1, select("#", ...) do s[i] = tostring(s[i]) end; return table.concat(s, " ") .. ";" end `+source), 1<<20)
 		if err != nil {
 			t.Fatalf("%v in %s", err, source)
 		}
-		s := newState(&Generation{config: Config{}.withDefaults(), limits: defaultLimits})
+		s := bareSession()
 		s.begin(context.Background(), time.Minute, sc, nil)
-		if got, err := s.runFile(sc); err != nil || got.String() != want {
+		if got, err := s.RunFile(sc); err != nil || got.String() != want {
 			t.Errorf("%s\ngot  %v, %v\nwant %s", source, got, err, want)
 		}
 		s.end()

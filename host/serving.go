@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/setting"
 )
 
 // Serving is how a project wants to be served, as obelus.lua says under
@@ -24,21 +27,21 @@ var servingFields = []struct {
 	name string
 	read func(s *Serving, v any) error
 }{
-	{"addr", func(s *Serving, v any) (err error) { s.Addr, err = asText(v); return err }},
-	{"answers", func(s *Serving, v any) (err error) { s.Answers, err = asSize(v); return err }},
-	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = asSize(v); return err }},
-	{"body", func(s *Serving, v any) (err error) { s.Body, err = asSize(v); return err }},
-	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = asPositive(v); return err }},
+	{"addr", func(s *Serving, v any) (err error) { s.Addr, err = setting.Text(v); return err }},
+	{"answers", func(s *Serving, v any) (err error) { s.Answers, err = setting.Size(v); return err }},
+	{"bodies", func(s *Serving, v any) (err error) { s.Bodies, err = setting.Size(v); return err }},
+	{"body", func(s *Serving, v any) (err error) { s.Body, err = setting.Size(v); return err }},
+	{"queue", func(s *Serving, v any) (err error) { s.Queue, err = setting.Positive(v); return err }},
 	{"resume", func(s *Serving, v any) error {
 		resume, ok := v.(bool)
 		if !ok {
-			return wrongType("true or false", v)
+			return setting.WrongType("true or false", v)
 		}
 		s.NoResume = !resume
 		return nil
 	}},
-	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = asPositive(v); return err }},
-	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = asTime(v); return err }},
+	{"runs", func(s *Serving, v any) (err error) { s.Runs, err = setting.Positive(v); return err }},
+	{"timeout", func(s *Serving, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
 }
 
 func readServe(s *Settings, v any) error {
@@ -56,12 +59,12 @@ func readServe(s *Settings, v any) error {
 func readTable(v any, table string, names []string, unknown func(name string) string, read func(i int, v any) error) error {
 	given, ok := v.(map[string]any)
 	if !ok {
-		return wrongType("a table", v)
+		return setting.WrongType("a table", v)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			return &settingError{[]string{name}, "unknown " + unknown(name) + didYouMean(name, names)}
+			return &settingError{[]string{name}, "unknown " + unknown(name) + luaerr.DidYouMean(name, names)}
 		}
 		if err := read(i, given[name]); err != nil {
 			return &settingError{[]string{name}, table + "." + name + " " + err.Error()}

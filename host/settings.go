@@ -1,10 +1,7 @@
 package host
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,10 +9,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/yuin/gopher-lua/ast"
-
 	"obelus/engine"
 	"obelus/engine/plan"
+	"obelus/host/internal/budget"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+	"obelus/host/internal/setting"
 	"obelus/luastd"
 	"obelus/store"
 )
@@ -28,7 +29,7 @@ type Settings struct {
 	Timeout     time.Duration // of an activity that says none; 0 for 30s
 	Drain       time.Duration // for calls that a run leaves behind; 0 for 5s, less for none
 	Ticks       int           // of one run; 0 for 100
-	Limits      Limits        // of scripts
+	Limits      limits.Limits // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
 	Approve     plan.Policy   // which calls are held for a person
@@ -41,10 +42,10 @@ type Settings struct {
 
 // Runner is an engine over a log that runs as these settings say.
 func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner {
-	most := s.Limits.withDefaults().Process
+	most := limits.WithDefaults(s.Limits).Process
 	return &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
-		Acquire: func(ctx context.Context) (func(), bool) { return admit(ctx, most) },
+		Acquire: func(ctx context.Context) (func(), bool) { return budget.Admit(ctx, most) },
 	}
 }
 
@@ -55,18 +56,18 @@ var settingFuncs = []struct {
 }{
 	{"allow", readAllow},
 	{"approve", readApprove},
-	{"db", func(s *Settings, v any) (err error) { s.DB, err = asText(v); return err }},
+	{"db", func(s *Settings, v any) (err error) { s.DB, err = setting.Text(v); return err }},
 	{"drain", readDrain},
-	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = asPositive(v); return err }},
+	{"expressions", func(s *Settings, v any) (err error) { s.Expressions, err = setting.Positive(v); return err }},
 	{"formats", readFormats},
 	{"isolate", readIsolate},
 	{"limits", readLimits},
 	{"model", notYet("model", nil)},
-	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = asPositive(v); return err }},
+	{"parallel", func(s *Settings, v any) (err error) { s.Parallel, err = setting.Positive(v); return err }},
 	{"serve", readServe},
 	{"synchronous", readSynchronous},
-	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = asPositive(v); return err }},
-	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = asTime(v); return err }},
+	{"ticks", func(s *Settings, v any) (err error) { s.Ticks, err = setting.Positive(v); return err }},
+	{"timeout", func(s *Settings, v any) (err error) { s.Timeout, err = setting.PositiveDuration(v); return err }},
 }
 
 // settingError is a setting that is wrong. The keys lead to it in the file.
@@ -81,7 +82,7 @@ func (e *settingError) Error() string { return e.message }
 func readSettings(v any) (s Settings, errs []*settingError) {
 	given, ok := v.(map[string]any)
 	if !ok && v != nil { // an empty file marks a project too
-		return s, []*settingError{{nil, "obelus.lua must return a table of settings by name, not " + typeName(v)}}
+		return s, []*settingError{{nil, "obelus.lua must return a table of settings by name, not " + setting.TypeName(v)}}
 	}
 	var names []string
 	for _, f := range settingFuncs {
@@ -90,7 +91,7 @@ func readSettings(v any) (s Settings, errs []*settingError) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(names, name)
 		if i < 0 {
-			errs = append(errs, &settingError{[]string{name}, "unknown setting " + quote(name) + didYouMean(name, names)})
+			errs = append(errs, &settingError{[]string{name}, "unknown setting " + strconv.Quote(name) + luaerr.DidYouMean(name, names)})
 			continue
 		}
 		if err := settingFuncs[i].read(&s, given[name]); err != nil {
@@ -112,22 +113,22 @@ func readAllow(s *Settings, v any) error {
 	}
 	given, ok := v.(map[string]any)
 	if !ok {
-		return wrongType("true or a table like { read = {\"data\"} }", v)
+		return setting.WrongType("true or a table like { read = {\"data\"} }", v)
 	}
 	kinds := []string{"env", "net", "read", "write"}
 	grants := []*luastd.Grant{&s.Allow.Env, &s.Allow.Net, &s.Allow.Read, &s.Allow.Write}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.Index(kinds, name)
 		if i < 0 {
-			return &settingError{[]string{name}, "unknown permission " + quote(name) + didYouMean(name, kinds)}
+			return &settingError{[]string{name}, "unknown permission " + strconv.Quote(name) + luaerr.DidYouMean(name, kinds)}
 		}
 		if all, ok := given[name].(bool); ok {
 			grants[i].All = all
 			continue
 		}
-		list, err := asTexts(given[name])
+		list, err := setting.Texts(given[name])
 		if err != nil {
-			return &settingError{[]string{name}, "allow." + name + " " + wrongType("true or a list of strings", given[name]).Error()}
+			return &settingError{[]string{name}, "allow." + name + " " + setting.WrongType("true or a list of strings", given[name]).Error()}
 		}
 		grants[i].List = list
 		for _, entry := range list {
@@ -140,7 +141,7 @@ func readAllow(s *Settings, v any) error {
 }
 
 func readApprove(s *Settings, v any) (err error) {
-	words, err := asTexts(v)
+	words, err := setting.Texts(v)
 	if text, ok := v.(string); ok {
 		words, err = []string{text}, nil
 	}
@@ -150,7 +151,7 @@ func readApprove(s *Settings, v any) (err error) {
 		}
 	}
 	if err != nil {
-		return wrongType(`"never", "always", "scopes" or a list of tools`, v)
+		return setting.WrongType(`"never", "always", "scopes" or a list of tools`, v)
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ func readApprove(s *Settings, v any) (err error) {
 func readFormats(s *Settings, v any) error {
 	formats, ok := v.(bool)
 	if !ok {
-		return wrongType("true or false", v)
+		return setting.WrongType("true or false", v)
 	}
 	s.IgnoreFormats = !formats
 	return nil
@@ -170,13 +171,13 @@ func readIsolate(s *Settings, v any) error {
 	case "process":
 		s.Isolate = true
 	default:
-		return wrongType(`"process" or false`, v)
+		return setting.WrongType(`"process" or false`, v)
 	}
 	return nil
 }
 
 func readDrain(s *Settings, v any) (err error) {
-	if s.Drain, err = asDuration(v); err == nil && s.Drain == 0 {
+	if s.Drain, err = setting.Duration(v); err == nil && s.Drain == 0 {
 		s.Drain = -1 // said, and none
 	}
 	return err
@@ -196,144 +197,23 @@ func notYet(name string, only any) func(*Settings, any) error {
 func readSynchronous(s *Settings, v any) error {
 	text, _ := v.(string)
 	if s.Synchronous = strings.ToLower(text); s.Synchronous != "full" && s.Synchronous != "normal" {
-		return wrongType(`"full" or "normal"`, v)
+		return setting.WrongType(`"full" or "normal"`, v)
 	}
 	return nil
 }
 
-func asText(v any) (string, error) {
-	text, ok := v.(string)
-	if !ok || text == "" {
-		return "", wrongType("a string", v)
-	}
-	return text, nil
-}
-
-func asTexts(v any) ([]string, error) {
-	if object, ok := v.(map[string]any); ok && len(object) == 0 {
-		return []string{}, nil
-	}
-	list, ok := v.([]any)
-	texts := make([]string, len(list))
-	for i, e := range list {
-		text, isText := e.(string)
-		ok = ok && isText
-		texts[i] = text
-	}
-	if !ok {
-		return nil, wrongType("a list of strings", v)
-	}
-	return texts, nil
-}
-
-// asCount is an integer from 0.
-func asCount(v any) (int, error) {
-	if n, ok := v.(json.Number); ok {
-		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
-			return i, nil
-		}
-	}
-	return 0, wrongType("a whole number, not negative", v)
-}
-
-// asPositive is an integer from 1.
-func asPositive(v any) (int, error) {
-	if i, err := asCount(v); err == nil && i > 0 {
-		return i, nil
-	}
-	return 0, wrongType("a whole number above 0", v)
-}
-
-// asDuration is a number of seconds, or text like "5s" or "1m30s".
-func asDuration(v any) (time.Duration, error) {
-	switch v := v.(type) {
-	case json.Number:
-		f, err := strconv.ParseFloat(string(v), 64)
-		if err == nil && f >= 0 && f < 1e9 {
-			return time.Duration(f * float64(time.Second)), nil
-		}
-	case string:
-		if d, err := time.ParseDuration(v); err == nil && d >= 0 {
-			return d, nil
-		}
-	}
-	return 0, wrongType(`a duration: a number of seconds or text like "5s"`, v)
-}
-
-// asTime is a duration above zero.
-func asTime(v any) (time.Duration, error) {
-	d, err := asDuration(v)
-	if err == nil && d == 0 {
-		err = wrongType("a duration above 0", v)
-	}
-	return d, err
-}
-
-func wrongType(want string, v any) error {
-	got := typeName(v)
-	switch v := v.(type) {
-	case bool:
-		got = strconv.FormatBool(v)
-	case json.Number:
-		got = string(v)
-	case string:
-		got = quote(v)
-	}
-	return fmt.Errorf("must be %s, not %s", want, got)
-}
-
-// typeName is the type of a value with its article, in Lua's words.
-func typeName(v any) string {
-	switch v.(type) {
-	case nil:
-		return "nil"
-	case []any, map[string]any:
-		return "a table"
-	}
-	return "a " + store.TypeName(v)
-}
-
-func quote(s string) string { return strconv.Quote(s) }
-
 // keyLine is the line to which keys lead in a table of the file, or, as far as they
 // can't be told, that on which the file returns, or 1.
-func keyLine(sc *script, keys []string) int {
-	chunk, err := parseChunk(sc.file, sc.source)
+func keyLine(sc *sandbox.Script, keys []string) int {
+	chunk, err := luac.ParseChunk(sc.File, sc.Source)
 	if err != nil {
 		return 1
 	}
-	if line := fieldLine(chunk, keys...); line > 0 {
+	if line := luac.FieldLine(chunk, keys...); line > 0 {
 		return line
 	}
 	if len(chunk) > 0 {
 		return max(chunk[len(chunk)-1].Line(), 1)
 	}
 	return 1
-}
-
-// fieldLine is the line of the field to which keys lead, as far as they do, in the
-// table constructor nearest to the file's return that has a field of the first one's
-// name; 0 if none has.
-func fieldLine(chunk []ast.Stmt, keys ...string) (line int) {
-	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
-		walk(chunk[i:i+1], func(e ast.Expr) {
-			if line == 0 {
-				line = tableLine(e, keys)
-			}
-		})
-	}
-	return line
-}
-
-func tableLine(e ast.Expr, keys []string) int {
-	t, ok := e.(*ast.TableExpr)
-	if !ok || len(keys) == 0 {
-		return 0
-	}
-	for _, field := range t.Fields {
-		if k, ok := field.Key.(*ast.StringExpr); ok && k.Value == keys[0] {
-			return cmp.Or(tableLine(field.Value, keys[1:]), max(k.Line(), 1))
-		}
-	}
-	return 0
 }

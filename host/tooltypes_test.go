@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"obelus/host/internal/luac"
 )
 
 func TestTypesOfTools(t *testing.T) {
@@ -83,7 +85,7 @@ Activity.register("hello", function() end)
 	if diff := cmp.Diff(want, string(g.Types())); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := parseChunk("project.lua", g.Types()); err != nil {
+	if _, err := luac.ParseChunk("project.lua", g.Types()); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	lua "github.com/yuin/gopher-lua"
 
+	"obelus/host/internal/annotations"
+	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 	"obelus/scripts"
 )
@@ -23,19 +25,18 @@ var luaGlobals = strings.Fields(`_G _VERSION assert collectgarbage coroutine deb
 	tonumber tostring type unpack xpcall`)
 
 func TestModulesAreAnnotated(t *testing.T) {
-	all, s := signatures(t), newState(open(t, nil))
+	all, s := annotations.Signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
 	files := []string{"globals.lua", "test.lua", "testing.lua"}
 	for _, m := range luastd.Modules {
 		files = append(files, m.Name+".lua")
-		a := readAnnotations(t, m.Name+".lua")
-		a.checkTable(t, m.Name, s.module(m.Name), all)
-		for name, params := range a.functions {
+		a := annotations.Read(t, m.Name+".lua")
+		a.CheckTable(t, m.Name, s.Builtin(m.Name), all)
+		for name, params := range a.Functions {
 			if strings.Contains(name, ":") && !slices.Equal(all[name], params) {
 				t.Errorf("%s is annotated and has no such comment", name)
 			}
 		}
 	}
-	readAnnotations(t, "test.lua").checkTable(t, "test", s.funcs(testModule), all)
 	got, err := fs.Glob(scripts.Types(), "*")
 	slices.Sort(files)
 	if diff := cmp.Diff(files, got); diff != "" || err != nil {
@@ -44,25 +45,25 @@ func TestModulesAreAnnotated(t *testing.T) {
 }
 
 func TestGlobalsAreAnnotated(t *testing.T) {
-	all, s := signatures(t), newState(open(t, nil))
-	a := readAnnotations(t, "globals.lua")
+	all, s := annotations.Signatures(t, "*.go", "internal/*/*.go", "../luastd/*.go"), newSession(open(t, nil))
+	a := annotations.Read(t, "globals.lua")
 	var want []string
-	for name := range s.globals {
-		if !slices.Contains(luaGlobals, name) && !isHidden(lua.LString(name)) {
+	for name := range s.Globals {
+		if !slices.Contains(luaGlobals, name) && !sandbox.IsHidden(lua.LString(name)) {
 			want = append(want, name)
 		}
 	}
-	for name := range s.libs {
+	for name := range s.Libs {
 		if slices.Contains(luaGlobals, name) {
 			continue
 		}
 		want = append(want, name)
 		if name != "json" { // its module has a file
-			a.checkTable(t, name, s.libs[name], all)
+			a.CheckTable(t, name, s.Libs[name], all)
 		}
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.globals()))); diff != "" {
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.Globals()))); diff != "" {
 		t.Error(diff)
 	}
 	var settings []string
@@ -72,36 +73,8 @@ func TestGlobalsAreAnnotated(t *testing.T) {
 	for class, want := range map[string][]string{
 		"obelus.Settings": settings, "obelus.ActivityOptions": activityOptionNames, "obelus.Request": requestFields,
 	} {
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(a.fields[class]))); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(a.Fields[class]))); diff != "" {
 			t.Error(class, diff)
-		}
-	}
-}
-
-func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
-	all, s := signatures(t), newState(open(t, nil))
-	a := readAnnotations(t, "testing.lua")
-	for _, f := range testGlobals {
-		if params, ok := a.functions[f.name]; !ok || !slices.Equal(params, all[f.name]) {
-			t.Errorf("%s is annotated with %v, its comment has %v", f.name, params, all[f.name])
-		}
-	}
-	if len(a.functions) != len(testGlobals) {
-		t.Errorf("%v are annotated", slices.Sorted(maps.Keys(a.functions)))
-	}
-	words := a.fields["obelus.assert"]
-	for _, word := range words {
-		if s.assertWord(word, nil) == lua.LNil {
-			t.Errorf("assert.%s is annotated and does not exist", word)
-		}
-	}
-	needed := slices.Concat(fillers, slices.Collect(maps.Keys(checks)), slices.Collect(maps.Keys(checkAliases)))
-	for _, word := range needed {
-		if slices.Contains(keywords, word) { // no name in Lua: assert.is_nil
-			word = "is_" + word
-		}
-		if !slices.Contains(words, word) {
-			t.Errorf("assert.%s is not annotated", word)
 		}
 	}
 }
@@ -120,7 +93,7 @@ func TestEditorsKnowTheGlobals(t *testing.T) {
 	if err := json.Unmarshal(text, &settings); err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Concat(readAnnotations(t, "globals.lua").globals(), slices.Collect(maps.Keys(readAnnotations(t, "testing.lua").functions)))
+	want := slices.Concat(annotations.Read(t, "globals.lua").Globals(), slices.Collect(maps.Keys(annotations.Read(t, "testing.lua").Functions)))
 	slices.Sort(want)
 	slices.Sort(settings.Globals)
 	if diff := cmp.Diff(want, settings.Globals); diff != "" || settings.Version != "Lua 5.1" {

@@ -3,25 +3,19 @@ package host
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/yuin/gopher-lua"
+	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine/plan"
-	"obelus/store"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+	"obelus/host/internal/setting"
 )
-
-// openVocabulary makes the globals that speak of calls.
-func (s *state) openVocabulary() {
-	s.libs["Activity"] = s.funcs(activityFuncs)
-	s.libs["Delegate"] = s.funcs(delegateFuncs)
-	s.libs["Message"] = s.funcs(messageFuncs)
-	s.libs["Output"] = s.funcs(outputFuncs)
-	s.libs["Tool"] = s.funcs(toolFuncs)
-	for _, f := range s.funcs(referenceFuncs) {
-		s.globals[f.name] = f.value
-	}
-}
 
 // registrations is what one run of a script's top level registers.
 type registrations struct {
@@ -53,7 +47,7 @@ type registeredTool struct {
 
 type registeredActivity struct {
 	place
-	script  *script
+	script  *sandbox.Script
 	options activityOptions
 
 	returnsNothing bool
@@ -61,7 +55,7 @@ type registeredActivity struct {
 
 type registeredDelegate struct {
 	place
-	script *script
+	script *sandbox.Script
 }
 
 func newRegistrations() *registrations {
@@ -70,19 +64,19 @@ func newRegistrations() *registrations {
 
 // registering checks that a register function may be called here, and reads
 // the name.
-func (s *state) registering(L *lua.LState, what string) string {
-	if s.run.top == 0 {
+func registering(s *session, L *lua.LState, what string) string {
+	if s.Run.Depth == 0 {
 		L.RaiseError("%s.register belongs at the top level of a script, not into a function that runs later", what)
 	}
 	name := L.CheckString(1)
 	if name == "" {
 		L.ArgError(1, "a name must not be empty")
 	}
-	if s.run.script.file == SettingsFile {
-		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, SettingsFile)
+	if s.Run.Script.File == limits.SettingsFile {
+		L.RaiseError("%s.register belongs in a script below activities/: %s is for settings", what, limits.SettingsFile)
 	}
-	if s.run.test != nil { // what it requires may register what the project has
-		if file, _ := s.where(L, 1); file == s.run.script.file {
+	if s.Run.Test { // what it requires may register what the project has
+		if file, _ := s.Place(L, 1); file == s.Run.Script.File {
 			L.RaiseError("%s.register belongs in a script below activities/: what a test stands in for goes to test.plan(file, { tools = … })", what)
 		}
 	}
@@ -91,49 +85,49 @@ func (s *state) registering(L *lua.LState, what string) string {
 
 // lastArgument refuses what stands behind the last argument that a register function
 // knows: somebody meant something by it.
-func (s *state) lastArgument(L *lua.LState, n int, form string) {
+func lastArgument(s *session, L *lua.LState, n int, form string) {
 	if L.GetTop() > n && L.Get(n+1) != lua.LNil {
 		L.RaiseError("a %s stands behind the last argument: write %s", L.Get(n+1).Type(), form)
 	}
 }
 
-// here is where a script registers something.
-func (s *state) here(L *lua.LState, what, name string) place {
-	file, line := s.where(L, 1)
-	return place{what + " " + quote(name), file, line}
+// registrationPlace is where a script registers something.
+func registrationPlace(s *session, L *lua.LState, what, name string) place {
+	file, line := s.Place(L, 1)
+	return place{what + " " + strconv.Quote(name), file, line}
 }
 
-func (s *state) twice(L *lua.LState, now, before place) {
+func raiseTwice(s *session, L *lua.LState, now, before place) {
 	L.RaiseError("%s is registered twice: first at %s:%d", now.what, before.file, before.line)
 }
 
-var toolFuncs = []entry{
-	{"register", (*state).toolRegister},
+var toolFuncs = []sandbox.Entry[*session]{
+	{Name: "register", Fn: toolRegister},
 }
 
 // Tool.register(name, schema)
-func (s *state) toolRegister(L *lua.LState) int {
-	name := s.registering(L, "Tool")
+func toolRegister(s *session, L *lua.LState) int {
+	name := registering(s, L, "Tool")
 	schema := L.CheckTable(2)
-	s.lastArgument(L, 2, "Tool.register(name, schema)")
-	found := s.run.found
+	lastArgument(s, L, 2, "Tool.register(name, schema)")
+	found := s.found
 	if found == nil || found.again {
 		return 0
 	}
-	at := s.here(L, "tool", name)
+	at := registrationPlace(s, L, "tool", name)
 	if before, ok := found.tools[name]; ok {
-		s.twice(L, at, before.place)
+		raiseTwice(s, L, at, before.place)
 	}
-	v, err := s.fromLua(schema, nil, "schema")
+	v, err := s.FromLua(schema, "schema")
 	if err != nil {
-		L.RaiseError("tool %s: %s", quote(name), err.Error())
+		L.RaiseError("tool %s: %s", strconv.Quote(name), err.Error())
 	}
-	found.tools[name] = registeredTool{at, listed(v, toolSchema)}
+	found.tools[name] = registeredTool{at, luacall.Listed(v, luacall.ToolSchema)}
 	return 0
 }
 
-var activityFuncs = []entry{
-	{"register", (*state).activityRegister},
+var activityFuncs = []sandbox.Entry[*session]{
+	{Name: "register", Fn: activityRegister},
 }
 
 // activityOptions is the options table of Activity.register.
@@ -149,15 +143,15 @@ type activityOptions struct {
 var activityOptionNames = []string{"backoff", "concurrency", "idempotent", "retries", "reuse", "timeout"}
 
 // Activity.register(name, [options,] fn)
-func (s *state) activityRegister(L *lua.LState) int {
-	name := s.registering(L, "Activity")
+func activityRegister(s *session, L *lua.LState) int {
+	name := registering(s, L, "Activity")
 	fnAt := 2
 	if _, ok := L.Get(2).(*lua.LTable); ok {
 		fnAt = 3
 	}
 	fn := L.CheckFunction(fnAt)
-	s.lastArgument(L, fnAt, "Activity.register(name, options, function)")
-	found := s.run.found
+	lastArgument(s, L, fnAt, "Activity.register(name, options, function)")
+	found := s.found
 	if found == nil {
 		return 0
 	}
@@ -167,72 +161,72 @@ func (s *state) activityRegister(L *lua.LState) int {
 		}
 		return 0
 	}
-	at := s.here(L, "activity", name)
+	at := registrationPlace(s, L, "activity", name)
 	if before, ok := found.activities[name]; ok {
-		s.twice(L, at, before.place)
+		raiseTwice(s, L, at, before.place)
 	}
 	var options activityOptions
 	if fnAt == 3 {
-		options = s.activityOptions(L, name, L.CheckTable(2))
+		options = readActivityOptions(s, L, name, L.CheckTable(2))
 	}
-	found.activities[name] = registeredActivity{at, s.run.script, options, returnsNothing(fn)}
+	found.activities[name] = registeredActivity{at, s.Run.Script, options, luac.ReturnsNothing(fn)}
 	return 0
 }
 
-func (s *state) activityOptions(L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
-	v, err := s.fromLua(t, nil, "options")
+func readActivityOptions(s *session, L *lua.LState, name string, t *lua.LTable) (o activityOptions) {
+	v, err := s.FromLua(t, "options")
 	if err != nil {
-		L.RaiseError("activity %s: %s", quote(name), err.Error())
+		L.RaiseError("activity %s: %s", strconv.Quote(name), err.Error())
 	}
 	given, _ := v.(map[string]any)
 	for _, option := range slices.Sorted(maps.Keys(given)) {
 		var err error
 		switch v := given[option]; option {
 		case "backoff":
-			if o.backoff, err = asDuration(v); o.backoff == 0 {
+			if o.backoff, err = setting.Duration(v); o.backoff == 0 {
 				o.backoff = 1 // said, and at once
 			}
 		case "concurrency":
-			o.concurrency, err = asCount(v)
+			o.concurrency, err = setting.Count(v)
 		case "idempotent":
 			idempotent, ok := v.(bool)
 			if o.notIdempotent = !idempotent; !ok {
-				err = wrongType("true or false", v)
+				err = setting.WrongType("true or false", v)
 			}
 		case "retries":
-			o.retries, err = asCount(v)
+			o.retries, err = setting.Count(v)
 		case "reuse":
 			reuse, ok := v.(bool)
 			if o.reuse = reuse; !ok {
-				err = wrongType("true or false", v)
+				err = setting.WrongType("true or false", v)
 			}
 		case "timeout":
-			o.timeout, err = asTime(v)
+			o.timeout, err = setting.PositiveDuration(v)
 		default:
-			L.RaiseError("activity %s: unknown option %s%s", quote(name), quote(option), didYouMean(option, activityOptionNames))
+			L.RaiseError("activity %s: unknown option %s%s", strconv.Quote(name), strconv.Quote(option), luaerr.DidYouMean(option, activityOptionNames))
 		}
 		if err != nil {
-			L.RaiseError("activity %s: option %s %s", quote(name), option, err.Error())
+			L.RaiseError("activity %s: option %s %s", strconv.Quote(name), option, err.Error())
 		}
 	}
 	return o
 }
 
-var delegateFuncs = []entry{
-	{"register", (*state).delegateRegister},
+var delegateFuncs = []sandbox.Entry[*session]{
+	{Name: "register", Fn: delegateRegister},
 }
 
 // Delegate.register(name, plan), where plan is what a plan's file may return.
 // It is read once all tools are known, for their schemas say what an empty
 // table is.
-func (s *state) delegateRegister(L *lua.LState) int {
-	name := s.registering(L, "Delegate")
+func delegateRegister(s *session, L *lua.LState) int {
+	name := registering(s, L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
-	s.lastArgument(L, 2, "Delegate.register(name, plan)")
+	lastArgument(s, L, 2, "Delegate.register(name, plan)")
 	if name == plan.Anonymous {
-		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", quote(name))
+		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", strconv.Quote(name))
 	}
-	found := s.run.found
+	found := s.found
 	if found == nil {
 		return 0
 	}
@@ -242,94 +236,10 @@ func (s *state) delegateRegister(L *lua.LState) int {
 		}
 		return 0
 	}
-	at := s.here(L, "delegate", name)
+	at := registrationPlace(s, L, "delegate", name)
 	if before, ok := found.delegates[name]; ok {
-		s.twice(L, at, before.place)
+		raiseTwice(s, L, at, before.place)
 	}
-	found.delegates[name] = registeredDelegate{at, s.run.script}
+	found.delegates[name] = registeredDelegate{at, s.Run.Script}
 	return 0
-}
-
-var outputFuncs = []entry{
-	{"to", (*state).outputTo},
-}
-
-// outputTo is what Output.to gives a script, to be returned.
-type outputTo struct {
-	path  string
-	value lua.LValue
-}
-
-// Output.to(path, value)
-func (s *state) outputTo(L *lua.LState) int {
-	path := L.CheckString(1)
-	if _, err := store.ParsePath(path); err != nil {
-		L.ArgError(1, err.Error())
-	}
-	u := L.NewUserData()
-	u.Value = &outputTo{path, L.Get(2)}
-	L.Push(u)
-	return 1
-}
-
-var messageFuncs = []entry{
-	{"data", message("data")},
-	{"input", message("input")},
-	{"plan", (*state).messagePlan},
-	{"state", message("state")},
-	{"system", prose("system", "message")},
-	{"text", prose("text", "text")},
-	{"tool", (*state).messageTool},
-}
-
-// Message.data|input|state(fields): the fields of the table, and a type
-func message(typ string) luaFunc {
-	return func(s *state, L *lua.LState) int {
-		given := s.checkTable(L, 1)
-		t := L.CreateTable(0, 4)
-		for key, v := given.Next(lua.LNil); key != lua.LNil; key, v = given.Next(key) {
-			name, ok := key.(lua.LString)
-			if !ok {
-				L.ArgError(1, "the fields of a message have names")
-			}
-			if name == "type" && v != lua.LString(typ) {
-				L.ArgError(1, "the type of the message is "+quote(typ)+" already")
-			}
-			t.RawSetString(string(name), v)
-		}
-		return s.pushMessage(L, typ, t)
-	}
-}
-
-func (s *state) pushMessage(L *lua.LState, typ string, t *lua.LTable) int {
-	t.RawSetString("type", lua.LString(typ))
-	t.Metatable = s.messages
-	L.Push(t)
-	return 1
-}
-
-// Message.system|text(text)
-func prose(typ, field string) luaFunc {
-	return func(s *state, L *lua.LState) int {
-		t := L.CreateTable(0, 2)
-		t.RawSetString(field, lua.LString(L.CheckString(1)))
-		return s.pushMessage(L, typ, t)
-	}
-}
-
-// Message.plan(calls, [mode])
-func (s *state) messagePlan(L *lua.LState) int {
-	t := L.CreateTable(0, 3)
-	t.RawSetString("plan", s.checkTable(L, 1))
-	if mode := L.OptString(2, ""); mode != "" {
-		t.RawSetString("mode", lua.LString(mode))
-	}
-	return s.pushMessage(L, "plan", t)
-}
-
-// Message.tool({name = schema, …})
-func (s *state) messageTool(L *lua.LState) int {
-	t := L.CreateTable(0, 2)
-	t.RawSetString("tool", s.checkTable(L, 1))
-	return s.pushMessage(L, "tool", t)
 }

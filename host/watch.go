@@ -15,6 +15,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/fsnotify/fsnotify"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/projectfs"
 )
 
 // longestBurst is how long changes may go on one after the other until the
@@ -94,7 +97,7 @@ func (w *watch) touch() {
 	if now.Sub(w.burst) >= longestBurst && w.due != nil {
 		return // it is looked at soon, however much comes
 	}
-	w.due = time.After(min(settleTime, longestBurst-now.Sub(w.burst)))
+	w.due = time.After(min(projectfs.SettleTime, longestBurst-now.Sub(w.burst)))
 }
 
 // look loads the scripts if they hold something else than before.
@@ -104,7 +107,7 @@ func (w *watch) look(report func(Reload)) error {
 	}
 	r, result := w.host.reloadChanged(time.Since(w.burst) >= 2*longestBurst)
 	if result == unsettled {
-		w.due = time.After(settleTime)
+		w.due = time.After(projectfs.SettleTime)
 		return nil
 	}
 	w.burst, w.due = time.Time{}, nil
@@ -128,14 +131,14 @@ func (w *watch) counts(e fsnotify.Event) bool {
 		return false
 	}
 	name = filepath.ToSlash(name)
-	if name == SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
+	if name == limits.SettingsFile || slices.Contains(w.files, name) || slices.Contains(w.above(), name) {
 		return true
 	}
 	folder, _, _ := strings.Cut(name, "/")
-	if !slices.Contains(scriptFolders, folder) || strings.HasPrefix(path.Base(name), ".") {
+	if !slices.Contains(projectfs.Folders, folder) || strings.HasPrefix(path.Base(name), ".") {
 		return false
 	}
-	return isScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
+	return projectfs.IsScript(name) || e.Has(fsnotify.Create|fsnotify.Remove|fsnotify.Rename|fsnotify.Chmod) // it may be a folder
 }
 
 // above are the folders that the further files lie in, each with those above it: who
@@ -152,13 +155,13 @@ func (w *watch) above() (folders []string) {
 // follow watches every folder that may hold what counts. One that is watched
 // already stays so.
 func (w *watch) follow() error {
-	folders, files := []string{"."}, append([]string{SettingsFile}, w.files...)
+	folders, files := []string{"."}, append([]string{limits.SettingsFile}, w.files...)
 	folders = append(folders, w.above()...)
-	for _, folder := range scriptFolders {
-		walkFiles(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read
+	for _, folder := range projectfs.Folders {
+		projectfs.Walk(w.host.config.FS, folder, false, func(name string, isFolder bool, _ error) { // the attempt says why one can't be read
 			if isFolder {
 				folders = append(folders, name)
-			} else if isScript(name) {
+			} else if projectfs.IsScript(name) {
 				files = append(files, name)
 			}
 		})

@@ -1,8 +1,0 @@
-//go:build unix
-
-package host
-
-import "syscall"
-
-// apart starts a process in a group of its own.
-var apart = &syscall.SysProcAttr{Setpgid: true}

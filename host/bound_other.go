@@ -1,8 +1,0 @@
-//go:build !linux || race
-
-package host
-
-// bound would keep this process from taking much more memory than a script may.
-// Here, and under the race detector, which takes much itself, the script's own
-// limit must do.
-func bound(int) {}

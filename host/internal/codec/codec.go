@@ -1,0 +1,59 @@
+package codec
+
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
+)
+
+// Meter counts the work of converting. Charge raises in L once there is too much of it; Spent
+// reports that, where nothing may be raised.
+type Meter interface {
+	Charge(L *lua.LState, units int)
+	Spent(units int) bool
+}
+
+// Codec carries values between JSON, as package store has it, and Lua. It belongs to one
+// state.
+type Codec struct {
+	state  *lua.LState
+	thread func() *lua.LState // that runs now, in which a conversion raises
+	meter  Meter
+	limits *limits.Limits
+
+	arrayMark *lua.LTable // metatable of tables that are arrays even if empty
+	lazyMeta  *lua.LTable // model of the metatables of tables not filled yet
+}
+
+// New returns a codec for the state of L.
+func New(L *lua.LState, thread func() *lua.LState, meter Meter, limits *limits.Limits) *Codec {
+	c := &Codec{state: L, thread: thread, meter: meter, limits: limits, arrayMark: L.CreateTable(0, 0), lazyMeta: L.CreateTable(0, 2)}
+	c.lazyMeta.RawSetString("__index", L.NewFunction(c.lazyIndex))
+	c.lazyMeta.RawSetString("__newindex", L.NewFunction(c.lazyNewIndex))
+	return c
+}
+
+// Library is what a table is filled from that has no JSON value behind it.
+type Library interface {
+	FillTable(t *lua.LTable)
+	LookupField(key lua.LValue) lua.LValue
+}
+
+// Opaque is a value behind userdata that says itself why it is no JSON value.
+type Opaque interface{ NotJSON() string }
+
+// Owns reports whether a metatable is the codec's own or one that [newMark] made, which scripts
+// do not get to see.
+func (c *Codec) Owns(meta *lua.LTable) bool {
+	switch meta.Metatable.(type) {
+	case *lazyValue, *kept, *mark:
+		return true
+	}
+	return meta == c.arrayMark
+}
+
+// mark stands in the place of the metatable of a metatable that is hidden from scripts.
+type mark struct{}
+
+// NewMark returns a metatable that scripts do not get to see, by which the host knows tables.
+func NewMark() *lua.LTable { return &lua.LTable{Metatable: &mark{}} }

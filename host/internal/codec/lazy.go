@@ -1,0 +1,144 @@
+package codec
+
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
+	"obelus/luastd"
+)
+
+// lazyValue is what a table will be filled from: a map, an array or a library's
+// fields. It hides in the table's metatable, in the place of the metatable's own.
+type lazyValue struct {
+	value any
+	peeks int
+	made  []peeked
+}
+
+// peeked is a table that a script has from one that is not filled yet.
+type peeked struct {
+	key   lua.LValue
+	table *lua.LTable
+}
+
+func (*lazyValue) String() string { return "" }
+
+func (*lazyValue) Type() lua.LValueType { return lua.LTUserData }
+
+// maxPeeks is how many fields of a table are read before it is filled.
+const maxPeeks = 8
+
+// Lazy makes a table that fills one level of itself when it is touched. The
+// metatable is a copy of the model, with whose entries it shares the memory.
+func (c *Codec) Lazy(v any) *lua.LTable {
+	made := &struct {
+		table, meta lua.LTable
+		lazyValue   lazyValue
+	}{meta: *c.lazyMeta, lazyValue: lazyValue{value: v}}
+	made.meta.Metatable = &made.lazyValue
+	made.table.Metatable = &made.meta
+	return &made.table
+}
+
+// waiting gives what a table is to be filled from, nil if there is nothing.
+func waiting(t *lua.LTable) *lazyValue {
+	meta, ok := t.Metatable.(*lua.LTable)
+	if !ok {
+		return nil
+	}
+	v, _ := meta.Metatable.(*lazyValue)
+	return v
+}
+
+// Untouched gives the JSON value that a table stands for, as long as nobody can
+// have changed it.
+func Untouched(t *lua.LTable) (any, bool) {
+	lazy := waiting(t)
+	if lazy == nil || len(lazy.made) > 0 {
+		return nil, false
+	}
+	_, isLibrary := lazy.value.(Library)
+	return lazy.value, !isLibrary
+}
+
+// Fill fills a table that is waiting for it, and does nothing to any other.
+// Every library function that looks into a table calls it first.
+func (c *Codec) Fill(t *lua.LTable) {
+	lazy := waiting(t)
+	if lazy == nil {
+		return
+	}
+	t.Metatable = lua.LNil
+	left := eager
+	switch v := lazy.value.(type) {
+	case map[string]any:
+		left += len(v)
+		c.fillObject(t, v, &left)
+	case []any:
+		left += len(v)
+		c.fillArray(t, v, &left)
+	case Library:
+		v.FillTable(t)
+	}
+	for _, p := range lazy.made {
+		t.RawSet(p.key, p.table)
+	}
+	*lazy = lazyValue{} // it stays with the table, and must not keep the value
+}
+
+// peek reads one field of a table that is waiting, without filling it: a script
+// that reads a field of a megabyte pays for that field. It reports false if the
+// table is better filled.
+func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
+	lazy := waiting(t)
+	if lazy == nil || lazy.peeks >= maxPeeks {
+		return nil, false
+	}
+	lazy.peeks++
+	for _, p := range lazy.made {
+		if p.key == key {
+			return p.table, true
+		}
+	}
+	var v lua.LValue = lua.LNil
+	left := 0
+	switch from := lazy.value.(type) {
+	case map[string]any:
+		if name, ok := key.(lua.LString); ok {
+			v = c.value(from[string(name)], &left)
+		}
+	case []any:
+		if len(from) >= limits.MaxArray-1 {
+			return nil, false // and is refused
+		}
+		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
+			if v = luastd.Null; from[int(n)-1] != nil {
+				v = c.value(from[int(n)-1], &left)
+			}
+		}
+	case Library:
+		v = from.LookupField(key)
+	}
+	if table, ok := v.(*lua.LTable); ok {
+		lazy.made = append(lazy.made, peeked{key, table})
+	}
+	return v, true
+}
+
+func (c *Codec) lazyIndex(L *lua.LState) int {
+	t, key := L.CheckTable(1), L.Get(2)
+	v, ok := c.peek(t, key)
+	if !ok {
+		c.Fill(t)
+		v = t.RawGet(key)
+	}
+	L.Push(v)
+	return 1
+}
+
+func (c *Codec) lazyNewIndex(L *lua.LState) int {
+	t := L.CheckTable(1)
+	c.Fill(t)
+	L.RawSet(t, L.Get(2), L.Get(3))
+	return 0
+}

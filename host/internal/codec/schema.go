@@ -1,0 +1,250 @@
+package codec
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// schemaNode is a place in a JSON Schema. The codec asks it what an empty
+// table means there and goes down with the value; whether the value fits is
+// the engine's to say.
+type schemaNode struct {
+	alternatives []map[string]any // the schema and those that it is made of
+	root         any
+}
+
+// schemaAt begins at a schema; known is false if it says nothing. Of alternatives those
+// count that a table may be, which is nil for anything else.
+func schemaAt(schema, root any, t *lua.LTable) (at schemaNode, known bool) {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return schemaNode{}, false
+	}
+	at = schemaNode{root: root}
+	at.gather(object, t, 0)
+	return at, true
+}
+
+// gather follows $ref and the combinators, as far as is sensible.
+func (n *schemaNode) gather(object map[string]any, t *lua.LTable, depth int) {
+	if depth > 8 || len(n.alternatives) > 32 {
+		return
+	}
+	n.alternatives = append(n.alternatives, object)
+	if target, ok := n.referred(object); ok {
+		n.gather(target, t, depth+1)
+	}
+	for _, word := range []string{"allOf", "anyOf", "oneOf"} {
+		list, _ := object[word].([]any)
+		for _, e := range list {
+			if inner, ok := e.(map[string]any); ok && (word == "allOf" || n.mayBe(inner, t, 0)) {
+				n.gather(inner, t, depth+1)
+			}
+		}
+	}
+}
+
+func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok bool) {
+	ref, ok := object["$ref"].(string)
+	if !ok {
+		return nil, false
+	}
+	return ResolveRef(n.root, ref)
+}
+
+// mayBe tells whether a table may be what a schema describes, by the fields that it has and
+// those that it lacks.
+func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable, depth int) bool {
+	if t == nil || depth > 8 {
+		return true
+	}
+	if target, ok := n.referred(object); ok && !n.mayBe(target, t, depth+1) {
+		return false
+	}
+	parts, _ := object["allOf"].([]any)
+	for _, part := range parts {
+		if part, ok := part.(map[string]any); ok && !n.mayBe(part, t, depth+1) {
+			return false
+		}
+	}
+	required, _ := object["required"].([]any)
+	for _, name := range required {
+		if name, ok := name.(string); ok && t.RawGetString(name) == lua.LNil && !wasNull(t, name) {
+			return false
+		}
+	}
+	properties, _ := object["properties"].(map[string]any)
+	for name, schema := range properties {
+		field, ok := schema.(map[string]any)
+		if v := t.RawGetString(name); ok && v != lua.LNil && !mayHold(field, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// wasNull tells of a field whether it was null, which Lua does not tell from nothing.
+func wasNull(t *lua.LTable, name string) bool {
+	k := keptOf(t)
+	return k != nil && !k.array && slices.Contains(k.nulls, name)
+}
+
+// mayHold tells whether a field may have a value, as far as that is told without looking
+// into tables.
+func mayHold(field map[string]any, v lua.LValue) bool {
+	values, some := field["enum"].([]any)
+	if value, one := field["const"]; one {
+		values, some = []any{value}, true
+	}
+	if some && !slices.ContainsFunc(values, func(value any) bool { return isLike(v, value) }) {
+		return false
+	}
+	node, types := schemaNode{alternatives: []map[string]any{field}}, []string(nil)
+	switch v := v.(type) {
+	case lua.LBool:
+		types = []string{"boolean"}
+	case lua.LNumber:
+		types = []string{"integer", "number"}
+	case lua.LString:
+		types = []string{"string"}
+		if len(v) >= 16 && isBigInteger(string(v)) {
+			types = []string{"string", "integer", "number"}
+		}
+	case *lua.LTable:
+		types = []string{"array", "object"}
+	}
+	return field["type"] == nil || types == nil || node.wants(types...)
+}
+
+// isLike tells whether a value of Lua is one of JSON, as far as that is told without
+// looking into tables.
+func isLike(v lua.LValue, value any) bool {
+	switch value := value.(type) {
+	case string:
+		return v == lua.LString(value)
+	case bool:
+		return v == lua.LBool(value)
+	case json.Number:
+		f, err := value.Float64()
+		return err == nil && v == lua.LNumber(f) || v == lua.LString(value)
+	case nil:
+		return v.Type() == lua.LTUserData
+	}
+	return v.Type() == lua.LTTable
+}
+
+// ResolveRef follows a reference into the same schema: "#", "#/$defs/item".
+func ResolveRef(root any, ref string) (map[string]any, bool) {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	at := root
+	for segment := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if segment == "" {
+			continue
+		}
+		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[segment]
+		case []any:
+			i, err := strconv.Atoi(segment)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			at = v[i]
+		default:
+			return nil, false
+		}
+	}
+	object, ok := at.(map[string]any)
+	return object, ok
+}
+
+// number tells of digits whether they stand for a number, by the first of the alternatives
+// that says whether a number or a text is wanted.
+func (n schemaNode) number() bool {
+	for _, object := range n.alternatives {
+		one := schemaNode{alternatives: []map[string]any{object}}
+		if text, number := one.wants("string"), one.wants("integer", "number"); text || number {
+			return number && !text
+		}
+	}
+	return false
+}
+
+// wants reports whether the schema allows one of the types by name.
+func (n schemaNode) wants(types ...string) bool {
+	for _, object := range n.alternatives {
+		switch t := object["type"].(type) {
+		case string:
+			if slices.Contains(types, t) {
+				return true
+			}
+		case []any:
+			for _, e := range t {
+				if name, ok := e.(string); ok && slices.Contains(types, name) {
+					return true
+				}
+			}
+		case nil:
+			if slices.Contains(types, "array") && (object["items"] != nil || object["prefixItems"] != nil) {
+				return true
+			}
+			if slices.Contains(types, "object") && object["properties"] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// property is the schema of a field, nil if nothing is said.
+func (n schemaNode) property(name string) any {
+	return n.each(func(object map[string]any) (any, bool) {
+		properties, _ := object["properties"].(map[string]any)
+		schema, ok := properties[name]
+		if !ok {
+			schema, ok = object["additionalProperties"].(map[string]any)
+		}
+		return schema, ok
+	})
+}
+
+// item is the schema of an element, from 0, nil if nothing is said.
+func (n schemaNode) item(i int) any {
+	return n.each(func(object map[string]any) (any, bool) {
+		if prefix, ok := object["prefixItems"].([]any); ok && i < len(prefix) {
+			return prefix[i], true
+		}
+		schema, ok := object["items"].(map[string]any)
+		return schema, ok
+	})
+}
+
+// each is what all alternatives say of something in the value: any of it may hold.
+func (n schemaNode) each(says func(object map[string]any) (any, bool)) any {
+	var one any
+	var several []any
+	for _, object := range n.alternatives {
+		schema, ok := says(object)
+		switch {
+		case !ok:
+		case one == nil:
+			one = schema
+		case several == nil:
+			several = []any{one, schema}
+		default:
+			several = append(several, schema)
+		}
+	}
+	if several == nil {
+		return one
+	}
+	return map[string]any{"anyOf": several}
+}

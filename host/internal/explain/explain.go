@@ -1,0 +1,179 @@
+package explain
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"obelus/engine/spell"
+)
+
+// The interpreter's messages name no variables. explain puts them into Lua's
+// words and finds in the source what was nil.
+
+var (
+	faultIndex   = regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`)
+	faultArith   = regexp.MustCompile(`^cannot perform (\w+) operation between (\w+) and (\w+)$`)
+	faultConcat  = regexp.MustCompile(`^attempt to concatenate a (\w+) value \(operand (\d+)\)$`)
+	faultCompare = regexp.MustCompile(`^attempt to compare (\w+) with (\w+)$`)
+	faultFor     = regexp.MustCompile(`^for statement (\w+) must be a number(?:, not (\w+))?$`)
+	faultMinus   = regexp.MustCompile(`^cannot perform unm operation between \w+ and (\w+)$`)
+	faultLength  = regexp.MustCompile(`^attempt to get the length of a (\w+) value$`)
+	faultNoValue = regexp.MustCompile(`^(\w+(?: or \w+)* expected, got )nil$`)
+	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
+
+	// What gopher-luar says of objects of the host, in types of Go.
+	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (.+)\))) as type (.*)$`)
+	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (\w+)$`)
+)
+
+// absent are the globals of Lua 5.1 that scripts do not have.
+var absent = []string{
+	"collectgarbage", "debug.getlocal", "debug.getupvalue", "debug.setlocal", "debug.setupvalue", "dofile", "io.popen", "loadfile", "module", "newproxy",
+	"os.execute", "os.remove", "os.rename", "os.tmpname", "package.loadlib", "string.dump",
+}
+
+var (
+	operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
+)
+
+// mostExplained is how long a message may be to be rewritten. One that is longer
+// holds a text of the script.
+const mostExplained = 4 << 10
+
+// Message rewrites a message of the interpreter; names may be nil.
+func Message(message string, names *Names) string {
+	if len(message) > mostExplained {
+		return message
+	}
+	if m := faultIndex.FindStringSubmatch(message); m != nil {
+		if name := names.indexed(m[2]); slices.Contains(absent, name) {
+			return name + " is not available in scripts"
+		}
+		name := names.indexed(m[2])
+		return "attempt to index " + named(name, m[1]) + ", key " + strconv.Quote(m[2]) + names.meant(name)
+	}
+	if m := faultMinus.FindStringSubmatch(message); m != nil {
+		return "attempt to perform arithmetic on " + named(names.negated(), m[1])
+	}
+	if m := faultLength.FindStringSubmatch(message); m != nil {
+		return "attempt to get the length of " + named(names.measured(), m[1])
+	}
+	if m := faultArith.FindStringSubmatch(message); m != nil {
+		left, right := names.operands(operators[m[1]])
+		if m[2] != "number" && !(m[2] == "string" && m[3] != "number" && m[3] != "string") {
+			return "attempt to perform arithmetic on " + named(left, m[2])
+		}
+		return "attempt to perform arithmetic on " + named(right, m[3])
+	}
+	if m := faultConcat.FindStringSubmatch(message); m != nil {
+		n, _ := strconv.Atoi(m[2])
+		return "attempt to concatenate " + named(names.joined(n), m[1])
+	}
+	if m := faultCompare.FindStringSubmatch(message); m != nil {
+		left, right := names.compared()
+		return "attempt to compare " + named(left, m[1]) + " with " + named(right, m[2])
+	}
+	if m := faultFor.FindStringSubmatch(message); m != nil {
+		text := "the " + m[1] + " of a for loop must be a number"
+		if m[2] != "" {
+			text += ", not " + named(names.bound(m[1]), m[2])
+		}
+		return text
+	}
+	if m := faultOptions.FindStringSubmatch(message); m != nil {
+		return names.badArgument(m[1], m[2], m[3])
+	}
+	if m := faultField.FindStringSubmatch(message); m != nil {
+		return "the object has no field " + strconv.Quote(m[1])
+	}
+	switch message {
+	case "attempt to call a non-function object":
+		return names.uncallable()
+	case "registry overflow":
+		return "stack overflow"
+	}
+	return message
+}
+
+// badArgument is what a function says of an argument. The object of a method is none, as in
+// Lua.
+func (n *Names) badArgument(number, function, why string) string {
+	if m := faultUse.FindStringSubmatch(why); m != nil {
+		why = luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
+	}
+	if function == "main chunk" { // which no line of Lua called, but pcall
+		return "bad argument #" + number + " to ?: " + why
+	}
+	name := n.full(function)
+	if i, err := strconv.Atoi(number); err == nil && name == function && n.isMethod(function) {
+		if number = strconv.Itoa(i - 1); i == 1 {
+			return "bad object of the method " + name + ": " + why
+		}
+	}
+	if strings.HasPrefix(name, "(") { // (anonymous): an object's field is set, or a key is looked for
+		return "bad value: " + why
+	}
+	if m := faultNoValue.FindStringSubmatch(why); m != nil {
+		why = m[1] + named(n.argument(function, number), "nil")
+		why = strings.Replace(why, "got a nil value", "got nil", 1)
+	}
+	return "bad argument #" + number + " to " + name + ": " + why
+}
+
+// named is "order.total (a nil value)", or "a nil value"; a literal stands for
+// itself.
+func named(name, typ string) string {
+	switch {
+	case name == "" || name == typ:
+		return "a " + typ + " value"
+	case name[0] == '"' || name[0] >= '0' && name[0] <= '9':
+		return name
+	}
+	return name + " (a " + typ + " value)"
+}
+
+// uncallable says what was called that is not a function: by a call, or by a loop
+// that has a table in the place of an iterator.
+func (n *Names) uncallable() string {
+	calls, iterators := n.called(), n.iterators()
+	call := only(calls)
+	missing := slices.IndexFunc(calls, func(call string) bool { return slices.Contains(absent, call) })
+	switch {
+	case missing >= 0:
+		return calls[missing] + " is not available in scripts"
+	case len(iterators) == 0 && call != "":
+		return "attempt to call " + call + ", which is not a function" + n.meant(call)
+	case len(iterators) != 1:
+		return "attempt to call a value that is not a function"
+	}
+	remedy := "put pairs(…) or ipairs(…) around " + iterators[0]
+	if slices.ContainsFunc(calls, func(call string) bool { return !n.declared(call) }) {
+		return "attempt to call a value that is not a function: if it is what for … in was given, " + remedy
+	}
+	return "for … in wants a function: " + remedy
+}
+
+// meant is a hint to the global, or to the field of a library, that may be meant by the name of
+// what is nil; empty for none.
+func (n *Names) meant(name string) string {
+	if n == nil {
+		return ""
+	}
+	library, field, isField := strings.Cut(name, ".")
+	near := ""
+	if fields := n.env.Library(library); isField && fields != nil {
+		slices.Sort(fields)
+		if near = spell.Nearest(field, fields); near != "" {
+			near = library + "." + near
+		}
+	} else if !isField {
+		near = spell.Nearest(name, n.env.Globals())
+	}
+	if near == "" || near == name {
+		return ""
+	}
+	return " (did you mean " + near + "?)"
+}

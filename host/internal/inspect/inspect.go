@@ -1,0 +1,142 @@
+package inspect
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
+	"obelus/host/internal/sandbox"
+	"obelus/luastd"
+)
+
+// inspector writes values as text for people, in Lua's notation where there is
+// one.
+type inspector struct {
+	s     *sandbox.State
+	width int                  // of a table that may stand on one line; 0 gives each field a line of its own
+	exact bool                 // numbers have all their digits
+	open  map[*lua.LTable]bool // those that are being written, one within the other
+	left  int                  // bytes that may still be written
+}
+
+// MaxInspected is roughly how long the text of a value gets: tables that hold
+// others several times can be endless.
+const MaxInspected = 1 << 20
+
+// Text is a value as text, a line for each field, sorted.
+func Text(s *sandbox.State, v lua.LValue) string { return newInspector(s, 0).text(v, "") }
+
+// Short is inspect with lists as lists, and what is short on one line.
+func Short(s *sandbox.State, v lua.LValue) string { return newInspector(s, 76).text(v, "") }
+
+func newInspector(s *sandbox.State, width int) *inspector {
+	return &inspector{s: s, width: width, open: map[*lua.LTable]bool{}, left: MaxInspected}
+}
+
+func (p *inspector) text(v lua.LValue, indent string) string {
+	text := ""
+	switch v := v.(type) {
+	case *lua.LTable:
+		return p.table(v, indent)
+	case lua.LString:
+		text = strconv.Quote(string(v))
+	case lua.LNumber:
+		if text = luatext.FormatNumber(v); p.exact {
+			text = luatext.FormatExact(v)
+		}
+	case *lua.LFunction:
+		text = functionText(v)
+	case *lua.LUserData:
+		if text = p.s.PlainText(v); v == luastd.Null {
+			text = "json.null"
+		}
+	default:
+		text = v.String()
+	}
+	p.left -= len(text)
+	return text
+}
+
+func functionText(f *lua.LFunction) string {
+	if f.IsG {
+		return "function: built in"
+	}
+	return "function: " + f.Proto.SourceName + ":" + strconv.Itoa(f.Proto.LineDefined)
+}
+
+func (p *inspector) table(t *lua.LTable, indent string) string {
+	p.s.Fill(t)
+	if p.open[t] || len(p.open) > limits.MaxDepth/10 || p.left < 0 {
+		return "{…}"
+	}
+	p.open[t] = true
+	defer delete(p.open, t)
+	if p.s.Run != nil && t == p.s.Run.Env {
+		p.s.FillEnv(t)
+	}
+	fields, listed := map[string]lua.LValue{}, 0
+	for t.RawGetInt(listed+1) != lua.LNil {
+		listed++
+	}
+	for key, v := t.Next(lua.LNil); key != lua.LNil && len(fields) <= p.left; key, v = t.Next(key) {
+		if !sandbox.IsHidden(key) {
+			fields[keyOrder(key)+p.key(key, listed)] = v
+		}
+	}
+	if len(fields) == 0 {
+		return "{}"
+	}
+	var parts []string
+	size := len(indent)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		part := key[len(keyOrder(lua.LNil)):] + p.text(fields[key], indent+"  ")
+		p.left -= len(indent) + 4
+		parts = append(parts, part)
+		if size += len(part) + 2; strings.Contains(part, "\n") {
+			size += p.width
+		}
+	}
+	if size < p.width {
+		return "{ " + strings.Join(parts, ", ") + " }"
+	}
+	return "{\n" + indent + "  " + strings.Join(parts, ",\n"+indent+"  ") + ",\n" + indent + "}"
+}
+
+// keyOrder sorts numbers before names, and numbers by what they are.
+func keyOrder(key lua.LValue) string {
+	if n, ok := key.(lua.LNumber); ok {
+		bits := math.Float64bits(float64(n))
+		if n < 0 {
+			bits = ^bits
+		} else {
+			bits |= 1 << 63
+		}
+		return fmt.Sprintf("0%016x", bits)
+	}
+	return "1----------------"
+}
+
+// key is a key as a constructor has it, with what stands behind it; elements of
+// a list of n, none of which is missing, need none.
+func (p *inspector) key(key lua.LValue, n int) string {
+	switch key := key.(type) {
+	case lua.LString:
+		if luatext.IsName(string(key)) && !slices.Contains(luatext.Keywords, string(key)) {
+			return string(key) + " = "
+		}
+		return "[" + strconv.Quote(string(key)) + "] = "
+	case lua.LNumber:
+		if p.width > 0 && key >= 1 && int(key) <= n && key == lua.LNumber(int(key)) {
+			return ""
+		}
+		return "[" + luatext.FormatExact(key) + "] = "
+	}
+	return "[" + p.s.PlainText(key) + "] = "
+}

@@ -1,0 +1,134 @@
+package luac
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luaerr"
+)
+
+// maxNesting bounds the depth of a file's syntax tree: the compiler recurses,
+// and a Go stack that overflows ends the process.
+const maxNesting = 200
+
+// Compile turns text into what an LState runs. name is the file as people know it,
+// "activities/billing.lua". functions are called by what it makes of some operators and
+// statements. Its error is a [luaerr.ScriptError].
+func Compile(name string, source []byte, functions Functions) (*lua.FunctionProto, error) {
+	proto, err := compilePooled(name, source, functions, newConstantPool())
+	if errors.Is(err, errUnpooled) {
+		proto, err = compilePooled(name, source, functions, nil)
+	}
+	return proto, err
+}
+
+// errUnpooled asks to compile a file again without a [constantPool].
+var errUnpooled = errors.New("the constants can't be put back")
+
+func compilePooled(name string, source []byte, functions Functions, pool *constantPool) (proto *lua.FunctionProto, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			proto, err = nil, &luaerr.ScriptError{File: name, Line: 1, Message: "the compiler can't cope with this file: split it"}
+		}
+	}()
+	chunk, err := ParseChunk(name, source)
+	if err != nil {
+		return nil, err
+	}
+	text := plainSource(string(source))
+	w := newRewriter(name, text)
+	w.fields = globalFields(chunk, text)
+	w.stmts(chunk, 0)
+	if w.err != nil {
+		return nil, luaerr.WithSource(w.err, text)
+	}
+	if pool != nil {
+		pool.take(chunk, 0)
+	}
+	proto, err = lua.Compile(chunk, name)
+	if err != nil {
+		return nil, compileError(name, text, err)
+	}
+	if pool != nil {
+		switch ok, err := pool.putBack(proto, maxConstants-len(functions)); {
+		case err != nil:
+			return nil, &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
+		case !ok:
+			return nil, errUnpooled
+		}
+	}
+	putNegativeZero(proto)
+	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
+	callWithoutTail(proto)
+	callHost(proto, functions)
+	return proto, nil
+}
+
+// What the compiler says of these has another line than they: that of the
+// function's end, or the one after the label.
+var (
+	aboutGoto  = regexp.MustCompile(`^(no visible label '.*' for <goto>|<goto .*>) at line (\d+)(.*)$`)
+	aboutLabel = regexp.MustCompile(`^label '.*' already defined on line \d+$`)
+)
+
+func compileError(name, text string, err error) *luaerr.ScriptError {
+	e := &luaerr.ScriptError{File: name, Line: 1, Message: err.Error()}
+	var at *lua.CompileError
+	if errors.As(err, &at) {
+		e.Line, e.Message = at.Line&lineMask, at.Message
+	}
+	if m := aboutGoto.FindStringSubmatch(e.Message); m != nil {
+		e.Message = m[1] + m[3]
+		e.Line, _ = strconv.Atoi(m[2])
+	} else if aboutLabel.MatchString(e.Message) {
+		e.Line--
+	}
+	return luaerr.WithSource(e, text)
+}
+
+// Functions holds the functions that rewritten code calls, by the names below.
+type Functions map[string]*lua.LFunction
+
+// callHost makes constants of the functions that rewritten code calls, so that
+// it finds them whatever environment setfenv gives it.
+func callHost(proto *lua.FunctionProto, functions Functions) {
+	at := map[string]int{}
+	for i, instruction := range proto.Code {
+		if int(instruction>>26) != lua.OP_GETGLOBAL {
+			continue
+		}
+		name := proto.Constants[operandBx(instruction)].String()
+		f := functions[name]
+		if f == nil {
+			continue
+		}
+		if at[name] == 0 {
+			at[name] = len(proto.Constants)
+			proto.Constants = append(proto.Constants, f)
+		}
+		proto.Code[i] = instruction&(0xff<<18) | uint32(lua.OP_LOADK)<<26 | uint32(at[name])
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		callHost(inner, functions)
+	}
+}
+
+// operandBx is the operand of an instruction that stands for a constant.
+func operandBx(instruction uint32) int { return int(instruction & (1<<18 - 1)) }
+
+// callWithoutTail makes every tail call an ordinary one: the frames of a traceback
+// are all there, and endless recursion meets the limit of the stack instead of
+// filling the memory with its traceback.
+func callWithoutTail(proto *lua.FunctionProto) {
+	for i, instruction := range proto.Code {
+		if int(instruction>>26) == lua.OP_TAILCALL {
+			proto.Code[i] = instruction&(1<<26-1) | uint32(lua.OP_CALL)<<26
+		}
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		callWithoutTail(inner)
+	}
+}

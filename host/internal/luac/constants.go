@@ -1,0 +1,153 @@
+package luac
+
+import (
+	"fmt"
+	"math"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// The compiler searches the constants of a function from the first one for each literal, so
+// that a file of many different ones takes time by their square. A constantPool takes most
+// of them out of its sight: in a function with more than unpooledConstants, the further
+// literals are replaced by one placeholder before the compiler runs, and put back into
+// the instructions that load it afterwards. The number of the constant travels in the line
+// of the literal, which the compiler copies to each instruction that it makes of it.
+type constantPool struct {
+	numbers map[lua.LValue]int // of each pooled constant
+	values  []lua.LValue       // by number
+}
+
+const (
+	// unpooledConstants is how many literals of a function the compiler sees as they are. An
+	// instruction can hold the number of one of the first 256 constants in place of a register,
+	// so the placeholder must come after those.
+	unpooledConstants = 512
+	operandConstants  = 256
+	maxConstants      = 1 << 18 // of a function, by the size of an operand
+
+	placeholderText   = "\x00constant"
+	placeholderNumber = 1.2345678987654321e-300
+
+	// negativeZero is a number that stands for -0 until the compiler is done, for which -0 and 0
+	// are one constant.
+	negativeZero = 1.2345678987654322e-300
+
+	lineBits = 32 // of a source position; the number of a constant is above
+	lineMask = 1<<lineBits - 1
+)
+
+func newConstantPool() *constantPool { return &constantPool{numbers: map[lua.LValue]int{}} }
+
+// take replaces literals of a chunk, and of the functions in it.
+func (p *constantPool) take(chunk []ast.Stmt, depth int) {
+	seen := map[lua.LValue]bool{}
+	Walker{
+		function: func(body []ast.Stmt, depth int) { p.take(body, depth) },
+		See: func(e ast.Expr) {
+			switch e := e.(type) {
+			case *ast.FuncCallExpr: // whose name the compiler notes
+				if field, ok := e.Func.(*ast.AttrGetExpr); ok {
+					if key, ok := field.Key.(*ast.StringExpr); ok {
+						p.pool(e, lua.LString(key.Value), seen)
+					}
+				} else if e.Func == nil && p.pool(e, lua.LString(e.Method), seen) {
+					e.Method = placeholderText
+				}
+			case *ast.StringExpr:
+				if p.pool(e, lua.LString(e.Value), seen) {
+					e.Value = placeholderText
+				}
+			case *ast.NumberExpr:
+				n, ok := literalNumber(e)
+				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.pool(e, lua.LNumber(n), seen) { // NaN would be no key of a map
+					e.Value = numeral(placeholderNumber)
+				}
+			}
+		},
+	}.Stmts(chunk, depth)
+}
+
+// pool reports whether a literal is replaced, and notes the number of its value in its line.
+func (p *constantPool) pool(e ast.Expr, value lua.LValue, seen map[lua.LValue]bool) bool {
+	if len(seen) < unpooledConstants {
+		seen[value] = true
+	}
+	if seen[value] || e.Line() > lineMask {
+		return false
+	}
+	number, ok := p.numbers[value]
+	if !ok {
+		number = len(p.values)
+		p.numbers[value] = number
+		p.values = append(p.values, value)
+	}
+	e.SetLine(e.Line() | (number+1)<<lineBits)
+	return true
+}
+
+// putNegativeZero puts -0 in the place of what stands for it.
+func putNegativeZero(proto *lua.FunctionProto) {
+	for i, v := range proto.Constants {
+		if v == lua.LNumber(negativeZero) {
+			proto.Constants[i] = lua.LNumber(math.Copysign(0, -1))
+		}
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		putNegativeZero(inner)
+	}
+}
+
+// putBack gives a function, and those in it, the constants that were taken from it. It
+// reports whether it can: not where so few of the first literals became constants that an
+// instruction may hold the placeholder itself.
+func (p *constantPool) putBack(proto *lua.FunctionProto, most int) (ok bool, err error) {
+	if len(p.values) == 0 {
+		return true, nil
+	}
+	isPlaceholder := func(v lua.LValue) bool {
+		return v == lua.LString(placeholderText) || v == lua.LNumber(placeholderNumber)
+	}
+	for i, call := range proto.DbgCalls {
+		if position := proto.DbgSourcePositions[call.Pc]; call.Name == placeholderText && position > lineMask {
+			proto.DbgCalls[i].Name = p.values[position>>lineBits-1].String()
+		}
+	}
+	at := map[int]int{} // the place of a pooled constant among those of this function
+	for pc, position := range proto.DbgSourcePositions {
+		if position <= lineMask {
+			continue
+		}
+		proto.DbgSourcePositions[pc] = position & lineMask
+		instruction := proto.Code[pc]
+		if int(instruction>>26) != lua.OP_LOADK || !isPlaceholder(proto.Constants[operandBx(instruction)]) {
+			continue
+		}
+		if operandBx(instruction) < operandConstants {
+			return false, nil
+		}
+		pooled := position>>lineBits - 1
+		place, ok := at[pooled]
+		if !ok {
+			place = len(proto.Constants)
+			at[pooled] = place
+			proto.Constants = append(proto.Constants, p.values[pooled])
+		}
+		proto.Code[pc] = instruction&^uint32(maxConstants-1) | uint32(place)
+	}
+	for i, v := range proto.Constants {
+		if i < operandConstants && isPlaceholder(v) {
+			return false, nil
+		}
+	}
+	if len(proto.Constants) > most {
+		return false, fmt.Errorf("a function has more than %d different constants: split it", most)
+	}
+	for _, inner := range proto.FunctionPrototypes {
+		if ok, err := p.putBack(inner, most); !ok || err != nil {
+			return ok, err
+		}
+	}
+	return true, nil
+}

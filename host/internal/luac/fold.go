@@ -1,0 +1,151 @@
+package luac
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// fold computes what the literals in a condition decide, all through it.
+func fold(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.LogicalOpExpr:
+		e.Lhs, e.Rhs = fold(e.Lhs), fold(e.Rhs)
+		return foldTop(e)
+	case *ast.UnaryNotOpExpr:
+		e.Expr = fold(e.Expr)
+		if known, truth := literal(e.Expr); known {
+			return boolean(!truth, e)
+		}
+	}
+	return e
+}
+
+// foldTop decides a and b, a or b where a is a literal. The value of the
+// expression stays the same, not only its truth.
+func foldTop(e *ast.LogicalOpExpr) ast.Expr {
+	known, truth := literal(e.Lhs)
+	switch {
+	case !known:
+		return e
+	case truth == (e.Operator == "and"):
+		return single(e.Rhs)
+	}
+	return e.Lhs
+}
+
+func literal(e ast.Expr) (known, truth bool) {
+	switch e.(type) {
+	case *ast.TrueExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true, true
+	case *ast.FalseExpr, *ast.NilExpr:
+		return true, false
+	}
+	return false, false
+}
+
+func boolean(truth bool, at ast.PositionHolder) ast.Expr {
+	var e ast.Expr = &ast.FalseExpr{}
+	if truth {
+		e = &ast.TrueExpr{}
+	}
+	e.SetLine(at.Line())
+	return e
+}
+
+// operationNames are the names in [arithmetic] of the operators.
+var operationNames = map[string]string{"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "^": "pow"}
+
+// foldNumbers computes arithmetic with literal numbers, as the compiler itself would, so that
+// the compiler finds none to compute: it would take placeholders of constants for numbers.
+func foldNumbers(e ast.Expr) ast.Expr {
+	var value float64
+	switch e := e.(type) {
+	case *ast.UnaryMinusOpExpr:
+		n, ok := literalNumber(e.Expr)
+		if !ok {
+			return e
+		}
+		value = -n
+	case *ast.ArithmeticOpExpr:
+		a, ok := literalNumber(e.Lhs)
+		b, ok2 := literalNumber(e.Rhs)
+		if !ok || !ok2 {
+			return e
+		}
+		value = Arithmetic[operationNames[e.Operator]](a, b)
+	default:
+		return e
+	}
+	folded := &ast.NumberExpr{Value: numeral(value)}
+	folded.SetLine(e.Line())
+	return folded
+}
+
+// numeral writes a number for the compiler.
+func numeral(n float64) string {
+	if n == 0 && math.Signbit(n) {
+		n = negativeZero
+	}
+	return strconv.FormatFloat(n, 'g', -1, 64)
+}
+
+// literalNumber is the number that a literal stands for, as [numeral] wrote it.
+func literalNumber(e ast.Expr) (float64, bool) {
+	number, ok := e.(*ast.NumberExpr)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(number.Value, 64)
+	if n == negativeZero {
+		n = math.Copysign(0, -1)
+	}
+	return n, err == nil
+}
+
+// coerceBounds makes numbers of the bounds of a loop, as Lua does, where they may be text.
+func coerceBounds(s *ast.NumberForStmt) {
+	for _, bound := range []struct {
+		at   *ast.Expr
+		name string
+	}{{&s.Init, "init"}, {&s.Limit, "limit"}, {&s.Step, "step"}} {
+		if *bound.at == nil {
+			continue
+		}
+		if _, ok := literalNumber(*bound.at); !ok {
+			*bound.at = callOf(CallBound, *bound.at, single(*bound.at), &ast.StringExpr{Value: bound.name})
+		}
+	}
+}
+
+// adaptAssigned sees to it that what is assigned to a field such as __add is a function, if
+// it can be called.
+func adaptAssigned(s *ast.AssignStmt) {
+	for i, e := range s.Lhs {
+		field, ok := e.(*ast.AttrGetExpr)
+		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // whose further results are wanted
+			continue
+		}
+		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(OperatorEvents, key.Value) {
+			if _, ok := s.Rhs[i].(*ast.FunctionExpr); !ok {
+				s.Rhs[i] = callOf(CallAdapt, s.Rhs[i], single(s.Rhs[i]))
+			}
+		}
+	}
+}
+
+// OperatorEvents are the metamethods that the interpreter calls only if they are functions.
+// Lua calls whatever can be called.
+var OperatorEvents = []string{"__add", "__div", "__eq", "__le", "__lt", "__mod", "__mul", "__pow", "__sub"}
+
+// Arithmetic is what the operators do to numbers.
+var Arithmetic = map[string]func(a, b float64) float64{
+	"add": func(a, b float64) float64 { return a + b },
+	"sub": func(a, b float64) float64 { return a - b },
+	"mul": func(a, b float64) float64 { return a * b },
+	"div": func(a, b float64) float64 { return a / b },
+	"mod": func(a, b float64) float64 { return a - math.Floor(a/b)*b },
+	"pow": math.Pow,
+}

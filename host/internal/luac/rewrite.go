@@ -1,0 +1,480 @@
+package luac
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/yuin/gopher-lua/ast"
+	"github.com/yuin/gopher-lua/parse"
+
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/luatext"
+)
+
+// Names of functions that rewritten code calls. No script can name them, and
+// they are in no environment: see callsHost.
+const (
+	CallAt     = "\x00at"     // (line, table): a call of a plan
+	CallConcat = "\x00concat" // the operator .., with a limit
+	CallLength = "\x00length" // the operator #, which sees what is not filled yet
+	CallFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
+	CallBound  = "\x00bound"  // (value, which): a bound of a for loop: init, limit or step
+	CallMinus  = "\x00minus"  // (value): -value
+	CallAdapt  = "\x00adapt"  // (value): of a field such as __add
+	CallGlobal = "\x00global" // (): what holds the globals of the calling function
+	nameTemp   = "\x00temp"   // a local
+)
+
+// rewriter changes a syntax tree in place, and refuses one that is too deep.
+//
+//   - x = a and b is miscompiled where x is a local; do local t = a and b;
+//     x = t end is not. Conditions with literals are folded for the same
+//     reason.
+//   - -x is called, since the interpreter would call __unm with one argument; so is a bound
+//     of a for loop, which may be text.
+//   - a .. b can make gigabytes between two looks at the clock, so it is
+//     called; so is #t, since it must see a table that fills itself.
+//   - { _tool = … } is called with its line.
+//   - 010 is ten, 1e400 is infinite and 3e is no number: the compiler would make
+//     eight and NaN of them.
+//   - a, b = b, a swaps by way of locals, a = (...) does not adjust what it takes,
+//     {[k] = f()} takes one result, for k, v in next, t begins with nil, for k in f()()
+//     with what f gives, and no loop with a jump, and no table has elements where they
+//     don't belong (see elements): each is miscompiled otherwise.
+//   - A method is defined as a field with a first parameter self.
+//   - Where a file has very many globals, most are written as fields: see globalFields.
+//   - local f = function() … end is no local function f() … end, which alone sees
+//     itself: the parser makes the same of both.
+type rewriter struct {
+	file   string
+	locals []bool          // of each local statement that is still to come, in the order of the source: whether it is a local function
+	fields map[string]bool // globals that are written as fields of what holds them
+	err    *luaerr.ScriptError
+}
+
+func newRewriter(file, text string) *rewriter {
+	w := &rewriter{file: file}
+	// The parser's own scanner, so that no token is missed.
+	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), file), &parse.Lexer{}, 0
+	for last != parse.EOF {
+		token, err := scanner.Scan(lexer)
+		if err != nil {
+			break // what can be parsed can be scanned
+		}
+		switch {
+		case last == parse.TLocal:
+			w.locals = append(w.locals, token.Type == parse.TFunction)
+		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';': // the parser takes several for one
+			if w.err == nil {
+				w.err = &luaerr.ScriptError{File: file, Line: token.Pos.Line, Column: token.Pos.Column, Message: fmt.Sprintf("syntax error at %q", token.Str)}
+			}
+		}
+		last = token.Type
+	}
+	return w
+}
+
+// notItself keeps the compiler from taking a statement for a local function.
+func notItself(s *ast.LocalAssignStmt) {
+	if len(s.Names) != 1 || len(s.Exprs) != 1 {
+		return
+	}
+	if _, ok := s.Exprs[0].(*ast.FunctionExpr); ok {
+		none := &ast.NilExpr{}
+		none.SetLine(s.Line())
+		s.Exprs = append(s.Exprs, none)
+	}
+}
+
+// allThree has a loop begin with a function, a state and a control variable: what is not
+// written of them is not nil otherwise, but what happens to be in its register.
+func allThree(s *ast.GenericForStmt) {
+	const all = 3
+	if last := s.Exprs[len(s.Exprs)-1]; !manyValued(last) {
+		for len(s.Exprs) < all {
+			none := &ast.NilExpr{}
+			none.SetLine(last.Line())
+			s.Exprs = append(s.Exprs, none)
+		}
+		return
+	}
+	for len(s.Names) < min(len(s.Exprs), all) { // or a call has as many results as it likes
+		s.Names = append(s.Names, nameTemp)
+	}
+}
+
+// begunByLocals evaluates what a loop begins with into locals first, where a call in front
+// of it gives what is called, indexed or chosen: the compiler would have the registers of
+// the loop taken for what that call gives.
+func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
+	if !slices.ContainsFunc(s.Exprs, calledInFront) {
+		return s
+	}
+	local := &ast.LocalAssignStmt{Exprs: s.Exprs}
+	s.Exprs = nil
+	for range 3 {
+		s.Exprs = append(s.Exprs, another(local, s))
+	}
+	block := &ast.DoBlockStmt{Stmts: []ast.Stmt{local, s}}
+	for _, stmt := range []ast.Stmt{local, block} {
+		stmt.SetLine(s.Line())
+		stmt.SetLastLine(s.LastLine())
+	}
+	return block
+}
+
+// calledInFront tells of an expression whether a call may stand in front of what it gives.
+func calledInFront(e ast.Expr) bool {
+	call, ok := e.(*ast.FuncCallExpr)
+	switch {
+	case !ok:
+		return !callsNothing(e)
+	case call.Func != nil:
+		return !callsNothing(call.Func)
+	}
+	return !callsNothing(call.Receiver)
+}
+
+// callsNothing tells of an expression whether it is a name, dots and all, or as simple.
+func callsNothing(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.IdentExpr, *ast.Comma3Expr, *ast.FunctionExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.NumberExpr, *ast.StringExpr:
+		return true
+	case *ast.AttrGetExpr:
+		return callsNothing(e.Object) && callsNothing(e.Key)
+	}
+	return false
+}
+
+func manyValued(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		return !e.AdjustRet
+	case *ast.Comma3Expr:
+		return !e.AdjustRet
+	}
+	return false
+}
+
+func (w *rewriter) tooDeep(depth int, at ast.PositionHolder) bool {
+	if depth > maxNesting && w.err == nil {
+		w.err = &luaerr.ScriptError{File: w.file, Line: at.Line(), Message: fmt.Sprintf("nested deeper than %d", maxNesting)}
+	}
+	return w.err != nil
+}
+
+func (w *rewriter) stmts(list []ast.Stmt, depth int) {
+	for i := range list {
+		if w.tooDeep(depth, list[i]) {
+			return
+		}
+		w.stmt(&list[i], depth)
+	}
+}
+
+func (w *rewriter) stmt(at *ast.Stmt, depth int) {
+	switch s := (*at).(type) {
+	case *ast.AssignStmt:
+		w.exprs(s.Lhs, depth)
+		w.exprs(s.Rhs, depth)
+		adaptAssigned(s)
+		*at = viaLocals(s)
+	case *ast.LocalAssignStmt:
+		function := w.locals[0]
+		w.locals = w.locals[1:]
+		w.exprs(s.Exprs, depth)
+		if !function {
+			notItself(s)
+		}
+	case *ast.FuncCallStmt:
+		w.expr(&s.Expr, depth)
+	case *ast.DoBlockStmt:
+		w.stmts(s.Stmts, depth+1)
+	case *ast.WhileStmt:
+		w.condition(&s.Condition, depth)
+		w.body(&s.Stmts, depth)
+	case *ast.RepeatStmt:
+		w.body(&s.Stmts, depth)
+		w.condition(&s.Condition, depth)
+	case *ast.IfStmt:
+		w.ifs(s, depth)
+	case *ast.NumberForStmt:
+		w.expr(&s.Init, depth)
+		w.expr(&s.Limit, depth)
+		w.expr(&s.Step, depth)
+		coerceBounds(s)
+		w.body(&s.Stmts, depth)
+	case *ast.GenericForStmt:
+		w.exprs(s.Exprs, depth)
+		allThree(s)
+		w.body(&s.Stmts, depth)
+		*at = begunByLocals(s)
+	case *ast.FuncDefStmt:
+		if s.Name.Func == nil {
+			methodAsField(s)
+		}
+		w.expr(&s.Name.Func, depth)
+		w.stmts(s.Func.Stmts, depth+1)
+	case *ast.ReturnStmt:
+		w.exprs(s.Exprs, depth)
+	}
+}
+
+// methodAsField writes function object:name(…) as function object.name(self, …), whose name
+// a [constantPool] can take.
+func methodAsField(s *ast.FuncDefStmt) {
+	key := &ast.StringExpr{Value: s.Name.Method}
+	field := &ast.AttrGetExpr{Object: s.Name.Receiver, Key: key}
+	for _, e := range []ast.Expr{key, field} {
+		e.SetLine(s.Name.Receiver.Line())
+		e.SetLastLine(s.Name.Receiver.LastLine())
+	}
+	s.Name = &ast.FuncName{Func: field}
+	s.Func.ParList.Names = append([]string{"self"}, s.Func.ParList.Names...)
+}
+
+// body rewrites the body of a loop. One that would begin with a jump begins with
+// something else: the compiler takes the distance of a jump that it has been
+// through for a label when a later one, back to the start of the loop, leads to
+// it.
+func (w *rewriter) body(list *[]ast.Stmt, depth int) {
+	w.stmts(*list, depth+1)
+	if len(*list) == 0 || !mayJump((*list)[0]) {
+		return
+	}
+	first := &ast.LocalAssignStmt{Names: []string{nameTemp}, Exprs: []ast.Expr{boolean(false, (*list)[0])}}
+	first.SetLine((*list)[0].Line())
+	*list = append([]ast.Stmt{first}, *list...)
+}
+
+func mayJump(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.AssignStmt, *ast.LocalAssignStmt, *ast.FuncCallStmt, *ast.FuncDefStmt, *ast.ReturnStmt, *ast.NumberForStmt, *ast.GenericForStmt:
+		return false
+	case *ast.IfStmt:
+		known, _ := literal(s.Condition)
+		return known
+	}
+	return true
+}
+
+// ifs follows a chain of elseif, which the parser nests, at one depth.
+func (w *rewriter) ifs(s *ast.IfStmt, depth int) {
+	for {
+		w.condition(&s.Condition, depth)
+		w.stmts(s.Then, depth+1)
+		if len(s.Else) != 1 {
+			break
+		}
+		next, ok := s.Else[0].(*ast.IfStmt)
+		if !ok {
+			break
+		}
+		s = next
+	}
+	w.stmts(s.Else, depth+1)
+}
+
+func (w *rewriter) condition(at *ast.Expr, depth int) {
+	w.expr(at, depth)
+	if w.err == nil {
+		*at = fold(*at)
+	}
+}
+
+func (w *rewriter) exprs(list []ast.Expr, depth int) {
+	for i := range list {
+		w.expr(&list[i], depth)
+	}
+}
+
+func (w *rewriter) expr(at *ast.Expr, depth int) {
+	if *at == nil || w.tooDeep(depth, *at) {
+		return
+	}
+	depth++
+	switch e := (*at).(type) {
+	case *ast.IdentExpr:
+		if w.fields[e.Value] {
+			*at = fieldOfGlobal(e)
+		}
+	case *ast.AttrGetExpr:
+		w.expr(&e.Object, depth)
+		w.expr(&e.Key, depth)
+	case *ast.NumberExpr:
+		n, ok := luatext.ParseNumber(e.Value, 10)
+		if !ok && w.err == nil {
+			w.err = &luaerr.ScriptError{File: w.file, Line: e.Line(), Message: fmt.Sprintf("malformed number %q", strings.TrimSpace(e.Value))}
+		}
+		e.Value = numeral(float64(n))
+	case *ast.TableExpr:
+		for _, field := range e.Fields {
+			w.expr(&field.Key, depth)
+			w.expr(&field.Value, depth)
+			if field.Key != nil { // else all results of a last one would become elements
+				field.Value = single(field.Value)
+			}
+		}
+		isCall := hasField(e, "_tool")
+		if *at = elements(e); isCall {
+			*at = callOf(CallAt, e, &ast.NumberExpr{Value: fmt.Sprint(e.Line())}, *at)
+		}
+	case *ast.FuncCallExpr:
+		w.expr(&e.Func, depth)
+		w.expr(&e.Receiver, depth)
+		w.exprs(e.Args, depth)
+	case *ast.LogicalOpExpr:
+		w.expr(&e.Lhs, depth)
+		w.expr(&e.Rhs, depth)
+		*at = foldTop(e)
+	case *ast.RelationalOpExpr:
+		w.expr(&e.Lhs, depth)
+		w.expr(&e.Rhs, depth)
+	case *ast.ArithmeticOpExpr:
+		w.expr(&e.Lhs, depth)
+		w.expr(&e.Rhs, depth)
+		*at = foldNumbers(e)
+	case *ast.UnaryMinusOpExpr:
+		w.expr(&e.Expr, depth)
+		if *at = foldNumbers(e); *at == e {
+			*at = callOf(CallMinus, e, single(e.Expr))
+		}
+	case *ast.UnaryNotOpExpr:
+		w.expr(&e.Expr, depth)
+	case *ast.UnaryLenOpExpr:
+		w.expr(&e.Expr, depth)
+		*at = callOf(CallLength, e, single(e.Expr))
+	case *ast.FunctionExpr:
+		w.stmts(e.Stmts, depth)
+	case *ast.StringConcatOpExpr:
+		w.concat(at, e, depth)
+	}
+}
+
+// concat makes one call of a chain a .. b .. c, which associates to the right.
+func (w *rewriter) concat(at *ast.Expr, e *ast.StringConcatOpExpr, depth int) {
+	var args []ast.Expr
+	var rest ast.Expr = e
+	for {
+		c, ok := rest.(*ast.StringConcatOpExpr)
+		if !ok {
+			break
+		}
+		args = append(args, c.Lhs)
+		rest = c.Rhs
+	}
+	args = append(args, rest)
+	if w.tooDeep(len(args), e) {
+		return
+	}
+	w.exprs(args, depth)
+	args[len(args)-1] = single(args[len(args)-1])
+	*at = callOf(CallConcat, e, args...)
+}
+
+// single keeps an expression to one value where it stands last in a list.
+func single(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.FuncCallExpr:
+		e.AdjustRet = true
+	case *ast.Comma3Expr:
+		e.AdjustRet = true
+	}
+	return e
+}
+
+func callOf(name string, at ast.PositionHolder, args ...ast.Expr) ast.Expr {
+	f := &ast.IdentExpr{Value: name}
+	f.SetLine(at.Line())
+	for _, arg := range args {
+		if arg.Line() == 0 {
+			arg.SetLine(at.Line())
+		}
+	}
+	call := &ast.FuncCallExpr{Func: f, Args: args, AdjustRet: true}
+	call.SetLine(at.Line())
+	call.SetLastLine(max(at.Line(), at.LastLine()))
+	return call
+}
+
+func hasField(e *ast.TableExpr, name string) bool {
+	for _, field := range e.Fields {
+		if key, ok := field.Key.(*ast.StringExpr); ok && key.Value == name {
+			return true
+		}
+	}
+	return false
+}
+
+// viaLocals evaluates the right side into fresh locals first, wherever it would
+// be compiled into the register of a variable that is still to be read: of a
+// logical expression, of a call or ... that is not the last of several expressions,
+// and of several variables at once, so that a, b = b, a swaps. Of those that are
+// fields, tables and keys are evaluated first too, so that t.next, t = a, a links the
+// table that was there; and each is assigned by itself, the last first, for together
+// they would get each other's values.
+func viaLocals(s *ast.AssignStmt) ast.Stmt {
+	needed, alone := len(s.Lhs) > 1, len(s.Lhs) == 1 && len(s.Rhs) == 1
+	for _, e := range s.Rhs {
+		switch e := e.(type) {
+		case *ast.LogicalOpExpr:
+			needed = true
+		case *ast.FuncCallExpr:
+			e.AdjustRet = e.AdjustRet && !alone // else the function would be loaded over the last parameter, if that is assigned
+			needed = needed || !alone
+		case *ast.Comma3Expr:
+			e.AdjustRet = e.AdjustRet && !alone // else the locals after the assigned one would be cleared
+			needed = needed || !alone
+		}
+	}
+	if !needed {
+		return s
+	}
+	local := &ast.LocalAssignStmt{}
+	keep := func(e ...ast.Expr) ast.Expr {
+		local.Exprs = append(local.Exprs, e...)
+		return another(local, s)
+	}
+	for i, e := range s.Lhs {
+		if field, ok := e.(*ast.AttrGetExpr); ok {
+			for _, part := range []*ast.Expr{&field.Object, &field.Key} {
+				if !stays(*part, s.Lhs[i+1:]) {
+					*part = keep(*part)
+				}
+			}
+		}
+	}
+	assigns := make([]ast.Stmt, len(s.Lhs))
+	for i, e := range s.Lhs {
+		assigns[len(s.Lhs)-1-i] = &ast.AssignStmt{Lhs: []ast.Expr{e}, Rhs: []ast.Expr{keep()}}
+	}
+	local.Exprs = append(local.Exprs, s.Rhs...)
+	block := &ast.DoBlockStmt{Stmts: append([]ast.Stmt{local}, assigns...)}
+	for _, stmt := range append(block.Stmts, block) {
+		stmt.SetLine(s.Line())
+		stmt.SetLastLine(s.Line())
+	}
+	return block
+}
+
+// another gives a statement one more local, and what reads it at a place.
+func another(local *ast.LocalAssignStmt, at ast.PositionHolder) ast.Expr {
+	temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, len(local.Names))}
+	temp.SetLine(at.Line())
+	local.Names = append(local.Names, temp.Value)
+	return temp
+}
+
+// stays tells whether an expression is the same whatever is assigned.
+func stays(e ast.Expr, assigned []ast.Expr) bool {
+	variable, ok := e.(*ast.IdentExpr)
+	if !ok {
+		known, _ := literal(e)
+		return known
+	}
+	return !slices.ContainsFunc(assigned, func(e ast.Expr) bool {
+		other, ok := e.(*ast.IdentExpr)
+		return ok && other.Value == variable.Value
+	})
+}

@@ -1,0 +1,121 @@
+package luac
+
+import (
+	"slices"
+	"strconv"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// elements sees to it that each element of a table gets the place that it has in the
+// source. The compiler puts them in fifty at a time. If a field with a key follows it
+// puts the last fifty in once more, as the registers are by then; all results of a last
+// call it puts over the first elements if they alone come after the fifty; and for more
+// than 25,550 it has no room. There the table ends, and a call puts in what comes after.
+// All of that has been worked out by then: only what a key of nil raises comes later
+// than it would.
+func elements(e *ast.TableExpr) ast.Expr {
+	n, end := elementsInPlace(e.Fields)
+	if end == len(e.Fields) {
+		return e
+	}
+	table, rest, tail := &ast.TableExpr{Fields: e.Fields[:end:end]}, e.Fields[end:], []ast.Expr(nil)
+	if field := table.Fields[end-1]; field.Key == nil {
+		field.Value = single(field.Value)
+	}
+	if last := rest[len(rest)-1]; last.Key == nil && manyValued(last.Value) {
+		rest, tail = rest[:len(rest)-1], []ast.Expr{last.Value}
+	}
+	var parts []ast.Expr
+	for fields := range slices.Chunk(rest, mostInPlace/2) {
+		var layout []byte
+		values := &ast.TableExpr{}
+		for _, field := range fields {
+			kind := byte(layoutElement)
+			if field.Key != nil {
+				kind = layoutKey
+				values.Fields = append(values.Fields, &ast.Field{Value: field.Key})
+			}
+			layout = append(layout, kind)
+			values.Fields = append(values.Fields, &ast.Field{Value: single(field.Value)})
+		}
+		parts = append(parts, &ast.StringExpr{Value: string(layout)}, values)
+	}
+	table.SetLine(e.Line())
+	table.SetLastLine(e.LastLine())
+	args := append([]ast.Expr{table, countExpr(n), countExpr(len(parts) / 2)}, parts...)
+	return callOf(CallFill, e, append(args, tail...)...)
+}
+
+// What the compiler puts in at once, and the most that it is left to put in.
+const (
+	putInAtOnce = 50
+	mostInPlace = 500 * putInAtOnce
+)
+
+// What a layout tells of each field: the value of an element, or a key and a value.
+const (
+	layoutElement = 'e'
+	layoutKey     = 'k'
+)
+
+// elementsInPlace is how many fields the compiler gets right, and how many of them are
+// elements.
+func elementsInPlace(fields []*ast.Field) (elements, end int) {
+	for i, field := range fields {
+		full := elements > 0 && elements%putInAtOnce == 0
+		switch {
+		case field.Key != nil && full, field.Key == nil && elements == mostInPlace, full && i == len(fields)-1 && manyValued(field.Value):
+			return elements, i
+		case field.Key == nil:
+			elements++
+		}
+	}
+	return elements, len(fields)
+}
+
+func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
+
+// Budget counts the work of [fillTable]. Charge raises in L once there is too much.
+type Budget interface {
+	Charge(L *lua.LState, units int)
+}
+
+// FillTable is the function behind nameFill. As the compiler's code does, it sets a key at once
+// and elements fifty at a time.
+func FillTable(L *lua.LState, budget Budget) int {
+	table, n, parts := L.CheckTable(1), L.CheckInt(2), L.CheckInt(3)
+	var pending []lua.LValue
+	put := func() {
+		for i, v := range pending {
+			table.RawSetInt(n+i+1, v)
+		}
+		n, pending = n+len(pending), pending[:0]
+	}
+	at := 4
+	for range parts {
+		layout, values, i := L.CheckString(at), L.CheckTable(at+1), 1
+		budget.Charge(L, len(layout))
+		for _, kind := range layout {
+			if len(pending) == putInAtOnce {
+				put()
+			}
+			if kind == layoutKey {
+				L.SetTable(table, values.RawGetInt(i), values.RawGetInt(i+1))
+				i += 2
+				continue
+			}
+			pending = append(pending, values.RawGetInt(i))
+			i++
+		}
+		at += 2
+	}
+	budget.Charge(L, max(0, L.GetTop()-at))
+	for ; at <= L.GetTop(); at++ {
+		pending = append(pending, L.Get(at))
+	}
+	put()
+	L.Push(table)
+	return 1
+}

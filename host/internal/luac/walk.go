@@ -1,0 +1,104 @@
+package luac
+
+import (
+	"github.com/yuin/gopher-lua/ast"
+)
+
+// walk shows see every expression of a syntax tree, outer ones first.
+func walk(chunk []ast.Stmt, see func(e ast.Expr)) { Walker{See: see}.Stmts(chunk, 0) }
+
+type Walker struct {
+	See      func(e ast.Expr)
+	Loop     func(s ast.Stmt)                 // may be nil
+	function func(body []ast.Stmt, depth int) // in place of a walk through it; may be nil
+}
+
+func (w Walker) body(list []ast.Stmt, depth int) {
+	if w.function != nil {
+		w.function(list, depth)
+		return
+	}
+	w.Stmts(list, depth)
+}
+
+func (w Walker) Stmts(list []ast.Stmt, depth int) {
+	if depth > maxNesting*2 {
+		return
+	}
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.AssignStmt:
+			w.exprs(depth, s.Lhs...)
+			w.exprs(depth, s.Rhs...)
+		case *ast.LocalAssignStmt:
+			w.exprs(depth, s.Exprs...)
+		case *ast.FuncCallStmt:
+			w.exprs(depth, s.Expr)
+		case *ast.DoBlockStmt:
+			w.Stmts(s.Stmts, depth+1)
+		case *ast.WhileStmt:
+			w.exprs(depth, s.Condition)
+			w.Stmts(s.Stmts, depth+1)
+		case *ast.RepeatStmt:
+			w.exprs(depth, s.Condition)
+			w.Stmts(s.Stmts, depth+1)
+		case *ast.IfStmt:
+			w.exprs(depth, s.Condition)
+			w.Stmts(s.Then, depth+1)
+			w.Stmts(s.Else, depth+1)
+		case *ast.NumberForStmt:
+			if w.Loop != nil {
+				w.Loop(s)
+			}
+			w.exprs(depth, s.Init, s.Limit, s.Step)
+			w.Stmts(s.Stmts, depth+1)
+		case *ast.GenericForStmt:
+			if w.Loop != nil {
+				w.Loop(s)
+			}
+			w.exprs(depth, s.Exprs...)
+			w.Stmts(s.Stmts, depth+1)
+		case *ast.FuncDefStmt:
+			w.exprs(depth, s.Name.Func, s.Name.Receiver)
+			w.body(s.Func.Stmts, depth+1)
+		case *ast.ReturnStmt:
+			w.exprs(depth, s.Exprs...)
+		}
+	}
+}
+
+func (w Walker) exprs(depth int, list ...ast.Expr) {
+	for _, e := range list {
+		if e == nil || depth > maxNesting*2 {
+			continue
+		}
+		w.See(e)
+		switch e := e.(type) {
+		case *ast.AttrGetExpr:
+			w.exprs(depth+1, e.Object, e.Key)
+		case *ast.TableExpr:
+			for _, field := range e.Fields {
+				w.exprs(depth+1, field.Key, field.Value)
+			}
+		case *ast.FuncCallExpr:
+			w.exprs(depth+1, e.Func, e.Receiver)
+			w.exprs(depth+1, e.Args...)
+		case *ast.LogicalOpExpr:
+			w.exprs(depth+1, e.Lhs, e.Rhs)
+		case *ast.RelationalOpExpr:
+			w.exprs(depth+1, e.Lhs, e.Rhs)
+		case *ast.StringConcatOpExpr:
+			w.exprs(depth+1, e.Lhs, e.Rhs)
+		case *ast.ArithmeticOpExpr:
+			w.exprs(depth+1, e.Lhs, e.Rhs)
+		case *ast.UnaryMinusOpExpr:
+			w.exprs(depth+1, e.Expr)
+		case *ast.UnaryNotOpExpr:
+			w.exprs(depth+1, e.Expr)
+		case *ast.UnaryLenOpExpr:
+			w.exprs(depth+1, e.Expr)
+		case *ast.FunctionExpr:
+			w.body(e.Stmts, depth+1)
+		}
+	}
+}

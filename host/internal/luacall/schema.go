@@ -1,0 +1,108 @@
+package luacall
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"obelus/engine/plan"
+	"obelus/engine/schema"
+	"obelus/store"
+)
+
+// definitionSchema says where a definition of a tool, or a JSON Schema, holds arrays: {} in
+// Lua after "required" is one, and after "default" where the definition is that of an array.
+const definitionSchema = `{"type": ["object", "boolean"],
+	"if": {"properties": {"type": {"const": "array"}}, "required": ["type"]},
+	"then": {"properties": {"const": {"type": "array"}, "default": {"type": "array"}}},
+	"properties": {
+		"$defs": {"$ref": "#/$defs/named"}, "dependentSchemas": {"$ref": "#/$defs/named"}, "patternProperties": {"$ref": "#/$defs/named"},
+		"properties": {"$ref": "#/$defs/named", "properties": {"_scopes": {"$ref": "#/$defs/scopes"}}},
+		"allOf": {"$ref": "#/$defs/list"}, "anyOf": {"$ref": "#/$defs/list"}, "oneOf": {"$ref": "#/$defs/list"}, "prefixItems": {"$ref": "#/$defs/list"},
+		"additionalProperties": {"$ref": "#/$defs/tool"}, "contains": {"$ref": "#/$defs/tool"}, "else": {"$ref": "#/$defs/tool"},
+		"if": {"$ref": "#/$defs/tool"}, "items": {"$ref": "#/$defs/tool"}, "not": {"$ref": "#/$defs/tool"}, "propertyNames": {"$ref": "#/$defs/tool"},
+		"then": {"$ref": "#/$defs/tool"}, "unevaluatedItems": {"$ref": "#/$defs/tool"}, "unevaluatedProperties": {"$ref": "#/$defs/tool"},
+		"enum": {"type": "array"}, "examples": {"type": "array"}, "required": {"type": "array"},
+		"dependentRequired": {"additionalProperties": {"type": "array"}},
+		"_output": {"$ref": "#/$defs/tool"}, "_scopes": {"$ref": "#/$defs/scopes"}
+	}}`
+
+// RequestSchema says where a request holds arrays.
+var RequestSchema = sync.OnceValue(func() *schema.Schema {
+	return mustSchema(`{
+		"properties": {
+			"context": {"type": "array", "items": {"properties": {
+				"plan": {"type": "array", "items": {"properties": {"_scopes": {"type": "array"}}}},
+				"schema": {"$ref": "#/$defs/tool"},
+				"tool": {"$ref": "#/$defs/named"}}}},
+			"schema": {"$ref": "#/$defs/tool"},
+			"tools": {"$ref": "#/$defs/named"}
+		}`)
+})
+
+// Listed is [schema.Schema.Lists] of a schema that is compiled only where a value has something
+// empty in it, as few have: that takes longer than all else when a small project is loaded.
+func Listed(v any, schema func() *schema.Schema) any {
+	if !holdsEmptyObject(v) {
+		return v
+	}
+	return schema().Lists(v)
+}
+
+func holdsEmptyObject(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if holdsEmptyObject(e) {
+				return true
+			}
+		}
+		return len(v) == 0
+	case []any:
+		return slices.ContainsFunc(v, holdsEmptyObject)
+	}
+	return false
+}
+
+// ToolSchema says where a definition of a tool holds arrays.
+var ToolSchema = sync.OnceValue(func() *schema.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
+
+// mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
+func mustSchema(open string) *schema.Schema {
+	v, err := store.DecodeJSON([]byte(open + `, "$defs": {
+		"tool": ` + definitionSchema + `,
+		"named": {"additionalProperties": {"$ref": "#/$defs/tool"}},
+		"list": {"type": "array", "items": {"$ref": "#/$defs/tool"}},
+		"scopes": {"properties": {"const": {"type": "array"}, "enum": {"type": "array"}}}}}`))
+	if err != nil {
+		panic(err)
+	}
+	schema, err := schema.New(v)
+	if err != nil {
+		panic(err)
+	}
+	return schema
+}
+
+// callSchema is what a call of a tool looks like: its parameters and its result.
+func callSchema(tool any) map[string]any {
+	object, _ := tool.(map[string]any)
+	properties := map[string]any{}
+	if given, ok := object["properties"].(map[string]any); ok {
+		for name, schema := range given {
+			if !strings.HasPrefix(name, "_") {
+				properties[name] = schema
+			}
+		}
+	}
+	if output := plan.OutputSchema(tool); output != nil { // of a call that has its result already
+		properties["_output"] = output
+	}
+	schema := map[string]any{"type": "object", "properties": properties}
+	for _, word := range []string{"$defs", "$ref", "additionalProperties", "allOf", "anyOf", "oneOf", "if", "then", "else"} {
+		if v, ok := object[word]; ok {
+			schema[word] = v
+		}
+	}
+	return schema
+}

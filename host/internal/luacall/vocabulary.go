@@ -1,0 +1,109 @@
+package luacall
+
+import (
+	"strconv"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/codec"
+	"obelus/host/internal/sandbox"
+	"obelus/store"
+)
+
+// Open gives scripts the globals for what calls are made of: Message, Output, and the
+// functions that lead from data to references and back.
+func Open(s *sandbox.State) {
+	s.AddLibrary("Message", s.Funcs(messageFuncs))
+	s.AddLibrary("Output", s.Funcs(outputFuncs))
+	s.AddGlobals(s.Funcs(ReferenceFuncs))
+}
+
+var outputFuncs = []sandbox.StateEntry{
+	{Name: "to", Fn: outputToCall},
+}
+
+// outputTo is what Output.to gives a script, to be returned.
+type outputTo struct {
+	path  string
+	value lua.LValue
+}
+
+// NotJSON says what a script reads that gives it within another value.
+func (*outputTo) NotJSON() string { return "Output.to(…) must be returned by itself" }
+
+// Output.to(path, value)
+func outputToCall(s *sandbox.State, L *lua.LState) int {
+	path := L.CheckString(1)
+	if _, err := store.ParsePath(path); err != nil {
+		L.ArgError(1, err.Error())
+	}
+	u := L.NewUserData()
+	u.Value = &outputTo{path, L.Get(2)}
+	L.Push(u)
+	return 1
+}
+
+// messageMark is the metatable of what Message.state and others make.
+var messageMark = codec.NewMark()
+
+var messageFuncs = []sandbox.StateEntry{
+	{Name: "data", Fn: message("data")},
+	{Name: "input", Fn: message("input")},
+	{Name: "plan", Fn: messagePlan},
+	{Name: "state", Fn: message("state")},
+	{Name: "system", Fn: prose("system", "message")},
+	{Name: "text", Fn: prose("text", "text")},
+	{Name: "tool", Fn: messageTool},
+}
+
+// Message.data|input|state(fields): the fields of the table, and a type
+func message(typ string) sandbox.Function {
+	return func(s *sandbox.State, L *lua.LState) int {
+		given := s.CheckTable(L, 1)
+		t := L.CreateTable(0, 4)
+		for key, v := given.Next(lua.LNil); key != lua.LNil; key, v = given.Next(key) {
+			name, ok := key.(lua.LString)
+			if !ok {
+				L.ArgError(1, "the fields of a message have names")
+			}
+			if name == "type" && v != lua.LString(typ) {
+				L.ArgError(1, "the type of the message is "+strconv.Quote(typ)+" already")
+			}
+			t.RawSetString(string(name), v)
+		}
+		return pushMessage(s, L, typ, t)
+	}
+}
+
+func pushMessage(s *sandbox.State, L *lua.LState, typ string, t *lua.LTable) int {
+	t.RawSetString("type", lua.LString(typ))
+	t.Metatable = messageMark
+	L.Push(t)
+	return 1
+}
+
+// Message.system|text(text)
+func prose(typ, field string) sandbox.Function {
+	return func(s *sandbox.State, L *lua.LState) int {
+		t := L.CreateTable(0, 2)
+		t.RawSetString(field, lua.LString(L.CheckString(1)))
+		return pushMessage(s, L, typ, t)
+	}
+}
+
+// Message.plan(calls, [mode])
+func messagePlan(s *sandbox.State, L *lua.LState) int {
+	t := L.CreateTable(0, 3)
+	t.RawSetString("plan", s.CheckTable(L, 1))
+	if mode := L.OptString(2, ""); mode != "" {
+		t.RawSetString("mode", lua.LString(mode))
+	}
+	return pushMessage(s, L, "plan", t)
+}
+
+// Message.tool({name = schema, …})
+func messageTool(s *sandbox.State, L *lua.LState) int {
+	t := L.CreateTable(0, 2)
+	t.RawSetString("tool", s.CheckTable(L, 1))
+	return pushMessage(s, L, "tool", t)
+}

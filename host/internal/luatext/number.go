@@ -1,0 +1,119 @@
+package luatext
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// One codec carries values between JSON, as package store has it, and Lua.
+// This file leads into Lua, encode.go out of it.
+
+// MaxExact is the integer up to which every integer is a float64.
+const MaxExact = 1 << 53
+
+func IsDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// FormatG is C's %.{precision}g.
+func FormatG(f float64, precision int, keepZeros bool) string {
+	if precision == 0 {
+		precision = 1
+	}
+	text := strconv.FormatFloat(f, 'e', precision-1, 64)
+	mantissa, exponent, _ := strings.Cut(text, "e")
+	x, _ := strconv.Atoi(exponent)
+	trim := func(s string) string {
+		if !keepZeros && strings.Contains(s, ".") {
+			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+		}
+		return s
+	}
+	if x < -4 || x >= precision {
+		return trim(mantissa) + "e" + exponent
+	}
+	return trim(strconv.FormatFloat(f, 'f', precision-1-x, 64))
+}
+
+// maxNumeral is how long text may be that says a number: reading one is slow, and
+// can't be stopped.
+const maxNumeral = 16 << 10
+
+// ParseNumber reads a number as Lua's own reader does. What only Go takes
+// for one (1_000, 0b1, inf) is none.
+func ParseNumber(text string, base int) (lua.LNumber, bool) {
+	if len(text) > maxNumeral {
+		return 0, false
+	}
+	text = strings.Trim(text, " \t\n\v\f\r")
+	digits := strings.TrimLeft(text, "+-")
+	if len(text)-len(digits) > 1 || strings.Contains(digits, "_") {
+		return 0, false
+	}
+	hex := len(digits) > 2 && (strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X"))
+	switch {
+	case base != 10:
+		if hex && base == 16 {
+			digits = digits[2:]
+		}
+		n, err := strconv.ParseUint(digits, base, 64)
+		if strings.HasPrefix(text, "-") {
+			return -lua.LNumber(n), err == nil
+		}
+		return lua.LNumber(n), err == nil
+	case hex && !strings.ContainsAny(digits, "pP"):
+		text += "p0"
+	case !hex && (digits == "" || strings.ContainsAny(digits, "xXnNpPiI")):
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return lua.LNumber(f), err == nil || math.IsInf(f, 0)
+}
+
+// FormatNumber writes a number as Lua 5.1 does, "%.14g", but for integers that
+// a number holds exactly: an order number must not come out as 1.2e+15.
+func FormatNumber(n lua.LNumber) string {
+	f := float64(n)
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	case f == math.Trunc(f) && math.Abs(f) <= MaxExact:
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return FormatG(f, 14, false)
+}
+
+// ToNumber is a value as a number, if it is one or text that says one.
+func ToNumber(v lua.LValue) (lua.LNumber, bool) {
+	switch v := v.(type) {
+	case lua.LNumber:
+		return v, true
+	case lua.LString:
+		return ParseNumber(string(v), 10)
+	}
+	return 0, false
+}
+
+// FormatExact is a number with as many digits as tell it from all others.
+func FormatExact(n lua.LNumber) string {
+	text := FormatNumber(n)
+	for digits := 15; digits <= 17; digits++ {
+		if back, err := strconv.ParseFloat(text, 64); err != nil || back == float64(n) {
+			break
+		}
+		text = FormatG(float64(n), digits, false)
+	}
+	return text
+}

@@ -1,0 +1,151 @@
+package projectfs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+)
+
+// SettleTime is how long files must have been left alone before they are read.
+const SettleTime = 50 * time.Millisecond
+
+// Set is what the scripts of a project hold, by their files.
+type Set map[string]File
+
+// File is one file, or why it can't be read.
+type File struct {
+	Bytes  []byte
+	Sha256 string // in hex
+	Time   time.Time
+	Err    error
+}
+
+// TakeAll reads obelus.lua and all scripts below lib and activities, and
+// further files that are asked for. settled is false if one of them changed
+// while it was read: then it may be half of what somebody is writing.
+func TakeAll(fsys fs.FS, further ...string) (all Set, settled bool) {
+	all, settled = Set{}, true
+	take := func(name string) {
+		s, quiet := Take(fsys, name)
+		all[name], settled = s, settled && quiet
+	}
+	for _, name := range append([]string{limits.SettingsFile}, further...) {
+		if _, err := fs.Stat(fsys, name); !errors.Is(err, fs.ErrNotExist) {
+			take(name)
+		}
+	}
+	for _, folder := range Folders {
+		walkScripts(fsys, folder, func(name string, err error) {
+			if err != nil {
+				all[name] = File{Err: err}
+				return
+			}
+			take(name)
+		})
+	}
+	return all, settled
+}
+
+// Take reads one file. quiet tells that its size and its time were the
+// same before and afterwards.
+func Take(fsys fs.FS, name string) (s File, quiet bool) {
+	before, err := fs.Stat(fsys, name)
+	if err != nil {
+		return File{Err: outside(fsys, name, err)}, true
+	}
+	if mode := before.Mode(); !mode.IsRegular() && !mode.IsDir() { // reading a pipe may never end
+		return File{Err: errNoFile}, true
+	}
+	if s.Bytes, err = fs.ReadFile(fsys, name); err != nil {
+		return File{Err: err}, true
+	}
+	sum := sha256.Sum256(s.Bytes)
+	s.Sha256 = hex.EncodeToString(sum[:])
+	after, err := fs.Stat(fsys, name)
+	s.Time = before.ModTime()
+	quiet = err == nil && before.ModTime().Equal(after.ModTime()) && before.Size() == after.Size() && after.Size() == int64(len(s.Bytes))
+	return s, quiet
+}
+
+// ReadSettled reads a file that somebody may be writing at this moment: an
+// editor empties it first. One that stays empty is empty.
+func ReadSettled(fsys fs.FS, name string) ([]byte, error) {
+	for tries := 0; ; tries++ {
+		s, quiet := Take(fsys, name)
+		if s.Err != nil || quiet && len(s.Bytes) > 0 || tries == 4 {
+			return s.Bytes, s.Err
+		}
+		time.Sleep(SettleTime / 2)
+	}
+}
+
+// Digest is what tells one set of sources from another, in hex.
+func (s Set) Digest() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		if err := s[name].Err; err != nil {
+			fmt.Fprintf(h, "%q %s\n", name, err)
+			continue
+		}
+		fmt.Fprintf(h, "%q %s\n", name, s[name].Sha256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Since tells what is different from sources that were taken before.
+func (s Set) Since(before Set) (added, changed, removed []string) {
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		switch was, ok := before[name]; {
+		case !ok:
+			added = append(added, name)
+		case was.Sha256 != s[name].Sha256:
+			changed = append(changed, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if _, ok := s[name]; !ok {
+			removed = append(removed, name)
+		}
+	}
+	return added, changed, removed
+}
+
+// Without leaves files out.
+func (s Set) Without(files []string) Set {
+	rest := maps.Clone(s)
+	for _, name := range files {
+		delete(rest, name)
+	}
+	return rest
+}
+
+// Emptied tells whether a file has become empty: its text is probably on its
+// way.
+func (s File) Emptied(before Set, name string) bool {
+	was, ok := before[name]
+	return s.Err == nil && len(s.Bytes) == 0 && (!ok || len(was.Bytes) > 0)
+}
+
+// Unreadable returns the error of a script that can't be read, in words for people.
+func Unreadable(name string, err error) *luaerr.ScriptError {
+	message := "it can't be read"
+	var inner *fs.PathError
+	var link *LinkError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		message = "there is no such file"
+	case errors.As(err, &inner):
+		message += ": " + inner.Err.Error()
+	case errors.As(err, &link), errors.Is(err, errNoFile):
+		message += ": " + err.Error()
+	}
+	return luaerr.WithCause(&luaerr.ScriptError{File: name, Message: message}, err)
+}

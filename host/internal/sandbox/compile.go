@@ -1,0 +1,85 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/budget"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luaerr"
+)
+
+// NewScript compiles a file of at most so many bytes.
+func NewScript(file string, source []byte, most int) (*Script, error) {
+	sc := NewLazyScript(file, source, most)
+	if _, err := sc.Compile(); err != nil {
+		return nil, err
+	}
+	return sc, nil
+}
+
+// NewLazyScript is newScript for a file that may never be needed.
+func NewLazyScript(file string, source []byte, most int) *Script {
+	sum := sha256.Sum256(source)
+	return &Script{
+		File: file, Source: source, SHA256: hex.EncodeToString(sum[:]),
+		Compile: sync.OnceValues(func() (*lua.FunctionProto, error) { return compileScript(file, source, most) }),
+	}
+}
+
+func compileScript(file string, source []byte, most int) (*lua.FunctionProto, error) {
+	if len(source) > most {
+		return nil, &luaerr.ScriptError{File: file, Line: 1, Message: limits.Over(fmt.Sprintf("the script has %d bytes", len(source)), "source", most)}
+	}
+	proto, err := luac.Compile(file, source, Functions)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.HasPrefix(file, "lib/") {
+		if err := luac.AccidentalGlobal(file, source, proto, KnownGlobals()); err != nil {
+			return nil, err
+		}
+	}
+	return proto, nil
+}
+
+// compileInTime waits for the compiler as long as the run has time: it can't be stopped.
+func compileInTime(s *State, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
+	ctx, cancel := s.Budget.WaitContext()
+	defer cancel()
+	compiled := make(chan func(), 1)
+	go func() {
+		late, lateErr := luac.Compile(name, []byte(text), Functions)
+		compiled <- func() { proto, err = late, lateErr }
+	}()
+	select {
+	case take := <-compiled:
+		take()
+	case <-ctx.Done():
+		s.Budget.Charge(L, budget.CheckEvery)
+		L.RaiseError("%s", budget.OutOfTime)
+	}
+	return proto, err
+}
+
+// chunkName is how messages name a chunk, as Lua's own luaO_chunkid makes it.
+func chunkName(name string) string {
+	const most = 60
+	line, _, more := strings.Cut(name, "\n")
+	if line != "" && (line[0] == '=' || line[0] == '@') {
+		return strings.ToValidUTF8(line[1:min(len(line), most)], "?")
+	}
+	if len(line) > most-20 {
+		line, more = line[:most-20], true
+	}
+	if more {
+		line += "..."
+	}
+	return `[string "` + strings.ToValidUTF8(line, "?") + `"]`
+}

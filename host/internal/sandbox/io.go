@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	lua "github.com/yuin/gopher-lua"
+)
+
+// stream is what io.stdin, io.stdout and io.stderr are.
+type stream struct{ write bool }
+
+// NotJSON says what a script reads that gives a stream as a value.
+func (*stream) NotJSON() string { return "a userdata is not a JSON value" }
+
+const (
+	noFiles = `io can't open files in scripts: use require "fs"`
+	noInput = "scripts have no standard input"
+)
+
+// newIO makes the run's io: its streams have a metatable that scripts can
+// change.
+func newIO(s *State) *lua.LTable {
+	lib := s.Table(s.Libs["io"])
+	meta := s.Table([]Field{{"__index", s.Table(s.streams)}})
+	for _, name := range []string{"stdin", "stdout", "stderr"} {
+		u := s.L.NewUserData()
+		u.Value, u.Metatable, u.Env = &stream{name != "stdin"}, meta, s.Run.Env
+		lib.RawSetString(name, u)
+	}
+	s.Run.io = lib
+	return lib
+}
+
+var ioFuncs = []StateEntry{
+	{"close", ioFlush},
+	{"flush", ioFlush},
+	{"input", standard("stdin")},
+	{"lines", refuse(noFiles)},
+	{"open", ioFail(noFiles)},
+	{"output", standard("stdout")},
+	{"read", ioFail(noInput)},
+	{"tmpfile", ioFail(noFiles)},
+	{"type", ioType},
+	{"write", ioWrite},
+}
+
+var streamFuncs = []StateEntry{
+	{"close", ofStream(ioFlush)},
+	{"flush", ofStream(ioFlush)},
+	{"lines", ofStream(streamLines)},
+	{"read", ofStream(ioFail(noInput))},
+	{"seek", ofStream(ioFail("a standard stream has no position"))},
+	{"setvbuf", ofStream(ioFlush)},
+	{"write", ofStream(streamWrite)},
+}
+
+// refuse makes a function that raises.
+func refuse(message string) Function {
+	return func(_ *State, L *lua.LState) int {
+		L.RaiseError("%s", message)
+		return 0
+	}
+}
+
+// ioFail makes a function that fails as functions of io do.
+func ioFail(message string) Function {
+	return func(_ *State, L *lua.LState) int {
+		L.Push(lua.LNil)
+		L.Push(lua.LString(message))
+		return 2
+	}
+}
+
+// standard makes io.input and io.output, which give a stream and take none.
+func standard(name string) Function {
+	return func(s *State, L *lua.LState) int {
+		if L.Get(1) != lua.LNil && streamOf(L) == nil {
+			L.RaiseError("%s", noFiles)
+		}
+		L.Push(s.Run.io.RawGetString(name))
+		return 1
+	}
+}
+
+func streamOf(L *lua.LState) *stream {
+	u, _ := L.Get(1).(*lua.LUserData)
+	if u == nil {
+		return nil
+	}
+	own, _ := u.Value.(*stream)
+	return own
+}
+
+// ofStream makes a method that wants its stream.
+func ofStream(f Function) Function {
+	return func(s *State, L *lua.LState) int {
+		if streamOf(L) == nil {
+			L.ArgError(1, "a file is expected: call it with a colon")
+		}
+		return f(s, L)
+	}
+}
+
+func ioFlush(s *State, L *lua.LState) int {
+	s.Run.Printed.Flush()
+	L.Push(lua.LTrue)
+	return 1
+}
+
+func ioType(s *State, L *lua.LState) int {
+	L.CheckAny(1)
+	if streamOf(L) == nil {
+		L.Push(lua.LNil)
+	} else {
+		L.Push(lua.LString("file"))
+	}
+	return 1
+}
+
+func ioWrite(s *State, L *lua.LState) int { return writeArguments(s, L, 1) }
+
+func streamWrite(s *State, L *lua.LState) int {
+	if !streamOf(L).write {
+		return ioFail("standard input can't be written")(s, L)
+	}
+	return writeArguments(s, L, 2)
+}
+
+func writeArguments(s *State, L *lua.LState, first int) int {
+	s.Budget.Outside(L)
+	for i := first; i <= L.GetTop(); i++ {
+		text := s.checkText(L, i)
+		s.limit(L, len(text))
+		s.Run.Printed.write(text)
+	}
+	s.Budget.Charge(L, 50)
+	L.Push(lua.LTrue)
+	return 1
+}
+
+// streamLines is the lines of a stream: none.
+func streamLines(s *State, L *lua.LState) int {
+	L.Push(s.Fn(func(*State, *lua.LState) int { return 0 }))
+	return 1
+}

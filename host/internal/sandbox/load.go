@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/budget"
+	"obelus/host/internal/limits"
+)
+
+// Code that a script makes is compiled as files are, with their bounds, and
+// runs in the run's environment or in a table of the script's. There is no
+// other global table to be had.
+
+// load(function, [name, [mode, [env]]]), which takes text too, as later Luas do.
+func baseLoad(s *State, L *lua.LState) int {
+	if _, ok := L.Get(1).(lua.LString); ok {
+		return baseLoadstring(s, L)
+	}
+	next := L.CheckFunction(1)
+	var b strings.Builder
+	for {
+		L.Push(next)
+		L.Call(0, 1)
+		piece := L.Get(-1)
+		L.Pop(1)
+		if piece == lua.LNil || piece == lua.LString("") {
+			return loadText(s, L, b.String(), "=(load)")
+		}
+		text, ok := piece.(lua.LString)
+		if !ok {
+			return ioFail("reader function must return a string")(s, L)
+		}
+		b.WriteString(string(text))
+		s.limit(L, b.Len())
+		if b.Len() > s.Project.Limits.Source {
+			return loadText(s, L, b.String(), "=(load)")
+		}
+	}
+}
+
+// loadstring(text, [name, [mode, [env]]])
+func baseLoadstring(s *State, L *lua.LState) int {
+	text := s.checkText(L, 1)
+	return loadText(s, L, text, text)
+}
+
+func loadText(s *State, L *lua.LState, text, name string) int {
+	name = chunkName(L.OptString(2, name))
+	mode := L.OptString(3, "bt")
+	env := L.OptTable(4, s.Run.Env)
+	switch {
+	case strings.HasPrefix(text, "\x1b"):
+		return ioFail("attempt to load a binary chunk: scripts load text alone")(s, L)
+	case len(text) > s.Project.Limits.Source:
+		return ioFail(limits.Over(fmt.Sprintf("the chunk has %d bytes", len(text)), "source", s.Project.Limits.Source))(s, L)
+	case !strings.Contains(mode, "t"):
+		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
+	}
+	s.Budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is looked at each time
+	proto, err := compileInTime(s, L, name, text)
+	if err != nil {
+		return ioFail(err.Error())(s, L)
+	}
+	f := L.NewFunctionFromProto(proto)
+	s.Fill(env)
+	f.Env = env
+	L.Push(f)
+	return 1
+}
+
+// functionAt is the function that getfenv and setfenv are about: an argument,
+// or that at a level of the stack. It is nil for a function of the host.
+func functionAt(s *State, L *lua.LState) *lua.LFunction {
+	f, ok := L.Get(1).(*lua.LFunction)
+	if !ok {
+		level := optional(L, 1, 1)
+		if level < 0 {
+			L.ArgError(1, "level must be non-negative")
+		}
+		dbg, found := L.GetStack(level)
+		if !found {
+			L.ArgError(1, "invalid level")
+		}
+		v, err := L.GetInfo("f", dbg, lua.LNil)
+		if f, ok = v.(*lua.LFunction); err != nil || !ok {
+			return nil
+		}
+	}
+	if f.IsG {
+		return nil
+	}
+	return f
+}
+
+// baseGetfenv([function or level])
+func baseGetfenv(s *State, L *lua.LState) int {
+	env := s.Run.Env
+	if L.Get(1) != lua.LNumber(0) {
+		if f := functionAt(s, L); f != nil {
+			env = f.Env
+		}
+	}
+	L.Push(env)
+	return 1
+}
+
+// baseSetfenv(function or level, table)
+func baseSetfenv(s *State, L *lua.LState) int {
+	env := s.CheckTable(L, 2)
+	L.CheckAny(1)
+	if L.Get(1) == lua.LNumber(0) {
+		L.RaiseError("setfenv can't change the environment of the whole script")
+	}
+	f := functionAt(s, L)
+	if f == nil {
+		L.RaiseError("setfenv can't change the environment of a library function")
+	}
+	f.Env = env
+	L.Push(f)
+	return 1
+}

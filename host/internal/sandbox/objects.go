@@ -1,0 +1,528 @@
+package sandbox
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+	luar "layeh.com/gopher-luar"
+)
+
+// newObject is a Go value of the embedding program as scripts see it, by way of
+// gopher-luar. That reads tables behind Lua's back, and would find one empty that
+// fills itself when a script looks at it: such are filled before they cross.
+func newObject(s *State, v any) lua.LValue { return crossing(s, luar.New(s.L, v)) }
+
+// crossed marks the metatables of gopher-luar that are adapted.
+const crossed = "obelus"
+
+// crossing adapts what gopher-luar made: its functions fill the tables that they are given,
+// and a script can only call methods and read and write exported fields and elements.
+func crossing(s *State, v lua.LValue) lua.LValue {
+	switch v := v.(type) {
+	case *lua.LFunction:
+		if v.IsG && !ofObject(v) {
+			return givingCopies(s, v, 1)
+		}
+	case *lua.LUserData:
+		meta, ok := v.Metatable.(*lua.LTable)
+		if !ok || meta.RawGetString(crossed) != lua.LNil {
+			return v
+		}
+		meta.RawSetString(crossed, lua.LTrue)
+		adaptOperators(s, meta, reflect.TypeOf(v.Value))
+		if methods, ok := meta.RawGetString("methods").(*lua.LTable); ok {
+			for name, fn := methods.Next(lua.LNil); name != lua.LNil; name, fn = methods.Next(name) {
+				methods.RawSet(name, givingCopies(s, fn.(*lua.LFunction), 2)) // behind the receiver
+			}
+		}
+	}
+	return v
+}
+
+// adaptOperators adapts the metatable of a kind of Go value. A script could end or stop the
+// program by what it takes away: a copy of a whole value, and a value that is written whole,
+// have the unexported fields too (a mutex that is locked, say), and a channel blocks past
+// every deadline.
+func adaptOperators(s *State, meta *lua.LTable, t reflect.Type) {
+	kind := t.Kind()
+	if kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		meta.RawSetString("__index", s.L.NewFunction(readField))
+		meta.RawSetString("__newindex", s.L.NewFunction(writeField))
+	}
+	for _, copying := range []string{"__unm", "__pow"} {
+		meta.RawSetString(copying, lua.LNil)
+	}
+	if kind == reflect.Chan {
+		meta.RawSetString("__call", lua.LNil)
+	}
+	for name, v := meta.Next(lua.LNil); name != lua.LNil; name, v = meta.Next(name) {
+		fn, ok := v.(*lua.LFunction)
+		if !ok {
+			continue
+		}
+		switch name.String() {
+		case "__index":
+			fn = filling(s, refusingLocks(s.L, fn), nil, &fieldAccess)
+		case "__call":
+			if kind == reflect.Map {
+				fn = filling(s, iterateMap(s, fn), nil, &fieldAccess)
+			} else { // gopher-luar would give copies of elements
+				fn = filling(s, s.L.NewFunction(iterateElements), nil, nil)
+			}
+		case "__tostring": // may call a method of the program
+			fn = filling(s, fn, nil, nil)
+		default:
+			fn = filling(s, fn, assignedTypes, &fieldAccess)
+		}
+		meta.RawSet(name, fn)
+	}
+}
+
+// readField is the __index of a pointer to a struct: a method, else a field. gopher-luar's
+// own copies the whole struct each time, while the program may be writing it.
+func readField(L *lua.LState) int {
+	ud, name := L.CheckUserData(1), L.CheckString(2)
+	own := ud.Metatable.(*lua.LTable)
+	pointed, index := structMember(L, ud, name)
+	for _, meta := range []*lua.LTable{own, pointed} {
+		if method := meta.RawGetString("methods").(*lua.LTable).RawGetString(name); method != lua.LNil {
+			L.Push(method)
+			return 1
+		}
+	}
+	if index == nil {
+		return 0
+	}
+	field := reflect.ValueOf(ud.Value).Elem().FieldByIndex(index)
+	if kind := field.Kind(); kind == reflect.Struct || kind == reflect.Array {
+		field = field.Addr()
+	}
+	L.Push(luar.New(L, field.Interface()))
+	return 1
+}
+
+// writeField is the __newindex of a pointer to a struct. gopher-luar converts the value, as
+// the one element of a list.
+func writeField(L *lua.LState) int {
+	ud, name := L.CheckUserData(1), L.CheckString(2)
+	_, index := structMember(L, ud, name)
+	if index == nil {
+		L.RaiseError("unknown field %s", name)
+	}
+	field := reflect.ValueOf(ud.Value).Elem().FieldByIndex(index)
+	list := reflect.MakeSlice(reflect.SliceOf(field.Type()), 1, 1)
+	L.Replace(1, luar.New(L, list.Interface()))
+	L.Replace(2, lua.LNumber(1))
+	convert := luar.MT(L, []unexposed{}).RawGetString("__newindex") // the same for each list
+	convert.(*lua.LFunction).GFunction(L)
+	field.Set(list.Index(0))
+	return 0
+}
+
+// unexposed is the element of a list that no script ever gets, whose metatable is thus as
+// gopher-luar made it.
+type unexposed struct{}
+
+// structMember gives the metatable of what a pointer to a struct points to, and the index of
+// one of its fields, nil if it has none of that name.
+func structMember(L *lua.LState, pointer *lua.LUserData, name string) (meta *lua.LTable, index []int) {
+	meta = luar.MT(L, reflect.Zero(reflect.TypeOf(pointer.Value).Elem()).Interface()).LTable
+	if field, ok := meta.RawGetString("fields").(*lua.LTable).RawGetString(name).(*lua.LUserData); ok {
+		index = field.Value.([]int)
+	}
+	return meta, index
+}
+
+// fieldAccess is held while a script reads or writes a field or an element of an object, so
+// that two scripts at once do not end the program (Go ends it when a map is written while it
+// is read). It does not cover methods, nor what the program itself does.
+var fieldAccess sync.Mutex
+
+// iterateMap is the iterator of maps, whose steps are read as fields are.
+func iterateMap(s *State, fn *lua.LFunction) *lua.LFunction {
+	return s.L.NewFunction(func(L *lua.LState) int {
+		n := fn.GFunction(L)
+		if next, ok := L.Get(-1).(*lua.LFunction); ok {
+			L.Replace(-1, filling(s, next, nil, &fieldAccess))
+		}
+		return n
+	})
+}
+
+// iterateElements is the iterator of lists: index and element, an element that is a struct as
+// the one in the list.
+func iterateElements(L *lua.LState) int {
+	list, i := L.Get(1), 0
+	L.Push(L.NewFunction(func(L *lua.LState) int {
+		if i >= L.ObjLen(list) {
+			return 0
+		}
+		i++
+		L.Push(lua.LNumber(i))
+		L.Push(L.GetTable(list, lua.LNumber(i)))
+		return 2
+	}))
+	return 1
+}
+
+// lockMethods are not for scripts: one that is stopped before it unlocks would lock the
+// program for good, and unlocking what is not locked ends it.
+var lockMethods = []string{"lock", "unlock", "rlock", "runlock", "trylock", "tryrlock", "rlocker"}
+
+// refusingLocks is the __index of an object, less the methods of a lock and what package
+// sync declares.
+func refusingLocks(L *lua.LState, index *lua.LFunction) *lua.LFunction {
+	return L.NewFunction(func(L *lua.LState) int {
+		ud, _ := L.Get(1).(*lua.LUserData)
+		name, ok := L.Get(2).(lua.LString)
+		if ud == nil || !ok {
+			return index.GFunction(L)
+		}
+		t := reflect.TypeOf(ud.Value)
+		if _, locks := ud.Value.(sync.Locker); ofSync(t) ||
+			locks && slices.Contains(lockMethods, strings.ToLower(string(name))) {
+			L.RaiseError("%s is not for scripts: a lock belongs to the program; give the object a method that takes it", string(name))
+		}
+		return index.GFunction(L)
+	})
+}
+
+func ofSync(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == "sync"
+}
+
+// givingCopies is a function or method of the program, filling, that gets copies of the maps
+// that it is given, from an argument on, as it does of tables: it may look at one while another
+// script writes it, which ends a program in Go.
+func givingCopies(s *State, fn *lua.LFunction, from int) *lua.LFunction {
+	called := *fn
+	called.GFunction = func(L *lua.LState) int {
+		for i := from; i <= L.GetTop(); i++ {
+			L.Replace(i, copyObject(L, i, L.Get(i)))
+		}
+		return fn.GFunction(L)
+	}
+	return filling(s, &called, argumentTypes(fn), nil)
+}
+
+// copyObject copies the maps of an object that is argument arg or lies in it; what holds none
+// is itself.
+func copyObject(L *lua.LState, arg int, v lua.LValue) lua.LValue {
+	ud, ok := v.(*lua.LUserData)
+	if !ok || !mayHoldMaps(reflect.TypeOf(ud.Value), 0) {
+		return v
+	}
+	fieldAccess.Lock()
+	defer fieldAccess.Unlock()
+	copied := *ud
+	copied.Value = copyMaps(L, arg, reflect.ValueOf(ud.Value), 0).Interface()
+	return &copied
+}
+
+// mayHoldMaps reports whether a value of the type is a map, or a list that can hold one.
+func mayHoldMaps(t reflect.Type, depth int) bool {
+	switch {
+	case t == nil || depth > maxObjectDepth:
+		return false
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
+		return t.Elem().Kind() == reflect.Interface || mayHoldMaps(t.Elem(), depth+1)
+	}
+	return t.Kind() == reflect.Map
+}
+
+func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value {
+	switch {
+	case depth > maxObjectDepth: // it may hold itself
+		L.ArgError(arg, fmt.Sprintf("a map that is nested deeper than %d", maxObjectDepth))
+	case v.Kind() == reflect.Interface && !v.IsNil():
+		return copyMaps(L, arg, v.Elem(), depth)
+	case !mayHoldMaps(v.Type(), 0) || v.Kind() != reflect.Array && v.IsNil():
+		return v
+	case v.Kind() == reflect.Slice || v.Kind() == reflect.Array:
+		copied := reflect.New(v.Type()).Elem()
+		if v.Kind() == reflect.Slice {
+			copied = reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		}
+		for i := range v.Len() {
+			copied.Index(i).Set(copyMaps(L, arg, v.Index(i), depth+1))
+		}
+		return copied
+	}
+	copied := reflect.MakeMapWithSize(v.Type(), v.Len())
+	for entries := v.MapRange(); entries.Next(); {
+		copied.SetMapIndex(entries.Key(), copyMaps(L, arg, entries.Value(), depth+1))
+	}
+	return copied
+}
+
+// filling is a function of gopher-luar that fills what it is given, in the same frame,
+// so that its errors have the same place. types gives the Go types of its arguments, nil
+// for one that may be anything; during is held while it runs, if there is one.
+func filling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
+	var carried []lua.LValue
+	for _, up := range fn.Upvalues {
+		carried = append(carried, up.Value())
+	}
+	return s.L.NewClosure(func(L *lua.LState) int {
+		for i := 1; i <= L.GetTop(); i++ {
+			var want reflect.Type
+			if types != nil {
+				want = types(L, i)
+			}
+			L.Replace(i, wholeArgument(s, L, L.Get(i), want, i))
+		}
+		n := locked(during, fn.GFunction, L)
+		for i := L.GetTop() - n + 1; i <= L.GetTop(); i++ {
+			L.Replace(i, crossing(s, L.Get(i)))
+		}
+		return n
+	}, append(carried, fills)...)
+}
+
+func locked(during *sync.Mutex, fn lua.LGFunction, L *lua.LState) int {
+	if during != nil {
+		during.Lock()
+		defer during.Unlock()
+	}
+	return fn(L)
+}
+
+// argumentsOf gives the Go type that argument i, from 1, of a call becomes; nil for any.
+type argumentsOf func(L *lua.LState, i int) reflect.Type
+
+// argumentTypes gives those of a method or function in Go.
+func argumentTypes(fn *lua.LFunction) argumentsOf {
+	if len(fn.Upvalues) == 0 {
+		return nil
+	}
+	ud, _ := fn.Upvalues[0].Value().(*lua.LUserData)
+	if ud == nil {
+		return nil
+	}
+	of, ok := ud.Value.(reflect.Value)
+	if !ok || of.Kind() != reflect.Func {
+		return nil
+	}
+	t := of.Type()
+	return func(_ *lua.LState, i int) reflect.Type {
+		switch last := t.NumIn(); {
+		case t.IsVariadic() && i >= last:
+			return t.In(last - 1).Elem()
+		case i <= last:
+			return t.In(i - 1)
+		}
+		return nil
+	}
+}
+
+// assignedTypes gives those of an assignment to a field or an element, and of an element
+// that is added to a list.
+func assignedTypes(L *lua.LState, i int) reflect.Type {
+	ud, ok := L.Get(1).(*lua.LUserData)
+	if !ok || i == 1 {
+		return nil
+	}
+	t := reflect.TypeOf(ud.Value)
+	if t.Kind() == reflect.Slice && L.GetTop() == 2 {
+		return t.Elem() // list + element
+	}
+	key, value := withinType(L, t, L.Get(2))
+	if i == 2 {
+		return key
+	}
+	if value != nil && holdsLock(value) {
+		L.RaiseError("%s can't be replaced: it holds a lock of the program; write its fields", L.Get(2).String())
+	}
+	return value
+}
+
+// withinType gives the types of a key and of what is at it in a Go type; nil for any.
+func withinType(L *lua.LState, t reflect.Type, key lua.LValue) (keys, values reflect.Type) {
+	if t == nil {
+		return nil, nil
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Map:
+		return t.Key(), t.Elem()
+	case reflect.Slice, reflect.Array:
+		return nil, t.Elem()
+	case reflect.Struct:
+		fields, _ := luar.MT(L, reflect.Zero(t).Interface()).RawGetString("fields").(*lua.LTable)
+		if at, ok := fields.RawGet(key).(*lua.LUserData); ok {
+			return nil, t.FieldByIndex(at.Value.([]int)).Type
+		}
+	}
+	return nil, nil
+}
+
+// holdsLock reports whether a value of the type must not be copied, as go vet has it.
+func holdsLock(t reflect.Type) bool {
+	locker := reflect.TypeFor[sync.Locker]()
+	switch t.Kind() {
+	case reflect.Struct:
+		if ofSync(t) || reflect.PointerTo(t).Implements(locker) && !t.Implements(locker) {
+			return true
+		}
+		for i := range t.NumField() {
+			if holdsLock(t.Field(i).Type) {
+				return true
+			}
+		}
+	case reflect.Array:
+		return holdsLock(t.Elem())
+	}
+	return false
+}
+
+// fills is what a function that fills carries behind what gopher-luar has it carry.
+var fills lua.LValue = &lua.LUserData{}
+
+// maxObjectDepth is how deep tables that are given to objects may be nested: gopher-luar
+// follows them on Go's stack.
+const maxObjectDepth = 200
+
+// wholeArgument fills a table with all that is in it, and has functions give such. A table that
+// holds functions is another one for the object, with those that are bound. What cannot
+// become the wanted type for an object that it is, or holds, raises: gopher-luar would print
+// that object, with what the program is changing at the same time.
+func wholeArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
+	if err := objectFits(v, want); err != "" {
+		L.ArgError(arg, err)
+	}
+	switch v := v.(type) {
+	case *lua.LTable:
+		seen := map[typedTable]bool{}
+		if fillWithin(s, L, v, want, arg, seen, 1) {
+			return bindWithin(s, L, v, want, map[*lua.LTable]*lua.LTable{})
+		}
+	case *lua.LFunction:
+		if !ofObject(v) {
+			return bindFunction(s, L, v, want)
+		}
+	}
+	return v
+}
+
+// objectFits says why an object of the host cannot become the type; any is a nil type.
+func objectFits(v lua.LValue, want reflect.Type) string {
+	ud, ok := v.(*lua.LUserData)
+	if !ok || want == nil || ud.Value == nil || want.Implements(reflect.TypeFor[lua.LValue]()) {
+		return ""
+	}
+	t := reflect.TypeOf(ud.Value)
+	if t.ConvertibleTo(want) || want.Kind() == reflect.Pointer && t == want.Elem() {
+		return ""
+	}
+	return fmt.Sprintf("cannot use object (type %s) as type %s", t, want)
+}
+
+// ofObject tells of a function that gopher-luar made.
+func ofObject(fn *lua.LFunction) bool {
+	n := len(fn.Upvalues)
+	return fn.IsG && n > 0 && fn.Upvalues[n-1].Value() == fills
+}
+
+// bindFunction has a function end with the call that gives it to an object.
+func bindFunction(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) *lua.LFunction {
+	r, turn := s.Run, s.Run.turn.Load()
+	return L.NewFunction(func(L *lua.LState) int {
+		if r.turn.Load() != turn {
+			L.RaiseError("the call that gave this function to an object has ended")
+		}
+		return giveWhole(s, L, fn, as)
+	})
+}
+
+// typedTable is a table, and the Go type that it becomes.
+type typedTable struct {
+	table *lua.LTable
+	want  reflect.Type
+}
+
+// fillWithin fills a table, and those in it. It tells whether they hold what is to be another
+// for an object: functions, and maps of objects.
+func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
+	if seen[typedTable{t, want}] {
+		return false
+	}
+	if depth > maxObjectDepth {
+		L.ArgError(arg, fmt.Sprintf("a table that is nested deeper than %d", maxObjectDepth))
+	}
+	seen[typedTable{t, want}] = true
+	s.Fill(t)
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		_, inner := withinType(L, want, key)
+		if err := objectFits(v, inner); err != "" {
+			L.ArgError(arg, err)
+		}
+		switch v := v.(type) {
+		case *lua.LTable:
+			functions = fillWithin(s, L, v, inner, arg, seen, depth+1) || functions
+		case *lua.LFunction:
+			functions = true
+		case *lua.LUserData:
+			functions = functions || mayHoldMaps(reflect.TypeOf(v.Value), 0)
+		}
+	}
+	return functions
+}
+
+// bindWithin copies a table and those in it, with their functions bound.
+func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
+	if c := made[t]; c != nil {
+		return c
+	}
+	c := L.CreateTable(t.Len(), 0)
+	c.Metatable, made[t] = t.Metatable, c
+	for key, v := t.Next(lua.LNil); key != lua.LNil; key, v = t.Next(key) {
+		_, inType := withinType(L, want, key)
+		if inner, ok := v.(*lua.LTable); ok {
+			v = bindWithin(s, L, inner, inType, made)
+		} else if ud, ok := v.(*lua.LUserData); ok {
+			v = copyObject(L, 1, ud)
+		} else if fn, ok := v.(*lua.LFunction); ok && !ofObject(fn) {
+			v = bindFunction(s, L, fn, inType)
+		}
+		c.RawSet(key, v)
+	}
+	return c
+}
+
+// mostWithin is how deep calls of objects may be nested that call functions which scripts
+// gave them: each takes of Go's stack what the interpreter does not count.
+const mostWithin = 200
+
+// giveWhole calls a function that a script gave to an object. gopher-luar calls it on a
+// thread of its own, which would be bound by nothing.
+func giveWhole(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
+	if s.within >= mostWithin {
+		L.RaiseError("stack overflow")
+	}
+	s.within++
+	defer func() { s.within-- }()
+	L.SetContext(&s.Budget)
+	n := L.GetTop()
+	L.Insert(fn, 1)
+	for i := 2; i <= n+1; i++ {
+		L.Replace(i, crossing(s, L.Get(i)))
+	}
+	L.Call(n, lua.MultRet)
+	for i := 1; i <= L.GetTop(); i++ {
+		var want reflect.Type
+		if as != nil && as.Kind() == reflect.Func && i <= as.NumOut() {
+			want = as.Out(i - 1)
+		}
+		L.Replace(i, wholeArgument(s, L, L.Get(i), want, i))
+	}
+	return L.GetTop()
+}

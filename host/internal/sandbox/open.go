@@ -1,0 +1,142 @@
+package sandbox
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/codec"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
+	"obelus/luastd"
+)
+
+// libraryNames are the global tables that every script has.
+var libraryNames = []string{
+	"Activity", "Delegate", "Message", "Output", "Tool", "_G", "_VERSION", "coroutine", "debug", "io", "json", "math", "os", "package",
+	"string", "table",
+}
+
+// globalNames are those of libraries and of functions, in sorted order. The functions refer to
+// it themselves.
+var globalNames []string
+
+// KnownGlobals are the names that a function may give another value.
+var KnownGlobals = sync.OnceValue(func() map[string]bool {
+	known := map[string]bool{}
+	for _, name := range libraryNames {
+		known[name] = true
+	}
+	for _, f := range baseFuncs {
+		known[f.Name] = true
+	}
+	return known
+})
+
+// baseFuncs is the safe part of Lua 5.1's basic functions. Left out are those
+// that read files, and what shows or drives the collection of garbage.
+var baseFuncs = []StateEntry{
+	{"assert", baseAssert},
+	{"error", baseError},
+	{"getfenv", baseGetfenv},
+	{"getmetatable", baseGetmetatable},
+	{"ipairs", baseIpairs},
+	{"load", baseLoad},
+	{"loadstring", baseLoadstring},
+	{"next", baseNext},
+	{"pairs", basePairs},
+	{"pcall", basePcall},
+	{"print", basePrint},
+	{"rawequal", baseRawequal},
+	{"rawget", baseRawget},
+	{"rawset", baseRawset},
+	{"require", baseRequire},
+	{"select", baseSelect},
+	{"setfenv", baseSetfenv},
+	{"setmetatable", baseSetmetatable},
+	{"tonumber", baseTonumber},
+	{"tostring", baseTostring},
+	{"type", baseType},
+	{"unpack", baseUnpack},
+	{"xpcall", baseXpcall},
+}
+
+func openBase(s *State) {
+	for _, f := range s.Funcs(baseFuncs) {
+		s.Globals[f.Name] = f.Value
+	}
+	s.Globals["_VERSION"] = lua.LString("Lua 5.1")
+	s.Globals["\x00ipairs"] = s.Fn(baseIpairsNext)
+}
+
+// arithmeticOfStrings makes the metamethods by which strings take part in
+// arithmetic. The interpreter's own reading of them takes "010" for eight.
+func arithmeticOfStrings(s *State) []Field {
+	var fields []Field
+	for _, name := range slices.Sorted(maps.Keys(luac.Arithmetic)) {
+		f := s.Fn(func(s *State, L *lua.LState) int { return mixedArithmetic(s, L, name) })
+		fields, s.operators = append(fields, Field{"__" + name, f}), append(s.operators, f)
+	}
+	return fields
+}
+
+// capabilities are what this state's modules may do.
+func capabilities(s *State) *luastd.Env {
+	return &luastd.Env{
+		Codec:     s.Codec,
+		Grants:    s.Project.Grants,
+		Clock:     s.Project.Clock,
+		Log:       s.Project.Log,
+		Effect:    s.Effect,
+		Outside:   s.Budget.Outside,
+		HTTP:      s.Project.Http,
+		Context:   s.Budget.WaitContext,
+		Charge:    s.Budget.Charge,
+		MaxString: s.Project.Limits.String,
+		MaxArray:  limits.MaxArray - 2,
+	}
+}
+
+// prepare sets the interpreter's own bound of arrays, which is global to the program, and
+// globalNames.
+var prepare = sync.OnceFunc(func() {
+	lua.MaxArrayIndex = limits.MaxArray
+	globalNames = slices.Sorted(maps.Keys(KnownGlobals()))
+})
+
+func New(p *Project) *State {
+	prepare()
+	s := &State{Project: p, Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
+	s.L = lua.NewState(lua.Options{
+		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for where an object breaks down
+		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
+	})
+	s.Budget.Owner, s.Budget.Limits = s, &p.Limits
+	s.Codec = codec.New(s.L, func() *lua.LState { return s.strand.L }, &s.Budget, &p.Limits)
+	s.Env = capabilities(s)
+	openBase(s)
+	s.Libs["string"] = s.Funcs(stringFuncs)
+	s.Libs["table"] = s.Funcs(tableFuncs)
+	s.Libs["math"] = append(s.Funcs(mathFuncs), Field{"huge", lua.LNumber(math.Inf(1))}, Field{"pi", lua.LNumber(math.Pi)})
+	s.Libs["os"] = s.Funcs(slices.Concat(osFuncs, osStubs))
+	s.Libs["coroutine"] = s.Funcs(coroutineFuncs)
+	s.Libs["debug"] = s.Funcs(debugFuncs)
+	s.Libs["io"], s.streams = s.Funcs(ioFuncs), s.Funcs(streamFuncs)
+	s.Libs["package"] = nil
+	s.Libs["json"] = s.Builtin("json")
+	openMetatables(s)
+	for _, name := range slices.Sorted(maps.Keys(p.Objects)) {
+		s.Globals[name] = newObject(s, p.Objects[name])
+	}
+	return s
+}
+
+func openMetatables(s *State) {
+	s.envMeta = s.Table([]Field{{"__index", s.Fn(lookupGlobal)}, {"__metatable", lua.LFalse}})
+	s.StringLib = s.Table(s.Libs["string"])
+	s.stringMeta = s.Table(append(arithmeticOfStrings(s), Field{"__index", s.StringLib}, Field{"__metatable", lua.LFalse}))
+	s.L.SetMetatable(lua.LString(""), s.stringMeta)
+}

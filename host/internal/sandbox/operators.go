@@ -1,0 +1,174 @@
+package sandbox
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/codec"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luatext"
+)
+
+// concatCall is the operator .. with a limit.
+func concatCall(s *State, L *lua.LState) int {
+	n := L.GetTop()
+	total, plain := 0, true
+	for i := 1; i <= n; i++ {
+		switch v := L.Get(i).(type) {
+		case lua.LString:
+			total += len(v)
+		case lua.LNumber:
+			total += 8
+		default:
+			if text, ok := codec.ErrorText(v); ok {
+				L.Replace(i, lua.LString(text))
+				total += len(text)
+				continue
+			}
+			plain = false
+		}
+	}
+	if !plain {
+		return concatMeta(s, L, n)
+	}
+	s.limit(L, total)
+	var b strings.Builder
+	b.Grow(total)
+	for i := 1; i <= n; i++ {
+		b.WriteString(s.text(L, L.Get(i)))
+	}
+	L.Push(lua.LString(b.String()))
+	return 1
+}
+
+// concatMeta joins from the right, where some operand is no text.
+func concatMeta(s *State, L *lua.LState, n int) int {
+	right := L.Get(n)
+	for i := n - 1; i >= 1; i-- {
+		left := L.Get(i)
+		if lua.LVCanConvToString(left) && lua.LVCanConvToString(right) {
+			a, b := s.text(L, left), s.text(L, right)
+			s.limit(L, len(a)+len(b))
+			right = lua.LString(a + b)
+			continue
+		}
+		meta := L.GetMetaField(left, "__concat")
+		if meta == lua.LNil {
+			meta = L.GetMetaField(right, "__concat")
+		}
+		if meta == lua.LNil {
+			bad, operand := left, i
+			if lua.LVCanConvToString(bad) {
+				bad, operand = right, i+1
+			}
+			L.RaiseError("attempt to concatenate a %s value (operand %d)", bad.Type(), operand)
+		}
+		L.Push(meta)
+		L.Push(left)
+		L.Push(right)
+		L.Call(2, 1)
+		right = L.Get(-1)
+		L.Pop(1)
+	}
+	L.Push(right)
+	return 1
+}
+
+// lengthCall is the operator #.
+func lengthCall(s *State, L *lua.LState) int {
+	switch v := L.Get(1).(type) {
+	case lua.LString:
+		L.Push(lua.LNumber(len(v)))
+	case *lua.LTable:
+		s.Fill(v)
+		n := v.Len()
+		if n >= limits.MaxArray-1 {
+			L.RaiseError("a table has too many elements (at most %d)", limits.MaxArray-2)
+		}
+		L.Push(lua.LNumber(n))
+	default:
+		if L.GetMetaField(v, "__len") == lua.LNil {
+			L.RaiseError("attempt to get the length of a %s value", v.Type())
+		}
+		L.Push(lua.LNumber(L.ObjLen(v)))
+	}
+	return 1
+}
+
+// mixedArithmetic is arithmetic where not both operands are numbers.
+func mixedArithmetic(s *State, L *lua.LState, name string) int {
+	left, right := L.Get(1), L.Get(2)
+	a, ok := arithmeticOperand(s, L, left)
+	b, ok2 := arithmeticOperand(s, L, right)
+	if ok && ok2 {
+		L.Push(lua.LNumber(luac.Arithmetic[name](float64(a), float64(b))))
+		return 1
+	}
+	event := "__" + name
+	if !lua.LVCanConvToString(right) { // what stands beside the string or the number may know what to do
+		if meta := L.GetMetaField(right, event); meta != lua.LNil {
+			L.Push(meta)
+			L.Push(left)
+			L.Push(right)
+			L.Call(2, 1)
+			return 1
+		}
+	}
+	L.RaiseError("cannot perform %s operation between %s and %s", name, left.Type(), right.Type())
+	return 0
+}
+
+// boundCall is a bound of a for loop as a number, which text may say too.
+func boundCall(s *State, L *lua.LState) int {
+	v := L.Get(1)
+	n, ok := v.(lua.LNumber)
+	if !ok {
+		if n, ok = arithmeticOperand(s, L, v); !ok {
+			L.RaiseError("for statement %s must be a number, not %s", L.CheckString(2), v.Type())
+		}
+	}
+	L.Push(n)
+	return 1
+}
+
+// minusCall is the operator - before a value. The interpreter's own would give __unm one argument,
+// where it has two.
+func minusCall(s *State, L *lua.LState) int {
+	v := L.Get(1)
+	n, ok := v.(lua.LNumber)
+	if !ok {
+		n, ok = arithmeticOperand(s, L, v)
+	}
+	if ok {
+		L.Push(-n)
+		return 1
+	}
+	meta := L.GetMetaField(v, "__unm")
+	if meta == lua.LNil {
+		L.RaiseError("cannot perform unm operation between %[1]s and %[1]s", v.Type())
+	}
+	L.Push(meta)
+	L.Push(v)
+	L.Push(v)
+	L.Call(2, 1)
+	return 1
+}
+
+// arithmeticOperand is [operand], but for text that says an integer which a number may not
+// hold: what comes from JSON as text must not be rounded unasked.
+func arithmeticOperand(s *State, L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
+	n, ok := luatext.ToNumber(v)
+	text, isText := v.(lua.LString)
+	if !ok || !isText || math.Abs(float64(n)) < luatext.MaxExact {
+		return n, ok
+	}
+	digits := strings.TrimLeft(strings.TrimSpace(string(text)), "+-0")
+	if luatext.IsDigits(digits) && digits != strconv.Itoa(luatext.MaxExact) {
+		L.RaiseError("arithmetic would round the integer %s, which is text since it is beyond 2^53 (tonumber rounds it)", text)
+	}
+	return n, ok
+}

@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"math"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luatext"
+	"obelus/luastd"
+)
+
+// osStubs join osFuncs.
+var osStubs = []StateEntry{
+	{"exit", refuse("os.exit is not available in scripts: return, or raise an error")},
+	{"getenv", func(s *State, L *lua.LState) int { L.Push(lua.LNil); return 1 }},
+}
+
+// osFuncs is what pure-Lua libraries expect of os and what can do no harm.
+var osFuncs = []StateEntry{
+	{"clock", osClock},
+	{"date", osDate},
+	{"difftime", math2(func(a, b float64) float64 { return a - b })},
+	{"time", osTime},
+}
+
+func osClock(s *State, L *lua.LState) int {
+	L.Push(lua.LNumber(time.Since(s.Budget.Start).Seconds()))
+	return 1
+}
+
+// osDate is os.date(format, t), always in UTC.
+func osDate(s *State, L *lua.LState) int {
+	format := L.OptString(1, "%c")
+	at := s.Project.Clock.Now().UTC()
+	if L.Get(2) != lua.LNil {
+		at = TimeArgument(L, 2)
+	}
+	if format != "" && format[0] == '!' {
+		format = format[1:]
+	}
+	if format != "*t" {
+		text, err := luastd.FormatTime(at, format)
+		if err != nil {
+			L.ArgError(1, err.Error())
+		}
+		L.Push(lua.LString(text))
+		return 1
+	}
+	t := L.CreateTable(0, 9)
+	for _, f := range []struct {
+		name string
+		n    int
+	}{
+		{"day", at.Day()}, {"hour", at.Hour()}, {"min", at.Minute()}, {"month", int(at.Month())}, {"sec", at.Second()},
+		{"wday", int(at.Weekday()) + 1}, {"yday", at.YearDay()}, {"year", at.Year()},
+	} {
+		t.RawSetString(f.name, lua.LNumber(f.n))
+	}
+	t.RawSetString("isdst", lua.LFalse)
+	L.Push(t)
+	return 1
+}
+
+// TimeArgument is an argument that must be seconds since 1970.
+func TimeArgument(L *lua.LState, arg int) time.Time {
+	t, err := luastd.Time(float64(number(L, arg)))
+	if err != nil {
+		L.ArgError(arg, err.Error())
+	}
+	return t
+}
+
+// osTime is os.time([table]), always in UTC.
+func osTime(s *State, L *lua.LState) int {
+	t := L.OptTable(1, nil)
+	if t == nil {
+		L.Push(lua.LNumber(s.Project.Clock.Now().Unix()))
+		return 1
+	}
+	part := func(name string, missing int) int {
+		v := L.GetField(t, name)
+		if v == lua.LNil && missing >= 0 {
+			return missing
+		}
+		n, ok := luatext.ToNumber(v)
+		switch {
+		case v == lua.LNil:
+			L.RaiseError("field '%s' missing in date table", name)
+		case !ok:
+			L.RaiseError("field '%s' of the date table is not a number", name)
+		}
+		if !(math.Abs(float64(n)) < 1e12) { // a second more or less would count, if there were such a date
+			L.RaiseError("field '%s' of the date table is out of range", name)
+		}
+		return int(n)
+	}
+	at := time.Date(part("year", -1), time.Month(part("month", -1)), part("day", -1), part("hour", 12), part("min", 0), part("sec", 0), 0, time.UTC)
+	if at.Year() < 0 || at.Year() > 9999 { // as time.format and os.date have it
+		L.Push(lua.LNil)
+		return 1
+	}
+	L.Push(lua.LNumber(at.Unix()))
+	return 1
+}

@@ -1,0 +1,173 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine/spell"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/luastd"
+)
+
+// maxModuleName keeps the messages about a module to a sane length.
+const maxModuleName = 1000
+
+// baseRequire is require(name): a file of the project below lib/, else below
+// activities/, else a module that is built in. Each run loads its own.
+func baseRequire(s *State, L *lua.LState) int {
+	name := L.CheckString(1)
+	if len(name) > maxModuleName {
+		L.ArgError(1, fmt.Sprintf("a module's name has at most %d bytes", maxModuleName))
+	}
+	if v := loadedModules(s).RawGetString(name); lua.LVAsBool(v) {
+		L.Push(v)
+		return 1
+	}
+	if i := slices.Index(s.Run.loading, name); i >= 0 {
+		circle := append(slices.Clone(s.Run.loading[i:]), name)
+		L.RaiseError("modules require each other in a circle: %s", strings.Join(circle, " → "))
+	}
+	var v lua.LValue
+	if loader := preloadFunction(s, name); loader != nil {
+		v = loadWith(s, L, name, loader)
+	} else if sc, ok := s.Project.findModule(name); ok {
+		proto, err := sc.Compile()
+		if err != nil {
+			L.RaiseError("%s", err)
+		}
+		v = loadWith(s, L, name, L.NewFunctionFromProto(proto))
+	} else if fields := s.Builtin(name); fields != nil {
+		v = s.Table(fields)
+	} else if v = standardLibrary(s, name); v == nil && name == "test" {
+		L.RaiseError("there is no module \"test\" here: tests alone have it, the files below tests/ that end in _test.lua")
+	} else if v == nil && s.Run.Script.File == limits.SettingsFile {
+		L.RaiseError("there is no module %s here: "+limits.SettingsFile+" can't require the project's own, only those that are built in%s", strconv.Quote(name), s.Project.nearModule(name))
+	} else if v == nil {
+		L.RaiseError("there is no module %s: no %s, and none is built in%s", strconv.Quote(name), strings.Join(moduleFiles(name), ", "), s.Project.nearModule(name))
+	}
+	loadedModules(s).RawSetString(name, v)
+	L.Push(v)
+	return 1
+}
+
+// loadWith runs a module's top level. What it raises goes up as it is; nothing
+// is remembered then, so that a later require tries again.
+func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
+	loading, top := s.Run.loading, s.Run.Depth
+	s.Run.loading = append(slices.Clone(loading), name)
+	s.Run.Depth++
+	defer func() { s.Run.loading, s.Run.Depth = loading, top }()
+	L.Push(loader)
+	L.Push(lua.LString(name))
+	L.Call(1, 1)
+	v := L.Get(-1)
+	L.Pop(1)
+	if v != lua.LNil {
+		return v
+	}
+	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module put itself there
+		return v
+	}
+	return lua.LTrue
+}
+
+// Builtin opens a module that is built in; nil if there is none of that name.
+func (s *State) Builtin(name string) []Field {
+	if fields, ok := s.Modules[name]; ok {
+		return fields
+	}
+	module, ok := luastd.Find(name)
+	if !ok {
+		return nil
+	}
+	var fields []Field
+	for _, f := range module.Funcs {
+		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.Env, L) })
+		fn.Env = s.L.G.Global // what opens the module ends before the state does
+		fields = append(fields, Field{f.Name, fn})
+	}
+	for _, v := range module.Values {
+		fields = append(fields, Field{v.Name, v.Value})
+	}
+	s.Modules[name] = fields
+	return fields
+}
+
+// moduleFiles is where a module of the project may stand.
+func moduleFiles(name string) []string {
+	path := strings.ReplaceAll(name, ".", "/")
+	return []string{"lib/" + path + ".lua", "lib/" + path + "/init.lua", "activities/" + path + ".lua", "activities/" + path + "/init.lua"}
+}
+
+// findModule finds the file of a module.
+func (p *Project) findModule(name string) (*Script, bool) {
+	for _, file := range moduleFiles(name) {
+		if sc, ok := p.Scripts[file]; ok {
+			return sc, true
+		}
+	}
+	return nil, false
+}
+
+// brokenModule finds the module that a message of require is about, if that can't
+// be compiled.
+func (p *Project) brokenModule(message string) *luaerr.ScriptError {
+	for file, sc := range p.Scripts {
+		if !strings.HasPrefix(message, file+":") {
+			continue
+		}
+		if _, err := sc.Compile(); err != nil && message == err.Error() {
+			return luaerr.From(err)
+		}
+	}
+	return nil
+}
+
+func (p *Project) nearModule(name string) string {
+	var names []string
+	for _, m := range luastd.Modules {
+		names = append(names, m.Name)
+	}
+	for file := range p.Scripts {
+		path, ok := strings.CutPrefix(file, "lib/")
+		if !ok {
+			continue
+		}
+		path = strings.TrimSuffix(strings.TrimSuffix(path, ".lua"), "/init")
+		names = append(names, strings.ReplaceAll(path, "/", "."))
+	}
+	slices.Sort(names)
+	if near := spell.Nearest(name, names); near != "" {
+		return ` (did you mean "` + near + `"?)`
+	}
+	return ""
+}
+
+// Effect refuses what a script must not do each time that it is loaded.
+func (s *State) Effect(L *lua.LState, what string) {
+	if s.Run.Depth > 0 {
+		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
+	}
+	s.Budget.Outside(L)
+}
+
+// ModuleNames are all that require gives.
+func (p *Project) ModuleNames() []string {
+	names := slices.Clone(standardLibraries)
+	for _, m := range luastd.Modules {
+		names = append(names, m.Name)
+	}
+	for file := range p.Scripts {
+		_, below, _ := strings.Cut(file, "/")
+		name := strings.TrimSuffix(strings.TrimSuffix(below, ".lua"), "/init")
+		if name != "" && !strings.HasPrefix(file, "plans/") {
+			names = append(names, strings.ReplaceAll(name, "/", "."))
+		}
+	}
+	return names
+}

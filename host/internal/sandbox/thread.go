@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"fmt"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/budget"
+)
+
+// Coroutines are not the interpreter's own, whose yield breaks within pcall,
+// metamethods and callbacks, and which overflow the stack where two resume each
+// other. Each has a goroutine, of which one at a time runs, while the others
+// wait for it: so a coroutine can yield from wherever it is. It has the budget
+// of its run, and ends with it at the latest.
+
+// Bounds of coroutines.
+const (
+	maxCoroutines    = 1000 // of a run, that have begun and not ended
+	maxResumes       = 100  // that are nested
+	coroutineFrames  = maxFrames / 2
+	coroutinePcalls  = maxPcalls / 4
+	coroutineCharged = 100 // units of the budget, for a switch
+)
+
+// strand is where a run is, or where a coroutine waits.
+type strand struct {
+	L       *lua.LState                 // the thread that runs now
+	pcalls  int                         // that are being run
+	within  int                         // calls of functions that objects were given, one in the other
+	threads []*lua.LState               // one for each depth of pcall, made at first need
+	callers map[*lua.LState]*lua.LState // of threads: the one in which pcall was called
+}
+
+// coroutine is a thread of Lua, in the eyes of scripts.
+type coroutine struct {
+	strand  // while it does not run
+	fn      *lua.LFunction
+	handle  *lua.LUserData
+	status  string
+	top     int      // how many files' top levels it runs itself
+	loading []string // modules that it loads
+
+	resume chan []lua.LValue // closed when the run ends
+	result chan yielded      // closed when the goroutine ends
+}
+
+// NotJSON says what a script reads that gives a coroutine as a value.
+func (*coroutine) NotJSON() string { return "a thread is not a JSON value" }
+
+// yielded is what a coroutine gives who resumed it.
+type yielded struct {
+	values []lua.LValue
+	ended  bool
+	err    error
+}
+
+// maxPcallsOf is how deep they may be nested here.
+func maxPcallsOf(s *State) int {
+	if s.Run.current != nil {
+		return coroutinePcalls
+	}
+	return maxPcalls
+}
+
+// Protected calls run on a thread of their own, one for each depth. Where the
+// interpreter raises it closes the upvalues of all frames of the thread, those
+// outside of the pcall too, whose variables are then no longer those that
+// their closures see:
+//
+//	local n = 0
+//	local function inc() n = n + 1 end
+//	inc(); pcall(error); inc() -- n would be 1
+//
+// A thread has no frames outside of its pcall.
+
+// Deep ones get few frames: a metamethod or a callback takes Go stack too, and
+// all of them together must not overflow it.
+const (
+	deepPcalls = 4
+	deepFrames = 250
+)
+
+// callOnThread calls call[0] with the rest of call on a thread, on which it leaves the
+// results. The deadline is not to be caught.
+func (s *State) callOnThread(L *lua.LState, call []lua.LValue) (*lua.LState, error) {
+	if most := maxPcallsOf(s); s.pcalls == most {
+		L.RaiseError("pcall is nested more than %d deep", most)
+	}
+	thread := s.thread(L)
+	s.pcalls++
+	s.L = thread
+	for _, v := range call {
+		thread.Push(v)
+	}
+	err := thread.PCall(len(call)-1, lua.MultRet, nil)
+	s.L = L
+	s.pcalls--
+	if s.Budget.Err() != nil {
+		L.RaiseError("%s", budget.OutOfTime)
+	}
+	if err != nil {
+		thread.SetTop(0)
+		s.Budget.Charge(L, budget.CheckEvery) // what made the message may have been long work
+	}
+	return thread, err
+}
+
+func (s *State) thread(L *lua.LState) *lua.LState {
+	if s.pcalls == len(s.threads) {
+		frames := L.Options.CallStackSize
+		if s.pcalls >= deepPcalls {
+			frames = deepFrames
+		}
+		s.threads = append(s.threads, s.newThread(L, frames))
+	}
+	thread := s.threads[s.pcalls]
+	if s.callers[thread] != L {
+		if s.callers == nil {
+			s.callers = map[*lua.LState]*lua.LState{}
+		}
+		s.callers[thread] = L
+	}
+	thread.Env = s.Run.Env
+	return thread
+}
+
+// newThread makes a thread of at most some frames, under the run's budget.
+func (s *State) newThread(L *lua.LState, frames int) *lua.LState {
+	options := L.Options
+	L.Options.MinimizeStackMemory = true
+	L.Options.CallStackSize = frames
+	L.Options.RegistrySize, L.Options.RegistryMaxSize, L.Options.RegistryGrowStep = 512, 256<<10, 8<<10
+	thread, cancel := L.NewThread()
+	if cancel != nil {
+		cancel() // its context is not used
+	}
+	L.Options = options
+	thread.SetContext(&s.Budget)
+	thread.Env = s.Run.Env
+	return thread
+}
+
+// CallApart calls a function on a thread of its own, see pcall.go, for somebody who
+// waits: a coroutine that this happens in can't yield meanwhile.
+func (s *State) CallApart(L *lua.LState, fn lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
+	if s.pcalls == maxPcalls {
+		return nil, fmt.Errorf("calls are nested more than %d deep", maxPcalls)
+	}
+	thread, outer, current := s.thread(L), s.L, s.Run.current
+	s.pcalls++
+	s.L, s.Run.current = thread, nil
+	results, err := s.Call(fn, args...)
+	thread.SetTop(0)
+	s.L, s.Run.current = outer, current
+	s.pcalls--
+	return results, err
+}
+
+// Bounds of a state.
+const (
+	maxPcalls = 100
+	maxFrames = 2000
+)

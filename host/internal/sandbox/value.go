@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/codec"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luatext"
+	"obelus/luastd"
+)
+
+// number is an argument that must be a number, or text that says one.
+func number(L *lua.LState, arg int) lua.LNumber {
+	n, ok := luatext.ToNumber(L.Get(arg))
+	if !ok {
+		L.TypeError(arg, lua.LTNumber)
+	}
+	return n
+}
+
+func integer(L *lua.LState, arg int) int {
+	if n, ok := L.Get(arg).(lua.LNumber); ok {
+		return int(n)
+	}
+	return int(number(L, arg))
+}
+
+// optional is an integer that may be left out.
+func optional(L *lua.LState, arg, otherwise int) int {
+	if L.Get(arg) == lua.LNil {
+		return otherwise
+	}
+	return integer(L, arg)
+}
+
+// isPrivate reports whether a metatable is the host's own, which scripts do not
+// get to see.
+func isPrivate(s *State, meta lua.LValue) bool {
+	t, ok := meta.(*lua.LTable)
+	return ok && (t == s.envMeta || s.Owns(t))
+}
+
+func IsHidden(key lua.LValue) bool {
+	name, ok := key.(lua.LString)
+	return ok && strings.HasPrefix(string(name), "\x00")
+}
+
+// text is a value as tostring gives it.
+func (s *State) text(L *lua.LState, v lua.LValue) string {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v)
+	case lua.LNumber:
+		return luatext.FormatNumber(v)
+	}
+	if v == luastd.Null {
+		return "null"
+	}
+	if u, ok := v.(*lua.LUserData); ok {
+		switch own := u.Value.(type) {
+		case *coroutine:
+			return fmt.Sprintf("thread: %p", own)
+		case *stream:
+			return fmt.Sprintf("file (%p)", own)
+		}
+	}
+	if text, ok := codec.ErrorText(v); ok {
+		return text
+	}
+	if t, ok := v.(*lua.LTable); ok && isPrivate(s, t.Metatable) {
+		return v.String()
+	}
+	meta := L.GetMetaField(v, "__tostring")
+	if meta == lua.LNil {
+		return v.String()
+	}
+	L.Push(meta)
+	L.Push(v)
+	L.Call(1, 1)
+	text, ok := L.Get(-1).(lua.LString)
+	L.Pop(1)
+	if !ok {
+		L.RaiseError("'__tostring' must return a string")
+	}
+	return string(text)
+}
+
+// TypeName is what type says of a value.
+func TypeName(v lua.LValue) string {
+	if u, ok := v.(*lua.LUserData); ok {
+		if _, ok := u.Value.(*coroutine); ok {
+			return "thread"
+		}
+	}
+	return v.Type().String()
+}
+
+// limit keeps a string that is about to be made to a sane size, and counts
+// the work of making it.
+func (s *State) limit(L *lua.LState, size int) { s.grow(L, size, size) }
+
+// grow is limit for a string that is made piece by piece: the work is that of the piece.
+func (s *State) grow(L *lua.LState, size, piece int) {
+	if size > s.Project.Limits.String {
+		L.RaiseError("%s", limits.Over("the string is too long", "string", s.Project.Limits.String))
+	}
+	s.Budget.Charge(L, piece/16+1)
+}
+
+// checkText is an argument that must be text; a number counts as its text.
+func (s *State) checkText(L *lua.LState, n int) string {
+	if number, ok := L.Get(n).(lua.LNumber); ok {
+		return luatext.FormatNumber(number)
+	}
+	return L.CheckString(n)
+}
+
+func (s *State) CheckTable(L *lua.LState, n int) *lua.LTable {
+	t := L.CheckTable(n)
+	s.Fill(t)
+	return t
+}

@@ -1,0 +1,21 @@
+package sandbox
+
+import (
+	"io"
+	"sync"
+)
+
+// LockWriter returns a writer to w, which may be used by several goroutines at once.
+func LockWriter(w io.Writer) io.Writer { return &lockedWriter{w: w} }
+
+// lockedWriter keeps the lines of scripts that run at once apart.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(text)
+}

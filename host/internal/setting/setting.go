@@ -1,0 +1,142 @@
+package setting
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"obelus/store"
+)
+
+func Text(v any) (string, error) {
+	text, ok := v.(string)
+	if !ok || text == "" {
+		return "", WrongType("a string", v)
+	}
+	return text, nil
+}
+
+func Texts(v any) ([]string, error) {
+	if object, ok := v.(map[string]any); ok && len(object) == 0 {
+		return []string{}, nil
+	}
+	list, ok := v.([]any)
+	texts := make([]string, len(list))
+	for i, e := range list {
+		text, isText := e.(string)
+		ok = ok && isText
+		texts[i] = text
+	}
+	if !ok {
+		return nil, WrongType("a list of strings", v)
+	}
+	return texts, nil
+}
+
+// Count is an integer from 0.
+func Count(v any) (int, error) {
+	if n, ok := v.(json.Number); ok {
+		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
+			return i, nil
+		}
+	}
+	return 0, WrongType("a whole number, not negative", v)
+}
+
+// Positive is an integer from 1.
+func Positive(v any) (int, error) {
+	if i, err := Count(v); err == nil && i > 0 {
+		return i, nil
+	}
+	return 0, WrongType("a whole number above 0", v)
+}
+
+// Duration is a number of seconds, or text like "5s" or "1m30s".
+func Duration(v any) (time.Duration, error) {
+	switch v := v.(type) {
+	case json.Number:
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err == nil && f >= 0 && f < 1e9 {
+			return time.Duration(f * float64(time.Second)), nil
+		}
+	case string:
+		if d, err := time.ParseDuration(v); err == nil && d >= 0 {
+			return d, nil
+		}
+	}
+	return 0, WrongType(`a duration: a number of seconds or text like "5s"`, v)
+}
+
+// PositiveDuration is a duration above zero.
+func PositiveDuration(v any) (time.Duration, error) {
+	d, err := Duration(v)
+	if err == nil && d == 0 {
+		err = WrongType("a duration above 0", v)
+	}
+	return d, err
+}
+
+func WrongType(want string, v any) error {
+	got := TypeName(v)
+	switch v := v.(type) {
+	case bool:
+		got = strconv.FormatBool(v)
+	case json.Number:
+		got = string(v)
+	case string:
+		got = strconv.Quote(v)
+	}
+	return fmt.Errorf("must be %s, not %s", want, got)
+}
+
+// TypeName is the type of a value with its article, in Lua's words.
+func TypeName(v any) string {
+	switch v.(type) {
+	case nil:
+		return "nil"
+	case []any, map[string]any:
+		return "a table"
+	}
+	return "a " + store.TypeName(v)
+}
+
+var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
+
+// Depth is a depth that a log can hold, with what a message adds to it.
+func Depth(v any) (int, error) {
+	n, err := Positive(v)
+	if err == nil && n > 200 {
+		err = WrongType("at most 200", v)
+	}
+	return n, err
+}
+
+// Size is a number of bytes, or text like "64MB": a K is 1024.
+func Size(v any) (int, error) {
+	if text, ok := v.(string); ok {
+		if n, ok := ParseSize(text); ok {
+			return n, nil
+		}
+	}
+	if n, ok := v.(json.Number); ok {
+		if i, err := strconv.Atoi(string(n)); err == nil && i > 0 {
+			return i, nil
+		}
+	}
+	return 0, WrongType(`a size: a number of bytes or text like "64MB"`, v)
+}
+
+// ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100".
+// It is false for what is no such text, and for 0.
+func ParseSize(text string) (n int, ok bool) {
+	m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	factor := map[string]int{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[m[2]]
+	return n * factor, err == nil && n > 0 && n < 1<<40/factor
+}

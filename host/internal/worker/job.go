@@ -1,0 +1,100 @@
+package worker
+
+import (
+	"encoding/json"
+	"time"
+
+	"obelus/engine/plan"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/luastd"
+	"obelus/store"
+)
+
+// setUp is what a worker is told first: the project, as far as activities need
+// it.
+type setUp struct {
+	Dir     string
+	Grants  luastd.Grants
+	Limits  limits.Limits
+	Scripts map[string]string              // what may be required, by file; compiled when it is
+	Broken  map[string]*luaerr.ScriptError // files that can't be read
+}
+
+// job is one call for a worker.
+type job struct {
+	file, sha256 string
+	source       any // of the file; nil if the worker has seen it before
+	name         string
+	timeout      time.Duration
+	in           plan.Invocation
+}
+
+// script names the script: two files may hold the same.
+func (j *job) script() string { return j.file + "\x00" + j.sha256 }
+
+func (j *job) value() any {
+	return []any{
+		j.file, j.sha256, j.source, j.name, int64(j.timeout),
+		j.in.Call, j.in.Context, j.in.Tool, j.in.Key, j.in.Attempt,
+	}
+}
+
+func readJob(v any) *job {
+	list := v.([]any)
+	j := &job{file: list[0].(string), sha256: list[1].(string), source: list[2], name: list[3].(string), timeout: time.Duration(whole(list[4]))}
+	j.in.Call, _ = list[5].(map[string]any)
+	j.in.Context, _ = list[6].(map[string]any)
+	j.in.Tool, j.in.Key, j.in.Attempt = list[7], list[8].(string), int(whole(list[9]))
+	return j
+}
+
+func whole(v any) int64 {
+	n, _ := v.(json.Number).Int64()
+	return n
+}
+
+// done is what has become of a job: one of these.
+type done struct {
+	result  plan.Result
+	failure map[string]any
+	fault   *luaerr.ScriptError
+}
+
+func (d *done) value() any {
+	switch {
+	case d.failure != nil:
+		return map[string]any{"failure": d.failure}
+	case d.fault != nil:
+		return map[string]any{"fault": string(store.EncodeJSON(d.fault))}
+	case d.result.Message != nil:
+		return map[string]any{"message": d.result.Message}
+	}
+	return map[string]any{"value": d.result.Value, "to": d.result.To}
+}
+
+func readDone(v any) (d done, err error) {
+	is, ok := v.(map[string]any)
+	if !ok {
+		return d, errWire
+	}
+	d.failure, _ = is["failure"].(map[string]any)
+	d.result.Message, _ = is["message"].(map[string]any)
+	d.result.Value = is["value"]
+	d.result.To, _ = is["to"].(string)
+	if fault, ok := is["fault"].(string); ok {
+		err = json.Unmarshal([]byte(fault), &d.fault)
+	}
+	return d, err
+}
+
+func (d *done) outcome() (plan.Result, error) {
+	switch {
+	case d.failure != nil:
+		return plan.Result{}, &plan.Failure{Fields: d.failure, Loose: true}
+	case d.fault != nil:
+		return plan.Result{}, d.fault
+	}
+	d.result.Loose = true
+	return d.result, nil
+}

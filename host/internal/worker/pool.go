@@ -1,0 +1,317 @@
+package worker
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"obelus/engine/plan"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+	"obelus/luastd"
+)
+
+// Pool are processes of this program that run activities, each one call at a
+// time, under a limit on its memory: what brings one down costs one call.
+type Pool struct {
+	project *sandbox.Project
+	Dir     string                          // of the project, as an absolute path on disk; empty for none
+	Program func() (path string, err error) // this one, to be started once more
+
+	Mu     sync.Mutex
+	Idle   []*Process
+	Busy   int           // how many others there are
+	Freed  chan struct{} // closed when one of those is busy no more; made for who starts one
+	closed bool          // none is kept any more
+}
+
+// maxIdle is how many workers wait for calls.
+const maxIdle = 16
+
+// workerGrace is how much longer than its call may take a worker is waited for.
+const workerGrace = time.Second
+
+// errNotWorker is for programs that embed Obelus.
+var errNotWorker = errors.New(`isolate "process" starts this program again as a worker: its main must call host.Worker() first`)
+
+// NewPool returns workers for a project. Its error says why activities of the project can't run
+// in processes of their own.
+func NewPool(p *sandbox.Project, dir string) (*Pool, error) {
+	if OwnProgram == nil {
+		return nil, errNotWorker
+	}
+	if len(p.Objects) > 0 {
+		return nil, errors.New(`isolate "process" and objects of the host don't go together: a worker can't reach them`)
+	}
+	if _, ok := p.Clock.(luastd.SystemClock); !ok {
+		return nil, errors.New(`isolate "process" and a clock of the host don't go together: a worker goes by the machine's`)
+	}
+	return &Pool{project: p, Dir: dir, Program: OwnProgram.Now}, nil
+}
+
+// Call is a call of an activity that is to run in a worker.
+type Call struct {
+	Script  *sandbox.Script
+	Name    string
+	Timeout time.Duration // 0 for the engine's default
+}
+
+func (c *Call) fail(format string, args ...any) *luaerr.ScriptError {
+	return &luaerr.ScriptError{File: c.Script.File, Message: fmt.Sprintf("activity %s: ", c.Name) + fmt.Sprintf(format, args...)}
+}
+
+// Run does one call in a worker. Where ctx ends the call early it kills the worker. Its errors are
+// those of a call in this process, and that the worker has died.
+func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Result, error) {
+	timeout := cmp.Or(call.Timeout, plan.DefaultTimeout)
+	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
+		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
+	}
+	p, left, err := w.worker(ctx, &call, timeout)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	alarm := time.AfterFunc(left+workerGrace, p.kill)
+	release := context.AfterFunc(ctx, func() {
+		if isCanceled(ctx) {
+			p.kill()
+		}
+	})
+	d, err := p.do(call.job(p, left, in), w.project)
+	late := !alarm.Stop()
+	canceled := !release() && isCanceled(ctx)
+	if err == nil && !late && !canceled {
+		w.put(p)
+		return d.outcome()
+	}
+	w.end(p)
+	switch {
+	case canceled:
+		return plan.Result{}, ctx.Err()
+	case late:
+		return plan.Result{}, timedOut(timeout)
+	}
+	return plan.Result{}, w.died(&call, p)
+}
+
+// worker gives a worker for a call, and how much of its time is left: what starting one
+// takes is not the call's, but to wait for one that is busy is.
+func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p *Process, left time.Duration, err error) {
+	began := time.Now()
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+workerGrace)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if isCanceled(ctx) {
+			cancel()
+		}
+	})()
+	p, err = w.get(within)
+	switch waited := time.Since(began); {
+	case err != nil && isCanceled(ctx):
+		return nil, 0, ctx.Err()
+	case err != nil && within.Err() != nil:
+		return nil, 0, timedOut(timeout)
+	case err != nil:
+		return nil, 0, call.fail("no worker can be started: %s", err)
+	case waited > workerGrace:
+		return p, max(time.Millisecond, timeout-waited), nil
+	}
+	return p, timeout, nil
+}
+
+func timedOut(after time.Duration) error {
+	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
+}
+
+// isCanceled tells a call that nobody waits for from one whose time is over:
+// its worker is on the way to say so itself.
+func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
+	j := &job{file: c.Script.File, sha256: c.Script.SHA256, name: c.Name, timeout: timeout, in: in}
+	if !p.seen[j.script()] {
+		j.source, p.seen[j.script()] = string(c.Script.Source), true
+	}
+	return j
+}
+
+// died says why there is no answer.
+func (w *Pool) died(call *Call, p *Process) error {
+	if p.said.threads {
+		return call.fail("the worker that ran it has died: the machine admits no more threads and processes")
+	}
+	return call.fail("the worker that ran it has died, probably of its memory: limits.memory in %s allows %s",
+		limits.SettingsFile, limits.FormatSize("memory", w.project.Limits.Memory))
+}
+
+// WorkerTries is how often a worker is started in vain before nothing is hoped for.
+const WorkerTries = 3
+
+// get takes a worker that waits, or starts one. While the machine admits no more of
+// them, it waits for one that is busy.
+func (w *Pool) get(ctx context.Context) (*Process, error) {
+	for tries := 1; ; tries++ {
+		p, freed := w.waiting()
+		if p != nil {
+			return p, nil
+		}
+		p, err := w.start(ctx)
+		if err == nil {
+			return p, nil
+		}
+		switch others := w.unstarted(freed); {
+		case others:
+			select {
+			case <-freed:
+			case <-ctx.Done():
+				return nil, err
+			}
+		case tries >= WorkerTries || ctx.Err() != nil:
+			return nil, err
+		}
+	}
+}
+
+// waiting takes a worker that waits. If there is none, one is to be started, and freed
+// is closed when one is busy no more. Those that have ended meanwhile cost no call.
+func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	w.Busy++
+	for n := len(w.Idle); n > 0; n-- {
+		p := w.Idle[n-1]
+		w.Idle = w.Idle[:n-1]
+		select {
+		case <-p.Ended:
+			p.kill()
+		default:
+			return p, nil
+		}
+	}
+	if w.Freed == nil {
+		w.Freed = make(chan struct{})
+	}
+	return nil, w.Freed
+}
+
+// unstarted takes note that a worker was not started, and tells whether there may be
+// one when freed is closed.
+func (w *Pool) unstarted(freed <-chan struct{}) bool {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	w.Busy--
+	select {
+	case <-freed:
+		return true
+	default:
+	}
+	if w.Busy > 0 {
+		return true
+	}
+	w.wake() // who waited for this one
+	return false
+}
+
+func (w *Pool) wake() {
+	if w.Freed != nil {
+		close(w.Freed)
+		w.Freed = nil
+	}
+}
+
+// put takes back a worker that has done its call.
+func (w *Pool) put(p *Process) {
+	if !w.keep(p) {
+		w.end(p)
+	}
+}
+
+func (w *Pool) keep(p *Process) bool {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	if len(w.Idle) == maxIdle || w.closed {
+		return false
+	}
+	w.Idle = append(w.Idle, p)
+	w.Busy--
+	w.wake()
+	return true
+}
+
+// end ends a worker, and lets others have its place.
+func (w *Pool) end(p *Process) {
+	p.kill()
+	<-p.Ended
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	w.Busy--
+	w.wake()
+}
+
+// Close ends the workers that wait, and each of the others when its call ends.
+func (w *Pool) Close() {
+	w.Mu.Lock()
+	idle := w.Idle
+	w.Idle, w.closed = nil, true
+	w.Mu.Unlock()
+	for _, p := range idle {
+		p.kill()
+	}
+	for _, p := range idle {
+		<-p.Ended
+	}
+}
+
+// start starts a worker, and waits until it is one. It ends when this process does,
+// however that ends, for its input ends then.
+func (w *Pool) start(ctx context.Context) (*Process, error) {
+	path, err := w.Program()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path)
+	cmd.Env = append(w.project.Grants.Environ(os.Environ()), workerEnv+"=1")
+	said := &untilFatal{w: w.project.Stderr}
+	cmd.Stderr = said
+	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
+	out, theirs, err := os.Pipe() // one of cmd's own would close with the process, whatever is left to read
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout = theirs
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start() // if that fails it closes in
+	}
+	theirs.Close() // or it would not be seen that the worker has closed it
+	if err != nil {
+		out.Close()
+		return nil, err
+	}
+	p := &Process{Cmd: cmd, in: in, out: bufio.NewReader(out), pipe: out, said: said, Ended: make(chan struct{}), setUp: w.setUp(), seen: map[string]bool{}}
+	go func() {
+		_ = cmd.Wait()
+		close(p.Ended)
+	}()
+	return p, p.begin(ctx)
+}
+
+// setUp is what a worker is told first.
+func (w *Pool) setUp() *setUp {
+	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
+	for file, sc := range w.project.Scripts {
+		if sc.SHA256 != "" {
+			scripts[file] = string(sc.Source)
+		} else if _, err := sc.Compile(); err != nil {
+			broken[file] = luaerr.From(err)
+		}
+	}
+	return &setUp{Dir: w.Dir, Grants: w.project.Grants, Limits: w.project.Limits, Scripts: scripts, Broken: broken}
+}

@@ -1,0 +1,43 @@
+package luatest
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/annotations"
+	"obelus/host/internal/luatext"
+	"obelus/host/internal/sandbox"
+)
+
+func TestVocabularyOfTestsIsAnnotated(t *testing.T) {
+	all := annotations.Signatures(t, "*.go")
+	r := &testFile{s: openTestProject(t, nil).gen.NewState()}
+	annotations.Read(t, "test.lua").CheckTable(t, "test", sandbox.Bind(r.s.L, r, testModule), all)
+	a := annotations.Read(t, "testing.lua")
+	for _, f := range testGlobals {
+		if params, ok := a.Functions[f.Name]; !ok || !slices.Equal(params, all[f.Name]) {
+			t.Errorf("%s is annotated with %v, its comment has %v", f.Name, params, all[f.Name])
+		}
+	}
+	if len(a.Functions) != len(testGlobals) {
+		t.Errorf("%v are annotated", slices.Sorted(maps.Keys(a.Functions)))
+	}
+	words := a.Fields["obelus.assert"]
+	for _, word := range words {
+		if assertWord(r, word, nil) == lua.LNil {
+			t.Errorf("assert.%s is annotated and does not exist", word)
+		}
+	}
+	needed := slices.Concat(fillers, slices.Collect(maps.Keys(checks)), slices.Collect(maps.Keys(checkAliases)))
+	for _, word := range needed {
+		if slices.Contains(luatext.Keywords, word) { // no name in Lua: assert.is_nil
+			word = "is_" + word
+		}
+		if !slices.Contains(words, word) {
+			t.Errorf("assert.%s is not annotated", word)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package luatest
+
+import (
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+)
+
+// testFile is what a file of tests defines while it runs.
+type testFile struct {
+	tests  *Tests
+	s      *sandbox.State
+	within []*suite // the describes that are open, outermost first
+	cases  []testCase
+	failed *assertion // the last one that failed
+
+	// What a function of the test failed of that others call for it, who may take that
+	// for a failure of their own; the first time.
+	inside *Failure
+}
+
+type suite struct {
+	name          string
+	before, after []lua.LValue
+}
+
+type testCase struct {
+	name          string
+	line          int
+	fn            lua.LValue // nil for a pending one
+	before, after []lua.LValue
+}
+
+// assertion is one that failed.
+type assertion struct{ message, expected, actual string }
+
+// testGlobals are what a file of tests has beside the globals of scripts.
+var testGlobals = []sandbox.Entry[*testFile]{
+	{Name: "after_each", Fn: testAfterEach},
+	{Name: "before_each", Fn: testBeforeEach},
+	{Name: "describe", Fn: testDescribe},
+	{Name: "it", Fn: testIt},
+	{Name: "pending", Fn: testPending},
+}
+
+func openTests(r *testFile) {
+	for _, f := range sandbox.Bind(r.s.L, r, testGlobals) {
+		r.s.Run.Env.RawSetString(f.Name, f.Value)
+	}
+	r.s.Run.Env.RawSetString("assert", assertTable(r))
+	r.s.Modules["test"] = sandbox.Bind(r.s.L, r, testModule)
+}
+
+// describe(name, fn)
+func testDescribe(r *testFile, L *lua.LState) int {
+	checkDefining(r, L)
+	name, fn, run := L.CheckString(1), L.CheckFunction(2), r
+	run.within = append(run.within, &suite{name: name})
+	L.Push(fn)
+	L.Call(0, 0)
+	run.within = run.within[:len(run.within)-1]
+	return 0
+}
+
+// it(name, fn)
+func testIt(r *testFile, L *lua.LState) int {
+	return addCase(r, L, L.CheckFunction(2))
+}
+
+// pending(name, [fn]): a test that is still to be written
+func testPending(r *testFile, L *lua.LState) int { return addCase(r, L, nil) }
+
+func addCase(r *testFile, L *lua.LState, fn *lua.LFunction) int {
+	checkDefining(r, L)
+	run := r
+	c := testCase{}
+	_, c.line = r.s.Place(L, 1)
+	if fn != nil {
+		c.fn = fn
+	}
+	var names []string
+	for _, around := range run.within {
+		if around.name != "" {
+			names = append(names, around.name)
+		}
+		c.before = append(c.before, around.before...)
+		c.after = append(slices.Clone(around.after), c.after...)
+	}
+	c.name = strings.Join(append(names, L.CheckString(1)), " ")
+	run.cases = append(run.cases, c)
+	return 0
+}
+
+// checkDefining refuses within a test what only its file can define.
+func checkDefining(r *testFile, L *lua.LState) {
+	if r.s.Run.Depth == 0 {
+		L.RaiseError("a test can't define tests")
+	}
+}
+
+// before_each(fn): before each test that follows in this describe
+func testBeforeEach(r *testFile, L *lua.LState) int {
+	around := r.within[len(r.within)-1]
+	around.before = append(around.before, L.CheckFunction(1))
+	return 0
+}
+
+// after_each(fn): after each test that follows in this describe
+func testAfterEach(r *testFile, L *lua.LState) int {
+	around := r.within[len(r.within)-1]
+	around.after = append([]lua.LValue{L.CheckFunction(1)}, around.after...)
+	return 0
+}
+
+func runHooks(run *testFile, hooks []lua.LValue) *Failure {
+	for _, hook := range hooks {
+		if failed := runCase(run, hook); failed != nil {
+			return failed
+		}
+	}
+	return nil
+}
+
+func runCase(run *testFile, fn lua.LValue) *Failure {
+	run.failed, run.inside = nil, nil
+	_, err := run.s.Call(fn)
+	run.s.Raised = nil
+	if err != nil {
+		run.fails(err)
+	}
+	return run.inside
+}
+
+// fails has the test fail of an error, unless it does so already.
+func (run *testFile) fails(err error) {
+	if run.inside != nil {
+		return
+	}
+	run.inside = &Failure{ScriptError: luaerr.From(err)}
+	if run.asserted(run.inside.Message) {
+		run.inside.Expected, run.inside.Actual = run.failed.expected, run.failed.actual
+	}
+}
+
+// asserted tells of a message whether it is that of the last assertion that failed.
+func (run *testFile) asserted(message string) bool {
+	return run.failed != nil && strings.HasSuffix(message, run.failed.message)
+}

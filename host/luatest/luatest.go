@@ -1,0 +1,218 @@
+package luatest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/projectfs"
+	"obelus/host/internal/sandbox"
+	"obelus/luastd"
+)
+
+// Tests runs a project's Lua tests, tests/**/*_test.lua, in busted's vocabulary:
+// describe, it, before_each, after_each, pending and assert. Each test runs in a
+// state of its own, for which its file is run again. It belongs to one
+// goroutine.
+type Tests struct {
+	gen     *host.Generation
+	project fs.FS
+	clock   *clock
+	own     chan func() // what the test's own goroutine does for those of activities
+
+	mu   sync.Mutex
+	http func(r luastd.HTTPRequest) (luastd.HTTPResponse, error) // what a test has set; runs on its own goroutine
+}
+
+// Open loads a project for its tests. The clock of the config counts for
+// tests that set none.
+func Open(config host.Config) (*Tests, error) {
+	t := &Tests{own: make(chan func()), clock: &clock{Clock: cmp.Or[luastd.Clock](config.Clock, luastd.SystemClock{})}}
+	config.Clock, config.HTTP = t.clock, t.request
+	h, err := host.Open(config)
+	if err != nil {
+		return nil, err
+	}
+	t.gen, t.project = h.Generation(), config.FS
+	return t, nil
+}
+
+// Files lists the project's files of tests, sorted.
+func (t *Tests) Files() ([]string, error) { return t.FilesIn("tests") }
+
+// FilesIn lists the files of tests below a folder of the project, sorted.
+func (t *Tests) FilesIn(folder string) ([]string, error) { return Files(t.project, folder) }
+
+// Files lists the files of tests below a folder of a project that need not
+// load, sorted.
+func Files(project fs.FS, folder string) ([]string, error) {
+	var files []string
+	err := fs.WalkDir(project, folder, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(name, "_test.lua") {
+			files = append(files, name)
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return files, err
+}
+
+// Test is one test of a file.
+type Test struct {
+	File    string
+	Name    string // with those of the describes around it
+	Line    int
+	Pending bool
+
+	index int
+}
+
+// Failure is why a test failed.
+type Failure struct {
+	*host.ScriptError
+	Expected, Actual string // as text to be compared line by line; empty where nothing was compared
+}
+
+// List runs a file of tests to see what is in it, until ctx ends. Its error is a
+// [*ScriptError].
+func (t *Tests) List(ctx context.Context, file string) ([]Test, error) {
+	sc, err := t.script(file)
+	if err != nil {
+		return nil, err
+	}
+	run, err := t.load(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
+	run.s.Run.Stop()
+	tests := make([]Test, len(run.cases))
+	for i, c := range run.cases {
+		tests[i] = Test{File: sc.File, Name: c.name, Line: c.line, Pending: c.fn == nil, index: i}
+	}
+	return tests, nil
+}
+
+// Run runs one test; a pending one does nothing. Its error is a [*TestFailure].
+func (t *Tests) Run(ctx context.Context, test Test) error {
+	t.clock.set(nil)
+	t.stub(nil)
+	sc, err := t.script(test.File)
+	if err != nil {
+		return &Failure{ScriptError: luaerr.From(err)}
+	}
+	run, err := t.load(ctx, sc)
+	if err != nil {
+		return &Failure{ScriptError: luaerr.From(err)}
+	}
+	defer run.s.Run.Stop()
+	if test.index >= len(run.cases) || run.cases[test.index].name != test.Name {
+		return &Failure{ScriptError: &luaerr.ScriptError{File: test.File, Line: test.Line, Message: "the file does not define this test every time that it is run"}}
+	}
+	c := run.cases[test.index]
+	if c.fn == nil {
+		return nil // it is still to be written
+	}
+	failed := runHooks(run, c.before)
+	if failed == nil {
+		failed = runCase(run, c.fn)
+	}
+	if err := runHooks(run, c.after); failed == nil { // whatever has become of the test
+		failed = err
+	}
+	if failed == nil {
+		return nil
+	}
+	return failed
+}
+
+// serve runs something on a goroutine of its own, and does meanwhile what that
+// wants of the test's own: a Lua state belongs to one.
+func (t *Tests) serve(do func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		do()
+	}()
+	for {
+		select {
+		case f := <-t.own:
+			f()
+		case <-ended:
+			return
+		}
+	}
+}
+
+// there does something on the test's own goroutine; false if ctx ends first.
+func (t *Tests) there(ctx context.Context, do func()) bool {
+	done := make(chan struct{})
+	select {
+	case t.own <- func() { defer close(done); do() }:
+		<-done
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *Tests) stub(http func(luastd.HTTPRequest) (luastd.HTTPResponse, error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.http = http
+}
+
+// request answers what activities ask of the network.
+func (t *Tests) request(ctx context.Context, r luastd.HTTPRequest) (answer luastd.HTTPResponse, err error) {
+	if !t.there(ctx, func() { answer, err = t.ownRequest(r) }) {
+		err = ctx.Err()
+	}
+	return answer, err
+}
+
+// ownRequest is request on the test's own goroutine.
+func (t *Tests) ownRequest(r luastd.HTTPRequest) (luastd.HTTPResponse, error) {
+	t.mu.Lock()
+	http := t.http
+	t.mu.Unlock()
+	if http == nil {
+		return luastd.HTTPResponse{}, fmt.Errorf("a test makes no requests: answer %s %s by test.http(fn)", r.Method, r.URL)
+	}
+	return http(r)
+}
+
+func (t *Tests) script(file string) (*sandbox.Script, error) {
+	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
+	if !fs.ValidPath(name) {
+		return nil, &luaerr.ScriptError{File: file, Message: "a file of tests lies below the project's folder"}
+	}
+	read, _ := projectfs.Take(t.project, name)
+	if read.Err != nil {
+		return nil, projectfs.Unreadable(name, read.Err)
+	}
+	return sandbox.NewScript(name, read.Bytes, t.gen.Project.Limits.Source)
+}
+
+// load runs a file of tests in a new state, which is thrown away afterwards.
+func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testFile, error) {
+	run := &testFile{tests: t, s: t.gen.NewState(), within: []*suite{{}}}
+	s := run.s
+	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
+	s.Begin(ctx, cmp.Or(t.gen.Settings().Timeout, plan.DefaultTimeout), sc)
+	s.Run.Test = true
+	openTests(run)
+	if _, err := s.RunFile(sc); err != nil {
+		s.Run.Stop()
+		return nil, luaerr.From(err)
+	}
+	return run, nil
+}

@@ -1,0 +1,185 @@
+package luatest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+	"obelus/store"
+	"obelus/store/memory"
+)
+
+// testModule is what require "test" gives, in files of tests alone.
+var testModule = []sandbox.Entry[*testFile]{
+	{Name: "activity", Fn: testActivity},
+	{Name: "clock", Fn: testSetClock},
+	{Name: "http", Fn: testHTTP},
+	{Name: "plan", Fn: testPlan},
+}
+
+// test.activity(name, [call], [context]) → result, or nil and the failure's
+// fields. The call is held to the tool's schema; of the context, by kind, the
+// activity gets what the call's scopes grant, all if it has none.
+func testActivity(r *testFile, L *lua.LState) int {
+	name := L.CheckString(1)
+	tool, _ := r.tests.gen.Registry().Tool(name)
+	call := luacall.OptionalObject(r.s, L, 2, "call", tool)
+	kinds := luacall.OptionalObject(r.s, L, 3, "context", nil)
+	call["_tool"] = name
+	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
+		call["_outputPath"] = tool.ResultPath()
+	}
+	ctx, cancel := r.s.Budget.WaitContext()
+	defer cancel()
+	var result plan.Result
+	var err error
+	r.tests.serve(func() { result, err = engine.Try(ctx, r.tests.gen.Registry(), call, kinds) })
+	var failure *plan.Failure
+	switch {
+	case errors.As(err, &failure):
+		L.Push(lua.LNil)
+		L.Push(r.s.ToLua(failure.Fields))
+		return 2
+	case err != nil:
+		L.RaiseError("%s", plainError(err))
+	case result.Message != nil:
+		L.Push(r.s.ToLua(result.Message))
+		return 1
+	}
+	L.Push(r.s.ToLua(result.Value))
+	if result.To == "" {
+		return 1
+	}
+	L.Push(lua.LNil)
+	L.Push(lua.LString(result.To))
+	return 3
+}
+
+// plainError is an error's text, without the place that a call has in a plan
+// that nobody wrote.
+func plainError(err error) string {
+	var refused *plan.PlanError
+	if errors.As(err, &refused) {
+		return refused.Problems[0].Message
+	}
+	return err.Error()
+}
+
+// test.clock(seconds): what time it is from now on, for this test and what it
+// runs; without an argument, the real one
+func testSetClock(r *testFile, L *lua.LState) int {
+	if L.Get(1) == lua.LNil {
+		r.tests.clock.set(nil)
+		return 0
+	}
+	t := sandbox.TimeArgument(L, 1)
+	r.tests.clock.set(&t)
+	return 0
+}
+
+// test.plan(file, {input = …, tools = {name = function}, context = {kind = …}})
+// → {status, output, error, calls, context}: runs a plan in a log of its own.
+// tools are run by the functions, which get what activities get, also where their
+// calls have a delegate by name.
+func testPlan(r *testFile, L *lua.LState) int {
+	file := L.CheckString(1)
+	options := planOptions(r, L)
+	request, registry, err := r.tests.gen.Plan(file)
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	registry = replaced(r, L, request, registry, options.RawGetString("tools"))
+	start := engine.Start{Context: "test", Request: request}
+	if input := options.RawGetString("input"); input != lua.LNil {
+		start.Input, start.HasInput = luacall.CheckObject(r.s, L, 2, input, "input", nil), true
+		start.Input = request.Lists("input", start.Input, registry.Schemas...)
+	}
+	laidOver(r, L, request, options.RawGetString("context"))
+	log := memory.New()
+	ctx, cancel := r.s.Budget.WaitContext()
+	defer cancel()
+	runner := r.tests.gen.Settings().Runner(log, registry)
+	runner.Now, runner.Approve = r.tests.clock.Now, plan.Policy{} // nobody is there to decide
+	var outcome *journal.Outcome
+	r.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	pushOutcome(r, L, log, outcome)
+	return 1
+}
+
+var planOptionNames = []string{"context", "input", "tools"}
+
+func planOptions(r *testFile, L *lua.LState) *lua.LTable {
+	options := L.OptTable(2, L.CreateTable(0, 0))
+	r.s.Fill(options)
+	for key, _ := options.Next(lua.LNil); key != lua.LNil; key, _ = options.Next(key) {
+		if name := key.String(); !slices.Contains(planOptionNames, name) {
+			L.ArgError(2, "unknown option "+strconv.Quote(name)+luaerr.DidYouMean(name, planOptionNames))
+		}
+	}
+	return options
+}
+
+// laidOver adds a context's values to those that a request brings.
+func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
+	if context == lua.LNil {
+		return
+	}
+	kinds := luacall.CheckObject(r.s, L, 2, context, "context", nil)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		request.Context = append(request.Context, store.Message{Type: store.TypeData, Kind: kind, Data: request.Lists(kind, kinds[kind], r.tests.gen.Registry().Schemas...), HasData: true})
+	}
+}
+
+// pushOutcome gives a test how a run ended.
+func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Outcome) {
+	records, err := journal.In(log, outcome.Context).Records(context.Background())
+	if err != nil {
+		L.RaiseError("%s", err.Error())
+	}
+	calls := make([]any, len(records))
+	for i, r := range records {
+		call := map[string]any{"call": r.Call, "tool": r.Tool, "status": string(r.Status)}
+		if r.Error != nil {
+			call["error"] = map[string]any(r.Error)
+		}
+		if r.Reason != "" {
+			call["reason"] = r.Reason
+		}
+		if len(r.WaitingOn) > 0 {
+			waits := make([]any, len(r.WaitingOn))
+			for i, path := range r.WaitingOn {
+				waits[i] = path
+			}
+			call["waiting_on"] = waits
+		}
+		calls[i] = call
+	}
+	kinds := map[string]any{}
+	held, err := log.Kinds(context.Background(), outcome.Context)
+	for _, h := range held {
+		if h.Instance != "" || err != nil {
+			continue
+		}
+		if resolved, _ := (store.Resolver{Log: log, Context: outcome.Context}).Resolve(context.Background(), store.KindPath(h.Kind), ""); resolved.Exists {
+			kinds[h.Kind] = resolved.Value
+		}
+	}
+	run := map[string]any{"status": string(outcome.Status), "output": outcome.Output, "calls": calls, "context": kinds}
+	if outcome.Error != "" {
+		run["error"] = outcome.Error
+	}
+	L.Push(r.s.ToLua(run))
+}

@@ -1,0 +1,241 @@
+package repl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/host/internal/inspect"
+	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/luaerr"
+	"obelus/host/internal/sandbox"
+)
+
+// Session is a Lua prompt, less the terminal: it evaluates one input after the
+// other in one environment, in which globals stay and a local lasts for its
+// input. It belongs to one goroutine.
+type Session struct {
+	gen     *host.Generation
+	s       *sandbox.State
+	actions Actions
+	timeout time.Duration
+	line    int    // how many lines were there before
+	source  string // what was run, on its lines, for the messages of errors
+}
+
+// Actions are what run(plan, [input]) and call(tool, [parameters]) do.
+// They give the result, or why there is none ("failed", "waiting"); an error is
+// a plan that is refused. ctx ends when the input is to end. Nil leaves the
+// function out.
+type Actions struct {
+	Run  func(ctx context.Context, plan string, input map[string]any) (result any, why string, err error)
+	Call func(ctx context.Context, tool string, parameters map[string]any) (result any, why string, err error)
+}
+
+// IncompleteError is an input that would be right if more lines followed.
+type IncompleteError struct {
+	*host.ScriptError // for when none follow
+}
+
+// Unwrap gives the error that it is when no lines follow.
+func (e *IncompleteError) Unwrap() error { return e.ScriptError }
+
+// replFile is the file that errors name.
+const replFile = "stdin"
+
+// New opens a prompt over the scripts of a generation. The caller must call Close.
+func New(g *host.Generation, actions Actions) *Session {
+	r := &Session{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, plan.DefaultTimeout)}
+	r.s.Begin(context.Background(), r.timeout, &sandbox.Script{File: replFile})
+	if actions.Run != nil {
+		r.s.Run.Env.RawSetString("run", r.s.L.NewFunction(r.run))
+	}
+	if actions.Call != nil {
+		r.s.Run.Env.RawSetString("call", r.s.L.NewFunction(r.call))
+	}
+	return r
+}
+
+// Close ends what the session has left.
+func (r *Session) Close() { r.s.Run.Stop() }
+
+// Skip counts lines that were no Lua, so that errors name the right ones.
+func (r *Session) Skip(lines int) {
+	r.line += lines
+	r.source += strings.Repeat("\n", lines)
+}
+
+// Eval runs one input: an expression, which may have = before it, or
+// statements. It gives the values as text. Its error is a [*ScriptError], or an
+// [*IncompleteError], after which the whole input is to be given again with more
+// behind it. The next input finds everything as this one leaves it, whatever has
+// become of it.
+func (r *Session) Eval(ctx context.Context, source string) (values []string, err error) {
+	proto, err := r.compile(source)
+	if err != nil {
+		var incomplete *IncompleteError
+		if !errors.As(err, &incomplete) {
+			r.Skip(strings.Count(source, "\n") + 1)
+		}
+		return nil, err
+	}
+	r.remember(source)
+	defer r.s.BeginInput(ctx, r.timeout)()
+	results, err := r.s.Call(r.s.L.NewFunctionFromProto(proto))
+	if err == nil { // tostring may be the script's
+		_, err = r.s.Call(r.s.Fn(func(s *sandbox.State, _ *lua.LState) int {
+			for _, v := range results {
+				values = append(values, inspect.Short(s, v))
+			}
+			return 0
+		}))
+	}
+	r.s.Run.Printed.Flush()
+	if err != nil {
+		return nil, luaerr.From(err)
+	}
+	return values, nil
+}
+
+// remember keeps an input where messages look for the names in a line. Each
+// stands in a block of its own, so that a return in one of them is no error.
+func (r *Session) remember(source string) {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok || r.isExpression(source) {
+		if !ok {
+			rest = source
+		}
+		source = "return " + rest
+	}
+	if len(r.source)+len(source) > limits.Defaults.Source {
+		r.source = strings.Repeat("\n", r.line)
+	}
+	r.source += "do " + source + "\n end "
+	r.line += strings.Count(source, "\n") + 1
+	r.s.Run.Script = &sandbox.Script{File: replFile, Source: []byte(r.source)}
+}
+
+func (r *Session) isExpression(source string) bool {
+	_, err := luac.ParseChunk(replFile, []byte("return "+source+"\n"))
+	return err == nil
+}
+
+// compile reads an input: as an expression if it can be one.
+func (r *Session) compile(source string) (*lua.FunctionProto, error) {
+	if rest, ok := strings.CutPrefix(strings.TrimLeft(source, " \t"), "="); ok {
+		proto, err := r.compileBehind("return ", rest)
+		return proto, behind(err, "return ", "=", r.line+1)
+	}
+	proto, asValue := r.compileBehind("return ", source)
+	if asValue == nil {
+		return proto, nil
+	}
+	asValue = behind(asValue, "return ", "", r.line+1)
+	proto, err := r.compileBehind("; ", source) // else # might begin a comment for Unix
+	if err == nil {
+		return proto, nil
+	}
+	err = behind(err, "; ", "", r.line+1)
+	if further(asValue, err) {
+		err = asValue
+	}
+	return nil, err
+}
+
+func (r *Session) compileBehind(prefix, source string) (*lua.FunctionProto, error) {
+	text := strings.Repeat("\n", r.line) + prefix + source + "\n"
+	if len(source) > r.s.Project.Limits.Source {
+		return nil, luaerr.From(errors.New(limits.Over("the input is too long", "source", r.s.Project.Limits.Source)))
+	}
+	proto, err := luac.Compile(replFile, []byte(text), sandbox.Functions)
+	if err != nil && endsEarly(text) {
+		return nil, &IncompleteError{luaerr.From(err)}
+	}
+	return proto, err
+}
+
+// endsEarly tells whether nothing but the end of the text is wrong with it.
+func endsEarly(text string) (early bool) {
+	defer func() { recover() }() // as parseChunk does: what can't be parsed is no matter of lines
+	_, err := parse.Parse(strings.NewReader(text), replFile)
+	var at *parse.Error
+	return errors.As(err, &at) && at.Pos.Line == parse.EOF
+}
+
+// behind puts an error where it is in what was typed, in whose place before
+// prefix stands.
+func behind(err error, prefix, typed string, line int) error {
+	var e *luaerr.ScriptError
+	if errors.As(err, &e) && e.Line == line {
+		if rest, ok := strings.CutPrefix(e.Source, prefix); ok {
+			e.Source, e.Column = typed+rest, max(e.Column-len(prefix)+len(typed), 0)
+		}
+	}
+	return err
+}
+
+// further tells whether a reading of the input got further than another.
+func further(a, b error) bool {
+	var x, y *luaerr.ScriptError
+	if !errors.As(a, &x) || !errors.As(b, &y) {
+		return false
+	}
+	return x.Line > y.Line || x.Line == y.Line && x.Column > y.Column
+}
+
+// run(plan, [input]) → output | nil, why
+func (r *Session) run(L *lua.LState) int {
+	plan := L.CheckString(1)
+	var input map[string]any
+	if L.Get(2) != lua.LNil {
+		input = luacall.OptionalObject(r.s, L, 2, "input", nil)
+	}
+	return r.act(L, "run", func(ctx context.Context) (any, string, error) { return r.actions.Run(ctx, plan, input) })
+}
+
+// call(tool, [parameters]) → result | nil, why
+func (r *Session) call(L *lua.LState) int {
+	name := L.CheckString(1)
+	parameters := map[string]any{}
+	if L.Get(2) != lua.LNil {
+		tool, _ := r.gen.Registry().Tool(name)
+		v, err := luacall.FromLua(r.s, L.CheckTable(2), tool, "call")
+		if err != nil {
+			L.ArgError(2, err.Error())
+		}
+		if given, ok := v.(map[string]any); ok {
+			parameters = given
+		} else if v != nil {
+			L.ArgError(2, "parameters have names")
+		}
+	}
+	return r.act(L, "call", func(ctx context.Context) (any, string, error) { return r.actions.Call(ctx, name, parameters) })
+}
+
+// act runs calls, which have time of their own.
+func (r *Session) act(L *lua.LState, what string, do func(ctx context.Context) (any, string, error)) int {
+	s := r.s
+	s.Effect(L, what)
+	s.Run.Printed.Flush()
+	began := time.Now()
+	result, why, err := do(s.Budget.Context)
+	s.Budget.Extend(L, time.Since(began))
+	switch {
+	case err != nil:
+		L.RaiseError("%s", err.Error())
+	case why != "":
+		L.Push(lua.LNil)
+		L.Push(lua.LString(why))
+		return 2
+	}
+	L.Push(s.ToLua(result))
+	return 1
+}

@@ -1,0 +1,47 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"obelus/host/internal/luacall"
+	"obelus/host/internal/sandbox"
+)
+
+// session is a state that runs the scripts of a generation, with what the top level of one
+// registers.
+type session struct {
+	*sandbox.State
+	gen   *Generation
+	found *registrations // nil where nothing is to be registered
+}
+
+func newSession(g *Generation) *session {
+	s := &session{State: sandbox.New(&g.Project), gen: g}
+	s.AddLibrary("Activity", sandbox.Bind(s.L, s, activityFuncs))
+	s.AddLibrary("Delegate", sandbox.Bind(s.L, s, delegateFuncs))
+	s.AddLibrary("Tool", sandbox.Bind(s.L, s, toolFuncs))
+	luacall.Open(s.State)
+	return s
+}
+
+// session takes a session from the pool, or makes one.
+func (g *Generation) session() *session {
+	if s, ok := g.states.Get().(*session); ok {
+		return s
+	}
+	return newSession(g)
+}
+
+// begin readies the session for one run of a script, of at most timeout. What the script registers
+// goes into found.
+func (s *session) begin(ctx context.Context, timeout time.Duration, sc *sandbox.Script, found *registrations) {
+	s.found = found
+	s.State.Begin(ctx, timeout, sc)
+}
+
+// end gives the session back for the next run. It is not called if something was raised.
+func (s *session) end() {
+	s.State.End()
+	s.gen.states.Put(s)
+}
