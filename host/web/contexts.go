@@ -60,7 +60,7 @@ func (s *Server) standing(r *http.Request) (any, error) {
 	summary, err := history.Summarize(r.Context(), s.log, info)
 	var outcome *journal.Outcome
 	if err == nil {
-		outcome, err = engine.Stands(r.Context(), s.log, info.Context)
+		outcome, err = engine.Status(r.Context(), s.log, info.Context)
 	}
 	body := standing{Summary: summary}
 	var damaged *journal.DamagedError
