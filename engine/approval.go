@@ -46,7 +46,8 @@ func (t *tick) applyDecision(ctx context.Context, i int, h *journal.Hold) error 
 	if fits, err := t.fits(ctx, i); !fits || err != nil {
 		return err
 	}
-	if len(h.Corrected) > 0 { // the correction may have been checked against another version of the tool
+	// The correction may have been checked against another version of the tool.
+	if len(h.Corrected) > 0 {
 		if err := call.Definition.Accepts(h.Arguments); err != nil {
 			t.change(i).startedAt = t.runner.now()
 			return t.complete(ctx, &result{index: i, err: &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("as corrected: %w", err)}})

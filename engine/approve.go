@@ -100,7 +100,8 @@ func (r *Runner) applyCorrection(ctx context.Context, record journal.Record, hol
 		}
 		if i := record.Position - 1; record.Tick == last.Tick && i < len(calls) {
 			given, _ := calls[i].(map[string]any)
-			tool, ok = &plan.Tool{Name: record.Tool}, plan.NamesDelegate(given) // a call with a delegate needs no tool
+			// A call with a delegate needs no tool.
+			tool, ok = &plan.Tool{Name: record.Tool}, plan.NamesDelegate(given)
 		}
 	}
 	if !ok {

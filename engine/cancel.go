@@ -36,7 +36,8 @@ func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) er
 		}
 	}
 	if errors.As(err, new(*journal.DamagedError)) {
-		return nil // the run is cancelled: a delegate that can't be read does not go on by itself either
+		// The run is cancelled: a delegate that can't be read does not go on by itself either.
+		return nil
 	}
 	return err
 }

@@ -33,28 +33,30 @@ type loop struct {
 
 	declared map[declaredKey]declaration
 
-	plannerSaw    map[string]int64  // values granted to the planner when it was asked last
-	refused       *journal.Refusal  // of the newest tick's solution
-	tick          int               // the number of the newest tick, 0 before the first
-	first         int               // the tick with which the run began
-	n             int64             // the journal's position after its last append
-	begun         bool              // its first append is in the log
-	started       func()            // to be called then; may be nil
-	halted        bool              // in the journal, the run is not under way
-	interruptedAs journal.RunStatus // status of an early end: [journal.RunCancelled], else [journal.RunInterrupted]
+	plannerSaw map[string]int64 // values granted to the planner when it was asked last
+	refused    *journal.Refusal // of the newest tick's solution
+	tick       int              // the number of the newest tick, 0 before the first
+	first      int              // the tick with which the run began
+	n          int64            // the journal's position after its last append
+	begun      bool             // its first append is in the log
+	started    func()           // to be called then; may be nil
+	halted     bool             // in the journal, the run is not under way
+	// Status of an early end: [journal.RunCancelled], else [journal.RunInterrupted].
+	interruptedAs journal.RunStatus
 
 	opened time.Time // start of the run; durations count from then
 
 	epoch       int64  // of the lease, 0 without
 	stopRenewal func() // ends its renewal
 
-	working       context.Context // ends after the grace that calls have once the run is to end
-	stop          context.CancelFunc
-	workers       sync.WaitGroup
-	tasks         chan task
-	results       chan *result  // results that came while another goroutine had the lock
-	closed        chan struct{} // closed once no more results are taken
-	releases      []func()      // releases of the results in the current step, for when the log has it
+	working context.Context // ends after the grace that calls have once the run is to end
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+	tasks   chan task
+	results chan *result  // results that came while another goroutine had the lock
+	closed  chan struct{} // closed once no more results are taken
+	// Releases of the results in the current step, for when the log has it.
+	releases      []func()
 	lock          chan struct{} // holds one token while a goroutine has the lock
 	unlocked      chan error    // returns the lock to the goroutine that runs the loop
 	current       *tick

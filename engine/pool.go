@@ -16,8 +16,9 @@ type pool struct {
 	run      context.Context // of the whole run
 	parallel int
 
-	mu    sync.Mutex
-	taken [2]int                   // number of calls that are waited for, and of fire-and-forget calls, each at most parallel
+	mu sync.Mutex
+	// Number of calls that are waited for, and of fire-and-forget calls, each at most parallel.
+	taken [2]int
 	each  map[*plan.Registered]int // number of calls, for activities with a limit
 	queue []slot                   // asked for, and not there yet
 }

@@ -28,8 +28,10 @@ func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Reque
 	}
 	runner := *at.runner
 	runner.Log, runner.Observe, runner.Attend, runner.script = log, nil, nil, s
-	runner.Approve = plan.Policy{}                                // the log tells which calls were held
-	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
+	// The log tells which calls were held.
+	runner.Approve = plan.Policy{}
+	// Calls settle one by one, in the recorded order.
+	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1)
 	outcome, err := runner.Run(ctx, Start{Context: name, Request: request})
 	return outcome, at.explain(err)
 }
@@ -80,7 +82,8 @@ func (t *tick) readRecordedWriters() writers {
 		if timeline, err := t.runner.script.Timeline(ctx, t.context); err == nil {
 			began = timeline.Starts[t.event.Tick].Seq
 		}
-		t.recordedWriters, _ = t.writersIn(ctx, t.runner.script.Log(), began) // unreadable messages are found missing when they are asked for
+		// Unreadable messages are found missing when they are asked for.
+		t.recordedWriters, _ = t.writersIn(ctx, t.runner.script.Log(), began)
 	}
 	return t.recordedWriters
 }

@@ -33,7 +33,8 @@ func (t *tick) rerun(ctx context.Context, name string, set map[string]any, who j
 	if err != nil {
 		return err
 	}
-	if err := t.readWriters(ctx); err != nil { // the paths that they read depend on the messages that they saw
+	// The paths that they read depend on the messages that they saw.
+	if err := t.readWriters(ctx); err != nil {
 		return err
 	}
 	downstream, err := t.downstream(ctx, first)

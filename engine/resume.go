@@ -17,9 +17,11 @@ import (
 // Resume is how to go on with a run.
 type Resume struct {
 	Context string
-	Request *plan.Request // the plan's file as it is now; needed only where a planner is to be asked, and not of a delegate
-	Retry   []string      // calls that failed or are in doubt, to run again
-	Skip    []string      // calls that failed or are in doubt, to go on without
+	// The plan's file as it is now; needed only where a planner is to be asked, and not of a
+	// delegate.
+	Request *plan.Request
+	Retry   []string // calls that failed or are in doubt, to run again
+	Skip    []string // calls that failed or are in doubt, to go on without
 
 	// Result holds, by call, the results that a person knows of such calls: they are recorded as if
 	// the activities had returned them. They may be of the types of [Start].Input.
@@ -120,7 +122,8 @@ func (r *Runner) resume(ctx context.Context, s Resume) (*journal.Outcome, error)
 			return nil, err
 		}
 	}
-	runs := func(c callState) bool { return !c.record.Status.Settled() } // again, in a tick that was over
+	// Again, in a tick that was over.
+	runs := func(c callState) bool { return !c.record.Status.Settled() }
 	if last.Over && !s.decides() && !slices.ContainsFunc(t.calls, runs) {
 		t = nil
 	}
@@ -358,7 +361,8 @@ func (t *tick) restoreCall(record journal.Record, twice bool) {
 	}
 	c, call := &t.calls[i], t.plan.Calls[i]
 	record.Context = ""
-	if record.Status == journal.Running && !record.Rests && call.Delegate == nil { // the process died meanwhile
+	// The process died meanwhile.
+	if record.Status == journal.Running && !record.Rests && call.Delegate == nil {
 		record.Attempts++
 	}
 	cut := record.Status == journal.Running && !record.Rests || record.Status == journal.Interrupted || record.Status == journal.Cancelled

@@ -162,7 +162,8 @@ func (t *tick) requeueFresh(i int) {
 	switch {
 	case was.Status == journal.InDoubt || was.Child != "":
 		c.record.At, c.record.Reads, c.record.Hold = was.At, was.Reads, was.Hold
-	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.Holds(t.plan.Calls[i]): // the correction has not taken effect
+	// The correction has not taken effect.
+	case was.Before != 0 && was.Hold != nil && was.Hold.Corrected != nil && !t.event.Approve.Holds(t.plan.Calls[i]):
 		c.record.Reads, c.record.Hold = was.Reads, was.Hold
 	}
 	t.recordCall(i)

@@ -43,14 +43,18 @@ func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...s
 // Runner may run many contexts at once. It needs a Log and a Registry. A panic of
 // one of its functions comes out of whatever the Runner was asked to do.
 type Runner struct {
-	Log      store.Log
-	Registry *plan.Registry // for a root context: its delegates, and the names for their calls, are found from it
+	Log store.Log
+	// For a root context: its delegates, and the names for their calls, are found from it.
+	Registry *plan.Registry
 
-	Parallel int           // number of calls of one run, with its delegates, that run at once; 0 for DefaultParallel
-	Result   int           // bytes of JSON of a value that a call may write; 0 for DefaultResult
-	Ticks    int           // how often the planner of one run is asked; 0 for DefaultTicks
-	Approve  plan.Policy   // calls to hold for a person, in runs whose start has no policy
-	Drain    time.Duration // how long calls may go on after their run: fire-and-forget ones after its end, all after an interruption; 0 for DefaultDrain, less for no time
+	// Number of calls of one run, with its delegates, that run at once; 0 for DefaultParallel.
+	Parallel int
+	Result   int         // bytes of JSON of a value that a call may write; 0 for DefaultResult
+	Ticks    int         // how often the planner of one run is asked; 0 for DefaultTicks
+	Approve  plan.Policy // calls to hold for a person, in runs whose start has no policy
+	// How long calls may go on after their run: fire-and-forget ones after its end, all after an
+	// interruption; 0 for DefaultDrain, less for no time.
+	Drain time.Duration
 
 	// Observe, if it is set, is called with the record of a call at every change of its status,
 	// once that is in the log, calls of delegates included, and at every failure after which the
@@ -80,12 +84,14 @@ type Runner struct {
 	// dates stand still.
 	Now func() time.Time
 
-	jitter func(time.Duration) time.Duration // chooses below a duration, for the pauses between attempts; nil for a random one
-	script script.Script                     // drives the run; nil for a live one
-	depth  int                               // how many delegates it runs within
-	cut    context.Context                   // ends when the calls around it are cut off; nil at the top
-	pool   *pool                             // slots for activities of the whole run, at any depth
-	clock  *clock                            // gives the dates of the run; nil outside of runs
+	// Chooses below a duration, for the pauses between attempts; nil for a random one.
+	jitter func(time.Duration) time.Duration
+	script script.Script // drives the run; nil for a live one
+	depth  int           // how many delegates it runs within
+	// Ends when the calls around it are cut off; nil at the top.
+	cut   context.Context
+	pool  *pool  // slots for activities of the whole run, at any depth
+	clock *clock // gives the dates of the run; nil outside of runs
 }
 
 // Defaults of [Runner].

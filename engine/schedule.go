@@ -217,7 +217,8 @@ func (t *tick) rejectMissing(i int, lacking *expr.Missing) {
 		return
 	}
 	for _, path := range lacking.Paths {
-		for _, w := range slices.Backward(t.plan.Graph.WritersFor(i, path)) { // the last may have replaced the others'
+		// The last may have replaced the others'.
+		for _, w := range slices.Backward(t.plan.Graph.WritersFor(i, path)) {
 			if !t.wroteAbove(w, path) {
 				continue
 			}

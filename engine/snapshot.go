@@ -79,8 +79,10 @@ func (t *tick) resolver(i int) store.Resolver {
 	}
 	known, record := t.writers, t.calls[i].record
 	if s := t.runner.script; s.Recorded() {
-		record, _, _ = s.Record(context.Background(), t.context, record.Call) // an unreadable record counts as none
-		if record.Before != 0 {                                               // it reads the same values
+		// An unreadable record counts as none.
+		record, _, _ = s.Record(context.Background(), t.context, record.Call)
+		// It reads the same values.
+		if record.Before != 0 {
 			superseded, _ := s.Superseded(context.Background(), t.context)
 			r.Log, r.At, known = withoutSuperseded(s.Log(), superseded, t.recordedSpan(i).Began.N), record.At, t.readRecordedWriters()
 		}

@@ -23,7 +23,8 @@ func (t *tick) interrupted(run context.Context) (*journal.Outcome, error) {
 	end.Tick, t.loop.interruptedAs = t.event.Tick, end.Status
 	drains := t.running+t.detached > 0
 	err := t.commitStep(ctx, func() error {
-		if drains && !end.Stopped { // so that killing the process meanwhile does not make it a crash
+		// So that killing the process meanwhile does not make it a crash.
+		if drains && !end.Stopped {
 			t.appendEntry(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end.Draining()))})
 		}
 		return t.requeueBackedOff()

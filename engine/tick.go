@@ -33,26 +33,31 @@ type tick struct {
 
 	repeated bool // the planner repeated the solution that had just been refused
 
-	calls           []callState
-	readyQueue      callQueue                  // calls that can run as soon as there is a slot
-	looseQueue      callQueue                  // fire-and-forget calls among these, which take no slot from others
-	parked          map[*plan.Registered][]int // calls among these whose activity is at its limit
-	waiting         waitIndex                  // calls that wait for paths that no call of the plan writes
-	heldCalls       map[int]bool               // calls that are held for a person
-	waitingParents  map[string]int             // calls whose delegates wait, by the delegates' contexts
-	recordedWriters writers                    // of the tick in the log of the recorded run, once they were asked for; else nil
-	writers         writers                    // of the tick's messages, if the reads of calls depend on them; else nil
-	busy            map[*plan.Registered]int
-	running         int               // workers that the tick waits for
-	detached        int               // workers of fire-and-forget calls
-	backingOff      int               // calls that pause before a retry
-	retryQueue      callQueue         // calls that pause before a retry, the first due first
-	stopping        bool              // the run is to end early
-	polling         bool              // the goroutine of the loop polls the log
-	recordedStarts  []start           // starts of a recorded run, to be answered one by one
-	ended           *journal.RunEvent // its end, once that is in the log
-	stale           []string          // see [journal.Outcome.Stale]
-	givenResults    []*result         // results that a person gives, see [Resume.Result]
+	calls      []callState
+	readyQueue callQueue // calls that can run as soon as there is a slot
+	// Fire-and-forget calls among these, which take no slot from others.
+	looseQueue callQueue
+	parked     map[*plan.Registered][]int // calls among these whose activity is at its limit
+	// Calls that wait for paths that no call of the plan writes.
+	waiting   waitIndex
+	heldCalls map[int]bool // calls that are held for a person
+	// Calls whose delegates wait, by the delegates' contexts.
+	waitingParents map[string]int
+	// Of the tick in the log of the recorded run, once they were asked for; else nil.
+	recordedWriters writers
+	// Of the tick's messages, if the reads of calls depend on them; else nil.
+	writers        writers
+	busy           map[*plan.Registered]int
+	running        int               // workers that the tick waits for
+	detached       int               // workers of fire-and-forget calls
+	backingOff     int               // calls that pause before a retry
+	retryQueue     callQueue         // calls that pause before a retry, the first due first
+	stopping       bool              // the run is to end early
+	polling        bool              // the goroutine of the loop polls the log
+	recordedStarts []start           // starts of a recorded run, to be answered one by one
+	ended          *journal.RunEvent // its end, once that is in the log
+	stale          []string          // see [journal.Outcome.Stale]
+	givenResults   []*result         // results that a person gives, see [Resume.Result]
 
 	journalled int64 // the journal's position up to which decisions were read
 
@@ -108,14 +113,16 @@ func (c *callState) due() bool {
 
 // start is a call that is about to run.
 type start struct {
-	index       int
-	step        int              // the step that made it; distinguishes it from the call's other starts, undone ones included
-	activity    *plan.Registered // the current version
-	doer        string           // its name
-	invocation  plan.Invocation
-	speculative plan.Speculative // runs the call while the log lacks its start; nil where that must be recorded first
-	child       *childRun        // run of a delegate
-	slot        slot             // of any other
+	index int
+	// The step that made it; distinguishes it from the call's other starts, undone ones included.
+	step       int
+	activity   *plan.Registered // the current version
+	doer       string           // its name
+	invocation plan.Invocation
+	// Runs the call while the log lacks its start; nil where that must be recorded first.
+	speculative plan.Speculative
+	child       *childRun // run of a delegate
+	slot        slot      // of any other
 }
 
 // retryState is a call that is tried again after a while.
@@ -289,7 +296,8 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 
 // isHeldWhole reports whether the plan waits for its release.
 func (t *tick) isHeldWhole(ctx context.Context) (bool, error) {
-	lazy := t.event.Mode == plan.ModeLazy && (len(t.calls) > 0 || t.plan.Output == nil) // else there is nothing to approve
+	// Else there is nothing to approve.
+	lazy := t.event.Mode == plan.ModeLazy && (len(t.calls) > 0 || t.plan.Output == nil)
 	if !lazy || !t.begun {
 		return lazy, nil
 	}

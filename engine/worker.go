@@ -148,7 +148,8 @@ func (l *loop) stepWithLock(run context.Context, res *result) (jobs []task) {
 			<-l.lock
 		}
 	}()
-	jobs, wrong := t.stepWith(context.WithoutCancel(run), run, res, false) // its call goes on at once
+	// Its call goes on at once.
+	jobs, wrong := t.stepWith(context.WithoutCancel(run), run, res, false)
 	back = wrong != nil || !t.isActive() || t.needsPoll() && !t.polling
 	err = wrong
 	return jobs
@@ -191,7 +192,8 @@ func (t *tick) runCall(run context.Context, s start) result {
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
 		defer stop()
-		defer context.AfterFunc(working, func() { cancel(); stop() })() // its run is over before the runs inside it
+		// Its run is over before the runs inside it.
+		defer context.AfterFunc(working, func() { cancel(); stop() })()
 		s.child.runner.cut = cut
 		res := s.child.start(inside)
 		res.index = s.index

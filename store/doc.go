@@ -6,7 +6,8 @@
 //	log := memory.New() // or sqlite.Open(file, sqlite.Options{})
 //	messages, err := store.ParseMessages([]byte(`{"type": "state", "user": {"name": "Ada"}}`))
 //	_, err = log.Append(ctx, store.Batch{Context: "c", Create: &store.Origin{}, Messages: messages})
-//	name, err := store.Resolver{Log: log, Context: "c"}.Resolve(ctx, store.MustParsePath("†state.user.name"), "")
+//	r := store.Resolver{Log: log, Context: "c"}
+//	name, err := r.Resolve(ctx, store.MustParsePath("†state.user.name"), "")
 //
 // [Path] names a value, [Message] is one entry, [Log] keeps them, [Resolver] returns the value of a
 // path as of any seq, with the messages that it is made of. [View] is a context as its one writer

@@ -267,7 +267,8 @@ func (m *Message) checkProducer() error {
 // FormatDate is how dates are written everywhere: RFC 3339, UTC, milliseconds.
 func FormatDate(t time.Time) string {
 	t = t.UTC()
-	b := t.AppendFormat(make([]byte, 0, 24), time.RFC3339) // a layout that package time formats without parsing it
+	// A layout that package time formats without parsing it.
+	b := t.AppendFormat(make([]byte, 0, 24), time.RFC3339)
 	ms := t.Nanosecond() / 1e6
 	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
 }

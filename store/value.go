@@ -190,9 +190,11 @@ func syntaxError(text []byte, err *json.SyntaxError) string {
 	at := max(0, min(int(err.Offset)-1, len(text)))
 	before, rest := bytes.TrimRight(text[:at], " \t\r\n"), text[at:]
 	found, _ := utf8.DecodeRune(rest)
-	_, place, ok := strings.Cut(err.Error(), "' ") // of "invalid character 'x' looking for beginning of value"
+	// Of "invalid character 'x' looking for beginning of value".
+	_, place, ok := strings.Cut(err.Error(), "' ")
 	switch {
-	case !ok || found == ' ' || strings.HasPrefix(place, "in "): // within a string, a number or a word
+	// Within a string, a number or a word.
+	case !ok || found == ' ' || strings.HasPrefix(place, "in "):
 		return err.Error()
 	case strings.ContainsRune("'“”„‘’«»", found):
 		return fmt.Sprintf("strings stand in straight double quotes (\"), not in %c", found)
@@ -203,7 +205,8 @@ func syntaxError(text []byte, err *json.SyntaxError) string {
 	case (found == '}' || found == ']') && bytes.HasSuffix(before, []byte(",")):
 		return fmt.Sprintf("there is a comma before the %c", found)
 	}
-	return fmt.Sprintf("invalid character %q %s", found, place) // encoding/json names only its first byte
+	// Encoding/json names only its first byte.
+	return fmt.Sprintf("invalid character %q %s", found, place)
 }
 
 func position(text []byte, offset int64) string {

@@ -14,20 +14,22 @@ import (
 //
 // A View belongs to one goroutine at a time.
 type View struct {
-	log      Reader
-	context  string
-	base     int64                    // seq up to which the log is read
-	absent   bool                     // there was no such context
-	ops      []Op                     // of the messages after base, staged ones last; the zero Op for a message without one
+	log     Reader
+	context string
+	base    int64 // seq up to which the log is read
+	absent  bool  // there was no such context
+	// Of the messages after base, staged ones last; the zero Op for a message without one.
+	ops      []Op
 	writes   WriteIndex               // of the same
 	messages []Message                // that are staged
 	sent     int                      // how many of them are being appended
 	declared map[string][]declaration // by the messages after base, by kind, oldest first
-	schemas  map[string][]declaration // in the log up to base, by kind, newest first, to the first global one
-	hidden   map[int64]bool           // seqs of superseded messages; may be nil
-	kinds    []KindOf                 // of the log
-	asked    bool                     // for kinds
-	standing map[spot]*standing       // values that are kept as they grow, see stands
+	// In the log up to base, by kind, newest first, to the first global one.
+	schemas  map[string][]declaration
+	hidden   map[int64]bool     // seqs of superseded messages; may be nil
+	kinds    []KindOf           // of the log
+	asked    bool               // for kinds
+	standing map[spot]*standing // values that are kept as they grow, see stands
 }
 
 var _ OpReader = (*View)(nil)

@@ -38,7 +38,8 @@ func Parse(text string) (*Expr, error) {
 	if !IsExpr(text) {
 		return nil, &Error{Source: text, Column: 1, Message: "an expression begins with " + store.Dagger}
 	}
-	if path, err := store.ParsePath(text); err == nil && len(text) <= MaxExpression { // the usual case
+	// The usual case.
+	if path, err := store.ParsePath(text); err == nil && len(text) <= MaxExpression {
 		return &Expr{source: &source{given: text, paths: []store.Path{path}}, root: refUnit{0, path}}, nil
 	}
 	s, err := readSource(text)

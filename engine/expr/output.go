@@ -56,7 +56,8 @@ func (s *source) howJoined(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	between := strings.Contains(strings.ReplaceAll(s.text, "||", ""), "|") // expr has a single | too
+	// Expr has a single | too.
+	between := strings.Contains(strings.ReplaceAll(s.text, "||", ""), "|")
 	for _, found := range []string{",", "&", store.Dagger} {
 		between = between || strings.HasPrefix(bad.Message, `unexpected "`+found)
 	}

@@ -88,7 +88,8 @@ func (w *rewriter) rewrite(node ast.Node) ast.Node {
 		return node
 	case *ast.StringNode:
 		source := w.c.source
-		if i, ok := source.path(n.Value); ok && string([]rune(source.text)[n.Location().From]) == standIn { // expr takes the name for a word
+		// Expr takes the name for a word.
+		if i, ok := source.path(n.Value); ok && string([]rune(source.text)[n.Location().From]) == standIn {
 			return w.refuse(n, "%s stands where a name belongs: a key that is a reference stands in parentheses, a member in brackets", source.paths[i])
 		}
 	case *ast.IdentifierNode:

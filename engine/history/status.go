@@ -14,17 +14,20 @@ import (
 
 // Summary is a context as lists show it (surface.md, contexts).
 type Summary struct {
-	Context  string            `json:"context"`
-	Status   journal.RunStatus `json:"status,omitempty"`  // of its newest run
-	Stopped  bool              `json:"stopped,omitempty"` // the run was interrupted as its host stopped or died: a server resumes it
-	Plan     string            `json:"plan,omitempty"`
-	Parent   string            `json:"parent,omitempty"` // the context whose delegate it is, or from which it was forked
-	At       any               `json:"at,omitempty"`     // the parent's call, or for a fork the seq
-	Messages int64             `json:"messages"`
-	Bytes    int64             `json:"bytes"` // size of the messages as JSON
-	Created  string            `json:"created"`
-	Updated  string            `json:"updated"`
-	Error    string            `json:"error,omitempty"` // why the status of its newest run can't be read
+	Context string            `json:"context"`
+	Status  journal.RunStatus `json:"status,omitempty"` // of its newest run
+	// The run was interrupted as its host stopped or died: a server resumes it.
+	Stopped bool   `json:"stopped,omitempty"`
+	Plan    string `json:"plan,omitempty"`
+	// The context whose delegate it is, or from which it was forked.
+	Parent   string `json:"parent,omitempty"`
+	At       any    `json:"at,omitempty"` // the parent's call, or for a fork the seq
+	Messages int64  `json:"messages"`
+	Bytes    int64  `json:"bytes"` // size of the messages as JSON
+	Created  string `json:"created"`
+	Updated  string `json:"updated"`
+	// Why the status of its newest run can't be read.
+	Error string `json:"error,omitempty"`
 }
 
 // Summarize describes a context. With a [*journal.DamagedError] it returns all that can be read, so

@@ -18,12 +18,15 @@ import (
 // Why is the origin of a value: the messages that it is made of, the calls that wrote them, the
 // values that those read, and so on back to foreign messages (cmd/SURFACE.md, why).
 type Why struct {
-	Ref     string   `json:"ref"`
-	Context string   `json:"context,omitempty"` // set where it differs from the context around it: in a delegate
-	Value   any      `json:"value"`
-	Missing bool     `json:"missing,omitempty"` // there was no value
-	Again   bool     `json:"again,omitempty"`   // its origin stands before, nearer to the top, as does the value if it is an object or an array: it is null here
-	From    []Origin `json:"from,omitempty"`    // newest first
+	Ref string `json:"ref"`
+	// Set where it differs from the context around it: in a delegate.
+	Context string `json:"context,omitempty"`
+	Value   any    `json:"value"`
+	Missing bool   `json:"missing,omitempty"` // there was no value
+	// Its origin stands before, nearer to the top, as does the value if it is an object or an
+	// array: it is null here.
+	Again bool     `json:"again,omitempty"`
+	From  []Origin `json:"from,omitempty"` // newest first
 }
 
 // Origin is a message that a value is made of.
@@ -31,17 +34,22 @@ type Origin struct {
 	Seq    int64        `json:"seq"`
 	Path   string       `json:"path"` // the path of the write
 	Method store.Method `json:"method,omitempty"`
-	Data   any          `json:"data"`           // the value written there
-	Call   string       `json:"call,omitempty"` // the call that wrote it; none for a foreign message
-	Tool   string       `json:"tool,omitempty"`
-	Kind   string       `json:"kind,omitempty"`   // kind of a foreign message: input, state …
-	Misfit bool         `json:"misfit,omitempty"` // it does not fit the value that it joins, and was read as onto a missing value
-	Again  bool         `json:"again,omitempty"`  // the reads of the call stand before, as do the data if they are an object or an array: they are null here
-	Reads  []Why        `json:"reads,omitempty"`  // the values that the call read
+	Data   any          `json:"data"` // the value written there
+	// The call that wrote it; none for a foreign message.
+	Call string `json:"call,omitempty"`
+	Tool string `json:"tool,omitempty"`
+	Kind string `json:"kind,omitempty"` // kind of a foreign message: input, state …
+	// It does not fit the value that it joins, and was read as onto a missing value.
+	Misfit bool `json:"misfit,omitempty"`
+	// The reads of the call stand before, as do the data if they are an object or an array: they
+	// are null here.
+	Again bool  `json:"again,omitempty"`
+	Reads []Why `json:"reads,omitempty"` // the values that the call read
 
-	Corrected   plan.Values `json:"corrected,omitempty"` // arguments that a person corrected
-	Given       bool        `json:"given,omitempty"`     // a person gave the call's result
-	Handled     plan.Values `json:"handled,omitempty"`   // of a call that failed and wrote its failure: code and message
+	Corrected plan.Values `json:"corrected,omitempty"` // arguments that a person corrected
+	Given     bool        `json:"given,omitempty"`     // a person gave the call's result
+	// Of a call that failed and wrote its failure: code and message.
+	Handled     plan.Values `json:"handled,omitempty"`
 	journal.Who             // corrected or rejected it
 
 	Planned *Planned `json:"planned,omitempty"` // of a call that a planner issued
@@ -51,7 +59,8 @@ type Origin struct {
 type Planned struct {
 	Tick      int      `json:"tick"` // the tick that it planned
 	Arguments []string `json:"arguments"`
-	Saw       []Why    `json:"saw,omitempty"` // the values granted to it then; empty in logs of older versions
+	// The values granted to it then; empty in logs of older versions.
+	Saw []Why `json:"saw,omitempty"`
 }
 
 // Explain returns the origin of an expression's value in a context, as an instance sees it, as of a
@@ -75,11 +84,12 @@ func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, ins
 
 // explainer follows values back. Each value at each time is followed once.
 type explainer struct {
-	ctx   context.Context
-	log   store.Reader
-	seen  *seen // the same
-	told  map[told]bool
-	kept  map[told]*store.Message // messages that were read: many calls may have read the writes of one
+	ctx  context.Context
+	log  store.Reader
+	seen *seen // the same
+	told map[told]bool
+	// Messages that were read: many calls may have read the writes of one.
+	kept  map[told]*store.Message
 	plans map[journal.TickOf]journal.PlanEvent
 }
 
@@ -130,7 +140,8 @@ func scalar(v any) any {
 
 type told struct {
 	context, path, instance string
-	newest                  int64 // the newest message of the value, or, without a path, the message itself
+	// The newest message of the value, or, without a path, the message itself.
+	newest int64
 }
 
 // read explains a value that something read.
@@ -270,7 +281,8 @@ func (x *explainer) plan(name string, tick int) (journal.PlanEvent, error) {
 		if err != nil {
 			return journal.PlanEvent{}, err
 		}
-		if plan, err := journal.ReadPlanEvent(entry); err == nil { // a damaged entry hides nothing else
+		// A damaged entry hides nothing else.
+		if plan, err := journal.ReadPlanEvent(entry); err == nil {
 			x.plans[journal.TickOf{Context: name, Tick: plan.Tick}] = plan
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"obelus/store"
 )
 
-// Approval is a held call as shown to the person who decides about it (cmd/SURFACE.md, approvals).
+// Approval is a held call as shown to the person deciding about it (cmd/SURFACE.md, approvals).
 type Approval struct {
 	Context   string      `json:"context"`
 	Call      string      `json:"call"`
@@ -34,8 +34,10 @@ type RunChange struct {
 	Plan    string    `json:"plan,omitempty"`
 	Tick    int       `json:"tick"`
 	Output  any       `json:"output"`
-	Error   string    `json:"error,omitempty"`   // of the run itself; failures of calls are in their records
-	Stopped bool      `json:"stopped,omitempty"` // it was interrupted as its host stopped: a server resumes it
+	// Of the run itself; failures of calls are in their records.
+	Error string `json:"error,omitempty"`
+	// It was interrupted as its host stopped: a server resumes it.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // ReadEntry decodes a journal's entry: a [Record] of a call, or a [RunChange] where a tick begins
@@ -70,7 +72,8 @@ func ReadPlanEvent(entry store.Entry) (plan PlanEvent, err error) {
 	if err := json.Unmarshal([]byte(entry.Data), &plan); err != nil {
 		return plan, unread(entry, err)
 	}
-	plan.First = cmp.Or(plan.First, plan.Tick) // the first logs lack it: their runs have a single tick
+	// The first logs lack it: their runs have a single tick.
+	plan.First = cmp.Or(plan.First, plan.Tick)
 	return plan, nil
 }
 
@@ -153,7 +156,7 @@ func (c Context) isInput(ctx context.Context, besides bool) (bool, error) {
 	return false, nil
 }
 
-// came reports whether messages or decisions have come to a halted run.
+// came reports whether a halted run has received messages or decisions.
 func (r *Run) came(ctx context.Context, in Context, records []Record) (bool, error) {
 	halt, _, err := store.Newest(ctx, in.Log, store.JournalFilter{Context: in.Name, Event: EventRun})
 	if err != nil {

@@ -32,8 +32,9 @@ const (
 
 // Who names the person or program that decided (engine/PROTOCOL.md, "Decisions have a name").
 type Who struct {
-	By      string `json:"by,omitempty"`      // as the host knows them: a login name, a token
-	Claimed string `json:"claimed,omitempty"` // as they called themselves, where the host can't tell
+	By string `json:"by,omitempty"` // as the host knows them: a login name, a token
+	// As they called themselves, where the host can't tell.
+	Claimed string `json:"claimed,omitempty"`
 }
 
 // longestName bounds each of the two names, in bytes.
@@ -370,14 +371,18 @@ func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, er
 // Outcome is the end of a run, or its state. Its values are shared, as those of a [plan.Invocation]
 // are, and must not be changed.
 type Outcome struct {
-	Context string // empty where the run was stopped before its planner gave a first plan: nothing of it is in the log
+	// Empty where the run was stopped before its planner gave a first plan: nothing of it is in the
+	// log.
+	Context string
 	Status  RunStatus
-	Output  any        // null without one
-	Error   string     // why the run failed, where no single call is to blame
-	Stopped bool       // it was interrupted as its host stopped ([engine.ErrStopped]): a server resumes it
+	Output  any    // null without one
+	Error   string // why the run failed, where no single call is to blame
+	// It was interrupted as its host stopped ([engine.ErrStopped]): a server resumes it.
+	Stopped bool
 	Calls   []Record   // of its last tick
 	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
-	Stale   []string   // calls that ran without the result of a call in [engine.Resume].Retry, and keep their outcome
+	// Calls that ran without the result of a call in [engine.Resume].Retry, and keep their outcome.
+	Stale []string
 }
 
 // NoSuchCallError names a call that does not exist, or whose status does not allow the request.

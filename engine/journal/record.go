@@ -17,17 +17,20 @@ type Status string
 
 // The statuses of calls.
 const (
-	Blocked     Status = "blocked"     // a call that it depends on has not settled
-	Waiting     Status = "waiting"     // a value from outside the plan is missing
-	Ready       Status = "ready"       // a person has decided about it, and the run has not been resumed yet
-	Held        Status = "held"        // it waits for a person's decision
-	Running     Status = "running"     // it has started
-	Done        Status = "done"        // it has settled, and its result is recorded
-	Failed      Status = "failed"      // it has settled without a result
-	Skipped     Status = "skipped"     // it has settled: a value that it needs was not written
-	Interrupted Status = "interrupted" // it was stopped with its process, and runs again when the run is resumed
-	Cancelled   Status = "cancelled"   // it was stopped as its run was cancelled, and runs again if that is resumed
-	InDoubt     Status = "in-doubt"    // it had started when it was stopped, and must not run twice
+	Blocked Status = "blocked" // a call that it depends on has not settled
+	Waiting Status = "waiting" // a value from outside the plan is missing
+	// A person has decided about it, and the run has not been resumed yet.
+	Ready   Status = "ready"
+	Held    Status = "held"    // it waits for a person's decision
+	Running Status = "running" // it has started
+	Done    Status = "done"    // it has settled, and its result is recorded
+	Failed  Status = "failed"  // it has settled without a result
+	Skipped Status = "skipped" // it has settled: a value that it needs was not written
+	// It was stopped with its process, and runs again when the run is resumed.
+	Interrupted Status = "interrupted"
+	// It was stopped as its run was cancelled, and runs again if that is resumed.
+	Cancelled Status = "cancelled"
+	InDoubt   Status = "in-doubt" // it had started when it was stopped, and must not run twice
 )
 
 var statuses = []Status{Blocked, Waiting, Ready, Held, Running, Done, Failed, Skipped, Interrupted, Cancelled, InDoubt}
@@ -74,38 +77,55 @@ func (r Record) Is(words []string) bool {
 // attempt, so the last record of a call has its whole state. A call that ended before its start
 // could be seen has no record of the start (see [plan.Speculative]).
 type Record struct {
-	Call           string           `json:"call"` // "1.2": tick and position
-	Context        string           `json:"context,omitempty"`
-	Tick           int              `json:"tick"`
-	Position       int              `json:"position"`
-	Tool           string           `json:"tool"`
-	Status         Status           `json:"status"`
-	Instance       string           `json:"instance,omitempty"`
-	Attempts       int              `json:"attempts"`
-	Started        string           `json:"started,omitempty"`
-	Duration       float64          `json:"duration_ms"`
-	Reads          map[string]int64 `json:"reads,omitempty"`  // by reference, the newest seq that its value came from
-	Writes         []string         `json:"writes,omitempty"` // the paths that it wrote
-	Script         string           `json:"script,omitempty"`
-	SHA256         string           `json:"script_sha256,omitempty"`
-	Generation     string           `json:"generation,omitempty"`   // digest of the scripts that it ran with
-	Error          plan.Values      `json:"error,omitempty"`        // why it failed; while it is retried, why the last attempt did
-	Handled        plan.Values      `json:"handled,omitempty"`      // of a call that is done though it failed: code and message of the failure, which went to its last alternative
-	Rests          bool             `json:"rests,omitempty"`        // it pauses before the next attempt
-	RetryAt        string           `json:"retry_at,omitempty"`     // time of the next attempt
-	MaxTries       int              `json:"max_attempts,omitempty"` // of a call that has been retried: the bound on its attempts
-	WaitingOn      []string         `json:"waiting_on,omitempty"`
-	Reason         string           `json:"reason,omitempty"` // of a skip: the branch or the failure that caused it
-	Unstored       bool             `json:"unstored,omitempty"`
-	At             int64            `json:"at,omitempty"`      // the seq as of which it read
-	Child          string           `json:"child,omitempty"`   // the context that its delegate runs in
-	Thought        plan.Values      `json:"thought,omitempty"` // of a latent call without an output path: call and output
-	Given          plan.Values      `json:"given,omitempty"`   // of an anonymous delegate's call: the result of its activity
-	Retry          bool             `json:"retry,omitempty"`   // its delegate's failed calls run again
-	NotIdempotent  bool             `json:"once,omitempty"`    // it has begun, and its activity must not run twice
-	Before         int64            `json:"before,omitempty"`  // of a call that runs again: the seq as of which it reads values of calls that do not
-	SupersededUpTo int64            `json:"again,omitempty"`   // of a call that runs again or is retried: the seq up to which its earlier messages are superseded
-	Hold           *Hold            `json:"hold,omitempty"`    // of a call that is or was held for a person
+	Call     string  `json:"call"` // "1.2": tick and position
+	Context  string  `json:"context,omitempty"`
+	Tick     int     `json:"tick"`
+	Position int     `json:"position"`
+	Tool     string  `json:"tool"`
+	Status   Status  `json:"status"`
+	Instance string  `json:"instance,omitempty"`
+	Attempts int     `json:"attempts"`
+	Started  string  `json:"started,omitempty"`
+	Duration float64 `json:"duration_ms"`
+	// By reference, the newest seq that its value came from.
+	Reads  map[string]int64 `json:"reads,omitempty"`
+	Writes []string         `json:"writes,omitempty"` // the paths that it wrote
+	Script string           `json:"script,omitempty"`
+	SHA256 string           `json:"script_sha256,omitempty"`
+	// Digest of the scripts that it ran with.
+	Generation string `json:"generation,omitempty"`
+	// Why it failed; while it is retried, why the last attempt did.
+	Error plan.Values `json:"error,omitempty"`
+	// Of a call that is done though it failed: code and message of the failure, which went to its
+	// last alternative.
+	Handled plan.Values `json:"handled,omitempty"`
+	// It pauses before the next attempt.
+	Rests   bool   `json:"rests,omitempty"`
+	RetryAt string `json:"retry_at,omitempty"` // time of the next attempt
+	// Of a call that has been retried: the bound on its attempts.
+	MaxTries  int      `json:"max_attempts,omitempty"`
+	WaitingOn []string `json:"waiting_on,omitempty"`
+	// Of a skip: the branch or the failure that caused it.
+	Reason   string `json:"reason,omitempty"`
+	Unstored bool   `json:"unstored,omitempty"`
+	At       int64  `json:"at,omitempty"` // the seq as of which it read
+	// The context that its delegate runs in.
+	Child string `json:"child,omitempty"`
+	// Of a latent call without an output path: call and output.
+	Thought plan.Values `json:"thought,omitempty"`
+	// Of an anonymous delegate's call: the result of its activity.
+	Given plan.Values `json:"given,omitempty"`
+	// Its delegate's failed calls run again.
+	Retry bool `json:"retry,omitempty"`
+	// It has begun, and its activity must not run twice.
+	NotIdempotent bool `json:"once,omitempty"`
+	// Of a call that runs again: the seq as of which it reads values of calls that do not.
+	Before int64 `json:"before,omitempty"`
+	// Of a call that runs again or is retried: the seq up to which its earlier messages are
+	// superseded.
+	SupersededUpTo int64 `json:"again,omitempty"`
+	// Of a call that is or was held for a person.
+	Hold *Hold `json:"hold,omitempty"`
 }
 
 // Entry is the record as the journal has it, which knows the context.

@@ -35,31 +35,37 @@ func (e RunEvent) Draining() RunEvent {
 
 // The journal's events that are not a call's status.
 const (
-	EventPlan     = "plan"     // a tick begins; data is a PlanEvent
-	EventRun      = "run"      // a tick has ended or halted; data is a RunEvent
-	eventRelease  = "release"  // a person releases a lazy plan
-	EventAppend   = "append"   // foreign messages were appended
-	EventDecision = "decision" // a person has decided about a call that had an outcome; data is a DecisionEvent
+	EventPlan    = "plan"    // a tick begins; data is a PlanEvent
+	EventRun     = "run"     // a tick has ended or halted; data is a RunEvent
+	eventRelease = "release" // a person releases a lazy plan
+	EventAppend  = "append"  // foreign messages were appended
+	// A person has decided about a call that had an outcome; data is a DecisionEvent.
+	EventDecision = "decision"
 )
 
 // PlanEvent describes a tick, beside the plan message.
 type PlanEvent struct {
-	Tick   int             `json:"tick"`
-	Plan   string          `json:"plan,omitempty"` // the plan's file
-	First  int             `json:"first"`          // the first tick of its run
-	Seq    int64           `json:"seq"`            // of the plan message; 0 for a tick whose planner gave no valid plan
-	Start  int64           `json:"start"`          // the seq at which references were judged to exist or not
+	Tick  int    `json:"tick"`
+	Plan  string `json:"plan,omitempty"` // the plan's file
+	First int    `json:"first"`          // the first tick of its run
+	// Of the plan message; 0 for a tick whose planner gave no valid plan.
+	Seq int64 `json:"seq"`
+	// The seq at which references were judged to exist or not.
+	Start  int64           `json:"start"`
 	Calls  int             `json:"calls"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Schema json.RawMessage `json:"schema,omitempty"`
 	Tools  json.RawMessage `json:"tools,omitempty"` // brought by the plan
 
-	Planner bool             `json:"planner,omitempty"` // a planner is asked again if there is no output
-	Saw     map[string]int64 `json:"saw,omitempty"`     // for each path granted to the planner, the seq of the newest record in its value
+	// A planner is asked again if there is no output.
+	Planner bool `json:"planner,omitempty"`
+	// For each path granted to the planner, the seq of the newest record in its value.
+	Saw     map[string]int64 `json:"saw,omitempty"`
 	Mode    string           `json:"mode,omitempty"`
 	Approve plan.Policy      `json:"approve,omitzero"` // of the run
 
-	Refused *Refusal `json:"refused,omitempty"` // of the planner's solution; nil for an accepted one
+	// Of the planner's solution; nil for an accepted one.
+	Refused *Refusal `json:"refused,omitempty"`
 }
 
 // Refusal is a planner's solution that was refused, as far as it takes to know it again.
@@ -85,15 +91,16 @@ func DecodeJSON(text json.RawMessage) (any, error) {
 
 // RunEvent is how a run ended, or where it stands.
 type RunEvent struct {
-	Tick     int       `json:"tick"`
-	Status   RunStatus `json:"status"`
-	Output   any       `json:"output"`
-	Error    string    `json:"error,omitempty"`
-	Over     bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
-	Stopped  bool      `json:"stopped,omitempty"` // it was interrupted as its host was stopped
-	Detached bool      `json:"behind,omitempty"`  // fire-and-forget calls went on
-	Drains   bool      `json:"drains,omitempty"`  // it is about to end so: its calls may still end
-	Who                // has cancelled it
+	Tick   int       `json:"tick"`
+	Status RunStatus `json:"status"`
+	Output any       `json:"output"`
+	Error  string    `json:"error,omitempty"`
+	// The tick has ended, and the planner is to be asked again.
+	Over     bool `json:"over,omitempty"`
+	Stopped  bool `json:"stopped,omitempty"` // it was interrupted as its host was stopped
+	Detached bool `json:"behind,omitempty"`  // fire-and-forget calls went on
+	Drains   bool `json:"drains,omitempty"`  // it is about to end so: its calls may still end
+	Who           // has cancelled it
 }
 
 // RunStatus is how a run stands.
@@ -155,7 +162,8 @@ func (r *Run) Unwanted() bool {
 // the zero Run.
 func (c Context) LastRun(ctx context.Context) (Run, error) {
 	var run Run
-	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
+	// To the journal an empty name means all contexts.
+	if err := store.CheckStoredContext(c.Name); err != nil {
 		return run, err
 	}
 	entry, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventPlan})

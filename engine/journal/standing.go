@@ -45,7 +45,7 @@ func (c Context) CurrentRun(ctx context.Context) (Run, error) {
 }
 
 // UntouchedFork reports whether the context is a fork in which the run of its origin has not been
-// resumed: messages and decisions may have come to it.
+// resumed: it may have received messages and decisions.
 func (c Context) UntouchedFork(ctx context.Context) (bool, error) {
 	origin, ok, err := c.OriginOf(ctx)
 	if err != nil || !ok || origin.Fork == "" {
@@ -142,7 +142,8 @@ func (c Context) checkHolder(ctx context.Context, before store.Entry) (holding, 
 }
 
 func (c Context) newestEntry(ctx context.Context) (store.Entry, error) {
-	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
+	// To the journal an empty name means all contexts.
+	if err := store.CheckStoredContext(c.Name); err != nil {
 		return store.Entry{}, err
 	}
 	entry, _, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name})

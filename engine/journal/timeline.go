@@ -13,10 +13,12 @@ import (
 
 // Timeline gives the times of the events of a context's journal.
 type Timeline struct {
-	Events []Arrival             // in their order
-	Starts map[int]Position      // starts of ticks
-	Ends   map[int]Position      // ends of ticks
-	Reruns map[string][]Position // by call, and by tick: in their order, when it was to run again; its messages up to the seq are superseded since
+	Events []Arrival        // in their order
+	Starts map[int]Position // starts of ticks
+	Ends   map[int]Position // ends of ticks
+	// By call, and by tick: in their order, when it was to run again; its messages up to the seq
+	// are superseded since.
+	Reruns map[string][]Position
 }
 
 // Position is a place in a context's history: the seq to which it had come, and a position

@@ -73,7 +73,8 @@ func NoTool(call map[string]any) string {
 	if _, ok := call["tool"]; ok {
 		return `the call has no _tool (did you mean _tool instead of "tool"?)`
 	}
-	for _, other := range []string{"name", "arguments", "function"} { // as models' own calls have them
+	// As models' own calls have them.
+	for _, other := range []string{"name", "arguments", "function"} {
 		if _, ok := call[other]; ok {
 			return `the call has no _tool: a call is {"_tool": NAME}, with its parameters beside that`
 		}

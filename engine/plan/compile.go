@@ -17,8 +17,9 @@ import (
 // valid: its tools are known, its expressions are good, and there is no cycle.
 // It is immutable.
 type Plan struct {
-	Calls    []*Call
-	Warnings []Problem // set where the plan is compiled for display, by [Compile] or [engine.Runner.Check]
+	Calls []*Call
+	// Set where the plan is compiled for display, by [Compile] or [engine.Runner.Check].
+	Warnings []Problem
 
 	Output *expr.Template // the final output; nil without one
 	Schema *schema.Schema // of the final output; nil accepts all
@@ -109,7 +110,8 @@ func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exis
 		return nil, err
 	}
 	p.Graph = g
-	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure { // its writes may make a circle
+	// Its writes may make a circle.
+	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure {
 		for _, cycle := range g.cycles() {
 			c.circular = true
 			c.call(p.Calls[cycle[0].To], &Fault{CodeCycle, errors.New(g.describeCycle(cycle))})
@@ -250,7 +252,8 @@ func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all [
 		all = c.neverEqual(all, p, request, exists)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
-		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // the output's, which has no call, comes last
+		// The output's, which has no call, comes last.
+		return cmp.Compare(uint(a.Call-1), uint(b.Call-1))
 	})
 	return all, nil
 }
@@ -324,7 +327,8 @@ func (c *PlanCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]P
 		for _, p := range call.Params {
 			lacking = append(lacking, p.MissingIn(known)...)
 		}
-		if len(lacking) > 0 && call.Instance != store.EveryInstance { // it runs for each instance there is, maybe none
+		// It runs for each instance there is, maybe none.
+		if len(lacking) > 0 && call.Instance != store.EveryInstance {
 			err := Faultf(CodeUnresolved, "%s", c.nowhere(p.Graph, i, lacking, ": the call will wait for it"))
 			all = c.warn(all, call, err)
 		}

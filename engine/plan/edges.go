@@ -9,7 +9,8 @@ import (
 type Wire struct {
 	From, To int
 	Path     store.Path // read by To, and perhaps written by From
-	Order    bool       // it only orders the two: a scope, or a value that is read before it is written over
+	// It only orders the two: a scope, or a value that is read before it is written over.
+	Order bool
 }
 
 // Wires lists the plan's dependencies: one for each reference and each call

@@ -126,13 +126,18 @@ type Registered struct {
 	// is stopped it is left behind; see [engine.Runner.Run].
 	Timeout time.Duration
 
-	Retries       int           // further attempts after a failure
-	Backoff       time.Duration // pause before the second attempt, doubled for each one after; 0 for DefaultBackoff
-	NotIdempotent bool          // in doubt after a crash, instead of run again
-	Concurrency   int           // how many calls of it one run, with its delegates, makes at once; 0 for no limit of its own
-	StandIn       bool          // in a test: it runs its tool's calls also where they name another activity or a delegate
+	Retries int // further attempts after a failure
+	// Pause before the second attempt, doubled for each one after; 0 for DefaultBackoff.
+	Backoff       time.Duration
+	NotIdempotent bool // in doubt after a crash, instead of run again
+	// How many calls of it one run, with its delegates, makes at once; 0 for no limit of its own.
+	Concurrency int
+	// In a test: it runs its tool's calls also where they name another activity or a delegate.
+	StandIn bool
 
-	ReturnsNothing bool // it returns no value where it does not fail, so that its calls write null: check warns of them
+	// It returns no value where it does not fail, so that its calls write null: check warns of
+	// them.
+	ReturnsNothing bool
 
 	Script string      // the file that registered it, below the project; empty for Go
 	SHA256 string      // of that file

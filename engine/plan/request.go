@@ -74,6 +74,7 @@ type Source struct {
 	Call any
 	Line int
 
-	position int  // in the plan as written, from 1; 0 if it is the call's own position
-	Accepted bool // accepted as part of another plan, maybe by an older version: unknown properties are ignored
+	position int // in the plan as written, from 1; 0 if it is the call's own position
+	// Accepted as part of another plan, maybe by an older version: unknown properties are ignored.
+	Accepted bool
 }

@@ -24,15 +24,18 @@ type Tool struct {
 	File string
 	Line int
 
-	made     bool                      // made by NewTool: its schema has been compiled into the fields below
-	params   *schema.Schema            // of the parameters, meta-properties left out; nil accepts all
+	// Made by NewTool: its schema has been compiled into the fields below.
+	made bool
+	// Of the parameters, meta-properties left out; nil accepts all.
+	params   *schema.Schema
 	required []string                  // parameters and meta-properties that a call must have
 	meta     map[string]*schema.Schema // schemas of a call's own meta-properties
 	consts   map[string]any            // values that the host fills in where a call gives none
-	defaults map[string]any            // schemas of the parameters, where some of them have a default
-	output   *schema.Schema            // of the result; nil accepts all
-	Result   any                       // the schema of output in JSON's values
-	activity string                    // the activity that it names; "" for the one of its own name
+	// Schemas of the parameters, where some of them have a default.
+	defaults map[string]any
+	output   *schema.Schema // of the result; nil accepts all
+	Result   any            // the schema of output in JSON's values
+	activity string         // the activity that it names; "" for the one of its own name
 }
 
 // NewTool compiles a tool's schema. Its meta-properties stand in "properties"

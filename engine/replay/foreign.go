@@ -18,9 +18,11 @@ type foreign struct {
 	messages []store.Message
 	errors   map[string]int64 // by call, the seq of its error that the replay reports too
 	journal.Timeline
-	former   map[int64]int64 // superseded messages by seq, with the position in the journal since which each is
-	unhidden map[int64]int64 // of these, the seqs in the twin of those that were injected before they were superseded
-	next     int64           // the first position since which one of those is superseded
+	// Superseded messages by seq, with the position in the journal since which each is.
+	former map[int64]int64
+	// Of these, the seqs in the twin of those that were injected before they were superseded.
+	unhidden map[int64]int64
+	next     int64 // the first position since which one of those is superseded
 }
 
 // foreignOf finds the foreign messages of a context.
@@ -165,7 +167,9 @@ func (a *foreign) find(ctx context.Context, p *recorded, name string, plans []jo
 			call, _ := journal.ReportedFailure(m)
 			switch {
 			case overcome:
-				clear(a.errors) // the errors before are injected too, for a replay would report them after this one
+				// The errors before are injected too, for a replay would report them after this
+				// one.
+				clear(a.errors)
 			case call == "":
 				continue
 			default:

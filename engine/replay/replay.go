@@ -27,8 +27,9 @@ type Replayed struct {
 
 // Difference is one thing that came out otherwise.
 type Difference struct {
-	Call     string `json:"call,omitempty"` // empty for a value, or the run's own end
-	What     string `json:"what"`           // "issued" (the call in the plan), "status", "writes", "output", or a path
+	Call string `json:"call,omitempty"` // empty for a value, or the run's own end
+	// "issued" (the call in the plan), "status", "writes", "output", or a path.
+	What     string `json:"what"`
 	Recorded any    `json:"recorded"`
 	Replayed any    `json:"replayed"`
 }
@@ -284,10 +285,12 @@ func (p *recorded) Span(name, call string) journal.Span {
 			switch {
 			case status.Settled():
 				s = journal.Span{Began: cmp.Or(s.Began, beganBy(entry)), Settled: now}
-			case status == journal.Running && (s.Began.N == 0 || s.Settled.N != 0): // the first time, or once more
+			// The first time, or once more.
+			case status == journal.Running && (s.Began.N == 0 || s.Settled.N != 0):
 				s = journal.Span{Began: beganBy(entry)}
 			case status == journal.Blocked:
-				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 { // it is to read anew
+				// It is to read anew.
+				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 {
 					s = journal.Span{}
 				}
 			}

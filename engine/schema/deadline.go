@@ -54,7 +54,8 @@ func (p *patience) held(do func() error) (err error) {
 		case nil:
 		case errSlow, errStack:
 			err = failure.(error)
-		default: // a last resort: schemas and values come from outside, and the library is another's code
+		// A last resort: schemas and values come from outside, and the library is another's code.
+		default:
 			err = crash.PanicError("the check against a schema broke", failure)
 		}
 	}()

@@ -11,8 +11,9 @@ import (
 
 // ValidationError describes a value that breaks its schema.
 type ValidationError struct {
-	message      string
-	EmptyObjects [][]string // places in the value where an empty object stands and an array is wanted
+	message string
+	// Places in the value where an empty object stands and an array is wanted.
+	EmptyObjects [][]string
 }
 
 func (e *ValidationError) Error() string { return e.message }

@@ -60,7 +60,7 @@ func placed(causes []*jsonschema.ValidationError) []*jsonschema.ValidationError 
 	})
 }
 
-// describeAlternatives says why each of several alternatives fails, one of which would do.
+// describeAlternatives says why each of several alternatives fails, where one has to fit.
 func describeAlternatives(name string, causes []*jsonschema.ValidationError) string {
 	var reasons []string
 	for _, cause := range causes[:min(len(causes), maxReasons)] { // as the schema lists them
@@ -74,7 +74,7 @@ func describeAlternatives(name string, causes []*jsonschema.ValidationError) str
 	return phrase.Shorten(strings.Join(reasons, ", or "))
 }
 
-// ofAlternatives reports whether a kind of error is about alternatives, one of which has to fit.
+// ofAlternatives reports whether a kind of error is about alternatives where one has to fit.
 func ofAlternatives(k jsonschema.ErrorKind) bool {
 	switch k.(type) {
 	case *kind.AnyOf, *kind.OneOf:

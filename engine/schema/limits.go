@@ -46,8 +46,8 @@ const longestChain = 100
 
 var errChain = errors.New("not a JSON Schema that can be held against a value: more than 100 schemas in it stand behind each other for one value")
 
-// chain is the longest chain of schemas that visit one value; known holds those of others, 0 while
-// they are counted.
+// chain is the longest chain of schemas that visit one value; known holds those found before, 0
+// while they are counted.
 func chain(s *jsonschema.Schema, known map[*jsonschema.Schema]int) int {
 	if s == nil {
 		return 0

@@ -17,7 +17,8 @@ func isWhole(s *jsonschema.Schema) bool {
 	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
 		s.MaxProperties != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
 		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil ||
-		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil // the last three in older drafts
+		// The last three in older drafts.
+		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil
 }
 
 // wholesOf returns, for some schemas, their constraints on a value as a whole; all are the schemas
@@ -38,7 +39,8 @@ func wholesOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema
 	for _, one := range some {
 		whole := outer(g[one])
 		if !countsLeft(one) {
-			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):] // the constraints of one among several
+			// The constraints of one among several.
+			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):]
 		}
 		wholes[one] = whole
 	}

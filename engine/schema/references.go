@@ -71,7 +71,8 @@ func (r reference) meansURL(url string) bool {
 type references struct {
 	all     []reference
 	targets []string
-	named   map[string][]string // definitions that are not at the top, as "$defs/name": their places
+	// Definitions that are not at the top, as "$defs/name": their places.
+	named map[string][]string
 }
 
 func (r *references) collect(v any, location []string) {
@@ -85,7 +86,8 @@ func (r *references) collect(v any, location []string) {
 		for _, key := range jsonvalue.SortedKeys(v) {
 			text, isText := v[key].(string)
 			switch {
-			case slices.Contains([]string{"const", "enum", "default", "examples"}, key): // these hold no schemas
+			// These hold no schemas.
+			case slices.Contains([]string{"const", "enum", "default", "examples"}, key):
 			case slices.Contains(refKeywords, key) && isText:
 				r.all = append(r.all, reference{location, key, text})
 			case (key == "$anchor" || key == "$dynamicAnchor") && isText:

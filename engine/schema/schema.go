@@ -16,14 +16,16 @@ import (
 
 // Schema is a compiled JSON Schema, immutable and safe for concurrent use.
 type Schema struct {
-	compiled       *jsonschema.Schema
-	measures       bool                                      // it may compare a number by its value
-	PartialSchemas map[*jsonschema.Schema]*jsonschema.Schema // constraints on a value as a whole, by schema, see wholesOf
-	dynamic        bool                                      // the meaning of its references depends on the way to them
-	patience       *patience
-	source         any // the document that it was compiled from; nil for a part of another
-	options        []Option
-	spare          chan *Schema // copies for use while it is busy
+	compiled *jsonschema.Schema
+	measures bool // it may compare a number by its value
+	// Constraints on a value as a whole, by schema, see wholesOf.
+	PartialSchemas map[*jsonschema.Schema]*jsonschema.Schema
+	// The meaning of its references depends on the way to them.
+	dynamic  bool
+	patience *patience
+	source   any // the document that it was compiled from; nil for a part of another
+	options  []Option
+	spare    chan *Schema // copies for use while it is busy
 }
 
 // Option changes how values are held against a schema.
