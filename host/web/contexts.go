@@ -73,7 +73,7 @@ func (s *Server) standing(r *http.Request) (any, error) {
 		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
 	}
 	if body.Status == journal.RunRunning || body.Status == journal.RunWaiting || body.Stopped {
-		body.Stuck = s.stuck(info.Context)
+		body.Stuck = s.supervisor.stuck(info.Context)
 	}
 	return body, nil
 }
@@ -260,6 +260,6 @@ func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tell(s.news)
+	tell(s.supervisor.news)
 	return write(w, http.StatusOK, map[string]any{"context": name, "seq": appended.Seq, "messages": len(messages)})
 }

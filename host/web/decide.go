@@ -90,10 +90,10 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 		return err
 	}
 	_, registry, _ := s.config.Host.Generation().PlanOf(plan)
-	if err := s.runner(registry).Decide(r.Context(), d); err != nil {
+	if err := s.supervisor.runner(registry).Decide(r.Context(), d); err != nil {
 		return err
 	}
-	tell(s.news)
+	tell(s.supervisor.news)
 	return s.tellDecision(w, r, d.Context, map[string]any{"context": d.Context, "call": d.Call, "decision": d.Word()})
 }
 
@@ -127,7 +127,7 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 	if name, err = engine.Release(r.Context(), s.log, name, who); err != nil {
 		return err
 	}
-	tell(s.news)
+	tell(s.supervisor.news)
 	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
 }
 

@@ -61,7 +61,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if s.streams.Add(1) > mostStreams {
 		return errFollowed
 	}
-	news, leave := s.tail.follow(name)
+	news, leave := s.supervisor.tail.follow(name)
 	defer leave()
 	st := &stream{server: s, w: w, news: news, name: name, after: after}
 	if err := st.find(r.Context()); err != nil {
@@ -89,7 +89,7 @@ func (st *stream) run(ctx context.Context) error {
 		case <-st.news:
 		case <-ticker.C:
 			st.preface = ": here\n\n"
-		case <-st.server.drained:
+		case <-st.server.supervisor.drained:
 			return st.send(ctx) // what the end of its run brought
 		case <-ctx.Done():
 			return nil

@@ -32,7 +32,7 @@ type leftover struct {
 }
 
 // stuck tells why the scripts don't let a context's run go on; empty where they do.
-func (s *Server) stuck(name string) string {
+func (s *supervisor) stuck(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.leftovers[name]; l != nil {
@@ -44,8 +44,8 @@ func (s *Server) stuck(name string) string {
 // recover goes on with what a server or another process left when it ended, and
 // with what this one could not record. One that died where this server can't see
 // it keeps its runs until their leases have lapsed.
-func (s *Server) recover() {
-	if !s.config.NoResume {
+func (s *supervisor) recover() {
+	if !s.noResume {
 		left := s.left()
 		s.mu.Lock()
 		for name, l := range left {
@@ -55,11 +55,11 @@ func (s *Server) recover() {
 		}
 		s.mu.Unlock()
 	}
-	ticker := time.NewTicker(s.config.lookAgain)
+	ticker := time.NewTicker(s.lookAgain)
 	defer ticker.Stop()
 	lapsed := map[string]bool{}
 	for n := 1; ; n++ {
-		if n%lookAround == 0 && !s.config.NoResume {
+		if n%lookAround == 0 && !s.noResume {
 			lapsed = s.lapsed(lapsed)
 		}
 		for _, name := range s.due() {
@@ -76,7 +76,7 @@ func (s *Server) recover() {
 // lapsed looks for contexts of processes that have died since: whose leases had lapsed at
 // the look before, and have now, for one who slept renews them. It tells of those that it
 // finds whether they have been dealt with.
-func (s *Server) lapsed(before map[string]bool) map[string]bool {
+func (s *supervisor) lapsed(before map[string]bool) map[string]bool {
 	names, err := s.log.Lapsed(s.running)
 	if err != nil {
 		s.trouble("what was left can't be found", err)
@@ -92,7 +92,7 @@ func (s *Server) lapsed(before map[string]bool) map[string]bool {
 
 // abandoned adds the run that a context is part of, whose process has died, to what was
 // left, unless it is known or is not to go on. It tells whether it could.
-func (s *Server) abandoned(name string) bool {
+func (s *supervisor) abandoned(name string) bool {
 	root, ok := s.root(name)
 	if !ok {
 		return false
@@ -107,7 +107,7 @@ func (s *Server) abandoned(name string) bool {
 }
 
 // due are the contexts of leftovers whose time has come.
-func (s *Server) due() (names []string) {
+func (s *supervisor) due() (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.leftovers {
@@ -119,12 +119,12 @@ func (s *Server) due() (names []string) {
 }
 
 // leftover is that of a context, if its time has come. The caller holds the lock.
-func (s *Server) leftover(name string) *leftover {
+func (s *supervisor) leftover(name string) *leftover {
 	l := s.leftovers[name]
 	if l == nil || s.active[name] != nil {
 		return nil
 	}
-	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.config.Host.Generation().Number) {
+	if time.Now().Before(l.after) && (l.refused == 0 || l.refused == s.host.Generation().Number) {
 		return nil
 	}
 	return l
@@ -133,7 +133,7 @@ func (s *Server) leftover(name string) *leftover {
 // takeOver goes on with a run that was left, unless somebody else has it, and
 // forgets it if nothing is left to be done. One that goes on is left until it has
 // settled.
-func (s *Server) takeOver(name string) {
+func (s *supervisor) takeOver(name string) {
 	s.mu.Lock()
 	found := s.leftover(name)
 	if found == nil {
@@ -154,7 +154,7 @@ func (s *Server) takeOver(name string) {
 	}
 }
 
-func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
+func (s *supervisor) tryTakeOver(name string, l leftover) (over bool) {
 	s.log.giveBack(s.running, name)
 	if holder, err := s.log.Holder(s.running, name); err != nil || holder != "" {
 		return false
@@ -178,7 +178,7 @@ func (s *Server) tryTakeOver(name string, l leftover) (over bool) {
 // another process is at. One of which nothing is in the log is left to who asked for it,
 // and what is left stays if it is another request for it that is refused. It gives how
 // long the run waits; 0 for one that is not kept. The caller holds the lock.
-func (s *Server) settled(one *run) time.Duration {
+func (s *supervisor) settled(one *run) time.Duration {
 	l := s.leftovers[one.context]
 	var busy *engine.BusyError
 	mended := (one.alone || one.hasBegun()) && isOfScripts(one.err)
@@ -200,7 +200,7 @@ func (s *Server) settled(one *run) time.Duration {
 		l.who = one.who
 	}
 	l.unwanted = one.unwanted || l.unwanted && !(one.hasBegun() && !one.alone)
-	l.pause = min(max(2*l.pause, s.config.lookAgain), leastOften)
+	l.pause = min(max(2*l.pause, s.lookAgain), leastOften)
 	l.after = time.Now().Add(l.pause)
 	return l.pause
 }
@@ -215,7 +215,7 @@ func isOfScripts(err error) bool {
 // left finds the runs that were under way, if only with what they left behind, and
 // those that wait for what has come since. A fork in which nobody has gone on is none
 // of them: what runs there is for who made it to say.
-func (s *Server) left() map[string]*leftover {
+func (s *supervisor) left() map[string]*leftover {
 	all := map[string]*leftover{}
 	for info, err := range s.log.Contexts(s.running, "") {
 		if err != nil {
@@ -236,7 +236,7 @@ func (s *Server) left() map[string]*leftover {
 
 // leftIn is what was left in a context, the run of which is part of no other; nil for
 // nothing.
-func (s *Server) leftIn(name string) *leftover {
+func (s *supervisor) leftIn(name string) *leftover {
 	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
 	if s.comes(name) {
 		statuses = append(statuses, journal.RunWaiting)
@@ -261,12 +261,12 @@ func (s *Server) leftIn(name string) *leftover {
 }
 
 // comes tells whether a run that waits has something to go on with.
-func (s *Server) comes(name string) bool { return s.told(name, journal.Context.HasInput) }
+func (s *supervisor) comes(name string) bool { return s.told(name, journal.Context.HasInput) }
 
 // freed tells whether it has since a delegate ended, or is free: other news is followed.
-func (s *Server) freed(name string) bool { return s.told(name, journal.Context.ChildDone) }
+func (s *supervisor) freed(name string) bool { return s.told(name, journal.Context.ChildDone) }
 
-func (s *Server) told(name string, of func(journal.Context, context.Context) (bool, error)) bool {
+func (s *supervisor) told(name string, of func(journal.Context, context.Context) (bool, error)) bool {
 	is, err := of(journal.In(s.log, name), s.running)
 	if err != nil {
 		s.trouble("what a context waits for can't be found", err, "context", name)

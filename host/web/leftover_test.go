@@ -302,9 +302,9 @@ func (s *site) stuck(name string) {
 func (s *site) kept(name string, as func(l *leftover) bool) {
 	s.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		s.server.mu.Lock()
-		is := as(s.server.leftovers[name]) && s.server.active[name] == nil
-		s.server.mu.Unlock()
+		s.server.supervisor.mu.Lock()
+		is := as(s.server.supervisor.leftovers[name]) && s.server.supervisor.active[name] == nil
+		s.server.supervisor.mu.Unlock()
 		if is {
 			return
 		}
@@ -382,11 +382,11 @@ func TestStuckAsked(t *testing.T) {
 			t.Errorf("%d %s", status, text)
 		}
 	}
-	s.server.mu.Lock()
-	if s.server.leftovers["a"] == nil {
+	s.server.supervisor.mu.Lock()
+	if s.server.supervisor.leftovers["a"] == nil {
 		t.Error("nobody goes on with it any more")
 	}
-	s.server.mu.Unlock()
+	s.server.supervisor.mu.Unlock()
 	if status, text := s.ask("DELETE", "/v1/runs/a", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "context a was told to end") {
 		t.Errorf("%d %s", status, text)
 	}
@@ -421,7 +421,7 @@ func TestFullWhenBegun(t *testing.T) {
 // TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
 // run again each time, and anew once it could be.
 func TestStuckSeldom(t *testing.T) {
-	s := serve(t, work, nil, nil).server
+	s := serve(t, work, nil, nil).server.supervisor
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := &run{context: "x", err: &unwritable{noRoom{}}, begun: make(chan struct{})}
@@ -475,7 +475,7 @@ func TestRecoverForks(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	if left := s.server.left(); left["f"] != nil {
+	if left := s.server.supervisor.left(); left["f"] != nil {
 		t.Errorf("it would go on with %v", left)
 	}
 	if head, err := s.log.Head(t.Context(), "f"); err != nil || head != 2 {
@@ -534,8 +534,8 @@ func TestMendedScripts(t *testing.T) {
 			}
 			back()
 			s.host.Reload()
-			for _, name := range s.server.due() {
-				s.server.takeOver(name)
+			for _, name := range s.server.supervisor.due() {
+				s.server.supervisor.takeOver(name)
 			}
 			s.until("a", journal.RunDone)
 			s.kept("a", func(l *leftover) bool { return l == nil })
@@ -601,9 +601,9 @@ func TestWokenElsewhere(t *testing.T) {
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
 	kept := func() bool {
-		s.server.mu.Lock()
-		defer s.server.mu.Unlock()
-		return s.server.leftovers["a"] != nil
+		s.server.supervisor.mu.Lock()
+		defer s.server.supervisor.mu.Unlock()
+		return s.server.supervisor.leftovers["a"] != nil
 	}
 	for !kept() {
 		time.Sleep(time.Millisecond)

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"obelus/engine/journal"
+	"obelus/host"
 )
 
 // metrics are what Prometheus is told, in a registry of the server's own.
@@ -24,7 +26,7 @@ type metrics struct {
 // spans are the buckets of what takes from under a millisecond to minutes.
 var spans = prometheus.ExponentialBuckets(0.0005, 4, 10)
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(h *host.Host, g *gate, streams *atomic.Int64) *metrics {
 	registry := prometheus.NewRegistry()
 	m := &metrics{
 		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}),
@@ -42,12 +44,12 @@ func newMetrics(s *Server) *metrics {
 	}
 	registry.MustRegister(m.requests, m.latency, m.runs, m.calls,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(s.gate.places)) }),
-		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(s.gate.waiting.Load()) }),
-		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(s.streams.Load()) }),
-		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(s.config.Host.Generation().Number) }),
+		gauge("obelus_runs_active", "Runs that have their turn.", func() float64 { return float64(len(g.places)) }),
+		gauge("obelus_runs_queued", "Runs that wait for their turn.", func() float64 { return float64(g.waiting.Load()) }),
+		gauge("obelus_event_streams", "Clients that follow a context.", func() float64 { return float64(streams.Load()) }),
+		gauge("obelus_generation", "The number of the scripts that are loaded.", func() float64 { return float64(h.Generation().Number) }),
 		gauge("obelus_scripts_broken", "1 while the files hold scripts that do not load.", func() float64 {
-			if s.config.Host.LastReload().Err != nil {
+			if h.LastReload().Err != nil {
 				return 1
 			}
 			return 0

@@ -40,7 +40,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+	one, err := s.supervisor.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
 		request, registry, err := s.config.Host.Plan(asked.Plan)
 		if notFound(err) {
 			return nil, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
@@ -61,7 +61,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 		if err := start.MissingInput(ctx, s.log, registry.Schemas...); err != nil {
 			return nil, err
 		}
-		return s.runner(registry).Run(ctx, start)
+		return s.supervisor.runner(registry).Run(ctx, start)
 	})
 	if err != nil {
 		return err
@@ -266,36 +266,9 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	how := engine.Resume{Context: name, Retry: asked.Retry, Skip: asked.Skip, Result: results, From: asked.From, Set: set, Who: who}
-	one, err := s.begin(r.Context(), name, false, s.resuming(how))
+	one, err := s.supervisor.begin(r.Context(), name, false, s.supervisor.resuming(how))
 	if err != nil {
 		return err
 	}
 	return s.tellRun(w, r, one, asked.Wait)
-}
-
-// resuming goes on with a run, by its plan's file as it is now.
-func (s *Server) resuming(how engine.Resume) carrier {
-	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
-		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		request, registry, unread := s.config.Host.Generation().PlanOf(name)
-		how.Request, how.Begun = request, begun
-		outcome, err := s.runner(registry).Resume(ctx, how)
-		var refused *plan.PlanError
-		var unplanned *engine.NoPlannerError
-		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
-			return nil, unread
-		}
-		return outcome, err
-	}
-}
-
-func stuck(format string, args ...any) error {
-	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(format, args...)}
-}
-
-func untold(name string) error {
-	return stuck("context %s was told to end, which is recorded when the server can write its log", name)
 }

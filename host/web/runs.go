@@ -63,7 +63,7 @@ type carrier func(ctx context.Context, begun func()) (*journal.Outcome, error)
 // begin carries out a run once it is its turn. One that nobody asked for waits for
 // that however many others do, and finds in the log then that it is cancelled; another
 // may be cancelled while it waits.
-func (s *Server) begin(ctx context.Context, name string, alone bool, carry carrier) (*run, error) {
+func (s *supervisor) begin(ctx context.Context, name string, alone bool, carry carrier) (*run, error) {
 	limited, cancel := context.WithCancelCause(s.running)
 	one := &run{context: name, alone: alone, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.enter(ctx, limited, one); err != nil {
@@ -82,7 +82,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 	go func() {
 		defer s.runs.Done()
 		defer cancel(nil)
-		bounded, stop := context.WithTimeoutCause(limited, s.config.Timeout, errTime)
+		bounded, stop := context.WithTimeoutCause(limited, s.timeout, errTime)
 		defer stop()
 		s.carryOut(bounded, one, carry)
 		unasked := s.close(one)
@@ -100,7 +100,7 @@ func (s *Server) begin(ctx context.Context, name string, alone bool, carry carri
 }
 
 // carryOut carries out a run. A fault of the program costs that run and no other.
-func (s *Server) carryOut(ctx context.Context, one *run, carry carrier) {
+func (s *supervisor) carryOut(ctx context.Context, one *run, carry carrier) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			one.outcome, one.err = nil, fmt.Errorf("it broke down: %v", broken)
@@ -118,7 +118,7 @@ func (one *run) goesOn() bool {
 
 // close tells whether somebody has cancelled a run; who does so from now on is told how
 // it ended.
-func (s *Server) close(one *run) bool {
+func (s *supervisor) close(one *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one.over = true
@@ -148,7 +148,7 @@ func isCut(o *journal.Outcome) bool {
 }
 
 // enter waits for a run's turn, and makes it one of the server's.
-func (s *Server) enter(ctx, limited context.Context, one *run) error {
+func (s *supervisor) enter(ctx, limited context.Context, one *run) error {
 	if !one.alone {
 		s.queue(one, true)
 		defer s.queue(one, false)
@@ -160,7 +160,7 @@ func (s *Server) enter(ctx, limited context.Context, one *run) error {
 		return err
 	}
 	s.log.giveBack(s.running, one.context)
-	one.began, one.generation = time.Now(), s.config.Host.Generation().Number
+	one.began, one.generation = time.Now(), s.host.Generation().Number
 	err := s.enlist(waiting, one)
 	if err != nil {
 		s.gate.leave()
@@ -169,7 +169,7 @@ func (s *Server) enter(ctx, limited context.Context, one *run) error {
 }
 
 // queue notes that a run waits for its turn, or does so no longer.
-func (s *Server) queue(one *run, waits bool) {
+func (s *supervisor) queue(one *run, waits bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if waits {
@@ -180,7 +180,7 @@ func (s *Server) queue(one *run, waits bool) {
 }
 
 // enlist makes a run one of the server's, unless its context has one already.
-func (s *Server) enlist(ctx context.Context, one *run) error {
+func (s *supervisor) enlist(ctx context.Context, one *run) error {
 	for {
 		before, err := s.tryEnlist(one)
 		if before == nil {
@@ -193,7 +193,7 @@ func (s *Server) enlist(ctx context.Context, one *run) error {
 }
 
 // tryEnlist gives the run that is in the way.
-func (s *Server) tryEnlist(one *run) (before *run, err error) {
+func (s *supervisor) tryEnlist(one *run) (before *run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining {
@@ -213,7 +213,7 @@ func (s *Server) tryEnlist(one *run) (before *run, err error) {
 
 // outlast waits for a run that is all but over: whoever follows its context may
 // know of its end before the server does.
-func (s *Server) outlast(ctx context.Context, before *run) error {
+func (s *supervisor) outlast(ctx context.Context, before *run) error {
 	select {
 	case <-before.begun:
 	case <-before.ended:
@@ -237,7 +237,7 @@ func (s *Server) outlast(ctx context.Context, before *run) error {
 }
 
 // end lets go of a run.
-func (s *Server) end(one *run) {
+func (s *supervisor) end(one *run) {
 	s.mu.Lock()
 	delete(s.active, one.context)
 	idle := len(s.active) == 0
@@ -254,7 +254,7 @@ func (s *Server) end(one *run) {
 	case pause > 0 && errors.As(one.err, new(*engine.BusyError)):
 		s.logger.Debug("run in use", "context", one.context, "error", one.err)
 		return
-	case pause == s.config.lookAgain: // for the first time
+	case pause == s.lookAgain: // for the first time
 		until := "the log can be written"
 		if isOfScripts(one.err) {
 			until = "its scripts are mended"
@@ -269,10 +269,10 @@ func (s *Server) end(one *run) {
 		s.logger.Warn("run refused", "context", one.context, "took", took, "error", one.err)
 	}
 	if one.err != nil {
-		s.metrics.run("refused", took)
+		s.observer.run("refused", took)
 		return
 	}
-	s.metrics.run(string(one.outcome.Status), took)
+	s.observer.run(string(one.outcome.Status), took)
 	s.logger.Info("run", "context", one.context, "status", one.outcome.Status, "took", took)
 	if one.outcome.Status == journal.RunWaiting && (again || s.freed(one.context)) {
 		s.goOn(one.context)
@@ -280,8 +280,27 @@ func (s *Server) end(one *run) {
 }
 
 // runner is an engine with the settings as they are now.
-func (s *Server) runner(registry *plan.Registry) *engine.Runner {
-	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
-	r.Observe = s.metrics.call
+func (s *supervisor) runner(registry *plan.Registry) *engine.Runner {
+	r := s.host.Generation().Settings().Runner(s.log, registry)
+	r.Observe = s.observer.call
 	return r
+}
+
+// resuming goes on with a run, by its plan's file as it is now.
+func (s *supervisor) resuming(how engine.Resume) carrier {
+	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
+		if err != nil {
+			return nil, err
+		}
+		request, registry, unread := s.host.Generation().PlanOf(name)
+		how.Request, how.Begun = request, begun
+		outcome, err := s.runner(registry).Resume(ctx, how)
+		var refused *plan.PlanError
+		var unplanned *engine.NoPlannerError
+		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
+			return nil, unread
+		}
+		return outcome, err
+	}
 }

@@ -44,10 +44,7 @@ func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
 
 // health tells whether the server takes requests and can read its log.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
-	s.mu.Lock()
-	draining := s.draining
-	s.mu.Unlock()
-	if draining {
+	if s.supervisor.isDraining() {
 		return errDraining
 	}
 	if _, err := s.log.Head(r.Context(), ""); err != nil && !errors.Is(err, store.ErrNoContext) {

@@ -7,11 +7,9 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"obelus/engine"
 	"obelus/host"
 	"obelus/store"
 )
@@ -64,41 +62,24 @@ const (
 
 // Server serves a project. It is an [http.Handler].
 type Server struct {
-	config    Config
-	log       *noticed
-	logger    *slog.Logger
-	handler   http.Handler
-	gate      *gate
-	bodies    atomic.Int64 // bytes of bodies that are being worked on, and of what is made of them
-	streams   atomic.Int64 // clients that follow a context
-	tail      *tail
-	reading   chan struct{} // places for answers that are read from the log
-	room      *room         // for answers that are being sent
-	streaming *room         // the same for streams
-	news      chan struct{} // that something was appended here which a run may wait for
-	metrics   *metrics
-	patience  patience
-
-	running context.Context // ends, with a cause, when runs are to end
-	stop    context.CancelCauseFunc
-	tasks   sync.WaitGroup // goroutines of the server
-	runs    sync.WaitGroup
-	drained chan struct{} // closed once they have all ended for good
-	quiet   sync.Once     // closes it
-
-	mu       sync.Mutex
-	active   map[string]*run // by context
-	queued   map[*run]bool   // that somebody asked for and that wait for their turn
-	woken    map[string]bool // contexts whose run waits for its turn to go on by itself
-	draining bool
-
-	leftovers map[string]*leftover // runs that nobody is at, by context
+	config     Config
+	log        *noticed // the supervisor's
+	logger     *slog.Logger
+	handler    http.Handler
+	supervisor *supervisor
+	bodies     atomic.Int64  // bytes of the bodies being worked on, and of the values made of them
+	streams    atomic.Int64  // clients that follow a context
+	reading    chan struct{} // places for answers that are read from the log
+	room       *room         // for answers that are being sent
+	streaming  *room         // the same for streams
+	metrics    *metrics
+	patience   patience
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// New makes a server, which begins to resume what a crash left. The caller must
-// call Drain before the log is closed.
+// New returns a server, which begins to resume the runs that a crash left. The caller must call
+// Drain before the log is closed.
 func New(config Config) *Server {
 	serve := config.Host.Generation().Settings().Serve
 	config.Body = cmp.Or(max(config.Body, 0), int64(serve.Body), DefaultBody)
@@ -109,50 +90,32 @@ func New(config Config) *Server {
 	config.Timeout = cmp.Or(max(config.Timeout, 0), serve.Timeout, DefaultTimeout)
 	config.NoResume = config.NoResume || serve.NoResume
 	config.lookAgain = cmp.Or(config.lookAgain, lookAgain)
-	s := &Server{
-		config: config, patience: defaultPatience, logger: config.Logger, tail: newTail(), active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{},
-		leftovers: map[string]*leftover{},
-		reading:   make(chan struct{}, readers), room: newRoom(config.Answers), news: make(chan struct{}, 1), drained: make(chan struct{}),
-		gate: newGate(config.Runs, config.Queue),
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
+	s := &Server{
+		config: config, logger: config.Logger, patience: defaultPatience,
+		reading: make(chan struct{}, readers), room: newRoom(config.Answers),
 	}
 	s.streaming = s.room.forStreams()
-	s.log = &noticed{Log: config.Log, tail: s.tail}
-	s.metrics = newMetrics(s)
-	s.running, s.stop = context.WithCancelCause(context.Background())
+	gate := newGate(config.Runs, config.Queue)
+	s.metrics = newMetrics(config.Host, gate, &s.streams)
+	s.supervisor = newSupervisor(supervision{
+		host: config.Host, log: config.Log, logger: config.Logger, gate: gate, observer: s.metrics,
+		timeout: config.Timeout, noResume: config.NoResume, lookAgain: config.lookAgain,
+	})
+	s.log = s.supervisor.log
 	s.handler = s.guarded(s.routes())
-	seen := s.position()
-	s.tasks.Go(func() { s.follow(seen) })
+	s.supervisor.start()
 	return s
 }
 
-// Drain ends the server: it takes no more runs, calls that run may come to their
-// end within the time that the setting drain gives them, and what is left
-// undone is resumed by the next server. Streams end when all runs have. It gives up
-// waiting when ctx is done. A program with an [http.Server] of its own drains first
-// and shuts that down then, which waits for requests: those for streams and for runs
-// end by the drain alone.
-func (s *Server) Drain(ctx context.Context) error {
-	s.mu.Lock()
-	s.draining = true
-	s.mu.Unlock()
-	s.stop(engine.ErrStopped)
-	ended := make(chan struct{})
-	go func() {
-		s.runs.Wait()
-		s.quiet.Do(func() { close(s.drained) })
-		s.tasks.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// Drain ends the server: it takes no more runs, running calls may end within the time of the
+// setting drain, and the next server resumes the rest. Streams end when all runs have ended. Drain
+// gives up waiting when ctx is done. A program with an [http.Server] of its own drains first and
+// then shuts that down, which waits for requests: requests for streams and for runs end by the
+// drain alone.
+func (s *Server) Drain(ctx context.Context) error { return s.supervisor.drain(ctx) }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"regexp"
@@ -24,21 +23,6 @@ import (
 // All that people read of this package is here or in a problem's message: in
 // lower case, about what the client sent, with what to do. Of the host it says
 // nothing; what went wrong there is for its log.
-
-const internalText = "something went wrong in the server; its log says what"
-
-// problem is an answer that is an error.
-type problem struct {
-	status  int
-	code    string
-	message string
-	check   []plan.Problem // of a plan or a message that is refused
-	retry   int            // seconds after which it may be tried again; 0 for never
-}
-
-func (p *problem) Error() string { return p.message }
-
-func quoted(text string) string { return strconv.Quote(text) }
 
 // fail answers with an error. Once an answer has begun, it can only be broken
 // off.
@@ -65,22 +49,6 @@ func (s *Server) fail(w *response, r *http.Request, err error) {
 	_ = write(w, p.status, map[string]any{"error": body})
 }
 
-// errUnwritable says nothing of the file, which is the host's.
-var errUnwritable = &problem{
-	status: http.StatusServiceUnavailable, code: "log", retry: 5,
-	message: "the server can't write its log at present, as when its disk is full: try again later",
-}
-
-var errUnreadable = &problem{
-	status: http.StatusServiceUnavailable, code: "log", retry: 5,
-	message: "the server can't read its log at present: try again later",
-}
-
-var errUnflushable = &problem{
-	status: http.StatusInternalServerError, code: "internal",
-	message: "no events can be sent: a handler around this one hides how its answers are flushed: give the writer around this handler an Unwrap method",
-}
-
 // told are errors whose own words are for whoever asked.
 var told = []struct {
 	is     func(error) bool
@@ -94,11 +62,6 @@ var told = []struct {
 	{is[*history.MissingError], http.StatusNotFound, "missing"},
 	{is[*engine.NoPlannerError], http.StatusConflict, "planner"},
 	{func(err error) bool { return errors.Is(err, store.ErrExists) }, http.StatusConflict, "exists"},
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }
 
 // problem is the one place where errors become answers.
@@ -204,11 +167,4 @@ func overHTTP(message string) string {
 		}
 		return request
 	})
-}
-
-// notFound tells whether a plan is refused because its file is not there.
-func notFound(err error) bool { return errors.Is(err, fs.ErrNotExist) }
-
-func wrong(format string, args ...any) error {
-	return &problem{status: http.StatusBadRequest, code: "request", message: fmt.Sprintf(format, args...)}
 }
