@@ -40,7 +40,7 @@ func (s *site) active(name string) *run {
 func (s *site) cancelled(one *run) {
 	for unasked := false; !unasked; runtime.Gosched() {
 		s.server.supervisor.mu.Lock()
-		unasked = one.unasked
+		unasked = one.cancelRequested
 		s.server.supervisor.mu.Unlock()
 	}
 }

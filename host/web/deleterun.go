@@ -13,32 +13,32 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if store.CheckStoredContext(name) != nil {
 		return fmt.Errorf("%w: %s", store.ErrNoContext, name)
 	}
-	who, err := s.who(r.URL.Query().Get("by"))
+	who, err := s.decider(r.URL.Query().Get("by"))
 	if err != nil {
 		return err
 	}
-	one, late, withdrawn := s.supervisor.unask(name, who)
+	one, late, withdrawn := s.supervisor.cancelRuns(name, who)
 	if one != nil {
 		one.cancel(&engine.CancelledError{Who: who})
 		select {
-		case <-one.begun:
+		case <-one.started:
 		case <-one.ended:
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
-		if late || !one.hasBegun() {
+		if late || !one.hasStarted() {
 			<-one.ended
 		}
-		if one.hasBegun() && !(late && one.goesOn()) {
-			return s.tellRun(w, r, one, true)
+		if one.hasStarted() && !(late && one.isResumable()) {
+			return s.sendRun(w, r, one, true)
 		}
-		// Nothing of it is in the log, or it has halted. If it was to go on by itself, the
-		// run may have been brought to its end by another process.
-		withdrawn = withdrawn || !one.alone
+		// The log has nothing of it, or it has halted. If it was to go on by itself,
+		// another process may have completed the run.
+		withdrawn = withdrawn || !one.unattended
 	}
 	err = s.supervisor.cancelHalted(r.Context(), name, who)
-	if err != nil && !(withdrawn && isOver(err)) {
+	if err != nil && !(withdrawn && isNothingToCancel(err)) {
 		return err
 	}
-	return write(w, http.StatusOK, outcomeBody(cancelled(name)))
+	return write(w, http.StatusOK, outcomeBody(cancelledOutcome(name)))
 }

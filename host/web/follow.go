@@ -10,19 +10,18 @@ import (
 	"obelus/store"
 )
 
-// lookEvery is how often the log is looked at for what other processes append.
-const lookEvery = 250 * time.Millisecond
+// followInterval is the time between two looks at the log for appends by other processes.
+const followInterval = 250 * time.Millisecond
 
-// remindEvery is how often trouble that goes on is told of.
-const remindEvery = 30 * time.Second
+// errorReminder is the time after which an error that persists is logged again.
+const errorReminder = 30 * time.Second
 
-// follow goes on with runs that wait, when what they wait for is appended, and
-// tells those who follow the log what other processes append. seen is the
-// position up to which there is no news.
+// follow resumes waiting runs when their input is appended, and notifies subscribers of appends by
+// other processes. seen is the position up to which there is no news.
 func (s *supervisor) follow(seen int64) {
-	s.tasks.Go(s.recover)
-	var told time.Time // that there is trouble
-	ticker := time.NewTicker(lookEvery)
+	s.tasks.Go(s.retryOrphans)
+	var told time.Time // when the error was logged last
+	ticker := time.NewTicker(followInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -32,75 +31,72 @@ func (s *supervisor) follow(seen int64) {
 		case <-s.news:
 		}
 		var err error
-		switch seen, err = s.look(seen); {
+		switch seen, err = s.readNews(seen); {
 		case err == nil:
 			told = time.Time{}
-		case time.Since(told) >= remindEvery:
+		case time.Since(told) >= errorReminder:
 			told = time.Now()
-			s.trouble("the log can't be followed", err)
+			s.logError("the log can't be followed", err)
 		}
 	}
 }
 
-// look does what follow does with the entries behind a position, and gives that of the
-// last.
-func (s *supervisor) look(seen int64) (int64, error) {
+// readNews handles the entries after a position, and returns the position of the last one.
+func (s *supervisor) readNews(seen int64) (int64, error) {
 	for entry, err := range s.log.Journal(s.running, store.JournalFilter{After: seen}) {
 		if err != nil {
 			return seen, err
 		}
 		seen = entry.N
-		s.tail.wake(entry.Context)
+		s.subscribers.notify(entry.Context)
 		switch {
 		case journal.IsInput(entry):
-			s.goOn(entry.Context)
+			s.resumeWaiting(entry.Context)
 		case journal.IsEnd(entry):
-			s.goOnAbove(entry.Context)
+			s.resumeParent(entry.Context)
 		}
 	}
 	return seen, nil
 }
 
-// trouble logs what this server can't do for nobody in particular, unless that is
-// because it is being stopped.
-func (s *supervisor) trouble(what string, err error, about ...any) {
+// logError logs an error that no request caused, unless the supervisor is being stopped.
+func (s *supervisor) logError(what string, err error, about ...any) {
 	if s.running.Err() == nil {
 		s.logger.Error(what, append(about, "error", err)...)
 	}
 }
 
-// position is the journal's newest position; 0 before the first.
-func (s *supervisor) position() int64 {
+// journalPosition returns the journal's newest position, or 0 before the first.
+func (s *supervisor) journalPosition() int64 {
 	entry, _, err := store.Newest(s.running, s.log, store.JournalFilter{})
 	if err != nil {
-		s.trouble("the log can't be read", err)
+		s.logError("the log can't be read", err)
 	}
 	return entry.N
 }
 
-// goOn looks again at the run that a context is part of, if it waits. One that
-// this server has under way looks by itself, or once more when it halts.
-func (s *supervisor) goOn(name string) {
-	root, ok := s.root(name)
+// resumeWaiting resumes the run that a context is part of, if it waits. If the run is active here,
+// it looks for the news itself, or once more when it halts.
+func (s *supervisor) resumeWaiting(name string) {
+	root, ok := s.rootOf(name)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one := s.active[root]; one != nil {
-		one.again = true
+		one.hasNews = true
 		return
 	}
 	if !s.draining {
-		s.tasks.Go(func() { s.resumeAlone(root, journal.RunWaiting) })
+		s.tasks.Go(func() { s.resumeIf(root, journal.RunWaiting) })
 	}
 }
 
-// goOnAbove looks again at the run that a delegate's context is part of, where that had
-// halted while somebody else was at the delegate, whose run has ended. One that this server
-// has under way looks when it halts.
-func (s *supervisor) goOnAbove(name string) {
-	root, ok := s.root(name)
+// resumeParent resumes the run that a delegate's context is part of, if that had halted because
+// another process held the delegate. If the run is active here, it looks when it halts.
+func (s *supervisor) resumeParent(name string) {
+	root, ok := s.rootOf(name)
 	if !ok || root == name {
 		return
 	}
@@ -110,38 +106,38 @@ func (s *supervisor) goOnAbove(name string) {
 		return
 	}
 	s.tasks.Go(func() {
-		if s.freed(root) {
-			s.resumeAlone(root, journal.RunWaiting)
+		if s.isTrue(root, journal.Context.ChildDone) {
+			s.resumeIf(root, journal.RunWaiting)
 		}
 	})
 }
 
-// root is the context whose run another one's is part of, if that can be told.
-func (s *supervisor) root(name string) (root string, ok bool) {
+// rootOf returns the context whose run a context is part of. ok is false if that can't be read.
+func (s *supervisor) rootOf(name string) (root string, ok bool) {
 	root, err := journal.In(s.log, name).Root(s.running)
 	if err != nil {
-		s.trouble("a run can't be found", err, "context", name)
+		s.logError("a run can't be found", err, "context", name)
 	}
 	return root, err == nil
 }
 
-// resumeAlone goes on with a run for which nobody waits, if it stands so.
-func (s *supervisor) resumeAlone(name string, statuses ...journal.RunStatus) {
-	is, err := s.stands(name, statuses)
+// resumeIf resumes a run without a client if it has one of some statuses.
+func (s *supervisor) resumeIf(name string, statuses ...journal.RunStatus) {
+	is, err := s.hasStatus(name, statuses)
 	if err != nil {
-		s.trouble("how a run stands can't be told", err, "context", name)
+		s.logError("how a run stands can't be told", err, "context", name)
 	}
 	if is {
 		s.resume(name)
 	}
 }
 
-// resume goes on with a run for which nobody waits, when it is its turn.
+// resume resumes a run without a client when it is its turn.
 func (s *supervisor) resume(name string) {
-	if !s.wakes(name) {
+	if !s.markWoken(name) {
 		return
 	}
-	_, err := s.begin(s.running, name, true, s.resuming(engine.Resume{Context: name, Unasked: true}))
+	_, err := s.begin(s.running, name, true, s.resumeFunc(engine.Resume{Context: name, Unasked: true}))
 	if err == nil {
 		return
 	}
@@ -152,27 +148,27 @@ func (s *supervisor) resume(name string) {
 	switch {
 	case errors.As(err, &busy):
 		if one := s.active[name]; one != nil {
-			one.again = true
+			one.hasNews = true
 		}
 	default:
-		s.trouble("a run can't go on", err, "context", name)
+		s.logError("a run can't go on", err, "context", name)
 	}
 }
 
-// stands tells whether a run stands in one of some ways; a cancelled one only
-// if it was not unwanted.
-func (s *supervisor) stands(name string, statuses []journal.RunStatus) (bool, error) {
+// hasStatus reports whether a context's run has one of some statuses and may go on by itself.
+func (s *supervisor) hasStatus(name string, statuses []journal.RunStatus) (bool, error) {
 	last, err := journal.In(s.log, name).LastRun(s.running)
-	return isOf(last, statuses), err
+	return isResumable(last, statuses), err
 }
 
-func isOf(last journal.Run, statuses []journal.RunStatus) bool {
+// isResumable reports whether a run has one of some statuses and was not cancelled for good.
+func isResumable(last journal.Run, statuses []journal.RunStatus) bool {
 	return last.Tick > 0 && slices.Contains(statuses, last.Status) && !last.Unwanted()
 }
 
-// wakes tells whether a run is to wait for its turn to go on by itself: not if it
-// does so already.
-func (s *supervisor) wakes(name string) bool {
+// markWoken records that a run waits for its turn to go on by itself, and reports whether it did
+// not do so before.
+func (s *supervisor) markWoken(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.woken[name] {

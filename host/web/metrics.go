@@ -14,7 +14,7 @@ import (
 	"obelus/host"
 )
 
-// metrics are what Prometheus is told, in a registry of the server's own.
+// metrics are the server's metrics for Prometheus, in a registry of their own.
 type metrics struct {
 	handler  http.Handler
 	requests *prometheus.CounterVec
@@ -23,7 +23,7 @@ type metrics struct {
 	calls    *prometheus.HistogramVec
 }
 
-// spans are the buckets of what takes from under a millisecond to minutes.
+// spans are histogram buckets from half a millisecond to minutes.
 var spans = prometheus.ExponentialBuckets(0.0005, 4, 10)
 
 func newMetrics(h *host.Host, g *gate, streams *atomic.Int64) *metrics {
@@ -71,8 +71,7 @@ func (m *metrics) run(status string, took time.Duration) {
 	m.runs.WithLabelValues(status).Observe(took.Seconds())
 }
 
-// call counts a call that has settled. The names of tools are those of the
-// project's, so there are not many.
+// call counts a settled call. There are few names of tools, since only the project has tools.
 func (m *metrics) call(r journal.Record) {
 	if r.Status.Settled() {
 		m.calls.WithLabelValues(r.Tool, r.Outcome()).Observe(r.Duration / 1000)

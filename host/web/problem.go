@@ -10,6 +10,7 @@ import (
 	"obelus/engine/plan"
 )
 
+// internalText is the message of an error that only the server's log explains.
 const internalText = "something went wrong in the server; its log says what"
 
 // problem is an answer that is an error.
@@ -17,15 +18,15 @@ type problem struct {
 	status  int
 	code    string
 	message string
-	check   []plan.Problem // of a plan or a message that is refused
-	retry   int            // seconds after which it may be tried again; 0 for never
+	check   []plan.Problem // the problems of a refused plan, script or message
+	retry   int            // seconds until the request may be tried again; 0 says nothing
 }
 
 func (p *problem) Error() string { return p.message }
 
 func quoted(text string) string { return strconv.Quote(text) }
 
-// errUnwritable says nothing of the file, which is the host's.
+// errUnwritable does not name the file, which is the host's own affair.
 var errUnwritable = &problem{
 	status: http.StatusServiceUnavailable, code: "log", retry: 5,
 	message: "the server can't write its log at present, as when its disk is full: try again later",
@@ -46,17 +47,18 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// notFound tells whether a plan is refused because its file is not there.
+// notFound reports whether a plan's file does not exist.
 func notFound(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
+// wrong returns the answer to a request that makes no sense.
 func wrong(format string, args ...any) error {
 	return &problem{status: http.StatusBadRequest, code: "request", message: fmt.Sprintf(format, args...)}
 }
 
-func stuck(format string, args ...any) error {
+func unwritableProblem(format string, args ...any) error {
 	return &problem{status: http.StatusServiceUnavailable, code: "log", message: fmt.Sprintf(format, args...)}
 }
 
-func untold(name string) error {
-	return stuck("context %s was told to end, which is recorded when the server can write its log", name)
+func unrecordedCancel(name string) error {
+	return unwritableProblem("context %s was told to end, which is recorded when the server can write its log", name)
 }

@@ -68,7 +68,7 @@ func TestWokenOften(t *testing.T) {
 		s.ask("POST", "/v1/contexts/a/messages", `{"type":"state","x":1}`)
 	}
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","n":4}`)
-	time.Sleep(2 * lookEvery)
+	time.Sleep(2 * followInterval)
 	if n := s.server.supervisor.gate.waiting.Load(); n != 1 {
 		t.Errorf("%d wait", n)
 	}
@@ -409,7 +409,7 @@ func TestAppended(t *testing.T) {
 	// What was not waited for is looked at once.
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`)
 	s.ask("POST", "/v1/contexts/c/messages", `{"type":"state","x":1}`)
-	time.Sleep(3 * lookEvery)
+	time.Sleep(3 * followInterval)
 	if waits := s.halts("c"); waits != 2 {
 		t.Errorf("the run has come to a halt %d times, not 2", waits)
 	}

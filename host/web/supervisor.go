@@ -27,18 +27,18 @@ type supervision struct {
 	observer runObserver
 
 	timeout   time.Duration // of one run, after which it is cancelled
-	noResume  bool          // leave alone what a process that died has left
-	lookAgain time.Duration // between two looks at runs that were left
+	noResume  bool          // leave alone the runs of processes that have died
+	lookAgain time.Duration // between two looks at orphans
 }
 
-// supervisor carries out the runs of a process: it starts them when it is their turn, resumes runs
-// that a crash left, goes on with those whose input came, and takes over the runs of processes that
-// died. It knows no HTTP. Its methods are safe for concurrent use.
+// supervisor carries out the runs of a process: it starts them when it is their turn, resumes the
+// runs that a crash left, goes on with waiting ones when their input comes, and takes over the runs
+// of processes that have died. It knows no HTTP. Its methods are safe for concurrent use.
 type supervisor struct {
 	supervision
-	log  *noticed
-	tail *tail
-	news chan struct{} // holds a token if something was appended here that a run may wait for
+	log         *notifyingLog
+	subscribers *subscribers
+	news        chan struct{} // holds a token if this server has appended input for a waiting run
 
 	running context.Context // ends, with a cause, when runs are to end
 	stop    context.CancelCauseFunc
@@ -47,28 +47,28 @@ type supervisor struct {
 	drained chan struct{} // closed once all runs have ended for good
 	quiet   sync.Once     // closes it
 
-	mu        sync.Mutex
-	active    map[string]*run      // by context
-	queued    map[*run]bool        // runs that a client asked for and that wait for their turn
-	woken     map[string]bool      // contexts whose run waits for its turn to go on by itself
-	leftovers map[string]*leftover // runs that no process holds, by context
-	draining  bool
+	mu       sync.Mutex
+	active   map[string]*run    // by context
+	queued   map[*run]bool      // runs that a client asked for and that wait for their turn
+	woken    map[string]bool    // contexts whose run waits for its turn to go on by itself
+	orphans  map[string]*orphan // by context
+	draining bool
 }
 
 // newSupervisor returns a supervisor that does nothing by itself until start is called.
 func newSupervisor(c supervision) *supervisor {
 	s := &supervisor{
-		supervision: c, tail: newTail(), news: make(chan struct{}, 1), drained: make(chan struct{}),
-		active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{}, leftovers: map[string]*leftover{},
+		supervision: c, subscribers: newSubscribers(), news: make(chan struct{}, 1), drained: make(chan struct{}),
+		active: map[string]*run{}, queued: map[*run]bool{}, woken: map[string]bool{}, orphans: map[string]*orphan{},
 	}
-	s.log = &noticed{Log: c.log, tail: s.tail}
+	s.log = &notifyingLog{Log: c.log, subscribers: s.subscribers}
 	s.running, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
 
 // start begins to follow the log, and to resume the runs that were left.
 func (s *supervisor) start() {
-	seen := s.position()
+	seen := s.journalPosition()
 	s.tasks.Go(func() { s.follow(seen) })
 }
 
