@@ -12,7 +12,11 @@ import (
 	"testing/synctest"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // forked runs a plan, makes a fork of its context under the name f, and gives a
@@ -23,12 +27,12 @@ func forked(t *testing.T, log store.Log, text string) (r *engine.Runner, ran *co
 	ran, broken := &counter{}, true
 	r = newRunner(log, map[string]activity{
 		"value": ran.of(value),
-		"see": ran.of(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: in.Context}, nil
+		"see": ran.of(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: in.Context}, nil
 		}),
-		"flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		"flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if broken {
-				return engine.Result{}, engine.NewFailure("not now")
+				return plan.Result{}, plan.NewFailure("not now")
 			}
 			return value(ctx, in)
 		}),
@@ -37,7 +41,7 @@ func forked(t *testing.T, log store.Log, text string) (r *engine.Runner, ran *co
 	if _, err := r.Run(t.Context(), start(t, text)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	clear(ran.runs)
@@ -48,7 +52,7 @@ func forked(t *testing.T, log store.Log, text string) (r *engine.Runner, ran *co
 // much downstream as one that found something, and so is one that has it in its
 // scopes, or that was refused what was there.
 func TestAgainRunsWhoeverLooked(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, ran, mend := forked(t, log, `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "value", "value": "†state.a || 0", "_outputPath": "†out.fallback"},
@@ -88,7 +92,7 @@ func TestAgainReadsAsBefore(t *testing.T) {
 		{"_tool": "value", "value": ["†out.flaky", "†state.x"], "_outputPath": "†out.skipped"},
 		{"_tool": "value", "value": "new", "_outputPath": "†state.x"}]`
 	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
-		inner := store.NewMemory()
+		inner := memory.New()
 		r, _, mend := forked(t, inner, text)
 		r.Log = &crashing{Log: inner, left: n}
 		_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2"})
@@ -127,17 +131,17 @@ func TestAgainReadsPastItsOwn(t *testing.T) {
 			{"_tool": "value", "value": "†state.a.x", "_outputPath": "†out.ok || †state.a.x"},
 			{"_tool": "value", "value": {"y": "†state.a.x"}, "_outputPath": "†state.a"}]`,
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "a": {"x": 1}}]`)); err != nil {
 			t.Fatal(err)
 		}
 		r, _, _ := forked(t, log, `{"calls": `+text+`, "output": "†state.a"}`)
 		for range 2 { // the second time it reads as it did at first
 			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: from})
-			if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"y":1}` {
+			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"y":1}` {
 				t.Errorf("from %s: %+v, %v", from, outcome, err)
 			}
-			if replayed, err := r.Replay(t.Context(), "f", nil); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(t.Context(), r, "f", nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("from %s: replayed, %+v, %v", from, replayed, err)
 			}
 		}
@@ -147,14 +151,14 @@ func TestAgainReadsPastItsOwn(t *testing.T) {
 // TestAgainIsSkippedAsBefore: what was skipped is so again, also where a later call has
 // written there by now; and in a replay.
 func TestAgainIsSkippedAsBefore(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, _, _ := forked(t, log, `[{"_tool": "flaky", "_outputPath": "†data.q"}, {"_tool": "value", "value": "†data.q", "_outputPath": "†k.a"},
 		{"_tool": "value", "value": 5, "_outputPath": "†data.q"}]`)
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2"})
-	if err != nil || outcome.Calls[1].Status != engine.Skipped {
+	if err != nil || outcome.Calls[1].Status != journal.Skipped {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	if replayed, err := r.Replay(t.Context(), "f", nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, "f", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("replayed, %+v, %v", replayed, err)
 	}
 }
@@ -162,23 +166,23 @@ func TestAgainIsSkippedAsBefore(t *testing.T) {
 // TestForkBeforeARefusedPlan: where a tick has ended, the next is not there, nor what was
 // wrong with it; that stays together.
 func TestForkBeforeARefusedPlan(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		switch ask.Tick {
 		case 1:
-			return &engine.Solution{Calls: plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls}, nil
 		case 2:
-			return &engine.Solution{Calls: plan(t, `[{"_tool": "none"}, {"_tool": "neither"}]`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "none"}, {"_tool": "neither"}]`).Calls}, nil
 		}
-		return &engine.Solution{Output: ask.Tick}, nil
+		return &plan.Solution{Output: ask.Tick}, nil
 	})}
-	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone {
+	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunDone {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	for at, refused := range map[int64]bool{2: false, 3: true, 4: false} {
 		name := fmt.Sprint("f", at)
-		if _, err := engine.Fork(t.Context(), log, "c", at, name); (err != nil) != refused {
+		if _, err := journal.Fork(t.Context(), log, "c", at, name); (err != nil) != refused {
 			t.Errorf("at %d: %v", at, err)
 		}
 		if refused {
@@ -188,7 +192,7 @@ func TestForkBeforeARefusedPlan(t *testing.T) {
 		if err != nil || fmt.Sprint(outcome.Output) != "3" {
 			t.Errorf("at %d: %+v, %v", at, outcome, err)
 		}
-		if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("at %d: replayed, %+v, %v", at, replayed, err)
 		}
 	}
@@ -200,7 +204,7 @@ func TestForkAnywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		open := sync.OnceFunc(func() { close(gate) })
-		log := &onAppend{Log: store.NewMemory()}
+		log := &onAppend{Log: memory.New()}
 		log.do = func(b store.Batch) {
 			if slices.ContainsFunc(b.Messages, func(m store.Message) bool { return m.Call == "1.1" }) {
 				open()
@@ -215,25 +219,25 @@ func TestForkAnywhere(t *testing.T) {
 			{"_tool": "late", "gate": "late", "value": 2, "_outputPath": "†state.b"}, {"_tool": "late", "gate": "late", "value": 3, "_outputPath": "†state.c"}], "output": "†state"}`)
 		s.Request.Context = messages(t, `[{"type": "state", "x": 0}]`)
 		s.Input, s.HasInput = "in", true
-		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
 		for at := int64(1); at <= 6; at++ {
 			name := fmt.Sprint("f", at)
-			if _, err := engine.Fork(t.Context(), log, "c", at, name); err != nil {
+			if _, err := journal.Fork(t.Context(), log, "c", at, name); err != nil {
 				t.Errorf("at %d: %v", at, err)
 				continue
 			}
-			again := func() (*engine.Outcome, error) { return r.Resume(t.Context(), engine.Resume{Context: name}) }
+			again := func() (*journal.Outcome, error) { return r.Resume(t.Context(), engine.Resume{Context: name}) }
 			if at < 3 { // the plan is not there
-				again = func() (*engine.Outcome, error) {
+				again = func() (*journal.Outcome, error) {
 					s := s
 					s.Context = name
 					return r.Run(t.Context(), s)
 				}
 			}
 			outcome, err := again()
-			if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"a":1,"b":2,"c":3,"x":0}` {
+			if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != `{"a":1,"b":2,"c":3,"x":0}` {
 				t.Errorf("at %d: %+v, %v", at, outcome, err)
 			}
 		}
@@ -243,7 +247,7 @@ func TestForkAnywhere(t *testing.T) {
 // TestRetryGoesOnAfterACrash: a run that had failed, and of which a call is tried
 // again, is under way until that has come to its end.
 func TestRetryGoesOnAfterACrash(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, _, mend := forked(t, log, `{"calls": [
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "value", "value": "†state.a + 1", "_outputPath": "†state.b"}], "output": "†state.b"}`)
@@ -254,23 +258,23 @@ func TestRetryGoesOnAfterACrash(t *testing.T) {
 	}
 	r.Log = log
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone, "1.1 flaky done → †state.a", "1.2 value done → †state.b")
+	expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a", "1.2 value done → †state.b")
 }
 
 // TestAForksDelegateBeginsAnew holds that where the fork's call has a delegate that
 // had begun in the other context, it begins anew, with what the fork holds by then.
 func TestAForksDelegateBeginsAnew(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	r.Registry.Delegates["later"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["later"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "value", "value": ["†input.n", "†data.late"], "_outputPath": "†out"}
 	], "output": "†out"}`)}
 	s := start(t, `[{"_tool": "hand", "_delegate": "later", "n": "†state.n", "_outputPath": "†state.done"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "n": 1}`)
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunWaiting {
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatal(outcome, err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := engine.Append(t.Context(), log, "f", messages(t, `{"type": "state", "n": 2}`)); err != nil {
@@ -291,29 +295,29 @@ func TestAForksDelegateBeginsAnew(t *testing.T) {
 // TestAForksDelegateIsInDoubt: where the delegate has begun what must not run twice,
 // the fork's call does not begin it anew unless a person says so.
 func TestAForksDelegateIsInDoubt(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value)})
 	r.Registry.Activities["pay"].NotIdempotent = true
-	r.Registry.Delegates["paying"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["paying"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "pay", "value": "†input.n", "_outputPath": "†paid"},
 		{"_tool": "value", "value": "†data.late", "_outputPath": "†out"}
 	], "output": ["†paid", "†out"]}`)}
-	r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "hand", "_delegate": "paying", "n": "†input.n", "_outputPath": "†out"}], "output": "†out"}`)}
 	outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "hand", "_delegate": "outer", "n": 1, "_outputPath": "†state.done"}], "output": "†state"}`))
-	expect(t, outcome, err, engine.RunWaiting, "1.1 hand waiting … its delegate waits, in context c.1.1 … †data.late")
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	expect(t, outcome, err, journal.RunWaiting, "1.1 hand waiting … its delegate waits, in context c.1.1 … †data.late")
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f"})
-		expect(t, outcome, err, engine.RunWaiting, "1.1 hand in-doubt … its delegate, in context c.1.1, has begun what must not run twice")
+		expect(t, outcome, err, journal.RunWaiting, "1.1 hand in-doubt … its delegate, in context c.1.1, has begun what must not run twice")
 	}
 	if got, want := ran.String(), "c.1.1.1.1/1.1×1"; got != want {
 		t.Errorf("ran %s, not %s", got, want)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
-	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Child == "c.1.1" {
+	if err != nil || outcome.Status != journal.RunWaiting || outcome.Calls[0].Child == "c.1.1" {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	if len(ran.runs) != 2 {
@@ -324,30 +328,30 @@ func TestAForksDelegateIsInDoubt(t *testing.T) {
 // TestAForksFailedDelegateIsInDoubt: to try it again would run again what was done
 // inside, so a person is asked first.
 func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
-	r := newRunner(log, map[string]activity{"pay": ran.of(value), "fail": func(context.Context, engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, engine.NewFailure("not now")
+	log, ran := memory.New(), &counter{}
+	r := newRunner(log, map[string]activity{"pay": ran.of(value), "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, plan.NewFailure("not now")
 	}})
 	r.Registry.Activities["pay"].NotIdempotent = true
-	r.Registry.Delegates["paying"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["paying"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "pay", "value": "†input.n", "_outputPath": "†paid"}, {"_tool": "fail", "after": "†paid", "_outputPath": "†out"}], "output": "†out"}`)}
 	s := start(t, `{"calls": [{"_tool": "hand", "_delegate": "paying", "n": "†state.n", "_outputPath": "†state.done"}], "output": "†state"}`)
 	s.Request.Context = messages(t, `{"type": "state", "n": 1}`)
 	if _, err := r.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
-	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Status != engine.InDoubt || len(ran.runs) != 1 {
+	if err != nil || outcome.Status != journal.RunWaiting || outcome.Calls[0].Status != journal.InDoubt || len(ran.runs) != 1 {
 		t.Fatalf("%+v, %v; ran %s", outcome, err, ran)
 	}
 	if _, err := engine.Append(t.Context(), log, "f", messages(t, `{"type": "state", "n": 2}`)); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
-	if err != nil || outcome.Status != engine.RunFailed || len(ran.runs) != 2 {
+	if err != nil || outcome.Status != journal.RunFailed || len(ran.runs) != 2 {
 		t.Errorf("%+v, %v; ran %s", outcome, err, ran)
 	}
 	paid, err := store.Resolver{Log: log, Context: outcome.Calls[0].Child}.Resolve(t.Context(), store.MustParsePath("†paid"), "")
@@ -359,16 +363,16 @@ func TestAForksFailedDelegateIsInDoubt(t *testing.T) {
 // TestAgainWithWhatIsMissing: a correction takes the place of what the call could
 // not read, and what it still lacks is named.
 func TestAgainWithWhatIsMissing(t *testing.T) {
-	r, _, _ := forked(t, store.NewMemory(), `[
+	r, _, _ := forked(t, memory.New(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": "†state.b", "other": "†(†state.b + 1)", "_outputPath": "†state.c"}]`)
-	var refused *engine.NoSuchCallError
+	var refused *journal.NoSuchCallError
 	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "x"}})
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "nothing is at †state.b; correct the parameter that reads it") {
 		t.Error(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": "x", "other": 2}})
-	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
+	expect(t, outcome, err, journal.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
 	if got := string(store.EncodeJSON(outcome.Calls[1].Hold.Arguments["value"])); got != `"x"` {
 		t.Errorf("it ran with %s", got)
 	}
@@ -378,16 +382,16 @@ func TestAgainWithWhatIsMissing(t *testing.T) {
 // of which the rest can't be known, nothing is thrown away; one that is corrected as a
 // whole needs nothing of it.
 func TestAgainKeepsWhatIsNotCorrected(t *testing.T) {
-	r, _, _ := forked(t, store.NewMemory(), `[
+	r, _, _ := forked(t, memory.New(), `[
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.b"},
 		{"_tool": "value", "value": {"b": "†state.b", "c": 7}, "_outputPath": "†state.c"}]`)
-	var refused *engine.NoSuchCallError
+	var refused *journal.NoSuchCallError
 	_, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value.b": 1}})
 	if !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.2", Set: map[string]any{"value": map[string]any{}, "value.c": 8}})
-	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
+	expect(t, outcome, err, journal.RunFailed, "1.1 flaky failed ! not now", "1.2 value done → †state.c")
 	if got := string(store.EncodeJSON(outcome.Calls[1].Hold.Arguments["value"])); got != `{"c":8}` {
 		t.Errorf("it ran with %s", got)
 	}
@@ -433,25 +437,25 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 			{"_tool": "see", "_scopes": ["state"], "x": "†late.z", "_outputPath": "†out.a"}, {"_tool": "value", "value": 1, "_outputPath": "†state.q"},
 			{"_tool": "value", "value": "†(†state.b || †state.q)", "_outputPath": "†late.z"}]`, `{"a":{"state":{"b":"before","q":2}}}`},
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		mended := false
 		r := newRunner(log, map[string]activity{
 			"value": value,
-			"see": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-				return engine.Result{Value: in.Context}, nil
+			"see": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+				return plan.Result{Value: in.Context}, nil
 			},
-			"fail": func(context.Context, engine.Invocation) (engine.Result, error) {
-				return engine.Result{}, engine.NewFailure("no")
+			"fail": func(context.Context, plan.Invocation) (plan.Result, error) {
+				return plan.Result{}, plan.NewFailure("no")
 			},
-			"flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if !mended && test.how == retry {
-					return engine.Result{}, engine.NewFailure("not now")
+					return plan.Result{}, plan.NewFailure("not now")
 				}
 				return value(ctx, in)
 			},
-			"fallible": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			"fallible": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if mended {
-					return engine.Result{}, engine.NewFailure("not now")
+					return plan.Result{}, plan.NewFailure("not now")
 				}
 				return value(ctx, in)
 			},
@@ -465,7 +469,7 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 		mended = true
 		again := engine.Resume{Context: "c", Retry: []string{test.call}}
 		if test.how == from {
-			if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+			if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 				t.Fatal(err)
 			}
 			again = engine.Resume{Context: "f", From: test.call, Set: map[string]any{"value": json.Number("2")}}
@@ -478,7 +482,7 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 		if got := string(store.EncodeJSON(out.Value)); err != nil || got != test.want {
 			t.Errorf("%s: %s, not %s, %v", what, got, test.want, err)
 		}
-		if replayed, err := r.Replay(t.Context(), again.Context, nil); err != nil || len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), r, again.Context, nil); err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("%s: replayed, %+v, %v", what, replayed, err)
 		}
 	}
@@ -487,7 +491,7 @@ func TestOnceMoreAsAtFirst(t *testing.T) {
 // TestRetriedAfterItsOverwriter: a retry that is cut off reads what it does where it is not.
 func TestRetriedAfterItsOverwriter(t *testing.T) {
 	for n, crashed := 1, true; crashed; n++ {
-		log := store.NewMemory()
+		log := memory.New()
 		r, _, mend := forked(t, log, `[
 			{"_tool": "value", "value": "old", "_outputPath": "†state.x"},
 			{"_tool": "flaky", "value": "†state.x", "_outputPath": "†out.a"},
@@ -511,14 +515,14 @@ func TestRetriedAfterItsOverwriter(t *testing.T) {
 
 // TestCorrectionAfterACrash: a correction holds where the process dies before the call begins.
 func TestCorrectionAfterACrash(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	r.Parallel = 1
 	if _, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "value", "value": "†input.z", "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "as planned", "_outputPath": "†out.b"}]}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := engine.Append(t.Context(), log, "f", messages(t, `{"type": "input", "z": 1}`)); err != nil {

@@ -12,33 +12,36 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // able is an activity that can run ahead, where it likes to, and of which nothing can be
 // seen unless it says so.
 type able struct {
 	run   activity
-	ahead func(ctx context.Context, in engine.Invocation) bool // whether it does; nil if it always does
+	ahead func(ctx context.Context, in plan.Invocation) bool // whether it does; nil if it always does
 	seen  bool
 }
 
-func (a able) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (a able) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	res, err := a.run(ctx, in)
-	res.Unseen = !a.seen
+	res.Pure = !a.seen
 	return res, err
 }
 
-func (a able) RunAhead(ctx context.Context, in engine.Invocation) (engine.Result, bool, error) {
+func (a able) Speculate(ctx context.Context, in plan.Invocation) (plan.Result, bool, error) {
 	if a.ahead != nil && !a.ahead(ctx, in) {
-		return engine.Result{}, false, nil
+		return plan.Result{}, false, nil
 	}
 	res, err := a.run(ctx, in)
 	return res, true, err
 }
 
 // never is not to run ahead.
-func never(context.Context, engine.Invocation) bool { return false }
+func never(context.Context, plan.Invocation) bool { return false }
 
 // appends counts the appends to a log.
 type appends struct {
@@ -67,30 +70,30 @@ func (l *appends) Append(ctx context.Context, b store.Batch) (store.Appended, er
 }
 
 // chainOf is a plan of calls each of which reads what the one before wrote.
-func chainOf(tools ...string) *engine.Request {
-	request := &engine.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", len(tools))}
+func chainOf(tools ...string) *plan.Request {
+	request := &plan.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", len(tools))}
 	for i, tool := range tools {
 		value := "begun"
 		if i > 0 {
 			value = fmt.Sprintf("†state.s%d", i)
 		}
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†state.s%d", i+1)}})
+		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†state.s%d", i+1)}})
 	}
 	return request
 }
 
 // sideBySide is a plan of calls that read nothing.
-func sideBySide(tool string, values ...string) *engine.Request {
-	request := &engine.Request{HasOutput: true, Output: "†out"}
+func sideBySide(tool string, values ...string) *plan.Request {
+	request := &plan.Request{HasOutput: true, Output: "†out"}
 	for i, value := range values {
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†out.c%d", i)}})
+		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": tool, "value": value, "_outputPath": fmt.Sprintf("†out.c%d", i)}})
 	}
 	return request
 }
 
 // add is what the calls of a chain do.
-func addX(_ context.Context, in engine.Invocation) (engine.Result, error) {
-	return engine.Result{Value: in.Call["value"].(string) + "x"}, nil
+func addX(_ context.Context, in plan.Invocation) (plan.Result, error) {
+	return plan.Result{Value: in.Call["value"].(string) + "x"}, nil
 }
 
 func entriesOf(t *testing.T, log store.Log) (all []string) {
@@ -127,11 +130,11 @@ func strangerAppends(t *testing.T, log store.Log, message string) {
 func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 	chain := chainOf("x", "x", "maybe", "x", "x")
 	chain.Calls[3].Call.(map[string]any)["late"] = "†noise"
-	begin := func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error) {
+	begin := func(ctx context.Context, r *engine.Runner) (*journal.Outcome, error) {
 		return r.Run(ctx, engine.Start{Context: "c", Request: chain})
 	}
-	resume := func(retry bool) func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error) {
-		return func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error) {
+	resume := func(retry bool) func(ctx context.Context, r *engine.Runner) (*journal.Outcome, error) {
+		return func(ctx context.Context, r *engine.Runner) (*journal.Outcome, error) {
 			again := engine.Resume{Context: "c", Request: chain}
 			if retry {
 				again.Retry = []string{"1.3"}
@@ -140,26 +143,26 @@ func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 		}
 	}
 	noise := messages(t, `{"type": "data", "kind": "noise", "data": 1}`)
-	for name, steps := range map[string][]func(ctx context.Context, r *engine.Runner) (*engine.Outcome, error){
+	for name, steps := range map[string][]func(ctx context.Context, r *engine.Runner) (*journal.Outcome, error){
 		"fresh":   {begin},
 		"waiting": {begin, resume(false)},
 		"failed":  {begin, resume(true)},
 	} {
 		histories := map[bool][]string{}
 		for _, ahead := range []bool{true, false} {
-			log := &appends{Log: store.NewMemory()}
-			r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-			may := func(context.Context, engine.Invocation) bool { return ahead }
+			log := &appends{Log: memory.New()}
+			r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+			may := func(context.Context, plan.Invocation) bool { return ahead }
 			broken := name == "failed"
-			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: may}}
-			r.Registry.Activities["maybe"] = &engine.Registered{Name: "maybe", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX, ahead: may}}
+			r.Registry.Activities["maybe"] = &plan.Registered{Name: "maybe", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if broken {
-					return engine.Result{}, engine.NewFailure("no")
+					return plan.Result{}, plan.NewFailure("no")
 				}
 				return addX(ctx, in)
 			}, ahead: may}}
 			var told []string
-			r.Observe = func(record engine.Record) {
+			r.Observe = func(record journal.Record) {
 				told = append(told, fmt.Sprint(record.Call, " ", record.Status, " ", record.Reads, record.Attempts))
 			}
 			synctest.Test(t, func(t *testing.T) {
@@ -201,11 +204,11 @@ func TestAChainThatRunsAheadIsRecordedAsAnyOther(t *testing.T) {
 // What can be seen of a call comes after the log has what the call read, and that it
 // has begun.
 func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
-	log := store.NewMemory()
-	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-	r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
+	log := memory.New()
+	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+	r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
 	var seen []string
-	sees := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	sees := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		seen = append(seen, in.Key)
 		entries := entriesOf(t, log)
 		_, call, _ := strings.Cut(in.Key, "/")
@@ -215,12 +218,12 @@ func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
 		return addX(ctx, in)
 	}
 	tries := 0
-	r.Registry.Activities["shy"] = &engine.Registered{Name: "shy", Activity: able{run: sees, ahead: func(context.Context, engine.Invocation) bool {
+	r.Registry.Activities["shy"] = &plan.Registered{Name: "shy", Activity: able{run: sees, ahead: func(context.Context, plan.Invocation) bool {
 		tries++
 		return false
 	}}}
-	r.Registry.Activities["once"] = &engine.Registered{Name: "once", Activity: able{run: sees}, NotIdempotent: true}
-	r.Registry.Activities["go"] = &engine.Registered{Name: "go", Activity: engine.ActivityFunc(sees)}
+	r.Registry.Activities["once"] = &plan.Registered{Name: "once", Activity: able{run: sees}, NotIdempotent: true}
+	r.Registry.Activities["go"] = &plan.Registered{Name: "go", Activity: plan.ActivityFunc(sees)}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("x", "shy", "x", "once", "x", "go", "x", "x")})
 	if err != nil || outcome.Output != "begunxxxxxxxx" {
 		t.Fatal(err, outcome)
@@ -239,20 +242,20 @@ func TestNothingIsSeenOfACallBeforeTheLogHasItsStart(t *testing.T) {
 // begun again once it is recorded.
 func TestRunningAheadHasAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &appends{Log: store.NewMemory()}
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+		log := &appends{Log: memory.New()}
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		takes := func(d time.Duration) activity {
-			return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				select {
 				case <-time.After(d):
 				case <-ctx.Done():
-					return engine.Result{}, ctx.Err()
+					return plan.Result{}, ctx.Err()
 				}
 				return addX(ctx, in)
 			}
 		}
-		r.Registry.Activities["long"] = &engine.Registered{Name: "long", Activity: able{run: takes(time.Minute)}, Timeout: time.Hour}
-		r.Registry.Activities["short"] = &engine.Registered{Name: "short", Activity: able{run: takes(300 * time.Microsecond)}}
+		r.Registry.Activities["long"] = &plan.Registered{Name: "long", Activity: able{run: takes(time.Minute)}, Timeout: time.Hour}
+		r.Registry.Activities["short"] = &plan.Registered{Name: "short", Activity: able{run: takes(300 * time.Microsecond)}}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("short", "short", "long", "short", "short", "short", "short", "short")})
 		if err != nil || outcome.Output != "begunxxxxxxxx" {
 			t.Fatal(err, outcome)
@@ -266,7 +269,7 @@ func TestRunningAheadHasAnEnd(t *testing.T) {
 		}
 		log.n = 0
 		tools := slices.Repeat([]string{"short"}, 15) // four at a time, and then one by a worker, with whose result the next go on
-		if outcome, err := r.Run(t.Context(), engine.Start{Context: "d", Request: chainOf(tools...)}); err != nil || outcome.Status != engine.RunDone || log.n != 4 {
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "d", Request: chainOf(tools...)}); err != nil || outcome.Status != journal.RunDone || log.n != 4 {
 			t.Errorf("%v, %d appends", err, log.n)
 		}
 	})
@@ -276,24 +279,24 @@ func TestRunningAheadHasAnEnd(t *testing.T) {
 func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 	for _, first := range []string{"x", "go"} { // with the plan, and later
 		synctest.Test(t, func(t *testing.T) {
-			log := &appends{Log: store.NewMemory()}
+			log := &appends{Log: memory.New()}
 			if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "data", "kind": "state", "data": {"s1": "old"}}`)); err != nil {
 				t.Fatal(err)
 			}
-			r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
-			r.Registry.Activities["go"] = &engine.Registered{Name: "go", Activity: able{run: addX, ahead: never}}
+			r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
+			r.Registry.Activities["go"] = &plan.Registered{Name: "go", Activity: able{run: addX, ahead: never}}
 			ran, ahead := 0, 0
-			r.Registry.Activities["y"] = &engine.Registered{Name: "y", Activity: able{ahead: func(context.Context, engine.Invocation) bool {
+			r.Registry.Activities["y"] = &plan.Registered{Name: "y", Activity: able{ahead: func(context.Context, plan.Invocation) bool {
 				ahead++
 				return true
-			}, run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			}, run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if ran++; ran == 1 {
 					log.between = func() {
 						strangerAppends(t, log.Log, `{"type": "data", "kind": "noise", "data": {"late": "late"}}`)
 					}
 				}
-				return engine.Result{Value: in.Call["value"].(string) + in.Call["late"].(string)}, nil
+				return plan.Result{Value: in.Call["value"].(string) + in.Call["late"].(string)}, nil
 			}}}
 			request := chainOf(first, "y", "x")
 			request.Calls[1].Call.(map[string]any)["late"] = "†noise.late || 'none'"
@@ -312,24 +315,24 @@ func TestCallsThatRanAheadRunAgainAfterAConflict(t *testing.T) {
 // A call that fails ahead has failed, and is tried again as any other is.
 func TestFailuresAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := (&engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry()}).WithoutChance()
-		flaky := able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r := (&engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}).WithoutChance()
+		flaky := able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			switch {
 			case in.Call["value"] == "begun":
 				panic("no")
 			case in.Attempt < 3:
-				return engine.Result{}, engine.NewFailure("not yet")
+				return plan.Result{}, plan.NewFailure("not yet")
 			}
 			return addX(ctx, in)
 		}}
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
-		r.Registry.Activities["flaky"] = &engine.Registered{Name: "flaky", Activity: flaky, Retries: 2}
+		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
+		r.Registry.Activities["flaky"] = &plan.Registered{Name: "flaky", Activity: flaky, Retries: 2}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("x", "flaky", "x")})
 		if err != nil || outcome.Output != "begunxxx" || outcome.Calls[1].Attempts != 3 {
 			t.Errorf("%v, %+v", err, outcome)
 		}
 		outcome, err = r.Run(t.Context(), engine.Start{Context: "d", Request: chainOf("flaky", "x")})
-		if err != nil || outcome.Status != engine.RunFailed || !strings.Contains(fmt.Sprint(outcome.Calls[0].Error), "broke down") {
+		if err != nil || outcome.Status != journal.RunFailed || !strings.Contains(fmt.Sprint(outcome.Calls[0].Error), "broke down") {
 			t.Errorf("%v, %+v", err, outcome)
 		}
 	})
@@ -337,14 +340,14 @@ func TestFailuresAhead(t *testing.T) {
 
 // Where the log takes nothing what ran ahead has not happened.
 func TestWhatRanAheadIsLostWithItsAppend(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	refuse := errors.New("the disk is full")
-	r := &engine.Runner{Log: refusing{log, refuse}, Registry: engine.NewRegistry()}
-	r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
+	r := &engine.Runner{Log: refusing{log, refuse}, Registry: plan.NewRegistry()}
+	r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
 	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: chainOf("x", "x")}); !errors.Is(err, refuse) {
 		t.Errorf("%v", err)
 	}
-	if last, err := engine.LastRun(t.Context(), log, "c"); err != nil || last.Tick != 0 {
+	if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Tick != 0 {
 		t.Errorf("%v, %+v", err, last)
 	}
 }
@@ -361,28 +364,28 @@ func (l refusing) Append(context.Context, store.Batch) (store.Appended, error) {
 // What would be missed if it were lost is recorded before anything else is done: the
 // outcome of a call that could be seen, and what a planner gave.
 func TestWhatIsDearIsRecordedFirst(t *testing.T) {
-	log := store.NewMemory()
-	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+	log := memory.New()
+	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	want := ""
-	looks := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	looks := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if entries := entriesOf(t, log); !slices.Contains(entries, want) {
 			t.Errorf("%q is not among what is recorded, %q", want, entries)
 		}
 		return addX(ctx, in)
 	}
-	r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: looks}}
-	for name, dear := range map[string]*engine.Registered{
-		"go":    {Activity: engine.ActivityFunc(addX)},
-		"wraps": {Activity: engine.ActivityFunc(able{run: addX}.Run)},
+	r.Registry.Activities["looks"] = &plan.Registered{Name: "looks", Activity: able{run: looks}}
+	for name, dear := range map[string]*plan.Registered{
+		"go":    {Activity: plan.ActivityFunc(addX)},
+		"wraps": {Activity: plan.ActivityFunc(able{run: addX}.Run)},
 		"seen":  {Activity: able{run: addX, ahead: never, seen: true}},
 		"once":  {Activity: able{run: addX}, NotIdempotent: true},
-		"fails": {Activity: able{ahead: never, run: func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no"}}
+		"fails": {Activity: able{ahead: never, run: func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "no"}}
 		}}},
 	} {
 		dear.Name = name
 		r.Registry.Activities[name] = dear
-		log = store.NewMemory()
+		log = memory.New()
 		r.Log, want = log, "2 1.1 done"
 		request := chainOf(name, "looks")
 		if name == "fails" {
@@ -393,11 +396,11 @@ func TestWhatIsDearIsRecordedFirst(t *testing.T) {
 			t.Fatal(name, err)
 		}
 	}
-	planned := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+	planned := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 		request := chainOf("looks", "looks")
-		return &engine.Solution{Calls: request.Calls, Output: request.Output}, nil
+		return &plan.Solution{Calls: request.Calls, Output: request.Output}, nil
 	})}
-	log = store.NewMemory()
+	log = memory.New()
 	r.Log, want = log, "1  plan"
 	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: planned}); err != nil || outcome.Output != "begunxx" {
 		t.Fatal(err, outcome)
@@ -418,34 +421,34 @@ func (l slowly) Append(ctx context.Context, b store.Batch) (store.Appended, erro
 func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
 	for _, order := range [][]string{{"quiet", "dear"}, {"dear", "quiet"}} {
 		synctest.Test(t, func(t *testing.T) {
-			log := store.NewMemory()
-			r := &engine.Runner{Log: slowly{log}, Registry: engine.NewRegistry()}
+			log := memory.New()
+			r := &engine.Runner{Log: slowly{log}, Registry: plan.NewRegistry()}
 			after := func(d time.Duration) activity {
-				return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 					time.Sleep(d)
-					return engine.Result{Value: "x"}, nil
+					return plan.Result{Value: "x"}, nil
 				}
 			}
-			r.Registry.Activities["first"] = &engine.Registered{Name: "first", Activity: engine.ActivityFunc(after(time.Second))}
+			r.Registry.Activities["first"] = &plan.Registered{Name: "first", Activity: plan.ActivityFunc(after(time.Second))}
 			// Both end while the outcome of the first is being recorded.
 			times := map[string]time.Duration{order[0]: 1200 * time.Millisecond, order[1]: 1300 * time.Millisecond}
-			r.Registry.Activities["quiet"] = &engine.Registered{Name: "quiet", Activity: able{run: after(times["quiet"]), ahead: never}}
-			r.Registry.Activities["dear"] = &engine.Registered{Name: "dear", Activity: engine.ActivityFunc(after(times["dear"]))}
-			r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			r.Registry.Activities["quiet"] = &plan.Registered{Name: "quiet", Activity: able{run: after(times["quiet"]), ahead: never}}
+			r.Registry.Activities["dear"] = &plan.Registered{Name: "dear", Activity: plan.ActivityFunc(after(times["dear"]))}
+			r.Registry.Activities["looks"] = &plan.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				entries := entriesOf(t, log)
 				if !slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, "1.3 done") }) {
 					t.Errorf("%v: the outcome of 1.3 is not among what is recorded, %q", order, entries)
 				}
-				return engine.Result{Value: "x"}, nil
+				return plan.Result{Value: "x"}, nil
 			}}}
-			request := &engine.Request{}
+			request := &plan.Request{}
 			for _, call := range []map[string]any{
 				{"_tool": "first", "_outputPath": "†a"}, {"_tool": "quiet", "_outputPath": "†b"}, {"_tool": "dear", "_outputPath": "†c"},
 				{"_tool": "looks", "b": "†b", "c": "†c", "_outputPath": "†d"},
 			} {
-				request.Calls = append(request.Calls, engine.Source{Call: call})
+				request.Calls = append(request.Calls, plan.Source{Call: call})
 			}
-			if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone {
+			if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunDone {
 				t.Fatal(outcome, err)
 			}
 		})
@@ -454,21 +457,21 @@ func TestWhatIsDearIsRecordedFirstAmongOthers(t *testing.T) {
 
 // So is what a planner gave when it was asked again.
 func TestASecondPlanIsRecordedFirst(t *testing.T) {
-	log := store.NewMemory()
-	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+	log := memory.New()
+	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 	asked := 0
-	r.Registry.Activities["looks"] = &engine.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r.Registry.Activities["looks"] = &plan.Registered{Name: "looks", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if plans := countEnding(entriesOf(t, log), "plan"); plans != asked {
 			t.Errorf("%s runs, and %d plans of %d are recorded", in.Key, plans, asked)
 		}
-		return engine.Result{Value: "x"}, nil
+		return plan.Result{Value: "x"}, nil
 	}}}
-	planned := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+	planned := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 		if asked++; asked == 4 {
 			asked--
-			return &engine.Solution{Output: "done"}, nil
+			return &plan.Solution{Output: "done"}, nil
 		}
-		return &engine.Solution{Calls: chainOf("looks", "looks").Calls}, nil
+		return &plan.Solution{Calls: chainOf("looks", "looks").Calls}, nil
 	})}
 	if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: planned}); err != nil || asked != 3 {
 		t.Fatal(err, outcome, asked)
@@ -492,14 +495,14 @@ func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
 		}, 99}, // all but the second
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry(), Parallel: 1}
+			r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry(), Parallel: 1}
 			tries := 0
-			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(ctx context.Context, in engine.Invocation) bool {
+			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX, ahead: func(ctx context.Context, in plan.Invocation) bool {
 				tries++
 				return c.ahead(ctx, in.Key)
 			}}}
 			outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: sideBySide("x", make([]string, 100)...)})
-			if err != nil || outcome.Status != engine.RunDone || tries != c.tries {
+			if err != nil || outcome.Status != journal.RunDone || tries != c.tries {
 				t.Errorf("%s: tried %d times: %v, %v", name, tries, err, outcome.Status)
 			}
 		})
@@ -509,10 +512,10 @@ func TestWhoGaveUpStaysBehindForAWhile(t *testing.T) {
 // What a call came to that had to wait for a processor meanwhile is not thrown away.
 func TestWhatEndedLateHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+		log := memory.New()
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		ran := 0
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			ran++
 			time.Sleep(time.Second)
 			return addX(ctx, in)
@@ -531,12 +534,12 @@ func TestWhatEndedLateHasEnded(t *testing.T) {
 // it is written over is read by one whose outcome is waited for.
 func TestUpdatesOfOneValueRunAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &appends{Log: store.NewMemory()}
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
-		request := &engine.Request{HasOutput: true, Output: "†state.n", Context: messages(t, `{"type": "state", "n": "begun"}`)}
+		log := &appends{Log: memory.New()}
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
+		request := &plan.Request{HasOutput: true, Output: "†state.n", Context: messages(t, `{"type": "state", "n": "begun"}`)}
 		for range 5 {
-			request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "x", "value": "†state.n", "_outputPath": "†state.n"}})
+			request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "x", "value": "†state.n", "_outputPath": "†state.n"}})
 		}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil || outcome.Output != "begunxxxxx" || log.n != 1 {
@@ -548,33 +551,33 @@ func TestUpdatesOfOneValueRunAhead(t *testing.T) {
 // What nobody waits for does not run ahead, though but one call runs beside it.
 func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry()}
-		pause := able{ahead: never, run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}
+		pause := able{ahead: never, run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			pause, _ := time.ParseDuration(in.Call["value"].(string))
 			time.Sleep(pause)
-			return engine.Result{Value: in.Call["value"]}, nil
+			return plan.Result{Value: in.Call["value"]}, nil
 		}}
-		r.Registry.Activities["pause"] = &engine.Registered{Name: "pause", Activity: pause}
+		r.Registry.Activities["pause"] = &plan.Registered{Name: "pause", Activity: pause}
 		ran := false
-		r.Registry.Activities["tell"] = &engine.Registered{Name: "tell", Activity: able{
-			run: func(context.Context, engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["tell"] = &plan.Registered{Name: "tell", Activity: able{
+			run: func(context.Context, plan.Invocation) (plan.Result, error) {
 				ran = true
-				return engine.Result{}, nil
+				return plan.Result{}, nil
 			},
-			ahead: func(context.Context, engine.Invocation) bool {
+			ahead: func(context.Context, plan.Invocation) bool {
 				t.Error("it ran ahead")
 				return true
 			},
 		}}
-		request := &engine.Request{}
+		request := &plan.Request{}
 		for _, call := range []map[string]any{
 			{"_tool": "pause", "value": "1ms", "_outputPath": "†state.quick"},
 			{"_tool": "pause", "value": "1s", "_outputPath": "†state.slow"},
 			{"_tool": "tell", "value": "†state.quick"},
 		} {
-			request.Calls = append(request.Calls, engine.Source{Call: call})
+			request.Calls = append(request.Calls, plan.Source{Call: call})
 		}
-		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone || !ran {
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunDone || !ran {
 			t.Error(err, outcome)
 		}
 	})
@@ -583,9 +586,9 @@ func TestWhatNobodyWaitsForDoesNotRunAhead(t *testing.T) {
 // Who runs ahead keeps to how often its activity runs, and to its time.
 func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry()}
+		r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry()}
 		running := 0
-		one := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		one := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if running++; running > 1 {
 				t.Errorf("%s runs beside another", in.Key)
 			}
@@ -595,31 +598,31 @@ func TestWhoRunsAheadKeepsToItsBounds(t *testing.T) {
 			running--
 			return addX(ctx, in)
 		}
-		notSlow := func(_ context.Context, in engine.Invocation) bool { return in.Call["value"] != "slow" }
-		r.Registry.Activities["one"] = &engine.Registered{Name: "one", Activity: able{run: one, ahead: notSlow}, Concurrency: 1}
-		r.Registry.Activities["short"] = &engine.Registered{Name: "short", Timeout: 500 * time.Microsecond, Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		notSlow := func(_ context.Context, in plan.Invocation) bool { return in.Call["value"] != "slow" }
+		r.Registry.Activities["one"] = &plan.Registered{Name: "one", Activity: able{run: one, ahead: notSlow}, Concurrency: 1}
+		r.Registry.Activities["short"] = &plan.Registered{Name: "short", Timeout: 500 * time.Microsecond, Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			time.Sleep(700 * time.Microsecond)
 			return addX(ctx, in)
 		}}}
-		r.Registry.Activities["pause"] = &engine.Registered{Name: "pause", Activity: able{ahead: never, run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["pause"] = &plan.Registered{Name: "pause", Activity: able{ahead: never, run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Call["value"] == "quick" { // the other is at work by then
 				time.Sleep(time.Millisecond)
 			}
-			return engine.Result{Value: in.Call["value"]}, nil
+			return plan.Result{Value: in.Call["value"]}, nil
 		}}}
-		delegate := &engine.Delegate{Request: chainOf("pause", "one")}
+		delegate := &plan.Delegate{Request: chainOf("pause", "one")}
 		delegate.Request.Calls[0].Call.(map[string]any)["value"] = "†input.value"
 		r.Registry.Delegates["inside"] = delegate
-		request := &engine.Request{}
+		request := &plan.Request{}
 		for i, value := range []string{"slow", "quick"} {
-			request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "hand", "_delegate": "inside", "value": value, "_outputPath": fmt.Sprintf("†state.d%d", i)}})
+			request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "hand", "_delegate": "inside", "value": value, "_outputPath": fmt.Sprintf("†state.d%d", i)}})
 		}
-		r.Registry.Tools["hand"], _ = engine.NewTool("hand", map[string]any{})
-		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != engine.RunDone {
+		r.Registry.Tools["hand"], _ = plan.NewTool("hand", map[string]any{})
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil || outcome.Status != journal.RunDone {
 			t.Error(err, outcome)
 		}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "d", Request: chainOf("short")})
-		if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["code"] != "timeout" {
+		if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[0].Error["code"] != "timeout" {
 			t.Error(err, outcome)
 		}
 	})

@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
 )
 
@@ -62,12 +65,12 @@ func atEveryAppend(t *testing.T, tell func(seed uint64, c cut) (story, want stri
 }
 
 // replays holds that a context's run, if it is finished, comes out the same once more.
-func replays(t *testing.T, r *engine.Runner, name string, outcome *engine.Outcome, request *engine.Request) {
+func replays(t *testing.T, r *engine.Runner, name string, outcome *journal.Outcome, request *plan.Request) {
 	t.Helper()
 	if !outcome.Status.Finished() {
 		return
 	}
-	if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 		t.Fatalf("seed %d: replayed, %v, %+v\n%s", *firstSeed, err, replayed, callsOf(request))
 	}
 }
@@ -91,7 +94,7 @@ func TestRetriedAfterACrash(t *testing.T) {
 			if errors.Is(err, errCrash) {
 				crashed = true
 				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-				if err == nil && outcome.Status == engine.RunFailed && failsOf(outcome, &retry) { // it is not in the log yet
+				if err == nil && outcome.Status == journal.RunFailed && failsOf(outcome, &retry) { // it is not in the log yet
 					outcome, err = r.Resume(t.Context(), retry)
 				}
 			}
@@ -111,9 +114,9 @@ func TestRetriedAfterACrash(t *testing.T) {
 }
 
 // failsOf leaves of a retry the calls that still fail, and tells whether any do.
-func failsOf(outcome *engine.Outcome, retry *engine.Resume) bool {
+func failsOf(outcome *journal.Outcome, retry *engine.Resume) bool {
 	fails := func(call string) bool {
-		return slices.ContainsFunc(outcome.Calls, func(r engine.Record) bool { return r.Call == call && isFailed(r) })
+		return slices.ContainsFunc(outcome.Calls, func(r journal.Record) bool { return r.Call == call && isFailed(r) })
 	}
 	retry.Retry = slices.DeleteFunc(retry.Retry, func(call string) bool { return !fails(call) })
 	maps.DeleteFunc(retry.Result, func(call string, _ any) bool { return !fails(call) })
@@ -133,7 +136,7 @@ func TestAgainAfterACrash(t *testing.T) {
 			return "", "", false
 		}
 		maps.Copy(s.by, inFork(s.by, "c", "f"))
-		if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+		if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 			t.Fatal(err)
 		}
 		for range 1 + p.IntN(3) {
@@ -158,7 +161,7 @@ func TestAgainAfterACrash(t *testing.T) {
 			}
 			story += fmt.Sprintf("from 1.%d %v\n%s", x+1, set, s.story(outcome, "f"))
 			replays(t, r, "f", outcome, request)
-			if outcome.Status == engine.RunWaiting {
+			if outcome.Status == journal.RunWaiting {
 				break
 			}
 		}

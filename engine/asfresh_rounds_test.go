@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 )
 
 // TestAgainInRounds: calls run again several times, with corrections, in forks and forks of
@@ -31,19 +34,19 @@ func TestAgainInRounds(t *testing.T) {
 			}}
 			r.Parallel = 1 + p.IntN(3)
 			held := p.IntN(3) == 0
-			policy := engine.Policy{}
+			policy := plan.Policy{}
 			if held {
-				policy = engine.Policy{Tools: []string{"branch"}}
+				policy = plan.Policy{Tools: []string{"branch"}}
 			}
-			drive := func(o *engine.Outcome, err error, name string) (*engine.Outcome, error) {
-				for err == nil && o.Status == engine.RunWaiting {
-					holds, e := engine.Holds(t.Context(), inner, name)
+			drive := func(o *journal.Outcome, err error, name string) (*journal.Outcome, error) {
+				for err == nil && o.Status == journal.RunWaiting {
+					holds, e := journal.In(inner, name).Holds(t.Context())
 					if e != nil || len(holds) == 0 {
 						return o, e
 					}
 					for _, h := range holds {
 						if p.IntN(2) == 0 || h.Call == holds[0].Call {
-							if err := r.Decide(t.Context(), engine.Decision{Context: h.Context, Call: h.Call}); err != nil {
+							if err := r.Decide(t.Context(), journal.Decision{Context: h.Context, Call: h.Call}); err != nil {
 								return o, err
 							}
 						}
@@ -60,14 +63,14 @@ func TestAgainInRounds(t *testing.T) {
 			corrected := *request
 			corrected.Calls = slices.Clone(request.Calls)
 			from, story, ok := "c", "", true
-			var again *engine.Outcome
+			var again *journal.Outcome
 			froms := ""
 			over := false
 			for n := range 1 + p.IntN(4) {
 				name := "c"
 				if n == 0 || p.IntN(3) == 0 {
 					name = fmt.Sprint(from, "f")
-					if _, err := engine.Fork(t.Context(), inner, from, 0, name); err != nil {
+					if _, err := journal.Fork(t.Context(), inner, from, 0, name); err != nil {
 						t.Fatal(err)
 					}
 					by := map[string]string{}
@@ -89,7 +92,7 @@ func TestAgainInRounds(t *testing.T) {
 					break
 				}
 				over = over || overtakes(again.Calls)
-				if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+				if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 					bad++
 					if bad < 4 {
 						t.Errorf("seed %d writers %d held %t: %s replayed, %v, %+v\n%s", seed, writers, held, froms, err, replayed, callsOf(request))

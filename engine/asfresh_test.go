@@ -12,7 +12,10 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // freshPlans makes plans whose calls refer to each other in both directions, most to what
@@ -57,8 +60,8 @@ func (p freshPlans) expression() string {
 	return p.ref()
 }
 
-func (p freshPlans) request(tools ...string) *engine.Request {
-	request := &engine.Request{HasOutput: true, Context: []store.Message{
+func (p freshPlans) request(tools ...string) *plan.Request {
+	request := &plan.Request{HasOutput: true, Context: []store.Message{
 		{Type: store.TypeData, Kind: "s", HasData: true, Data: map[string]any{"x": "first", "z": "first"}},
 	}}
 	for i := range p.calls {
@@ -90,7 +93,7 @@ func (p freshPlans) request(tools ...string) *engine.Request {
 		if p.IntN(8) == 0 {
 			call["_instance"] = "①"
 		}
-		request.Calls = append(request.Calls, engine.Source{Call: call})
+		request.Calls = append(request.Calls, plan.Source{Call: call})
 	}
 	request.Output = "†(†a." + p.own(p.IntN(p.calls)) + " || †b." + p.own(p.IntN(p.calls)) + " || 0)"
 	return request
@@ -113,29 +116,29 @@ func sum(text string) int {
 func valueOf(given string) any { return map[string]any{"n": fmt.Sprint(sum(given) % 7)} }
 
 // registry has activities that come to what they are given, and to nothing else.
-func (s *seen) registry() *engine.Registry {
-	r := engine.NewRegistry()
-	add := func(name string, f func(in engine.Invocation, given string) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: able{run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+func (s *seen) registry() *plan.Registry {
+	r := plan.NewRegistry()
+	add := func(name string, f func(in plan.Invocation, given string) (plan.Result, error)) {
+		r.Activities[name] = &plan.Registered{Name: name, Activity: able{run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			given := string(store.EncodeJSON([]any{in.Call["id"], in.Call["v"], in.Call["w"], in.Context}))
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.by[in.Key] = given; s.broken[in.Call["id"].(string)] {
-				return engine.Result{}, engine.NewFailure("not yet")
+				return plan.Result{}, plan.NewFailure("not yet")
 			}
 			return f(in, given)
-		}, ahead: func(_ context.Context, in engine.Invocation) bool { return sum(in.Key)%3 > 0 }}}
+		}, ahead: func(_ context.Context, in plan.Invocation) bool { return sum(in.Key)%3 > 0 }}}
 	}
-	value := func(in engine.Invocation, given string) engine.Result { return engine.Result{Value: valueOf(given)} }
-	add("calc", func(in engine.Invocation, given string) (engine.Result, error) { return value(in, given), nil })
-	add("branch", func(in engine.Invocation, given string) (engine.Result, error) {
+	value := func(in plan.Invocation, given string) plan.Result { return plan.Result{Value: valueOf(given)} }
+	add("calc", func(in plan.Invocation, given string) (plan.Result, error) { return value(in, given), nil })
+	add("branch", func(in plan.Invocation, given string) (plan.Result, error) {
 		result := value(in, given)
 		result.To = []string{"†a.", "†b."}[sum(given)%2] + in.Call["id"].(string)
 		return result, nil
 	})
-	add("maybe", func(in engine.Invocation, given string) (engine.Result, error) {
+	add("maybe", func(in plan.Invocation, given string) (plan.Result, error) {
 		if sum(given)%3 == 0 {
-			return engine.Result{}, engine.NewFailure("no")
+			return plan.Result{}, plan.NewFailure("no")
 		}
 		return value(in, given), nil
 	})
@@ -143,7 +146,7 @@ func (s *seen) registry() *engine.Registry {
 }
 
 // story tells how the calls of a run stand, what each was given and where it wrote.
-func (s *seen) story(outcome *engine.Outcome, name string) string {
+func (s *seen) story(outcome *journal.Outcome, name string) string {
 	var b strings.Builder
 	for _, r := range outcome.Calls {
 		fmt.Fprintf(&b, "%s %s %s %v", r.Call, r.Tool, r.Status, r.Writes)
@@ -158,10 +161,10 @@ func (s *seen) story(outcome *engine.Outcome, name string) string {
 
 // fresh makes what the two tests below need: a plan that is good and whose values do not
 // depend on timing, a runner and what it gives.
-func (p freshPlans) fresh(t *testing.T, tools ...string) (*engine.Request, *engine.Runner, *seen) {
+func (p freshPlans) fresh(t *testing.T, tools ...string) (*plan.Request, *engine.Runner, *seen) {
 	for {
 		s := &seen{by: map[string]string{}, broken: map[string]bool{}}
-		r := &engine.Runner{Log: store.NewMemory(), Registry: s.registry(), Parallel: 1 + p.IntN(6)}
+		r := &engine.Runner{Log: memory.New(), Registry: s.registry(), Parallel: 1 + p.IntN(6)}
 		p.calls = 2 + p.IntN(9)
 		request := p.request(tools...)
 		if checked, err := r.Check(t.Context(), engine.Start{Context: "c", Request: request}); err == nil && !hasUnordered(checked) {
@@ -183,7 +186,7 @@ func TestAgainAsFresh(t *testing.T) {
 				continue
 			}
 			maps.Copy(s.by, inFork(s.by, "c", "f"))
-			if _, err := engine.Fork(t.Context(), r.Log, "c", 0, "f"); err != nil {
+			if _, err := journal.Fork(t.Context(), r.Log, "c", 0, "f"); err != nil {
 				t.Fatal(err)
 			}
 			x, set := p.IntN(2), map[string]any{"v": p.pick("p", "q", "r", "s", "t")} // where v holds no reference, so that the graph is the same
@@ -214,8 +217,8 @@ func TestAgainAsFresh(t *testing.T) {
 
 // overtakes tells whether what a call writes when it runs again is now newer than what one
 // after it wrote there that does not.
-func overtakes(calls []engine.Record) bool {
-	overlap := func(a, b engine.Record) bool {
+func overtakes(calls []journal.Record) bool {
+	overlap := func(a, b journal.Record) bool {
 		return slices.ContainsFunc(a.Writes, func(path string) bool {
 			return slices.ContainsFunc(b.Writes, func(other string) bool {
 				return store.MustParsePath(path).Overlaps(store.MustParsePath(other))
@@ -223,7 +226,7 @@ func overtakes(calls []engine.Record) bool {
 		})
 	}
 	for i, a := range calls {
-		if a.Before != 0 && slices.ContainsFunc(calls[i+1:], func(b engine.Record) bool { return b.Before == 0 && overlap(a, b) }) {
+		if a.Before != 0 && slices.ContainsFunc(calls[i+1:], func(b journal.Record) bool { return b.Before == 0 && overlap(a, b) }) {
 			return true
 		}
 	}
@@ -275,7 +278,7 @@ func TestRetriedAsFresh(t *testing.T) {
 }
 
 // breaks has some calls fail behind which others are skipped that miss what they write.
-func (p freshPlans) breaks(s *seen, request *engine.Request) {
+func (p freshPlans) breaks(s *seen, request *plan.Request) {
 	for i := range request.Calls {
 		call := request.Calls[i].Call.(map[string]any)
 		s.broken[p.own(i)] = call["_tool"] == "calc" && call["_outputPath"] == "†a."+p.own(i) && p.IntN(2) == 0
@@ -284,7 +287,7 @@ func (p freshPlans) breaks(s *seen, request *engine.Request) {
 
 // mends has some calls that failed do so no more, or come to what they would come to, as
 // somebody knows who has seen what they were given.
-func (p freshPlans) mends(s *seen, outcome *engine.Outcome) engine.Resume {
+func (p freshPlans) mends(s *seen, outcome *journal.Outcome) engine.Resume {
 	resume := engine.Resume{Context: "c", Result: map[string]any{}}
 	for _, call := range outcome.Calls {
 		switch {
@@ -301,22 +304,22 @@ func (p freshPlans) mends(s *seen, outcome *engine.Outcome) engine.Resume {
 }
 
 // isRetried tells whether there is something to be tried again.
-func isRetried(outcome *engine.Outcome) bool {
-	return outcome.Status == engine.RunFailed && slices.ContainsFunc(outcome.Calls, isFailed)
+func isRetried(outcome *journal.Outcome) bool {
+	return outcome.Status == journal.RunFailed && slices.ContainsFunc(outcome.Calls, isFailed)
 }
 
-func isFailed(r engine.Record) bool { return r.Status == engine.Failed }
+func isFailed(r journal.Record) bool { return r.Status == journal.Failed }
 
 // TestAgainReadsWhatItRead: what runs again in a fork reads what it read, whatever was appended there since.
 func TestAgainReadsWhatItRead(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.n", "x": 1, "_outputPath": "†a"}]`)
 	s.Request.HasOutput, s.Request.Output = true, "†a"
 	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
-	if _, err := engine.Fork(t.Context(), r.Log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), r.Log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := engine.Append(t.Context(), r.Log, "f", messages(t, `{"type": "state", "n": "new"}`)); err != nil {

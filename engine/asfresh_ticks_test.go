@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
 )
 
@@ -30,7 +33,7 @@ func TestPlannedAgainAsFresh(t *testing.T) {
 			maps.Copy(s.by, inFork(s.by, "c", "f"))
 			ended := endOfTick(t, log, of)
 			if ended != 0 {
-				if _, err := engine.Fork(t.Context(), log, of, ended, name); err != nil {
+				if _, err := journal.Fork(t.Context(), log, of, ended, name); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -64,15 +67,15 @@ func TestPlannedAgainAsFresh(t *testing.T) {
 		if err != nil || !fresh.Status.Finished() || overtakes(allCalls(t, log, "f")) {
 			return "", "", crashed
 		}
-		for _, planner := range []*engine.Request{nil, planned} {
-			if replayed, err := r.Replay(t.Context(), "f", planner); err != nil || len(replayed.Differences) > 0 {
+		for _, planner := range []*plan.Request{nil, planned} {
+			if replayed, err := replay.Run(t.Context(), r, "f", planner); err != nil || len(replayed.Differences) > 0 {
 				t.Fatalf("seed %d: replayed, %v, %+v\n%s", seed, err, replayed, callsOf(request))
 			}
 		}
 		outcome.Calls, fresh.Calls = allCalls(t, log, "f"), allCalls(t, log, "g")
 		said := fmt.Sprintf("from 1.%d %v\n%s", x+1, set, callsOf(request))
 		story, want = s.story(outcome, "f"), s.story(fresh, "g")
-		if story == want && fresh.Status == engine.RunDone {
+		if story == want && fresh.Status == journal.RunDone {
 			from := fmt.Sprintf("2.%d", 1+p.IntN(5))
 			story, said = s.onceMore(t, r, from), "and from "+from+"\n"+said
 		}
@@ -83,7 +86,7 @@ func TestPlannedAgainAsFresh(t *testing.T) {
 // onceMore has a call of context f's last tick run again, as it is, in a fork.
 func (s *seen) onceMore(t *testing.T, r *engine.Runner, from string) string {
 	maps.Copy(s.by, inFork(s.by, "f", "h"))
-	if _, err := engine.Fork(t.Context(), r.Log, "f", 0, "h"); err != nil {
+	if _, err := journal.Fork(t.Context(), r.Log, "f", 0, "h"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "h", From: from})
@@ -96,11 +99,11 @@ func (s *seen) onceMore(t *testing.T, r *engine.Runner, from string) string {
 
 // inTwoTicks has a planner give the calls of a request, and then some that depend on what
 // it sees by then, and on what there is of the first.
-func inTwoTicks(request *engine.Request, s *seen) *engine.Request {
+func inTwoTicks(request *plan.Request, s *seen) *plan.Request {
 	last := len(request.Calls) - 1
-	return &engine.Request{Context: request.Context, Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	return &plan.Request{Context: request.Context, Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		if ask.Tick == 1 {
-			return &engine.Solution{Calls: request.Calls}, nil
+			return &plan.Solution{Calls: request.Calls}, nil
 		}
 		all := []any{ask.Kinds}
 		if instances, ok := ask.Kinds["_instances"].(map[string]any); ok {
@@ -111,14 +114,14 @@ func inTwoTicks(request *engine.Request, s *seen) *engine.Request {
 			kinds["error"] = kinds["error"] != nil // which came last is another matter
 		}
 		sees := string(store.EncodeJSON(ask.Kinds))
-		calls := []engine.Source{
+		calls := []plan.Source{
 			{Call: map[string]any{"_tool": "calc", "id": "sees", "v": sees, "_outputPath": "†c.sees"}},
 			{Call: map[string]any{"_tool": "calc", "id": "reads", "v": "†(†a.k0 || †b.k0 || 0)", "w": fmt.Sprintf("†(†a.k%d || †b.k%d || †s.y || 0)", last, last), "_outputPath": "†a.k0"}},
 			{Call: map[string]any{"_tool": "calc", "id": "scoped", "_scopes": []any{"s", "a", "b", "c"}, "_outputPath": "†c.scoped"}},
 			{Call: map[string]any{"_tool": "calc", "id": "backward", "v": "†b.k0", "_outputPath": "†c.backward"}},
 			{Call: map[string]any{"_tool": "calc", "id": "other", "v": "p", "_outputPath": "†b.k0"}},
 		}
-		return &engine.Solution{Calls: calls, Output: map[string]any{"planned": request.Output, "scoped": "†c.scoped"}}, nil
+		return &plan.Solution{Calls: calls, Output: map[string]any{"planned": request.Output, "scoped": "†c.scoped"}}, nil
 	})}
 }
 
@@ -135,8 +138,8 @@ func endOfTick(t *testing.T, log store.Log, name string) (ended int64) {
 }
 
 // allCalls are those of all ticks.
-func allCalls(t *testing.T, log store.Log, name string) []engine.Record {
-	records, err := engine.Records(t.Context(), log, name)
+func allCalls(t *testing.T, log store.Log, name string) []journal.Record {
+	records, err := journal.In(log, name).Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

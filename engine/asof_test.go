@@ -8,7 +8,12 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // mending is a runner with a delegate whose call fails as long as it is told to, and
@@ -16,13 +21,13 @@ import (
 func mending(t *testing.T, log store.Log, output string) (r *engine.Runner, broken *atomic.Bool, s engine.Start) {
 	broken = &atomic.Bool{}
 	broken.Store(true)
-	r = newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r = newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken.Load() {
-			return engine.Result{}, engine.NewFailure("no luck")
+			return plan.Result{}, plan.NewFailure("no luck")
 		}
 		return value(ctx, in)
 	}})
-	r.Registry.Delegates["flak"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["flak"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "value", "value": 1, "_outputPath": "†work.x"},
 		{"_tool": "flaky", "value": 5, "_outputPath": "†work.y"}], "output": "†work"}`)}
 	return r, broken, start(t, `{"calls": [{"_tool": "ask", "_delegate": "flak", "_outputPath": "`+output+`"},
@@ -31,7 +36,7 @@ func mending(t *testing.T, log store.Log, output string) (r *engine.Runner, brok
 
 func same(t *testing.T, r *engine.Runner, name string) {
 	t.Helper()
-	if replayed, err := r.Replay(t.Context(), name, nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, name, nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%s: %+v, %v", name, replayed, err)
 	}
 }
@@ -41,22 +46,22 @@ func same(t *testing.T, r *engine.Runner, name string) {
 func TestReplayOfWhatADelegateWas(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
-		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
 			t.Fatal(kind, outcome, err)
 		}
-		if _, err := engine.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
+		if _, err := journal.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
 			t.Fatal(err)
 		}
 		same(t, r, "fork")
 		broken.Store(false)
-		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}}); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}}); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
 		same(t, r, "fork")
 		same(t, r, "c")
 		other := start(t, `[{"_tool": "value", "value": "alien", "_outputPath": "†work.y"}]`)
 		other.Context = "c.1.1"
-		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
 		same(t, r, "c")
@@ -65,12 +70,12 @@ func TestReplayOfWhatADelegateWas(t *testing.T) {
 
 // TestReplayOfADelegateMendedByItself: the call took the branch of its failure.
 func TestReplayOfADelegateMendedByItself(t *testing.T) {
-	r, broken, s := mending(t, store.NewMemory(), "†state.r || †state.bad")
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+	r, broken, s := mending(t, memory.New(), "†state.r || †state.bad")
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
 	broken.Store(false)
-	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Retry: []string{"1.2"}}); err != nil || outcome.Status != engine.RunDone {
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Retry: []string{"1.2"}}); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
 	same(t, r, "c")
@@ -79,11 +84,11 @@ func TestReplayOfADelegateMendedByItself(t *testing.T) {
 // explained is where the value of a reference comes from, as JSON.
 func explained(t *testing.T, log store.Log, text string) string {
 	t.Helper()
-	ref, err := engine.ParseRef(text)
+	ref, err := history.ParseRef(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := engine.Explain(t.Context(), log, "c", ref, 0, "")
+	why, err := history.Explain(t.Context(), journal.In(log, "c"), ref, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +105,7 @@ func TestWhyOfWhatADelegateWas(t *testing.T) {
 		r, broken, s := mending(t, log, "†state.r")
 		r.Registry.Delegates["flak"].Request.Output = "†work.late || †work"
 		broken.Store(false)
-		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
 		before := explained(t, log, "state.r")
@@ -112,7 +117,7 @@ func TestWhyOfWhatADelegateWas(t *testing.T) {
 		}
 		other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
 		other.Context = "c.1.1"
-		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
 		if after := explained(t, log, "state.r"); after != before {
@@ -124,29 +129,29 @@ func TestWhyOfWhatADelegateWas(t *testing.T) {
 // TestADelegateIsNotWhatRanThereSince: nobody takes the output of another run for a
 // delegate's.
 func TestADelegateIsNotWhatRanThereSince(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r, broken, s := mending(t, log, "†state.r")
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
 	other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
 	other.Context, other.Request.Name = "c.1.1", "plans/other.json"
-	if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+	if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
 	broken.Store(false)
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
-	if err != nil || outcome.Status != engine.RunFailed {
+	if err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
 	if want := "something else has run in the context c.1.1 of its delegate, so that it can't go on there: fork context c, and retry it in the fork"; outcome.Calls[0].Error["message"] != want {
 		t.Errorf("%v, not %s", outcome.Calls[0].Error, want)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "fork", Retry: []string{"1.1"}})
-	if err != nil || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Status != journal.RunDone {
 		t.Errorf("in a fork: %+v, %v", outcome, err)
 	}
 }
@@ -157,7 +162,7 @@ func TestADelegateThatWasPruned(t *testing.T) {
 	for kind, log := range logs(t) {
 		r, broken, s := mending(t, log, "†state.r")
 		broken.Store(false)
-		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
 		info, err := log.Info(t.Context(), "c.1.1")
@@ -170,7 +175,7 @@ func TestADelegateThatWasPruned(t *testing.T) {
 		same(t, r, "c")
 		other := start(t, `{"calls": [{"_tool": "value", "value": "alien", "_outputPath": "†alien.v"}], "output": "†alien.v"}`)
 		other.Context = "c.1.1"
-		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), other); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(kind, outcome, err)
 		}
 		same(t, r, "c")
@@ -191,10 +196,10 @@ func TestDiffSeesWhatIsOfAll(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if changes, err := engine.Diff(t.Context(), log, engine.Moment{Context: "a", At: 1}, engine.Moment{Context: "b"}); err != nil || len(changes) != 0 {
+		if changes, err := history.Diff(t.Context(), log, history.Moment{Context: "a", At: 1}, history.Moment{Context: "b"}); err != nil || len(changes) != 0 {
 			t.Errorf("%s: %+v, %v", kind, changes, err)
 		}
-		changes, err := engine.Diff(t.Context(), log, engine.Moment{Context: "b"}, engine.Moment{Context: "a"})
+		changes, err := history.Diff(t.Context(), log, history.Moment{Context: "b"}, history.Moment{Context: "a"})
 		if err != nil || len(changes) != 1 || changes[0].Path != "†state.x" || changes[0].Instance != "p" {
 			t.Errorf("%s: %+v, %v", kind, changes, err)
 		}
@@ -203,7 +208,7 @@ func TestDiffSeesWhatIsOfAll(t *testing.T) {
 		if _, err := engine.Append(t.Context(), log, "b", messages(t, `[{"type": "state", "a": 2}, {"type": "state", "x": 3, "_instance": "q"}]`)); err != nil {
 			t.Fatal(err)
 		}
-		changes, err = engine.Diff(t.Context(), log, engine.Moment{Context: "b", At: 1}, engine.Moment{Context: "b", At: 2})
+		changes, err = history.Diff(t.Context(), log, history.Moment{Context: "b", At: 1}, history.Moment{Context: "b", At: 2})
 		if err != nil || len(changes) != 1 || changes[0].Path != "†state.a" || changes[0].Instance != "" {
 			t.Errorf("%s: %+v, %v", kind, changes, err)
 		}
@@ -213,12 +218,12 @@ func TestDiffSeesWhatIsOfAll(t *testing.T) {
 // TestSkippedBehindTheOneBefore: where a writer stands before a call, those after it
 // are no reason.
 func TestSkippedBehindTheOneBefore(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[
 		{"_tool": "value", "value": 1, "_outputPath": "†state.x || †audit.a"},
 		{"_tool": "value", "value": "†audit.a", "_outputPath": "†state.y"},
 		{"_tool": "value", "value": "v", "_outputPath": "†audit.a || †audit.c"}]`))
-	if err != nil || outcome.Calls[1].Status != engine.Skipped {
+	if err != nil || outcome.Calls[1].Status != journal.Skipped {
 		t.Fatal(outcome, err)
 	}
 	if want := "call 1.1 (value) took another branch than †audit.a"; outcome.Calls[1].Reason != want {
@@ -229,8 +234,8 @@ func TestSkippedBehindTheOneBefore(t *testing.T) {
 // TestSkippedBehindMany: a reason names those that failed before those that were skipped
 // themselves, and not all where there are many.
 func TestSkippedBehindMany(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value, "fail": func(context.Context, engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, engine.NewFailure("no")
+	r := newRunner(memory.New(), map[string]activity{"value": value, "fail": func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, plan.NewFailure("no")
 	}})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "fail", "_outputPath": "†state.b"},`+
 		strings.Repeat(`{"_tool": "value", "value": "†state.b", "_outputPath": "†state.a"},`, 100)+`

@@ -1,14 +1,15 @@
 package engine_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // chain is n calls each of which reads what the one before writes.
@@ -46,10 +47,10 @@ func BenchmarkCompile(b *testing.B) {
 	registry := newRunner(nil, map[string]activity{"value": value}).Registry
 	for name, text := range map[string]string{"chain-1000": chain(1000), "layers-1000": layers(1000)} {
 		b.Run(name, func(b *testing.B) {
-			request := plan(b, text)
+			request := readPlan(b, text)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := engine.Compile(request, registry, engine.NothingExists); err != nil {
+				if _, err := plan.Compile(request, registry, plan.NothingExists); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -77,8 +78,8 @@ func BenchmarkRun(b *testing.B) {
 			s.Request.Context = messages(b, c.context)
 			b.ReportAllocs()
 			for b.Loop() {
-				outcome, err := newRunner(store.NewMemory(), map[string]activity{"value": value}).Run(b.Context(), s)
-				if err != nil || outcome.Status != engine.RunDone {
+				outcome, err := newRunner(memory.New(), map[string]activity{"value": value}).Run(b.Context(), s)
+				if err != nil || outcome.Status != journal.RunDone {
 					b.Fatal(outcome, err)
 				}
 			}
@@ -114,42 +115,8 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := engine.Append(b.Context(), store.NewMemory(), "c", batch); err != nil {
+				if _, err := engine.Append(b.Context(), memory.New(), "c", batch); err != nil {
 					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkExpr compiles expressions and evaluates them: a reference, a choice,
-// and what expr computes.
-func BenchmarkExpr(b *testing.B) {
-	values := map[string]any{"†state.a": json.Number("7"), "†state.items": []any{json.Number("1"), json.Number("20"), json.Number("30")}}
-	lookup := func(path store.Path) (any, bool, bool, error) {
-		v, ok := values[path.String()]
-		return v, ok, false, nil
-	}
-	for name, text := range map[string]string{
-		"reference": "†state.a", "choice": `†state.none || †state.a || "x"`, "arithmetic": "†(†state.a * 3 + 1)", "filter": "†(filter(†state.items, # > 10))",
-	} {
-		b.Run("compile/"+name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := engine.ParseExpr(text); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run("evaluate/"+name, func(b *testing.B) {
-			e, err := engine.ParseExpr(text)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				if v, missing, err := e.Eval(context.Background(), lookup); v == nil || missing != nil || err != nil {
-					b.Fatal(v, missing, err)
 				}
 			}
 		})

@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
 // Cancel records that the newest run of a context, which has come to a halt, is
 // not to go on by itself; it can still be resumed. Its error is a
-// [*NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
+// [*journal.NoSuchCallError] where no run is halted, a [*BusyError] where it runs, and a
 // [*DelegateError] for what is part of another run.
-func Cancel(ctx context.Context, log store.Log, name string, who Who) error {
+func Cancel(ctx context.Context, log store.Log, name string, who journal.Who) error {
 	if err := store.CheckStoredContext(name); err != nil {
 		return err
 	}
 	if _, err := log.Head(ctx, name); err != nil {
 		return err
 	}
-	root, err := Root(ctx, log, name)
+	root, err := journal.In(log, name).Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -29,19 +30,19 @@ func Cancel(ctx context.Context, log store.Log, name string, who Who) error {
 	if err := cancel(ctx, log, name, who); err != nil {
 		return err
 	}
-	records, err := Records(ctx, log, name)
+	records, err := journal.In(log, name).Records(ctx)
 	for i := range records {
 		if err == nil {
 			err = cancelInside(ctx, log, name, &records[i])
 		}
 	}
-	if errors.As(err, new(*DamagedError)) {
+	if errors.As(err, new(*journal.DamagedError)) {
 		return nil // the run is cancelled, and what can't be read goes on by itself no more
 	}
 	return err
 }
 
-func cancel(ctx context.Context, log store.Log, name string, who Who) error {
+func cancel(ctx context.Context, log store.Log, name string, who journal.Who) error {
 	l, err := (&Runner{Log: log}).newLoop(ctx, name)
 	if err != nil {
 		return err
@@ -60,18 +61,18 @@ func cancel(ctx context.Context, log store.Log, name string, who Who) error {
 	if _, err := l.records(ctx); err != nil {
 		return err
 	}
-	end := runEvent{Tick: last.Tick, Status: RunCancelled, Over: last.over, Who: who}
-	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: eventRun, Data: text(end)}}}, 0)
+	end := journal.RunEvent{Tick: last.Tick, Status: journal.RunCancelled, Over: last.Over, Who: who}
+	return l.append(ctx, store.Batch{ExpectSeq: store.AnySeq, Journal: []store.Entry{{Event: journal.EventRun, Data: string(store.EncodeJSON(end))}}}, 0)
 }
 
 // cancelInside cancels what the delegate of a context's call runs, and the delegates in
 // it: the call has ended.
-func cancelInside(ctx context.Context, log store.Log, name string, r *Record) error {
-	child, err := ownChild(ctx, log, name, r)
+func cancelInside(ctx context.Context, log store.Log, name string, r *journal.Record) error {
+	child, err := journal.In(log, name).OwnChild(ctx, r)
 	if child == "" || err != nil {
 		return err
 	}
-	records, err := Records(ctx, log, child)
+	records, err := journal.In(log, child).Records(ctx)
 	if errors.Is(err, store.ErrNoContext) {
 		return nil // it had not begun
 	}
@@ -81,24 +82,24 @@ func cancelInside(ctx context.Context, log store.Log, name string, r *Record) er
 		}
 	}
 	if err == nil {
-		err = cancel(ctx, log, child, Who{})
+		err = cancel(ctx, log, child, journal.Who{})
 	}
-	if errors.As(err, new(*NoSuchCallError)) || errors.As(err, new(*BusyError)) {
+	if errors.As(err, new(*journal.NoSuchCallError)) || errors.As(err, new(*BusyError)) {
 		return nil // it has ended, or somebody goes on with it by itself
 	}
 	return err
 }
 
 // halted gives a run that can be cancelled.
-func halted(ctx context.Context, log store.Log, name string) (Run, error) {
-	last, err := LastRun(ctx, log, name)
+func halted(ctx context.Context, log store.Reader, name string) (journal.Run, error) {
+	last, err := journal.In(log, name).LastRun(ctx)
 	switch {
 	case err != nil:
 		return last, err
 	case last.Tick == 0:
-		return last, &NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
-	case last.Status.Finished() || last.Status == RunCancelled:
-		return last, &NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
+		return last, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run to cancel", name)}
+	case last.Status.Finished() || last.Status == journal.RunCancelled:
+		return last, &journal.NoSuchCallError{Message: fmt.Sprintf("the run of context %s is %s already", name, last.Status)}
 	}
 	return last, nil
 }

@@ -27,7 +27,7 @@ func (c *clock) date(now time.Time) time.Time {
 }
 
 // follow has no date be before what the journal says of a context.
-func (c *clock) follow(ctx context.Context, log store.Log, name string) error {
+func (c *clock) follow(ctx context.Context, log store.Reader, name string) error {
 	entry, ok, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
 	if ok {
 		c.date(entry.Date)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -21,9 +23,9 @@ func TestDates_NeverGoBack(t *testing.T) {
 			t.Run(kind+"/"+clock, func(t *testing.T) {
 				r := newRunner(log, nil)
 				r.Now = now
-				r.Registry.Activities["value"] = &engine.Registered{Name: "value", Activity: able{run: value}}
-				r.Registry.Activities["slow"] = &engine.Registered{Name: "slow", Activity: engine.ActivityFunc(value)}
-				r.Registry.Delegates["inside"] = &engine.Delegate{Request: plan(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†state.x"}]`)}
+				r.Registry.Activities["value"] = &plan.Registered{Name: "value", Activity: able{run: value}}
+				r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(value)}
+				r.Registry.Delegates["inside"] = &plan.Delegate{Request: readPlan(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†state.x"}]`)}
 				var running sync.WaitGroup
 				for n := range 60 {
 					running.Go(func() {
@@ -89,7 +91,7 @@ func checkDates(t *testing.T, log store.Log) {
 				runs[len(runs)+1] = e.Date
 			}
 		}
-		records, err := engine.Records(ctx, log, info.Context)
+		records, err := journal.In(log, info.Context).Records(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

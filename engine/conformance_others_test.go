@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -16,12 +18,12 @@ import (
 // planners, delegates, the model, and those who append and decide.
 
 // readRequest reads a list of calls, or a request with them.
-func (c *conformanceCase) readRequest(v any) *engine.Request {
+func (c *conformanceCase) readRequest(v any) *plan.Request {
 	object, ok := v.(map[string]any)
 	if !ok {
-		return &engine.Request{Calls: c.calls(v)}
+		return &plan.Request{Calls: c.calls(v)}
 	}
-	request := &engine.Request{}
+	request := &plan.Request{}
 	for key, v := range object {
 		var err error
 		switch key {
@@ -38,7 +40,7 @@ func (c *conformanceCase) readRequest(v any) *engine.Request {
 		case "mode":
 			request.Mode = v.(string)
 		case "scopes":
-			request.Scopes, err = engine.ParseScopes(v)
+			request.Scopes, err = plan.ParseScopes(v)
 		default:
 			err = errors.New("unknown field")
 		}
@@ -49,12 +51,12 @@ func (c *conformanceCase) readRequest(v any) *engine.Request {
 	return request
 }
 
-func (c *conformanceCase) calls(v any) []engine.Source {
+func (c *conformanceCase) calls(v any) []plan.Source {
 	list, ok := v.([]any)
 	if !ok {
 		c.t.Fatalf("expected a list of calls, found %s", store.EncodeJSON(v))
 	}
-	calls := make([]engine.Source, len(list))
+	calls := make([]plan.Source, len(list))
 	for i, call := range list {
 		calls[i].Call = call
 	}
@@ -62,9 +64,9 @@ func (c *conformanceCase) calls(v any) []engine.Source {
 }
 
 // planner answers with one solution after another.
-func (c *conformanceCase) planner(v any) engine.Planner {
+func (c *conformanceCase) planner(v any) plan.Planner {
 	solutions, n := v.([]any), 0
-	return engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	return plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		line := string(store.EncodeJSON(ask.Kinds))
@@ -73,13 +75,13 @@ func (c *conformanceCase) planner(v any) engine.Planner {
 		}
 		c.asked = append(c.asked, line)
 		if n++; n > len(solutions) {
-			return &engine.Solution{}, nil
+			return &plan.Solution{}, nil
 		}
 		solution := solutions[n-1].(map[string]any)
 		if text, ok := solution["error"]; ok {
 			return nil, errors.New(text.(string))
 		}
-		answer := &engine.Solution{Output: solution["output"]}
+		answer := &plan.Solution{Output: solution["output"]}
 		if calls, ok := solution["calls"]; ok {
 			answer.Calls = c.calls(calls)
 		}
@@ -92,9 +94,9 @@ func (c *conformanceCase) addDelegates() {
 	if !ok {
 		return
 	}
-	files := map[string]*engine.Delegate{}
+	files := map[string]*plan.Delegate{}
 	for name, v := range c.json(text).(map[string]any) {
-		d := &engine.Delegate{Request: c.readRequest(v)}
+		d := &plan.Delegate{Request: c.readRequest(v)}
 		if strings.HasSuffix(name, ".json") {
 			d.Request.Name = name
 			files[name] = d
@@ -102,7 +104,7 @@ func (c *conformanceCase) addDelegates() {
 		}
 		c.registry.Delegates[name] = d
 	}
-	c.registry.File = func(name string) (*engine.Delegate, error) {
+	c.registry.File = func(name string) (*plan.Delegate, error) {
 		if d, ok := files[name]; ok {
 			return d, nil
 		}
@@ -122,7 +124,7 @@ func (c *conformanceCase) addModel() {
 		return
 	}
 	answers := c.json(text).(map[string]any)
-	c.registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+	c.registry.Model = plan.ModelFunc(func(_ context.Context, q plan.Question) (any, error) {
 		line := store.EncodeJSON(map[string]any{"call": q.Call, "messages": listOf(q.Messages), "thoughts": listOf(q.Thoughts), "schema": q.Schema})
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -133,7 +135,7 @@ func (c *conformanceCase) addModel() {
 			c.t.Errorf("the model has no answer to %s", line)
 		}
 		if object, ok := answer.(map[string]any); ok && object["fail"] != nil {
-			return nil, engine.NewFailure("%s", object["fail"])
+			return nil, plan.NewFailure("%s", object["fail"])
 		}
 		return answer, nil
 	})
@@ -153,13 +155,13 @@ func byNumber(a, b string) int {
 }
 
 // appendMore appends what comes while the run waits.
-func (c *conformanceCase) appendMore(ctx context.Context, status engine.RunStatus) (more bool) {
+func (c *conformanceCase) appendMore(ctx context.Context, status journal.RunStatus) (more bool) {
 	for name := range c.files {
 		to := appendsTo(name)
 		if to == "" {
 			continue
 		}
-		if status != engine.RunWaiting {
+		if status != journal.RunWaiting {
 			c.t.Fatalf("the run is %s before %s, not waiting", status, name)
 		}
 		messages, err := c.messages(name)
@@ -189,7 +191,7 @@ func appendsTo(file string) string {
 	return ""
 }
 
-func (c *conformanceCase) resume(ctx context.Context, request *engine.Request) *engine.Outcome {
+func (c *conformanceCase) resume(ctx context.Context, request *plan.Request) *journal.Outcome {
 	outcome, err := c.runner.Resume(ctx, engine.Resume{Context: "c", Request: request})
 	if err != nil {
 		c.t.Fatal(err)
@@ -208,7 +210,7 @@ func (c *conformanceCase) resume(ctx context.Context, request *engine.Request) *
 //	release
 //
 // and may begin with a context: "c.1.1: 1.2 approve".
-func (c *conformanceCase) decide(ctx context.Context, request *engine.Request, outcome *engine.Outcome) *engine.Outcome {
+func (c *conformanceCase) decide(ctx context.Context, request *plan.Request, outcome *journal.Outcome) *journal.Outcome {
 	c.checkHeld(ctx)
 	var undecided []string
 	if text, ok := c.files["decisions"]; ok {
@@ -226,12 +228,12 @@ func (c *conformanceCase) decide(ctx context.Context, request *engine.Request, o
 }
 
 func (c *conformanceCase) decideOne(ctx context.Context, line string) error {
-	d := engine.Decision{Context: "c"}
+	d := journal.Decision{Context: "c"}
 	if name, rest, ok := strings.Cut(line, ": "); ok && !strings.Contains(name, " ") {
 		d.Context, line = name, rest
 	}
 	if line == "release" {
-		_, err := engine.Release(ctx, c.log, d.Context, engine.Who{})
+		_, err := engine.Release(ctx, c.log, d.Context, journal.Who{})
 		return err
 	}
 	call, line, _ := strings.Cut(line, " ")
@@ -265,7 +267,7 @@ func (c *conformanceCase) checkHeld(ctx context.Context) {
 	if !ok {
 		return
 	}
-	holds, err := engine.Holds(ctx, c.log, "c")
+	holds, err := journal.In(c.log, "c").Holds(ctx)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -298,7 +300,7 @@ func (c *conformanceCase) checkOthers(ctx context.Context) {
 
 func (c *conformanceCase) printChildren(ctx context.Context) (lines []string) {
 	for _, name := range c.contexts(ctx)[1:] {
-		last, err := engine.LastRun(ctx, c.log, name)
+		last, err := journal.In(c.log, name).LastRun(ctx)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -323,8 +325,8 @@ func (c *conformanceCase) checkLinked(ctx context.Context, name string) {
 		if info.Context != name {
 			continue
 		}
-		records, err := engine.Records(ctx, c.log, info.Origin.Parent)
-		linked := slices.ContainsFunc(records, func(r engine.Record) bool { return r.Call == info.Origin.Call && r.Child == name })
+		records, err := journal.In(c.log, info.Origin.Parent).Records(ctx)
+		linked := slices.ContainsFunc(records, func(r journal.Record) bool { return r.Call == info.Origin.Call && r.Child == name })
 		if err != nil || !linked {
 			c.t.Errorf("context %s is not linked to its call: %+v, %v", name, info.Origin, err)
 		}

@@ -17,7 +17,11 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // A conformance case is a txtar file named after the clause that it holds. Its
@@ -60,51 +64,51 @@ var caseFiles = []string{"context.json", "before.json", "input.json", "tools.jso
 	"messages", "refused", "warnings", "asked", "questions", "held", "undecided", "children", "calls", "log", "values", "output", "status"}
 
 // activities are what the plans of the cases call. They may run ahead of the log.
-func activities(ahead bool) *engine.Registry {
-	r := engine.NewRegistry()
-	add := func(name string, f func(in engine.Invocation) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: able{run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+func activities(ahead bool) *plan.Registry {
+	r := plan.NewRegistry()
+	add := func(name string, f func(in plan.Invocation) (plan.Result, error)) {
+		r.Activities[name] = &plan.Registered{Name: name, Activity: able{run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			return f(in)
-		}, ahead: func(context.Context, engine.Invocation) bool { return ahead }}}
+		}, ahead: func(context.Context, plan.Invocation) bool { return ahead }}}
 	}
-	add("value", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call["value"]}, nil })
-	add("updateUserStatus", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: in.Call["newStatus"]}, nil
+	add("value", func(in plan.Invocation) (plan.Result, error) { return plan.Result{Value: in.Call["value"]}, nil })
+	add("updateUserStatus", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: in.Call["newStatus"]}, nil
 	})
-	add("greetUser", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: fmt.Sprintf("Hello, %s!", in.Call["userName"])}, nil
+	add("greetUser", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: fmt.Sprintf("Hello, %s!", in.Call["userName"])}, nil
 	})
-	add("verifyUser", func(in engine.Invocation) (engine.Result, error) {
+	add("verifyUser", func(in plan.Invocation) (plan.Result, error) {
 		if in.Call["userId"] == "perfect-stranger" {
-			return engine.Result{}, engine.NewFailure("nobody knows them")
+			return plan.Result{}, plan.NewFailure("nobody knows them")
 		}
-		return engine.Result{Value: true}, nil
+		return plan.Result{Value: true}, nil
 	})
-	add("generateSummary", func(in engine.Invocation) (engine.Result, error) {
+	add("generateSummary", func(in plan.Invocation) (plan.Result, error) {
 		text, _, _ := strings.Cut(in.Call["text"].(string), " of")
-		return engine.Result{Value: text}, nil
+		return plan.Result{Value: text}, nil
 	})
-	add("logEvent", func(in engine.Invocation) (engine.Result, error) {
+	add("logEvent", func(in plan.Invocation) (plan.Result, error) {
 		state := in.Context["state"].(map[string]any)
-		return engine.Result{Value: map[string]any{"event": in.Call["eventName"], "userId": state["userId"]}}, nil
+		return plan.Result{Value: map[string]any{"event": in.Call["eventName"], "userId": state["userId"]}}, nil
 	})
-	add("params", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call}, nil })
-	add("context", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Context}, nil })
-	add("tool", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Tool}, nil })
-	add("to", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
+	add("params", func(in plan.Invocation) (plan.Result, error) { return plan.Result{Value: in.Call}, nil })
+	add("context", func(in plan.Invocation) (plan.Result, error) { return plan.Result{Value: in.Context}, nil })
+	add("tool", func(in plan.Invocation) (plan.Result, error) { return plan.Result{Value: in.Tool}, nil })
+	add("to", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
 	})
-	add("message", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{Message: in.Call["message"].(map[string]any)}, nil
+	add("message", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Message: in.Call["message"].(map[string]any)}, nil
 	})
-	add("fail", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no", "code": "denied"}}
+	add("fail", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "no", "code": "denied"}}
 	})
-	add("failWith", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, &engine.Failure{Fields: in.Call["fields"].(map[string]any)}
+	add("failWith", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, &plan.Failure{Fields: in.Call["fields"].(map[string]any)}
 	})
-	add("fault", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, errors.New("a nil value was indexed")
+	add("fault", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, errors.New("a nil value was indexed")
 	})
 	return r
 }
@@ -136,7 +140,7 @@ type conformanceCase struct {
 	parallel int
 	files    map[string]string
 	log      store.Log
-	registry *engine.Registry
+	registry *plan.Registry
 	runner   *engine.Runner
 
 	mu        sync.Mutex // holds what planners and the model were asked
@@ -145,7 +149,7 @@ type conformanceCase struct {
 }
 
 func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *conformanceCase {
-	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: store.NewMemory(), registry: activities(ahead)}
+	c := &conformanceCase{t: t, parallel: parallel, files: map[string]string{}, log: memory.New(), registry: activities(ahead)}
 	for _, f := range archive.Files {
 		if !slices.Contains(caseFiles, f.Name) && appendsTo(f.Name) == "" {
 			t.Fatalf("unknown file %q in the case", f.Name)
@@ -158,7 +162,7 @@ func newCase(t *testing.T, archive *txtar.Archive, parallel int, ahead bool) *co
 	if text, ok := c.files["tools.json"]; ok {
 		tools, _ := c.json(text).(map[string]any)
 		for name, schema := range tools {
-			tool, err := engine.NewTool(name, schema)
+			tool, err := plan.NewTool(name, schema)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +215,7 @@ func (c *conformanceCase) messages(file string) ([]store.Message, error) {
 }
 
 // request builds what the case runs; an error is one of its messages.
-func (c *conformanceCase) request() (*engine.Request, error) {
+func (c *conformanceCase) request() (*plan.Request, error) {
 	plan, ok := c.files["plan.json"]
 	if !ok {
 		plan = "[]"
@@ -258,7 +262,7 @@ func (c *conformanceCase) run() {
 
 // checkReplay holds that what the log says comes out again, whatever the clause.
 func (c *conformanceCase) checkReplay(ctx context.Context) {
-	replayed, err := c.runner.Replay(ctx, "c", nil)
+	replayed, err := replay.Run(ctx, c.runner, "c", nil)
 	var unfinished *engine.UnfinishedError
 	if errors.As(err, &unfinished) {
 		return
@@ -285,7 +289,7 @@ func (c *conformanceCase) checkNothingWritten(ctx context.Context) {
 
 // execute runs the case to its end. The run's own messages begin after those of
 // the opening.
-func (c *conformanceCase) execute(ctx context.Context) (outcome *engine.Outcome, opening int, err error) {
+func (c *conformanceCase) execute(ctx context.Context) (outcome *journal.Outcome, opening int, err error) {
 	before, err := c.messages("before.json")
 	if err != nil {
 		return nil, 0, err
@@ -307,7 +311,7 @@ func (c *conformanceCase) execute(ctx context.Context) (outcome *engine.Outcome,
 		opening++
 	}
 	if text, ok := c.files["approve"]; ok {
-		if start.Approve, err = engine.ParsePolicy(text); err != nil {
+		if start.Approve, err = plan.ParsePolicy(text); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -324,12 +328,12 @@ func (c *conformanceCase) execute(ctx context.Context) (outcome *engine.Outcome,
 	return outcome, opening, err
 }
 
-func (c *conformanceCase) checkWarnings(request *engine.Request) {
+func (c *conformanceCase) checkWarnings(request *plan.Request) {
 	want, ok := c.files["warnings"]
 	if !ok {
 		return
 	}
-	plan, err := engine.Compile(request, c.registry, engine.NothingExists)
+	plan, err := plan.Compile(request, c.registry, plan.NothingExists)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -340,9 +344,9 @@ func (c *conformanceCase) checkWarnings(request *engine.Request) {
 	c.compare("warnings", strings.Join(lines, "\n"), want)
 }
 
-func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *engine.Outcome) {
+func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *journal.Outcome) {
 	if want, ok := c.files["calls"]; ok {
-		records, err := engine.Records(ctx, c.log, "c")
+		records, err := journal.In(c.log, "c").Records(ctx)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -361,14 +365,14 @@ func (c *conformanceCase) checkOutcome(ctx context.Context, outcome *engine.Outc
 	c.compare("status", strings.TrimSuffix(fmt.Sprintf("%s: %s", outcome.Status, outcome.Error), ": "), status)
 }
 
-func describeAll(records []engine.Record) (lines []string) {
+func describeAll(records []journal.Record) (lines []string) {
 	for _, r := range records {
 		lines = append(lines, describeRecord(r))
 	}
 	return lines
 }
 
-func describeRecord(r engine.Record) string {
+func describeRecord(r journal.Record) string {
 	line := fmt.Sprintf("%s %s %s", r.Call, r.Tool, r.Status)
 	for _, path := range r.Writes {
 		line += " → " + path

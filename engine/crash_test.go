@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // crashing is a log whose appends fail from a point on: the process has ended.
@@ -53,12 +57,12 @@ func TestCrashAtEveryAppend(t *testing.T) {
 	], "output": "†state"}`
 	for n, crashed := 0, true; crashed; n++ {
 		for _, after := range []bool{false, true} {
-			inner, ran := store.NewMemory(), &counter{}
+			inner, ran := memory.New(), &counter{}
 			log := &crashing{Log: inner, left: n, after: after}
 			r := newRunner(log, map[string]activity{
 				"value": ran.of(value),
-				"fail": ran.of(func(context.Context, engine.Invocation) (engine.Result, error) {
-					return engine.Result{}, engine.NewFailure("no")
+				"fail": ran.of(func(context.Context, plan.Invocation) (plan.Result, error) {
+					return plan.Result{}, plan.NewFailure("no")
 				}),
 			})
 			r.Parallel = 1
@@ -66,13 +70,13 @@ func TestCrashAtEveryAppend(t *testing.T) {
 			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
 				t.Fatal(err)
 			}
-			recorded, err := engine.Records(t.Context(), inner, "c")
+			recorded, err := journal.In(inner, "c").Records(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Log = inner
 			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-			if errors.As(err, new(*engine.NoSuchCallError)) {
+			if errors.As(err, new(*journal.NoSuchCallError)) {
 				if len(recorded) > 0 || ran.String() != "" {
 					t.Errorf("crash %d: nothing to resume, but %s ran", n, ran)
 				}
@@ -82,7 +86,7 @@ func TestCrashAtEveryAppend(t *testing.T) {
 				t.Fatal(err)
 			}
 			const want = `{"a":1,"b":[2],"c":[[2],0],"log":[2]}`
-			if got := string(store.EncodeJSON(outcome.Output)); got != want || outcome.Status != engine.RunFailed {
+			if got := string(store.EncodeJSON(outcome.Output)); got != want || outcome.Status != journal.RunFailed {
 				t.Errorf("crash %d, after %v: %s, %s", n, after, outcome.Status, got)
 			}
 			for _, r := range recorded {
@@ -100,7 +104,7 @@ func TestCrashAtEveryAppend(t *testing.T) {
 // inDoubt brings a context to where a call that must not run twice had started
 // when the process ended: killed, or told to stop.
 func inDoubt(t *testing.T, killed bool) (r *engine.Runner, ran *counter) {
-	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1000}
 	r = newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
 	r.Registry.Activities["gate"].NotIdempotent = true
@@ -127,7 +131,7 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 		r, ran := inDoubt(t, killed)
 		for range 2 {
 			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-			expect(t, outcome, err, engine.RunWaiting,
+			expect(t, outcome, err, journal.RunWaiting,
 				"1.1 value done → †state.a", "1.2 gate in-doubt", "1.3 value blocked", "1.4 value done → †state.d")
 			if n := outcome.Calls[1].Attempts; n != 1 {
 				t.Errorf("killed %v: %d attempts", killed, n)
@@ -137,7 +141,7 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 		if n := outcome.Calls[1].Attempts; n != 2 {
 			t.Errorf("killed %v: %d attempts in the end", killed, n)
 		}
-		expect(t, outcome, err, engine.RunDone,
+		expect(t, outcome, err, journal.RunDone,
 			"1.1 value done → †state.a", "1.2 gate done → †state.b", "1.3 value done → †state.c", "1.4 value done → †state.d")
 		if got, want := ran.String(), "1.1×1 1.2×2 1.3×1 1.4×1"; got != want {
 			t.Errorf("killed %v: ran %s, not %s", killed, got, want)
@@ -149,34 +153,34 @@ func TestInDoubtIsForAPersonToDecide(t *testing.T) {
 // leaves a delegate behind, or a call while it waits: where it is resumed, or cancelled,
 // nothing stays as if it were at work.
 func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
-	for name, request := range map[string]*engine.Request{
-		"delegate": plan(t, `{"calls": [{"_tool": "late", "_delegate": "outer"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`),
-		"waiting":  plan(t, `[{"_tool": "late"}, {"_tool": "value", "value": "†input.z", "_outputPath": "†state.a"}]`),
+	for name, request := range map[string]*plan.Request{
+		"delegate": readPlan(t, `{"calls": [{"_tool": "late", "_delegate": "outer"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`),
+		"waiting":  readPlan(t, `[{"_tool": "late"}, {"_tool": "value", "value": "†input.z", "_outputPath": "†state.a"}]`),
 	} {
 		for n, crashed := 1, true; crashed; n++ {
-			inner := store.NewMemory()
+			inner := memory.New()
 			r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
-			r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
+			r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `[{"_tool": "late", "_delegate": "anonymous", "_outputPath": "†a"}]`)}
 			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 			crashed = errors.Is(err, errCrash)
 			r.Log = inner
 			if name == "waiting" {
-				err = engine.Cancel(t.Context(), inner, "c", engine.Who{})
+				err = engine.Cancel(t.Context(), inner, "c", journal.Who{})
 			} else {
 				_, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 			}
-			if err != nil && !errors.As(err, new(*engine.NoSuchCallError)) {
+			if err != nil && !errors.As(err, new(*journal.NoSuchCallError)) {
 				t.Fatalf("%s, %d: %v", name, n, err)
 			}
 			for info, err := range inner.Contexts(t.Context(), "") {
 				if err != nil {
 					t.Fatal(err)
 				}
-				last, err := engine.LastRun(t.Context(), inner, info.Context)
-				if err != nil || last.Status == engine.RunRunning {
+				last, err := journal.In(inner, info.Context).LastRun(t.Context())
+				if err != nil || last.Status == journal.RunRunning {
 					t.Errorf("%s, %d: context %s: %+v, %v", name, n, info.Context, last, err)
 				}
-				if behind, err := last.LeftBehind(t.Context(), inner, info.Context); behind || err != nil {
+				if behind, err := last.LeftBehind(t.Context(), journal.In(inner, info.Context)); behind || err != nil {
 					t.Errorf("%s, %d: context %s has left something behind, %v", name, n, info.Context, err)
 				}
 			}
@@ -187,23 +191,23 @@ func TestNothingRunsOnOnceItsProcessIsGone(t *testing.T) {
 // TestWhoGoesOnWithADelegateIsLeftAlone: what a call left behind that somebody has
 // resumed by itself goes on, and is in nobody's way.
 func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
-	inner, at := store.NewMemory(), make(chan struct{})
+	inner, at := memory.New(), make(chan struct{})
 	crashed := &crashing{Log: inner, left: 1000}
 	r := newRunner(crashed, map[string]activity{
-		"late": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		"late": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			crashed.mu.Lock()
 			crashed.left = 0
 			crashed.mu.Unlock()
 			close(at)
 			return untilStopped(ctx, in)
 		},
-		"value": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			<-at
 			return value(ctx, in)
 		},
 	})
 	_, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
-	if last, wrong := engine.LastRun(t.Context(), inner, "c.1.1"); !errors.Is(err, errCrash) || wrong != nil || last.Status != engine.RunRunning {
+	if last, wrong := journal.In(inner, "c.1.1").LastRun(t.Context()); !errors.Is(err, errCrash) || wrong != nil || last.Status != journal.RunRunning {
 		t.Fatal(err, wrong, last)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +222,7 @@ func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 	}()
 	<-begun
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	if err != nil || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Status != journal.RunDone {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 	cancel()
@@ -231,42 +235,42 @@ func TestWhoGoesOnWithADelegateIsLeftAlone(t *testing.T) {
 // context, and replayed so; and before that the run is replayed as far as it came.
 func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 	late := `{"_tool": "late", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}`
-	for _, request := range []*engine.Request{
-		plan(t, `{"calls": [`+late+`], "output": "†state.a"}`),
-		{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	for _, request := range []*plan.Request{
+		readPlan(t, `{"calls": [`+late+`], "output": "†state.a"}`),
+		{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 			if ask.Tick == 1 {
-				return &engine.Solution{Calls: plan(t, `[`+late+`]`).Calls}, nil
+				return &plan.Solution{Calls: readPlan(t, `[`+late+`]`).Calls}, nil
 			}
-			return &engine.Solution{Output: ask.Tick}, nil
+			return &plan.Solution{Output: ask.Tick}, nil
 		})},
 	} {
 		cut, began := 0, 0
 		for n, crashed := 1, true; crashed; n++ {
-			for _, goOn := range []func(r *engine.Runner) (*engine.Outcome, error){
-				func(r *engine.Runner) (*engine.Outcome, error) {
+			for _, goOn := range []func(r *engine.Runner) (*journal.Outcome, error){
+				func(r *engine.Runner) (*journal.Outcome, error) {
 					return r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
 				},
-				func(r *engine.Runner) (*engine.Outcome, error) {
+				func(r *engine.Runner) (*journal.Outcome, error) {
 					return r.Run(t.Context(), start(t, `[]`))
 				},
 			} {
-				inner := store.NewMemory()
+				inner := memory.New()
 				r := newRunner(&crashing{Log: inner, left: n}, map[string]activity{"value": value, "late": untilStopped})
 				_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 				crashed = errors.Is(err, errCrash)
 				r.Log = inner
-				if last, err := engine.LastRun(t.Context(), inner, "c"); err == nil && last.Status == engine.RunDone {
-					if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
+				if last, err := journal.In(inner, "c").LastRun(t.Context()); err == nil && last.Status == journal.RunDone {
+					if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
 						t.Fatalf("%d: replayed while it is left behind, %+v, %v", n, replayed, err)
 					}
 				}
 				if outcome, err := goOn(r); errors.As(err, new(*engine.UnfinishedError)) {
 					continue
-				} else if err != nil || outcome.Status != engine.RunDone {
+				} else if err != nil || outcome.Status != journal.RunDone {
 					t.Fatalf("%d: %+v, %v", n, outcome, err)
 				}
-				records, err := engine.Records(t.Context(), inner, "c")
-				if err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" || records[0].Attempts > 1 {
+				records, err := journal.In(inner, "c").Records(t.Context())
+				if err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" || records[0].Attempts > 1 {
 					t.Fatalf("%d: %+v, %v", n, records[0], err)
 				}
 				if records[0].Error["message"] == "it was cut off when the process ended" {
@@ -275,7 +279,7 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 				if records[0].Attempts == 1 {
 					began++
 				}
-				if replayed, err := r.Replay(t.Context(), "c", request); err != nil || len(replayed.Differences) > 0 {
+				if replayed, err := replay.Run(t.Context(), r, "c", request); err != nil || len(replayed.Differences) > 0 {
 					t.Fatalf("%d: replayed, %+v, %v", n, replayed, err)
 				}
 			}
@@ -292,19 +296,19 @@ func TestWhatWasLeftBehindIsCutOff(t *testing.T) {
 // TestATickThatWasOverGoesOn ends the process at each append of a run in which calls of
 // a tick that was over run again: they come to their end before the planner is asked.
 func TestATickThatWasOverGoesOn(t *testing.T) {
-	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		if ask.Tick == 1 {
-			return &engine.Solution{Calls: plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.b"}]`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.b"}]`).Calls}, nil
 		}
-		return &engine.Solution{Output: "†state.b"}, nil
+		return &plan.Solution{Output: "†state.b"}, nil
 	})}
 	for n, crashed := 1, true; crashed; n++ { // the lease is taken first
-		inner := store.NewMemory()
+		inner := memory.New()
 		r := newRunner(inner, map[string]activity{"value": value})
 		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := engine.Fork(t.Context(), inner, "c", 3, "f"); err != nil { // where the first tick had ended
+		if _, err := journal.Fork(t.Context(), inner, "c", 3, "f"); err != nil { // where the first tick had ended
 			t.Fatal(err)
 		}
 		r.Log = &crashing{Log: inner, left: n}
@@ -314,16 +318,16 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 		}
 		r.Log = inner
 		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "f", Request: request})
-		if err != nil || outcome.Status != engine.RunDone || fmt.Sprint(outcome.Output) != "1" {
+		if err != nil || outcome.Status != journal.RunDone || fmt.Sprint(outcome.Output) != "1" {
 			t.Fatalf("%d: %+v, %v", n, outcome, err)
 		}
-		records, err := engine.Records(t.Context(), inner, "f")
+		records, err := journal.In(inner, "f").Records(t.Context())
 		for _, record := range records {
-			if record.Status != engine.Done {
+			if record.Status != journal.Done {
 				t.Errorf("%d: call %s is %s", n, record.Call, record.Status)
 			}
 		}
-		if replayed, wrong := r.Replay(t.Context(), "f", request); err != nil || wrong != nil || len(replayed.Differences) > 0 {
+		if replayed, wrong := replay.Run(t.Context(), r, "f", request); err != nil || wrong != nil || len(replayed.Differences) > 0 {
 			t.Errorf("%d: replayed, %+v, %v, %v", n, replayed, err, wrong)
 		}
 	}
@@ -333,20 +337,20 @@ func TestATickThatWasOverGoesOn(t *testing.T) {
 // off runs again with what was shown, and is not shown again, whatever was written
 // since it began.
 func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
-	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value, "pay": ran.of(value), "gate": g.run})
 	r.Registry.Activities["pay"].NotIdempotent = true
-	r.Registry.Activities["pay"].Activity = engine.ActivityFunc(untilStopped)
+	r.Registry.Activities["pay"].Activity = plan.ActivityFunc(untilStopped)
 	s := start(t, `[{"_tool": "pay", "value": "†state.n", "_outputPath": "†state.paid"},
 		{"_tool": "value", "value": "new", "_outputPath": "†state.n"},
 		{"_tool": "gate", "value": "†state.n", "_outputPath": "†state.seen"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
-	s.Approve = engine.Policy{Tools: []string{"pay"}}
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunWaiting {
+	s.Approve = plan.Policy{Tools: []string{"pay"}}
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatal(outcome, err)
 	}
-	if err := r.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1"}); err != nil {
+	if err := r.Decide(t.Context(), journal.Decision{Context: "c", Call: "1.1"}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -361,13 +365,13 @@ func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Log = inner
-	r.Registry.Activities["pay"].Activity = engine.ActivityFunc(ran.of(value))
-	r.Registry.Activities["gate"].Activity = engine.ActivityFunc(value)
-	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != engine.RunWaiting {
+	r.Registry.Activities["pay"].Activity = plan.ActivityFunc(ran.of(value))
+	r.Registry.Activities["gate"].Activity = plan.ActivityFunc(value)
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatal(outcome, err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
-	if err != nil || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Status != journal.RunDone {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	if got := get(t, inner, "†state.paid"); got != `"old"` {
@@ -378,7 +382,7 @@ func TestInDoubtGoesOnWithWhatItBeganWith(t *testing.T) {
 func TestInDoubtCanBeSkipped(t *testing.T) {
 	r, ran := inDoubt(t, true)
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.2"}})
-	expect(t, outcome, err, engine.RunDone,
+	expect(t, outcome, err, journal.RunDone,
 		"1.1 value done → †state.a", "1.2 gate skipped … skipped by a person",
 		"1.3 value skipped … call 1.2 (gate) was skipped, and so did not write †state.b", "1.4 value done → †state.d")
 	if got, want := ran.String(), "1.1×1 1.2×1 1.4×1"; got != want {
@@ -391,56 +395,56 @@ func TestInDoubtCanBeSkipped(t *testing.T) {
 func everything(t *testing.T, log store.Log, ran *counter) (*engine.Runner, engine.Start) {
 	r := newRunner(log, map[string]activity{"value": ran.of(value)})
 	r.Parallel = 1
-	inside := plan(t, `{"calls": [
+	inside := readPlan(t, `{"calls": [
 		{"_tool": "value", "value": "†input.n + 1", "_outputPath": "†x"},
 		{"_tool": "value", "value": "†x * 10", "_outputPath": "†y"}
 	], "output": "†y"}`)
-	r.Registry.Delegates["tenfold"] = &engine.Delegate{Request: inside}
-	first := plan(t, `[
+	r.Registry.Delegates["tenfold"] = &plan.Delegate{Request: inside}
+	first := readPlan(t, `[
 		{"_tool": "value", "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "hand", "_delegate": "tenfold", "n": "†state.a", "_outputPath": "†state.b"},
 		{"_tool": "pay", "value": "†state.b", "_outputPath": "†state.paid"},
 		{"_tool": "value", "value": "†state.n", "_instance": "*", "_outputPath": "†state.m"},
 		{"_tool": "value", "value": "†state.paid", "_outputPath": "†state.a"}
 	]`)
-	second := plan(t, `[{"_tool": "value", "value": ["†state.a", "†state.b"], "_outputPath": "†out"}]`)
+	second := readPlan(t, `[{"_tool": "value", "value": ["†state.a", "†state.b"], "_outputPath": "†out"}]`)
 	r.Registry.Activities["pay"] = r.Registry.Activities["value"]
-	request := &engine.Request{
+	request := &plan.Request{
 		Context: messages(t, `[{"type": "state", "_instance": "①", "n": 1}, {"type": "state", "_instance": "②", "n": 2}]`),
-		Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 			state, _ := ask.Kinds["state"].(map[string]any)
 			if _, ok := state["paid"]; !ok {
-				return &engine.Solution{Calls: first.Calls}, nil
+				return &plan.Solution{Calls: first.Calls}, nil
 			}
-			return &engine.Solution{Calls: second.Calls, Output: "†out"}, nil
+			return &plan.Solution{Calls: second.Calls, Output: "†out"}, nil
 		}),
 	}
-	return r, engine.Start{Context: "c", Request: request, Approve: engine.Policy{Tools: []string{"pay"}}}
+	return r, engine.Start{Context: "c", Request: request, Approve: plan.Policy{Tools: []string{"pay"}}}
 }
 
 // drive carries a run to its end: it begins or resumes it, and approves what is
 // held.
-func drive(t *testing.T, r *engine.Runner, s engine.Start) (*engine.Outcome, error) {
+func drive(t *testing.T, r *engine.Runner, s engine.Start) (*journal.Outcome, error) {
 	for {
-		last, err := engine.LastRun(t.Context(), r.Log, "c")
+		last, err := journal.In(r.Log, "c").LastRun(t.Context())
 		if err != nil {
 			return nil, err
 		}
-		var outcome *engine.Outcome
+		var outcome *journal.Outcome
 		if last.Tick == 0 {
 			outcome, err = r.Run(t.Context(), s)
 		} else {
 			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: s.Request})
 		}
-		if err != nil || outcome.Status != engine.RunWaiting {
+		if err != nil || outcome.Status != journal.RunWaiting {
 			return outcome, err
 		}
-		held, err := engine.Holds(t.Context(), r.Log, "c")
+		held, err := journal.In(r.Log, "c").Holds(t.Context())
 		if err != nil {
 			return nil, err
 		}
 		for _, record := range held {
-			if err := r.Decide(t.Context(), engine.Decision{Context: record.Context, Call: record.Call}); err != nil {
+			if err := r.Decide(t.Context(), journal.Decision{Context: record.Context, Call: record.Call}); err != nil {
 				return nil, err
 			}
 		}
@@ -453,7 +457,7 @@ func drive(t *testing.T, r *engine.Runner, s engine.Start) (*engine.Outcome, err
 func TestCrashesOfEverything(t *testing.T) {
 	for n, crashed := 0, true; crashed; n++ {
 		for _, after := range []bool{false, true} {
-			inner, ran := store.NewMemory(), &counter{}
+			inner, ran := memory.New(), &counter{}
 			r, s := everything(t, &crashing{Log: inner, left: n, after: after}, ran)
 			_, err := drive(t, r, s)
 			if crashed = err != nil; crashed && !errors.Is(err, errCrash) {
@@ -461,7 +465,7 @@ func TestCrashesOfEverything(t *testing.T) {
 			}
 			var done []string
 			for _, name := range []string{"c", "c.1.2"} {
-				recorded, err := engine.Records(t.Context(), inner, name)
+				recorded, err := journal.In(inner, name).Records(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -495,10 +499,10 @@ func TestCrashesOfEverything(t *testing.T) {
 // TestResumedIsUnderWay: a run that goes on after a halt is under way, so that
 // whoever finds it after a crash goes on with it.
 func TestResumedIsUnderWay(t *testing.T) {
-	log, g := store.NewMemory(), newGate()
+	log, g := memory.New(), newGate()
 	r := newRunner(log, map[string]activity{"gate": g.run})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "gate", "value": "†input.x", "_outputPath": "†a"}]`))
-	expect(t, outcome, err, engine.RunWaiting, "1.1 gate waiting … †input.x")
+	expect(t, outcome, err, journal.RunWaiting, "1.1 gate waiting … †input.x")
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "x": 1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -509,8 +513,8 @@ func TestResumedIsUnderWay(t *testing.T) {
 		resumed <- err
 	}()
 	<-g.begun
-	last, err := engine.LastRun(t.Context(), log, "c")
-	if err != nil || last.Status != engine.RunRunning {
+	last, err := journal.In(log, "c").LastRun(t.Context())
+	if err != nil || last.Status != journal.RunRunning {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 	cancel()
@@ -522,14 +526,14 @@ func TestResumedIsUnderWay(t *testing.T) {
 // TestInDoubtReadsWhatItBeganWith: also where nobody approved it, and something was
 // appended since; and it is in doubt though its script says no more that it must not run twice.
 func TestInDoubtReadsWhatItBeganWith(t *testing.T) {
-	inner := store.NewMemory()
+	inner := memory.New()
 	log := &crashing{Log: inner, left: 1000}
 	r := newRunner(log, map[string]activity{"value": value})
 	begun := make(chan struct{})
-	r.Registry.Activities["pay"] = &engine.Registered{Name: "pay", NotIdempotent: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r.Registry.Activities["pay"] = &plan.Registered{Name: "pay", NotIdempotent: true, Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		close(begun)
 		<-ctx.Done()
-		return engine.Result{}, ctx.Err()
+		return plan.Result{}, ctx.Err()
 	})}
 	s := start(t, `[{"_tool": "pay", "value": "†state.n", "_outputPath": "†state.paid"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
@@ -545,15 +549,15 @@ func TestInDoubtReadsWhatItBeganWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Log = inner
-	r.Registry.Activities["pay"] = &engine.Registered{Name: "pay", Activity: engine.ActivityFunc(value)}
-	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != engine.RunWaiting {
+	r.Registry.Activities["pay"] = &plan.Registered{Name: "pay", Activity: plan.ActivityFunc(value)}
+	if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatal(outcome, err)
 	}
 	if _, err := engine.Append(t.Context(), inner, "c", messages(t, `{"type": "state", "n": "new"}`)); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
-	if got := get(t, inner, "†state.paid"); err != nil || outcome.Status != engine.RunDone || got != `"old"` {
+	if got := get(t, inner, "†state.paid"); err != nil || outcome.Status != journal.RunDone || got != `"old"` {
 		t.Errorf("it was paid for %s, %+v, %v", got, outcome, err)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -31,12 +33,12 @@ func TestTooDeep(t *testing.T) {
 	defer log.Close()
 	ctx := t.Context()
 	r := newRunner(log, map[string]activity{
-		"echo": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: true}, nil
+		"echo": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: true}, nil
 		},
 	})
 	input := func(levels int) error {
-		_, err := r.Run(ctx, engine.Start{Context: "input", Request: plan(t, `[]`), Input: deep(levels), HasInput: true})
+		_, err := r.Run(ctx, engine.Start{Context: "input", Request: readPlan(t, `[]`), Input: deep(levels), HasInput: true})
 		return err
 	}
 	message := func(levels int) error {
@@ -44,17 +46,17 @@ func TestTooDeep(t *testing.T) {
 		return err
 	}
 	call := func(levels int) error { // within the call, and that in the plan
-		request := plan(t, `[{"_tool":"echo","_outputPath":"†x"}]`)
+		request := readPlan(t, `[{"_tool":"echo","_outputPath":"†x"}]`)
 		request.Calls[0].Call.(map[string]any)["n"] = deep(levels - 2)
 		_, err := r.Run(ctx, engine.Start{Context: "call", Request: request})
 		return err
 	}
-	hold := plan(t, `[{"_tool":"echo","n":{},"_outputPath":"†x"}]`)
-	if _, err := r.Run(ctx, engine.Start{Context: "correction", Request: hold, Approve: engine.Policy{Always: true}}); err != nil {
+	hold := readPlan(t, `[{"_tool":"echo","n":{},"_outputPath":"†x"}]`)
+	if _, err := r.Run(ctx, engine.Start{Context: "correction", Request: hold, Approve: plan.Policy{Always: true}}); err != nil {
 		t.Fatal(err)
 	}
 	correction := func(levels int) error { // within the arguments
-		return r.Decide(ctx, engine.Decision{Context: "correction", Call: "1.1", Arguments: map[string]any{"n": deep(levels - 1)}})
+		return r.Decide(ctx, journal.Decision{Context: "correction", Call: "1.1", Arguments: map[string]any{"n": deep(levels - 1)}})
 	}
 	for name, in := range map[string]func(levels int) error{"input": input, "message": message, "call": call, "correction": correction} {
 		if err := in(store.MaxDepth + 1); err == nil || !strings.Contains(err.Error(), "nested deeper than 256") {
@@ -74,14 +76,14 @@ func TestTooDeep(t *testing.T) {
 				t.Errorf("%s: what the log prints is not taken back: %v", name, err)
 			}
 		}
-		if _, err := engine.Records(ctx, log, name); err != nil {
+		if _, err := journal.In(log, name).Records(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// What becomes too deep as the call is resolved fails the call alone.
-	request := plan(t, `[{"_tool":"echo","n":{"b":"†input"},"_outputPath":"†y"}]`)
+	request := readPlan(t, `[{"_tool":"echo","n":{"b":"†input"},"_outputPath":"†y"}]`)
 	outcome, err := r.Run(ctx, engine.Start{Context: "input", Request: request})
-	if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[0].Error["message"] != "nested deeper than 256" {
+	if err != nil || outcome.Calls[0].Status != journal.Failed || outcome.Calls[0].Error["message"] != "nested deeper than 256" {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
@@ -96,21 +98,21 @@ func TestDeepInTheJournal(t *testing.T) {
 	defer log.Close()
 	r := newRunner(log, map[string]activity{
 		"value": value,
-		"fail": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no", "deep": deep(store.MaxDepth)}}
+		"fail": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "no", "deep": deep(store.MaxDepth)}}
 		},
 	})
 	for name, c := range map[string]struct {
 		text   string
-		status engine.RunStatus
+		status journal.RunStatus
 		says   string
 	}{
-		"output":  {`{"calls": [], "output": {"all": "†input"}}`, engine.RunFailed, "the final output is nested deeper than 256"},
-		"deepest": {`{"calls": [], "output": "†input"}`, engine.RunDone, ""},
-		"hold":    {`{"calls": [{"_tool": "value", "value": "†input.a", "_scopes": ["input"], "_outputPath": "†x"}], "output": "†x"}`, engine.RunWaiting, ""},
-		"failure": {`{"calls": [{"_tool": "fail", "_outputPath": "†x"}], "output": 1}`, engine.RunFailed, ""},
+		"output":  {`{"calls": [], "output": {"all": "†input"}}`, journal.RunFailed, "the final output is nested deeper than 256"},
+		"deepest": {`{"calls": [], "output": "†input"}`, journal.RunDone, ""},
+		"hold":    {`{"calls": [{"_tool": "value", "value": "†input.a", "_scopes": ["input"], "_outputPath": "†x"}], "output": "†x"}`, journal.RunWaiting, ""},
+		"failure": {`{"calls": [{"_tool": "fail", "_outputPath": "†x"}], "output": 1}`, journal.RunFailed, ""},
 	} {
-		s := engine.Start{Context: name, Request: plan(t, c.text), Input: deep(store.MaxDepth), HasInput: true}
+		s := engine.Start{Context: name, Request: readPlan(t, c.text), Input: deep(store.MaxDepth), HasInput: true}
 		if name == "hold" {
 			s.Approve.Always = true
 		}
@@ -118,11 +120,11 @@ func TestDeepInTheJournal(t *testing.T) {
 		if err != nil || outcome.Status != c.status || outcome.Error != c.says {
 			t.Errorf("%s: %+v, %v", name, outcome, err)
 		}
-		last, err := engine.LastRun(t.Context(), log, name)
+		last, err := journal.In(log, name).LastRun(t.Context())
 		if err != nil || last.Status != c.status {
 			t.Errorf("%s: %s, %v", name, last.Status, err)
 		}
-		records, err := engine.Records(t.Context(), log, name)
+		records, err := journal.In(log, name).Records(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

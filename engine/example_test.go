@@ -5,26 +5,28 @@ import (
 	"fmt"
 
 	"obelus/engine"
-	"obelus/store"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store/memory"
 )
 
 // Two calls, of which the second reads what the first writes.
 func Example() {
-	registry := engine.NewRegistry()
-	registry.Activities["greet"] = &engine.Registered{
+	registry := plan.NewRegistry()
+	registry.Activities["greet"] = &plan.Registered{
 		Name: "greet",
-		Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: fmt.Sprintf("Hello, %s", in.Call["name"])}, nil
+		Activity: plan.ActivityFunc(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: fmt.Sprintf("Hello, %s", in.Call["name"])}, nil
 		}),
 	}
-	request := &engine.Request{
-		Calls: []engine.Source{
+	request := &plan.Request{
+		Calls: []plan.Source{
 			{Call: map[string]any{"_tool": "greet", "name": `†input.name || "world"`, "_outputPath": "†state.first"}},
 			{Call: map[string]any{"_tool": "greet", "name": "†state.first", "_outputPath": "†state.second"}},
 		},
 		Output: "†state.second", HasOutput: true,
 	}
-	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
 	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: request})
 	if err != nil {
 		fmt.Println(err)
@@ -37,26 +39,26 @@ func Example() {
 // A planner is asked until it gives an output. It sees what the context holds by
 // then.
 func ExamplePlanner() {
-	registry := engine.NewRegistry()
-	registry.Activities["double"] = &engine.Registered{
+	registry := plan.NewRegistry()
+	registry.Activities["double"] = &plan.Registered{
 		Name: "double",
-		Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: in.Call["text"].(string) + in.Call["text"].(string)}, nil
+		Activity: plan.ActivityFunc(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: in.Call["text"].(string) + in.Call["text"].(string)}, nil
 		}),
 	}
-	planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	planner := plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		text, ok := ask.Kinds["text"].(string)
 		switch {
 		case !ok:
 			text = "ab"
 		case len(text) > 8:
-			return &engine.Solution{Output: "†text"}, nil
+			return &plan.Solution{Output: "†text"}, nil
 		}
 		call := map[string]any{"_tool": "double", "text": text, "_outputPath": "†text"}
-		return &engine.Solution{Calls: []engine.Source{{Call: call}}}, nil
+		return &plan.Solution{Calls: []plan.Source{{Call: call}}}, nil
 	})
-	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
-	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: &engine.Request{Planner: planner}})
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
+	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: &plan.Request{Planner: planner}})
 	fmt.Println(outcome.Status, outcome.Output, err)
 	// Output: done abababababababab <nil>
 }
@@ -65,28 +67,28 @@ func ExamplePlanner() {
 // was shown.
 func ExampleRunner_Decide() {
 	ctx := context.Background()
-	registry := engine.NewRegistry()
-	registry.Activities["pay"] = &engine.Registered{
+	registry := plan.NewRegistry()
+	registry.Activities["pay"] = &plan.Registered{
 		Name: "pay",
-		Activity: engine.ActivityFunc(func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: fmt.Sprintf("paid %s", in.Call["amount"])}, nil
+		Activity: plan.ActivityFunc(func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: fmt.Sprintf("paid %s", in.Call["amount"])}, nil
 		}),
 	}
-	request := &engine.Request{
-		Calls:  []engine.Source{{Call: map[string]any{"_tool": "pay", "amount": "twelve", "_outputPath": "†receipt"}}},
+	request := &plan.Request{
+		Calls:  []plan.Source{{Call: map[string]any{"_tool": "pay", "amount": "twelve", "_outputPath": "†receipt"}}},
 		Output: "†receipt", HasOutput: true,
 	}
-	runner := &engine.Runner{Log: store.NewMemory(), Registry: registry}
-	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request, Approve: engine.Policy{Tools: []string{"pay"}}})
+	runner := &engine.Runner{Log: memory.New(), Registry: registry}
+	outcome, err := runner.Run(ctx, engine.Start{Context: "c", Request: request, Approve: plan.Policy{Tools: []string{"pay"}}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(outcome.Status)
 
-	held, _ := engine.Holds(ctx, runner.Log, "c")
+	held, _ := journal.In(runner.Log, "c").Holds(ctx)
 	fmt.Println(held[0].Call, held[0].Tool, held[0].Hold.Arguments["amount"])
-	if err := runner.Decide(ctx, engine.Decision{Context: "c", Call: held[0].Call}); err != nil {
+	if err := runner.Decide(ctx, journal.Decision{Context: "c", Call: held[0].Call}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // flying is a log that does something before it appends a step that is written while the
@@ -45,8 +48,8 @@ func (l *flying) Append(ctx context.Context, b store.Batch) (store.Appended, err
 // fanOf is a plan of calls that end together while others go on, each with one after it that
 // reads what it gave and †state.n.
 func fanOf(t *testing.T) engine.Start {
-	request := &engine.Request{Context: messages(t, `{"type": "state", "n": 1}`), HasOutput: true, Output: "†out"}
-	add := func(call map[string]any) { request.Calls = append(request.Calls, engine.Source{Call: call}) }
+	request := &plan.Request{Context: messages(t, `{"type": "state", "n": 1}`), HasOutput: true, Output: "†out"}
+	add := func(call map[string]any) { request.Calls = append(request.Calls, plan.Source{Call: call}) }
 	for i := range 4 {
 		add(map[string]any{"_tool": "sleep", "seconds": 1, "value": i, "_outputPath": fmt.Sprint("†state.a", i)})
 		add(map[string]any{"_tool": "next", "value": fmt.Sprint("†state.a", i, " * 10 + †state.n"), "_outputPath": fmt.Sprint("†out.b", i)})
@@ -68,7 +71,7 @@ func TestWhatAFlightWasToLaunchHasNotBegunWhereTheRunIsStopped(t *testing.T) {
 // stopFlight stops a run during a flight. Somebody else may append after that.
 func stopFlight(t *testing.T, strange bool) {
 	run, stop := context.WithCancel(t.Context())
-	memory := store.NewMemory()
+	memory := memory.New()
 	ran, log := &counter{}, &flying{Log: memory, before: stop}
 	stranger := sync.OnceFunc(func() { // what has not begun is told with the next append, also if that is done again
 		strangerAppends(t, memory, `{"type": "state", "m": 1}`)
@@ -84,15 +87,15 @@ func stopFlight(t *testing.T, strange bool) {
 	s := fanOf(t)
 	s.Request.Calls[8].Call.(map[string]any)["seconds"] = 1.0015 // it ends during the flight
 	outcome, err := r.Run(run, s)
-	if err != nil || outcome.Status != engine.RunInterrupted || log.flights.Load() == 0 {
+	if err != nil || outcome.Status != journal.RunInterrupted || log.flights.Load() == 0 {
 		t.Fatal(err, outcome, log.flights.Load())
 	}
 	blocked := 0
 	for _, record := range outcome.Calls {
 		switch record.Status {
-		case engine.Blocked:
+		case journal.Blocked:
 			blocked++
-		case engine.Done:
+		case journal.Done:
 		default:
 			t.Errorf("call %s is %s", record.Call, record.Status)
 		}
@@ -102,7 +105,7 @@ func stopFlight(t *testing.T, strange bool) {
 	}
 	log.before = nil
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-	if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.2×1 1.4×1 1.6×1 1.8×1" {
+	if err != nil || outcome.Status != journal.RunDone || ran.String() != "1.2×1 1.4×1 1.6×1 1.8×1" {
 		t.Error(err, outcome, ran)
 	}
 }
@@ -111,7 +114,7 @@ func stopFlight(t *testing.T, strange bool) {
 // the one in which somebody else's append came between: it begins anew, with what that says.
 func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
+		memory := memory.New()
 		log, tried := &flying{Log: memory}, &counter{}
 		log.before = func() {
 			if log.flights.Load() > 1 {
@@ -121,9 +124,9 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 			strangerAppends(t, memory, `{"type": "state", "n": 2}`)
 		}
 		r := newRunner(log, map[string]activity{"sleep": sleep})
-		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: tried.of(value)}}
+		r.Registry.Activities["next"] = &plan.Registered{Name: "next", Activity: able{run: tried.of(value)}}
 		outcome, err := r.Run(t.Context(), fanOf(t))
-		if err != nil || outcome.Status != engine.RunDone || log.flights.Load() == 0 {
+		if err != nil || outcome.Status != journal.RunDone || log.flights.Load() == 0 {
 			t.Fatal(err, outcome, log.flights.Load())
 		}
 		again := 0
@@ -159,7 +162,7 @@ func TestWhatAFlightLaunchedAtOnceIsUndoneWithIt(t *testing.T) {
 // in flight: nothing is appended for it.
 func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
+		memory := memory.New()
 		log, late := &flying{Log: memory}, time.Now().Add(30*time.Second)
 		log.before = func() {
 			if log.flights.Load() > 1 {
@@ -171,29 +174,29 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 		}
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		vain := atomic.Bool{}
-		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["next"] = &plan.Registered{Name: "next", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			time.Sleep(aMoment) // now the flight has begun
 			if log.flights.Load() == 1 && log.landed.Load() == 0 && !vain.Swap(true) {
 				time.Sleep(time.Until(late))
 			}
 			return value(ctx, in)
 		}}}
-		planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		planner := plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 			switch ask.Tick {
 			case 1:
-				return &engine.Solution{Calls: fanOf(t).Request.Calls}, nil
+				return &plan.Solution{Calls: fanOf(t).Request.Calls}, nil
 			case 2:
-				s := &engine.Solution{}
+				s := &plan.Solution{}
 				for i, after := range []time.Duration{-8, -8, -8, -3, 1000, 1000, 1000} { // the fourth is in the open step when the late one comes
 					seconds := (time.Until(late) + after*time.Millisecond).Seconds()
-					s.Calls = append(s.Calls, engine.Source{Call: map[string]any{"_tool": "sleep", "seconds": seconds, "value": i, "_outputPath": fmt.Sprint("†two.a", i)}})
+					s.Calls = append(s.Calls, plan.Source{Call: map[string]any{"_tool": "sleep", "seconds": seconds, "value": i, "_outputPath": fmt.Sprint("†two.a", i)}})
 				}
 				return s, nil
 			}
-			return &engine.Solution{Output: "done"}, nil
+			return &plan.Solution{Output: "done"}, nil
 		})
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Context: messages(t, `{"type": "state", "n": 1}`), Planner: planner}})
-		if err != nil || outcome.Status != engine.RunDone || !vain.Load() || log.flights.Load() < 2 {
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Context: messages(t, `{"type": "state", "n": 1}`), Planner: planner}})
+		if err != nil || outcome.Status != journal.RunDone || !vain.Load() || log.flights.Load() < 2 {
 			t.Fatal(err, outcome, vain.Load(), log.flights.Load())
 		}
 		written := map[string]int{}
@@ -212,23 +215,23 @@ func TestWhatBeganInVainEndsForNobody(t *testing.T) {
 // no step of the next one is in flight.
 func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &flying{Log: store.NewMemory(), before: func() { time.Sleep(time.Second) }}
+		log := &flying{Log: memory.New(), before: func() { time.Sleep(time.Second) }}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		r.Drain = time.Minute
-		planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+		planner := plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 			switch ask.Tick {
 			case 1:
-				return &engine.Solution{Calls: []engine.Source{
+				return &plan.Solution{Calls: []plan.Source{
 					{Call: map[string]any{"_tool": "sleep", "seconds": 1.5, "value": 1}},
 					{Call: map[string]any{"_tool": "next", "value": 1, "_outputPath": "†state.n"}},
 				}}, nil
 			case 2:
-				return &engine.Solution{Calls: fanOf(t).Request.Calls}, nil
+				return &plan.Solution{Calls: fanOf(t).Request.Calls}, nil
 			}
-			return &engine.Solution{Output: "done"}, nil
+			return &plan.Solution{Output: "done"}, nil
 		})
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Planner: planner}})
-		if err != nil || outcome.Status != engine.RunDone || log.flights.Load() != 0 {
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Planner: planner}})
+		if err != nil || outcome.Status != journal.RunDone || log.flights.Load() != 0 {
 			t.Fatal(err, outcome, log.flights.Load())
 		}
 		entries := entriesOf(t, log)
@@ -244,7 +247,7 @@ func TestNothingFliesOverWhatAnEarlierTickHasLeft(t *testing.T) {
 // append is written as all others are.
 func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := store.NewMemory()
+		memory := memory.New()
 		log, tried := &flying{Log: memory}, &counter{}
 		log.before = func() {
 			strangerAppends(t, memory, `{"type": "state", "n": 2}`)
@@ -253,9 +256,9 @@ func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 			}
 		}
 		r := newRunner(log, map[string]activity{"sleep": sleep})
-		r.Registry.Activities["next"] = &engine.Registered{Name: "next", Activity: able{run: tried.of(value)}}
+		r.Registry.Activities["next"] = &plan.Registered{Name: "next", Activity: able{run: tried.of(value)}}
 		outcome, err := r.Run(t.Context(), fanOf(t))
-		if err != nil || outcome.Status != engine.RunDone || log.flights.Load() == 0 {
+		if err != nil || outcome.Status != journal.RunDone || log.flights.Load() == 0 {
 			t.Fatal(err, outcome, log.flights.Load(), tried)
 		}
 	})
@@ -264,7 +267,7 @@ func TestWhoAppendsBeforeEachFlightHoldsNobodyUp(t *testing.T) {
 // Nothing of a run is appended once it has come to its end, however it does.
 func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, broken := &flying{Log: store.NewMemory()}, atomic.Bool{}
+		log, broken := &flying{Log: memory.New()}, atomic.Bool{}
 		log.before = func() { broken.Store(true) }
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		r.Now = func() time.Time {
@@ -292,7 +295,7 @@ func TestAFlightLandsBeforeItsRunHasEnded(t *testing.T) {
 // A log that panics beside the run brings it down as one does that the run waits for.
 func TestAPanicInAFlightIsTheRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &flying{Log: store.NewMemory(), before: func() { panic("the log has broken down") }}
+		log := &flying{Log: memory.New(), before: func() { panic("the log has broken down") }}
 		r := newRunner(log, map[string]activity{"sleep": sleep, "next": value})
 		defer func() {
 			if p := recover(); !strings.Contains(fmt.Sprint(p), "the log has broken down") {

@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // foreign is a log to which others append right before the run does.
@@ -37,7 +41,7 @@ func (l *foreign) Append(ctx context.Context, b store.Batch) (store.Appended, er
 // TestForeignAppendsAreReadBeforeACallStarts changes what a call reads between
 // the moment that it is found ready and the append of its start.
 func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 2 {
 			return `{"type": "state", "n": "new"}`
@@ -49,7 +53,7 @@ func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
 		{"_tool": "value", "value": ["†state.a", "†state.n"], "_outputPath": "†out"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "n": "old"}`)
 	outcome, err := r.Run(t.Context(), s)
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †out")
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a", "1.2 value done → †out")
 	if got := get(t, log, "†out"); got != `[1,"new"]` {
 		t.Errorf("read %s", got)
 	}
@@ -59,11 +63,11 @@ func TestForeignAppendsAreReadBeforeACallStarts(t *testing.T) {
 // holdReads holds that each reference's recorded seq is that of the newest
 // message that its value is made of, as of when the call's start was recorded, or, of one
 // that had ended by then, as of when it read.
-func holdReads(t *testing.T, log store.Log, outcome *engine.Outcome) {
+func holdReads(t *testing.T, log store.Log, outcome *journal.Outcome) {
 	t.Helper()
 	for _, record := range outcome.Calls {
 		began := record.At
-		for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c", Call: record.Call, Event: string(engine.Running)}) {
+		for entry, err := range log.Journal(t.Context(), store.JournalFilter{Context: "c", Call: record.Call, Event: string(journal.Running)}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +85,7 @@ func holdReads(t *testing.T, log store.Log, outcome *engine.Outcome) {
 // TestForeignAppendsBetweenAllSteps appends before every append of the run.
 // Nothing is lost, and reads are recorded as they were.
 func TestForeignAppendsBetweenAllSteps(t *testing.T) {
-	log, injected := store.NewMemory(), 0
+	log, injected := memory.New(), 0
 	ran := &counter{}
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n%2 == 0 {
@@ -96,7 +100,7 @@ func TestForeignAppendsBetweenAllSteps(t *testing.T) {
 		{"_tool": "value", "value": ["†state.c", "†others.n"], "_outputPath": "†state.d"}]`)
 	s.Request.Context = messages(t, `{"type": "data", "kind": "others", "data": {"n": 0}}`)
 	outcome, err := r.Run(t.Context(), s)
-	if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" {
+	if err != nil || outcome.Status != journal.RunDone || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" {
 		t.Fatal(outcome, err, ran)
 	}
 	holdReads(t, log, outcome)
@@ -116,7 +120,7 @@ func TestForeignAppendsAreCheckedAgain(t *testing.T) {
 		{"method", `{"type": "state", "list": "text"}`, "method"},
 		{"schema", `{"type": "state", "schema": {"properties": {"list": {"maxItems": 1}}}}`, "schema"},
 	} {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 			if n == 2 {
 				return c.inject
@@ -126,7 +130,7 @@ func TestForeignAppendsAreCheckedAgain(t *testing.T) {
 		s := start(t, `[{"_tool": "value", "value": 2, "_outputPath": "†state.list", "_outputMethod": "push"}]`)
 		s.Request.Context = messages(t, `{"type": "state", "list": [1]}`)
 		outcome, err := r.Run(t.Context(), s)
-		if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[0].Error["code"] != c.code {
+		if err != nil || outcome.Calls[0].Status != journal.Failed || outcome.Calls[0].Error["code"] != c.code {
 			t.Errorf("%s: %v, %v", c.name, outcome, err)
 		}
 	}
@@ -136,7 +140,7 @@ func TestForeignAppendsAreCheckedAgain(t *testing.T) {
 // end, and while others run.
 func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 	for at := 1; at <= 3; at++ { // the run appends three times
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 			if n == at {
 				return `{"type": "input", "answer": {"x": 42}}`
@@ -148,7 +152,7 @@ func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 			{"_tool": "value", "value": "†input.answer.x", "_outputPath": "†state.a"},
 			{"_tool": "value", "value": "†state.a", "_outputPath": "†state.b"},
 			{"_tool": "value", "value": 1, "_outputPath": "†state.c"}], "output": "†state"}`))
-		expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b", "1.3 value done → †state.c")
+		expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b", "1.3 value done → †state.c")
 		if got := string(store.EncodeJSON(outcome.Output)); got != `{"a":42,"b":42,"c":1}` {
 			t.Errorf("before append %d: %s", at, got)
 		}
@@ -159,7 +163,7 @@ func TestForeignAppendsWakeWaitingCalls(t *testing.T) {
 // TestForeignWritesBelowWakeWaitingCalls: what another call writes below a path that
 // a call waits for brings it too.
 func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 2 {
 			return `{"type": "data", "kind": "input", "data": {"answer": {"x": 42}}, "path": "†input.answer.x", "_call": {"_tool": "other"}}`
@@ -169,7 +173,7 @@ func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
 	r.Parallel = 1
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.answer", "_outputPath": "†state.a"},
 		{"_tool": "value", "value": 1, "_outputPath": "†state.b"}]`))
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b")
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b")
 	if got := get(t, log, "†state.a"); got != `{"x":42}` {
 		t.Errorf("read %s", got)
 	}
@@ -179,30 +183,30 @@ func TestForeignWritesBelowWakeWaitingCalls(t *testing.T) {
 // delegate waits: the run still sees what is decided inside the delegate.
 func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &before{Log: store.NewMemory()}
-		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value, "meddle": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		log := &PlacePrefix{Log: memory.New()}
+		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value, "meddle": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			res, err := sleep(ctx, in)
 			log.happens = func() {
 				strangerAppends(t, log.Log, `{"type": "state", "n": 1}`)
 			}
 			return res, err
 		}})
-		r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "value", "value": 5, "_outputPath": "†a"}], "output": "†a"}`)}
+		r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "value", "value": 5, "_outputPath": "†a"}], "output": "†a"}`)}
 		s := start(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†b"},
 			{"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†c"},
 			{"_tool": "meddle", "seconds": 1, "value": "†c", "_outputPath": "†d"},
 			{"_tool": "sleep", "seconds": 5, "value": 1, "_outputPath": "†e"}], "output": "†b"}`)
-		s.Approve = engine.Policy{Tools: []string{"value"}}
+		s.Approve = plan.Policy{Tools: []string{"value"}}
 		person := *r
 		person.Log = log.Log
 		go func() {
 			time.Sleep(3 * time.Second)
-			if err := person.Decide(context.Background(), engine.Decision{Context: "c.1.1", Call: "1.1"}); err != nil {
+			if err := person.Decide(context.Background(), journal.Decision{Context: "c.1.1", Call: "1.1"}); err != nil {
 				t.Error(err)
 			}
 		}()
 		outcome, err := r.Run(t.Context(), s)
-		if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
+		if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
 			t.Errorf("%+v, %v", outcome, err)
 		}
 		if got := get(t, log.Log, "†state.n"); got != "1" {
@@ -214,7 +218,7 @@ func TestForeignAppendsBesideADelegateThatWaits(t *testing.T) {
 // TestForeignAppendsBeforeThePlan appends while a run begins: what is judged to
 // exist is judged again.
 func TestForeignAppendsBeforeThePlan(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(&foreign{Log: log, t: t, inject: func(n int) string {
 		if n == 1 {
 			return `{"type": "state", "a": "there"}`
@@ -225,19 +229,19 @@ func TestForeignAppendsBeforeThePlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†state.a", "_outputPath": "†out"}, {"_tool": "value", "value": "late", "_outputPath": "†state.a"}]`))
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †out", "1.2 value done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †out", "1.2 value done → †state.a")
 	if got := get(t, log, "†out"); got != `"there"` {
 		t.Errorf("read %s", got)
 	}
 }
 
-// before is a log before whose first append something else happens.
-type before struct {
+// PlacePrefix is a log before whose first append something else happens.
+type PlacePrefix struct {
 	store.Log
 	happens func()
 }
 
-func (l *before) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+func (l *PlacePrefix) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
 	if happens := l.happens; happens != nil {
 		l.happens = nil
 		happens()
@@ -248,10 +252,10 @@ func (l *before) Append(ctx context.Context, b store.Batch) (store.Appended, err
 // waits begins a run that waits for input.
 func waits(t *testing.T) (store.Log, *engine.Runner) {
 	t.Helper()
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†state.a"}]`))
-	expect(t, outcome, err, engine.RunWaiting, "1.1 value waiting … †input.x")
+	expect(t, outcome, err, journal.RunWaiting, "1.1 value waiting … †input.x")
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "x": 1}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -261,33 +265,33 @@ func waits(t *testing.T) (store.Log, *engine.Runner) {
 // TestReleasedOnce: of two who approve a plan at once the second is told so; the plan
 // that comes after it, which nobody was shown, is not approved with it.
 func TestReleasedOnce(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	calls := plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls
-	request := &engine.Request{Mode: "lazy", Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
-		return &engine.Solution{Calls: calls}, nil
+	calls := readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`).Calls
+	request := &plan.Request{Mode: "lazy", Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
+		return &plan.Solution{Calls: calls}, nil
 	})}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-	expect(t, outcome, err, engine.RunWaiting, "1.1 value blocked")
+	expect(t, outcome, err, journal.RunWaiting, "1.1 value blocked")
 	for _, goesOn := range []bool{false, true} {
-		_, err := engine.Release(t.Context(), &before{log, func() {
-			if _, err := engine.Release(t.Context(), log, "c", engine.Who{}); err != nil {
+		_, err := engine.Release(t.Context(), &PlacePrefix{log, func() {
+			if _, err := engine.Release(t.Context(), log, "c", journal.Who{}); err != nil {
 				t.Fatal(err)
 			}
 			if goesOn {
 				outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-				expect(t, outcome, err, engine.RunWaiting, "3.1 value blocked")
+				expect(t, outcome, err, journal.RunWaiting, "3.1 value blocked")
 			}
-		}}, "c", engine.Who{})
-		if !errors.As(err, new(*engine.NoSuchCallError)) || !strings.Contains(err.Error(), "somebody else has just approved the plan") {
+		}}, "c", journal.Who{})
+		if !errors.As(err, new(*journal.NoSuchCallError)) || !strings.Contains(err.Error(), "somebody else has just approved the plan") {
 			t.Errorf("approved: %v", err)
 		}
-		if last, err := engine.LastRun(t.Context(), log, "c"); err != nil || last.Held != goesOn {
+		if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Held != goesOn {
 			t.Errorf("the run is %+v, %v", last, err)
 		}
 		if !goesOn {
 			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-			expect(t, outcome, err, engine.RunWaiting, "2.1 value blocked")
+			expect(t, outcome, err, journal.RunWaiting, "2.1 value blocked")
 		}
 	}
 }
@@ -296,14 +300,14 @@ func TestReleasedOnce(t *testing.T) {
 // cancel it has come to its end.
 func TestCancelLosesToTheEnd(t *testing.T) {
 	log, r := waits(t)
-	err := engine.Cancel(t.Context(), &before{log, func() {
+	err := engine.Cancel(t.Context(), &PlacePrefix{log, func() {
 		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-		expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a")
-	}}, "c", engine.Who{})
-	if !errors.As(err, new(*engine.NoSuchCallError)) {
+		expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a")
+	}}, "c", journal.Who{})
+	if !errors.As(err, new(*journal.NoSuchCallError)) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if last, err := engine.LastRun(t.Context(), log, "c"); err != nil || last.Status != engine.RunDone {
+	if last, err := journal.In(log, "c").LastRun(t.Context()); err != nil || last.Status != journal.RunDone {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 }
@@ -312,44 +316,44 @@ func TestCancelLosesToTheEnd(t *testing.T) {
 // itself.
 func TestUnasked(t *testing.T) {
 	log, r := waits(t)
-	r.Log = &before{log, func() {
-		if err := engine.Cancel(t.Context(), log, "c", engine.Who{}); err != nil {
+	r.Log = &PlacePrefix{log, func() {
+		if err := engine.Cancel(t.Context(), log, "c", journal.Who{}); err != nil {
 			t.Error(err)
 		}
 	}}
 	for range 2 {
-		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Unasked: true}); err != nil || outcome.Status != engine.RunCancelled {
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Unasked: true}); err != nil || outcome.Status != journal.RunCancelled {
 			t.Errorf("%v, %v", outcome, err)
 		}
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a")
 }
 
 // TestANewContextThatIsNotNewAnyMore: where somebody else makes the context between
 // a run's look and its first append, and leaves events but no message there, the run
 // looks again.
 func TestANewContextThatIsNotNewAnyMore(t *testing.T) {
-	inner := store.NewMemory()
+	inner := memory.New()
 	other := newRunner(inner, nil)
-	refused := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+	refused := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 		return nil, errors.New("no plan")
 	})}
-	r := newRunner(&before{inner, func() {
-		if outcome, err := other.Run(t.Context(), engine.Start{Context: "c", Request: refused}); err != nil || outcome.Status != engine.RunFailed {
+	r := newRunner(&PlacePrefix{inner, func() {
+		if outcome, err := other.Run(t.Context(), engine.Start{Context: "c", Request: refused}); err != nil || outcome.Status != journal.RunFailed {
 			t.Error(outcome, err)
 		}
 	}}, map[string]activity{"value": value})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`))
-	expect(t, outcome, err, engine.RunDone, "2.1 value done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "2.1 value done → †state.a")
 }
 
 // TestForeignAppendsAreReplayedWhenTheyCame: what came while a call was at work
 // stands before what that wrote, and an error of a person's is there too.
 func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	r.Registry.Activities["slow"] = &engine.Registered{Name: "slow", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		_, err := engine.Append(ctx, log, "c", messages(t, `[{"type": "state", "x": 5}, {"type": "data", "kind": "error", "data": {"message": "by hand"}}]`))
 		if err != nil {
 			t.Error(err)
@@ -359,8 +363,8 @@ func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
 	outcome, err := r.Run(t.Context(), start(t, `{"calls": [
 		{"_tool": "slow", "value": 1, "_outputPath": "†state.x"},
 		{"_tool": "value", "value": "†state.x", "_outputPath": "†state.y"}], "output": "†state"}`))
-	expect(t, outcome, err, engine.RunDone, "1.1 slow done → †state.x", "1.2 value done → †state.y")
-	replayed, err := r.Replay(t.Context(), "c", nil)
+	expect(t, outcome, err, journal.RunDone, "1.1 slow done → †state.x", "1.2 value done → †state.y")
+	replayed, err := replay.Run(t.Context(), r, "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
@@ -370,13 +374,13 @@ func TestForeignAppendsAreReplayedWhenTheyCame(t *testing.T) {
 // where it came; those before it stand where they stood.
 func TestARetryThatFailsAgainIsReplayed(t *testing.T) {
 	for _, retry := range [][]string{{"1.1"}, {"1.2"}, {"1.2", "1.1"}} {
-		r := newRunner(store.NewMemory(), map[string]activity{"refuse": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, engine.NewFailure("no")
+		r := newRunner(memory.New(), map[string]activity{"refuse": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, plan.NewFailure("no")
 		}})
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "refuse", "_outputPath": "†state.x"}, {"_tool": "refuse", "_outputPath": "†state.y"}]`))
 		for range 3 {
-			expect(t, outcome, err, engine.RunFailed, "1.1 refuse failed ! no", "1.2 refuse failed ! no")
-			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+			expect(t, outcome, err, journal.RunFailed, "1.1 refuse failed ! no", "1.2 refuse failed ! no")
+			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("retried %v: %+v, %v", retry, replayed, err)
 			}
 			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: retry})
@@ -403,12 +407,12 @@ func (l firstLog) Journal(ctx context.Context, f store.JournalFilter) iter.Seq2[
 
 // TestARunOfTheFirstLogsIsReplayed: the newest alone, whatever ran in its context before.
 func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
-	r := newRunner(firstLog{store.NewMemory()}, map[string]activity{"value": value})
+	r := newRunner(firstLog{memory.New()}, map[string]activity{"value": value})
 	for i := range 3 {
 		outcome, err := r.Run(t.Context(), start(t, fmt.Sprintf(`{"calls": [{"_tool": "value", "value": %d, "_outputPath": "†state.a"}], "output": "†state.a"}`, i)))
-		expect(t, outcome, err, engine.RunDone, fmt.Sprintf("%d.1 value done → †state.a", i+1))
+		expect(t, outcome, err, journal.RunDone, fmt.Sprintf("%d.1 value done → †state.a", i+1))
 	}
-	if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+	if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 		t.Errorf("%+v, %v", replayed, err)
 	}
 }
@@ -416,21 +420,21 @@ func TestARunOfTheFirstLogsIsReplayed(t *testing.T) {
 // TestAppendBeforeADelegateBegins: what is appended to the context that a call has named
 // for its delegate, and which is not there yet, is the delegate's.
 func TestAppendBeforeADelegateBegins(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	asked := 0
-	r.Registry.Delegates["thinks"] = &engine.Delegate{Request: &engine.Request{Planner: engine.PlannerFunc(func(ctx context.Context, _ engine.Ask) (*engine.Solution, error) {
+	r.Registry.Delegates["thinks"] = &plan.Delegate{Request: &plan.Request{Planner: plan.PlannerFunc(func(ctx context.Context, _ plan.Ask) (*plan.Solution, error) {
 		if asked++; asked == 1 {
 			if _, err := engine.Append(ctx, log, "c.1.1", messages(t, `[{"type": "state", "early": 1}]`)); err != nil {
 				return nil, err
 			}
 		}
-		return &engine.Solution{Calls: []engine.Source{
+		return &plan.Solution{Calls: []plan.Source{
 			{Call: map[string]any{"_tool": "value", "value": []any{"†state.early", "†state.late"}, "_outputPath": "†out"}},
 		}, Output: "†out"}, nil
 	})}}
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "hand", "_delegate": "thinks", "_outputPath": "†state.done"}]`))
-	if err != nil || outcome.Status != engine.RunWaiting || outcome.Calls[0].Child != "c.1.1" {
+	if err != nil || outcome.Status != journal.RunWaiting || outcome.Calls[0].Child != "c.1.1" {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	if info, err := log.Info(t.Context(), "c.1.1"); err != nil || info.Origin.Parent != "c" || info.Origin.Call != "1.1" {
@@ -440,7 +444,7 @@ func TestAppendBeforeADelegateBegins(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone, "1.1 hand done → †state.done")
+	expect(t, outcome, err, journal.RunDone, "1.1 hand done → †state.done")
 	if _, err := engine.Append(t.Context(), log, "c.1.7", messages(t, `[{"type": "state", "x": 1}]`)); err != nil {
 		t.Fatal(err)
 	}
@@ -452,7 +456,7 @@ func TestAppendBeforeADelegateBegins(t *testing.T) {
 // TestWokenBeforeWhatEndedSince: what came while a run that had halted still drained is
 // behind what ended then.
 func TestWokenBeforeWhatEndedSince(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"}, {"_tool": "value", "value": 1}]`)); err != nil {
 		t.Fatal(err)
@@ -466,7 +470,7 @@ func TestWokenBeforeWhatEndedSince(t *testing.T) {
 		if _, err := log.Append(t.Context(), store.Batch{Context: "c", ExpectSeq: store.AnySeq, Journal: []store.Entry{{Call: "1.2", Event: "done", Data: `{"call":"1.2","tick":1,"position":2,"tool":"value","status":"done"}`}}}); err != nil {
 			t.Fatal(err)
 		}
-		if woken, err := engine.Woken(t.Context(), r.Log, "c"); err != nil || woken != came {
+		if woken, err := journal.In(r.Log, "c").HasInput(t.Context()); err != nil || woken != came {
 			t.Errorf("woken %t, %v", woken, err)
 		}
 	}

@@ -6,7 +6,11 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestInDoubtCanBeGivenItsResult: whoever knows what it came to says so, and it never runs
@@ -19,32 +23,32 @@ func TestInDoubtCanBeGivenItsResult(t *testing.T) {
 		}
 		for _, misfit := range []any{"nine", map[string]any{}, func() {}} {
 			outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.2": misfit}})
-			var refused *engine.CorrectionError
+			var refused *journal.CorrectionError
 			if !errors.As(err, &refused) || refused.Call != "1.2" {
 				t.Errorf("%v: %+v, %v", misfit, outcome, err)
 			}
 		}
 		outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-		expect(t, outcome, err, engine.RunWaiting,
+		expect(t, outcome, err, journal.RunWaiting,
 			"1.1 value done → †state.a", "1.2 gate in-doubt", "1.3 value blocked", "1.4 value done → †state.d")
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.2": 9}})
-		expect(t, outcome, err, engine.RunDone,
+		expect(t, outcome, err, journal.RunDone,
 			"1.1 value done → †state.a", "1.2 gate done → †state.b … its result was given by a person", "1.3 value done → †state.c", "1.4 value done → †state.d")
-		if got := outcome.Calls[1]; !got.Once || got.Attempts != 1 || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" || get(t, r.Log, "†state.c") != "10" {
+		if got := outcome.Calls[1]; !got.NotIdempotent || got.Attempts != 1 || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" || get(t, r.Log, "†state.c") != "10" {
 			t.Errorf("killed %v: ran %s, %+v", killed, ran, got)
 		}
-		replays(t, r, "c", outcome, &engine.Request{})
+		replays(t, r, "c", outcome, &plan.Request{})
 	}
 }
 
 // tool is a tool of a schema, as JSON.
-func tool(t *testing.T, name, schema string) *engine.Tool {
+func tool(t *testing.T, name, schema string) *plan.Tool {
 	t.Helper()
 	v, err := store.DecodeJSON([]byte(schema))
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := engine.NewTool(name, v)
+	made, err := plan.NewTool(name, v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,87 +56,87 @@ func tool(t *testing.T, name, schema string) *engine.Tool {
 }
 
 // failing fails, and says no more.
-func failing(context.Context, engine.Invocation) (engine.Result, error) {
-	return engine.Result{}, engine.NewFailure("no")
+func failing(context.Context, plan.Invocation) (plan.Result, error) {
+	return plan.Result{}, plan.NewFailure("no")
 }
 
 // TestGivenInADelegate: what has begun and must not run twice stays so for forks, also
 // where a person knows what it came to.
 func TestGivenInADelegate(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"pay": ran.of(failing), "fail": failing, "value": value})
 	r.Registry.Activities["pay"].NotIdempotent = true
-	r.Registry.Delegates["paying"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["paying"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "pay", "_outputPath": "†paid"}, {"_tool": "fail", "after": "†paid", "_outputPath": "†out"}], "output": "†out"}`)}
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "hand", "_delegate": "paying", "_outputPath": "†state.done"}, {"_tool": "value", "value": "†state.done", "_outputPath": "†state.seen"}]`))
-	if err != nil || outcome.Status != engine.RunFailed {
+	if err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
 	if _, err := r.Resume(t.Context(), engine.Resume{Context: "c.1.1", Result: map[string]any{"1.1": 5}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
-	if err != nil || outcome.Calls[0].Status != engine.InDoubt || ran.String() != "c.1.1/1.1×1" && ran.String() != "1.1×1" {
+	if err != nil || outcome.Calls[0].Status != journal.InDoubt || ran.String() != "c.1.1/1.1×1" && ran.String() != "1.1×1" {
 		t.Errorf("%+v, %v, ran %s", outcome, err, ran)
 	}
 	// Nor does the delegate go on where its call has been given a result.
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.1": "by hand"}})
-	expect(t, outcome, err, engine.RunDone, "1.1 hand done → †state.done … its result was given by a person", "1.2 value done → †state.seen")
-	replays(t, r, "c", outcome, &engine.Request{})
+	expect(t, outcome, err, journal.RunDone, "1.1 hand done → †state.done … its result was given by a person", "1.2 value done → †state.seen")
+	replays(t, r, "c", outcome, &plan.Request{})
 }
 
 // TestGivenToWhatNeverBegan: a call that failed before it ran can be given a result too,
 // and a replay knows.
 func TestGivenToWhatNeverBegan(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Registry.Tools["value"] = tool(t, "value", `{"properties": {"value": {"type": "number"}}}`)
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.n", "_outputPath": "†state.a || †state.b"}, {"_tool": "value", "value": "†state.a", "_outputPath": "†state.c"}]`))
-	if err != nil || outcome.Status != engine.RunWaiting {
+	if err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatal(outcome, err)
 	}
 	if _, err := engine.Append(t.Context(), r.Log, "c", messages(t, `{"type": "input", "n": "text"}`)); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-	if err != nil || outcome.Status != engine.RunFailed {
+	if err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.1": 5}})
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a … its result was given by a person", "1.2 value done → †state.c")
-	replays(t, r, "c", outcome, &engine.Request{})
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a … its result was given by a person", "1.2 value done → †state.c")
+	replays(t, r, "c", outcome, &plan.Request{})
 }
 
 // TestAGivenThought: what a person says that a latent call thought is shown to those after it.
 func TestAGivenThought(t *testing.T) {
-	r, shown := newRunner(store.NewMemory(), map[string]activity{"value": value}), 0
+	r, shown := newRunner(memory.New(), map[string]activity{"value": value}), 0
 	down := true
 	r.Registry.Tools["think"] = tool(t, "think", `{"properties": {"_output": {"type": "string"}}}`)
-	r.Registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+	r.Registry.Model = plan.ModelFunc(func(_ context.Context, q plan.Question) (any, error) {
 		if shown = len(q.Thoughts); down {
-			return nil, engine.NewFailure("down")
+			return nil, plan.NewFailure("down")
 		}
 		return "thought", nil
 	})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "think"}, {"_tool": "think", "_outputPath": "†state.a"}]`))
-	if err != nil || outcome.Status != engine.RunFailed {
+	if err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
 	down = false
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.1": "known"}, Retry: []string{"1.2"}})
-	expect(t, outcome, err, engine.RunDone, "1.1 think done … its result was given by a person", "1.2 think done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "1.1 think done … its result was given by a person", "1.2 think done → †state.a")
 	if thought := outcome.Calls[0].Thought; shown != 1 || thought["output"] != "known" {
 		t.Errorf("%d were shown, of %v", shown, thought)
 	}
-	replays(t, r, "c", outcome, &engine.Request{})
+	replays(t, r, "c", outcome, &plan.Request{})
 }
 
 // TestAPlaceThatIsGone: what was written there is not held to a schema any more, once
 // something has taken the place of what held it.
 func TestAPlaceThatIsGone(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	exported := messages(t, `[{"type": "state", "schema": {"properties": {"a": {"properties": {"b": {"type": "number"}}}}}},
 		{"type": "data", "kind": "state", "data": {"a": {"b": 1}}, "path": "†state.a.b", "_call": {"_tool": "x", "_outputPath": "†state.a.b"}},
 		{"type": "data", "kind": "state", "data": {"a": {"c": 1}}, "path": "†state.a", "_call": {"_tool": "x", "_outputPath": "†state.a"}}]`)
@@ -146,19 +150,19 @@ func TestAPlaceThatIsGone(t *testing.T) {
 
 // TestGivenTogether: results that don't fit together decide nothing.
 func TestGivenTogether(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"fail": failing})
+	r := newRunner(memory.New(), map[string]activity{"fail": failing})
 	s := start(t, `[{"_tool": "fail", "_outputPath": "†state.x"}, {"_tool": "fail", "_outputPath": "†state.y"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "schema": {"maxProperties": 1}}`)
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
-	var refused *engine.CorrectionError
+	var refused *journal.CorrectionError
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.1": 5, "1.2": 6}})
 	if !errors.As(err, &refused) || refused.Call != "1.2" {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Result: map[string]any{"1.2": 6}})
-	expect(t, outcome, err, engine.RunFailed, "1.1 fail failed ! no", "1.2 fail done → †state.y … its result was given by a person")
+	expect(t, outcome, err, journal.RunFailed, "1.1 fail failed ! no", "1.2 fail done → †state.y … its result was given by a person")
 }
 
 // What a held call writes comes out, when it is replayed, where it was decided, and not where
@@ -166,26 +170,26 @@ func TestGivenTogether(t *testing.T) {
 func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
 	for name, reject := range map[string]bool{"rejected": true, "approved": false} {
 		for _, method := range []string{"push", "set"} {
-			r := &engine.Runner{Log: store.NewMemory(), Registry: engine.NewRegistry(), Approve: engine.Policy{Tools: []string{"held"}}}
-			r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}}
+			r := &engine.Runner{Log: memory.New(), Registry: plan.NewRegistry(), Approve: plan.Policy{Tools: []string{"held"}}}
+			r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}}
 			held := map[string]any{"_tool": "held", "_outputPath": "†fine || †out.list", "_outputMethod": method}
 			if reject {
-				r.Registry.Activities["held"] = &engine.Registered{Name: "held", Activity: able{run: addX}}
+				r.Registry.Activities["held"] = &plan.Registered{Name: "held", Activity: able{run: addX}}
 				held["value"] = "held"
 			} else { // it brings its own result
-				tool, err := engine.NewTool("held", map[string]any{})
+				tool, err := plan.NewTool("held", map[string]any{})
 				if err != nil {
 					t.Fatal(err)
 				}
 				r.Registry.Tools["held"], held["_output"], held["_outputPath"] = tool, "held", "†out.list"
 			}
-			request := &engine.Request{HasOutput: true, Output: "†out", Calls: []engine.Source{
+			request := &plan.Request{HasOutput: true, Output: "†out", Calls: []plan.Source{
 				{Call: held},
 				{Call: map[string]any{"_tool": "x", "value": "other", "_outputPath": "†out.list", "_outputMethod": method}},
 			}}
 			_, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 			if err == nil {
-				err = r.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1", Reject: reject, Reason: "no"})
+				err = r.Decide(t.Context(), journal.Decision{Context: "c", Call: "1.1", Reject: reject, Reason: "no"})
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +198,7 @@ func TestHeldCallsAreReplayedWhereTheyWereDecided(t *testing.T) {
 			if err != nil || !outcome.Status.Finished() {
 				t.Fatal(err, outcome)
 			}
-			if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+			if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 				t.Errorf("%s, %s: %v, %+v", name, method, err, replayed)
 			}
 		}

@@ -6,40 +6,45 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // numbers is a registry of activities that give what they are asked for.
-func numbers() *engine.Registry {
-	r := engine.NewRegistry()
-	for name, f := range map[string]engine.ActivityFunc{
-		"value": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: in.Call["value"]}, nil
+func numbers() *plan.Registry {
+	r := plan.NewRegistry()
+	for name, f := range map[string]plan.ActivityFunc{
+		"value": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: in.Call["value"]}, nil
 		},
-		"long": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: map[string]any{"text": strings.Repeat("x", 1000)}}, nil
+		"long": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: map[string]any{"text": strings.Repeat("x", 1000)}}, nil
 		},
-		"either": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+		"either": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Call["value"] == "no" {
-				return engine.Result{}, engine.NewFailure("no")
+				return plan.Result{}, plan.NewFailure("no")
 			}
-			return engine.Result{Value: in.Call["value"]}, nil
+			return plan.Result{Value: in.Call["value"]}, nil
 		},
 	} {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: f}
+		r.Activities[name] = &plan.Registered{Name: name, Activity: f}
 	}
 	return r
 }
 
-func request(t *testing.T, calls string) *engine.Request {
+func request(t *testing.T, calls string) *plan.Request {
 	t.Helper()
 	v, err := store.DecodeJSON([]byte(calls))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &engine.Request{}
+	r := &plan.Request{}
 	for _, call := range v.([]any) {
-		r.Calls = append(r.Calls, engine.Source{Call: call})
+		r.Calls = append(r.Calls, plan.Source{Call: call})
 	}
 	return r
 }
@@ -47,7 +52,7 @@ func request(t *testing.T, calls string) *engine.Request {
 // TestLargeValues: a value that is too large is a failure that names where it was
 // to go.
 func TestLargeValues(t *testing.T) {
-	r := &engine.Runner{Log: store.NewMemory(), Registry: numbers(), Result: 1000}
+	r := &engine.Runner{Log: memory.New(), Registry: numbers(), Result: 1000}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request(t, `[{"_tool": "long", "_outputPath": "†state.a && †state.b"}]`)})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +65,7 @@ func TestLargeValues(t *testing.T) {
 // TestAgain: what runs again reads what it read before, unless that runs again
 // too; a branch that is not taken this time leaves nothing to read.
 func TestAgain(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: numbers()}
 	plan := request(t, `[
 		{"_tool": "value", "value": 1, "_outputPath": "†s.a"},
@@ -73,7 +78,7 @@ func TestAgain(t *testing.T) {
 	if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: plan}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	again := func(call string, set map[string]any) string {
@@ -86,7 +91,7 @@ func TestAgain(t *testing.T) {
 		for _, record := range outcome.Calls {
 			b.WriteString(record.Call[2:] + string(record.Status[0]) + string(rune('0'+record.Attempts)) + " ")
 		}
-		values, err := engine.Get(t.Context(), log, "f", mustExpr(t, "†s"), 0, "")
+		values, err := history.Get(t.Context(), journal.In(log, "f"), mustExpr(t, "†s"), 0, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,15 +108,15 @@ func TestAgain(t *testing.T) {
 	if got, want := again("1.3", map[string]any{"value": 5}), `1d1 2d2 3d2 4d3 5s2 6d1 7d2 {"a":5,"b":10,"last":5,"no":{"message":"no"},"stayed":"no","went":10,"yes":10}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	records, err := engine.Records(t.Context(), log, "c")
+	records, err := journal.In(log, "c").Records(t.Context())
 	if err != nil || records[1].Attempts != 1 {
 		t.Errorf("the context that was forked: %v %+v", err, records)
 	}
 }
 
-func mustExpr(t *testing.T, text string) *engine.Expr {
+func mustExpr(t *testing.T, text string) *expr.Expr {
 	t.Helper()
-	e, err := engine.ParseExpr(text)
+	e, err := expr.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +125,7 @@ func mustExpr(t *testing.T, text string) *engine.Expr {
 
 // TestDiff: paths as deep as both sides have objects, null told from missing.
 func TestDiff(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	for _, text := range []string{
 		`{"type":"data","kind":"s","data":{"a":1,"b":{"c":1,"d":[1]},"n":null,"o":{},"x":{"y":1}}}`,
 		`[{"type":"data","kind":"s","data":{"a":2,"b":{"c":1,"d":[1,2]},"o":{"p":1},"x":7,"new":{"q":{"r":null}}}},{"type":"data","kind":"t","_instance":"①","data":{"v":1}}]`,
@@ -133,7 +138,7 @@ func TestDiff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	changes, err := engine.Diff(t.Context(), log, engine.Moment{Context: "c", At: 1}, engine.Moment{Context: "c"})
+	changes, err := history.Diff(t.Context(), log, history.Moment{Context: "c", At: 1}, history.Moment{Context: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,13 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"obelus/engine/internal/crash"
+	"obelus/engine/internal/script"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
-)
-
-// Modes of a plan.
-const (
-	modeEager = "eager"
-	modeLazy  = "lazy"
 )
 
 // loop is a run: one tick after another, from where it begins or is resumed to
@@ -25,25 +24,25 @@ type loop struct {
 	runner  *Runner
 	context string
 	origin  store.Origin
-	request *Request // nil if the run is resumed and the plan's file is not at hand
-	made    bool     // it has been received
+	request *plan.Request // nil if the run is resumed and the plan's file is not at hand
+	made    bool          // it has been received
 	opening []store.Message
 	input   bool // the last message of the opening is the run's input
 	view    *store.View
 	fresh   bool // the view has just been opened
-	policy  Policy
+	policy  plan.Policy
 
 	declared map[declaredKey]declaration
 
-	saw     map[string]int64 // by the planner, when it was asked last
-	refused *refusal         // of the newest tick's solution
-	tick    int              // the number of the newest tick, 0 before the first
-	first   int              // the tick with which the run began
-	n       int64            // the journal's position after its last append
-	begun   bool             // its first append is in the log
-	started func()           // to be called then; may be nil
-	halted  bool             // as the journal has it, the run is not under way
-	cutAs   RunStatus        // how it ends early: [RunCancelled], else [RunInterrupted]
+	saw     map[string]int64  // by the planner, when it was asked last
+	refused *journal.Refusal  // of the newest tick's solution
+	tick    int               // the number of the newest tick, 0 before the first
+	first   int               // the tick with which the run began
+	n       int64             // the journal's position after its last append
+	begun   bool              // its first append is in the log
+	started func()            // to be called then; may be nil
+	halted  bool              // as the journal has it, the run is not under way
+	cutAs   journal.RunStatus // how it ends early: [journal.RunCancelled], else [journal.RunInterrupted]
 
 	opened time.Time // for what is told by how long it has been
 
@@ -72,6 +71,9 @@ func (r *Runner) newLoop(ctx context.Context, name string) (*loop, error) {
 	runner := *r
 	if runner.pool == nil {
 		runner.pool = newPool(ctx, r.parallel())
+	}
+	if runner.script == nil {
+		runner.script = script.Live{}
 	}
 	if runner.clock == nil {
 		runner.clock = &clock{}
@@ -227,10 +229,10 @@ func (l *loop) come(ctx context.Context, t *tick, first *result) ([]*result, err
 
 // run goes on from tick to tick. t, if it is not nil, is one that was under
 // way. A panic of a worker's step goes on here; as one of this goroutine it tells where.
-func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
+func (l *loop) run(ctx context.Context, t *tick) (*journal.Outcome, error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			panic(located(panicked))
+			panic(crash.WithPlace(panicked))
 		}
 	}()
 	outcome, err := l.ticks(ctx, t)
@@ -240,7 +242,7 @@ func (l *loop) run(ctx context.Context, t *tick) (*Outcome, error) {
 	return outcome, err
 }
 
-func (l *loop) ticks(ctx context.Context, t *tick) (*Outcome, error) {
+func (l *loop) ticks(ctx context.Context, t *tick) (*journal.Outcome, error) {
 	for conflicts := 0; conflicts < maxConflicts; conflicts++ {
 		if t == nil {
 			var err error
@@ -278,7 +280,7 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 	}
 	l.fresh = false
 	if l.begun {
-		if err := l.runner.replay.arriveBefore(ctx, l.view, l.context, l.tick+1); err != nil {
+		if err := l.runner.script.BeginTick(ctx, l.view, l.context, l.tick+1); err != nil {
 			return nil, err
 		}
 	}
@@ -294,48 +296,45 @@ func (l *loop) begin(ctx context.Context) (*tick, error) {
 		return nil, err
 	}
 	start := l.view.Seq()
-	plan := emptyPlan()
+	compiled := plan.Empty()
 	if problem == nil {
-		plan, err = l.compile(ctx, request, false)
-		var refused *PlanError
+		compiled, err = l.compile(ctx, request, false)
+		var refused *plan.PlanError
 		if errors.As(err, &refused) && request.Planner != nil {
-			plan, problem, err = emptyPlan(), refused, nil
+			compiled, problem, err = plan.Empty(), refused, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	event := l.event(number, start, plan, request)
+	event := l.event(number, start, compiled, request)
 	if problem == nil {
-		l.view.Stage(planOf(request))
+		l.view.Stage(plan.Message(request))
 		event.Seq = l.view.Seq()
 	}
 	event.Refused = refusalOf(problem, request, start)
-	t := newTick(l, plan, event)
-	t.problem, t.repeated = problem, event.Refused.repeats(l.refused, start)
+	t := newTick(l, compiled, event)
+	t.problem, t.repeated = problem, event.Refused.Repeats(l.refused, start)
 	l.refused = event.Refused
-	t.journal(store.Entry{Event: eventPlan, Data: text(event)})
+	t.journal(store.Entry{Event: journal.EventPlan, Data: string(store.EncodeJSON(event))})
 	return t, nil
 }
 
 // enter stages what a run begins with.
 func (l *loop) enter(ctx context.Context) error {
-	var last Run
+	var last journal.Run
 	if !l.view.Absent() {
 		var err error
 		if last, err = l.finished(ctx); err != nil {
 			return err
 		}
-		log := l.runner.Log
-		if p := l.runner.replay; p != nil {
-			log = p.log
-		}
-		if err := hideFormer(ctx, l.view, log, l.context); err != nil {
+		log := cmp.Or(l.runner.script.Log(), store.Reader(l.runner.Log))
+		if err := journal.In(log, l.context).HideSuperseded(ctx, l.view); err != nil {
 			return err
 		}
 	}
 	l.tick, l.first = last.Tick, last.Tick+1
-	if last.behind {
+	if last.Detached {
 		if err := l.take(ctx); err != nil {
 			return err
 		}
@@ -347,16 +346,16 @@ func (l *loop) enter(ctx context.Context) error {
 }
 
 // finished gives the context's newest run, which must have come to its end.
-func (l *loop) finished(ctx context.Context) (Run, error) {
-	before := Run{}
+func (l *loop) finished(ctx context.Context) (journal.Run, error) {
+	before := journal.Run{}
 	for {
-		last, err := LastRun(ctx, l.runner.Log, l.context)
+		last, err := journal.In(l.runner.Log, l.context).LastRun(ctx)
 		if err != nil || last.Status.Finished() {
 			return last, err
 		}
 		if last.Tick == before.Tick && last.Status == before.Status { // and it had no holder
-			if last.Status == RunRunning {
-				last.Status = RunInterrupted
+			if last.Status == journal.RunRunning {
+				last.Status = journal.RunInterrupted
 			}
 			return last, &UnfinishedError{l.context, last.Status}
 		}
@@ -374,15 +373,15 @@ func (l *loop) finished(ctx context.Context) (Run, error) {
 // open stages the messages that the run brings.
 func (l *loop) open(ctx context.Context) error {
 	err := admit(ctx, l.view, l.opening, l.runner.Registry.Schemas)
-	var refused *MessageError
+	var refused *plan.MessageError
 	if errors.As(err, &refused) {
 		refused.Input = l.input && refused.Number == len(l.opening)
 	}
 	return err
 }
 
-func (l *loop) event(number int, start int64, plan *Plan, request *Request) planEvent {
-	event := planEvent{
+func (l *loop) event(number int, start int64, plan *plan.Plan, request *plan.Request) journal.PlanEvent {
+	event := journal.PlanEvent{
 		Tick: number, First: l.first, Plan: request.Name, Start: start, Calls: len(plan.Calls),
 		Planner: request.Planner != nil, Mode: request.Mode, Approve: l.policy,
 	}
@@ -390,21 +389,13 @@ func (l *loop) event(number int, start int64, plan *Plan, request *Request) plan
 		event.Saw = l.saw
 	}
 	if request.Schema != nil {
-		event.Schema = encode(request.Schema)
+		event.Schema = store.EncodeJSON(request.Schema)
 	}
 	if request.Tools != nil {
-		event.Tools = encode(request.Tools)
+		event.Tools = store.EncodeJSON(request.Tools)
 	}
 	if request.HasOutput {
-		event.Output = encode(request.Output)
+		event.Output = store.EncodeJSON(request.Output)
 	}
 	return event
-}
-
-func planOf(request *Request) store.Message {
-	calls := make([]any, len(request.Calls))
-	for i, src := range request.Calls {
-		calls[i] = src.Call
-	}
-	return store.Message{Type: store.TypePlan, Data: calls, HasData: true, Mode: request.Mode}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"obelus/engine/plan"
 )
 
 // pool holds the slots for activities that a run and its delegates share, and
@@ -16,24 +18,24 @@ type pool struct {
 	parallel int
 
 	mu    sync.Mutex
-	taken [2]int              // of waited-for calls and of fire-and-forget calls, each of which has as many as parallel
-	each  map[*Registered]int // taken, of activities that do not run as often as they like
-	queue []slot              // asked for, and not there yet
+	taken [2]int                   // of waited-for calls and of fire-and-forget calls, each of which has as many as parallel
+	each  map[*plan.Registered]int // taken, of activities that do not run as often as they like
+	queue []slot                   // asked for, and not there yet
 }
 
 // slot is what a call needs to run its activity.
 type slot struct {
-	activity *Registered
+	activity *plan.Registered
 	shared   int           // index into taken
 	given    chan struct{} // closed once it is; nil if it was there at once
 }
 
 func newPool(run context.Context, parallel int) *pool {
-	return &pool{run: run, parallel: parallel, each: map[*Registered]int{}}
+	return &pool{run: run, parallel: parallel, each: map[*plan.Registered]int{}}
 }
 
 // ask gives a slot, which may have to be waited for, and is to be left.
-func (p *pool) ask(a *Registered, fireAndForget bool) slot {
+func (p *pool) ask(a *plan.Registered, fireAndForget bool) slot {
 	one := slot{activity: a}
 	if fireAndForget {
 		one.shared = 1

@@ -11,7 +11,11 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 var plans = flag.Int("plans", 1000, "how many random plans are held to give the same at every parallelism")
@@ -71,10 +75,10 @@ func (r randomPlans) call() map[string]any {
 	return call
 }
 
-func (r randomPlans) request() *engine.Request {
-	request := &engine.Request{HasOutput: true, Output: "†state || †out"}
+func (r randomPlans) request() *plan.Request {
+	request := &plan.Request{HasOutput: true, Output: "†state || †out"}
 	for range 1 + r.IntN(10) {
-		request.Calls = append(request.Calls, engine.Source{Call: r.call()})
+		request.Calls = append(request.Calls, plan.Source{Call: r.call()})
 	}
 	for range 2 + r.IntN(12) {
 		path := store.MustParsePath(r.path())
@@ -86,27 +90,27 @@ func (r randomPlans) request() *engine.Request {
 }
 
 // yielding lets others run in between, now and then.
-func yielding(seed uint64) *engine.Registry {
-	r := engine.NewRegistry()
-	add := func(name string, f func(in engine.Invocation) (engine.Result, error)) {
-		r.Activities[name] = &engine.Registered{Name: name, Activity: able{run: func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+func yielding(seed uint64) *plan.Registry {
+	r := plan.NewRegistry()
+	add := func(name string, f func(in plan.Invocation) (plan.Result, error)) {
+		r.Activities[name] = &plan.Registered{Name: name, Activity: able{run: func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 			for range rand.New(rand.NewPCG(seed, uint64(len(in.Key)+int(in.Key[len(in.Key)-1])))).IntN(20) {
 				runtime.Gosched()
 			}
 			return f(in)
-		}, ahead: func(context.Context, engine.Invocation) bool { return seed%2 == 0 }}}
+		}, ahead: func(context.Context, plan.Invocation) bool { return seed%2 == 0 }}}
 	}
-	add("value", func(in engine.Invocation) (engine.Result, error) { return engine.Result{Value: in.Call["value"]}, nil })
-	add("to", func(in engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
+	add("value", func(in plan.Invocation) (plan.Result, error) { return plan.Result{Value: in.Call["value"]}, nil })
+	add("to", func(in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
 	})
-	add("fail", func(engine.Invocation) (engine.Result, error) { return engine.Result{}, engine.NewFailure("no") })
+	add("fail", func(plan.Invocation) (plan.Result, error) { return plan.Result{}, plan.NewFailure("no") })
 	return r
 }
 
 // outcomeOf runs a request and tells all of it that timing must not change.
-func outcomeOf(t *testing.T, request *engine.Request, parallel int, seed uint64) string {
-	log := store.NewMemory()
+func outcomeOf(t *testing.T, request *plan.Request, parallel int, seed uint64) string {
+	log := memory.New()
 	r := &engine.Runner{Log: log, Registry: yielding(seed), Parallel: parallel}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil {
@@ -114,7 +118,7 @@ func outcomeOf(t *testing.T, request *engine.Request, parallel int, seed uint64)
 	}
 	holdReads(t, log, outcome)
 	if outcome.Status.Finished() {
-		replayed, err := r.Replay(t.Context(), "c", nil)
+		replayed, err := replay.Run(t.Context(), r, "c", nil)
 		if err != nil || len(replayed.Differences) > 0 {
 			t.Fatalf("replayed: %v, %+v", err, replayed)
 		}
@@ -136,7 +140,7 @@ func outcomeOf(t *testing.T, request *engine.Request, parallel int, seed uint64)
 	return b.String()
 }
 
-func callsOf(request *engine.Request) string {
+func callsOf(request *plan.Request) string {
 	calls := make([]any, len(request.Calls))
 	for i, src := range request.Calls {
 		calls[i] = src.Call
@@ -148,13 +152,13 @@ func callsOf(request *engine.Request) string {
 // warning on unordered writers, what a call reads never depends on timing."
 func TestTimingDecidesNothing(t *testing.T) {
 	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
-	ran, statuses := 0, map[engine.Status]int{}
+	ran, statuses := 0, map[journal.Status]int{}
 	for ran < *plans {
 		request := r.request()
-		checker := &engine.Runner{Log: store.NewMemory(), Registry: yielding(0)}
+		checker := &engine.Runner{Log: memory.New(), Registry: yielding(0)}
 		checked, err := checker.Check(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil {
-			if !errors.As(err, new(*engine.PlanError)) && !errors.As(err, new(*engine.MessageError)) {
+			if !errors.As(err, new(*plan.PlanError)) && !errors.As(err, new(*plan.MessageError)) {
 				t.Fatal(err)
 			}
 			continue
@@ -164,7 +168,7 @@ func TestTimingDecidesNothing(t *testing.T) {
 		}
 		ran++
 		want := outcomeOf(t, request, 1, 0)
-		for _, status := range []engine.Status{engine.Done, engine.Failed, engine.Skipped, engine.Waiting, engine.Blocked} {
+		for _, status := range []journal.Status{journal.Done, journal.Failed, journal.Skipped, journal.Waiting, journal.Blocked} {
 			statuses[status] += strings.Count(want, " "+string(status))
 		}
 		for _, parallel := range []int{2, 16} {
@@ -178,7 +182,7 @@ func TestTimingDecidesNothing(t *testing.T) {
 
 // pushesMeet tells whether two calls push to one path: the elements then stand
 // in the order of completion, and nobody is warned of it.
-func pushesMeet(p *engine.Plan) bool {
+func pushesMeet(p *plan.Plan) bool {
 	seen := map[store.Path]bool{}
 	for _, call := range p.Calls {
 		for _, path := range call.Output.Writes() {
@@ -191,9 +195,9 @@ func pushesMeet(p *engine.Plan) bool {
 	return false
 }
 
-func hasUnordered(p *engine.Plan) bool {
+func hasUnordered(p *plan.Plan) bool {
 	for _, warning := range p.Warnings {
-		if warning.Code == engine.CodeUnordered {
+		if warning.Code == plan.CodeUnordered {
 			return true
 		}
 	}
@@ -207,8 +211,8 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 	r := randomPlans{rand.New(rand.NewPCG(*firstSeed, 0))}
 	replays := 0
 	for range *plans {
-		request, log, registry := r.request(), store.NewMemory(), yielding(r.Uint64())
-		registry.Delegates["twice"] = &engine.Delegate{Request: &engine.Request{HasOutput: true, Output: "†b", Calls: []engine.Source{
+		request, log, registry := r.request(), memory.New(), yielding(r.Uint64())
+		registry.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{HasOutput: true, Output: "†b", Calls: []plan.Source{
 			{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
 			{Call: map[string]any{"_tool": "value", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
 		}}}
@@ -216,7 +220,7 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 		for _, src := range calls {
 			switch call := src.Call.(map[string]any); {
 			case r.IntN(8) == 0:
-				call["_delegate"] = engine.Anonymous
+				call["_delegate"] = plan.Anonymous
 			case r.IntN(8) == 0 && call["_tool"] == "value":
 				call["_delegate"] = "twice"
 			case r.IntN(8) == 0 && call["_tool"] != "to":
@@ -236,7 +240,7 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := head - r.Int64N(head)*r.Int64N(2)
-		if _, err := engine.Fork(t.Context(), log, "c", at, "f"); errors.As(err, new(*store.ForkError)) {
+		if _, err := journal.Fork(t.Context(), log, "c", at, "f"); errors.As(err, new(*store.ForkError)) {
 			continue
 		} else if err != nil {
 			t.Fatal(err)
@@ -256,11 +260,11 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 			if outcome, err := runner.Resume(t.Context(), again); err != nil || !outcome.Status.Finished() {
 				continue
 			}
-			for _, planner := range []*engine.Request{nil, request} {
+			for _, planner := range []*plan.Request{nil, request} {
 				replays++
-				replayed, err := runner.Replay(t.Context(), "f", planner)
+				replayed, err := replay.Run(t.Context(), runner, "f", planner)
 				if err != nil || len(replayed.Differences) > 0 {
-					t.Fatalf("seed %d: with its planner %t: %v, %+v\n%s\n%+v", *firstSeed, planner != nil, err, replayed, callsOf(&engine.Request{Calls: calls}), said)
+					t.Fatalf("seed %d: with its planner %t: %v, %+v\n%s\n%+v", *firstSeed, planner != nil, err, replayed, callsOf(&plan.Request{Calls: calls}), said)
 				}
 			}
 		}
@@ -271,24 +275,24 @@ func TestWhatRanAgainIsReplayed(t *testing.T) {
 }
 
 // planned gives the calls in two plans, after one that is refused now and then.
-func (r randomPlans) planned(request *engine.Request) *engine.Request {
+func (r randomPlans) planned(request *plan.Request) *plan.Request {
 	half := r.IntN(len(request.Calls) + 1)
-	ticks := [][]engine.Source{request.Calls[:half], request.Calls[half:]}
+	ticks := [][]plan.Source{request.Calls[:half], request.Calls[half:]}
 	if r.IntN(3) == 0 {
-		ticks = append([][]engine.Source{{{Call: map[string]any{"_tool": "none"}}}}, ticks...)
+		ticks = append([][]plan.Source{{{Call: map[string]any{"_tool": "none"}}}}, ticks...)
 	}
-	return &engine.Request{Context: request.Context, Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	return &plan.Request{Context: request.Context, Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		last := ask.Tick >= len(ticks)
 		if last {
-			return &engine.Solution{Calls: ticks[len(ticks)-1], Output: request.Output}, nil
+			return &plan.Solution{Calls: ticks[len(ticks)-1], Output: request.Output}, nil
 		}
-		return &engine.Solution{Calls: ticks[ask.Tick-1]}, nil
+		return &plan.Solution{Calls: ticks[ask.Tick-1]}, nil
 	})}
 }
 
 // again is something that a person may ask for in context f.
 func (r randomPlans) again(t *testing.T, log store.Log) engine.Resume {
-	records, err := engine.Records(t.Context(), log, "f")
+	records, err := journal.In(log, "f").Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,9 +301,9 @@ func (r randomPlans) again(t *testing.T, log store.Log) engine.Resume {
 		return again
 	}
 	switch call := records[r.IntN(len(records))]; {
-	case call.Status == engine.Failed && r.IntN(3) == 0:
+	case call.Status == journal.Failed && r.IntN(3) == 0:
 		again.Retry = []string{call.Call}
-	case call.Status == engine.Failed && r.IntN(3) == 0:
+	case call.Status == journal.Failed && r.IntN(3) == 0:
 		again.Skip = []string{call.Call}
 	default:
 		again.From = call.Call

@@ -15,7 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 	"obelus/store/sqlite"
 )
 
@@ -40,42 +43,42 @@ func logs(t *testing.T) map[string]store.Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { file.Close() })
-	return map[string]store.Log{"memory": store.NewMemory(), "sqlite": file}
+	return map[string]store.Log{"memory": memory.New(), "sqlite": file}
 }
 
 // gives is an activity that gives back one thing.
 func gives(v any) activity {
-	return func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{Value: v}, nil }
+	return func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{Value: v}, nil }
 }
 
 // TestGoValuesAreTheSameAfterAResume holds that what an activity in Go gave back
 // looks alike to who reads it in the same run and to who reads it from the log.
 func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 	for name, c := range map[string]struct {
-		give engine.Result
+		give plan.Result
 		err  error
 	}{
-		"struct":  {give: engine.Result{Value: aBill}},
-		"pointer": {give: engine.Result{Value: &aBill}},
-		"map":     {give: engine.Result{Value: map[string]any{"total": 42, "lines": []string{"a"}, "by_day": map[string]int{"mon": 3}, "due": aBill.Due, "note": nil}}},
-		"raw":     {give: engine.Result{Value: json.RawMessage(billJSON)}},
-		"message": {give: engine.Result{Message: map[string]any{"type": "data", "kind": "state", "data": map[string]bill{"order": aBill}}}},
-		"failure": {err: &engine.Failure{Fields: map[string]any{"total": int8(42), "lines": [1]string{"a"}, "by_day": map[string]uint{"mon": 3}, "due": &aBill.Due, "note": (*bill)(nil)}}},
+		"struct":  {give: plan.Result{Value: aBill}},
+		"pointer": {give: plan.Result{Value: &aBill}},
+		"map":     {give: plan.Result{Value: map[string]any{"total": 42, "lines": []string{"a"}, "by_day": map[string]int{"mon": 3}, "due": aBill.Due, "note": nil}}},
+		"raw":     {give: plan.Result{Value: json.RawMessage(billJSON)}},
+		"message": {give: plan.Result{Message: map[string]any{"type": "data", "kind": "state", "data": map[string]bill{"order": aBill}}}},
+		"failure": {err: &plan.Failure{Fields: map[string]any{"total": int8(42), "lines": [1]string{"a"}, "by_day": map[string]uint{"mon": 3}, "due": &aBill.Due, "note": (*bill)(nil)}}},
 	} {
 		for kind, interrupted := range map[string]bool{"undisturbed": false, "interrupted": true} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				log, seen := store.NewMemory(), map[string]any{}
+				log, seen := memory.New(), map[string]any{}
 				ctx, cancel := context.WithCancel(t.Context())
 				r := newRunner(log, map[string]activity{
-					"bill": func(context.Context, engine.Invocation) (engine.Result, error) {
+					"bill": func(context.Context, plan.Invocation) (plan.Result, error) {
 						if interrupted {
 							cancel()
 						}
 						return c.give, c.err
 					},
-					"see": func(_ context.Context, in engine.Invocation) (engine.Result, error) {
+					"see": func(_ context.Context, in plan.Invocation) (plan.Result, error) {
 						seen = in.Call
-						return engine.Result{Value: in.Context["state"]}, nil
+						return plan.Result{Value: in.Context["state"]}, nil
 					},
 				})
 				s := start(t, `{"calls": [{"_tool": "bill", "_outputPath": "†state.order || †state.order"},
@@ -84,10 +87,10 @@ func TestGoValuesAreTheSameAfterAResume(t *testing.T) {
 				r.Drain = time.Second
 				outcome, err := r.Run(ctx, s)
 				if interrupted {
-					expect(t, outcome, err, engine.RunInterrupted, "1.1 bill done → †state.order", "1.2 see blocked")
+					expect(t, outcome, err, journal.RunInterrupted, "1.1 bill done → †state.order", "1.2 see blocked")
 					outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
 				}
-				expect(t, outcome, err, engine.RunDone, "1.1 bill done → †state.order", "1.2 see done → †seen")
+				expect(t, outcome, err, journal.RunDone, "1.1 bill done → †state.order", "1.2 see done → †seen")
 				want, _ := store.DecodeJSON([]byte(billJSON))
 				if diff := cmp.Diff([]any{want, json.Number("42"), json.Number("4"), "a"}, []any{seen["all"], seen["total"], seen["sum"], seen["line"]}); diff != "" {
 					t.Errorf("an activity sees (-want +got):\n%s", diff)
@@ -106,32 +109,32 @@ func TestGoValuesThatAreNotJSONFailTheCall(t *testing.T) {
 	price := map[string]any{"items": []any{0, 1, 2, map[string]any{"price": math.NaN()}}}
 	for name, log := range logs(t) {
 		for i, c := range []struct {
-			give engine.Result
+			give plan.Result
 			err  error
 			want string
 		}{
-			{engine.Result{Value: price}, nil, "result.items[3].price: NaN is not a JSON number"},
-			{engine.Result{Value: math.Inf(1)}, nil, "result: infinity is not a JSON number"},
-			{engine.Result{Value: make(chan int)}, nil, "result: a channel is not a JSON value"},
-			{engine.Result{Value: []any{func() {}}}, nil, "result[0]: a function is not a JSON value"},
-			{engine.Result{Value: json.Number("abc")}, nil, `result: "abc" is not a JSON number`},
-			{engine.Result{Value: "caf\xe9"}, nil, "result: the text is not valid UTF-8"},
-			{engine.Result{Value: 1, To: "†state.x", Message: map[string]any{"type": "data", "data": price}}, nil, "result.data.items[3].price: NaN is not a JSON number"},
-			{engine.Result{}, &engine.Failure{Fields: price}, "error.items[3].price: NaN is not a JSON number"},
-			{engine.Result{}, fmt.Errorf("order 7: %w", &engine.Failure{Fields: map[string]any{"message": "no", "price": math.NaN()}}), "error.price: NaN is not a JSON number; the failure says: order 7: no"},
-			{engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "caf\xe9", "to": make(chan int)}}, "error.to: a channel is not a JSON value; the failure says: caf\ufffd"},
+			{plan.Result{Value: price}, nil, "result.items[3].price: NaN is not a JSON number"},
+			{plan.Result{Value: math.Inf(1)}, nil, "result: infinity is not a JSON number"},
+			{plan.Result{Value: make(chan int)}, nil, "result: a channel is not a JSON value"},
+			{plan.Result{Value: []any{func() {}}}, nil, "result[0]: a function is not a JSON value"},
+			{plan.Result{Value: json.Number("abc")}, nil, `result: "abc" is not a JSON number`},
+			{plan.Result{Value: "caf\xe9"}, nil, "result: the text is not valid UTF-8"},
+			{plan.Result{Value: 1, To: "†state.x", Message: map[string]any{"type": "data", "data": price}}, nil, "result.data.items[3].price: NaN is not a JSON number"},
+			{plan.Result{}, &plan.Failure{Fields: price}, "error.items[3].price: NaN is not a JSON number"},
+			{plan.Result{}, fmt.Errorf("order 7: %w", &plan.Failure{Fields: map[string]any{"message": "no", "price": math.NaN()}}), "error.price: NaN is not a JSON number; the failure says: order 7: no"},
+			{plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "caf\xe9", "to": make(chan int)}}, "error.to: a channel is not a JSON value; the failure says: caf\ufffd"},
 		} {
 			in := fmt.Sprint(i)
-			r := newRunner(log, map[string]activity{"value": value, "broken": func(context.Context, engine.Invocation) (engine.Result, error) { return c.give, c.err }})
+			r := newRunner(log, map[string]activity{"value": value, "broken": func(context.Context, plan.Invocation) (plan.Result, error) { return c.give, c.err }})
 			r.Registry.Activities["broken"].Retries = 2
 			r.Registry.Activities["broken"].Script = "broken.lua" // around which something in Go has been put
 			s := start(t, `[{"_tool": "broken", "_outputPath": "†state.x || †state.failed"}, {"_tool": "broken"}, {"_tool": "value", "value": 1, "_outputPath": "†state.y"}]`)
 			s.Context, r.Drain = in, time.Second
 			outcome, err := r.Run(t.Context(), s)
 			want := "failed ! runtime: activity broken: " + c.want
-			expect(t, outcome, err, engine.RunFailed, "1.1 broken "+want, "1.2 broken "+want, "1.3 value done → †state.y")
-			last, err := engine.LastRun(t.Context(), log, in)
-			if err != nil || last.Status != engine.RunFailed || outcome.Calls[0].Attempts != 1 {
+			expect(t, outcome, err, journal.RunFailed, "1.1 broken "+want, "1.2 broken "+want, "1.3 value done → †state.y")
+			last, err := journal.In(log, in).LastRun(t.Context())
+			if err != nil || last.Status != journal.RunFailed || outcome.Calls[0].Attempts != 1 {
 				t.Errorf("%s, %d: %+v, %v", name, i, last, err)
 			}
 		}
@@ -145,16 +148,16 @@ func TestGoFailureWithBadText(t *testing.T) {
 		err  error
 		want string
 	}{
-		{engine.NewFailure("server said: caf\xe9"), `{"message":"server said: caf�"}`},
-		{fmt.Errorf("wrapped: %w", engine.NewFailure("caf\xe9")), `{"message":"caf�"}`},
-		{&engine.Failure{Fields: map[string]any{"message": "no", "a\xff": 1, "said": []any{typed, "\xff"}, "raw": json.RawMessage("\"\xff\""), "half": json.RawMessage(`{"a":"\ud83d","n":1.50}`)}}, `{"a�":1,"half":{"a":"�","n":1.50},"message":"no","raw":"�","said":[{"Name":"caf�"},"�"]}`},
+		{plan.NewFailure("server said: caf\xe9"), `{"message":"server said: caf�"}`},
+		{fmt.Errorf("wrapped: %w", plan.NewFailure("caf\xe9")), `{"message":"caf�"}`},
+		{&plan.Failure{Fields: map[string]any{"message": "no", "a\xff": 1, "said": []any{typed, "\xff"}, "raw": json.RawMessage("\"\xff\""), "half": json.RawMessage(`{"a":"\ud83d","n":1.50}`)}}, `{"a�":1,"half":{"a":"�","n":1.50},"message":"no","raw":"�","said":[{"Name":"caf�"},"�"]}`},
 	} {
-		log := store.NewMemory()
-		r := newRunner(log, map[string]activity{"broken": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, c.err }})
+		log := memory.New()
+		r := newRunner(log, map[string]activity{"broken": func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, c.err }})
 		r.Drain = time.Minute
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "broken"}]`))
 		message, _ := outcome.Calls[1].Error["message"].(string)
-		expect(t, outcome, err, engine.RunDone, "1.1 broken done → †state.failed", "1.2 broken failed ! "+message)
+		expect(t, outcome, err, journal.RunDone, "1.1 broken done → †state.failed", "1.2 broken failed ! "+message)
 		if got := get(t, log, "†state.failed"); got != c.want || string(store.EncodeJSON(map[string]any(outcome.Calls[1].Error))) != c.want {
 			t.Errorf("it wrote %s and failed of %v, not %s", got, outcome.Calls[1].Error, c.want)
 		}
@@ -165,12 +168,12 @@ func TestGoFailureWithBadText(t *testing.T) {
 // stands under several.
 func TestAnActivityHasTheNameThatItIsFoundBy(t *testing.T) {
 	for _, own := range []string{"", "other"} {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: math.NaN()}, nil
+		r := newRunner(memory.New(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: math.NaN()}, nil
 		}})
 		r.Registry.Activities["value"].Name = own
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "_outputPath": "†state.x"}]`))
-		expect(t, outcome, err, engine.RunFailed, "1.1 value failed ! runtime: activity value: result: NaN is not a JSON number")
+		expect(t, outcome, err, journal.RunFailed, "1.1 value failed ! runtime: activity value: result: NaN is not a JSON number")
 	}
 }
 
@@ -179,10 +182,10 @@ func TestGoValuesOfAModel(t *testing.T) {
 		give any
 		want string
 	}{{aBill, "1.1 think done → †state.x"}, {math.NaN(), "1.1 think failed ! runtime: activity model: result: NaN is not a JSON number"}} {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, nil)
-		r.Registry.Model = engine.ModelFunc(func(context.Context, engine.Question) (any, error) { return c.give, nil })
-		r.Registry.Tools["think"] = &engine.Tool{Name: "think"}
+		r.Registry.Model = plan.ModelFunc(func(context.Context, plan.Question) (any, error) { return c.give, nil })
+		r.Registry.Tools["think"] = &plan.Tool{Name: "think"}
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "think", "_outputPath": "†state.x"}]`))
 		expect(t, outcome, err, outcome.Status, c.want)
 	}
@@ -198,11 +201,11 @@ type typedCall struct {
 // TestGoValuesOfARequest holds that whatever a request, its input and what a
 // planner gives are made of becomes JSON on its way in.
 func TestGoValuesOfARequest(t *testing.T) {
-	request := func() *engine.Request {
-		return &engine.Request{
+	request := func() *plan.Request {
+		return &plan.Request{
 			Context: []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]bill{"order": aBill}, HasData: true, Schema: map[string]any{"required": []string{"order"}}}},
 			Tools:   map[string]any{"value": map[string]any{"required": []string{"value"}, "properties": map[string]map[string]string{"value": {"type": "object"}}}},
-			Calls: []engine.Source{
+			Calls: []plan.Source{
 				{Call: typedCall{"value", aBill, "†state.a"}},
 				{Call: map[string]any{"_tool": "value", "value": map[string]string{"x": "†input.bill.total", "y": "†state.order.lines[0]"}, "_outputPath": "†state.b", "_scopes": []string{"state"}}},
 			},
@@ -211,19 +214,19 @@ func TestGoValuesOfARequest(t *testing.T) {
 		}
 	}
 	planner := request()
-	planner.Planner = engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
-		return &engine.Solution{Calls: request().Calls, Output: request().Output}, nil
+	planner.Planner = plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
+		return &plan.Solution{Calls: request().Calls, Output: request().Output}, nil
 	})
 	planner.Calls, planner.Output, planner.HasOutput = nil, nil, false
 	for kind, log := range logs(t) {
-		for name, request := range map[string]*engine.Request{"list": request(), "planner": planner} {
+		for name, request := range map[string]*plan.Request{"list": request(), "planner": planner} {
 			r := newRunner(log, map[string]activity{"value": value})
 			s := engine.Start{Context: name, Request: request, Input: map[string]*bill{"bill": &aBill}, HasInput: true}
 			if _, err := r.Check(t.Context(), s); err != nil {
 				t.Fatal(err)
 			}
 			outcome, err := r.Run(t.Context(), s)
-			expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b")
+			expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a", "1.2 value done → †state.b")
 			if diff := cmp.Diff(map[string]any{"a": json.Number("42"), "b": json.Number("42")}, outcome.Output); diff != "" {
 				t.Errorf("%s, %s: the output (-want +got):\n%s", kind, name, diff)
 			}
@@ -232,7 +235,7 @@ func TestGoValuesOfARequest(t *testing.T) {
 }
 
 func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
-	good, nan := []engine.Source{{Call: typedCall{"value", 1, "†state.a"}}}, map[string]any{"items": []float64{0, math.NaN()}}
+	good, nan := []plan.Source{{Call: typedCall{"value", 1, "†state.a"}}}, map[string]any{"items": []float64{0, math.NaN()}}
 	bad := []store.Message{{Type: store.TypeSystem, Data: "x", HasData: true}, {Type: store.TypeData, Kind: "state", Data: nan, HasData: true}}
 	for kind, log := range logs(t) {
 		for name, c := range map[string]struct {
@@ -240,16 +243,16 @@ func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
 			as    any
 			want  string
 		}{
-			"input":   {engine.Start{Request: &engine.Request{Calls: good}, Input: nan, HasInput: true}, new(*engine.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
-			"channel": {engine.Start{Request: &engine.Request{Calls: good}, Input: make(chan int), HasInput: true}, new(*engine.MessageError), "input: †input: a channel is not a JSON value"},
-			"message": {engine.Start{Request: &engine.Request{Calls: good, Context: bad}}, new(*engine.MessageError), "message 2: †state.items[1]: NaN is not a JSON number"},
-			"kind":    {engine.Start{Request: &engine.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: 1, HasData: true}}}}, new(*engine.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
-			"call":    {engine.Start{Request: &engine.Request{Name: "p", Calls: []engine.Source{good[0], {Call: map[string]any{"_tool": "value", "value": nan}, Line: 3}}}}, new(*engine.PlanError), "p:3: call 2 (value): value.items[1]: NaN is not a JSON number"},
-			"typed":   {engine.Start{Request: &engine.Request{Calls: []engine.Source{{Call: typedCall{"value", "\xff", ""}}}}}, new(*engine.PlanError), "call 1: value: the text is not valid UTF-8"},
-			"output":  {engine.Start{Request: &engine.Request{Output: nan, HasOutput: true}}, new(*engine.PlanError), "output.items[1]: NaN is not a JSON number"},
-			"schema":  {engine.Start{Request: &engine.Request{Schema: nan}}, new(*engine.PlanError), "schema.items[1]: NaN is not a JSON number"},
-			"tools":   {engine.Start{Request: &engine.Request{Tools: map[string]any{"value": nan}}}, new(*engine.PlanError), `tool "value": items[1]: NaN is not a JSON number`},
-			"mode":    {engine.Start{Request: &engine.Request{Name: "p", Calls: good, Mode: "x"}}, new(*engine.PlanError), `p: mode: it is "x", and must be eager or lazy`},
+			"input":   {engine.Start{Request: &plan.Request{Calls: good}, Input: nan, HasInput: true}, new(*plan.MessageError), "input: †input.items[1]: NaN is not a JSON number"},
+			"channel": {engine.Start{Request: &plan.Request{Calls: good}, Input: make(chan int), HasInput: true}, new(*plan.MessageError), "input: †input: a channel is not a JSON value"},
+			"message": {engine.Start{Request: &plan.Request{Calls: good, Context: bad}}, new(*plan.MessageError), "message 2: †state.items[1]: NaN is not a JSON number"},
+			"kind":    {engine.Start{Request: &plan.Request{Calls: good, Context: []store.Message{{Type: store.TypeData, Kind: "a b", Data: 1, HasData: true}}}}, new(*plan.MessageError), `message: bad kind "a b": a kind is letters, digits and _`},
+			"call":    {engine.Start{Request: &plan.Request{Name: "p", Calls: []plan.Source{good[0], {Call: map[string]any{"_tool": "value", "value": nan}, Line: 3}}}}, new(*plan.PlanError), "p:3: call 2 (value): value.items[1]: NaN is not a JSON number"},
+			"typed":   {engine.Start{Request: &plan.Request{Calls: []plan.Source{{Call: typedCall{"value", "\xff", ""}}}}}, new(*plan.PlanError), "call 1: value: the text is not valid UTF-8"},
+			"output":  {engine.Start{Request: &plan.Request{Output: nan, HasOutput: true}}, new(*plan.PlanError), "output.items[1]: NaN is not a JSON number"},
+			"schema":  {engine.Start{Request: &plan.Request{Schema: nan}}, new(*plan.PlanError), "schema.items[1]: NaN is not a JSON number"},
+			"tools":   {engine.Start{Request: &plan.Request{Tools: map[string]any{"value": nan}}}, new(*plan.PlanError), `tool "value": items[1]: NaN is not a JSON number`},
+			"mode":    {engine.Start{Request: &plan.Request{Name: "p", Calls: good, Mode: "x"}}, new(*plan.PlanError), `p: mode: it is "x", and must be eager or lazy`},
 			"nothing": {engine.Start{}, nil, "there is nothing to run: the start needs a request, with calls or a planner"},
 		} {
 			r := newRunner(log, map[string]activity{"value": value})
@@ -264,8 +267,8 @@ func TestGoValuesThatAreNotJSONAreRefused(t *testing.T) {
 			}
 		}
 	}
-	var refused *engine.PlanError
-	if _, err := engine.Compile(&engine.Request{Calls: good, Context: bad}, newRunner(nil, nil).Registry, engine.NothingExists); !errors.As(err, &refused) {
+	var refused *plan.PlanError
+	if _, err := plan.Compile(&plan.Request{Calls: good, Context: bad}, newRunner(nil, nil).Registry, plan.NothingExists); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }
@@ -306,11 +309,11 @@ func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
 	}
 	for kind, log := range logs(t) {
 		for want, m := range bad {
-			var refused *engine.MessageError
+			var refused *plan.MessageError
 			if _, err := engine.Append(t.Context(), log, "bad", []store.Message{m}); !errors.As(err, &refused) || err.Error() != "message: "+want {
 				t.Errorf("%s: append says %v, not %s", kind, err, want)
 			}
-			request := &engine.Request{Context: []store.Message{m}}
+			request := &plan.Request{Context: []store.Message{m}}
 			if _, err := newRunner(log, nil).Run(t.Context(), engine.Start{Context: "bad", Request: request}); !errors.As(err, &refused) || err.Error() != "message: "+want {
 				t.Errorf("%s: run says %v, not %s", kind, err, want)
 			}
@@ -333,30 +336,30 @@ func TestMessagesOfAProgramHaveTheirForm(t *testing.T) {
 // is told so, as is a delegate that there is none of.
 func TestNilPointersAsErrors(t *testing.T) {
 	const wrong = "its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong"
-	r := newRunner(store.NewMemory(), map[string]activity{"act": func(context.Context, engine.Invocation) (engine.Result, error) {
-		var failure *engine.Failure
-		return engine.Result{}, failure
+	r := newRunner(memory.New(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
+		var failure *plan.Failure
+		return plan.Result{}, failure
 	}})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "act", "_outputPath": "†a"}]`))
-	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
+	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	r.Registry.Activities["act"].Activity = engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, errors.Join(errors.New("x"), (*engine.Failure)(nil))
+	r.Registry.Activities["act"].Activity = plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, errors.Join(errors.New("x"), (*plan.Failure)(nil))
 	})
-	outcome, err = r.Run(t.Context(), engine.Start{Context: "joined", Request: plan(t, `[{"_tool": "act", "_outputPath": "†a"}]`)})
-	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
+	outcome, err = r.Run(t.Context(), engine.Start{Context: "joined", Request: readPlan(t, `[{"_tool": "act", "_outputPath": "†a"}]`)})
+	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[0].Error["message"] != "activity act: "+wrong {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
-		var refused *engine.PlanError
+	planner := plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
+		var refused *plan.PlanError
 		return nil, refused
 	})
-	outcome, err = r.Run(t.Context(), engine.Start{Context: "planned", Request: &engine.Request{Planner: planner}})
-	if err != nil || outcome.Status != engine.RunFailed || !strings.Contains(outcome.Error, wrong) {
+	outcome, err = r.Run(t.Context(), engine.Start{Context: "planned", Request: &plan.Request{Planner: planner}})
+	if err != nil || outcome.Status != journal.RunFailed || !strings.Contains(outcome.Error, wrong) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
-	r.Registry.File = func(string) (*engine.Delegate, error) { return nil, nil }
+	r.Registry.File = func(string) (*plan.Delegate, error) { return nil, nil }
 	r.Registry.Delegates["none"] = nil
 	for _, name := range []string{"none", "a.lua"} {
 		_, err := r.Run(t.Context(), start(t, `[{"_tool": "x", "_delegate": "`+name+`", "_outputPath": "†a"}]`))
@@ -370,13 +373,13 @@ func TestNilPointersAsErrors(t *testing.T) {
 func TestTheLongestBackoff(t *testing.T) {
 	for range 20 { // chance has a say in how long it is
 		ctx, cancel := context.WithCancel(t.Context())
-		r := newRunner(store.NewMemory(), map[string]activity{"act": func(context.Context, engine.Invocation) (engine.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"act": func(context.Context, plan.Invocation) (plan.Result, error) {
 			time.AfterFunc(time.Millisecond, cancel)
-			return engine.Result{}, engine.NewFailure("no")
+			return plan.Result{}, plan.NewFailure("no")
 		}})
 		r.Registry.Activities["act"].Retries, r.Registry.Activities["act"].Backoff = 2, math.MaxInt64
 		outcome, err := r.Run(ctx, start(t, `[{"_tool": "act", "_outputPath": "†a"}]`))
-		if err != nil || outcome.Status != engine.RunInterrupted || outcome.Calls[0].Attempts != 1 {
+		if err != nil || outcome.Status != journal.RunInterrupted || outcome.Calls[0].Attempts != 1 {
 			t.Errorf("%+v, %v", outcome, err)
 		}
 		cancel()
@@ -394,21 +397,21 @@ func (c countedSchema) MarshalJSON() ([]byte, error) {
 // TestARequestIsMadeJSONOnce holds that a tick makes nothing anew of what does not
 // change with it: neither of the run's request nor of those of its delegates.
 func TestARequestIsMadeJSONOnce(t *testing.T) {
-	own, inner, log := 0, 0, store.NewMemory()
+	own, inner, log := 0, 0, memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
+	r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
 	r.Registry.Delegates["inner"].Request.Schema = countedSchema{&inner}
-	planner := engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
-		calls := []engine.Source{{Call: map[string]any{"_tool": "x", "_delegate": "inner", "_outputPath": "†state.a"}}}
+	planner := plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
+		calls := []plan.Source{{Call: map[string]any{"_tool": "x", "_delegate": "inner", "_outputPath": "†state.a"}}}
 		if ask.Tick%4 > 0 {
-			return &engine.Solution{Calls: calls}, nil
+			return &plan.Solution{Calls: calls}, nil
 		}
-		return &engine.Solution{Output: "done"}, nil
+		return &plan.Solution{Output: "done"}, nil
 	})
-	request := &engine.Request{Planner: planner, Schema: countedSchema{&own}}
+	request := &plan.Request{Planner: planner, Schema: countedSchema{&own}}
 	for n := 1; n <= 2; n++ {
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-		if err != nil || outcome.Status != engine.RunDone || own != n || inner != 3*n+1 {
+		if err != nil || outcome.Status != journal.RunDone || own != n || inner != 3*n+1 {
 			t.Errorf("run %d: %+v, %v: made JSON %d times, and its delegate's, which ran %d times, %d times", n, outcome, err, own, 3*n, inner)
 		}
 	}
@@ -419,22 +422,22 @@ func TestARequestIsMadeJSONOnce(t *testing.T) {
 func TestGoPlannerThatGivesNoJSON(t *testing.T) {
 	for kind, log := range logs(t) {
 		for name, c := range map[string]struct {
-			solution engine.Solution
+			solution plan.Solution
 			err      error
 			want     string
 		}{
-			"output":  {engine.Solution{Output: map[string]any{"price": math.NaN()}}, nil, "output.price: NaN is not a JSON number"},
-			"call":    {engine.Solution{Calls: []engine.Source{{Call: typedCall{"value", math.Inf(1), ""}}}}, nil, "call 1.value: infinity is not a JSON number"},
-			"failure": {engine.Solution{}, &engine.Failure{Fields: map[string]any{"price": math.NaN()}}, "error.price: NaN is not a JSON number"},
-			"typed":   {engine.Solution{}, &engine.Failure{Fields: map[string]any{"message": "no", "bill": aBill}}, "no"},
-			"wrapped": {engine.Solution{}, fmt.Errorf("asking the model about order 7: %w", engine.NewFailure("rate limited")), "asking the model about order 7: rate limited"},
-			"text":    {engine.Solution{}, fmt.Errorf("order 7: %w", engine.NewFailure("caf\xe9")), "order 7: caf\ufffd"},
-			"fault":   {engine.Solution{}, errors.New("caf\xe9"), "caf\ufffd"},
+			"output":  {plan.Solution{Output: map[string]any{"price": math.NaN()}}, nil, "output.price: NaN is not a JSON number"},
+			"call":    {plan.Solution{Calls: []plan.Source{{Call: typedCall{"value", math.Inf(1), ""}}}}, nil, "call 1.value: infinity is not a JSON number"},
+			"failure": {plan.Solution{}, &plan.Failure{Fields: map[string]any{"price": math.NaN()}}, "error.price: NaN is not a JSON number"},
+			"typed":   {plan.Solution{}, &plan.Failure{Fields: map[string]any{"message": "no", "bill": aBill}}, "no"},
+			"wrapped": {plan.Solution{}, fmt.Errorf("asking the model about order 7: %w", plan.NewFailure("rate limited")), "asking the model about order 7: rate limited"},
+			"text":    {plan.Solution{}, fmt.Errorf("order 7: %w", plan.NewFailure("caf\xe9")), "order 7: caf\ufffd"},
+			"fault":   {plan.Solution{}, errors.New("caf\xe9"), "caf\ufffd"},
 		} {
 			r := newRunner(log, map[string]activity{"value": value})
-			planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) { return &c.solution, c.err })
-			outcome, err := r.Run(t.Context(), engine.Start{Context: name, Request: &engine.Request{Planner: planner}})
-			if err != nil || outcome.Status != engine.RunFailed || outcome.Error != c.want {
+			planner := plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) { return &c.solution, c.err })
+			outcome, err := r.Run(t.Context(), engine.Start{Context: name, Request: &plan.Request{Planner: planner}})
+			if err != nil || outcome.Status != journal.RunFailed || outcome.Error != c.want {
 				t.Errorf("%s, %s: %+v, %v", kind, name, outcome, err)
 			}
 		}
@@ -442,14 +445,14 @@ func TestGoPlannerThatGivesNoJSON(t *testing.T) {
 }
 
 func TestGoValuesOfCorrections(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]`)
 	s.Approve.Always = true
 	outcome, err := r.Run(t.Context(), s)
-	expect(t, outcome, err, engine.RunWaiting, "1.1 value held")
-	var refused *engine.CorrectionError
-	decision := engine.Decision{Context: "c", Call: "1.1", Arguments: map[string]any{"value": math.NaN()}}
+	expect(t, outcome, err, journal.RunWaiting, "1.1 value held")
+	var refused *journal.CorrectionError
+	decision := journal.Decision{Context: "c", Call: "1.1", Arguments: map[string]any{"value": math.NaN()}}
 	if err := r.Decide(t.Context(), decision); !errors.As(err, &refused) || err.Error() != "call 1.1: value: NaN is not a JSON number" {
 		t.Error(err)
 	}
@@ -460,7 +463,7 @@ func TestGoValuesOfCorrections(t *testing.T) {
 	if _, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || get(t, log, "†state.a") != billJSON {
 		t.Errorf("%v: %s", err, get(t, log, "†state.a"))
 	}
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "fork"); err != nil {
 		t.Fatal(err)
 	}
 	again := engine.Resume{Context: "fork", From: "1.1", Set: map[string]any{"value": make(chan int)}}
@@ -497,11 +500,11 @@ func TestErrorsOfTry(t *testing.T) {
 		"typed":    {"message": "no", "bill": aBill},
 		"text":     {"message": "no", "said": "caf\xe9"},
 	} {
-		given := fmt.Errorf("%w, %w: %w", own, base, &engine.Failure{Fields: fields})
-		registry := newRunner(nil, map[string]activity{"bad": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, given }}).Registry
+		given := fmt.Errorf("%w, %w: %w", own, base, &plan.Failure{Fields: fields})
+		registry := newRunner(nil, map[string]activity{"bad": func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, given }}).Registry
 		_, err := engine.Try(t.Context(), registry, map[string]any{"_tool": "bad"}, nil)
 		var found *reason
-		var failure *engine.Failure
+		var failure *plan.Failure
 		if !errors.Is(err, base) || !errors.As(err, &found) || found != own || !errors.As(err, &failure) || err.Error() != given.Error() {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -520,17 +523,17 @@ func (w *wrapped) Error() string { return "wrapped: " + w.error.Error() }
 // TestGoErrorsThatCannotBeRead: an error that breaks down as its text is read, or has none, is
 // the fault of that call alone, whoever gave it.
 func TestGoErrorsThatCannotBeRead(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{
-		"broken": func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, &wrapped{} },
-		"silent": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, errors.New("")
+		"broken": func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, &wrapped{} },
+		"silent": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, errors.New("")
 		},
-		"empty": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, &engine.Failure{}
+		"empty": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, &plan.Failure{}
 		},
-		"inner": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": errors.New("no room")}}
+		"inner": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": errors.New("no room")}}
 		},
 		"value": value,
 	})
@@ -553,16 +556,16 @@ func TestGoErrorsThatCannotBeRead(t *testing.T) {
 		}
 	}
 	s := start(t, `[]`)
-	s.Request.Planner = engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) { return nil, &wrapped{} })
+	s.Request.Planner = plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) { return nil, &wrapped{} })
 	s.Context = "planned"
-	if outcome, err = r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed || !strings.Contains(outcome.Error, "the planner broke down") {
+	if outcome, err = r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed || !strings.Contains(outcome.Error, "the planner broke down") {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
 
 // TestAClockOutOfAllDates: what the log could not give back is not written.
 func TestAClockOutOfAllDates(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Now = func() time.Time { return time.Unix(1e12, 0) }
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†e"}]`)); err == nil || !strings.Contains(err.Error(), "the runner's clock can't be right: 33658-") {
 		t.Error(err)

@@ -13,14 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // failingFirst fails in its first tries, and then works as another does.
 func failingFirst(n int, f activity) activity {
-	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if in.Attempt <= n {
-			return engine.Result{}, engine.NewFailure("down")
+			return plan.Result{}, plan.NewFailure("down")
 		}
 		return f(ctx, in)
 	}
@@ -43,29 +47,29 @@ func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := &peak{}
-				r := newRunner(store.NewMemory(), map[string]activity{"flaky": p.of(failingFirst(2, sleep)), "sleep": p.of(sleep)})
+				r := newRunner(memory.New(), map[string]activity{"flaky": p.of(failingFirst(2, sleep)), "sleep": p.of(sleep)})
 				r.Parallel, r.Drain = tt.parallel, time.Hour
 				r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 2, 10*time.Second
 				r.Registry.Activities["flaky"].Concurrency = tt.concurrency
-				r.Registry.Delegates["room"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.x"}, {"_tool": "flaky", "seconds": 1, "_outputPath": "†state.y"}], "output": 1}`)}
-				r.Registry.Tools["work"] = &engine.Tool{Name: "work"}
+				r.Registry.Delegates["room"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "flaky", "seconds": 1, "_outputPath": "†state.x"}, {"_tool": "flaky", "seconds": 1, "_outputPath": "†state.y"}], "output": 1}`)}
+				r.Registry.Tools["work"] = &plan.Tool{Name: "work"}
 				began, failed := time.Now(), 0
 				var first time.Duration // after which the last call had failed once, or another was done
 				var mu sync.Mutex
 				working := map[string]bool{}
-				r.Observe = func(record engine.Record) {
+				r.Observe = func(record journal.Record) {
 					mu.Lock()
 					defer mu.Unlock()
-					working[record.Call] = record.Status == engine.Running && !record.Rests
+					working[record.Call] = record.Status == journal.Running && !record.Rests
 					if n := len(slices.DeleteFunc(slices.Collect(maps.Values(working)), func(is bool) bool { return !is })); name != "in a delegate" && n > tt.parallel {
 						t.Errorf("%d are recorded as at work", n)
 					}
-					if record.Rests && record.Attempts == 1 || record.Tool == "sleep" && record.Status == engine.Done {
+					if record.Rests && record.Attempts == 1 || record.Tool == "sleep" && record.Status == journal.Done {
 						failed, first = failed+1, time.Since(began)
 					}
 				}
 				outcome, err := r.Run(t.Context(), start(t, tt.plan))
-				if err != nil || outcome.Status != engine.RunDone || failed != tt.others {
+				if err != nil || outcome.Status != journal.RunDone || failed != tt.others {
 					t.Fatalf("%v, %v", outcome, err)
 				}
 				between(t, "the others", first, 0, 2*time.Second)
@@ -88,14 +92,14 @@ func TestWhatIsTriedAgainHoldsUpNobody(t *testing.T) {
 // been tried.
 func TestEveryTryIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
-		r := newRunner(log, map[string]activity{"flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		log, ran := memory.New(), &counter{}
+		r := newRunner(log, map[string]activity{"flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Attempt == 1 {
 				if _, err := engine.Append(ctx, log, "c", messages(t, `{"type": "state", "n": 1}`)); err != nil {
 					t.Error(err)
 				}
 			}
-			return engine.Result{}, engine.NewFailure("down")
+			return plan.Result{}, plan.NewFailure("down")
 		})})
 		r.Registry.Activities["flaky"].Retries, r.Registry.Activities["flaky"].Backoff = 1, 10*time.Second
 		tell := func() (told []string) {
@@ -103,9 +107,9 @@ func TestEveryTryIsRecorded(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if e, err := engine.ReadEntry(entry); err != nil {
+				if e, err := journal.ReadEntry(entry); err != nil {
 					t.Fatal(err)
-				} else if record, ok := e.(engine.Record); ok {
+				} else if record, ok := e.(journal.Record); ok {
 					told = append(told, fmt.Sprint(record.Status, " ", record.Attempts, " ", record.Error["message"]))
 				}
 			}
@@ -114,13 +118,13 @@ func TestEveryTryIsRecorded(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		outcome, err := r.Run(ctx, start(t, `[{"_tool": "flaky", "_outputPath": "†state.a"}]`))
-		expect(t, outcome, err, engine.RunInterrupted, "1.1 flaky blocked ! down")
+		expect(t, outcome, err, journal.RunInterrupted, "1.1 flaky blocked ! down")
 		want := []string{"running 0 <nil>", "running 1 down", "blocked 1 down"}
 		if diff := cmp.Diff(want, tell()); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-		expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! down")
+		expect(t, outcome, err, journal.RunFailed, "1.1 flaky failed ! down")
 		want = append(want, "running 1 <nil>", "running 2 down", "running 2 down", "failed 3 down")
 		if diff := cmp.Diff(want, tell()); diff != "" || ran.String() != "1.1×3" {
 			t.Errorf("ran %s; told (-want +got):\n%s", ran, diff)
@@ -137,17 +141,17 @@ func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
 			want       string
 		}{{true, true, "1.1×1"}, {false, true, "1.1×3"}, {true, false, "1.1×3"}} {
 			ran := &counter{}
-			r := newRunner(store.NewMemory(), map[string]activity{"pay": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			r := newRunner(memory.New(), map[string]activity{"pay": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if c.slow {
 					<-ctx.Done()
-					return engine.Result{}, ctx.Err()
+					return plan.Result{}, ctx.Err()
 				}
-				return engine.Result{}, engine.NewFailure("down")
+				return plan.Result{}, plan.NewFailure("down")
 			})})
 			pay := r.Registry.Activities["pay"]
 			pay.NotIdempotent, pay.Retries, pay.Timeout = c.once, 2, time.Second
 			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "pay", "_outputPath": "†state.a"}]`))
-			if err != nil || outcome.Status != engine.RunFailed || ran.String() != c.want {
+			if err != nil || outcome.Status != journal.RunFailed || ran.String() != c.want {
 				t.Errorf("%+v: it ran %s: %+v, %v", c, ran, outcome, err)
 			}
 		}
@@ -158,13 +162,13 @@ func TestWhatMustNotRunTwiceIsNotTriedAgainAfterItsTime(t *testing.T) {
 func TestAFailureMayBeFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for last, want := range map[any]string{false: "1.1×1", true: "1.1×3", "false": "1.1×3", nil: "1.1×3"} {
-			log, ran := store.NewMemory(), &counter{}
-			r := newRunner(log, map[string]activity{"pay": ran.of(func(context.Context, engine.Invocation) (engine.Result, error) {
-				return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "no such card", "retry": last}}
+			log, ran := memory.New(), &counter{}
+			r := newRunner(log, map[string]activity{"pay": ran.of(func(context.Context, plan.Invocation) (plan.Result, error) {
+				return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "no such card", "retry": last}}
 			})})
 			r.Registry.Activities["pay"].Retries = 2
 			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "pay", "_outputPath": "†state.a || †state.refused"}]`))
-			expect(t, outcome, err, engine.RunDone, "1.1 pay done → †state.refused")
+			expect(t, outcome, err, journal.RunDone, "1.1 pay done → †state.refused")
 			if ran.String() != want {
 				t.Errorf("with retry %v it ran %s, not %s", last, ran, want)
 			}
@@ -175,9 +179,9 @@ func TestAFailureMayBeFinal(t *testing.T) {
 // Who rests gives its place among those of its activity to others, also as it is replayed.
 func TestWhoTookThePlaceOfOneThatRestsIsReplayedAsItCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(store.NewMemory(), map[string]activity{"flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if in.Call["fails"] == true && in.Attempt == 1 {
-				return engine.Result{}, engine.NewFailure("down")
+				return plan.Result{}, plan.NewFailure("down")
 			}
 			return value(ctx, in)
 		}})
@@ -189,7 +193,7 @@ func TestWhoTookThePlaceOfOneThatRestsIsReplayedAsItCame(t *testing.T) {
 		if err != nil || fmt.Sprint(outcome.Output) != "[2 1]" {
 			t.Fatal(err, outcome)
 		}
-		replayed, err := r.Replay(t.Context(), "c", nil)
+		replayed, err := replay.Run(t.Context(), r, "c", nil)
 		if err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("replayed: %v, %+v", err, replayed)
 		}

@@ -4,22 +4,52 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"obelus/engine/internal/script"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/store"
 )
+
+// MissingInput tells what is wrong with a run that gets no input, where the request's messages
+// declare the schema of input: a [*plan.MessageError], or nil. Input that those messages give, or that
+// the run's context has in a log, is none that is missing; the log is nil for a new context.
+func (s *Start) MissingInput(ctx context.Context, log store.Reader, options ...schema.Option) error {
+	gives := func(m store.Message) bool { return m.Kind == "input" && m.HasData }
+	if s.Input != nil || s.HasInput || slices.ContainsFunc(s.Request.Context, gives) {
+		return nil
+	}
+	schema, path := s.Request.Declared("input", options), store.KindPath("input")
+	if schema == nil {
+		return nil
+	}
+	broken := schema.Validate(map[string]any{}, path.String())
+	if broken == nil {
+		return nil
+	}
+	if log != nil {
+		given, err := store.Resolver{Log: log, Context: s.Context}.Resolve(ctx, path, "")
+		if err == nil && given.Exists || err != nil && !errors.Is(err, store.ErrNoContext) {
+			return nil // what is wrong with the log is told by the run
+		}
+	}
+	return &plan.MessageError{Input: true, Err: fmt.Errorf("there is none, and it breaks the schema declared for input: %w", broken)}
+}
 
 // Runner runs plans over a log. Its fields are set before it is used; one
 // Runner may run many contexts at once. It needs a Log and a Registry. A panic of
 // one of its functions comes out of whatever the Runner was asked to do.
 type Runner struct {
 	Log      store.Log
-	Registry *Registry // of what a root context runs: from it the delegates are found, and what their calls may name
+	Registry *plan.Registry // of what a root context runs: from it the delegates are found, and what their calls may name
 
 	Parallel int           // how many calls of one run, and of its delegates, run at once; 0 for DefaultParallel
 	Result   int           // how many bytes of JSON a value may have that a call writes; 0 for DefaultResult
 	Ticks    int           // how often the planner of one run is asked; 0 for DefaultTicks
-	Approve  Policy        // which calls are held for a person, of a run whose start does not say
+	Approve  plan.Policy   // which calls are held for a person, of a run whose start does not say
 	Drain    time.Duration // how long calls may go on that a run leaves behind: fire-and-forget ones at its end, all when it is interrupted; 0 for DefaultDrain, less for no time
 
 	// Observe, if it is set, is told of every change of a call's status, once it is
@@ -28,18 +58,18 @@ type Runner struct {
 	// where its outcome is all that is recorded, and just before that outcome. It is called from
 	// one goroutine at a time for each context, but not always from the same, as Attend
 	// is. What the record holds is shared with the run by both, and must not be changed.
-	Observe func(Record)
+	Observe func(journal.Record)
 
 	// Attend, if it is set, tells whether a call that is held may be decided
 	// about while the run goes on, so that the run waits for it. It is asked
 	// again and again. Without it a run with nothing to do but held calls
 	// comes to a halt.
-	Attend func(Record) bool
+	Attend func(journal.Record) bool
 
 	// Acquire, if it is set, is asked before a call's activity begins, each time that it is
 	// tried, and may have it wait: its time does not count yet. It gives what is to be
 	// called once the outcome is in the log or comes to nothing, or false if ctx ended first.
-	// A call that is done within a step of its run, see [Forerunner], may not be asked about.
+	// A call that is done within a step of its run, see [plan.Speculative], may not be asked about.
 	Acquire func(ctx context.Context) (release func(), ok bool)
 
 	// Interrupted, if it is set, is called once the log has that a run was interrupted, or needs
@@ -52,7 +82,7 @@ type Runner struct {
 	Now func() time.Time
 
 	jitter func(time.Duration) time.Duration // below a duration, for the pauses between attempts; nil for chance
-	replay *replay                           // answers the calls; nil where activities do
+	script script.Script                     // what drives the run; nil for a live one
 	depth  int                               // how many delegates it runs within
 	cut    context.Context                   // ends when the calls around it are cut off; nil at the top
 	pool   *pool                             // the run's slots for activities, in whatever depth
@@ -80,12 +110,12 @@ func positive(n, otherwise int) int {
 // Start is a run to begin.
 type Start struct {
 	Context string // its name, see [store.CheckContext]; created if it is absent
-	Request *Request
+	Request *plan.Request
 
 	// Input is appended as one input message, unless it is nil and HasInput is
 	// not set, which tells null from none. It may be anything that
 	// [store.FromGo] takes, a struct or a map of any type; what reads it gets
-	// JSON's values. What JSON doesn't have is a [*MessageError]. What is JSON
+	// JSON's values. What JSON doesn't have is a [*plan.MessageError]. What is JSON
 	// already is not copied, and must not be changed any more; so it is with all
 	// values of the request.
 	Input    any
@@ -94,7 +124,7 @@ type Start struct {
 	// Approve says which calls are held for a person; where it says nothing, the
 	// runner's does. It goes for the whole run, its delegates and whoever
 	// resumes it.
-	Approve Policy
+	Approve plan.Policy
 
 	// Begun, if it is set, is called once the run is in the log: from there on
 	// it can be resumed, whatever becomes of the process.
@@ -105,7 +135,7 @@ type Start struct {
 // interrupted, and goes on only if it is resumed.
 var (
 	// ErrStopped tells that not the run is unwanted, but its host goes: it is interrupted,
-	// and who comes after the host may resume it ([Run.Stopped]).
+	// and who comes after the host may resume it ([journal.Run.Stopped]).
 	ErrStopped = errors.New("the host was stopped")
 
 	// ErrCancelled tells that somebody has given the run up: it is cancelled.
@@ -113,29 +143,17 @@ var (
 )
 
 // CancelledError is [ErrCancelled] by somebody.
-type CancelledError struct{ Who }
+type CancelledError struct{ journal.Who }
 
 func (*CancelledError) Error() string { return ErrCancelled.Error() }
-func (*CancelledError) Unwrap() error { return ErrCancelled }
 
-// Outcome is how a run ended, or where it stands. Its values are shared, as those of
-// an [Invocation] are, and must not be changed.
-type Outcome struct {
-	Context string // empty where the run was stopped before its planner gave a first plan: nothing of it is in the log
-	Status  RunStatus
-	Output  any      // null without one
-	Error   string   // why the run failed, where no single call is to blame
-	Stopped bool     // it was interrupted since its host went ([ErrStopped]): a server goes on with it
-	Calls   []Record // of its last tick
-	Lazy    *Plan    // the plan, where it is recorded and waits to be released
-	Stale   []string // calls that had run without what [Resume].Retry has had run again, and keep their outcome
-}
+func (*CancelledError) Unwrap() error { return ErrCancelled }
 
 // UnfinishedError is a run in a context whose last tick has not come to its
 // end.
 type UnfinishedError struct {
 	Context string
-	Status  RunStatus
+	Status  journal.RunStatus
 }
 
 func (e *UnfinishedError) Error() string {
@@ -163,19 +181,10 @@ func (e *DelegateError) Error() string {
 	return fmt.Sprintf("context %s is a delegate's: cancel the run of %s, which it is part of", e.Context, e.Root)
 }
 
-// NoSuchCallError names a call that is not there, or not as it must be for what
-// is asked.
-type NoSuchCallError struct {
-	Message string
-	Absent  bool // there is no such call at all
-}
-
-func (e *NoSuchCallError) Error() string { return e.Message }
-
 // Run appends a request's messages, its input and its plan to a context, and
 // runs the plan; a planner is asked for one plan after another, until it gives
-// an output. A plan that is refused gives a [*PlanError], a message that is
-// refused a [*MessageError], and either leaves no trace. So does a context that
+// an output. A plan that is refused gives a [*plan.PlanError], a message that is
+// refused a [*plan.MessageError], and either leaves no trace. So does a context that
 // somebody else runs, a [*BusyError], and one whose last run has not come to its
 // end, an [*UnfinishedError].
 //
@@ -186,7 +195,7 @@ func (e *NoSuchCallError) Error() string { return e.Message }
 // runs again; a planner is waited for. Where the log gives an error the run ends at
 // once with that, and what is in the log can be resumed; where it can't be told that
 // it has ended, its context is held for half a minute.
-func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
+func (r *Runner) Run(ctx context.Context, s Start) (*journal.Outcome, error) {
 	if err := store.CheckContext(s.Context); err != nil {
 		return nil, err
 	}
@@ -198,7 +207,7 @@ func (r *Runner) Run(ctx context.Context, s Start) (*Outcome, error) {
 
 var errNoRequest = errors.New("there is nothing to run: the start needs a request, with calls or a planner")
 
-func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcome, error) {
+func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*journal.Outcome, error) {
 	l, err := r.newLoop(ctx, s.Context)
 	if err != nil {
 		return nil, err
@@ -210,7 +219,7 @@ func (r *Runner) run(ctx context.Context, s Start, origin store.Origin) (*Outcom
 }
 
 func (l *loop) begins(s Start) {
-	l.request, l.policy, l.started = s.Request, s.Approve.or(l.runner.Approve), s.Begun
+	l.request, l.policy, l.started = s.Request, s.Approve.Or(l.runner.Approve), s.Begun
 	l.opening = append(l.opening, s.Request.Context...)
 	if l.input = s.HasInput || s.Input != nil; l.input {
 		l.opening = append(l.opening, store.Message{Type: store.TypeData, Kind: "input", Data: s.Input, HasData: true})
@@ -221,7 +230,9 @@ func (l *loop) begins(s Start) {
 // empty one, without a context), and runs and writes nothing. Calls for every
 // instance stand for themselves where there are no instances. A planner is not
 // asked: what it will give is not known before.
-func (r *Runner) Check(ctx context.Context, s Start) (*Plan, error) { return r.check(ctx, s, true) }
+func (r *Runner) Check(ctx context.Context, s Start) (*plan.Plan, error) {
+	return r.check(ctx, s, true)
+}
 
 // Accepts tells whether Run would take the start's plan and messages: its error is Run's.
 func (r *Runner) Accepts(ctx context.Context, s Start) error {
@@ -229,7 +240,7 @@ func (r *Runner) Accepts(ctx context.Context, s Start) error {
 	return err
 }
 
-func (r *Runner) check(ctx context.Context, s Start, show bool) (*Plan, error) {
+func (r *Runner) check(ctx context.Context, s Start, show bool) (*plan.Plan, error) {
 	if s.Request == nil {
 		return nil, errNoRequest
 	}
@@ -247,43 +258,14 @@ func (r *Runner) check(ctx context.Context, s Start, show bool) (*Plan, error) {
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
-	request, err := s.Request.received()
+	request, err := s.Request.Normalize()
 	if err != nil {
 		return nil, err
 	}
 	return l.compile(ctx, request, show)
 }
 
-// contextTools adds the tools that a context's messages had defined when the tick
-// began.
-func (e *planEvent) contextTools(ctx context.Context, log store.Log, name string, registry *Registry) (*Registry, error) {
-	if e.Start == 0 {
-		return registry, nil
-	}
-	return contextTools(ctx, log, name, e.Start, registry)
-}
-
-// contextTools adds the tools that a context's messages define, up to a seq or, with
-// 0, by now.
-func contextTools(ctx context.Context, log store.Log, name string, at int64, registry *Registry) (*Registry, error) {
-	tools := map[string]*Tool{}
-	for m, err := range log.Messages(ctx, store.Filter{Context: name, Type: store.TypeTool, At: at}) {
-		if err != nil {
-			return nil, err
-		}
-		definitions, _ := m.Data.(map[string]any)
-		for tool, schema := range definitions {
-			compiled, err := NewTool(tool, schema, registry.Schemas...)
-			if err != nil {
-				return nil, err
-			}
-			tools[tool] = compiled
-		}
-	}
-	return registry.With(tools), nil
-}
-
-func exists(ctx context.Context, resolver store.Resolver) Exists {
+func exists(ctx context.Context, resolver store.Resolver) plan.Exists {
 	return func(path store.Path, instance string) (bool, error) {
 		resolved, err := resolver.Resolve(ctx, path, instance)
 		return resolved.Exists, err

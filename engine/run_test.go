@@ -16,50 +16,54 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
-type activity = func(ctx context.Context, in engine.Invocation) (engine.Result, error)
+type activity = func(ctx context.Context, in plan.Invocation) (plan.Result, error)
 
 // value gives back the parameter "value".
-func value(_ context.Context, in engine.Invocation) (engine.Result, error) {
-	return engine.Result{Value: in.Call["value"]}, nil
+func value(_ context.Context, in plan.Invocation) (plan.Result, error) {
+	return plan.Result{Value: in.Call["value"]}, nil
 }
 
 // untilStopped has no result before its run is over.
-func untilStopped(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
+func untilStopped(ctx context.Context, _ plan.Invocation) (plan.Result, error) {
 	<-ctx.Done()
-	return engine.Result{}, ctx.Err()
+	return plan.Result{}, ctx.Err()
 }
 
 func newRunner(log store.Log, activities map[string]activity) *engine.Runner {
-	registry := engine.NewRegistry()
+	registry := plan.NewRegistry()
 	for name, f := range activities {
-		registry.Activities[name] = &engine.Registered{Name: name, Activity: engine.ActivityFunc(f)}
+		registry.Activities[name] = &plan.Registered{Name: name, Activity: plan.ActivityFunc(f)}
 	}
 	return &engine.Runner{Log: log, Registry: registry, Drain: -1}
 }
 
-// plan is a request of calls, as JSON; of an object, with its output.
-func plan(t testing.TB, text string) *engine.Request {
+// readPlan is a request of calls, as JSON; of an object, with its output.
+func readPlan(t testing.TB, text string) *plan.Request {
 	t.Helper()
 	v, err := store.DecodeJSON([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := &engine.Request{}
+	request := &plan.Request{}
 	if object, ok := v.(map[string]any); ok {
 		v = object["calls"]
 		request.Output, request.HasOutput = object["output"]
 	}
 	for _, call := range v.([]any) {
-		request.Calls = append(request.Calls, engine.Source{Call: call})
+		request.Calls = append(request.Calls, plan.Source{Call: call})
 	}
 	return request
 }
 
 func start(t testing.TB, text string) engine.Start {
-	return engine.Start{Context: "c", Request: plan(t, text)}
+	return engine.Start{Context: "c", Request: readPlan(t, text)}
 }
 
 func messages(t testing.TB, text string) []store.Message {
@@ -86,7 +90,7 @@ func get(t testing.TB, log store.Log, path string) string {
 
 // expect holds an outcome against its status and its calls, as the cases of
 // the conformance tests write them.
-func expect(t testing.TB, outcome *engine.Outcome, err error, status engine.RunStatus, calls ...string) {
+func expect(t testing.TB, outcome *journal.Outcome, err error, status journal.RunStatus, calls ...string) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +114,7 @@ type counter struct {
 }
 
 func (c *counter) of(f activity) activity {
-	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		c.mu.Lock()
 		if c.runs == nil {
 			c.runs = map[string]int{}
@@ -140,19 +144,19 @@ type gate struct {
 
 func newGate() *gate { return &gate{begun: make(chan struct{})} }
 
-func (g *gate) run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (g *gate) run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	first := false
 	g.once.Do(func() { first = true })
 	if first {
 		close(g.begun)
 		<-ctx.Done()
-		return engine.Result{}, ctx.Err()
+		return plan.Result{}, ctx.Err()
 	}
 	return value(ctx, in)
 }
 
 // interrupt runs a plan and cancels it once the gate has been reached.
-func interrupt(t *testing.T, r *engine.Runner, g *gate, s engine.Start) (*engine.Outcome, error) {
+func interrupt(t *testing.T, r *engine.Runner, g *gate, s engine.Start) (*journal.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-g.begun
@@ -169,17 +173,17 @@ const chained = `{"calls": [
 ], "output": "†state"}`
 
 func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
-	log, ran, g := store.NewMemory(), &counter{}, newGate()
+	log, ran, g := memory.New(), &counter{}, newGate()
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(g.run)})
 	r.Parallel = 1
 	outcome, err := interrupt(t, r, g, start(t, chained))
-	expect(t, outcome, err, engine.RunInterrupted,
+	expect(t, outcome, err, journal.RunInterrupted,
 		"1.1 value done → †state.a", "1.2 gate interrupted", "1.3 value blocked", "1.4 value blocked")
 	if _, err := r.Run(t.Context(), start(t, chained)); !errors.As(err, new(*engine.UnfinishedError)) {
 		t.Errorf("another run begins before the first has ended: %v", err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone,
+	expect(t, outcome, err, journal.RunDone,
 		"1.1 value done → †state.a", "1.2 gate done → †state.b", "1.3 value done → †state.c", "1.4 value done → †state.d")
 	if got, want := ran.String(), "1.1×1 1.2×2 1.3×1 1.4×1"; got != want {
 		t.Errorf("ran %s, not %s", got, want)
@@ -188,7 +192,7 @@ func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
 		t.Errorf("gives %s, and undisturbed %s", got, want)
 	}
 	again, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	if err != nil || again.Status != engine.RunDone || ran.String() != "1.1×1 1.2×2 1.3×1 1.4×1" {
+	if err != nil || again.Status != journal.RunDone || ran.String() != "1.1×1 1.2×2 1.3×1 1.4×1" {
 		t.Errorf("resuming what is done: %v, %v; ran %s", again, err, ran)
 	}
 }
@@ -196,14 +200,14 @@ func TestResumeRunsOnlyWhatHasNoOutcome(t *testing.T) {
 // TestAResultThatCameInSpiteOfTheEndIsKept holds that what an activity has
 // done is not done again because the run was stopped meanwhile.
 func TestAResultThatCameInSpiteOfTheEndIsKept(t *testing.T) {
-	log, ran, g := store.NewMemory(), &counter{}, newGate()
-	stubborn := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	log, ran, g := memory.New(), &counter{}, newGate()
+	stubborn := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		_, _ = g.run(ctx, in)
 		return value(ctx, in)
 	}
 	r := newRunner(log, map[string]activity{"value": ran.of(value), "gate": ran.of(stubborn)})
 	outcome, err := interrupt(t, r, g, start(t, chained))
-	if err != nil || outcome.Status != engine.RunInterrupted || outcome.Calls[1].Status != engine.Done {
+	if err != nil || outcome.Status != journal.RunInterrupted || outcome.Calls[1].Status != journal.Done {
 		t.Fatal(outcome, err)
 	}
 	if _, err = r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || ran.String() != "1.1×1 1.2×1 1.3×1 1.4×1" {
@@ -226,10 +230,10 @@ func printed(t testing.TB, log store.Log) string {
 }
 
 func TestRetryRevivesWhatWasSkipped(t *testing.T) {
-	log, ran, broken := store.NewMemory(), &counter{}, true
-	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	log, ran, broken := memory.New(), &counter{}, true
+	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
-			return engine.Result{}, &engine.Failure{Fields: map[string]any{"message": "not now", "code": "busy"}}
+			return plan.Result{}, &plan.Failure{Fields: map[string]any{"message": "not now", "code": "busy"}}
 		}
 		return value(ctx, in)
 	})})
@@ -240,18 +244,18 @@ func TestRetryRevivesWhatWasSkipped(t *testing.T) {
 		{"_tool": "value", "value": "†state.b + 1", "_outputPath": "†state.c"},
 		{"_tool": "value", "value": "†state.a || 0", "_outputPath": "†state.d"},
 		{"_tool": "flaky", "value": 1, "_outputPath": "†state.e"}]`))
-	expect(t, outcome, err, engine.RunFailed, "1.1 flaky failed ! busy: not now",
+	expect(t, outcome, err, journal.RunFailed, "1.1 flaky failed ! busy: not now",
 		"1.2 value skipped … call 1.1 (flaky) failed, and so did not write †state.a",
 		"1.3 value skipped … call 1.2 (value) was skipped, and so did not write †state.b",
 		"1.4 value done → †state.d", "1.5 flaky failed ! busy: not now")
 	for _, name := range []string{"1.2", "1.9", "2.1", "x"} {
-		if _, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{name}}); !errors.As(err, new(*engine.NoSuchCallError)) {
+		if _, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{name}}); !errors.As(err, new(*journal.NoSuchCallError)) {
 			t.Errorf("retry of %s: %v", name, err)
 		}
 	}
 	broken = false
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
-	expect(t, outcome, err, engine.RunFailed, "1.1 flaky done → †state.a", "1.2 value done → †state.b",
+	expect(t, outcome, err, journal.RunFailed, "1.1 flaky done → †state.a", "1.2 value done → †state.b",
 		"1.3 value done → †state.c", "1.4 value done → †state.d", "1.5 flaky failed ! busy: not now")
 	if got, want := ran.String(), "1.1×2 1.2×1 1.3×1 1.4×1 1.5×1"; got != want {
 		t.Errorf("ran %s, not %s", got, want)
@@ -260,7 +264,7 @@ func TestRetryRevivesWhatWasSkipped(t *testing.T) {
 		t.Errorf("%d error messages of two failures", got)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Skip: []string{"1.5"}})
-	if err != nil || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Status != journal.RunDone {
 		t.Error(outcome, err)
 	}
 }
@@ -268,19 +272,19 @@ func TestRetryRevivesWhatWasSkipped(t *testing.T) {
 // TestResumeKnowsTheToolsThatThePlanBrought holds that a stored plan stands by
 // itself, consts and their numbers among it.
 func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "own", "x": "†input.x", "_outputPath": "†state.a"}]`)
 	tools, _ := store.DecodeJSON([]byte(`{"own": {"_activity": "value", "properties": {"value": {"const": 1.10}}}}`))
 	s.Request.Tools = tools.(map[string]any)
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunWaiting {
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatal(outcome, err)
 	}
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "input", "x": 1}`)); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone, "1.1 own done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "1.1 own done → †state.a")
 	if got := get(t, log, "†state.a"); got != "1.10" {
 		t.Errorf("wrote %s", got)
 	}
@@ -289,7 +293,7 @@ func TestResumeKnowsTheToolsThatThePlanBrought(t *testing.T) {
 // TestTicksCountOn holds that "ticks count on through a context's life", and
 // that a value of an earlier tick is there for the next one.
 func TestTicksCountOn(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `{"type": "state", "n": 0}`)); err != nil {
 		t.Fatal(err)
@@ -297,7 +301,7 @@ func TestTicksCountOn(t *testing.T) {
 	for tick := 1; tick <= 3; tick++ {
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†state.n", "_outputPath": "†state.list", "_outputMethod": "push"},
 			{"_tool": "value", "value": "†(len(†state.list))", "_outputPath": "†state.n"}]`))
-		expect(t, outcome, err, engine.RunDone, fmt.Sprintf("%d.1 value done → †state.list", tick), fmt.Sprintf("%d.2 value done → †state.n", tick))
+		expect(t, outcome, err, journal.RunDone, fmt.Sprintf("%d.1 value done → †state.list", tick), fmt.Sprintf("%d.2 value done → †state.n", tick))
 	}
 	if got := get(t, log, "†state"); got != `{"list":[0,1,2],"n":3}` {
 		t.Errorf("gives %s", got)
@@ -308,7 +312,7 @@ func TestTicksCountOn(t *testing.T) {
 // alternatives only if they need what is written there: with both references
 // in the context already, both run.
 func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†input.x", "_outputPath": "†out"},
 		{"_tool": "value", "value": "†input.y", "_outputPath": "†out"},
 		{"_tool": "value", "value": 3, "_outputPath": "†input.x || †input.y"}]`)
@@ -326,15 +330,15 @@ func TestAChoiceAmongWhatIsThereIsNone(t *testing.T) {
 // and that one which only reads it waits for all of them.
 func TestManyWritersOfOnePath(t *testing.T) {
 	const calls = 300
-	request := &engine.Request{Output: "†state.seen", HasOutput: true}
+	request := &plan.Request{Output: "†state.seen", HasOutput: true}
 	for range calls {
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{
+		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{
 			"_tool": "value", "value": "†state.n + 1", "_scopes": []any{"state"}, "_outputPath": "†state.n",
 		}})
 	}
-	request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "value", "value": "†state.n", "_outputPath": "†state.seen"}})
+	request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "value", "value": "†state.n", "_outputPath": "†state.seen"}})
 	request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"n": json.Number("0")}, HasData: true}}
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Parallel = 16
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil || outcome.Output != json.Number(strconv.Itoa(calls)) {
@@ -345,23 +349,23 @@ func TestManyWritersOfOnePath(t *testing.T) {
 // TestACallThatNeverRunsGivesItsPlaceOn holds that a call which fails before it
 // takes its activity's one place leaves that place to the next.
 func TestACallThatNeverRunsGivesItsPlaceOn(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	r.Registry.Activities["value"].Concurrency = 1
 	s := start(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "†state.name * 2", "_outputPath": "†out.b"}, {"_tool": "value", "value": 3, "_outputPath": "†out.c"}]}`)
 	s.Request.Context = []store.Message{{Type: store.TypeData, Kind: "state", Data: map[string]any{"name": "x"}, HasData: true}}
 	outcome, err := r.Run(t.Context(), s)
-	if err != nil || outcome.Status != engine.RunFailed || outcome.Calls[2].Status != engine.Done {
+	if err != nil || outcome.Status != journal.RunFailed || outcome.Calls[2].Status != journal.Done {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
 
 // TestFireAndForgetWaits holds that such a call, too, waits for what is open.
 func TestFireAndForgetWaits(t *testing.T) {
-	log, ran := store.NewMemory(), &counter{}
+	log, ran := memory.New(), &counter{}
 	r := newRunner(log, map[string]activity{"value": ran.of(value)})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": "†input.later"}, {"_tool": "value", "value": 1, "_outputPath": "†out.a"}]`))
-	if err != nil || outcome.Status != engine.RunWaiting {
+	if err != nil || outcome.Status != journal.RunWaiting {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	messages, err := store.ParseMessages([]byte(`[{"type": "input", "later": 5}, {"type": "data", "kind": "error", "data": {"call": {"x": 1}}}]`))
@@ -373,14 +377,14 @@ func TestFireAndForgetWaits(t *testing.T) {
 	}
 	r.Drain = 0
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-	if err != nil || outcome.Status != engine.RunDone || outcome.Calls[0].Status != engine.Done {
+	if err != nil || outcome.Status != journal.RunDone || outcome.Calls[0].Status != journal.Done {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }
 
 // TestClockSetBack: no call takes less than no time.
 func TestClockSetBack(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{"value": value})
+	r := newRunner(memory.New(), map[string]activity{"value": value})
 	var mu sync.Mutex
 	now := time.Now()
 	r.Now = func() time.Time {
@@ -390,7 +394,7 @@ func TestClockSetBack(t *testing.T) {
 		return now
 	}
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†a"}, {"_tool": "value", "value": "†a", "_outputPath": "†b"}]`))
-	if err != nil || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
 	for _, record := range outcome.Calls {
@@ -401,7 +405,7 @@ func TestClockSetBack(t *testing.T) {
 }
 
 func TestRunChecksTheNameOfItsContext(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[]`)); err != nil {
 		t.Fatal(err)
@@ -411,7 +415,7 @@ func TestRunChecksTheNameOfItsContext(t *testing.T) {
 		s.Context = name
 		_, ran := r.Run(t.Context(), s)
 		_, appended := engine.Append(t.Context(), log, name, messages(t, `{"type": "input", "x": 1}`))
-		_, forked := engine.Fork(t.Context(), log, "c", 0, name)
+		_, forked := journal.Fork(t.Context(), log, "c", 0, name)
 		for _, err := range []error{ran, appended, forked} {
 			if err == nil || !strings.Contains(err.Error(), "is no name for a context") {
 				t.Errorf("%q: %v", name, err)
@@ -443,14 +447,14 @@ func TestContextNamedAsAFolder_StaysReadable(t *testing.T) {
 		if _, err := log.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
-		records, err := engine.Records(t.Context(), log, "..")
-		if err != nil || len(records) != 1 || records[0].Status != engine.Done {
+		records, err := journal.In(log, "..").Records(t.Context())
+		if err != nil || len(records) != 1 || records[0].Status != journal.Done {
 			t.Errorf("%s: %v, %v", kind, records, err)
 		}
-		if last, err := engine.LastRun(t.Context(), log, ".."); err != nil || last.Status != engine.RunDone {
+		if last, err := journal.In(log, "..").LastRun(t.Context()); err != nil || last.Status != journal.RunDone {
 			t.Errorf("%s: %v, %v", kind, last, err)
 		}
-		if _, err := engine.Fork(t.Context(), log, "..", 0, "copy"); err != nil {
+		if _, err := journal.Fork(t.Context(), log, "..", 0, "copy"); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -458,23 +462,23 @@ func TestContextNamedAsAFolder_StaysReadable(t *testing.T) {
 
 // TestAsksNoContextWithoutAName: to a log an empty name is that of all contexts.
 func TestAsksNoContextWithoutAName(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	if _, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1}]`)); err != nil {
 		t.Fatal(err)
 	}
-	errs := map[string]error{"decide": r.Decide(t.Context(), engine.Decision{Call: "1.1"}), "cancel": engine.Cancel(t.Context(), log, "", engine.Who{})}
-	_, errs["last run"] = engine.LastRun(t.Context(), log, "")
-	_, errs["records"] = engine.Records(t.Context(), log, "")
-	_, errs["holds"] = engine.Holds(t.Context(), log, "")
-	_, errs["held call"] = engine.HeldCall(t.Context(), log, "", "1.1")
-	_, errs["lazy"] = engine.Lazy(t.Context(), log, "")
-	_, errs["release"] = engine.Release(t.Context(), log, "", engine.Who{})
+	errs := map[string]error{"decide": r.Decide(t.Context(), journal.Decision{Call: "1.1"}), "cancel": engine.Cancel(t.Context(), log, "", journal.Who{})}
+	_, errs["last run"] = journal.In(log, "").LastRun(t.Context())
+	_, errs["records"] = journal.In(log, "").Records(t.Context())
+	_, errs["holds"] = journal.In(log, "").Holds(t.Context())
+	_, errs["held call"] = journal.In(log, "").HeldCall(t.Context(), "1.1")
+	_, errs["lazy"] = journal.In(log, "").Lazy(t.Context())
+	_, errs["release"] = engine.Release(t.Context(), log, "", journal.Who{})
 	_, errs["stands"] = engine.Stands(t.Context(), log, "")
-	_, errs["woken"] = engine.Woken(t.Context(), log, "")
-	_, errs["root plan"] = engine.RootPlan(t.Context(), log, "")
+	_, errs["woken"] = journal.In(log, "").HasInput(t.Context())
+	_, errs["root plan"] = journal.In(log, "").RootPlan(t.Context())
 	_, errs["resume"] = r.Resume(t.Context(), engine.Resume{})
-	_, errs["replay"] = r.Replay(t.Context(), "", nil)
+	_, errs["replay"] = replay.Run(t.Context(), r, "", nil)
 	_, errs["rounds"] = r.Rounds(t.Context(), "")
 	for what, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), `"" is no name for a context`) {
@@ -486,9 +490,9 @@ func TestAsksNoContextWithoutAName(t *testing.T) {
 // TestWhatIsGivenCounts: a value that is there counts without a word that it is; what
 // can't count is refused.
 func TestWhatIsGivenCounts(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	s := engine.Start{Context: "c", Request: &engine.Request{Output: "†input.n"}, Input: map[string]any{"n": 7}}
+	s := engine.Start{Context: "c", Request: &plan.Request{Output: "†input.n"}, Input: map[string]any{"n": 7}}
 	outcome, err := r.Run(t.Context(), s)
 	if err != nil || fmt.Sprint(outcome.Output) != "7" {
 		t.Errorf("%+v, %v", outcome, err)
@@ -514,7 +518,7 @@ func TestAClockDatesAll(t *testing.T) {
 		s := start(t, `[{"_tool": "value", "value": "†input.b", "_outputPath": "†state.b"}]`)
 		s.Request.Context = messages(t, `{"type": "state", "a": 1}`)
 		s.Input, s.HasInput = map[string]any{"b": 2}, true
-		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+		if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(outcome, err)
 		}
 		count, entries := 0, 0

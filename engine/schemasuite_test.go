@@ -12,7 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/store"
+	"obelus/store/memory"
 	"obelus/store/suites"
 )
 
@@ -51,7 +55,7 @@ func suiteCases(t *testing.T, pattern string) (all []suiteCase) {
 			for _, test := range group.Tests {
 				all = append(all, suiteCase{
 					strings.TrimSuffix(filepath.Base(file), ".json") + ": " + group.Description + ": " + test.Description,
-					decoded(t, string(group.Schema)), decoded(t, string(test.Data)), test.Valid,
+					readJSON(t, string(group.Schema)), readJSON(t, string(test.Data)), test.Valid,
 				})
 			}
 		}
@@ -62,23 +66,23 @@ func suiteCases(t *testing.T, pattern string) (all []suiteCase) {
 // schemaUses are where a schema may stand: each reports whether it takes a value there, and err
 // where the schema is refused. As the suite asks, formats say nothing.
 var schemaUses = map[string]func(t *testing.T, schema, v any) (valid bool, err error){
-	"kind": func(t *testing.T, schema, v any) (bool, error) {
-		log := store.NewMemory()
-		if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Schema: schema}}, engine.IgnoreFormats); err != nil {
+	"kind": func(t *testing.T, definition, v any) (bool, error) {
+		log := memory.New()
+		if _, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Schema: definition}}, schema.IgnoreFormats); err != nil {
 			return false, err
 		}
-		_, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Data: v, HasData: true}}, engine.IgnoreFormats)
+		_, err := engine.Append(t.Context(), log, "c", []store.Message{{Type: store.TypeData, Kind: "x", Data: v, HasData: true}}, schema.IgnoreFormats)
 		return err == nil, nil
 	},
-	"request": func(t *testing.T, schema, v any) (bool, error) {
-		registry := engine.NewRegistry()
-		registry.Schemas = []engine.SchemaOption{engine.IgnoreFormats}
-		r := &engine.Runner{Log: store.NewMemory(), Registry: registry}
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Schema: schema, Output: v, HasOutput: true}})
+	"request": func(t *testing.T, definition, v any) (bool, error) {
+		registry := plan.NewRegistry()
+		registry.Schemas = []schema.Option{schema.IgnoreFormats}
+		r := &engine.Runner{Log: memory.New(), Registry: registry}
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Schema: definition, Output: v, HasOutput: true}})
 		if err != nil {
 			return false, err
 		}
-		return outcome.Status == engine.RunDone, nil
+		return outcome.Status == journal.RunDone, nil
 	},
 	"_output": func(t *testing.T, schema, v any) (bool, error) {
 		return tried(t, map[string]any{"_output": schema}, map[string]any{"_outputPath": "†r"}, v)
@@ -94,16 +98,25 @@ var schemaUses = map[string]func(t *testing.T, schema, v any) (valid bool, err e
 	},
 }
 
+func readJSON(t *testing.T, text string) any {
+	t.Helper()
+	v, err := store.DecodeJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 // tried calls a tool whose activity gives a result as a script does.
 func tried(t *testing.T, tool, call map[string]any, result any) (bool, error) {
-	made, err := engine.NewTool("t", tool, engine.IgnoreFormats)
+	made, err := plan.NewTool("t", tool, schema.IgnoreFormats)
 	if err != nil {
 		return false, err
 	}
-	registry := engine.NewRegistry()
+	registry := plan.NewRegistry()
 	registry.Tools["t"] = made
-	registry.Activities["t"] = &engine.Registered{Activity: engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: result, Loose: true}, nil
+	registry.Activities["t"] = &plan.Registered{Activity: plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: result, Loose: true}, nil
 	})}
 	call["_tool"] = "t"
 	_, err = engine.Try(t.Context(), registry, call, nil)
@@ -169,8 +182,8 @@ func TestSuite_JSONSchema(t *testing.T) {
 // other documents (cross-draft, format-assertion) and one that is named here.
 func TestSuite_JSONSchemaOptional(t *testing.T) {
 	wrong := map[string]int{}
-	check := func(file string, c suiteCase, options ...engine.SchemaOption) {
-		schema, err := engine.NewSchema(c.schema, options...)
+	check := func(file string, c suiteCase, options ...schema.Option) {
+		schema, err := schema.New(c.schema, options...)
 		if err == nil && (schema.Validate(c.data, "") == nil) == c.valid {
 			return
 		}
@@ -185,7 +198,7 @@ func TestSuite_JSONSchemaOptional(t *testing.T) {
 	}
 	for _, c := range suiteCases(t, "optional/*.json") {
 		file, _, _ := strings.Cut(c.name, ": ")
-		check(file, c, engine.IgnoreFormats)
+		check(file, c, schema.IgnoreFormats)
 	}
 	want := map[string]int{
 		"cross-draft": 1, "format-assertion": 4, "format/duration": 2, "format/email": 1, "format/hostname": 24,

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // most counts how many calls run at once, at most.
@@ -22,7 +25,7 @@ type most struct {
 }
 
 func (m *most) of(f activity) activity {
-	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		m.mu.Lock()
 		m.now++
 		m.top = max(m.top, m.now)
@@ -41,14 +44,14 @@ func (m *most) of(f activity) activity {
 func TestLimitsBindAcrossDelegates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, one := &most{}, &most{}
-		r := newRunner(store.NewMemory(), map[string]activity{"sleep": all.of(sleep), "alone": one.of(sleep)})
+		r := newRunner(memory.New(), map[string]activity{"sleep": all.of(sleep), "alone": one.of(sleep)})
 		r.Registry.Activities["alone"].Concurrency = 1
 		r.Parallel = 3
-		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 			{"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†a"}, {"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†b"},
 			{"_tool": "alone", "seconds": 1, "value": 1, "_outputPath": "†c"}], "output": "†c"}`)}
 		outcome, err := r.Run(t.Context(), start(t, repeated(3, `{"_tool": "t", "_delegate": "d", "_outputPath": "†o#"}`)))
-		if err != nil || outcome.Status != engine.RunDone {
+		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(outcome, err)
 		}
 		if all.top > 3 || one.top != 1 {
@@ -61,27 +64,27 @@ func TestLimitsBindAcrossDelegates(t *testing.T) {
 // leave behind, and that its outcome is recorded while later ticks run.
 func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		loose, log := &most{}, store.NewMemory()
+		loose, log := &most{}, memory.New()
 		r := newRunner(log, map[string]activity{"loose": loose.of(sleep), "sleep": sleep})
 		r.Parallel, r.Drain = 2, time.Minute
 		asked := 0
-		request := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		request := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			if asked++; asked == 6 {
-				records, err := engine.Records(context.Background(), log, "c")
-				if err != nil || records[0].Status != engine.Done {
+				records, err := journal.In(log, "c").Records(context.Background())
+				if err != nil || records[0].Status != journal.Done {
 					t.Errorf("the first call is %v, %v", records[0].Status, err)
 				}
-				return &engine.Solution{Output: "end"}, nil
+				return &plan.Solution{Output: "end"}, nil
 			}
-			return &engine.Solution{Calls: plan(t, `[{"_tool": "loose", "seconds": 2, "value": 1}, {"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†a"}]`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "loose", "seconds": 2, "value": 1}, {"_tool": "sleep", "seconds": 1, "value": 1, "_outputPath": "†a"}]`).Calls}, nil
 		})}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil || outcome.Output != "end" || loose.top > 2 {
 			t.Errorf("%v, %v; %d ran at once", outcome, err, loose.top)
 		}
-		records, err := engine.Records(t.Context(), log, "c")
+		records, err := journal.In(log, "c").Records(t.Context())
 		for _, record := range records {
-			if err != nil || record.Status != engine.Done {
+			if err != nil || record.Status != journal.Done {
 				t.Errorf("%s %s is %s, %v", record.Call, record.Tool, record.Status, err)
 			}
 		}
@@ -92,17 +95,17 @@ func TestFireAndForgetIsBoundAcrossTicks(t *testing.T) {
 // thinks, and while it drains.
 func TestTheLeaseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		r.Drain = time.Hour
 		r.Registry.Activities["sleep"].Timeout = time.Hour
 		thought := false
-		request := &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		request := &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			if thought {
 				time.Sleep(5 * time.Minute)
 			}
 			thought = true
-			return &engine.Solution{Calls: plan(t, `[{"_tool": "sleep", "seconds": 600, "value": 1, "_outputPath": "†a"}]`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `[{"_tool": "sleep", "seconds": 600, "value": 1, "_outputPath": "†a"}]`).Calls}, nil
 		})}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -154,7 +157,7 @@ func TestALeaseThatIsLost(t *testing.T) {
 	for _, log := range []*lost{
 		{holder: "another", from: 1}, {holder: "another", from: 2}, {holder: "another", from: 3}, {from: 2}, {from: 3},
 	} {
-		log.Log = store.NewMemory()
+		log.Log = memory.New()
 		r := newRunner(log, map[string]activity{"value": value})
 		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†a"},
 			{"_tool": "value", "value": "†a", "_outputPath": "†b"}, {"_tool": "value", "value": "†b", "_outputPath": "†c"}]`))
@@ -169,20 +172,20 @@ func TestALeaseThatIsLost(t *testing.T) {
 // while its parent has other work: the run goes on with it by itself.
 func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep, "value": value})
-		r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "value", "value": "†input.n", "_outputPath": "†a"}], "output": "†a"}`)}
-		r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "n": 5, "_outputPath": "†b"}], "output": "†b"}`)}
+		r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "value", "value": "†input.n", "_outputPath": "†a"}], "output": "†a"}`)}
+		r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "n": 5, "_outputPath": "†b"}], "output": "†b"}`)}
 		s := start(t, `{"calls": [{"_tool": "x", "_delegate": "outer", "_outputPath": "†c"}, {"_tool": "sleep", "seconds": 5, "value": 1, "_outputPath": "†d"}], "output": "†c"}`)
-		s.Approve = engine.Policy{Tools: []string{"value"}}
+		s.Approve = plan.Policy{Tools: []string{"value"}}
 		go func() {
 			time.Sleep(time.Second)
-			if err := r.Decide(context.Background(), engine.Decision{Context: "c.1.1.1.1", Call: "1.1"}); err != nil {
+			if err := r.Decide(context.Background(), journal.Decision{Context: "c.1.1.1.1", Call: "1.1"}); err != nil {
 				t.Error(err)
 			}
 		}()
 		outcome, err := r.Run(t.Context(), s)
-		if err != nil || outcome.Status != engine.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
+		if err != nil || outcome.Status != journal.RunDone || string(store.EncodeJSON(outcome.Output)) != "5" {
 			t.Errorf("%+v, %v", outcome, err)
 		}
 	})
@@ -193,10 +196,10 @@ func TestALivingRunSeesItsDelegatesDecisions(t *testing.T) {
 func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			log, broken := store.NewMemory(), true
-			r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			log, broken := memory.New(), true
+			r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				if broken {
-					return engine.Result{}, engine.NewFailure("not now")
+					return plan.Result{}, plan.NewFailure("not now")
 				}
 				return sleep(ctx, in)
 			}})
@@ -204,12 +207,12 @@ func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 			s := start(t, `{"calls": [{"_tool": "flaky", "seconds": 5, "value": 1, "_outputPath": "†out.a"},
 				{"_tool": "flaky", "seconds": 5, "value": "†state.x", "_outputPath": "†out.b"}, {"_tool": "value", "value": "new", "_outputPath": "†state.x"}], "output": "†out.b"}`)
 			s.Request.Context = messages(t, `[{"type": "state", "x": "old"}]`)
-			s.Approve = engine.Policy{Tools: []string{"value"}}
+			s.Approve = plan.Policy{Tools: []string{"value"}}
 			outcome, err := r.Run(t.Context(), s)
-			expect(t, outcome, err, engine.RunWaiting, "1.1 flaky failed ! not now", "1.2 flaky failed ! not now", "1.3 value held")
+			expect(t, outcome, err, journal.RunWaiting, "1.1 flaky failed ! not now", "1.2 flaky failed ! not now", "1.3 value held")
 			broken = false
 			approve := func() {
-				if err := r.Decide(context.Background(), engine.Decision{Context: "c", Call: "1.3"}); err != nil {
+				if err := r.Decide(context.Background(), journal.Decision{Context: "c", Call: "1.3"}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -222,7 +225,7 @@ func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 				}()
 			}
 			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1", "1.2"}})
-			expect(t, outcome, err, engine.RunDone, "1.1 flaky done → †out.a", "1.2 flaky done → †out.b", "1.3 value done → †state.x")
+			expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †out.a", "1.2 flaky done → †out.b", "1.3 value done → †state.x")
 			if outcome.Output != "old" {
 				t.Errorf("it read %v", outcome.Output)
 			}
@@ -233,30 +236,30 @@ func TestAnApprovedCallWaitsForItsTurn(t *testing.T) {
 // TestRetryGoesOnInsideADelegate holds that retrying a delegate's call runs again
 // what failed in it, and not what was done; in a fork it begins anew.
 func TestRetryGoesOnInsideADelegate(t *testing.T) {
-	log, ran, broken := store.NewMemory(), &counter{}, true
-	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	log, ran, broken := memory.New(), &counter{}, true
+	r := newRunner(log, map[string]activity{"value": ran.of(value), "flaky": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
-			return engine.Result{}, engine.NewFailure("not now")
+			return plan.Result{}, plan.NewFailure("not now")
 		}
 		return value(ctx, in)
 	})})
-	r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "value", "value": 1, "_outputPath": "†a"}, {"_tool": "flaky", "value": "†a", "_outputPath": "†b"}], "output": "†b"}`)}
-	r.Registry.Delegates["outer"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†b"}], "output": "†b"}`)}
+	r.Registry.Delegates["outer"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†b"}], "output": "†b"}`)}
 	outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "x", "_delegate": "outer", "_outputPath": "†c"}], "output": "†c"}`))
-	expect(t, outcome, err, engine.RunFailed,
+	expect(t, outcome, err, journal.RunFailed,
 		"1.1 x failed ! delegate: delegate outer (context c.1.1) failed: call 1.2 (flaky) in context c.1.1.1.1: not now")
 	broken = false
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
-	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
+	expect(t, outcome, err, journal.RunDone, "1.1 x done → †c")
 	if got, want := ran.String(), ".1.1.1.1/1.1×1 .1.1.1.1/1.2×2"; strings.ReplaceAll(got, "c.1", ".1") != want {
 		t.Errorf("ran %s, not %s", got, want)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", Retry: []string{"1.1"}})
-	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
+	expect(t, outcome, err, journal.RunDone, "1.1 x done → †c")
 	if child := outcome.Calls[0].Child; !strings.HasPrefix(child, "f.1.1") {
 		t.Errorf("the fork's delegate runs in %s", child)
 	}
@@ -265,26 +268,26 @@ func TestRetryGoesOnInsideADelegate(t *testing.T) {
 // TestRetriedDelegateReadsWhatItBeganWith: what goes on inside has been given what
 // there was when its call began, and so the record says.
 func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
-	log, broken := store.NewMemory(), true
-	r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	log, broken := memory.New(), true
+	r := newRunner(log, map[string]activity{"value": value, "flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if broken {
-			return engine.Result{}, engine.NewFailure("not now")
+			return plan.Result{}, plan.NewFailure("not now")
 		}
 		return value(ctx, in)
 	}})
-	r.Registry.Delegates["inner"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["inner"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "flaky", "value": ["†state.x", "†input.y"], "_outputPath": "†o"}], "output": "†o"}`)}
 	s := start(t, `[
 		{"_tool": "x", "_delegate": "inner", "y": "†state.y", "_scopes": ["state.x"], "_outputPath": "†r"},
 		{"_tool": "value", "value": 7, "_outputPath": "†state.x"},
 		{"_tool": "value", "value": 8, "_outputPath": "†state.y"}]`)
 	s.Request.Context = messages(t, `{"type": "state", "x": 1, "y": 2}`)
-	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != engine.RunFailed {
+	if outcome, err := r.Run(t.Context(), s); err != nil || outcome.Status != journal.RunFailed {
 		t.Fatal(outcome, err)
 	}
 	broken = false
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c", Retry: []string{"1.1"}})
-	expect(t, outcome, err, engine.RunDone, "1.1 x done → †r", "1.2 value done → †state.x", "1.3 value done → †state.y")
+	expect(t, outcome, err, journal.RunDone, "1.1 x done → †r", "1.2 value done → †state.x", "1.3 value done → †state.y")
 	if got, want := get(t, log, "†r"), "[1,2]"; got != want {
 		t.Errorf("it gives %s, not %s", got, want)
 	}
@@ -295,17 +298,17 @@ func TestRetriedDelegateReadsWhatItBeganWith(t *testing.T) {
 
 // TestAModelAnswersInDelegatesToo: also in one that brings a registry of its own.
 func TestAModelAnswersInDelegatesToo(t *testing.T) {
-	r := newRunner(store.NewMemory(), nil)
-	r.Registry.Model = engine.ModelFunc(func(context.Context, engine.Question) (any, error) { return "thought", nil })
-	own := engine.NewRegistry()
-	tool, err := engine.NewTool("ask", map[string]any{})
+	r := newRunner(memory.New(), nil)
+	r.Registry.Model = plan.ModelFunc(func(context.Context, plan.Question) (any, error) { return "thought", nil })
+	own := plan.NewRegistry()
+	tool, err := plan.NewTool("ask", map[string]any{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	own.Tools["ask"] = tool
-	r.Registry.Delegates["inner"] = &engine.Delegate{Registry: own, Request: plan(t, `{"calls": [{"_tool": "ask", "_outputPath": "†o"}], "output": "†o"}`)}
+	r.Registry.Delegates["inner"] = &plan.Delegate{Registry: own, Request: readPlan(t, `{"calls": [{"_tool": "ask", "_outputPath": "†o"}], "output": "†o"}`)}
 	outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "x", "_delegate": "inner", "_outputPath": "†c"}], "output": "†c"}`))
-	expect(t, outcome, err, engine.RunDone, "1.1 x done → †c")
+	expect(t, outcome, err, journal.RunDone, "1.1 x done → †c")
 	if outcome.Output != "thought" {
 		t.Error(outcome.Output)
 	}
@@ -313,13 +316,13 @@ func TestAModelAnswersInDelegatesToo(t *testing.T) {
 
 // TestAModelIsGivenTheToolsSchema holds what stands beside the messages of a question.
 func TestAModelIsGivenTheToolsSchema(t *testing.T) {
-	r := newRunner(store.NewMemory(), nil)
-	tool, err := engine.NewTool("judge", map[string]any{"description": "is it so?", "_output": map[string]any{"type": "boolean"}})
+	r := newRunner(memory.New(), nil)
+	tool, err := plan.NewTool("judge", map[string]any{"description": "is it so?", "_output": map[string]any{"type": "boolean"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Registry.Tools["judge"] = tool
-	r.Registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+	r.Registry.Model = plan.ModelFunc(func(_ context.Context, q plan.Question) (any, error) {
 		got := string(store.EncodeJSON([]any{q.Tool, q.Schema, q.Call, q.Key}))
 		if want := `[{"_output":{"type":"boolean"},"description":"is it so?"},{"type":"boolean"},{"_tool":"judge","x":1},"c/1.1"]`; got != want {
 			t.Errorf("it is asked %s, not %s", got, want)
@@ -327,20 +330,20 @@ func TestAModelIsGivenTheToolsSchema(t *testing.T) {
 		return true, nil
 	})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "judge", "x": 1, "_outputPath": "†out"}]`))
-	expect(t, outcome, err, engine.RunDone, "1.1 judge done → †out")
+	expect(t, outcome, err, journal.RunDone, "1.1 judge done → †out")
 }
 
 // TestAModelSeesNoFormerRun: of calls that run again it is shown what they come to now.
 func TestAModelSeesNoFormerRun(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
-	tool, err := engine.NewTool("judge", map[string]any{})
+	tool, err := plan.NewTool("judge", map[string]any{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Registry.Tools["judge"] = tool
 	var seen string
-	r.Registry.Model = engine.ModelFunc(func(_ context.Context, q engine.Question) (any, error) {
+	r.Registry.Model = plan.ModelFunc(func(_ context.Context, q plan.Question) (any, error) {
 		seen = string(store.EncodeJSON(q.Messages[len(q.Messages)-1]))
 		for _, m := range q.Messages[:len(q.Messages)-1] {
 			if m["kind"] == "state" {
@@ -350,12 +353,12 @@ func TestAModelSeesNoFormerRun(t *testing.T) {
 		return "so", nil
 	})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "judge", "x": "†state.a", "_outputPath": "†out"}]`))
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 judge done → †out")
-	if _, err := engine.Fork(t.Context(), log, "c", 0, "f"); err != nil {
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a", "1.2 judge done → †out")
+	if _, err := journal.Fork(t.Context(), log, "c", 0, "f"); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "f", From: "1.1", Set: map[string]any{"value": json.Number("2")}})
-	expect(t, outcome, err, engine.RunDone, "1.1 value done → †state.a", "1.2 judge done → †out")
+	expect(t, outcome, err, journal.RunDone, "1.1 value done → †state.a", "1.2 judge done → †out")
 	if want := `{"data":{"a":2},"kind":"state","type":"data"}`; seen != want {
 		t.Errorf("it is shown %s, not %s", seen, want)
 	}

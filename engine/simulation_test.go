@@ -19,7 +19,11 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 var (
@@ -46,7 +50,7 @@ func TestSimulation(t *testing.T) {
 	}
 	told := map[string]int{}
 	for i, seed := range all {
-		for _, plans := range []func(randomPlans) (*engine.Request, []*engine.Request){randomPlans.simulated, randomPlans.wide} {
+		for _, plans := range []func(randomPlans) (*plan.Request, []*plan.Request){randomPlans.simulated, randomPlans.wide} {
 			simulate(t, seed, plans, told, i < known || i%10 == 0 || *seeds == 1)
 		}
 		if t.Failed() {
@@ -83,7 +87,7 @@ func knownSeeds(t *testing.T) (known []uint64) {
 }
 
 // simulate runs what a seed stands for undisturbed, and as the seed wants it.
-func simulate(t *testing.T, seed uint64, plans func(randomPlans) (*engine.Request, []*engine.Request), told map[string]int, twice bool) {
+func simulate(t *testing.T, seed uint64, plans func(randomPlans) (*plan.Request, []*plan.Request), told map[string]int, twice bool) {
 	request, ticks := plans(randomPlans{rand.New(rand.NewPCG(seed, 1))})
 	ordered, err := isOrdered(t, ticks[0])
 	if err != nil {
@@ -118,10 +122,10 @@ func simulate(t *testing.T, seed uint64, plans func(randomPlans) (*engine.Reques
 
 // isOrdered tells whether timing decides nothing in what one tick asks for. The
 // error is a plan that is refused.
-func isOrdered(t *testing.T, tick *engine.Request) (bool, error) {
-	checker := &engine.Runner{Log: store.NewMemory(), Registry: (&world{}).registry()}
+func isOrdered(t *testing.T, tick *plan.Request) (bool, error) {
+	checker := &engine.Runner{Log: memory.New(), Registry: (&world{}).registry()}
 	checked, err := checker.Check(t.Context(), engine.Start{Context: "c", Request: tick})
-	if errors.As(err, new(*engine.PlanError)) || errors.As(err, new(*engine.MessageError)) {
+	if errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*plan.MessageError)) {
 		return false, err
 	}
 	if err != nil {
@@ -132,7 +136,7 @@ func isOrdered(t *testing.T, tick *engine.Request) (bool, error) {
 
 // simulated is a request of calls to all that can be disturbed, and what each of
 // its ticks asks for.
-func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Request) {
+func (r randomPlans) simulated() (request *plan.Request, ticks []*plan.Request) {
 	request = r.request()
 	if r.IntN(3) > 0 { // nothing has to be waited for
 		there := map[string]any{}
@@ -161,15 +165,15 @@ func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Reque
 	}
 	defer r.loosen(request.Calls) // last, so that seeds keep the plans that they had
 	if r.IntN(3) > 0 {
-		return request, []*engine.Request{request}
+		return request, []*plan.Request{request}
 	}
 	half := len(request.Calls) / 2
-	ticks = []*engine.Request{{Context: request.Context, Calls: request.Calls[:half]}, {Calls: request.Calls[half:]}}
+	ticks = []*plan.Request{{Context: request.Context, Calls: request.Calls[:half]}, {Calls: request.Calls[half:]}}
 	for later := ticks[1].Calls; len(later) > 1 && r.IntN(2) == 0; later = later[1:] { // one call a tick
 		ticks[len(ticks)-1].Calls = later[:1]
-		ticks = append(ticks, &engine.Request{Calls: later[1:]})
+		ticks = append(ticks, &plan.Request{Calls: later[1:]})
 	}
-	request.Planner = engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	request.Planner = plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		tick := ticks[ask.Tick-1]
 		if ask.Tick > 1 && tick.Context == nil { // what those before left
 			for _, kind := range []string{"state", "out"} {
@@ -178,7 +182,7 @@ func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Reque
 				}
 			}
 		}
-		solution := &engine.Solution{Calls: tick.Calls}
+		solution := &plan.Solution{Calls: tick.Calls}
 		if ask.Tick == len(ticks) {
 			solution.Output = "†state || †out || 0"
 		}
@@ -190,12 +194,12 @@ func (r randomPlans) simulated() (request *engine.Request, ticks []*engine.Reque
 
 // wide is a request of calls side by side, with some that go on with what one of them gave,
 // and some that push to one list.
-func (r randomPlans) wide() (request *engine.Request, ticks []*engine.Request) {
-	request = &engine.Request{HasOutput: true, Output: "†state || †out || 0"}
+func (r randomPlans) wide() (request *plan.Request, ticks []*plan.Request) {
+	request = &plan.Request{HasOutput: true, Output: "†state || †out || 0"}
 	add := func(value any, path string) map[string]any {
 		tool := []string{"value", "value", "value", "value", "slow", "flaky", "pay", "fail"}[r.IntN(8)]
 		call := map[string]any{"_tool": tool, "value": value, "_outputPath": path}
-		request.Calls = append(request.Calls, engine.Source{Call: call})
+		request.Calls = append(request.Calls, plan.Source{Call: call})
 		return call
 	}
 	pushes := r.IntN(4) == 0
@@ -211,11 +215,11 @@ func (r randomPlans) wide() (request *engine.Request, ticks []*engine.Request) {
 		}
 	}
 	r.loosen(request.Calls)
-	return request, []*engine.Request{request}
+	return request, []*plan.Request{request}
 }
 
 // loosen makes fire-and-forget calls of some.
-func (r randomPlans) loosen(calls []engine.Source) {
+func (r randomPlans) loosen(calls []plan.Source) {
 	if r.IntN(3) > 0 {
 		return
 	}
@@ -234,7 +238,7 @@ type world struct {
 	chance *rand.Rand
 
 	log     store.Log // that outlives processes
-	outcome *engine.Outcome
+	outcome *journal.Outcome
 
 	mu      sync.Mutex
 	waiting map[string]chan struct{} // activities and appends that wait to be let go on, by key
@@ -248,9 +252,9 @@ type world struct {
 }
 
 // run carries a request to its end, through as many processes as it takes.
-func run(t *testing.T, request *engine.Request, w *world) *world {
+func run(t *testing.T, request *plan.Request, w *world) *world {
 	synctest.Test(t, func(*testing.T) {
-		w.log, w.keys = store.NewMemory(), map[string]bool{}
+		w.log, w.keys = memory.New(), map[string]bool{}
 		began := time.Now()
 		for life := 0; w.live(request, life); life++ {
 			if w.t.Failed() || life > 100 {
@@ -304,7 +308,7 @@ func (w *world) tell(what string) {
 
 // live is one process: it begins the run or goes on with it, until it dies or
 // has done what it can. It tells whether there is to be another.
-func (w *world) live(request *engine.Request, life int) (more bool) {
+func (w *world) live(request *plan.Request, life int) (more bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	log := w.fated(life)
@@ -313,17 +317,17 @@ func (w *world) live(request *engine.Request, life int) (more bool) {
 	r.Acquire = w.acquire
 	w.remember()
 	retry := w.inDoubt()
-	var outcome *engine.Outcome
+	var outcome *journal.Outcome
 	var err error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		last, lastErr := engine.LastRun(ctx, w.log, "c")
+		last, lastErr := journal.In(w.log, "c").LastRun(ctx)
 		switch {
 		case lastErr != nil:
 			err = lastErr
 		case last.Tick == 0:
-			outcome, err = r.Run(ctx, engine.Start{Context: "c", Request: request, Approve: engine.Policy{Tools: []string{"pay"}}})
+			outcome, err = r.Run(ctx, engine.Start{Context: "c", Request: request, Approve: plan.Policy{Tools: []string{"pay"}}})
 		default:
 			outcome, err = r.Resume(ctx, engine.Resume{Context: "c", Request: request, Retry: retry})
 		}
@@ -343,11 +347,11 @@ func (w *world) live(request *engine.Request, life int) (more bool) {
 		w.t.Errorf("process %d: %v", life, err)
 		return false
 	}
-	if dead || outcome.Status == engine.RunInterrupted {
+	if dead || outcome.Status == journal.RunInterrupted {
 		return true
 	}
 	w.outcome = outcome
-	return outcome.Status == engine.RunWaiting && (w.decide() || w.decided() || len(w.inDoubt()) > 0)
+	return outcome.Status == journal.RunWaiting && (w.decide() || w.decided() || len(w.inDoubt()) > 0)
 }
 
 // turn lets things happen, one at a time, until the process has ended.
@@ -406,7 +410,7 @@ func (w *world) intrude() {
 	if err != nil || holder == "" {
 		return
 	}
-	if last, err := engine.LastRun(context.Background(), w.log, "c"); err != nil || last.Status.Finished() {
+	if last, err := journal.In(w.log, "c").LastRun(context.Background()); err != nil || last.Status.Finished() {
 		return // what it left behind is at work, and its outcome is for all to see
 	}
 	w.tell("intrude")
@@ -418,7 +422,7 @@ func (w *world) intrude() {
 
 // decide approves one of the calls that are held.
 func (w *world) decide() bool {
-	held, err := engine.Holds(context.Background(), w.log, "c")
+	held, err := journal.In(w.log, "c").Holds(context.Background())
 	if err != nil && !errors.Is(err, store.ErrNoContext) {
 		w.t.Error(err)
 	}
@@ -428,7 +432,7 @@ func (w *world) decide() bool {
 	w.tell("decide")
 	one := held[w.some(len(held))]
 	r := &engine.Runner{Log: w.log, Registry: w.registry()}
-	if err := r.Decide(context.Background(), engine.Decision{Context: one.Context, Call: one.Call}); err != nil {
+	if err := r.Decide(context.Background(), journal.Decision{Context: one.Context, Call: one.Call}); err != nil {
 		w.t.Error(err)
 	}
 	return true
@@ -451,12 +455,12 @@ func (w *world) holdGiven() {
 // decided tells whether somebody decided after the run had looked.
 func (w *world) decided() bool {
 	return slices.ContainsFunc(w.contexts(), func(name string) bool {
-		return slices.ContainsFunc(w.records(name), func(r engine.Record) bool { return r.Status == engine.Ready })
+		return slices.ContainsFunc(w.records(name), func(r journal.Record) bool { return r.Status == journal.Ready })
 	})
 }
 
-func (w *world) records(name string) []engine.Record {
-	records, err := engine.Records(context.Background(), w.log, name)
+func (w *world) records(name string) []journal.Record {
+	records, err := journal.In(w.log, name).Records(context.Background())
 	if err != nil && !errors.Is(err, store.ErrNoContext) {
 		w.t.Error(err)
 	}
@@ -466,7 +470,7 @@ func (w *world) records(name string) []engine.Record {
 // inDoubt are calls that a person must decide about: they run again.
 func (w *world) inDoubt() (calls []string) {
 	for _, r := range w.records("c") {
-		if r.Status == engine.InDoubt {
+		if r.Status == journal.InDoubt {
 			w.tell("in doubt")
 			calls = append(calls, r.Call)
 		}
@@ -570,10 +574,10 @@ func hashed(key string, n int) int {
 func own(key string) time.Duration { return time.Duration(hashed(key, 9973)) * time.Microsecond }
 
 // registry holds activities that end when the world wants them to.
-func (w *world) registry() *engine.Registry {
-	r := engine.NewRegistry()
-	add := func(name string, f activity) *engine.Registered {
-		run := func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (w *world) registry() *plan.Registry {
+	r := plan.NewRegistry()
+	add := func(name string, f activity) *plan.Registered {
+		run := func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			w.holdStart(in.Key)
 			if w.settled[in.Key] {
 				w.t.Errorf("%s has its outcome, and runs again", in.Key)
@@ -583,7 +587,7 @@ func (w *world) registry() *engine.Registry {
 			w.mu.Unlock()
 			if name != "slow" { // which takes a time of its own
 				if err := w.enter(ctx, in.Key); err != nil {
-					return engine.Result{}, err
+					return plan.Result{}, err
 				}
 			}
 			res, err := f(ctx, in)
@@ -594,7 +598,7 @@ func (w *world) registry() *engine.Registry {
 			}
 			return res, err
 		}
-		r.Activities[name] = &engine.Registered{Name: name, Activity: seldom{able{run: f, ahead: func(ctx context.Context, in engine.Invocation) bool {
+		r.Activities[name] = &plan.Registered{Name: name, Activity: seldom{able{run: f, ahead: func(ctx context.Context, in plan.Invocation) bool {
 			if w.enter(ctx, in.Key+"/ahead") != nil {
 				return false
 			}
@@ -607,30 +611,30 @@ func (w *world) registry() *engine.Registry {
 		return r.Activities[name]
 	}
 	add("value", value)
-	add("to", func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
+	add("to", func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: in.Call["value"], To: in.Call["path"].(string)}, nil
 	})
-	add("fail", func(context.Context, engine.Invocation) (engine.Result, error) {
-		return engine.Result{}, engine.NewFailure("no")
+	add("fail", func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{}, plan.NewFailure("no")
 	})
 	add("pay", value).NotIdempotent = true
-	add("flaky", func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	add("flaky", func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if in.Attempt <= hashed(in.Key, 4) {
-			return engine.Result{}, engine.NewFailure("not yet")
+			return plan.Result{}, plan.NewFailure("not yet")
 		}
 		return value(ctx, in)
 	}).Retries = 2
-	slow := add("slow", func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	slow := add("slow", func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		select {
 		case <-time.After(time.Duration(hashed(in.Key, 9))*time.Second + own(in.Key)):
 			return value(ctx, in)
 		case <-ctx.Done():
 			time.Sleep(own(in.Key))
-			return engine.Result{}, ctx.Err()
+			return plan.Result{}, ctx.Err()
 		}
 	})
 	slow.Timeout = 4511 * time.Millisecond
-	r.Delegates["twice"] = &engine.Delegate{Request: &engine.Request{HasOutput: true, Output: "†b", Calls: []engine.Source{
+	r.Delegates["twice"] = &plan.Delegate{Request: &plan.Request{HasOutput: true, Output: "†b", Calls: []plan.Source{
 		{Call: map[string]any{"_tool": "value", "value": "†input.value", "_outputPath": "†a"}},
 		{Call: map[string]any{"_tool": "slow", "value": []any{"†a", "†a"}, "_outputPath": "†b || †c"}},
 	}}}
@@ -643,9 +647,9 @@ type seldom struct {
 	run activity
 }
 
-func (s seldom) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (s seldom) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	res, err := s.run(ctx, in)
-	res.Unseen = hashed(in.Key, 2) > 0
+	res.Pure = hashed(in.Key, 2) > 0
 	return res, err
 }
 
@@ -657,7 +661,7 @@ func (w *world) holdStart(key string) {
 		return
 	}
 	last, ok, err := store.Newest(context.Background(), w.log, store.JournalFilter{Context: name, Call: call})
-	if err != nil || !ok || last.Event != string(engine.Running) {
+	if err != nil || !ok || last.Event != string(journal.Running) {
 		w.t.Errorf("%s runs, and what the log says of it is %v (%v)", key, last, err)
 	}
 }
@@ -699,7 +703,7 @@ func (w *world) hold() {
 			if err != nil {
 				w.t.Error(err)
 			}
-			if entry.Call != "" && engine.Status(entry.Event).Settled() {
+			if entry.Call != "" && journal.Status(entry.Event).Settled() {
 				outcomes[entry.Call]++
 			}
 			if entry.Event == "plan" {
@@ -739,7 +743,7 @@ func (w *world) hold() {
 			w.t.Errorf("call %s is %s once the run is %s", r.Call, r.Status, w.outcome.Status)
 		}
 	}
-	replayed, err := (&engine.Runner{Log: w.log, Registry: w.registry()}).Replay(context.Background(), "c", nil)
+	replayed, err := replay.Run(context.Background(), &engine.Runner{Log: w.log, Registry: w.registry()}, "c", nil)
 	if err != nil || len(replayed.Differences) > 0 {
 		w.t.Errorf("replayed: %v, %+v", err, replayed)
 	}

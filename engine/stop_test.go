@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestAnErrorOfAContextIsTheActivitysOwn: where nobody stops the run, an activity
@@ -21,20 +24,20 @@ func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
 	for _, given := range []error{
 		context.Canceled,
 		fmt.Errorf("asking upstream: %w", context.Canceled),
-		errors.Join(engine.NewFailure("no"), context.Canceled),
+		errors.Join(plan.NewFailure("no"), context.Canceled),
 		context.DeadlineExceeded,
 	} {
-		r := newRunner(store.NewMemory(), map[string]activity{"ask": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, given
+		r := newRunner(memory.New(), map[string]activity{"ask": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, given
 		}})
 		r.Drain = 0 // what no output waits for has its time
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "ask", "_outputPath": "†state.a"}, {"_tool": "ask"}]`))
-		if err != nil || outcome.Status != engine.RunFailed || len(outcome.Calls) != 2 {
+		if err != nil || outcome.Status != journal.RunFailed || len(outcome.Calls) != 2 {
 			t.Errorf("%v: %+v, %v", given, outcome, err)
 			continue
 		}
 		for _, call := range outcome.Calls {
-			if call.Status != engine.Failed || call.Error["code"] == "cut-off" {
+			if call.Status != journal.Failed || call.Error["code"] == "cut-off" {
 				t.Errorf("%v: call %s is %s: %v", given, call.Call, call.Status, call.Error)
 			}
 		}
@@ -44,9 +47,9 @@ func TestAnErrorOfAContextIsTheActivitysOwn(t *testing.T) {
 // crowd is a plan whose two delegates have two calls each, for which the run has
 // but two places.
 func crowd(t *testing.T, f activity) (*engine.Runner, engine.Start) {
-	r := newRunner(store.NewMemory(), map[string]activity{"work": f})
+	r := newRunner(memory.New(), map[string]activity{"work": f})
 	r.Parallel = 2
-	r.Registry.Delegates["pair"] = &engine.Delegate{Request: plan(t, `{"calls": [
+	r.Registry.Delegates["pair"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 		{"_tool": "work", "seconds": 3, "value": 1, "_outputPath": "†state.a"},
 		{"_tool": "work", "seconds": 3, "value": 1, "_outputPath": "†state.b"}], "output": "†state.a + †state.b"}`)}
 	return r, start(t, `{"calls": [{"_tool": "pair", "_delegate": "pair", "_outputPath": "†state.x"}, {"_tool": "pair", "_delegate": "pair", "_outputPath": "†state.y"}],
@@ -61,7 +64,7 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 		for range 50 { // chance has a say in who comes to a place that is free
 			synctest.Test(t, func(t *testing.T) {
 				ran, stopped, late := &counter{}, context.Background(), atomic.Int32{}
-				r, s := crowd(t, ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+				r, s := crowd(t, ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 					if stopped.Err() != nil {
 						late.Add(1)
 					}
@@ -72,12 +75,12 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 				defer cancel()
 				stopped = ctx
 				outcome, err := r.Run(ctx, s)
-				if err != nil || outcome.Status != engine.RunInterrupted || late.Load() != 0 {
+				if err != nil || outcome.Status != journal.RunInterrupted || late.Load() != 0 {
 					t.Fatalf("drain %s: %+v, %v: %d calls began after it was stopped", drain, outcome, err, late.Load())
 				}
 				stopped = context.Background()
 				outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-				if err != nil || outcome.Status != engine.RunDone || fmt.Sprint(outcome.Output) != "4" {
+				if err != nil || outcome.Status != journal.RunDone || fmt.Sprint(outcome.Output) != "4" {
 					t.Fatalf("drain %s: resumed, %+v, %v", drain, outcome, err)
 				}
 				if want := "c.1.1/1.1×1 c.1.1/1.2×1 c.1.2/1.1×1 c.1.2/1.2×1"; drain > 0 && ran.String() != want {
@@ -91,8 +94,8 @@ func TestNothingStartsOnceARunIsStopped(t *testing.T) {
 // TestWhatHadNotBegunRunsLater: it is neither lost, as what is cut off may be where no
 // output waits for it, nor in doubt where it must not run twice.
 func TestWhatHadNotBegunRunsLater(t *testing.T) {
-	inner := plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
-	for _, plan := range []string{
+	inner := readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`)
+	for _, text := range []string{
 		`{"calls": [{"_tool": "value", "value": 1}]}`,
 		`{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†state.a"}]}`,
 		`{"calls": [{"_tool": "value", "value": 1}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`,
@@ -100,29 +103,29 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 	} {
 		for _, drain := range []time.Duration{-1, 0} {
 			ctx, cancel := context.WithCancel(t.Context())
-			ran, log := &counter{}, &onAppend{store.NewMemory(), func(b store.Batch) {
-				if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == string(engine.Running) }) {
+			ran, log := &counter{}, &onAppend{memory.New(), func(b store.Batch) {
+				if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == string(journal.Running) }) {
 					cancel()
 				}
 			}}
 			r := newRunner(log, map[string]activity{"value": ran.of(value)})
 			r.Registry.Activities["value"].NotIdempotent = true
-			r.Registry.Delegates["inner"] = &engine.Delegate{Request: inner}
+			r.Registry.Delegates["inner"] = &plan.Delegate{Request: inner}
 			r.Drain = drain
-			outcome, err := r.Run(ctx, start(t, plan))
-			if err != nil || outcome.Status != engine.RunInterrupted || ran.String() != "" {
-				t.Errorf("%s: %+v, %v, ran %s", plan, outcome, err, ran)
+			outcome, err := r.Run(ctx, start(t, text))
+			if err != nil || outcome.Status != journal.RunInterrupted || ran.String() != "" {
+				t.Errorf("%s: %+v, %v, ran %s", text, outcome, err, ran)
 				continue
 			}
 			r.Drain = 0 // or the end would cut off what no output waits for
 			outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-			if err != nil || outcome.Status != engine.RunDone {
-				t.Errorf("%s: resumed, %+v, %v", plan, outcome, err)
+			if err != nil || outcome.Status != journal.RunDone {
+				t.Errorf("%s: resumed, %+v, %v", text, outcome, err)
 				continue
 			}
 			for _, call := range outcome.Calls {
-				if call.Status != engine.Done || call.Attempts != 1 {
-					t.Errorf("%s: call %s is %s after %d attempts: %v", plan, call.Call, call.Status, call.Attempts, call.Error)
+				if call.Status != journal.Done || call.Attempts != 1 {
+					t.Errorf("%s: call %s is %s after %d attempts: %v", text, call.Call, call.Status, call.Attempts, call.Error)
 				}
 			}
 		}
@@ -132,13 +135,13 @@ func TestWhatHadNotBegunRunsLater(t *testing.T) {
 // TestASchemaDeclaredMeanwhileHolds: a run keeps the schema that it has compiled, until
 // there is another.
 func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	declare := func(name string) string {
 		return fmt.Sprintf(`[{"type": "state", "schema": {"properties": {"a": {"type": %[1]q}, "b": {"type": %[1]q}}}}]`, name)
 	}
-	r := newRunner(log, map[string]activity{"value": value, "declare": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r := newRunner(log, map[string]activity{"value": value, "declare": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if _, err := engine.Append(ctx, log, "c", messages(t, declare(in.Call["type"].(string)))); err != nil {
-			return engine.Result{}, err
+			return plan.Result{}, err
 		}
 		return value(ctx, in)
 	}})
@@ -151,7 +154,7 @@ func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
 	s.Request.Context = messages(t, declare("number"))
 	r.Parallel = 1
 	outcome, err := r.Run(t.Context(), s)
-	expect(t, outcome, err, engine.RunFailed,
+	expect(t, outcome, err, journal.RunFailed,
 		"1.1 value done → †state.a",
 		"1.2 declare failed ! schema: it breaks the schema declared for state: †state.b: got number, want string",
 		"1.3 declare done → †state.c",
@@ -163,7 +166,7 @@ func TestASchemaDeclaredMeanwhileHolds(t *testing.T) {
 func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 	var ran atomic.Int32
 	g := newGate()
-	r := newRunner(store.NewMemory(), map[string]activity{"gate": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r := newRunner(memory.New(), map[string]activity{"gate": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		if ran.Add(1) == 1 {
 			close(g.begun)
 			<-ctx.Done()
@@ -174,17 +177,17 @@ func TestAPanicWhenStoppedIsAnEnd(t *testing.T) {
 	r.Drain = -1
 	s := start(t, `[{"_tool": "gate", "value": 1, "_outputPath": "†state.a"}]`)
 	outcome, err := interrupt(t, r, g, s)
-	expect(t, outcome, err, engine.RunInterrupted, "1.1 gate interrupted")
+	expect(t, outcome, err, journal.RunInterrupted, "1.1 gate interrupted")
 	outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone, "1.1 gate done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "1.1 gate done → †state.a")
 }
 
 // TestWhatCannotRunIsTold: what an embedder has forgotten or mistaken is an error of
 // the plan, or of the run, and no panic.
 func TestWhatCannotRunIsTold(t *testing.T) {
-	one := func(set func(*engine.Runner, *engine.Registered)) error {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": value})
-		r.Registry.Delegates["empty"] = &engine.Delegate{}
+	one := func(set func(*engine.Runner, *plan.Registered)) error {
+		r := newRunner(memory.New(), map[string]activity{"value": value})
+		r.Registry.Delegates["empty"] = &plan.Delegate{}
 		set(r, r.Registry.Activities["value"])
 		_, err := r.Run(t.Context(), start(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "value", "_delegate": "empty", "_outputPath": "†state.b"}]`))
 		if err == nil {
@@ -193,21 +196,21 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 		return err
 	}
 	for _, c := range []struct {
-		set  func(*engine.Runner, *engine.Registered)
+		set  func(*engine.Runner, *plan.Registered)
 		want string
 	}{
-		{func(*engine.Runner, *engine.Registered) {}, `_delegate: "empty" has nothing to run: give it a request`},
-		{func(_ *engine.Runner, a *engine.Registered) { a.Activity = nil }, `its activity "value" can't be run: it has nothing to run: give it a function`},
-		{func(_ *engine.Runner, a *engine.Registered) { a.Backoff = -1 }, "its backoff must not be negative: -1ns"},
-		{func(_ *engine.Runner, a *engine.Registered) { a.Timeout = -time.Second }, "its timeout must not be negative: -1s"},
-		{func(_ *engine.Runner, a *engine.Registered) { a.Retries = -1 }, "neither its retries nor its concurrency may be negative"},
-		{func(_ *engine.Runner, a *engine.Registered) { a.Concurrency = -1 }, "neither its retries nor its concurrency may be negative"},
-		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Activities["value"] = nil }, `its activity "value" can't be run: it has nothing to run: give it a function`},
-		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Tools["value"] = nil }, `tool "value" can't be used: there is nothing under its name: make the tool by NewTool`},
-		{func(r *engine.Runner, _ *engine.Registered) {
-			r.Registry.Tools["value"] = &engine.Tool{Name: "value", Schema: map[string]any{"required": []any{"x"}}}
+		{func(*engine.Runner, *plan.Registered) {}, `_delegate: "empty" has nothing to run: give it a request`},
+		{func(_ *engine.Runner, a *plan.Registered) { a.Activity = nil }, `its activity "value" can't be run: it has nothing to run: give it a function`},
+		{func(_ *engine.Runner, a *plan.Registered) { a.Backoff = -1 }, "its backoff must not be negative: -1ns"},
+		{func(_ *engine.Runner, a *plan.Registered) { a.Timeout = -time.Second }, "its timeout must not be negative: -1s"},
+		{func(_ *engine.Runner, a *plan.Registered) { a.Retries = -1 }, "neither its retries nor its concurrency may be negative"},
+		{func(_ *engine.Runner, a *plan.Registered) { a.Concurrency = -1 }, "neither its retries nor its concurrency may be negative"},
+		{func(r *engine.Runner, _ *plan.Registered) { r.Registry.Activities["value"] = nil }, `its activity "value" can't be run: it has nothing to run: give it a function`},
+		{func(r *engine.Runner, _ *plan.Registered) { r.Registry.Tools["value"] = nil }, `tool "value" can't be used: there is nothing under its name: make the tool by NewTool`},
+		{func(r *engine.Runner, _ *plan.Registered) {
+			r.Registry.Tools["value"] = &plan.Tool{Name: "value", Schema: map[string]any{"required": []any{"x"}}}
 		}, `tool "value" can't be used: its schema has not been compiled: make the tool by NewTool`},
-		{func(r *engine.Runner, _ *engine.Registered) { r.Registry.Delegates["empty"] = nil }, `_delegate: "empty" has nothing to run: give it a request`},
+		{func(r *engine.Runner, _ *plan.Registered) { r.Registry.Delegates["empty"] = nil }, `_delegate: "empty" has nothing to run: give it a request`},
 	} {
 		if err := one(c.set); err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, not %q", err, c.want)
@@ -219,27 +222,27 @@ func TestWhatCannotRunIsTold(t *testing.T) {
 // waited for something.
 func TestWhatADelegateRunsIsCutOffWithIt(t *testing.T) {
 	for range 100 { // chance has a say in what is told first
-		log, begun := store.NewMemory(), make(chan struct{})
+		log, begun := memory.New(), make(chan struct{})
 		r := newRunner(log, map[string]activity{
-			"late": func(ctx context.Context, _ engine.Invocation) (engine.Result, error) {
+			"late": func(ctx context.Context, _ plan.Invocation) (plan.Result, error) {
 				close(begun)
 				<-ctx.Done()
-				return engine.Result{}, ctx.Err()
+				return plan.Result{}, ctx.Err()
 			},
-			"value": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			"value": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				<-begun
 				return value(ctx, in)
 			},
 		})
 		outcome, err := r.Run(t.Context(), start(t, `{"calls": [{"_tool": "late", "_delegate": "anonymous"}, {"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
-		if err != nil || outcome.Status != engine.RunDone {
+		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
-		records, err := engine.Records(t.Context(), log, "c")
-		if err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" {
+		records, err := journal.In(log, "c").Records(t.Context())
+		if err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" {
 			t.Fatalf("%+v, %v", records, err)
 		}
-		if last, err := engine.LastRun(t.Context(), log, "c.1.1"); err != nil || last.Status != engine.RunInterrupted {
+		if last, err := journal.In(log, "c.1.1").LastRun(t.Context()); err != nil || last.Status != journal.RunInterrupted {
 			t.Fatalf("%+v, %v", last, err)
 		}
 	}

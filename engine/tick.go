@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -24,8 +26,8 @@ type tick struct {
 	loop    *loop
 	runner  *Runner
 	context string
-	plan    *Plan
-	event   planEvent
+	plan    *plan.Plan
+	event   journal.PlanEvent
 	view    *store.View
 	begun   bool  // the plan is in the log
 	over    bool  // it has ended, and the planner is asked again
@@ -34,24 +36,25 @@ type tick struct {
 	repeated bool // the planner gave the solution that had just been refused
 
 	calls      []callState
-	runnable   positions             // calls that wait for nothing but their turn
-	loose      positions             // the same of fire-and-forget calls, which take no turn from others
-	parked     map[*Registered][]int // and for their activity, which runs as often as it may
-	waiting    waitIndex             // calls that wait for what nothing in the plan writes
-	holding    map[int]bool          // calls that are held for a person
-	inside     map[string]int        // calls whose delegates wait, by the delegates' contexts
-	authors    authors               // of what there is of the tick, if what calls read depends on that; else nil
-	busy       map[*Registered]int
-	running    int       // workers that the tick waits for
-	detached   int       // workers of fire-and-forget calls
-	resting    int       // calls that wait to be tried again
-	due        positions // of them, the first for which it is time first
-	stopping   bool      // the run is to end before it has
-	looking    bool      // the one that runs the loop looks at the log now and then
-	unanswered []start   // that are replayed, one after the other
-	ending     *runEvent // how it ended, once that is in the log
-	outdated   []string  // see [Outcome.Stale]
-	brought    []*result // what a person knows that calls came to, see [Resume.Result]
+	runnable   positions                  // calls that wait for nothing but their turn
+	loose      positions                  // the same of fire-and-forget calls, which take no turn from others
+	parked     map[*plan.Registered][]int // and for their activity, which runs as often as it may
+	waiting    waitIndex                  // calls that wait for what nothing in the plan writes
+	holding    map[int]bool               // calls that are held for a person
+	inside     map[string]int             // calls whose delegates wait, by the delegates' contexts
+	recorded   authors                    // of the tick in the log of the recorded run, once they were asked for; else nil
+	authors    authors                    // of what there is of the tick, if what calls read depends on that; else nil
+	busy       map[*plan.Registered]int
+	running    int               // workers that the tick waits for
+	detached   int               // workers of fire-and-forget calls
+	resting    int               // calls that wait to be tried again
+	due        positions         // of them, the first for which it is time first
+	stopping   bool              // the run is to end before it has
+	looking    bool              // the one that runs the loop looks at the log now and then
+	unanswered []start           // that are replayed, one after the other
+	ending     *journal.RunEvent // how it ended, once that is in the log
+	outdated   []string          // see [journal.Outcome.Stale]
+	brought    []*result         // what a person knows that calls came to, see [Resume.Result]
 
 	journalled int64 // the journal's position up to which it was looked through for decisions
 
@@ -65,13 +68,13 @@ type tick struct {
 // made is what a step makes, to be committed.
 type made struct {
 	entries []store.Entry
-	places  []int         // how many of its messages each of them comes after
-	noted   []Record      // what the entries say of calls, if somebody is to know
-	goes    bool          // one of them is that the run is under way again
-	starts  []start       // to be launched then
-	rests   []*again      // to be tried again after that
-	code    []*store.Code // what has been started runs, until that is in the log
-	saved   undo          // what the step began from
+	places  []int            // how many of its messages each of them comes after
+	noted   []journal.Record // what the entries say of calls, if somebody is to know
+	goes    bool             // one of them is that the run is under way again
+	starts  []start          // to be launched then
+	rests   []*again         // to be tried again after that
+	code    []*store.Code    // what has been started runs, until that is in the log
+	saved   undo             // what the step began from
 }
 
 // undo is what a step began from.
@@ -83,38 +86,38 @@ type undo struct {
 
 // callState is what changes of a call.
 type callState struct {
-	record   Record
+	record   journal.Record
 	waits    int  // edges into it that still hold it
 	started  bool // whoever waits for it to read has been released
 	settled  bool // whoever waits for it to settle has been released
 	reported bool // its failure became an error message when the run ended before
 	wrote    []store.Path
 	began    time.Time
-	working  bool   // a worker has it
-	step     int    // in which it was started last
-	again    *again // it has failed, and is tried again
-	rested   bool   // it is time for that
-	was      Status // before the run was resumed
-	seen     int64  // the journal's position when its delegate began to wait
-	saved    int    // the number of the step that has saved it
+	working  bool           // a worker has it
+	step     int            // in which it was started last
+	again    *again         // it has failed, and is tried again
+	rested   bool           // it is time for that
+	was      journal.Status // before the run was resumed
+	seen     int64          // the journal's position when its delegate began to wait
+	saved    int            // the number of the step that has saved it
 }
 
 // due tells whether a call has its turn: it has not begun, a person has decided
 // where that was to be waited for, and no other call holds it back.
 func (c *callState) due() bool {
-	return c.waits == 0 && (c.record.Status == Blocked || c.record.Status == Ready)
+	return c.waits == 0 && (c.record.Status == journal.Blocked || c.record.Status == journal.Ready)
 }
 
 // start is a call that is about to run.
 type start struct {
 	index      int
-	step       int         // in which it was made: tells it from the call's other starts, also from those that were undone
-	activity   *Registered // as it is now
-	doer       string      // its name
-	invocation Invocation
-	ahead      Forerunner // does it, while the log does not have that it begins; nil where it has to
-	room       *room      // of a delegate
-	slot       slot       // of any other
+	step       int              // in which it was made: tells it from the call's other starts, also from those that were undone
+	activity   *plan.Registered // as it is now
+	doer       string           // its name
+	invocation plan.Invocation
+	ahead      plan.Speculative // does it, while the log does not have that it begins; nil where it has to
+	room       *room            // of a delegate
+	slot       slot             // of any other
 }
 
 // again is a call that is tried again after a while.
@@ -126,7 +129,7 @@ type again struct {
 }
 
 // turn is its turn among those that are tried again, which come as they are due.
-func (a *again) turn() turn { return turn{moment{n: int64(a.due)}, a.index} }
+func (a *again) turn() turn { return turn{journal.Position{N: int64(a.due)}, a.index} }
 
 // savedCall is what a call was before the step changed it.
 type savedCall struct {
@@ -140,16 +143,20 @@ type positions []turn
 
 // turn is a call that may have its turn.
 type turn struct {
-	rank  moment
+	rank  journal.Position
 	index int
 }
 
 func (p positions) Len() int { return len(p) }
+
 func (p positions) Less(i, j int) bool {
-	return p[i].rank.before(p[j].rank) || p[i].rank == p[j].rank && p[i].index < p[j].index
+	return p[i].rank.Before(p[j].rank) || p[i].rank == p[j].rank && p[i].index < p[j].index
 }
+
 func (p positions) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-func (p *positions) Push(x any)   { *p = append(*p, x.(turn)) }
+
+func (p *positions) Push(x any) { *p = append(*p, x.(turn)) }
+
 func (p *positions) Pop() any {
 	old := *p
 	x := old[len(old)-1]
@@ -157,24 +164,24 @@ func (p *positions) Pop() any {
 	return x
 }
 
-func newTick(l *loop, plan *Plan, event planEvent) *tick {
+func newTick(l *loop, compiled *plan.Plan, event journal.PlanEvent) *tick {
 	t := &tick{
-		loop: l, runner: l.runner, context: l.context, plan: plan, view: l.view, event: event,
-		calls:   make([]callState, len(plan.Calls)),
-		parked:  map[*Registered][]int{},
+		loop: l, runner: l.runner, context: l.context, plan: compiled, view: l.view, event: event,
+		calls:   make([]callState, len(compiled.Calls)),
+		parked:  map[*plan.Registered][]int{},
 		waiting: waitIndex{},
 		holding: map[int]bool{},
 		inside:  map[string]int{},
-		busy:    map[*Registered]int{},
+		busy:    map[*plan.Registered]int{},
 
 		journalled: l.n,
 	}
 	t.makeRoom()
 	for i := range t.calls {
-		t.calls[i] = callState{record: t.fresh(i), waits: len(plan.graph.into[i])}
+		t.calls[i] = callState{record: t.fresh(i), waits: len(compiled.Graph.Into[i])}
 	}
-	if p := l.runner.replay; p != nil {
-		t.replays(p)
+	if l.runner.script.Recorded() {
+		t.takeRecorded()
 	}
 	return t
 }
@@ -189,32 +196,17 @@ func (t *tick) makeRoom() {
 	t.entries, t.places = make([]store.Entry, 0, 2*n+2), make([]int, 0, 2*n+2)
 }
 
-// replays takes from the log what was decided about calls, and which waited for none
-// of those that the plan has them wait for.
-func (t *tick) replays(p *replay) {
-	t.authors = authors{}
-	for i := range t.calls {
-		c := &t.calls[i]
-		c.record.Hold, c.record.Before, c.record.Again = p.decided(t.context, c.record.Call)
-		for _, e := range t.plan.graph.into[i] {
-			if t.overtook(e) {
-				c.waits--
-			}
-		}
-	}
-}
-
-func (t *tick) fresh(i int) Record {
+func (t *tick) fresh(i int) journal.Record {
 	c := t.plan.Calls[i]
-	return Record{
-		Call: callID(t.event.Tick, c.Position), Tick: t.event.Tick, Position: c.Position,
-		Tool: c.Tool, Instance: c.Instance, Status: Blocked, Unstored: c.fireAndForget(),
+	return journal.Record{
+		Call: journal.CallID(t.event.Tick, c.Position), Tick: t.event.Tick, Position: c.Position,
+		Tool: c.Tool, Instance: c.Instance, Status: journal.Blocked, Unstored: c.FireAndForget(),
 	}
 }
 
 // run carries the tick to its end, or as far as it gets. There is no outcome
 // where the planner is to be asked again.
-func (t *tick) run(ctx context.Context) (*Outcome, error) {
+func (t *tick) run(ctx context.Context) (*journal.Outcome, error) {
 	kept := context.WithoutCancel(ctx) // what has happened is recorded, whatever becomes of the run
 	if t.problem != nil {
 		if err := t.finish(kept); err != nil {
@@ -275,7 +267,7 @@ func (t *tick) active() bool {
 
 // await waits for something to happen, and goes on from there.
 func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error {
-	t.answer(ctx)
+	t.deliverRecorded(ctx)
 	if t.looking = t.looks(); !t.looking {
 		looking = nil
 	}
@@ -298,26 +290,26 @@ func (t *tick) await(ctx, kept context.Context, looking <-chan time.Time) error 
 
 // heldWhole tells whether the plan waits until a person releases it.
 func (t *tick) heldWhole(ctx context.Context) (bool, error) {
-	lazy := t.event.Mode == modeLazy && (len(t.calls) > 0 || t.plan.output == nil) // else there is nothing to approve
+	lazy := t.event.Mode == plan.ModeLazy && (len(t.calls) > 0 || t.plan.Output == nil) // else there is nothing to approve
 	if !lazy || !t.begun {
 		return lazy, nil
 	}
-	last, err := LastRun(ctx, t.runner.Log, t.context)
+	last, err := journal.In(t.runner.Log, t.context).LastRun(ctx)
 	return last.Held, err
 }
 
 // recordLazy ends a run whose plan is lazy as soon as the plan is recorded.
-func (t *tick) recordLazy(ctx context.Context, err error) (*Outcome, error) {
+func (t *tick) recordLazy(ctx context.Context, err error) (*journal.Outcome, error) {
 	if err == nil {
 		err = t.record(ctx, func() error {
-			t.journal(store.Entry{Event: eventRun, Data: text(runEvent{Tick: t.event.Tick, Status: RunWaiting, Behind: t.leavesBehind()})})
+			t.journal(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: t.event.Tick, Status: journal.RunWaiting, Detached: t.leavesBehind()}))})
 			return nil
 		})
 	}
 	if err == nil && t.leavesBehind() {
 		err = t.loop.drain(ctx, nil, (*tick).loosely)
 	}
-	return &Outcome{Context: t.context, Status: RunWaiting, Lazy: t.plan, Calls: t.all()}, err
+	return &journal.Outcome{Context: t.context, Status: journal.RunWaiting, Lazy: t.plan, Calls: t.all()}, err
 }
 
 // lookEvery is how often the log is looked at for what others append, while
@@ -346,7 +338,7 @@ func (t *tick) seed() {
 
 // rebuild finds what can run from the states of the calls.
 func (t *tick) rebuild() {
-	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[*Registered][]int{}, waitIndex{}, map[int]bool{}
+	t.runnable, t.loose, t.parked, t.waiting, t.holding = nil, nil, map[*plan.Registered][]int{}, waitIndex{}, map[int]bool{}
 	t.inside, t.due = map[string]int{}, nil
 	for i := range t.calls {
 		c := &t.calls[i]
@@ -354,11 +346,11 @@ func (t *tick) rebuild() {
 			heap.Push(&t.due, c.again.turn())
 		}
 		switch {
-		case c.record.Status == Waiting && c.record.Child != "":
+		case c.record.Status == journal.Waiting && c.record.Child != "":
 			t.inside[c.record.Child] = i
-		case c.record.Status == Waiting:
+		case c.record.Status == journal.Waiting:
 			t.waiting.add(i, c.record.WaitingOn)
-		case c.record.Status == Held:
+		case c.record.Status == journal.Held:
 			t.holding[i] = true
 		case c.due() || c.rested:
 			t.queue(i)
@@ -369,28 +361,10 @@ func (t *tick) rebuild() {
 // queue lets a call have its turn.
 func (t *tick) queue(i int) {
 	queue := &t.runnable
-	if t.plan.Calls[i].fireAndForget() {
+	if t.plan.Calls[i].FireAndForget() {
 		queue = &t.loose
 	}
-	heap.Push(queue, turn{t.replayed(i).began, i})
-}
-
-// overtook tells of a call that is replayed whether it did not wait for another: that
-// one ran again when it had long begun.
-func (t *tick) overtook(e edge) bool {
-	if t.runner.replay == nil {
-		return false
-	}
-	began := t.replayed(e.to).began.n
-	return began != 0 && began < t.replayed(e.from).began.n
-}
-
-// replayed is when a call that is replayed began and settled; zero for all else.
-func (t *tick) replayed(i int) stretch {
-	if t.runner.replay == nil {
-		return stretch{}
-	}
-	return t.runner.replay.stretch(t.context, t.calls[i].record.Call)
+	heap.Push(queue, turn{t.recordedSpan(i).Began, i})
 }
 
 // pending tells whether calls have their turn to come.
@@ -407,16 +381,16 @@ func (t *tick) pending() bool {
 // has read, and, once it has settled, all.
 func (t *tick) release(i int, settled bool) {
 	c := t.change(i)
-	for _, e := range t.plan.graph.outOf[i] {
-		free := e.kind == readEdge && !c.started || e.kind != readEdge && settled && !c.settled
+	for _, e := range t.plan.Graph.OutOf[i] {
+		free := e.Kind == plan.ReadEdge && !c.started || e.Kind != plan.ReadEdge && settled && !c.settled
 		if !free || t.overtook(e) {
 			continue
 		}
-		next := t.change(e.to)
+		next := t.change(e.To)
 		if next.waits--; next.due() {
-			t.queue(e.to)
+			t.queue(e.To)
 		} else if next.waits == 0 && next.record.Status.Settled() {
-			defer t.release(e.to, true)
+			defer t.release(e.To, true)
 		}
 	}
 	c.started = true
@@ -437,7 +411,7 @@ func (t *tick) takeIn(ctx context.Context) error {
 		}
 		for _, path := range op.Touches() {
 			for _, i := range t.waiting.take(path) {
-				t.calls[i].record.Status = Blocked
+				t.calls[i].record.Status = journal.Blocked
 				t.queue(i)
 			}
 		}
@@ -449,8 +423,8 @@ func (t *tick) takeIn(ctx context.Context) error {
 }
 
 // all gives the calls as they stand.
-func (t *tick) all() []Record {
-	all := make([]Record, len(t.calls))
+func (t *tick) all() []journal.Record {
+	all := make([]journal.Record, len(t.calls))
 	for i := range t.calls {
 		all[i] = t.calls[i].record
 		all[i].Context = t.context

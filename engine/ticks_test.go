@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // onAppend is a log that does something once it has appended.
@@ -56,17 +59,17 @@ func ticksOf(t *testing.T, log store.Log) (ticks []int, ended map[int]string) {
 func threeTicks(t *testing.T, log store.Log, gate chan struct{}, ask func(ctx context.Context) error) (*engine.Runner, engine.Start) {
 	r := newRunner(log, map[string]activity{"value": value, "late": gated(map[string]chan struct{}{"late": gate})})
 	r.Drain = 0
-	calls := plan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "late", "gate": "late", "value": 1}]`).Calls
-	planner := func(ctx context.Context, in engine.Ask) (*engine.Solution, error) {
+	calls := readPlan(t, `[{"_tool": "value", "value": 1, "_outputPath": "†state.a"}, {"_tool": "late", "gate": "late", "value": 1}]`).Calls
+	planner := func(ctx context.Context, in plan.Ask) (*plan.Solution, error) {
 		switch in.Tick {
 		case 1:
-			return &engine.Solution{Calls: calls}, nil
+			return &plan.Solution{Calls: calls}, nil
 		case 2:
-			return &engine.Solution{Calls: calls[:1]}, nil
+			return &plan.Solution{Calls: calls[:1]}, nil
 		}
-		return &engine.Solution{Output: in.Tick}, ask(ctx)
+		return &plan.Solution{Output: in.Tick}, ask(ctx)
 	}
-	return r, engine.Start{Context: "c", Request: &engine.Request{Planner: engine.PlannerFunc(planner)}}
+	return r, engine.Start{Context: "c", Request: &plan.Request{Planner: plan.PlannerFunc(planner)}}
 }
 
 // TestTicksCountOnPastWhatIsLeft: also where what an earlier tick left behind ends between two.
@@ -74,7 +77,7 @@ func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		end := sync.OnceFunc(func() { close(gate) })
-		log := &onAppend{Log: store.NewMemory()}
+		log := &onAppend{Log: memory.New()}
 		log.do = func(b store.Batch) {
 			if slices.ContainsFunc(b.Journal, func(e store.Entry) bool { return e.Event == "run" && strings.Contains(e.Data, `"tick":2,`) }) {
 				end()
@@ -83,7 +86,7 @@ func TestTicksCountOnPastWhatIsLeft(t *testing.T) {
 		}
 		r, s := threeTicks(t, log, gate, func(context.Context) error { return nil })
 		outcome, err := r.Run(t.Context(), s)
-		if err != nil || outcome.Status != engine.RunDone {
+		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
 		if ticks, _ := ticksOf(t, log); !slices.Equal(ticks, []int{1, 2, 3}) {
@@ -100,16 +103,16 @@ func (lateContext) Deadline() (time.Time, bool) { return time.Now().Add(-time.Se
 // A planner that notices by itself that the run's time is over does not fail the run.
 func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &engine.Runner{Log: store.NewMemory(), Registry: activities(true)}
-	request := &engine.Request{Planner: engine.PlannerFunc(func(_ context.Context, ask engine.Ask) (*engine.Solution, error) {
+	r := &engine.Runner{Log: memory.New(), Registry: activities(true)}
+	request := &plan.Request{Planner: plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
 		if ask.Tick == 1 {
-			return &engine.Solution{Calls: plan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}]}`).Calls}, nil
+			return &plan.Solution{Calls: readPlan(t, `{"calls": [{"_tool": "value", "value": 1, "_outputPath": "†a"}]}`).Calls}, nil
 		}
 		time.AfterFunc(time.Millisecond, cancel)
 		return nil, errors.New("timed out")
 	})}
 	outcome, err := r.Run(lateContext{ctx}, engine.Start{Context: "c", Request: request})
-	if err != nil || outcome.Status != engine.RunInterrupted {
+	if err != nil || outcome.Status != journal.RunInterrupted {
 		t.Errorf("%v, %+v", err, outcome)
 	}
 }
@@ -117,7 +120,7 @@ func TestAPlannerThatNoticesTheRunsDeadline(t *testing.T) {
 // TestStoppedWhileThePlannerIsAsked: it is the newest tick after which the run was
 // stopped, whichever the calls are of that it left behind.
 func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
-	gate, log := make(chan struct{}), store.NewMemory()
+	gate, log := make(chan struct{}), memory.New()
 	ctx, stop := context.WithCancel(t.Context())
 	r, s := threeTicks(t, log, gate, func(ctx context.Context) error {
 		close(gate)
@@ -125,7 +128,7 @@ func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
 		return ctx.Err()
 	})
 	outcome, err := r.Run(ctx, s)
-	if err != nil || outcome.Status != engine.RunInterrupted {
+	if err != nil || outcome.Status != journal.RunInterrupted {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
 	if _, ended := ticksOf(t, log); ended[1] != "continued" || ended[2] != "interrupted" {
@@ -137,7 +140,7 @@ func TestStoppedWhileThePlannerIsAsked(t *testing.T) {
 // another run out of its context; that does not take it for cut off.
 func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, gate := store.NewMemory(), make(chan struct{})
+		log, gate := memory.New(), make(chan struct{})
 		r := newRunner(log, map[string]activity{"late": gated(map[string]chan struct{}{"late": gate})})
 		r.Drain = time.Hour
 		ended := make(chan error)
@@ -146,21 +149,21 @@ func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait() // until nothing is left to do but for what is left behind
-		asked := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		asked := plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			t.Error("the planner is asked")
-			return &engine.Solution{Output: 2}, nil
+			return &plan.Solution{Output: 2}, nil
 		})
-		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{Planner: asked}}); !errors.As(err, new(*engine.BusyError)) {
+		if _, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{Planner: asked}}); !errors.As(err, new(*engine.BusyError)) {
 			t.Errorf("another run: %v", err)
 		}
-		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Calls[0].Status != engine.Running {
+		if outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"}); err != nil || outcome.Calls[0].Status != journal.Running {
 			t.Errorf("resumed: %+v, %v", outcome, err)
 		}
 		close(gate)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if records, err := engine.Records(t.Context(), log, "c"); err != nil || records[0].Status != engine.Done {
+		if records, err := journal.In(log, "c").Records(t.Context()); err != nil || records[0].Status != journal.Done {
 			t.Errorf("%+v, %v", records, err)
 		}
 	})
@@ -170,21 +173,21 @@ func TestWhatIsLeftBehindIsNobodyElses(t *testing.T) {
 // before left behind comes to its end.
 func TestALazyPlanDrainsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		r.Drain = 0
-		calls := plan(t, `[{"_tool": "sleep", "seconds": 3, "value": 1}]`).Calls
-		request := &engine.Request{Mode: "lazy", Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
-			return &engine.Solution{Calls: calls}, nil
+		calls := readPlan(t, `[{"_tool": "sleep", "seconds": 3, "value": 1}]`).Calls
+		request := &plan.Request{Mode: "lazy", Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
+			return &plan.Solution{Calls: calls}, nil
 		})}
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
-		expect(t, outcome, err, engine.RunWaiting, "1.1 sleep blocked")
-		if _, err := engine.Release(t.Context(), log, "c", engine.Who{}); err != nil {
+		expect(t, outcome, err, journal.RunWaiting, "1.1 sleep blocked")
+		if _, err := engine.Release(t.Context(), log, "c", journal.Who{}); err != nil {
 			t.Fatal(err)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-		expect(t, outcome, err, engine.RunWaiting, "2.1 sleep blocked")
-		if records, err := engine.Records(t.Context(), log, "c"); err != nil || records[0].Status != engine.Done {
+		expect(t, outcome, err, journal.RunWaiting, "2.1 sleep blocked")
+		if records, err := journal.In(log, "c").Records(t.Context()); err != nil || records[0].Status != journal.Done {
 			t.Errorf("%+v, %v", records, err)
 		}
 	})

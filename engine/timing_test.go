@@ -12,21 +12,24 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // sleep works for as many seconds as the parameter "seconds" says.
-func sleep(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func sleep(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	seconds, ok := in.Call["seconds"].(interface{ Float64() (float64, error) })
 	if !ok {
-		return engine.Result{}, errors.New("no seconds")
+		return plan.Result{}, errors.New("no seconds")
 	}
 	f, _ := seconds.Float64()
 	select {
 	case <-time.After(time.Duration(f * float64(time.Second))):
 		return value(ctx, in)
 	case <-ctx.Done():
-		return engine.Result{}, ctx.Err()
+		return plan.Result{}, ctx.Err()
 	}
 }
 
@@ -50,19 +53,19 @@ func TestRetriesWithBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []time.Duration
 		began := time.Now()
-		r := newRunner(store.NewMemory(), map[string]activity{"flaky": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"flaky": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if attempts = append(attempts, time.Since(began)); in.Attempt != len(attempts) || in.Key != "c/1.1" {
 				t.Errorf("attempt %d of %s is called %d", len(attempts), in.Key, in.Attempt)
 			}
 			if len(attempts) < 4 {
-				return engine.Result{}, engine.NewFailure("not yet")
+				return plan.Result{}, plan.NewFailure("not yet")
 			}
 			return value(ctx, in)
 		}})
 		r.Registry.Activities["flaky"].Retries = 3
 		r.Registry.Activities["flaky"].Backoff = 4 * time.Second
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "flaky", "value": 1, "_outputPath": "†state.a || †state.failed"}]`))
-		expect(t, outcome, err, engine.RunDone, "1.1 flaky done → †state.a")
+		expect(t, outcome, err, journal.RunDone, "1.1 flaky done → †state.a")
 		if outcome.Calls[0].Attempts != 4 {
 			t.Errorf("%d attempts are recorded", outcome.Calls[0].Attempts)
 		}
@@ -76,16 +79,16 @@ func TestRetriesWithBackoff(t *testing.T) {
 // broke down breaks down again.
 func TestAFaultIsNotRetried(t *testing.T) {
 	for _, broken := range []activity{
-		func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, errors.New("broken")
+		func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, errors.New("broken")
 		},
-		func(context.Context, engine.Invocation) (engine.Result, error) { panic("broken") },
+		func(context.Context, plan.Invocation) (plan.Result, error) { panic("broken") },
 	} {
 		ran := &counter{}
-		r := newRunner(store.NewMemory(), map[string]activity{"broken": ran.of(broken), "value": value})
+		r := newRunner(memory.New(), map[string]activity{"broken": ran.of(broken), "value": value})
 		r.Registry.Activities["broken"].Retries = 3
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "broken", "_outputPath": "†state.a || †state.failed"}, {"_tool": "value", "value": 1, "_outputPath": "†state.b"}]`))
-		if err != nil || outcome.Calls[0].Status != engine.Failed || outcome.Calls[1].Status != engine.Done || ran.String() != "1.1×1" {
+		if err != nil || outcome.Calls[0].Status != journal.Failed || outcome.Calls[1].Status != journal.Done || ran.String() != "1.1×1" {
 			t.Errorf("%v, %v, ran %s", outcome, err, ran)
 		}
 	}
@@ -100,15 +103,15 @@ func TestAPanicIsPlaced(t *testing.T) {
 		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: runtime error`: func() { nobody.runs = nil },
 		`^the (activity value|activity model|planner) broke down at timing_test\.go:\d+: assignment to`: func() { nothing["a"] = 1 },
 	} {
-		r := newRunner(store.NewMemory(), map[string]activity{"value": func(context.Context, engine.Invocation) (engine.Result, error) {
+		r := newRunner(memory.New(), map[string]activity{"value": func(context.Context, plan.Invocation) (plan.Result, error) {
 			breakDown()
-			return engine.Result{}, nil
+			return plan.Result{}, nil
 		}})
-		r.Registry.Model = engine.ModelFunc(func(context.Context, engine.Question) (any, error) {
+		r.Registry.Model = plan.ModelFunc(func(context.Context, plan.Question) (any, error) {
 			breakDown()
 			return nil, nil
 		})
-		r.Registry.Tools["think"] = &engine.Tool{Name: "think"}
+		r.Registry.Tools["think"] = &plan.Tool{Name: "think"}
 		var told []string
 		for _, tool := range []string{"value", "think"} {
 			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "`+tool+`", "_outputPath": "†state"}]`))
@@ -117,7 +120,7 @@ func TestAPanicIsPlaced(t *testing.T) {
 			}
 			told = append(told, fmt.Sprint(outcome.Calls[0].Error["message"]))
 		}
-		asked, err := r.Run(t.Context(), engine.Start{Context: "p", Request: &engine.Request{Planner: engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		asked, err := r.Run(t.Context(), engine.Start{Context: "p", Request: &plan.Request{Planner: plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			breakDown()
 			return nil, nil
 		})}})
@@ -136,13 +139,13 @@ func TestAPanicIsPlaced(t *testing.T) {
 // it is tried again, and then goes to the last alternative.
 func TestTimeoutIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep)})
 		a := r.Registry.Activities["sleep"]
 		a.Timeout, a.Retries, a.Backoff = 2*time.Second, 1, time.Second
 		began := time.Now()
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "sleep", "seconds": 60, "_outputPath": "†state.a || †state.failed"}]`))
-		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.failed")
+		expect(t, outcome, err, journal.RunDone, "1.1 sleep done → †state.failed")
 		between(t, "two attempts", time.Since(began), 4500*time.Millisecond, 5500*time.Millisecond)
 		if got, want := get(t, log, "†state"), `{"failed":{"code":"timeout","message":"timed out after 2s"}}`; got != want || ran.String() != "1.1×2" {
 			t.Errorf("wrote %s; ran %s", got, ran)
@@ -152,14 +155,14 @@ func TestTimeoutIsAFailure(t *testing.T) {
 
 func TestADeadlineOfTheRunIsNoOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(store.NewMemory(), map[string]activity{"sleep": sleep})
+		r := newRunner(memory.New(), map[string]activity{"sleep": sleep})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s := start(t, `[{"_tool": "sleep", "seconds": 10, "value": 1, "_outputPath": "†state.a || †state.failed"}]`)
 		outcome, err := r.Run(ctx, s)
-		expect(t, outcome, err, engine.RunInterrupted, "1.1 sleep interrupted")
+		expect(t, outcome, err, journal.RunInterrupted, "1.1 sleep interrupted")
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.a")
+		expect(t, outcome, err, journal.RunDone, "1.1 sleep done → †state.a")
 	})
 }
 
@@ -167,7 +170,7 @@ func TestADeadlineOfTheRunIsNoOutcome(t *testing.T) {
 type peak struct{ now, most atomic.Int64 }
 
 func (p *peak) of(f activity) activity {
-	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		n := p.now.Add(1)
 		defer p.now.Add(-1)
 		for most := p.most.Load(); n > most && !p.most.CompareAndSwap(most, n); most = p.most.Load() {
@@ -179,11 +182,11 @@ func (p *peak) of(f activity) activity {
 func TestParallelIsALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &peak{}
-		r := newRunner(store.NewMemory(), map[string]activity{"sleep": p.of(sleep)})
+		r := newRunner(memory.New(), map[string]activity{"sleep": p.of(sleep)})
 		r.Parallel = 3
 		began := time.Now()
 		outcome, err := r.Run(t.Context(), start(t, repeated(7, `{"_tool": "sleep", "seconds": 1, "_outputPath": "†state.a#"}`)))
-		if err != nil || outcome.Status != engine.RunDone || p.most.Load() != 3 || time.Since(began) != 3*time.Second {
+		if err != nil || outcome.Status != journal.RunDone || p.most.Load() != 3 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v, %v: %d at once, in %s", outcome, err, p.most.Load(), time.Since(began))
 		}
 	})
@@ -192,12 +195,12 @@ func TestParallelIsALimit(t *testing.T) {
 func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := &peak{}, &peak{}
-		r := newRunner(store.NewMemory(), map[string]activity{"slow": slow.of(sleep), "quick": quick.of(sleep)})
+		r := newRunner(memory.New(), map[string]activity{"slow": slow.of(sleep), "quick": quick.of(sleep)})
 		r.Registry.Activities["slow"].Concurrency = 2
 		began := time.Now()
 		text := repeated(6, `{"_tool": "slow", "seconds": 1, "_outputPath": "†state.a#"}, {"_tool": "quick", "seconds": 3, "_outputPath": "†state.b#"}`)
 		outcome, err := r.Run(t.Context(), start(t, text))
-		if err != nil || outcome.Status != engine.RunDone || slow.most.Load() != 2 || quick.most.Load() != 6 || time.Since(began) != 3*time.Second {
+		if err != nil || outcome.Status != journal.RunDone || slow.most.Load() != 2 || quick.most.Load() != 6 || time.Since(began) != 3*time.Second {
 			t.Errorf("%v, %v: %d and %d at once, in %s", outcome, err, slow.most.Load(), quick.most.Load(), time.Since(began))
 		}
 	})
@@ -207,25 +210,25 @@ func TestConcurrencyIsALimitOfOneActivity(t *testing.T) {
 // for at the end as long as the runner allows, and is then cut off for good.
 func TestFireAndForgetIsDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
 		r.Drain = 5 * time.Second
 		var settled time.Duration
 		began := time.Now()
-		r.Observe = func(record engine.Record) {
-			if record.Tool == "value" && record.Status == engine.Done {
+		r.Observe = func(record journal.Record) {
+			if record.Tool == "value" && record.Status == journal.Done {
 				settled = time.Since(began)
 			}
 		}
 		outcome, err := r.Run(t.Context(), start(t, `{"calls": [
 			{"_tool": "sleep", "seconds": 3}, {"_tool": "sleep", "seconds": 60},
 			{"_tool": "value", "value": 1, "_outputPath": "†state.a"}], "output": "†state.a"}`))
-		expect(t, outcome, err, engine.RunDone, "1.1 sleep done", "1.2 sleep failed ! cut-off: it was cut off when the run ended", "1.3 value done → †state.a")
+		expect(t, outcome, err, journal.RunDone, "1.1 sleep done", "1.2 sleep failed ! cut-off: it was cut off when the run ended", "1.3 value done → †state.a")
 		if settled != 0 || time.Since(began) != 5*time.Second {
 			t.Errorf("the plan was done after %s, the run after %s", settled, time.Since(began))
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c"})
-		if err != nil || outcome.Status != engine.RunDone || ran.String() != "1.1×1 1.2×1" {
+		if err != nil || outcome.Status != journal.RunDone || ran.String() != "1.1×1 1.2×1" {
 			t.Errorf("%v, %v, ran %s", outcome, err, ran)
 		}
 		if got := get(t, log, "†error"); got != "missing" {
@@ -237,9 +240,9 @@ func TestFireAndForgetIsDrained(t *testing.T) {
 // TestFireAndForgetThatACrashCutOffIsNotResumed ends the process while such a
 // call runs.
 func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
-	inner, ran, g := store.NewMemory(), &counter{}, newGate()
+	inner, ran, g := memory.New(), &counter{}, newGate()
 	log := &crashing{Log: inner, left: 1}
-	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r := newRunner(log, map[string]activity{"gate": ran.of(g.run), "value": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		<-g.begun
 		return value(ctx, in)
 	})})
@@ -249,7 +252,7 @@ func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
 	}
 	r.Log = inner
 	outcome, err := r.Resume(t.Context(), engine.Resume{Context: "c"})
-	expect(t, outcome, err, engine.RunDone, "1.1 gate failed ! cut-off: it was cut off when the process ended", "1.2 value done → †state.a")
+	expect(t, outcome, err, journal.RunDone, "1.1 gate failed ! cut-off: it was cut off when the process ended", "1.2 value done → †state.a")
 	if ran.String() != "1.1×1 1.2×2" { // it takes no turn from 1.2, whose outcome the crash took
 		t.Errorf("ran %s", ran)
 	}
@@ -259,13 +262,13 @@ func TestFireAndForgetThatACrashCutOffIsNotResumed(t *testing.T) {
 // on timing.
 func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
+		log := memory.New()
 		r := newRunner(log, map[string]activity{"sleep": sleep})
 		outcome, err := r.Run(t.Context(), start(t, `[
 			{"_tool": "sleep", "seconds": 3, "value": "a", "_outputPath": "†state.list", "_outputMethod": "push"},
 			{"_tool": "sleep", "seconds": 1, "value": "b", "_outputPath": "†state.list", "_outputMethod": "push"},
 			{"_tool": "sleep", "seconds": 2, "value": "c", "_outputPath": "†state.list", "_outputMethod": "push"}]`))
-		if got := get(t, log, "†state.list"); err != nil || outcome.Status != engine.RunDone || got != `["b","c","a"]` {
+		if got := get(t, log, "†state.list"); err != nil || outcome.Status != journal.RunDone || got != `["b","c","a"]` {
 			t.Errorf("%v, %v: %s", outcome, err, got)
 		}
 	})
@@ -275,12 +278,12 @@ func TestUnorderedWritersTakeEffectAsTheyComplete(t *testing.T) {
 // unblocks others at once".
 func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, ran := store.NewMemory(), &counter{}
+		log, ran := memory.New(), &counter{}
 		r := newRunner(log, map[string]activity{"sleep": ran.of(sleep), "value": value})
 		began := time.Now()
 		var done time.Duration
-		r.Observe = func(record engine.Record) {
-			if record.Tool == "value" && record.Status == engine.Done {
+		r.Observe = func(record journal.Record) {
+			if record.Tool == "value" && record.Status == journal.Done {
 				done = time.Since(began)
 			}
 		}
@@ -296,7 +299,7 @@ func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
 		}()
 		outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "sleep", "seconds": 20, "_outputPath": "†state.slept"},
 			{"_tool": "value", "value": "†input.x", "_outputPath": "†state.x"}]`))
-		expect(t, outcome, err, engine.RunDone, "1.1 sleep done → †state.slept", "1.2 value done → †state.x")
+		expect(t, outcome, err, journal.RunDone, "1.1 sleep done → †state.slept", "1.2 value done → †state.x")
 		if done > 3*time.Second {
 			t.Errorf("it was woken after %s", done)
 		}
@@ -308,24 +311,24 @@ func TestAnAppendWakesAWaitingCallWhileAnotherRuns(t *testing.T) {
 func TestTimeoutOfWhatDoesNotHeedIt(t *testing.T) {
 	for name, late := range map[string]activity{
 		"value": value,
-		"failure": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, engine.NewFailure("no")
+		"failure": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, plan.NewFailure("no")
 		},
-		"fault": func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{}, errors.New("interrupted")
+		"fault": func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{}, errors.New("interrupted")
 		},
-		"panic": func(context.Context, engine.Invocation) (engine.Result, error) { panic("interrupted") },
+		"panic": func(context.Context, plan.Invocation) (plan.Result, error) { panic("interrupted") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			log, ran := store.NewMemory(), &counter{}
-			r := newRunner(log, map[string]activity{"late": ran.of(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+			log, ran := memory.New(), &counter{}
+			r := newRunner(log, map[string]activity{"late": ran.of(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 				time.Sleep(3 * time.Second)
 				return late(ctx, in)
 			})})
 			a := r.Registry.Activities["late"]
 			a.Timeout, a.Retries = 2*time.Second, 1
 			outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "late", "value": 1, "_outputPath": "†state.a || †state.failed"}]`))
-			expect(t, outcome, err, engine.RunDone, "1.1 late done → †state.failed")
+			expect(t, outcome, err, journal.RunDone, "1.1 late done → †state.failed")
 			if got := get(t, log, "†state"); got != `{"failed":{"code":"timeout","message":"timed out after 2s"}}` || ran.String() != "1.1×2" {
 				t.Errorf("%s: wrote %s; ran %s", name, got, ran)
 			}

@@ -9,19 +9,22 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // gated are activities that end when their gate opens, or when they are told to
 // stop.
 func gated(gates map[string]chan struct{}) activity {
-	return func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	return func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 		gate := gates[in.Call["gate"].(string)]
 		select {
 		case <-gate:
 			return value(ctx, in)
 		case <-ctx.Done():
-			return engine.Result{}, ctx.Err()
+			return plan.Result{}, ctx.Err()
 		}
 	}
 }
@@ -29,10 +32,10 @@ func gated(gates map[string]chan struct{}) activity {
 // interrupted runs what opens its gates first and second: the interrupt comes
 // when the call of the second has ended, while a worker is at the step that
 // records that of the first, call 1.1.
-func interrupted(t *testing.T, r *engine.Runner, s engine.Start, gates map[string]chan struct{}) (outcome *engine.Outcome, err error) {
+func interrupted(t *testing.T, r *engine.Runner, s engine.Start, gates map[string]chan struct{}) (outcome *journal.Outcome, err error) {
 	observing, observed, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	r.Observe = func(record engine.Record) {
-		if record.Call == "1.1" && record.Status == engine.Done {
+	r.Observe = func(record journal.Record) {
+		if record.Call == "1.1" && record.Status == journal.Done {
 			close(observing)
 			<-observed
 		}
@@ -62,9 +65,9 @@ func gates() map[string]chan struct{} {
 // last results and the interrupt, ends the run as interrupted.
 func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, gates := store.NewMemory(), gates()
+		log, gates := memory.New(), gates()
 		r := newRunner(log, map[string]activity{"wait": gated(gates)})
-		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [
+		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [
 			{"_tool": "wait", "gate": "never", "_outputPath": "†a"}
 		], "output": "†a"}`)}
 		outcome, err := interrupted(t, r, start(t, `[
@@ -72,11 +75,11 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"},
 			{"_tool": "hand", "_delegate": "d", "_outputPath": "†state.c"}
 		]`), gates)
-		if err != nil || outcome.Status != engine.RunInterrupted {
+		if err != nil || outcome.Status != journal.RunInterrupted {
 			t.Errorf("it ended as %v, %v", outcome, err)
 		}
-		last, err := engine.LastRun(t.Context(), log, "c")
-		if err != nil || last.Status != engine.RunInterrupted {
+		last, err := journal.In(log, "c").LastRun(t.Context())
+		if err != nil || last.Status != journal.RunInterrupted {
 			t.Errorf("the log says that it is %s, %v", last.Status, err)
 		}
 	})
@@ -87,17 +90,17 @@ func TestInterruptedWhileAWorkerSteps(t *testing.T) {
 func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gates, asked := gates(), 0
-		r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
-		calls := plan(t, `[
+		r := newRunner(memory.New(), map[string]activity{"wait": gated(gates)})
+		calls := readPlan(t, `[
 			{"_tool": "wait", "gate": "first", "_outputPath": "†state.a"},
 			{"_tool": "wait", "gate": "second", "_outputPath": "†state.b"}
 		]`).Calls
-		planner := engine.PlannerFunc(func(context.Context, engine.Ask) (*engine.Solution, error) {
+		planner := plan.PlannerFunc(func(context.Context, plan.Ask) (*plan.Solution, error) {
 			asked++
-			return &engine.Solution{Calls: calls}, nil
+			return &plan.Solution{Calls: calls}, nil
 		})
-		outcome, err := interrupted(t, r, engine.Start{Context: "c", Request: &engine.Request{Planner: planner}}, gates)
-		if asked != 1 || err != nil || outcome.Status != engine.RunInterrupted {
+		outcome, err := interrupted(t, r, engine.Start{Context: "c", Request: &plan.Request{Planner: planner}}, gates)
+		if asked != 1 || err != nil || outcome.Status != journal.RunInterrupted {
 			t.Errorf("the planner was asked %d times, and the run ended as %v, %v", asked, outcome, err)
 		}
 	})
@@ -107,13 +110,13 @@ func TestInterruptedBeforeThePlannerIsAskedAgain(t *testing.T) {
 // order of the plan, whichever ends first.
 func TestStoppedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := newRunner(log, map[string]activity{"linger": func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		log := memory.New()
+		r := newRunner(log, map[string]activity{"linger": func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			<-ctx.Done()
 			if in.Call["long"] == true {
 				time.Sleep(100 * time.Millisecond)
 			}
-			return engine.Result{}, ctx.Err()
+			return plan.Result{}, ctx.Err()
 		}})
 		ctx, interrupt := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -132,7 +135,7 @@ func TestStoppedInOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if entry.Event == string(engine.Interrupted) {
+			if entry.Event == string(journal.Interrupted) {
 				cut = append(cut, entry.Call)
 			}
 		}
@@ -148,9 +151,9 @@ func TestAnObserverThatBreaksDown(t *testing.T) {
 	for name, breakDown := range map[string]func(){"panics": func() { panic("no") }, "goes": runtime.Goexit} {
 		synctest.Test(t, func(t *testing.T) {
 			gates := gates()
-			r := newRunner(store.NewMemory(), map[string]activity{"wait": gated(gates)})
-			r.Observe = func(record engine.Record) {
-				if record.Status == engine.Done {
+			r := newRunner(memory.New(), map[string]activity{"wait": gated(gates)})
+			r.Observe = func(record journal.Record) {
+				if record.Status == journal.Done {
 					breakDown()
 				}
 			}
@@ -175,10 +178,10 @@ func TestAnObserverThatBreaksDown(t *testing.T) {
 // TestADelegateThatBreaksDown: what an observer does in a delegate's run is as if
 // it were done in the run itself, wherever the delegate is at.
 func TestADelegateThatBreaksDown(t *testing.T) {
-	for _, on := range []engine.Status{engine.Running, engine.Done} {
-		r := newRunner(store.NewMemory(), map[string]activity{"echo": value})
-		r.Registry.Delegates["d"] = &engine.Delegate{Request: plan(t, `{"calls": [{"_tool": "echo", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
-		r.Observe = func(record engine.Record) {
+	for _, on := range []journal.Status{journal.Running, journal.Done} {
+		r := newRunner(memory.New(), map[string]activity{"echo": value})
+		r.Registry.Delegates["d"] = &plan.Delegate{Request: readPlan(t, `{"calls": [{"_tool": "echo", "value": 1, "_outputPath": "†a"}], "output": "†a"}`)}
+		r.Observe = func(record journal.Record) {
 			if record.Status == on && record.Context != "c" {
 				panic("no")
 			}
@@ -198,11 +201,11 @@ func TestADelegateThatBreaksDown(t *testing.T) {
 // TestAnActivityThatEndsItsGoroutine, as one in Go does that calls t.Fatal, fails
 // its call, and neither is waited for for ever nor takes others with it.
 func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
-	r := newRunner(store.NewMemory(), map[string]activity{
+	r := newRunner(memory.New(), map[string]activity{
 		"echo": value,
-		"go": func(context.Context, engine.Invocation) (engine.Result, error) {
+		"go": func(context.Context, plan.Invocation) (plan.Result, error) {
 			runtime.Goexit()
-			return engine.Result{}, nil
+			return plan.Result{}, nil
 		},
 	})
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "go", "_outputPath": "†state.a"}, {"_tool": "echo", "value": 1, "_outputPath": "†state.b"}]`))
@@ -210,7 +213,7 @@ func TestAnActivityThatEndsItsGoroutine(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone, other := outcome.Calls[0], outcome.Calls[1]
-	if gone.Status != engine.Failed || gone.Attempts != 1 || gone.Error["message"] != "it gave nothing back: its goroutine was ended" || other.Status != engine.Done {
+	if gone.Status != journal.Failed || gone.Attempts != 1 || gone.Error["message"] != "it gave nothing back: its goroutine was ended" || other.Status != journal.Done {
 		t.Errorf("%+v", outcome.Calls)
 	}
 }
@@ -231,7 +234,7 @@ func (l *lastMoment) Holder(ctx context.Context, name string) (string, error) {
 // be under way.
 func TestARunThatHasJustEnded(t *testing.T) {
 	gates := gates()
-	log := store.NewMemory()
+	log := memory.New()
 	activities := map[string]activity{"wait": gated(gates), "echo": value}
 	running, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -245,7 +248,7 @@ func TestARunThatHasJustEnded(t *testing.T) {
 	<-running
 	r := newRunner(&lastMoment{log, func() { close(gates["first"]); <-ended }}, activities)
 	outcome, err := r.Run(t.Context(), start(t, `[{"_tool": "echo", "value": 1, "_outputPath": "†state.b"}]`))
-	if err != nil || outcome.Calls[0].Call != "2.1" || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Calls[0].Call != "2.1" || outcome.Status != journal.RunDone {
 		t.Errorf("%+v, %v", outcome, err)
 	}
 }

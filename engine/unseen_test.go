@@ -11,21 +11,25 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // Beside another a call would hold up that one's result within the step: what it reads is
 // written while it runs, if not before, and then the log has its outcome, and no start.
 func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["slow"] = &engine.Registered{Name: "slow", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		log := memory.New()
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+		r.Registry.Activities["slow"] = &plan.Registered{Name: "slow", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			time.Sleep(time.Second)
 			return addX(ctx, in)
 		})}
 		reads := map[string]string{"c/1.1": "1  plan", "c/1.2": "2 1.1 done"} // as of the last of these
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX, ahead: func(_ context.Context, in engine.Invocation) bool {
+		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX, ahead: func(_ context.Context, in plan.Invocation) bool {
 			time.Sleep(aMoment)
 			if entry, beside := reads[in.Key]; beside != slices.Contains(entriesOf(t, log), entry) {
 				t.Errorf("%s has run as the log has %q", in.Key, entriesOf(t, log))
@@ -35,7 +39,7 @@ func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 		request := chainOf("x", "x", "slow", "x")
 		request.Calls[2].Call.(map[string]any)["value"] = "beside"
 		var told []string
-		r.Observe = func(record engine.Record) { told = append(told, fmt.Sprint(record.Call, " ", record.Status)) }
+		r.Observe = func(record journal.Record) { told = append(told, fmt.Sprint(record.Call, " ", record.Status)) }
 		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: request})
 		if err != nil || outcome.Output != "besidexx" {
 			t.Error(err, outcome)
@@ -53,16 +57,16 @@ func TestBesideAnotherACallHoldsUpNoCommit(t *testing.T) {
 
 // Side by side, too, the log has the start of a call before anything of it can be seen.
 func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
-	log := store.NewMemory()
-	r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-	seen := func(in engine.Invocation) bool { return in.Call["value"] == "seen" }
+	log := memory.New()
+	r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+	seen := func(in plan.Invocation) bool { return in.Call["value"] == "seen" }
 	started := func(entries []string, key string) bool {
 		_, call, _ := strings.Cut(key, "/")
 		return slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, " "+call+" running") })
 	}
-	r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{
-		ahead: func(_ context.Context, in engine.Invocation) bool { return !seen(in) },
-		run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+	r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{
+		ahead: func(_ context.Context, in plan.Invocation) bool { return !seen(in) },
+		run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if seen(in) && !started(entriesOf(t, log), in.Key) {
 				t.Errorf("%s runs, and the log does not have that", in.Key)
 			}
@@ -70,11 +74,11 @@ func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
 		},
 	}}
 	outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: sideBySide("x", "a", "seen", "b", "seen", "seen", "c")})
-	if err != nil || outcome.Status != engine.RunDone {
+	if err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(err, outcome)
 	}
 	for _, record := range outcome.Calls {
-		if record.Status != engine.Done || record.Attempts != 1 {
+		if record.Status != journal.Done || record.Attempts != 1 {
 			t.Errorf("%+v", record)
 		}
 	}
@@ -84,21 +88,21 @@ func TestSideBySideNothingIsSeenBeforeItsStartIsRecorded(t *testing.T) {
 // has: if the process died then, the other would read what was written since.
 func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["reads"] = &engine.Registered{Name: "reads", Activity: able{run: func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		log := memory.New()
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+		r.Registry.Activities["reads"] = &plan.Registered{Name: "reads", Activity: able{run: func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			time.Sleep(aMoment)
 			return addX(ctx, in)
 		}}}
-		r.Registry.Activities["writes"] = &engine.Registered{Name: "writes", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["writes"] = &plan.Registered{Name: "writes", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			if entries := entriesOf(t, log); !slices.Contains(entries, "2 1.1 running") {
 				t.Errorf("it writes, and the log has %q", entries)
 			}
 			return addX(ctx, in)
 		})}
-		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{
+		if outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{
 			Context: messages(t, `{"type": "state", "a": "old"}`),
-			Calls: []engine.Source{
+			Calls: []plan.Source{
 				{Call: map[string]any{"_tool": "reads", "value": "†state.a", "_outputPath": "†out"}},
 				{Call: map[string]any{"_tool": "writes", "value": "new", "_outputPath": "†state.a"}},
 			},
@@ -113,29 +117,29 @@ func TestWhatIsToBeReadBeforeItIsWrittenIsRecordedBefore(t *testing.T) {
 // though others began since on what somebody appended: so it comes out when it is replayed.
 func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
+		log := memory.New()
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
 		appended, over := make(chan struct{}), make(chan struct{})
-		tell := func(_ context.Context, in engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: fmt.Sprint(in.Call["value"], in.Call["late"])}, nil
+		tell := func(_ context.Context, in plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: fmt.Sprint(in.Call["value"], in.Call["late"])}, nil
 		}
-		r.Registry.Activities["unseen"] = &engine.Registered{Name: "unseen", Activity: able{run: tell, ahead: func(context.Context, engine.Invocation) bool {
+		r.Registry.Activities["unseen"] = &plan.Registered{Name: "unseen", Activity: able{run: tell, ahead: func(context.Context, plan.Invocation) bool {
 			strangerAppends(t, log, `{"type": "state", "n": "new"}`)
 			close(appended)
 			<-over
 			return true
 		}}}
-		r.Registry.Activities["first"] = &engine.Registered{Name: "first", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["first"] = &plan.Registered{Name: "first", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			<-appended
 			return tell(ctx, in)
 		})}
-		r.Registry.Activities["second"] = &engine.Registered{Name: "second", Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		r.Registry.Activities["second"] = &plan.Registered{Name: "second", Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			close(over)
 			return tell(ctx, in)
 		})}
-		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &engine.Request{
+		outcome, err := r.Run(t.Context(), engine.Start{Context: "c", Request: &plan.Request{
 			Context: messages(t, `{"type": "state", "n": 1}`),
-			Calls: []engine.Source{
+			Calls: []plan.Source{
 				{Call: map[string]any{"_tool": "first", "_outputPath": "†out.a"}},
 				{Call: map[string]any{"_tool": "second", "value": "†out.a", "late": "†state.n", "_outputPath": "†out.b"}},
 				{Call: map[string]any{"_tool": "unseen", "value": "†state.n * 2", "_outputPath": "†out.c"}},
@@ -148,7 +152,7 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 		if entries := entriesOf(t, log); slices.ContainsFunc(entries, func(e string) bool { return strings.HasSuffix(e, "1.3 running") }) {
 			t.Fatalf("it was seen: %q", entries)
 		}
-		if replayed, err := r.Replay(t.Context(), "c", nil); err != nil || len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), r, "c", nil); err != nil || len(replayed.Differences) > 0 {
 			t.Errorf("%v, %+v", err, replayed)
 		}
 	})
@@ -157,11 +161,11 @@ func TestWhoBeganUnseenIsReplayedAsOfThen(t *testing.T) {
 // The log has the source of what a call ran also where nothing was to be recorded as it
 // began: here a run goes on, with other scripts, whose process died.
 func TestTheSourceOfWhatBeganUnseenIsKept(t *testing.T) {
-	log := &appends{Log: store.NewMemory()}
-	r := &engine.Runner{Log: &crashing{Log: log, left: 1}, Registry: engine.NewRegistry()}
+	log := &appends{Log: memory.New()}
+	r := &engine.Runner{Log: &crashing{Log: log, left: 1}, Registry: plan.NewRegistry()}
 	register := func(source string) *store.Code {
 		code := &store.Code{Digest: "of " + source, Scripts: []store.Script{{Path: "activities/x.lua", SHA256: source, Source: []byte(source)}}}
-		r.Registry.Activities["x"] = &engine.Registered{Name: "x", Activity: able{run: addX}, Script: "activities/x.lua", SHA256: source, Code: code}
+		r.Registry.Activities["x"] = &plan.Registered{Name: "x", Activity: able{run: addX}, Script: "activities/x.lua", SHA256: source, Code: code}
 		return code
 	}
 	register("old")
@@ -186,9 +190,9 @@ const aMoment = 100 * time.Microsecond
 // goes on.
 func TestWhoGivesUpAsTheRunIsStoppedHasNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := store.NewMemory()
-		r := &engine.Runner{Log: log, Registry: engine.NewRegistry()}
-		r.Registry.Activities["long"] = &engine.Registered{Name: "long", Activity: able{run: addX, ahead: func(ctx context.Context, _ engine.Invocation) bool {
+		log := memory.New()
+		r := &engine.Runner{Log: log, Registry: plan.NewRegistry()}
+		r.Registry.Activities["long"] = &plan.Registered{Name: "long", Activity: able{run: addX, ahead: func(ctx context.Context, _ plan.Invocation) bool {
 			<-ctx.Done()
 			return false
 		}}}
@@ -196,7 +200,7 @@ func TestWhoGivesUpAsTheRunIsStoppedHasNotBegun(t *testing.T) {
 		defer stop()
 		request := sideBySide("long", "a", "b")
 		outcome, err := r.Run(run, engine.Start{Context: "c", Request: request})
-		if err != nil || outcome.Status != engine.RunInterrupted {
+		if err != nil || outcome.Status != journal.RunInterrupted {
 			t.Fatal(err, outcome)
 		}
 		entries := entriesOf(t, log)
@@ -205,7 +209,7 @@ func TestWhoGivesUpAsTheRunIsStoppedHasNotBegun(t *testing.T) {
 			t.Errorf("the journal holds %q", entries)
 		}
 		outcome, err = r.Resume(t.Context(), engine.Resume{Context: "c", Request: request})
-		if err != nil || outcome.Status != engine.RunDone || outcome.Calls[0].Attempts != 1 {
+		if err != nil || outcome.Status != journal.RunDone || outcome.Calls[0].Attempts != 1 {
 			t.Error(err, outcome)
 		}
 	})

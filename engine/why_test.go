@@ -7,23 +7,27 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // because is what an expression's value is made of, as text: each message by its
 // seq, and in brackets what its call read, with the value.
 func because(t *testing.T, log store.Log, name, ref, instance string) string {
 	t.Helper()
-	e, err := engine.ParseRef(ref)
+	e, err := history.ParseRef(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := engine.Explain(t.Context(), log, name, e, 0, instance)
+	why, err := history.Explain(t.Context(), journal.In(log, name), e, 0, instance)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var tell func(why engine.Why) string
-	tell = func(why engine.Why) string {
+	var tell func(why history.Why) string
+	tell = func(why history.Why) string {
 		var parts []string
 		for _, o := range why.From {
 			text := fmt.Sprint(o.Seq)
@@ -40,7 +44,7 @@ func because(t *testing.T, log store.Log, name, ref, instance string) string {
 // TestWhyTellsWhatWasRead: of a choice what was taken, for an instance what is
 // global and newer than its own, and for a call that ran again what it read.
 func TestWhyTellsWhatWasRead(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	if _, err := engine.Append(t.Context(), log, "c", messages(t, `[{"type": "state", "g": 0}, {"type": "state", "_instance": "i", "own": 1}]`)); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +55,7 @@ func TestWhyTellsWhatWasRead(t *testing.T) {
 		{"_tool": "value", "value": "a", "_outputPath": "†x.a"},
 		{"_tool": "value", "value": ["†x.a", "†x.x"], "_outputPath": "†out.b"},
 		{"_tool": "value", "value": "y", "_outputPath": "†x.x"}]`)
-	records, err := engine.Records(t.Context(), log, "c")
+	records, err := journal.In(log, "c").Records(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +79,7 @@ func TestWhyTellsWhatWasRead(t *testing.T) {
 // TestWhyOfWhatIsMissingThere: a message that a value is made of need not hold
 // the path that is asked for: it is told as far as it goes.
 func TestWhyOfWhatIsMissingThere(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	for _, text := range []string{
 		`{"type": "state", "l": [0]}`,
 		`{"type": "data", "kind": "state", "data": {"l": 5}, "path": "†state.l", "_call": {"_tool": "t"}, "_outputMethod": "push"}`,
@@ -84,11 +88,11 @@ func TestWhyOfWhatIsMissingThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := engine.ParseRef("†state.l[1]")
+	e, err := history.ParseRef("†state.l[1]")
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := engine.Explain(t.Context(), log, "c", e, 0, "")
+	why, err := history.Explain(t.Context(), journal.In(log, "c"), e, 0, "")
 	if err != nil || len(why.From) != 2 {
 		t.Fatalf("%+v, %v", why, err)
 	}
@@ -100,7 +104,7 @@ func TestWhyOfWhatIsMissingThere(t *testing.T) {
 // TestWhyTellsWhatDoesNotFit: a row that is read as onto a missing value is marked
 // (protocol §3).
 func TestWhyTellsWhatDoesNotFit(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	for _, text := range []string{
 		`{"type": "state", "l": [1]}`,
 		`{"type": "state", "l": 2, "_instance": "i", "_call": {"_tool": "t", "_outputPath": "†state.l"}, "_outputMethod": "push"}`,
@@ -110,12 +114,12 @@ func TestWhyTellsWhatDoesNotFit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e, err := engine.ParseRef("†state.l")
+	e, err := history.ParseRef("†state.l")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at, want := range map[int64]string{2: "2 1", 3: "2 misfit 3"} {
-		why, err := engine.Explain(t.Context(), log, "c", e, at, "i")
+		why, err := history.Explain(t.Context(), journal.In(log, "c"), e, at, "i")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,20 +139,20 @@ func TestWhyTellsWhatDoesNotFit(t *testing.T) {
 // TestWhyOfACorrection: what a person has put something else in the place of, as a
 // whole, was not read by the call.
 func TestWhyOfACorrection(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	r := newRunner(log, map[string]activity{"value": value})
 	s := start(t, `[{"_tool": "value", "value": "†state.x", "other": "†state.y", "both": ["†state.x", "†state.z"], "_outputPath": "†out.a"},
 		{"_tool": "value", "value": "†state.x", "other": "†state.y", "_scopes": ["state.x"], "_outputPath": "†out.b"},
 		{"_tool": "value", "value": "†state.x", "_outputPath": "†out.c"},
 		{"_tool": "value", "value": {"x": "†state.x", "y": "†state.y"}, "_outputPath": "†out.d"},
 		{"_tool": "value", "value": "†state.o", "_outputPath": "†out.e"}]`)
-	s.Request.Context, s.Approve = messages(t, `{"type": "state", "x": 1, "y": 2, "z": 3, "o": {"a": 4, "b": 7}}`), engine.Policy{Always: true}
+	s.Request.Context, s.Approve = messages(t, `{"type": "state", "x": 1, "y": 2, "z": 3, "o": {"a": 4, "b": 7}}`), plan.Policy{Always: true}
 	r.Parallel = 1
 	if _, err := r.Run(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	for i, arguments := range []map[string]any{{"value": 5, "other": 2, "both": 3}, {"value": 5, "other": 2}, {"value": 5}, {"value": map[string]any{"x": 5, "y": 2}}, {"value": map[string]any{"a": 5, "b": 7}}} {
-		if err := r.Decide(t.Context(), engine.Decision{Context: "c", Call: fmt.Sprint("1.", i+1), Arguments: arguments}); err != nil {
+		if err := r.Decide(t.Context(), journal.Decision{Context: "c", Call: fmt.Sprint("1.", i+1), Arguments: arguments}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -164,19 +168,19 @@ func TestWhyOfACorrection(t *testing.T) {
 
 // TestWhyOfWhatManyRead: what one call wrote is told once, however many read a part of it.
 func TestWhyOfWhatManyRead(t *testing.T) {
-	log := store.NewMemory()
+	log := memory.New()
 	const n = 400
 	rows := strings.TrimSuffix(strings.Repeat(`{"id": 1, "name": "somebody"}, `, n), ", ")
 	calls := strings.TrimSuffix(repeated(n, `{"_tool": "value", "value": "†state.rows[#].id", "_outputPath": "†state.ids.r#"}`), "]")
 	s := start(t, calls+`, {"_tool": "value", "value": [`+rows+`], "_outputPath": "†state.rows"}, {"_tool": "value", "value": "†state.ids", "_outputPath": "†state.all"}]`)
-	if outcome, err := newRunner(log, map[string]activity{"value": value}).Run(t.Context(), s); err != nil || outcome.Status != engine.RunDone {
+	if outcome, err := newRunner(log, map[string]activity{"value": value}).Run(t.Context(), s); err != nil || outcome.Status != journal.RunDone {
 		t.Fatal(outcome, err)
 	}
-	e, err := engine.ParseRef("state.all")
+	e, err := history.ParseRef("state.all")
 	if err != nil {
 		t.Fatal(err)
 	}
-	why, err := engine.Explain(t.Context(), log, s.Context, e, 0, "")
+	why, err := history.Explain(t.Context(), journal.In(log, s.Context), e, 0, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // TestPlansThatAreTooWide holds that a plan is refused whose calls wait for each other in
@@ -19,17 +20,17 @@ func TestPlansThatAreTooWide(t *testing.T) {
 		readersFirst bool
 		refused      bool
 	}{{10, false, false}, {10, true, false}, {11, false, true}, {11, true, true}} {
-		var writers, readers []engine.Source
+		var writers, readers []plan.Source
 		for i := range c.n {
-			writers = append(writers, engine.Source{Call: map[string]any{"_tool": "value", "value": true, "_outputPath": fmt.Sprintf("†a.k%d", i)}})
-			readers = append(readers, engine.Source{Call: map[string]any{"_tool": "value", "value": "†a", "_outputPath": fmt.Sprintf("†b.k%d", i)}})
+			writers = append(writers, plan.Source{Call: map[string]any{"_tool": "value", "value": true, "_outputPath": fmt.Sprintf("†a.k%d", i)}})
+			readers = append(readers, plan.Source{Call: map[string]any{"_tool": "value", "value": "†a", "_outputPath": fmt.Sprintf("†b.k%d", i)}})
 		}
 		calls := append(writers, readers...)
 		if c.readersFirst {
 			calls = append(readers, writers...)
 		}
-		_, err := engine.Compile(&engine.Request{Calls: calls}, activities(false), engine.NothingExists)
-		if refused := errors.As(err, new(*engine.PlanError)); refused != c.refused {
+		_, err := plan.Compile(&plan.Request{Calls: calls}, activities(false), plan.NothingExists)
+		if refused := errors.As(err, new(*plan.PlanError)); refused != c.refused {
 			t.Errorf("%d of each, readers first: %v: %v", c.n, c.readersFirst, err)
 		}
 	}
@@ -39,15 +40,15 @@ func TestPlansThatAreTooWide(t *testing.T) {
 // millions of ways is refused before they take the memory.
 func TestPlan_TooManyWaysToWait(t *testing.T) {
 	const n = 2000
-	request := &engine.Request{}
+	request := &plan.Request{}
 	for i := range n {
 		call := map[string]any{"_tool": "value", "value": "†state.x", "_outputPath": fmt.Sprintf("†r.v%d", i)}
-		request.Calls = append(request.Calls, engine.Source{Call: call})
+		request.Calls = append(request.Calls, plan.Source{Call: call})
 	}
 	for range n {
-		request.Calls = append(request.Calls, engine.Source{Call: map[string]any{"_tool": "value", "value": 1, "_outputPath": "†state.x"}})
+		request.Calls = append(request.Calls, plan.Source{Call: map[string]any{"_tool": "value", "value": 1, "_outputPath": "†state.x"}})
 	}
-	_, err := engine.Compile(request, activities(false), engine.NothingExists)
+	_, err := plan.Compile(request, activities(false), plan.NothingExists)
 	if err == nil || !strings.Contains(err.Error(), "in too many ways, more than a million") {
 		t.Errorf("got %v", err)
 	}

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
+	"obelus/engine/internal/crash"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -18,7 +19,7 @@ type result struct {
 	tick     *tick
 	index    int
 	step     int // in which the start was made that it is of; 0 for what no worker brings
-	value    Result
+	value    plan.Result
 	err      error
 	attempts int
 	again    *again       // it failed, and is tried again
@@ -108,7 +109,7 @@ func lost(panicked any) error {
 	if panicked == nil {
 		return errors.New("it gave nothing back: its goroutine was ended")
 	}
-	return &logError{&brokenStep{located(panicked)}}
+	return &logError{&brokenStep{crash.WithPlace(panicked)}}
 }
 
 // proceed takes a step with the result that a worker has, and gives it a call
@@ -139,7 +140,7 @@ func (l *loop) takeTurn(run context.Context, res *result) (jobs []job) {
 	t, back, err := l.current, true, error(&brokenStep{})
 	defer func() {
 		if broken, ok := err.(*brokenStep); ok {
-			broken.value = located(recover())
+			broken.value = crash.WithPlace(recover())
 		}
 		if back {
 			l.back <- err
@@ -182,30 +183,10 @@ func (r *result) drop() {
 	}
 }
 
-// answer brings the result of a call that is replayed: of those that have
-// started, the one that settled first.
-func (t *tick) answer(run context.Context) {
-	if len(t.unanswered) == 0 {
-		return
-	}
-	next := 0
-	for i, s := range t.unanswered {
-		if t.replayed(s.index).settled.n < t.replayed(t.unanswered[next].index).settled.n {
-			next = i
-		}
-	}
-	s := t.unanswered[next]
-	t.unanswered = slices.Delete(t.unanswered, next, next+1)
-	res := t.work(run, s)
-	res.tick = t
-	t.loop.results <- &res // there is room: nothing else is on its way
-}
-
 // work does one call.
 func (t *tick) work(run context.Context, s start) result {
 	working := t.loop.working
-	replay := t.runner.replay
-	if s.room != nil && (replay == nil || replay.inside(working, t.context, t.calls[s.index].record.Call)) {
+	if s.room != nil && t.runner.script.RunsInside(working, t.context, t.calls[s.index].record.Call) {
 		inside, cancel := context.WithCancel(run)
 		defer cancel()
 		cut, stop := context.WithCancel(context.WithoutCancel(working))
@@ -216,14 +197,14 @@ func (t *tick) work(run context.Context, s start) result {
 		res.index = s.index
 		return res
 	}
-	if replay != nil {
-		res := replay.answer(working, s.invocation.Key)
+	if t.runner.script.Recorded() {
+		res := t.recordedResult(working, t.calls[s.index].record.Call)
 		res.index, res.attempts = s.index, 1
 		return res
 	}
 	pool := t.runner.pool
 	defer pool.leave(s.slot)
-	if q := s.invocation.question; q != nil {
+	if q := s.invocation.Question; q != nil {
 		if err := t.readMessages(working, s.index, q); err != nil {
 			return result{index: s.index, err: unreadLog(working, err)}
 		}
@@ -282,7 +263,7 @@ const longestBackoff = time.Duration(math.MaxInt64 / 4)
 // attempt runs a call. After a failure that its activity wants to be tried again it is
 // handed back until then, with its place; but a call for which nobody waits, and which may
 // outlive its tick, keeps both. See [once] for within.
-func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do ActivityFunc) result {
+func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do plan.ActivityFunc) result {
 	res := result{index: s.index}
 	for {
 		res.attempts++
@@ -292,7 +273,7 @@ func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do Ac
 			return res
 		}
 		pause := s.backoff(t.runner.jitter)
-		if !t.plan.Calls[s.index].fireAndForget() {
+		if !t.plan.Calls[s.index].FireAndForget() {
 			res.again = &again{start: s, after: pause}
 			return res
 		}
@@ -309,7 +290,7 @@ func (t *tick) attempt(ctx context.Context, s start, within time.Duration, do Ac
 // triesAgain tells whether a call is to be tried again after what it came to. What a call
 // has done whose time is over, nobody knows: so one that must not run twice is not.
 func (s *start) triesAgain(err error) bool {
-	failure, failed := errors.AsType[*Failure](err)
+	failure, failed := errors.AsType[*plan.Failure](err)
 	return failed && failure.Fields["retry"] != false && s.invocation.Attempt <= s.activity.Retries &&
 		!(s.activity.NotIdempotent && failure.Fields["code"] == "timeout")
 }
@@ -319,7 +300,7 @@ func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration 
 	if jitter == nil {
 		jitter = rand.N[time.Duration]
 	}
-	span := min(cmp.Or(s.activity.Backoff, DefaultBackoff), longestBackoff)
+	span := min(cmp.Or(s.activity.Backoff, plan.DefaultBackoff), longestBackoff)
 	for range s.invocation.Attempt - 1 {
 		span = min(2*span, longestBackoff)
 	}
@@ -331,8 +312,8 @@ func (s *start) backoff(jitter func(time.Duration) time.Duration) time.Duration 
 // A panic of a Go activity is its own fault, and nobody else's. One that is told to
 // stop may end however it likes: unless it comes to a result it is cut off. Where within is
 // not 0 it is told to stop that soon.
-func once(ctx context.Context, name string, timeout, within time.Duration, do ActivityFunc, in Invocation) (_ Result, err error) {
-	timeout = cmp.Or(timeout, DefaultTimeout)
+func once(ctx context.Context, name string, timeout, within time.Duration, do plan.ActivityFunc, in plan.Invocation) (_ plan.Result, err error) {
+	timeout = cmp.Or(timeout, plan.DefaultTimeout)
 	began := time.Now()
 	deadline := began.Add(timeout)
 	limited, cancel := context.WithDeadline(ctx, began.Add(cmp.Or(within, timeout)))
@@ -345,27 +326,27 @@ func once(ctx context.Context, name string, timeout, within time.Duration, do Ac
 		case p != nil && late():
 			err = timedOut(timeout, nil)
 		case p != nil:
-			err = broken("the activity "+name+" broke down", p)
+			err = crash.PanicError("the activity "+name+" broke down", p)
 		}
 	}()
 	res, err := do(limited, in)
 	if err != nil && ctx.Err() != nil {
-		return Result{}, errCut
+		return plan.Result{}, errCut
 	}
 	if late() {
-		return Result{}, timedOut(timeout, err)
+		return plan.Result{}, timedOut(timeout, err)
 	}
-	return received(name, res, err)
+	return plan.NormalizeResult(name, res, err)
 }
 
 // timedOut is the failure of a call whose time is over, with the place at which the
 // activity, if it knows, was by then.
 func timedOut(after time.Duration, said error) error {
 	fields := map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}
-	if own, ok := errors.AsType[*Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
+	if own, ok := errors.AsType[*plan.Failure](said); ok && own.Fields["code"] == "timeout" && own.Fields["script"] != nil {
 		fields["script"] = own.Fields["script"]
 	}
-	return &Failure{Fields: fields}
+	return &plan.Failure{Fields: fields}
 }
 
 // undone tells of a result whose start has been undone. Only calls that nobody can see are

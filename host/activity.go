@@ -9,7 +9,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/budget"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luacall"
@@ -41,10 +41,10 @@ type warmState struct {
 // maxWarm is how many warm states of one activity are kept.
 const maxWarm = 16
 
-func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) engine.Activity {
+func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
 	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
-	if g.mayRunAhead(a.options) {
-		return forerunner{made}
+	if g.maySpeculate(a.options) {
+		return speculative{made}
 	}
 	if g.workers != nil {
 		return isolated{made, g.workers}
@@ -55,20 +55,20 @@ func newActivity(g *Generation, name string, a registeredActivity, timeout time.
 	return made
 }
 
-var _ engine.Activity = (*activity)(nil)
+var _ plan.Activity = (*activity)(nil)
 
 // Run does one call. What the script returns after nil or raises, and a
-// timeout, is an [*engine.Failure]; every other error is a [*ScriptError].
-func (a *activity) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+// timeout, is an [*plan.Failure]; every other error is a [*ScriptError].
+func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	return a.run(ctx, in, nil)
 }
 
-func (a *activity) run(ctx context.Context, in engine.Invocation, reach *budget.Reach) (engine.Result, error) {
+func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	timeout := a.timeout
 	if timeout == 0 {
-		timeout = engine.DefaultTimeout
+		timeout = plan.DefaultTimeout
 	}
-	var result engine.Result
+	var result plan.Result
 	err := sandbox.Guard(a.script.File, func() (err error) {
 		result, err = a.runIn(ctx, timeout, in, reach)
 		return err
@@ -78,14 +78,14 @@ func (a *activity) run(ctx context.Context, in engine.Invocation, reach *budget.
 		return result, err
 	}
 	if failure := luacall.Failure(f); failure != nil {
-		return engine.Result{}, failure
+		return plan.Result{}, failure
 	}
-	return engine.Result{}, f.ScriptError
+	return plan.Result{}, f.ScriptError
 }
 
 // runIn runs the call in a state, which is given back unless something was
 // raised.
-func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.Invocation, reach *budget.Reach) (engine.Result, error) {
+func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
 	select {
@@ -104,11 +104,11 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in engine.I
 	}()
 	if w.fn == nil {
 		if _, err := s.RunFile(a.script); err != nil {
-			return engine.Result{}, err
+			return plan.Result{}, err
 		}
 		if w.fn = found.fn; w.fn == nil {
 			s.end()
-			return engine.Result{}, a.fail("the script did not register activity %s this time", strconv.Quote(a.name))
+			return plan.Result{}, a.fail("the script did not register activity %s this time", strconv.Quote(a.name))
 		}
 	}
 	result, err := a.call(s, w.fn, in)
@@ -133,25 +133,25 @@ func (a *activity) keep(w *warmState, err error) {
 	}
 }
 
-func (a *activity) call(s *session, fn *lua.LFunction, in engine.Invocation) (engine.Result, error) {
+func (a *activity) call(s *session, fn *lua.LFunction, in plan.Invocation) (plan.Result, error) {
 	results, err := s.Call(fn, luacall.Arguments(s.State, in)...)
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
-	result, err := luacall.Outcome(s.State, results, engine.OutputSchema(in.Tool))
-	var failure *engine.Failure
+	result, err := luacall.Outcome(s.State, results, plan.OutputSchema(in.Tool))
+	var failure *plan.Failure
 	switch {
 	case err == nil || errors.As(err, &failure):
 		return result, err
 	case s.Budget.Err() != nil:
-		return engine.Result{}, s.Fault(err)
+		return plan.Result{}, s.Fault(err)
 	}
 	message := err.Error()
 	var value *codec.Error
 	if path, ok := in.Call["_outputPath"].(string); ok && errors.As(err, &value) && value.TooLong {
 		message += " (it was for " + path + ")"
 	}
-	return engine.Result{}, a.fail("%s", message)
+	return plan.Result{}, a.fail("%s", message)
 }
 
 func (a *activity) fail(format string, args ...any) *luaerr.ScriptError {

@@ -5,6 +5,7 @@ import (
 
 	"obelus/engine"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestAlternativesOfASchema holds that what a value is told by, where Lua leaves it open,
@@ -94,7 +95,7 @@ func TestEmptyTablesByWhatIsDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
@@ -122,7 +122,7 @@ func BenchmarkFailure(b *testing.B) {
 			g := one(b, body)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := call(g, "a", engine.Invocation{}); err == nil {
+				if _, err := call(g, "a", plan.Invocation{}); err == nil {
 					b.Fatal("no error")
 				}
 			}

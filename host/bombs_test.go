@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // bombs are what has ended or hung a process that runs scripts, class by class:
@@ -99,7 +99,7 @@ func TestBombs(t *testing.T) {
 		"activities/one.lua": `Activity.register("honest", { timeout = 20 }, function(call) return call.n + 1 end)`,
 	})
 	run := func(name string) (any, error) {
-		result, err := g.Registry().Activities[name].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"n": 1}, Attempt: 1})
+		result, err := g.Registry().Activities[name].Activity.Run(context.Background(), plan.Invocation{Call: map[string]any{"n": 1}, Attempt: 1})
 		return result.Value, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(bombs)) {

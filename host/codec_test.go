@@ -1,7 +1,7 @@
 package host
 
 import (
-	"obelus/engine"
+	"obelus/engine/plan"
 	"testing"
 )
 
@@ -20,7 +20,7 @@ func TestPeeking(t *testing.T) {
 		{"a library", `local upper = string.upper; string.upper = string.lower; return { ("aB"):upper(), upper("aB"), rawget(string, "rep") == string.rep }`, `["ab","AB",true]`},
 		{"a library with a metatable", `local f = math.floor; setmetatable(math, { __index = function(_, k) return k end }); return { math.floor == f, math.none, next(math) ~= nil }`, `[true,"none",true]`},
 	}
-	in := engine.Invocation{Call: object(t, `{"user":{"name":"Ada"},"list":[1,null,{"deep":true}]}`)}
+	in := plan.Invocation{Call: object(t, `{"user":{"name":"Ada"},"list":[1,null,{"deep":true}]}`)}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			if got, err := runA(one(t, test.body), in); err != nil || got != test.want {
@@ -33,7 +33,7 @@ func TestPeeking(t *testing.T) {
 // TestLookingChangesNothing: what a script gives back of what it was given is as it was,
 // but for what the script has changed.
 func TestLookingChangesNothing(t *testing.T) {
-	in := engine.Invocation{Call: object(t, `{"empty":[],"odd":{"big":12345678901234567890,"n":1.50,"none":null,"in_list":[1.50,null,-0,1e400],"only":{"none":null}},"two":{"a":null,"b":null}}`)}
+	in := plan.Invocation{Call: object(t, `{"empty":[],"odd":{"big":12345678901234567890,"n":1.50,"none":null,"in_list":[1.50,null,-0,1e400],"only":{"none":null}},"two":{"a":null,"b":null}}`)}
 	for _, test := range []struct{ name, body, want string }{
 		{"looked at", `for i = 1, 20 do local _ = call.odd.n end; for _ in pairs(call.odd.in_list) do end; return call.odd`, `{"big":12345678901234567890,"in_list":[1.50,null,-0,1e400],"n":1.50,"none":null,"only":{"none":null}}`},
 		{"changed", `local o = call.odd; o.n, o.in_list[1] = 2, 1.75; return o`, `{"big":12345678901234567890,"in_list":[1.75,null,0,"1e400"],"n":2,"none":null,"only":{"none":null}}`},

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/sandbox"
 )
@@ -163,7 +163,7 @@ func TestLibrary_CompiledWhenRequired(t *testing.T) {
 	if opening > plain+compiling/2 {
 		t.Errorf("to open a project takes %d bytes, with a library that it does not require %d; to compile that takes %d", plain, opening, compiling)
 	}
-	result, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"name": "names"}})
+	result, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Call: map[string]any{"name": "names"}})
 	if err != nil || fmt.Sprint(result.Value) != "1" {
 		t.Errorf("got %v, %v", result.Value, err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 func TestCoroutines(t *testing.T) {
@@ -73,7 +73,7 @@ func TestCoroutines(t *testing.T) {
 				"lib/other.lua":    `return "other"`,
 				"activities/a.lua": `Activity.register("a", {timeout = 20}, function() ` + test.body + "\nend)",
 			})
-			if got, err := runA(g, engine.Invocation{}); err != nil || got != test.want {
+			if got, err := runA(g, plan.Invocation{}); err != nil || got != test.want {
 				t.Errorf("got  %s %v\nwant %s", got, err, test.want)
 			}
 		})
@@ -88,12 +88,12 @@ func TestCoroutineFaults(t *testing.T) {
 		`return coroutine.create(print)`:                                 `activities/a.lua: activity a: result: a thread is not a JSON value`,
 		`return io.stdout`:                                               `activities/a.lua: activity a: result: a userdata is not a JSON value`,
 	} {
-		if _, err := runA(one(t, body), engine.Invocation{}); err == nil || err.Error() != want {
+		if _, err := runA(one(t, body), plan.Invocation{}); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", body, err, want)
 		}
 	}
-	_, err := runA(one(t, `coroutine.wrap(function() coroutine.wrap(function() error({code = "gone"}) end)() end)()`), engine.Invocation{})
-	if failure, ok := err.(*engine.Failure); !ok || failure.Fields["code"] != "gone" {
+	_, err := runA(one(t, `coroutine.wrap(function() coroutine.wrap(function() error({code = "gone"}) end)() end)()`), plan.Invocation{})
+	if failure, ok := err.(*plan.Failure); !ok || failure.Fields["code"] != "gone" {
 		t.Errorf("got %T %v", err, err)
 	}
 }
@@ -127,11 +127,11 @@ func TestCoroutineDeadline(t *testing.T) {
 			g := open(t, map[string]string{"activities/a.lua": `
 				local left = coroutine.wrap(function() coroutine.yield(); while true do end end); left()
 				Activity.register("a", {timeout = 0.2}, function() ` + body + ` end)`})
-			_, err := runA(g, engine.Invocation{})
+			_, err := runA(g, plan.Invocation{})
 			if name == "endless pieces" && err != nil { // it comes to an end earlier
 				return
 			}
-			if failure, ok := err.(*engine.Failure); !ok || failure.Fields["code"] != "timeout" {
+			if failure, ok := err.(*plan.Failure); !ok || failure.Fields["code"] != "timeout" {
 				t.Errorf("got %T %v", err, err)
 			}
 		})
@@ -159,11 +159,11 @@ func TestCoroutinesEnd(t *testing.T) {
 	g := open(t, files)
 	before := runtime.NumGoroutine()
 	for _, how := range []string{"return", "raise", "hang", "return"} {
-		_, _ = runA(g, engine.Invocation{Call: map[string]any{"how": how}})
+		_, _ = runA(g, plan.Invocation{Call: map[string]any{"how": how}})
 	}
-	for _, plan := range []string{"plan.lua", "bad.lua", "raises.lua", "planner.lua"} {
-		if request, _, err := g.Plan(plan); err == nil && request.Planner != nil {
-			_, _ = request.Planner.Plan(context.Background(), engine.Ask{})
+	for _, file := range []string{"plan.lua", "bad.lua", "raises.lua", "planner.lua"} {
+		if request, _, err := g.Plan(file); err == nil && request.Planner != nil {
+			_, _ = request.Planner.Plan(context.Background(), plan.Ask{})
 		}
 	}
 	goroutinesEnd(t, before)

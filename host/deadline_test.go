@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // TestDeadlineWithinTheHost holds that a call does not succeed after its time,
@@ -32,7 +32,7 @@ func TestDeadlineWithinTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]time.Duration{"waits": 50 * time.Millisecond, "fills": 50 * time.Millisecond, "returns": 1500 * time.Millisecond} {
-		in := engine.Invocation{Call: map[string]any{"names": names}, Attempt: 1}
+		in := plan.Invocation{Call: map[string]any{"names": names}, Attempt: 1}
 		endsAfter(t, name, want, func() error {
 			_, err := h.Generation().Registry().Activities[name].Activity.Run(context.Background(), in)
 			return err

@@ -7,7 +7,7 @@
 //	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir, Stderr: os.Stderr})
 //	request, registry, err := h.Plan("plans/refund.lua")
 //
-// The registry holds an [engine.Activity] for each activity that a script
+// The registry holds an [plan.Activity] for each activity that a script
 // registers, and the engine runs the request's calls with it. Programs bring
 // activities of their own in Go with Config.Activities, and hand objects to scripts
 // with Config.Objects; examples/embed does both. Package host/web serves a host.
@@ -56,7 +56,7 @@
 // and globals hold may be there again at a later call.
 //
 // Calls that only compute, one after the other, are recorded together
-// ([engine.Forerunner]). Those of activities with reuse = true are not, nor are any
+// ([plan.Speculative]). Those of activities with reuse = true are not, nor are any
 // where the program gives Config.Objects or a Config.Clock, or with isolate = "process":
 // what they reach the host does not see.
 //
@@ -81,13 +81,13 @@
 // them; of a level of which only a few fields are read, only these. On the way
 // back a table with the keys 1…n is an array; an empty one is an object, unless
 // it came from an array, was made by json.array, or the schema at that place
-// names the type array ([engine.Schema.Lists]). Numbers are float64, so an integer beyond ±2^53 reaches a script
+// names the type array ([schema.Schema.Lists]). Numbers are float64, so an integer beyond ±2^53 reaches a script
 // as a string of digits, and null fields of objects are absent. What a script
 // has not changed comes back as it was all the same: integers of any size, 1.50
 // as 1.50, and null fields as long as their table has at least as many others as before. A
 // string of digits that it copies elsewhere becomes the integer again where the
 // schema wants one. What the embedding program's own activities may give back is
-// told at [engine.Result]: scripts read it as they read what the log holds.
+// told at [plan.Result]: scripts read it as they read what the log holds.
 //
 // tostring and .. write integers up to 2^53 in full, where Lua 5.1 changes to
 // an exponent at 1e14: an order number must survive. A string made by a script
@@ -99,7 +99,7 @@
 // # Errors
 //
 // What a script returns after nil, or raises by error or assert, is an
-// [engine.Failure]: an outcome, which a plan may count on. A timeout is one
+// [plan.Failure]: an outcome, which a plan may count on. A timeout is one
 // too, with the code "timeout". Everything else that goes wrong in a script is
 // a [ScriptError], with the place in the Lua source and the Lua stack.
 package host

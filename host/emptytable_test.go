@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestEmptyTable_AgainstSchema holds that an empty Lua table is an array only where the schema
@@ -117,11 +119,11 @@ func outputOf(t *testing.T, g *Generation, plan string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry, Ticks: 1}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry, Ticks: 1}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil {
 		return "", err
 	}
-	if outcome.Status != engine.RunDone {
+	if outcome.Status != journal.RunDone {
 		return "", fmt.Errorf("%s: %v %v", outcome.Status, outcome.Error, outcome.Calls)
 	}
 	return string(store.EncodeJSON(outcome.Output)), nil
@@ -168,7 +170,7 @@ func TestEmptyTable_ReaderWantsArray(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry, Ticks: 2}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+			outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry, Ticks: 2}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 			if err != nil {
 				t.Fatal(err)
 			}

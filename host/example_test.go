@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing/fstest"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 )
 
@@ -29,7 +29,7 @@ func Example() {
 		return
 	}
 	billing := h.Generation().Registry().Activities["checkBillingHistory"]
-	result, err := billing.Activity.Run(context.Background(), engine.Invocation{
+	result, err := billing.Activity.Run(context.Background(), plan.Invocation{
 		Call:    map[string]any{"_tool": "checkBillingHistory", "customerId": "c-17"},
 		Context: map[string]any{"state": map[string]any{"region": "EU"}},
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
@@ -29,7 +29,7 @@ func TestFaults(t *testing.T) {
 			if c[1] != c[3] {
 				t.Fatalf("the comment is about %q", c[1])
 			}
-			_, err := call(g, c[3], engine.Invocation{Call: map[string]any{"_tool": c[3]}})
+			_, err := call(g, c[3], plan.Invocation{Call: map[string]any{"_tool": c[3]}})
 			one, ok := err.(*luaerr.ScriptError)
 			if !ok {
 				t.Fatalf("got %T %v", err, err)
@@ -46,7 +46,7 @@ func TestTraceback(t *testing.T) {
 		"lib/deep.lua":     "return { f = function(t)\n return t.x.y\nend }",
 		"activities/a.lua": "local deep = require 'deep'\nActivity.register('a', function(call)\n local n = deep.f(call)\n return n\nend)",
 	})
-	_, err := call(g, "a", engine.Invocation{})
+	_, err := call(g, "a", plan.Invocation{})
 	got := strings.Join(append([]string{err.Error()}, err.(*luaerr.ScriptError).Traceback...), "\n")
 	want := `lib/deep.lua:2: attempt to index t.x (a nil value), key "y"
 lib/deep.lua:2: in function 'f'

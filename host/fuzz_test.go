@@ -20,7 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
-	"obelus/store"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store/memory"
 )
 
 // goText is what no text for people has of Go, unless they wrote it themselves.
@@ -68,12 +70,12 @@ func refusal(t *testing.T, err error, file, source string) {
 	t.Helper()
 	readable(t, err.Error(), source)
 	problems, isScript := Problems(err)
-	var plan *engine.PlanError
-	var message *engine.MessageError
+	var refused *plan.PlanError
+	var message *plan.MessageError
 	switch {
 	case isScript:
-	case errors.As(err, &plan):
-		problems = plan.Problems
+	case errors.As(err, &refused):
+		problems = refused.Problems
 	case errors.As(err, &message):
 		return
 	default:
@@ -91,11 +93,11 @@ func refusal(t *testing.T, err error, file, source string) {
 
 // carriedOut holds that a plan which checks runs, and that one which does not is
 // refused for the same reason and leaves nothing.
-func carriedOut(t *testing.T, h *Host, request *engine.Request, registry *engine.Registry, source string) {
+func carriedOut(t *testing.T, h *Host, request *plan.Request, registry *plan.Registry, source string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	log := store.NewMemory()
+	log := memory.New()
 	runner := h.Generation().Settings().Runner(log, registry)
 	runner.Ticks = 3
 	start := engine.Start{Context: "c", Request: request}
@@ -117,14 +119,14 @@ func carriedOut(t *testing.T, h *Host, request *engine.Request, registry *engine
 		return
 	case err != nil:
 		t.Fatalf("it checks, and does not run: %v", err)
-	case !slices.Contains([]engine.RunStatus{engine.RunDone, engine.RunFailed, engine.RunWaiting}, outcome.Status):
+	case !slices.Contains([]journal.RunStatus{journal.RunDone, journal.RunFailed, journal.RunWaiting}, outcome.Status):
 		t.Fatalf("its run is %s", outcome.Status)
 	}
 	readable(t, outcome.Error, source)
 	for _, call := range outcome.Calls {
 		message, _ := call.Error["message"].(string)
 		readable(t, message, source)
-		if outcome.Status == engine.RunDone && !slices.Contains([]engine.Status{engine.Done, engine.Failed, engine.Skipped, engine.Cancelled}, call.Status) {
+		if outcome.Status == journal.RunDone && !slices.Contains([]journal.Status{journal.Done, journal.Failed, journal.Skipped, journal.Cancelled}, call.Status) {
 			t.Fatalf("the run is done, and call %s is %s", call.Call, call.Status)
 		}
 	}
@@ -318,7 +320,7 @@ func FuzzStrings(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := call(g, "a", engine.Invocation{Call: map[string]any{"line": line}})
+		v, err := call(g, "a", plan.Invocation{Call: map[string]any{"line": line}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,9 +359,9 @@ func FuzzSettings(f *testing.F) {
 			if s.Parallel < 0 || s.Ticks < 0 || s.Timeout < 0 || s.Synchronous != "" && s.Synchronous != "full" && s.Synchronous != "normal" {
 				t.Fatalf("settings that can't be: %+v", s)
 			}
-			request := &engine.Request{Output: "†input", HasOutput: true}
-			outcome, err := s.Runner(store.NewMemory(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true, Approve: engine.Policy{Never: true}}) // its tools are of no project
-			if err != nil || outcome.Status != engine.RunDone {
+			request := &plan.Request{Output: "†input", HasOutput: true}
+			outcome, err := s.Runner(memory.New(), h.Generation().Registry()).Run(t.Context(), engine.Start{Context: "c", Request: request, Input: "x", HasInput: true, Approve: plan.Policy{Never: true}}) // its tools are of no project
+			if err != nil || outcome.Status != journal.RunDone {
 				t.Fatalf("a run with them: %+v, %v", outcome, err)
 			}
 			return fmt.Sprintf("%+v", s), nil

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatypes"
 	"obelus/host/internal/projectfs"
@@ -31,7 +31,7 @@ type Generation struct {
 	settings Settings
 	Project  sandbox.Project // what its states share: the scripts, limits and grants among it
 	withheld bool            // the settings grant more, which a reload does not take over
-	registry *engine.Registry
+	registry *plan.Registry
 	states   sync.Pool    // of *session
 	plans    sync.Map     // *script of each plan file that was read, by its path; the newest text of it
 	workers  *worker.Pool // nil where activities run in this process
@@ -39,7 +39,7 @@ type Generation struct {
 
 // Registry is what plans may name: the tools and activities that the project
 // registers. It must not be changed.
-func (g *Generation) Registry() *engine.Registry { return g.registry }
+func (g *Generation) Registry() *plan.Registry { return g.registry }
 
 // Settings is what obelus.lua says.
 func (g *Generation) Settings() Settings { return g.settings }

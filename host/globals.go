@@ -7,7 +7,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
@@ -17,8 +17,8 @@ import (
 // Slips warns of what can only be meant otherwise: globals that activities read and nothing
 // gives a value, where a name that the script does know is hardly another (such a one is
 // nil); permissions to write that name scripts; and what is wrong with the schemas of tools
-// ([engine.Tool.Problems]).
-func (g *Generation) Slips() []engine.Problem {
+// ([plan.Tool.Problems]).
+func (g *Generation) Slips() []plan.Problem {
 	known := maps.Clone(sandbox.KnownGlobals())
 	for _, f := range luacall.ReferenceFuncs { // a function that assigns one of these has forgotten a local
 		known[f.Name] = true
@@ -51,13 +51,13 @@ func (g *Generation) Slips() []engine.Problem {
 	return all
 }
 
-func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []engine.Problem) {
+func slipsWithin(file string, proto *lua.FunctionProto, known map[string]bool, names []string) (all []plan.Problem) {
 	for _, local := range proto.DbgLocals {
 		names = slices.Insert(names, 0, local.Name) // before what all scripts have
 	}
 	luac.EachGlobal(proto, lua.OP_GETGLOBAL, func(name string, line int) {
 		if hint := luaerr.DidYouMean(name, names); !known[name] && hint != "" {
-			all = append(all, engine.Problem{File: file, Line: line, Severity: engine.SeverityWarning, Code: engine.CodeUnresolved,
+			all = append(all, plan.Problem{File: file, Line: line, Severity: plan.SeverityWarning, Code: plan.CodeUnresolved,
 				Message: "nothing gives the global " + name + " a value" + hint})
 		}
 	})

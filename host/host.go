@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/plan"
 	"obelus/host/internal/projectfs"
 	"obelus/luastd"
 )
@@ -72,7 +73,7 @@ func Open(config Config) (*Host, error) {
 		}
 	}
 	h := &Host{config: config.withDefaults()}
-	h.config.latest = func() *engine.Registry { return h.Generation().registry }
+	h.config.latest = func() *plan.Registry { return h.Generation().registry }
 	from, settled := projectfs.TakeAll(h.config.FS)
 	for tries := 0; !settled && tries < 4; tries++ {
 		time.Sleep(projectfs.SettleTime)
@@ -83,7 +84,7 @@ func Open(config Config) (*Host, error) {
 		return nil, err
 	}
 	if g.settings.Expressions > 0 {
-		engine.EvaluateAtOnce(g.settings.Expressions)
+		expr.EvaluateAtOnce(g.settings.Expressions)
 	}
 	g.Number = 1
 	h.started, h.good, h.tried = g.settings, from, from.Digest()
@@ -96,7 +97,7 @@ func Open(config Config) (*Host, error) {
 func (h *Host) Generation() *Generation { return h.present.Load() }
 
 // Plan is [Generation.Plan] of the present generation.
-func (h *Host) Plan(file string) (*engine.Request, *engine.Registry, error) {
+func (h *Host) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	return h.Generation().Plan(file)
 }
 

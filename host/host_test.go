@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
@@ -48,12 +49,12 @@ func lasting(t testing.TB, timeout, body string) *Generation {
 	return open(t, map[string]string{"activities/a.lua": fmt.Sprintf("Activity.register('a', {timeout = %q}, function(call, context, tool) %s\nend)", timeout, body)})
 }
 
-func call(g *Generation, name string, in engine.Invocation) (engine.Result, error) {
+func call(g *Generation, name string, in plan.Invocation) (plan.Result, error) {
 	return g.Registry().Activities[name].Activity.Run(context.Background(), in)
 }
 
 // runA calls activity "a" of a project and gives its result as JSON.
-func runA(g *Generation, in engine.Invocation) (string, error) {
+func runA(g *Generation, in plan.Invocation) (string, error) {
 	r, err := call(g, "a", in)
 	if err != nil {
 		return "", err
@@ -102,7 +103,7 @@ func TestResults(t *testing.T) {
 		{"no scopes", `return next(context) == nil`, `true`},
 		{"json round trip", `return json.decode(json.encode({a = {1, 2}, e = json.array()}))`, `{"a":[1,2],"e":[]}`},
 	}
-	in := engine.Invocation{Call: object(t, `{"_tool":"a","list":[1,null,2],"gone":null,"big":9007199254740993,"exact":9007199254740992}`)}
+	in := plan.Invocation{Call: object(t, `{"_tool":"a","list":[1,null,2],"gone":null,"big":9007199254740993,"exact":9007199254740992}`)}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := runA(one(t, test.body), in)
@@ -159,7 +160,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 		"\nerror({ f = print })":                 `activities/a.lua:2: error.f: a function is not a JSON value`,
 		"\nassert(nil, coroutine.create(print))": `activities/a.lua:2: error: a thread is not a JSON value`,
 	} {
-		_, err := runA(one(t, body), engine.Invocation{})
+		_, err := runA(one(t, body), plan.Invocation{})
 		if one, ok := err.(*luaerr.ScriptError); !ok || one.Error() != want {
 			t.Errorf("%s\ngot  %T %v\nwant %s", body, err, err, want)
 		}
@@ -201,8 +202,8 @@ func TestFailures(t *testing.T) {
 			if strings.HasPrefix(test.name, "timeout") {
 				timeout = "200ms"
 			}
-			_, err := runA(lasting(t, timeout, test.body), engine.Invocation{})
-			failure, ok := err.(*engine.Failure)
+			_, err := runA(lasting(t, timeout, test.body), plan.Invocation{})
+			failure, ok := err.(*plan.Failure)
 			if !ok {
 				t.Fatalf("got %T %v, want a failure", err, err)
 			}
@@ -215,16 +216,16 @@ func TestFailures(t *testing.T) {
 
 func TestRouting(t *testing.T) {
 	tests := []struct{ name, body, want string }{
-		{"to", `return Output.to("†state.user.failed", {n = 1})`, `{"Value":{"n":1},"To":"†state.user.failed","Message":null,"Unseen":true,"Loose":true}`},
-		{"message", `return Message.data{kind = "state", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"kind":"state","type":"data"},"Unseen":true,"Loose":true}`},
-		{"table like a message", `return {type = "data", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"type":"data"},"Unseen":true,"Loose":true}`},
-		{"state", `return Message.state{user = "x"}`, `{"Value":null,"To":"","Message":{"data":{"user":"x"},"kind":"state","type":"data"},"Unseen":true,"Loose":true}`},
-		{"only a type", `return {type = "data"}`, `{"Value":{"type":"data"},"To":"","Message":null,"Unseen":true,"Loose":true}`},
-		{"another type", `return {type = "state", data = 1}`, `{"Value":{"data":1,"type":"state"},"To":"","Message":null,"Unseen":true,"Loose":true}`},
+		{"to", `return Output.to("†state.user.failed", {n = 1})`, `{"Value":{"n":1},"To":"†state.user.failed","Message":null,"Pure":true,"Loose":true}`},
+		{"message", `return Message.data{kind = "state", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"kind":"state","type":"data"},"Pure":true,"Loose":true}`},
+		{"table like a message", `return {type = "data", data = {a = 1}}`, `{"Value":null,"To":"","Message":{"data":{"a":1},"type":"data"},"Pure":true,"Loose":true}`},
+		{"state", `return Message.state{user = "x"}`, `{"Value":null,"To":"","Message":{"data":{"user":"x"},"kind":"state","type":"data"},"Pure":true,"Loose":true}`},
+		{"only a type", `return {type = "data"}`, `{"Value":{"type":"data"},"To":"","Message":null,"Pure":true,"Loose":true}`},
+		{"another type", `return {type = "state", data = 1}`, `{"Value":{"data":1,"type":"state"},"To":"","Message":null,"Pure":true,"Loose":true}`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := call(one(t, test.body), "a", engine.Invocation{})
+			r, err := call(one(t, test.body), "a", plan.Invocation{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +242,7 @@ func TestRouting(t *testing.T) {
 }
 
 func TestArgumentsAreCopies(t *testing.T) {
-	in := engine.Invocation{
+	in := plan.Invocation{
 		Call:    object(t, `{"_tool":"a","list":[1,{"x":1}],"o":{"a":{"b":1}}}`),
 		Context: object(t, `{"state":{"a":[1,2,3]}}`),
 		Tool:    object(t, `{"properties":{"x":{"type":"string"}}}`),
@@ -262,7 +263,7 @@ func TestCancelIsNoFailure(t *testing.T) {
 	g := one(t, `while true do end`)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{})
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{})
 	var script *luaerr.ScriptError
 	if !errors.Is(err, context.Canceled) || !errors.As(err, &script) {
 		t.Errorf("got %T %v", err, err)
@@ -273,8 +274,8 @@ func TestCallersDeadlineWins(t *testing.T) {
 	g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", function() while true do end end)`})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{})
-	if failure, ok := err.(*engine.Failure); !ok || failure.Fields["code"] != "timeout" {
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{})
+	if failure, ok := err.(*plan.Failure); !ok || failure.Fields["code"] != "timeout" {
 		t.Errorf("got %T %v", err, err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/worker"
@@ -59,9 +59,9 @@ func TestIsolated(t *testing.T) {
 	t.Cleanup(g.workers.Close)
 	there := g.Registry()
 	call, _ := store.DecodeJSON([]byte(`{"_tool": "value", "n": 1, "big": 12345678901234567890, "list": []}`))
-	in := engine.Invocation{Call: call.(map[string]any), Context: map[string]any{"state": map[string]any{"x": "ä\u0000"}}, Tool: map[string]any{"description": "d"}, Attempt: 1}
-	tell := func(r engine.Result, err error) string {
-		var failure *engine.Failure
+	in := plan.Invocation{Call: call.(map[string]any), Context: map[string]any{"state": map[string]any{"x": "ä\u0000"}}, Tool: map[string]any{"description": "d"}, Attempt: 1}
+	tell := func(r plan.Result, err error) string {
+		var failure *plan.Failure
 		var script *luaerr.ScriptError
 		switch {
 		case errors.As(err, &failure):
@@ -97,7 +97,7 @@ func TestWhatAWorkerPrints(t *testing.T) {
 	g := h.Generation()
 	t.Cleanup(g.workers.Close)
 	for n := range 2 {
-		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Call: map[string]any{"n": n}, Attempt: 1}); err != nil {
+		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Call: map[string]any{"n": n}, Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestWhatAWorkerLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(h.Close)
-		if _, err := h.Generation().Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1}); err != nil {
+		if _, err := h.Generation().Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
 		logged[isolate] = out.String()
@@ -150,7 +150,7 @@ func TestAWorkerKnowsItsCallersDeadline(t *testing.T) {
 	t.Cleanup(g.workers.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{Attempt: 1})
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{Attempt: 1})
 	if err == nil || !strings.HasPrefix(err.Error(), "timed out after ") || err.Error() == "timed out after 30s" || len(g.workers.Idle) != 1 {
 		t.Error(err, len(g.workers.Idle))
 	}
@@ -173,7 +173,7 @@ func TestAWorkerThatDoesNotReadEndsWithItsCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	began := time.Now()
-	_, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{Attempt: 1})
+	_, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{Attempt: 1})
 	if took := time.Since(began); !errors.Is(err, context.Canceled) || took > 5*time.Second {
 		t.Error(err, took)
 	}
@@ -184,7 +184,7 @@ func TestAWorkerThatDiesIdleCostsNoCall(t *testing.T) {
 	g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
 	t.Cleanup(g.workers.Close)
 	for range 2 {
-		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1}); err != nil {
+		if _, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
 		p := g.workers.Idle[0]
@@ -205,7 +205,7 @@ func TestAWorkerThatIsEndedAsItStartsCostsNoCall(t *testing.T) {
 		if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1})
+		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1})
 		return err
 	}
 	if err := run(worker.WorkerTries); err == nil || !strings.Contains(err.Error(), "no worker can be started: it ended as it started (signal: terminated)") {
@@ -234,7 +234,7 @@ func TestAWorkerIsWaitedForWhereNoneCanBeStarted(t *testing.T) {
 	g.Project.Grants.Root = g.workers.Dir
 	g.Project.Stderr = writerFunc(func([]byte) { close(begun) })
 	run := func(ctx context.Context, name string) error {
-		_, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Attempt: 1})
+		_, err := g.Registry().Activities[name].Activity.Run(ctx, plan.Invocation{Attempt: 1})
 		return err
 	}
 	first, second := make(chan error), make(chan error)
@@ -296,7 +296,7 @@ func TestAWorkerThatDiesCostsOneCall(t *testing.T) {
 	})
 	t.Cleanup(g.workers.Close)
 	run := func(ctx context.Context, name string, n any) (any, error) {
-		r, err := g.Registry().Activities[name].Activity.Run(ctx, engine.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
+		r, err := g.Registry().Activities[name].Activity.Run(ctx, plan.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
 		return r.Value, err
 	}
 	var others sync.WaitGroup
@@ -332,7 +332,7 @@ func TestAWorkerIsNotWaitedFor(t *testing.T) {
 	})
 	t.Cleanup(g.workers.Close)
 	run := func(ctx context.Context, seconds string) (any, error) {
-		r, err := g.Registry().Activities["a"].Activity.Run(ctx, engine.Invocation{Call: object(t, `{"seconds":`+seconds+`}`), Attempt: 1})
+		r, err := g.Registry().Activities["a"].Activity.Run(ctx, plan.Invocation{Call: object(t, `{"seconds":`+seconds+`}`), Attempt: 1})
 		return r.Value, err
 	}
 	start := time.Now()
@@ -405,7 +405,7 @@ func TestIsolationIsRefusedWhereItCannotBe(t *testing.T) {
 func TestWorkersEndWithTheirHost(t *testing.T) {
 	if os.Getenv("OBELUS_TEST_HOST") != "" { // the process that dies
 		g := open(t, map[string]string{"obelus.lua": `return { isolate = "process" }`, "activities/a.lua": `Activity.register("a", function() return 1 end)`})
-		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
+		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
 		name := os.Getenv("OBELUS_TEST_HOST")
@@ -446,8 +446,8 @@ func TestAWorkerKnowsItsScripts(t *testing.T) {
 	*same.script = *b.script
 	same.script.Source, same.script.SHA256, same.name = a.script.Source, a.script.SHA256, "a"
 	for activity, want := range map[isolated]string{a: "activities/a.lua:1", same: "activities/b.lua:1"} {
-		var failure *engine.Failure
-		_, err := activity.Run(t.Context(), engine.Invocation{Attempt: 1})
+		var failure *plan.Failure
+		_, err := activity.Run(t.Context(), plan.Invocation{Attempt: 1})
 		if !errors.As(err, &failure) || failure.Fields["script"] != want {
 			t.Errorf("%v, not at %s", failure, want)
 		}
@@ -467,7 +467,7 @@ func TestAWorkerIsTheProgramThatRuns(t *testing.T) {
 		e := *worker.OwnProgram
 		e.Path = path
 		g.workers.Program = e.Now
-		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), engine.Invocation{Attempt: 1})
+		_, err := g.Registry().Activities["a"].Activity.Run(t.Context(), plan.Invocation{Attempt: 1})
 		if runtime.GOOS == "linux" && err != nil {
 			t.Error(err)
 		}
@@ -486,7 +486,7 @@ func TestAWorkersEnvironmentIsTheProgramsOwn(t *testing.T) {
 		"activities/a.lua": `Activity.register("a", function() local env = require "env"; return { env.get("OBELUS_WORKER", "none"), env.get("GOMEMLIMIT", "none"), env.get("GOMAXPROCS", "none") } end)`,
 	})
 	t.Cleanup(g.workers.Close)
-	if got, err := runA(g, engine.Invocation{Attempt: 1}); err != nil || got != `["none","none","3"]` {
+	if got, err := runA(g, plan.Invocation{Attempt: 1}); err != nil || got != `["none","none","3"]` {
 		t.Errorf("%s, %v", got, err)
 	}
 }

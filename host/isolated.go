@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/sandbox"
 	"obelus/host/internal/worker"
 )
@@ -15,10 +15,10 @@ type isolated struct {
 	workers *worker.Pool
 }
 
-var _ engine.Activity = isolated{}
+var _ plan.Activity = isolated{}
 
 // Run does one call in a worker.
-func (a isolated) Run(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+func (a isolated) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	return a.workers.Run(ctx, worker.Call{Script: a.script, Name: a.name, Timeout: a.timeout}, in)
 }
 
@@ -31,9 +31,9 @@ func Worker() { worker.Main(openWorker) }
 // openWorker makes an executor of a worker, which has a project without a folder.
 func openWorker(s worker.Setup) worker.Executor {
 	c := Config{Dir: s.Dir, Stderr: s.Stderr, Log: s.Log}.withDefaults()
-	g := &Generation{config: c, Project: newProject(c, s.Limits), registry: engine.NewRegistry()}
+	g := &Generation{config: c, Project: newProject(c, s.Limits), registry: plan.NewRegistry()}
 	g.Project.Grants, g.Project.Scripts = s.Grants, s.Scripts
-	return func(script *sandbox.Script, name string, timeout time.Duration, in engine.Invocation) (engine.Result, error) {
+	return func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error) {
 		a := &activity{gen: g, script: script, name: name, timeout: timeout}
 		return a.Run(context.Background(), in)
 	}

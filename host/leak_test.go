@@ -11,6 +11,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/sandbox"
 	"obelus/luastd"
@@ -159,7 +160,7 @@ func TestNothingLeaks(t *testing.T) {
 	for _, parallel := range []int{1, 8} { // the same states from the pool, and others
 		name := "c" + string(rune('0'+parallel))
 		outcome, err := (&engine.Runner{Log: log, Registry: registry, Parallel: parallel}).Run(context.Background(), engine.Start{Context: name, Request: request})
-		if err != nil || outcome.Status != engine.RunDone {
+		if err != nil || outcome.Status != journal.RunDone {
 			t.Fatal(outcome, err)
 		}
 		for path, instance := range map[string]string{"granted": "", "plain": "", "scoped": "", "other": "②", "delegate": "", "anonymous": ""} {

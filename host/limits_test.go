@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/setting"
 )
 
@@ -50,8 +50,8 @@ func TestLimits(t *testing.T) {
 				"obelus.lua":       "return { limits = { " + test.limit + " } }",
 				"activities/a.lua": `Activity.register("a", { timeout = 60 }, function() ` + test.body + ` end)`,
 			})
-			_, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1})
-			var failure *engine.Failure
+			_, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1})
+			var failure *plan.Failure
 			if err == nil || err.Error() != test.want || errors.As(err, &failure) {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
@@ -96,7 +96,7 @@ func TestReuse(t *testing.T) {
 		Activity.register("fresh", count)
 		Activity.register("slow", { reuse = true, timeout = 0.05 }, function(call) n = n + 1 while call.loop do end return n end)`})
 	run := func(name string, call map[string]any) string {
-		result, err := g.Registry().Activities[name].Activity.Run(context.Background(), engine.Invocation{Call: call, Attempt: 1})
+		result, err := g.Registry().Activities[name].Activity.Run(context.Background(), plan.Invocation{Call: call, Attempt: 1})
 		if err != nil {
 			return err.Error()
 		}
@@ -134,7 +134,7 @@ func TestAWarmStateForgetsCoroutines(t *testing.T) {
 		end)`,
 	})
 	for range 2 {
-		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
+		if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestAWarmStateThatBreaksLeavesNothing(t *testing.T) {
 	end)`})
 	before := runtime.NumGoroutine()
 	for _, n := range []any{nil, 1_100_000} {
-		_, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
+		_, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Call: map[string]any{"n": n}, Attempt: 1})
 		if (err != nil) != (n != nil) {
 			t.Error(n, err)
 		}
@@ -169,7 +169,7 @@ func TestLongStringsAreWeighed(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.GC() // what others left and is collected meanwhile would count for it
-	_, err = h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1})
+	_, err = h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1})
 	if err == nil || !strings.Contains(err.Error(), "limits.memory") {
 		t.Error(err)
 	}
@@ -189,7 +189,7 @@ func TestGarbageIsNotWeighed(t *testing.T) {
 			for i = 1, 100 do local _ = ("x"):rep(10000000) .. i end
 			return #kept
 		end)`})
-	if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1}); err != nil {
+	if _, err := g.Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -204,7 +204,7 @@ func TestABombHurtsNobodyElse(t *testing.T) {
 			Activity.register("honest", function(call) return call.n end)`})
 	ended := make(chan error)
 	go func() {
-		_, err := g.Registry().Activities["bomb"].Activity.Run(context.Background(), engine.Invocation{Attempt: 1})
+		_, err := g.Registry().Activities["bomb"].Activity.Run(context.Background(), plan.Invocation{Attempt: 1})
 		ended <- err
 	}()
 	slowest := time.Duration(0)
@@ -219,7 +219,7 @@ func TestABombHurtsNobodyElse(t *testing.T) {
 		default:
 		}
 		began := time.Now()
-		result, err := g.Registry().Activities["honest"].Activity.Run(context.Background(), engine.Invocation{Call: map[string]any{"n": "x"}, Attempt: 1})
+		result, err := g.Registry().Activities["honest"].Activity.Run(context.Background(), plan.Invocation{Call: map[string]any{"n": "x"}, Attempt: 1})
 		if err != nil || result.Value != "x" {
 			t.Fatal(result, err)
 		}
@@ -241,7 +241,7 @@ func TestWorkIsCountedOnce(t *testing.T) {
 			"obelus.lua":       `return { limits = { instructions = 100000000 } }`,
 			"activities/a.lua": `Activity.register("a", function() local text = (("x"):rep(9) .. "\n"):rep(100000); ` + body + ` end)`,
 		})
-		if _, err := runA(g, engine.Invocation{}); err != nil {
+		if _, err := runA(g, plan.Invocation{}); err != nil {
 			t.Errorf("%v in %s", err, body)
 		}
 	}

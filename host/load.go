@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/projectfs"
@@ -24,13 +25,13 @@ import (
 // its permissions do not go beyond.
 func load(config Config, from projectfs.Set, before *Generation, bound *luastd.Grants) (*Generation, error) {
 	g := &Generation{
-		config: config, Project: newProject(config, limits.Defaults), registry: engine.NewRegistry(),
+		config: config, Project: newProject(config, limits.Defaults), registry: plan.NewRegistry(),
 		sources: from, Digest: from.Digest(), Loaded: time.Now(),
 	}
 	l := &loader{g: g, before: before, bound: bound}
 	l.settings()
 	if g.settings.IgnoreFormats {
-		g.registry.Schemas = []engine.SchemaOption{engine.IgnoreFormats}
+		g.registry.Schemas = []schema.Option{schema.IgnoreFormats}
 	}
 	l.hosts()
 	if g.settings.Isolate && config.HTTP == nil { // in tests a worker would know neither the clock nor what is stubbed
@@ -79,7 +80,7 @@ func (l *loader) hosts() {
 		l.g.registry.Activities[a.Name] = &a
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.g.config.Tools)) {
-		tool, err := engine.NewTool(name, l.g.config.Tools[name], l.g.registry.Schemas...)
+		tool, err := plan.NewTool(name, l.g.config.Tools[name], l.g.registry.Schemas...)
 		if err != nil {
 			l.fail(err)
 			continue
@@ -206,7 +207,7 @@ func (l *loader) read(folder string, load func(name string) (*sandbox.Script, bo
 
 // latest tells calls of a project's activity which version is the newest. One
 // that a plan's file registers goes with its plan.
-func (l *loader) latest(sc *sandbox.Script) func() *engine.Registry {
+func (l *loader) latest(sc *sandbox.Script) func() *plan.Registry {
 	if l.g.Project.Scripts[sc.File] != sc || l.g.config.latest == nil {
 		return nil
 	}
@@ -226,10 +227,10 @@ func (g *Generation) runTop(sc *sandbox.Script, found *registrations) *luaerr.Sc
 }
 
 // register makes the registry's entries of what was found.
-func (l *loader) register(found *registrations, registry *engine.Registry) {
+func (l *loader) register(found *registrations, registry *plan.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.tools)) {
 		t := found.tools[name]
-		tool, err := engine.NewTool(name, t.schema, registry.Schemas...)
+		tool, err := plan.NewTool(name, t.schema, registry.Schemas...)
 		if err != nil {
 			l.fail(&luaerr.ScriptError{File: t.file, Line: t.line, Message: err.Error()})
 			continue
@@ -245,7 +246,7 @@ func (l *loader) register(found *registrations, registry *engine.Registry) {
 			l.fail(&luaerr.ScriptError{File: a.file, Line: a.line, Message: a.what + `: reuse and isolate "process" don't go together`})
 		}
 		timeout := cmp.Or(a.options.timeout, l.g.settings.Timeout)
-		registry.Activities[name] = &engine.Registered{
+		registry.Activities[name] = &plan.Registered{
 			Name:           name,
 			Activity:       newActivity(l.g, name, a, timeout),
 			Timeout:        timeout,

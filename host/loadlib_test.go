@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 func TestLoad(t *testing.T) {
@@ -40,7 +40,7 @@ func TestLoad(t *testing.T) {
 		{`local function f(s) local a; s, a = (select(1, s, 2)); return {s, a == nil} end; return f(1)`, `[1,true]`},
 	}
 	for _, test := range tests {
-		if got, err := runA(one(t, test.body), engine.Invocation{}); err != nil || got != test.want {
+		if got, err := runA(one(t, test.body), plan.Invocation{}); err != nil || got != test.want {
 			t.Errorf("%s\ngot  %s %v\nwant %s", test.body, got, err, test.want)
 		}
 	}
@@ -80,7 +80,7 @@ func TestDebugLibrary(t *testing.T) {
 			"lib/counts.lua":     `n = (n or 0) + 1; return n`,
 			"activities/a.lua":   `Activity.register("a", function() ` + test.body + "\nend)",
 		})
-		if got, err := runA(g, engine.Invocation{}); err != nil || got != test.want {
+		if got, err := runA(g, plan.Invocation{}); err != nil || got != test.want {
 			t.Errorf("%s\ngot  %s %v\nwant %s", test.body, got, err, test.want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestCompilingEndsWithTheCall(t *testing.T) {
 		return type(loadstring("return {" .. table.concat(numbers, ",") .. "}"))
 	end)`})
 	endsAfter(t, "loadstring", 200*time.Millisecond, func() error {
-		_, err := runA(g, engine.Invocation{})
+		_, err := runA(g, plan.Invocation{})
 		return err
 	})
 }
@@ -116,7 +116,7 @@ func TestWrittenLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runA(h.Generation(), engine.Invocation{}); err != nil {
+	if _, err := runA(h.Generation(), plan.Invocation{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := strings.Join(out.texts, "|"), "a1b\n|cd\n|e|not ended"; got != want {

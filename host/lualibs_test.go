@@ -9,7 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // luaLibraries is where distributions install libraries in Lua alone.
@@ -58,7 +58,7 @@ func useLibrary(t *testing.T, files fstest.MapFS, module, body string) (string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := call(h.Generation(), "a", engine.Invocation{})
+	r, err := call(h.Generation(), "a", plan.Invocation{})
 	got, _ := r.Value.(string)
 	return got, err
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/budget"
 )
 
@@ -24,7 +24,7 @@ func TestMemory_OfStoppedScriptIsGivenBack(t *testing.T) {
 	})
 	before, _ := budget.HeapSize()
 	for range 3 {
-		if _, err := runA(g, engine.Invocation{}); err == nil || !strings.Contains(err.Error(), "grown too much") {
+		if _, err := runA(g, plan.Invocation{}); err == nil || !strings.Contains(err.Error(), "grown too much") {
 			t.Fatal(err)
 		}
 		if now, _ := budget.HeapSize(); now > before+512<<20 {

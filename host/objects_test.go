@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // vault is an object of an embedding program with what a script must not reach: a mutex
@@ -133,7 +133,7 @@ func TestObjects_OnlyMethodsAndFields(t *testing.T) {
 		{`vault.Open.k = vault`, "string expected, got object"},
 		{`return vault:Ask(function() return vault end)`, "string expected, got object"},
 	} {
-		got, err := runA(withVault(t, test.body, newVault()), engine.Invocation{})
+		got, err := runA(withVault(t, test.body, newVault()), plan.Invocation{})
 		text := fmt.Sprint(got, " ", err)
 		if !strings.Contains(text, test.want) || strings.Contains(text, "tea:") {
 			t.Errorf("%s\ngot  %s\nwant %s", test.body, text, test.want)
@@ -162,7 +162,7 @@ func TestObjects_FieldsFromSeveralCalls(t *testing.T) {
 	var group sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
-		group.Go(func() { _, errs[i] = runA(g, engine.Invocation{}) })
+		group.Go(func() { _, errs[i] = runA(g, plan.Invocation{}) })
 	}
 	group.Wait()
 	if err := errors.Join(errs...); err != nil {

@@ -3,7 +3,7 @@ package host
 import (
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luaerr"
 )
 
@@ -169,7 +169,7 @@ func TestArithmetic_IntegersThatAreText(t *testing.T) {
 		`2^70`:                           `1.1805916207174113e+21`,
 		`json.decode(json.encode{ 2^53 - 2, 1e21 })`: `[9007199254740990,1e+21]`,
 	} {
-		got, err := runA(one(t, "return "+body), engine.Invocation{Call: object(t, `{"big":12345678901234567890,"negative":-9007199254740993,"exact":9007199254740992}`)})
+		got, err := runA(one(t, "return "+body), plan.Invocation{Call: object(t, `{"big":12345678901234567890,"negative":-9007199254740993,"exact":9007199254740992}`)})
 		if err != nil {
 			got = "a: " + err.(*luaerr.ScriptError).Message
 		}
@@ -212,7 +212,7 @@ func TestFaults_NameTheOperand(t *testing.T) {
 		`local s = "three" for i = 1, s do end`:      `the limit of a for loop must be a number, not s (a string value)`,
 		`local t = {} for i = t.x + 1, 2 do end`:     `attempt to perform arithmetic on t.x (a nil value)`,
 	} {
-		_, err := runA(one(t, body), engine.Invocation{})
+		_, err := runA(one(t, body), plan.Invocation{})
 		if one, ok := err.(*luaerr.ScriptError); !ok || one.Message != want {
 			t.Errorf("%s\ngot  %v\nwant %s", body, err, want)
 		}
@@ -232,7 +232,7 @@ func TestMinus_ComputedZero(t *testing.T) {
 		end
 		local n = 0
 		for i = "1", "3", "1" do n = n + i end
-		return { out, n, -"7" }`), engine.Invocation{})
+		return { out, n, -"7" }`), plan.Invocation{})
 	const want = `[["add","add","sub","sub","unm","-inf","-inf","inf","must be a number","must be a number"],6,-7]`
 	if err != nil || got != want {
 		t.Errorf("got  %s %v\nwant %s", got, err, want)

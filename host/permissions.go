@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/luastd"
 )
@@ -86,7 +86,7 @@ func (g *Generation) guarded() (places []string) {
 }
 
 // writableScripts warns of permissions by which scripts can write scripts.
-func (g *Generation) writableScripts() (all []engine.Problem) {
+func (g *Generation) writableScripts() (all []plan.Problem) {
 	sc := g.Project.Scripts[limits.SettingsFile]
 	if sc == nil || g.config.Dir == "" {
 		return nil
@@ -95,8 +95,8 @@ func (g *Generation) writableScripts() (all []engine.Problem) {
 		name, err := filepath.Rel(g.config.Dir, inProject(g.config.Dir, entry))
 		place, _, _ := strings.Cut(filepath.ToSlash(name), "/")
 		if err == nil && slices.Contains(scriptPlaces, place) {
-			all = append(all, engine.Problem{
-				File: limits.SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: engine.SeverityWarning, Code: engine.CodePermission,
+			all = append(all, plan.Problem{
+				File: limits.SettingsFile, Line: keyLine(sc, []string{"allow", "write"}), Severity: plan.SeverityWarning, Code: plan.CodePermission,
 				Message: fmt.Sprintf("allow.write has %q, in %s: what is written there runs with all that the project allows", entry, place),
 			})
 		}

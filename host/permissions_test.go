@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // TestReload_WiderPermissionsWait holds that a watch takes over what grants less at once, and
@@ -110,7 +110,7 @@ func TestPermissions_ScriptsBehindLinks(t *testing.T) {
 		"furthest/x.lua": "holds the project's scripts", "plain/hard.lua": "has other names (hard links)",
 		"data/other.lua": "written", "plain/x.lua": "written", "shared/other.lua": "written",
 	} {
-		got, err := runA(h.Generation(), engine.Invocation{Call: map[string]any{"file": file}})
+		got, err := runA(h.Generation(), plan.Invocation{Call: map[string]any{"file": file}})
 		if err != nil || !strings.Contains(got, want) {
 			t.Errorf("%s: got %s %v, want %s", file, got, err, want)
 		}
@@ -137,7 +137,7 @@ func TestWorker_MinimalEnvironment(t *testing.T) {
 			"activities/a.lua": `Activity.register("a", function() return assert(require("fs").read("/proc/self/environ")) end)`,
 		})
 		t.Cleanup(g.workers.Close)
-		environ, err := runA(g, engine.Invocation{Attempt: 1})
+		environ, err := runA(g, plan.Invocation{Attempt: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestPermissions_ServerToken(t *testing.T) {
 		"obelus.lua":       `return { allow = true }`,
 		"activities/a.lua": `Activity.register("a", function() local v, err = require("env").get("OBELUS_TOKEN", "none") return { v or "", err } end)`,
 	})
-	if got, err := runA(g, engine.Invocation{}); err != nil || !strings.Contains(got, "it is the server's own") || strings.Contains(got, "t0") {
+	if got, err := runA(g, plan.Invocation{}); err != nil || !strings.Contains(got, "it is the server's own") || strings.Contains(got, "t0") {
 		t.Errorf("got %s %v", got, err)
 	}
 	_, err := Open(Config{FS: project(map[string]string{"obelus.lua": `return { allow = { env = { "OBELUS_TOKEN" } } }`})})
@@ -178,7 +178,7 @@ func TestCheck_PermissionToWriteScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	problems := h.Generation().Slips()
-	if len(problems) != 1 || problems[0].Line != 3 || problems[0].Severity != engine.SeverityWarning || !strings.Contains(problems[0].Message, `"plans/made", in plans`) {
+	if len(problems) != 1 || problems[0].Line != 3 || problems[0].Severity != plan.SeverityWarning || !strings.Contains(problems[0].Message, `"plans/made", in plans`) {
 		t.Errorf("got %v", problems)
 	}
 }

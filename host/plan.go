@@ -14,7 +14,9 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
+	"obelus/engine/spell"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luacall"
@@ -30,7 +32,7 @@ import (
 // the generation's own joined by what the file itself registers. Calls of its
 // activities run the file's top level again. The error is a [*ScriptError],
 // or [Errors].
-func (g *Generation) Plan(file string) (*engine.Request, *engine.Registry, error) {
+func (g *Generation) Plan(file string) (*plan.Request, *plan.Registry, error) {
 	name := path.Clean(strings.ReplaceAll(file, `\`, "/"))
 	if !fs.ValidPath(name) || g.config.FS == nil {
 		return nil, nil, &luaerr.ScriptError{File: file, Message: "a plan is a file below the project's folder"}
@@ -67,21 +69,21 @@ func (g *Generation) nearPlan(name string) string {
 		}
 	}
 	stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
-	return files[engine.Nearest(stem, slices.Sorted(maps.Keys(files)))]
+	return files[spell.Nearest(stem, slices.Sorted(maps.Keys(files)))]
 }
 
 // PlanOf reads again what a run runs, a plan's file or a delegate, as
-// [engine.RootPlan] names it, and gives the registry that goes with it. unread says
+// [journal.Context.RootPlan] names it, and gives the registry that goes with it. unread says
 // why that is not possible: resuming can do without the request, unless a function is
 // to be asked again, and without the registry that a plan's file would add to.
-func (g *Generation) PlanOf(plan string) (request *engine.Request, registry *engine.Registry, unread error) {
-	if plan == "" || plan == engine.Anonymous {
+func (g *Generation) PlanOf(name string) (request *plan.Request, registry *plan.Registry, unread error) {
+	if name == "" || name == plan.Anonymous {
 		return nil, g.registry, nil
 	}
-	if d, ok := g.registry.Delegates[plan]; ok {
+	if d, ok := g.registry.Delegates[name]; ok {
 		return d.Request, g.registry, nil
 	}
-	request, registry, unread = g.Plan(plan)
+	request, registry, unread = g.Plan(name)
 	if unread != nil {
 		return nil, g.registry, unread
 	}
@@ -91,7 +93,7 @@ func (g *Generation) PlanOf(plan string) (request *engine.Request, registry *eng
 // requestFields are the fields of a request, in either language.
 var requestFields = []string{"calls", "context", "mode", "output", "plan", "schema", "scopes", "tools"}
 
-func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engine.Registry, error) {
+func (g *Generation) luaPlan(name string, source []byte) (*plan.Request, *plan.Registry, error) {
 	sc, err := g.planScript(name, source)
 	if err != nil {
 		return nil, nil, err
@@ -123,18 +125,18 @@ func (g *Generation) luaPlan(name string, source []byte) (*engine.Request, *engi
 }
 
 // reader reads the plan that a script's file returns.
-func (g *Generation) reader(name string, sc *sandbox.Script, registry *engine.Registry) *planReader {
+func (g *Generation) reader(name string, sc *sandbox.Script, registry *plan.Registry) *planReader {
 	p := &planReader{file: name, registry: registry}
 	p.planner = &planner{gen: g, script: sc, reader: p}
 	return p
 }
 
 // joined is the registry with what a plan file registers.
-func (g *Generation) joined(found *registrations) (*engine.Registry, error) {
+func (g *Generation) joined(found *registrations) (*plan.Registry, error) {
 	if len(found.tools)+len(found.activities)+len(found.delegates) == 0 {
 		return g.registry, nil
 	}
-	registry := engine.NewRegistry()
+	registry := plan.NewRegistry()
 	maps.Copy(registry.Tools, g.registry.Tools)
 	maps.Copy(registry.Activities, g.registry.Activities)
 	maps.Copy(registry.Delegates, g.registry.Delegates)
@@ -171,11 +173,11 @@ type planReader struct {
 	what     string                        // what is read, where that is not a whole file: `delegate "x": `
 	line     int                           // of what is read, 0 if that is not known
 	place    func(field string) (line int) // of the request; nil if that is not known
-	registry *engine.Registry
-	tools    map[string]any          // that the request brings
-	made     map[string]*engine.Tool // of tools, those that have been asked for
-	schema   *engine.Schema          // of its output, nil for none
-	planner  *planner                // to be used if the plan is a function; nil if it is not in Lua
+	registry *plan.Registry
+	tools    map[string]any        // that the request brings
+	made     map[string]*plan.Tool // of tools, those that have been asked for
+	schema   *schema.Schema        // of its output, nil for none
+	planner  *planner              // to be used if the plan is a function; nil if it is not in Lua
 }
 
 func (p *planReader) fail(line int, format string, args ...any) error {
@@ -199,7 +201,7 @@ func (p *planReader) wrong(field, want string, v any) error {
 }
 
 // guarded is lua, where what a script returns must not harm the program.
-func (p *planReader) guarded(s *session, v lua.LValue) (request *engine.Request, err error) {
+func (p *planReader) guarded(s *session, v lua.LValue) (request *plan.Request, err error) {
 	err = sandbox.Guard(p.file, func() (err error) {
 		request, err = p.lua(s, v)
 		return err
@@ -208,11 +210,11 @@ func (p *planReader) guarded(s *session, v lua.LValue) (request *engine.Request,
 }
 
 // lua reads what a Lua plan returns.
-func (p *planReader) lua(s *session, v lua.LValue) (*engine.Request, error) {
+func (p *planReader) lua(s *session, v lua.LValue) (*plan.Request, error) {
 	t, ok := v.(*lua.LTable)
 	switch {
 	case v.Type() == lua.LTFunction:
-		return &engine.Request{Name: p.file, Planner: p.planner}, nil
+		return &plan.Request{Name: p.file, Planner: p.planner}, nil
 	case v == lua.LNil:
 		return nil, p.fail(0, "a plan must return a list of calls, a table with calls, or a function: it returns nothing")
 	case !ok:
@@ -267,7 +269,7 @@ func (p *planReader) fields(s *session, t *lua.LTable) (fields map[string]any, c
 }
 
 // luaCalls reads the calls, each by the schema of its tool.
-func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error) {
+func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]plan.Source, error) {
 	s.Fill(t)
 	if t.RawGetString("_tool") != lua.LNil {
 		return nil, p.fail(s.Run.Lines[t], "calls is a list of calls: put braces around this one")
@@ -276,7 +278,7 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error
 	if key != lua.LNil {
 		return nil, p.fail(0, "the list of calls has the key %s: calls stand one after the other", codec.KeyText(key))
 	}
-	calls := make([]engine.Source, n)
+	calls := make([]plan.Source, n)
 	for i := range calls {
 		v := t.RawGetInt(i + 1)
 		if v == lua.LNil {
@@ -284,7 +286,7 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error
 		}
 		call, _ := v.(*lua.LTable)
 		calls[i].Line = s.Run.Lines[call]
-		var tool *engine.Tool
+		var tool *plan.Tool
 		if call != nil {
 			s.Fill(call)
 			tool = p.tool(lua.LVAsString(call.RawGetString("_tool")))
@@ -299,7 +301,7 @@ func (p *planReader) luaCalls(s *session, t *lua.LTable) ([]engine.Source, error
 
 // tool is the tool of a name, nil if it is not known or can't be compiled, which the engine
 // tells.
-func (p *planReader) tool(name string) *engine.Tool {
+func (p *planReader) tool(name string) *plan.Tool {
 	schema, brought := p.tools[name]
 	if !brought {
 		tool, _ := p.registry.Tool(name)
@@ -307,9 +309,9 @@ func (p *planReader) tool(name string) *engine.Tool {
 	}
 	tool, made := p.made[name]
 	if !made {
-		tool, _ = engine.NewTool(name, schema, p.registry.Schemas...)
+		tool, _ = plan.NewTool(name, schema, p.registry.Schemas...)
 		if p.made == nil {
-			p.made = map[string]*engine.Tool{}
+			p.made = map[string]*plan.Tool{}
 		}
 		p.made[name] = tool
 	}
@@ -317,8 +319,8 @@ func (p *planReader) tool(name string) *engine.Tool {
 }
 
 // request reads all fields but the calls.
-func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
-	r := &engine.Request{Name: p.file}
+func (p *planReader) request(fields map[string]any) (*plan.Request, error) {
+	r := &plan.Request{Name: p.file}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(requestFields, name) {
 			return nil, p.fail(p.at(name), "unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, requestFields))
@@ -336,7 +338,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 		}
 	}
 	if r.Schema = fields["schema"]; r.Schema != nil && p.planner != nil {
-		p.schema, _ = engine.NewSchema(r.Schema, p.registry.Schemas...) // the engine tells what is wrong with it
+		p.schema, _ = schema.New(r.Schema, p.registry.Schemas...) // the engine tells what is wrong with it
 	}
 	if r.Output, r.HasOutput = fields["output"]; r.HasOutput {
 		r.OutputLine = p.at("output")
@@ -366,7 +368,7 @@ func (p *planReader) request(fields map[string]any) (*engine.Request, error) {
 }
 
 // ofPlanner reads what is for a function alone, or not for one.
-func (p *planReader) ofPlanner(r *engine.Request, fields map[string]any) (err error) {
+func (p *planReader) ofPlanner(r *plan.Request, fields map[string]any) (err error) {
 	for _, name := range []string{"calls", "plan"} {
 		if fn, ok := fields[name].(*planner); ok {
 			r.Planner = fn
@@ -379,7 +381,7 @@ func (p *planReader) ofPlanner(r *engine.Request, fields map[string]any) (err er
 	case scoped && r.Planner == nil:
 		return p.fail(p.at("scopes"), "scopes are for a function: they say what of the context it gets")
 	case scoped:
-		if r.Scopes, err = engine.ParseScopes(scopes); err != nil {
+		if r.Scopes, err = plan.ParseScopes(scopes); err != nil {
 			return p.fail(p.at("scopes"), "scopes%s", err)
 		}
 	}
@@ -394,14 +396,14 @@ func (p *planReader) messages(v any) ([]store.Message, error) {
 	if !ok {
 		return nil, p.wrong("context", "a list of messages", v)
 	}
-	messages, schemas := make([]store.Message, len(list)), map[string]*engine.Schema{}
+	messages, schemas := make([]store.Message, len(list)), map[string]*schema.Schema{}
 	for i, e := range list {
 		m, err := store.ParseMessage(e)
 		if err != nil {
 			return nil, p.fail(p.at("context"), "context message %d: %s", i+1, err)
 		}
 		if m.Schema != nil && p.planner != nil {
-			schemas[m.Kind], _ = engine.NewSchema(m.Schema, p.registry.Schemas...)
+			schemas[m.Kind], _ = schema.New(m.Schema, p.registry.Schemas...)
 		}
 		m.Data = schemas[m.Kind].Lists(m.Data)
 		messages[i] = m

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luaerr"
 	"obelus/store"
 )
@@ -16,7 +16,7 @@ Tool.register("sum", { properties = { items = { type = "array", items = { type =
 Activity.register("sum", function(call) return #call.items end)`
 
 // describe writes a request as text.
-func describe(r *engine.Request) string {
+func describe(r *plan.Request) string {
 	var b strings.Builder
 	for _, c := range r.Calls {
 		fmt.Fprintf(&b, "%d %s\n", c.Line, store.EncodeJSON(c.Call))
@@ -163,7 +163,7 @@ return { { _tool = "times", n = 2, list = {} } }`,
 		t.Errorf("got %+v", a)
 	}
 	for range 2 {
-		result, err := a.Activity.Run(t.Context(), engine.Invocation{Call: map[string]any{"n": 2}})
+		result, err := a.Activity.Run(t.Context(), plan.Invocation{Call: map[string]any{"n": 2}})
 		if err != nil || string(store.EncodeJSON(result.Value)) != "6" {
 			t.Errorf("got %v %v", result, err)
 		}

@@ -6,11 +6,11 @@ import (
 	"regexp"
 	"strconv"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
-func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, error) {
+func (g *Generation) jsonPlan(name string, source []byte) (*plan.Request, error) {
 	p := &planReader{file: name, registry: g.registry}
 	v, err := store.DecodeGiven(source, store.MaxDepth)
 	source = bytes.TrimPrefix(source, []byte("\ufeff"))
@@ -19,7 +19,7 @@ func (g *Generation) jsonPlan(name string, source []byte) (*engine.Request, erro
 	}
 	switch v := v.(type) {
 	case []any:
-		return &engine.Request{Name: name, Calls: jsonCalls(v, jsonLines(source).calls)}, nil
+		return &plan.Request{Name: name, Calls: jsonCalls(v, jsonLines(source).calls)}, nil
 	case map[string]any:
 		if _, ok := v["_tool"]; ok {
 			return nil, p.fail(1, "a plan is a list of calls: put [ and ] around this one")
@@ -58,8 +58,8 @@ func lineIn(text string) int {
 	return 1
 }
 
-func jsonCalls(list []any, lines []int) []engine.Source {
-	calls := make([]engine.Source, len(list))
+func jsonCalls(list []any, lines []int) []plan.Source {
+	calls := make([]plan.Source, len(list))
 	for i := range calls {
 		calls[i].Call = list[i]
 		if i < len(lines) {

@@ -13,7 +13,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/projectfs"
@@ -30,16 +30,16 @@ type planner struct {
 	reader   *planReader
 }
 
-var _ engine.Planner = (*planner)(nil)
+var _ plan.Planner = (*planner)(nil)
 
 // Plan asks the function for the next calls.
-func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, error) {
+func (p *planner) Plan(ctx context.Context, ask plan.Ask) (*plan.Solution, error) {
 	s := p.gen.session()
 	found := &registrations{again: true, delegate: p.delegate}
-	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, engine.DefaultTimeout), p.script, found)
+	s.begin(ctx, cmp.Or(p.gen.settings.Timeout, plan.DefaultTimeout), p.script, found)
 	defer s.Run.Stop()
 	s.Run.Lines = map[*lua.LTable]int{}
-	var solution *engine.Solution
+	var solution *plan.Solution
 	err := sandbox.Guard(p.reader.file, func() (err error) {
 		solution, err = p.ask(s, found, ask)
 		return err
@@ -51,7 +51,7 @@ func (p *planner) Plan(ctx context.Context, ask engine.Ask) (*engine.Solution, e
 	return solution, err
 }
 
-func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine.Solution, error) {
+func (p *planner) ask(s *session, found *registrations, ask plan.Ask) (*plan.Solution, error) {
 	v, err := s.RunFile(p.script)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine
 	if fn == nil {
 		return nil, p.reader.fail(0, "the plan is no function this time")
 	}
-	results, err := s.Call(fn, luacall.Table(s.State, engine.Literal(ask.Kinds))) // see referenceFuncs
+	results, err := s.Call(fn, luacall.Table(s.State, plan.Literal(ask.Kinds))) // see referenceFuncs
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (p *planner) ask(s *session, found *registrations, ask engine.Ask) (*engine
 		if err != nil {
 			return nil, err
 		}
-		return nil, &engine.Failure{Fields: fields}
+		return nil, &plan.Failure{Fields: fields}
 	}
 	return p.reader.solution(s, results[0])
 }
@@ -93,19 +93,19 @@ func plannerFunction(v lua.LValue) *lua.LFunction {
 
 // solution reads what a planner gives back. A table that can't be read is refused, as
 // one is that can't be run: the planner may do better.
-func (p *planReader) solution(s *session, v lua.LValue) (*engine.Solution, error) {
+func (p *planReader) solution(s *session, v lua.LValue) (*plan.Solution, error) {
 	t, ok := v.(*lua.LTable)
 	if !ok {
 		return nil, p.fail(0, "the plan's function must return a table with calls, output or both, not a %s", v.Type())
 	}
 	solution, err := p.solved(s, t)
 	if problems, ok := Problems(err); ok {
-		err = &engine.PlanError{Problems: problems}
+		err = &plan.PlanError{Problems: problems}
 	}
 	return solution, err
 }
 
-func (p *planReader) solved(s *session, t *lua.LTable) (*engine.Solution, error) {
+func (p *planReader) solved(s *session, t *lua.LTable) (*plan.Solution, error) {
 	fields, calls, err := p.fields(s, t)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (p *planReader) solved(s *session, t *lua.LTable) (*engine.Solution, error)
 			return nil, p.fail(0, "the plan's function returned the unknown field %s%s", strconv.Quote(name), luaerr.DidYouMean(name, []string{"calls", "output"}))
 		}
 	}
-	solution := &engine.Solution{Output: p.schema.Lists(fields["output"])}
+	solution := &plan.Solution{Output: p.schema.Lists(fields["output"])}
 	if calls != nil {
 		solution.Calls, err = p.luaCalls(s, calls)
 	}
@@ -123,19 +123,19 @@ func (p *planReader) solved(s *session, t *lua.LTable) (*engine.Solution, error)
 }
 
 // delegates reads the delegates that were found, by the tools of a registry.
-func (l *loader) delegates(found *registrations, registry *engine.Registry) {
+func (l *loader) delegates(found *registrations, registry *plan.Registry) {
 	for _, name := range slices.Sorted(maps.Keys(found.delegates)) {
 		request, err := l.g.delegateRequest(name, found.delegates[name], registry)
 		if err != nil {
 			l.fail(err)
 			continue
 		}
-		registry.Delegates[name] = &engine.Delegate{Request: request}
+		registry.Delegates[name] = &plan.Delegate{Request: request}
 	}
 }
 
 // delegateRequest runs a script once more, for one delegate that it registers.
-func (g *Generation) delegateRequest(name string, d registeredDelegate, registry *engine.Registry) (*engine.Request, error) {
+func (g *Generation) delegateRequest(name string, d registeredDelegate, registry *plan.Registry) (*plan.Request, error) {
 	p := g.reader(d.file, d.script, registry)
 	p.what, p.line, p.planner.delegate = d.what+": ", d.line, name
 	found := &registrations{again: true, delegate: name}
@@ -156,10 +156,10 @@ func (g *Generation) delegateRequest(name string, d registeredDelegate, registry
 
 // delegateFiles gives a function that reads delegates from files of the
 // project, each once as long as the file stays as it is.
-func (g *Generation) delegateFiles() func(name string) (*engine.Delegate, error) {
+func (g *Generation) delegateFiles() func(name string) (*plan.Delegate, error) {
 	var mu sync.Mutex
 	known := map[string]fileDelegate{}
-	return func(name string) (*engine.Delegate, error) {
+	return func(name string) (*plan.Delegate, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		clean := path.Clean(strings.ReplaceAll(name, `\`, "/"))
@@ -171,7 +171,7 @@ func (g *Generation) delegateFiles() func(name string) (*engine.Delegate, error)
 		if err != nil {
 			return nil, err
 		}
-		d := fileDelegate{source, &engine.Delegate{Request: request, Registry: registry}}
+		d := fileDelegate{source, &plan.Delegate{Request: request, Registry: registry}}
 		known[clean] = d
 		return d.delegate, nil
 	}
@@ -180,5 +180,5 @@ func (g *Generation) delegateFiles() func(name string) (*engine.Delegate, error)
 // fileDelegate is a delegate as it was when its file held the source.
 type fileDelegate struct {
 	source   []byte
-	delegate *engine.Delegate
+	delegate *plan.Delegate
 }

@@ -6,17 +6,20 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // carryOut runs a plan file of a project in memory.
-func carryOut(t *testing.T, files map[string]string, file string) (*engine.Outcome, store.Log) {
+func carryOut(t *testing.T, files map[string]string, file string) (*journal.Outcome, store.Log) {
 	t.Helper()
 	request, registry, err := open(t, files).Plan(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := store.NewMemory()
+	log := memory.New()
 	runner := &engine.Runner{Log: log, Registry: registry, Parallel: 1}
 	outcome, err := runner.Run(context.Background(), engine.Start{Context: "c", Request: request})
 	if err != nil {
@@ -132,7 +135,7 @@ func TestDelegateErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = engine.Compile(request, registry, engine.NothingExists)
+		_, err = plan.Compile(request, registry, plan.NothingExists)
 		if got := strings.TrimPrefix(errorText(err), "p.lua:1: "); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", file, got, want)
 		}

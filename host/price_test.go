@@ -9,7 +9,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // BenchmarkPrice is what it costs to run Lua here, beside the interpreter as it
@@ -20,7 +20,7 @@ import (
 //	go test -run '^$' -bench Price -count 5 ./host
 func BenchmarkPrice(b *testing.B) {
 	b.Run("call", func(b *testing.B) {
-		price(b, `return { orders = 5, customer = call.customerId, region = context.state.region }`, engine.Invocation{
+		price(b, `return { orders = 5, customer = call.customerId, region = context.state.region }`, plan.Invocation{
 			Call:    object(b, `{"_tool":"a","customerId":"c-17","_outputPath":"†state.x"}`),
 			Context: object(b, `{"state":{"region":"EU","user":{"name":"Ada"}}}`),
 			Tool:    mustJSON(b, `{"properties":{"customerId":{"type":"string"}}}`),
@@ -29,7 +29,7 @@ func BenchmarkPrice(b *testing.B) {
 	for _, size := range []int{1 << 10, 100 << 10, 1 << 20} {
 		list, _ := sized(size)
 		b.Run(fmt.Sprintf("one field of %d KB", size>>10), func(b *testing.B) {
-			price(b, `return context.state.orders[7].total`, engine.Invocation{
+			price(b, `return context.state.orders[7].total`, plan.Invocation{
 				Call: object(b, `{"_tool":"a"}`), Context: map[string]any{"state": map[string]any{"orders": list}},
 			}, "stock", "isolated", "reuse", "worker")
 		})
@@ -51,12 +51,12 @@ func BenchmarkPrice(b *testing.B) {
 			end
 			return #table.concat(parts, "\n") + #line`},
 	} {
-		b.Run(work.name, func(b *testing.B) { price(b, work.body, engine.Invocation{}, "stock", "isolated", "worker") })
+		b.Run(work.name, func(b *testing.B) { price(b, work.body, plan.Invocation{}, "stock", "isolated", "worker") })
 	}
 }
 
 // price times one activity in several ways.
-func price(b *testing.B, body string, in engine.Invocation, ways ...string) {
+func price(b *testing.B, body string, in plan.Invocation, ways ...string) {
 	for _, way := range ways {
 		b.Run(way, func(b *testing.B) {
 			run := here(b, body, way)
@@ -73,7 +73,7 @@ func price(b *testing.B, body string, in engine.Invocation, ways ...string) {
 	}
 }
 
-func here(b *testing.B, body, way string) func(engine.Invocation) error {
+func here(b *testing.B, body, way string) func(plan.Invocation) error {
 	options := map[string]string{"reuse": "{ reuse = true }, "}[way]
 	files := map[string]string{"activities/a.lua": `
 		Tool.register("a", { properties = { customerId = { type = "string" } } })
@@ -86,13 +86,13 @@ func here(b *testing.B, body, way string) func(engine.Invocation) error {
 		b.Cleanup(g.workers.Close)
 	}
 	a := g.Registry().Activities["a"].Activity
-	return func(in engine.Invocation) error {
+	return func(in plan.Invocation) error {
 		_, err := a.Run(context.Background(), in)
 		return err
 	}
 }
 
-func stock(b *testing.B, body string, fresh bool) func(engine.Invocation) error {
+func stock(b *testing.B, body string, fresh bool) func(plan.Invocation) error {
 	made := func() (*lua.LState, *lua.LFunction) {
 		L := lua.NewState()
 		if err := L.DoString(`return function(call, context) ` + strings.TrimSpace(body) + ` end`); err != nil {
@@ -101,7 +101,7 @@ func stock(b *testing.B, body string, fresh bool) func(engine.Invocation) error 
 		return L, L.ToFunction(-1)
 	}
 	L, fn := made()
-	return func(in engine.Invocation) error {
+	return func(in plan.Invocation) error {
 		if fresh {
 			L.Close()
 			L, fn = made()

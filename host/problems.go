@@ -3,13 +3,13 @@ package host
 import (
 	"errors"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luaerr"
 )
 
 // Problems gives what is wrong with scripts as check tells it. It gives none for
 // an error that is neither a [*ScriptError] nor [Errors].
-func Problems(err error) ([]engine.Problem, bool) {
+func Problems(err error) ([]plan.Problem, bool) {
 	var all luaerr.Errors
 	var one *luaerr.ScriptError
 	switch {
@@ -19,9 +19,9 @@ func Problems(err error) ([]engine.Problem, bool) {
 	default:
 		return nil, false
 	}
-	problems := make([]engine.Problem, len(all))
+	problems := make([]plan.Problem, len(all))
 	for i, e := range all {
-		problems[i] = engine.Problem{File: e.File, Line: e.Line, Severity: engine.SeverityError, Code: engine.CodeSyntax, Message: e.Message}
+		problems[i] = plan.Problem{File: e.File, Line: e.Line, Severity: plan.SeverityError, Code: plan.CodeSyntax, Message: e.Message}
 	}
 	return problems, true
 }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/sandbox"
 	"obelus/luastd"
 )
@@ -72,8 +72,8 @@ type Config struct {
 	// Activities are activities in Go, which calls may name as they do those
 	// that scripts register, each under a name of its own. Script, SHA256, Code
 	// and Latest are left empty. What they may give back, and get, is told at
-	// [engine.Result] and [engine.Invocation].
-	Activities []engine.Registered
+	// [plan.Result] and [plan.Invocation].
+	Activities []plan.Registered
 
 	// Tools are the JSON Schemas of tools by their names, for Activities that
 	// scripts register no tool for. A schema may be anything that [store.FromGo]
@@ -81,7 +81,7 @@ type Config struct {
 	Tools map[string]any
 
 	// Model answers latent calls, which no activity runs; nil for none.
-	Model engine.Model
+	Model plan.Model
 
 	// HTTP answers what scripts ask of the network. Nil is the network itself. With it activities
 	// run in this process even with isolate = "process".
@@ -90,7 +90,7 @@ type Config struct {
 	// loaded. 0 is five seconds.
 	LoadTimeout time.Duration
 
-	latest func() *engine.Registry // of the host; nil where nothing is loaded anew
+	latest func() *plan.Registry // of the host; nil where nothing is loaded anew
 }
 
 func (c Config) withDefaults() Config {
@@ -114,8 +114,8 @@ func (c Config) withDefaults() Config {
 }
 
 // activity finds an activity in Go.
-func (c *Config) activity(name string) (a engine.Registered, ok bool) {
-	i := slices.IndexFunc(c.Activities, func(a engine.Registered) bool { return a.Name == name })
+func (c *Config) activity(name string) (a plan.Registered, ok bool) {
+	i := slices.IndexFunc(c.Activities, func(a plan.Registered) bool { return a.Name == name })
 	if i >= 0 {
 		a = c.Activities[i]
 	}
@@ -125,7 +125,7 @@ func (c *Config) activity(name string) (a engine.Registered, ok bool) {
 // checkActivity tells what is wrong with the activity in Go at a place.
 func (c *Config) checkActivity(i int) error {
 	a := c.Activities[i]
-	switch first := slices.IndexFunc(c.Activities, func(b engine.Registered) bool { return b.Name == a.Name }); {
+	switch first := slices.IndexFunc(c.Activities, func(b plan.Registered) bool { return b.Name == a.Name }); {
 	case a.Name == "":
 		return fmt.Errorf("activity %d of the program that embeds obelus has no name", i+1)
 	case first < i:

@@ -13,11 +13,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/replay"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 	"obelus/scripts"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 func TestLoadErrors(t *testing.T) {
@@ -99,7 +103,7 @@ func TestSettings(t *testing.T) {
 	}`})
 	want := Settings{
 		DB: "log.db", Parallel: 3, Timeout: time.Minute, Drain: 2 * time.Second, Ticks: 7, Synchronous: "normal",
-		Limits: limits.Limits{String: 1000}, Approve: engine.Policy{Tools: []string{"refund"}, Scopes: true},
+		Limits: limits.Limits{String: 1000}, Approve: plan.Policy{Tools: []string{"refund"}, Scopes: true},
 		Allow: luastd.Grants{Read: luastd.Grant{List: []string{"data"}}, Write: luastd.Grant{All: true}, Env: luastd.Grant{List: []string{}}, Net: luastd.Grant{List: []string{"api.example.com:443"}}},
 	}
 	if diff := cmp.Diff(want, g.Settings()); diff != "" {
@@ -181,7 +185,7 @@ func TestInitRuns(t *testing.T) {
 	if err != nil || len(request.Calls) != 1 || !request.HasOutput {
 		t.Fatalf("got %+v %v", request, err)
 	}
-	r, err := call(h.Generation(), "hello", engine.Invocation{Call: map[string]any{"name": "Ada"}})
+	r, err := call(h.Generation(), "hello", plan.Invocation{Call: map[string]any{"name": "Ada"}})
 	if err != nil || r.Value != "Hello, Ada!" {
 		t.Errorf("got %v %v", r, err)
 	}
@@ -190,23 +194,23 @@ func TestInitRuns(t *testing.T) {
 // TestActivitiesOfTheProgramAreChecked holds that what a program registers wrongly
 // fails the load, as what a script registers does.
 func TestActivitiesOfTheProgramAreChecked(t *testing.T) {
-	good := engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, nil })
+	good := plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, nil })
 	for _, c := range []struct {
-		activities []engine.Registered
+		activities []plan.Registered
 		want       string
 	}{
-		{[]engine.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}}, "<nil>"},
-		{[]engine.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}, {Name: "a", Activity: good}}, `activity "a" is registered twice by the program that embeds obelus`},
-		{[]engine.Registered{{Name: "a", Activity: good}, {Activity: good}}, "activity 2 of the program that embeds obelus has no name"},
-		{[]engine.Registered{{Name: "a"}}, `activity "a" of the program that embeds obelus: it has nothing to run: give it a function`},
-		{[]engine.Registered{{Name: "a", Activity: engine.ActivityFunc(nil)}}, `activity "a" of the program that embeds obelus: it has nothing to run: give it a function`},
-		{[]engine.Registered{{Name: "a", Activity: engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) { return engine.Result{}, nil }), Backoff: -1}}, `activity "a" of the program that embeds obelus: its backoff must not be negative: -1ns`},
+		{[]plan.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}}, "<nil>"},
+		{[]plan.Registered{{Name: "a", Activity: good}, {Name: "b", Activity: good}, {Name: "a", Activity: good}}, `activity "a" is registered twice by the program that embeds obelus`},
+		{[]plan.Registered{{Name: "a", Activity: good}, {Activity: good}}, "activity 2 of the program that embeds obelus has no name"},
+		{[]plan.Registered{{Name: "a"}}, `activity "a" of the program that embeds obelus: it has nothing to run: give it a function`},
+		{[]plan.Registered{{Name: "a", Activity: plan.ActivityFunc(nil)}}, `activity "a" of the program that embeds obelus: it has nothing to run: give it a function`},
+		{[]plan.Registered{{Name: "a", Activity: plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) { return plan.Result{}, nil }), Backoff: -1}}, `activity "a" of the program that embeds obelus: its backoff must not be negative: -1ns`},
 	} {
 		if _, err := Open(Config{Activities: c.activities}); fmt.Sprint(err) != c.want {
 			t.Errorf("it says %v, not %s", err, c.want)
 		}
 	}
-	h, err := Open(Config{Activities: []engine.Registered{{Name: "a", Activity: good}}, FS: project(map[string]string{"p.lua": `Activity.register("a", function() end) return {}`})})
+	h, err := Open(Config{Activities: []plan.Registered{{Name: "a", Activity: good}}, FS: project(map[string]string{"p.lua": `Activity.register("a", function() end) return {}`})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,8 +228,8 @@ func TestScriptsReadWhatTheProgramGives(t *testing.T) {
 		Days  map[string]int `json:"days"`
 	}
 	h, err := Open(Config{
-		Activities: []engine.Registered{{Name: "bill", Activity: engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
-			return engine.Result{Value: bill{42, []string{"a", "b"}, map[string]int{"mon": 3}}}, nil
+		Activities: []plan.Registered{{Name: "bill", Activity: plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
+			return plan.Result{Value: bill{42, []string{"a", "b"}, map[string]int{"mon": 3}}}, nil
 		})}},
 		Tools: map[string]any{"bill": map[string]any{"required": []string{"_outputPath"}}},
 		FS: project(map[string]string{
@@ -240,7 +244,7 @@ func TestScriptsReadWhatTheProgramGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := (&engine.Runner{Log: store.NewMemory(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	outcome, err := (&engine.Runner{Log: memory.New(), Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil || fmt.Sprint(outcome.Output) != "47" {
 		t.Errorf("%+v, %v", outcome, err)
 	}
@@ -249,15 +253,15 @@ func TestScriptsReadWhatTheProgramGives(t *testing.T) {
 // TestSettingsGoForGo: what obelus.lua says goes for the activities of the embedding
 // program too, and for runs that it begins.
 func TestSettingsGoForGo(t *testing.T) {
-	pay := engine.ActivityFunc(func(context.Context, engine.Invocation) (engine.Result, error) {
-		return engine.Result{Value: "paid"}, nil
+	pay := plan.ActivityFunc(func(context.Context, plan.Invocation) (plan.Result, error) {
+		return plan.Result{Value: "paid"}, nil
 	})
 	h, err := Open(Config{
 		FS: project(map[string]string{
 			"obelus.lua":   `return { approve = "always", timeout = "100ms" }`,
 			"plans/p.json": `[{"_tool": "pay", "_outputPath": "†a"}]`,
 		}),
-		Activities: []engine.Registered{{Name: "pay", Activity: pay}, {Name: "slow", Activity: pay, Timeout: time.Hour}},
+		Activities: []plan.Registered{{Name: "pay", Activity: pay}, {Name: "slow", Activity: pay, Timeout: time.Hour}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -269,18 +273,18 @@ func TestSettingsGoForGo(t *testing.T) {
 	if a := registry.Activities; a["pay"].Timeout != 100*time.Millisecond || a["slow"].Timeout != time.Hour {
 		t.Errorf("timeouts of %s and %s", a["pay"].Timeout, a["slow"].Timeout)
 	}
-	runner := h.Generation().Settings().Runner(store.NewMemory(), registry)
-	for policy, want := range map[string]engine.RunStatus{"never": engine.RunDone, "": engine.RunWaiting, "always": engine.RunWaiting} {
+	runner := h.Generation().Settings().Runner(memory.New(), registry)
+	for policy, want := range map[string]journal.RunStatus{"never": journal.RunDone, "": journal.RunWaiting, "always": journal.RunWaiting} {
 		start := engine.Start{Context: "c" + policy, Request: request}
 		if policy != "" {
-			if start.Approve, err = engine.ParsePolicy(policy); err != nil {
+			if start.Approve, err = plan.ParsePolicy(policy); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if outcome, err := runner.Run(t.Context(), start); err != nil || outcome.Status != want {
 			t.Errorf("approve %q: %+v, %v", policy, outcome, err)
 		}
-		if replayed, err := runner.Replay(t.Context(), start.Context, nil); err == nil && len(replayed.Differences) > 0 {
+		if replayed, err := replay.Run(t.Context(), runner, start.Context, nil); err == nil && len(replayed.Differences) > 0 {
 			t.Errorf("approve %q: replayed %+v", policy, replayed)
 		}
 	}
@@ -294,7 +298,7 @@ func TestModel(t *testing.T) {
 			"plans/p.json": `{"tools": {"think": {"_output": {"type": "string"}}}, "calls": [{"_tool": "think", "_outputPath": "†a"}], "output": "†a"}`,
 			"plans/q.lua":  `Tool.register("ponder", { _output = { type = "string" } }) return { calls = { { _tool = "ponder", _outputPath = "†a" } }, output = "†a" }`,
 		}),
-		Model: engine.ModelFunc(func(context.Context, engine.Question) (any, error) { return "thought", nil }),
+		Model: plan.ModelFunc(func(context.Context, plan.Question) (any, error) { return "thought", nil }),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -304,8 +308,8 @@ func TestModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(plan, err)
 		}
-		outcome, err := h.Generation().Settings().Runner(store.NewMemory(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
-		if err != nil || outcome.Status != engine.RunDone || outcome.Output != "thought" {
+		outcome, err := h.Generation().Settings().Runner(memory.New(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
+		if err != nil || outcome.Status != journal.RunDone || outcome.Output != "thought" {
 			t.Errorf("%s: %+v, %v", plan, outcome, err)
 		}
 	}

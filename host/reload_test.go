@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host/internal/projectfs"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // folder is a project on disk that a test changes while a host watches it.
@@ -135,7 +138,7 @@ func (f *folder) expect(want string) {
 
 func (f *folder) answer() string {
 	f.t.Helper()
-	text, err := runA(f.host.Generation(), engine.Invocation{})
+	text, err := runA(f.host.Generation(), plan.Invocation{})
 	if err != nil {
 		return err.Error()
 	}
@@ -534,13 +537,13 @@ func TestBeginsWithTheNewest(t *testing.T) {
 			Activity.register("b", function(call) return ` + value + ` end)`
 	}
 	f := watched(t, map[string]any{"pause": p}, map[string]string{"activities/a.lua": script("1", "{}")})
-	log := store.NewMemory()
+	log := memory.New()
 	run := func(change string) []any {
-		request := &engine.Request{Output: []any{"†s.a", "†s.b"}, HasOutput: true}
+		request := &plan.Request{Output: []any{"†s.a", "†s.b"}, HasOutput: true}
 		for _, call := range []map[string]any{{"_tool": "a", "_outputPath": "†s.a"}, {"_tool": "b", "n": "†s.a", "_outputPath": "†s.b"}} {
-			request.Calls = append(request.Calls, engine.Source{Call: call})
+			request.Calls = append(request.Calls, plan.Source{Call: call})
 		}
-		outcomes := make(chan *engine.Outcome)
+		outcomes := make(chan *journal.Outcome)
 		go func() {
 			outcome, err := (&engine.Runner{Log: log, Registry: f.host.Generation().Registry()}).Run(context.Background(), engine.Start{Context: change[:9], Request: request})
 			if err != nil {
@@ -560,7 +563,7 @@ func TestBeginsWithTheNewest(t *testing.T) {
 	if got := string(store.EncodeJSON(run("--2" + "------" + script("3", `{ type = "number" }`)))); got != "[2,2]" {
 		t.Errorf("with another tool: %s", got)
 	}
-	records, err := engine.Records(t.Context(), log, "--1------")
+	records, err := journal.In(log, "--1------").Records(t.Context())
 	if err != nil || len(records) != 2 || records[0].Generation == records[1].Generation {
 		t.Fatalf("%v, %+v", err, records)
 	}

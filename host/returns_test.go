@@ -3,7 +3,7 @@ package host
 import (
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 )
 
 // TestReturnsNothing_OfActivities holds which activities give no value on any way.
@@ -35,7 +35,7 @@ func TestReturnsNothing_OfActivities(t *testing.T) {
 		}
 	}
 	g := open(t, map[string]string{"activities/a.lua": `local function f() end Activity.register("a", f)`})
-	var registered *engine.Registered = g.Registry().Activities["a"]
+	var registered *plan.Registered = g.Registry().Activities["a"]
 	if !registered.ReturnsNothing {
 		t.Error("a function with a name is not looked at")
 	}

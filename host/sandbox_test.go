@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -64,7 +64,7 @@ func TestIsolation(t *testing.T) {
 				"activities/both.lua":   `local upvalue; Activity.register("both", function(call) if call.tamper then ` + test.tamper + ` return true end ` + test.look + ` end)`,
 			})
 			for _, step := range []struct{ name, call string }{{"tamper", `{}`}, {"look", `{}`}, {"both", `{"tamper":true}`}, {"both", `{}`}, {"look", `{}`}} {
-				r, err := call(g, step.name, engine.Invocation{Call: object(t, step.call)})
+				r, err := call(g, step.name, plan.Invocation{Call: object(t, step.call)})
 				if err != nil || r.Value != true {
 					t.Fatalf("%s: got %v %v", step.name, r.Value, err)
 				}
@@ -79,14 +79,14 @@ func TestAbsent(t *testing.T) {
 		"channel", "io.popen", "package.loadlib", "package.cpath:match('.')", "debug.getlocal", "debug.setlocal", "debug.getupvalue", "debug.setupvalue",
 		"debug.getregistry", "debug.getfenv", "debug.setfenv", "os.getenv('PATH')", "io.open('obelus.lua')", "io.read()", "io.stdin:read('*a')", "io.tmpfile()",
 	} {
-		if got, err := runA(one(t, "return "+name+" == nil"), engine.Invocation{}); got != "true" {
+		if got, err := runA(one(t, "return "+name+" == nil"), plan.Invocation{}); got != "true" {
 			t.Errorf("%s: %s %v", name, got, err)
 		}
 	}
 }
 
 func TestHiddenNames(t *testing.T) {
-	got, err := runA(one(t, `local names = {}; for name in pairs(_G) do names[#names + 1] = name end; return table.concat(names, " ")`), engine.Invocation{})
+	got, err := runA(one(t, `local names = {}; for name in pairs(_G) do names[#names + 1] = name end; return table.concat(names, " ")`), plan.Invocation{})
 	if err != nil || strings.Contains(got, `\u0000`) || !strings.Contains(got, "ipairs") || !strings.Contains(got, "string") {
 		t.Errorf("%s %v", got, err)
 	}
@@ -117,8 +117,8 @@ func TestDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()
-			_, err := runA(lasting(t, "200ms", body), engine.Invocation{})
-			failure, ok := err.(*engine.Failure)
+			_, err := runA(lasting(t, "200ms", body), plan.Invocation{})
+			failure, ok := err.(*plan.Failure)
 			if !ok || failure.Fields["code"] != "timeout" {
 				t.Errorf("got %T %v", err, err)
 			}
@@ -144,7 +144,7 @@ func TestPcallNested(t *testing.T) {
 		  if not ok then innermost = innermost or err end
 		end
 		f()
-		return innermost`), engine.Invocation{})
+		return innermost`), plan.Invocation{})
 	if want := `"activities/a.lua:4: pcall is nested more than 100 deep"`; got != want {
 		t.Errorf("got %s %v", got, err)
 	}
@@ -159,7 +159,7 @@ func TestAfterErrors(t *testing.T) {
 		return call.how`)
 	for range 3 {
 		for _, how := range []string{"raise", "fine", "overflow", "fine"} {
-			got, err := runA(g, engine.Invocation{Call: map[string]any{"how": how}})
+			got, err := runA(g, plan.Invocation{Call: map[string]any{"how": how}})
 			if how == "fine" && (err != nil || got != `"fine"`) {
 				t.Fatalf("got %s %v", got, err)
 			}
@@ -180,7 +180,7 @@ func TestCallsAtOnce(t *testing.T) {
 	for i := range 16 {
 		wg.Go(func() {
 			for range 50 {
-				in := engine.Invocation{Call: map[string]any{"i": i}, Context: map[string]any{"state": map[string]any{"list": list}}}
+				in := plan.Invocation{Call: map[string]any{"i": i}, Context: map[string]any{"state": map[string]any{"list": list}}}
 				if got, err := runA(g, in); got != "[1,1]" {
 					t.Errorf("got %s %v", got, err)
 					return
@@ -227,7 +227,7 @@ func TestRequire(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			files["activities/a.lua"] = `Activity.register("a", function() ` + test.body + ` end)`
-			got, err := runA(open(t, files), engine.Invocation{})
+			got, err := runA(open(t, files), plan.Invocation{})
 			if err != nil || got != test.want {
 				t.Errorf("got  %s %v\nwant %s", got, err, test.want)
 			}
@@ -330,7 +330,7 @@ func TestLibrary(t *testing.T) {
 		{`rawequal("a", "a")`, `true`},
 	}
 	for _, test := range tests {
-		got, err := runA(one(t, "return "+test.expr), engine.Invocation{})
+		got, err := runA(one(t, "return "+test.expr), plan.Invocation{})
 		if test.expr == `string.format("%d", -3.7)` {
 			got = strings.Trim(got, `"`)
 		}
@@ -352,7 +352,7 @@ func TestObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := runA(h.Generation(), engine.Invocation{}); got != "30" {
+	if got, err := runA(h.Generation(), plan.Invocation{}); got != "30" {
 		t.Errorf("got %s %v", got, err)
 	}
 }
@@ -405,7 +405,7 @@ func TestObjectsGetTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := runA(h.Generation(), engine.Invocation{
+		got, err := runA(h.Generation(), plan.Invocation{
 			Call:    object(t, `{"order":{"ID":7,"Lines":[{"a":"x"},{"a":"y"}]}}`),
 			Context: object(t, `{"state":{"s":{"deep":true}}}`),
 			Tool:    object(t, `{"properties":{"order":{"type":"object"}}}`),
@@ -450,7 +450,7 @@ func TestObjectsThatBreakDown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := runA(h.Generation(), engine.Invocation{}); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+		if _, err := runA(h.Generation(), plan.Invocation{}); err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 			t.Errorf("%s: %v, not %s", body, err, want)
 		}
 	}
@@ -526,10 +526,10 @@ func TestFunctionsThatObjectsCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := h.Generation()
-		if _, err := g.Registry().Activities["keep"].Activity.Run(t.Context(), engine.Invocation{}); err != nil {
+		if _, err := g.Registry().Activities["keep"].Activity.Run(t.Context(), plan.Invocation{}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := runA(g, engine.Invocation{})
+		got, err := runA(g, plan.Invocation{})
 		if text := fmt.Sprint(got, " ", err); !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("%s: %q, not %s", body, text, want)
 		}
@@ -559,8 +559,8 @@ func TestErrorsOfObjects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := runA(h.Generation(), engine.Invocation{})
-		if failure := (*engine.Failure)(nil); errors.As(err, &failure) {
+		got, err := runA(h.Generation(), plan.Invocation{})
+		if failure := (*plan.Failure)(nil); errors.As(err, &failure) {
 			got = "failure " + failure.Error()
 		} else if err != nil {
 			got = err.Error()
@@ -580,7 +580,7 @@ func TestPrintAndLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := runA(h.Generation(), engine.Invocation{}); err != nil {
+	if _, err := runA(h.Generation(), plan.Invocation{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); !strings.HasPrefix(got, "a\t1\tnil\ttrue\n") || !strings.Contains(got, `level=WARN msg=careful a=x b=2`) {
@@ -625,12 +625,12 @@ func TestLazyTables(t *testing.T) {
 		{`return json.encode(c.list[2])`, `"{\"n\":1,\"tags\":[\"a\",\"1\"]}"`},
 	}
 	for _, test := range tests {
-		got, err := runA(one(t, "local c = context.state "+test.body), engine.Invocation{Context: map[string]any{"state": big}})
+		got, err := runA(one(t, "local c = context.state "+test.body), plan.Invocation{Context: map[string]any{"state": big}})
 		if err != nil || got != test.want {
 			t.Errorf("%s: got %s %v, want %s", test.body, got, err, test.want)
 		}
 	}
-	got, err := call(one(t, "return context.state"), "a", engine.Invocation{Context: map[string]any{"state": big}})
+	got, err := call(one(t, "return context.state"), "a", plan.Invocation{Context: map[string]any{"state": big}})
 	if err != nil || string(store.EncodeJSON(got.Value)) != string(store.EncodeJSON(big)) {
 		t.Errorf("the whole did not come back: %v", err)
 	}
@@ -646,7 +646,7 @@ func TestUpvaluesAndPcall(t *testing.T) {
 		`local fs = {}; pcall(function() for i = 1, 3 do local j = i * 10; fs[i] = function() j = j + 1; return j end end; error("x") end); local a, b = "p", "q"; return {fs[1](), fs[2](), fs[2](), fs[3]()}`: `[11,21,22,31]`,
 		`local fs = {}; xpcall(function() local j = 5; fs[1] = function() j = j + 1; return j end; local z = nil + 1 end, tostring); local a, b = "p", "q"; return {fs[1](), fs[1]()}`:                          `[6,7]`,
 	} {
-		if got, err := runA(one(t, body), engine.Invocation{}); err != nil || got != want {
+		if got, err := runA(one(t, body), plan.Invocation{}); err != nil || got != want {
 			t.Errorf("%s: got %s %v, want %s", body, got, err, want)
 		}
 	}
@@ -680,7 +680,7 @@ func TestDeepInGo(t *testing.T) {
 		return pcall(bomb) ~= nil`,
 	} {
 		g := open(t, map[string]string{"activities/a.lua": `Activity.register("a", {timeout = 20}, function() ` + body + ` end)`})
-		if got, err := runA(g, engine.Invocation{}); got != "true" {
+		if got, err := runA(g, plan.Invocation{}); got != "true" {
 			t.Errorf("got %s %v", got, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"obelus/engine"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestFormat_HeldAgainstValues holds that a text must be of its format wherever a schema
@@ -63,7 +64,7 @@ func failureOf(t *testing.T, g *Generation, plan string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := g.Settings().Runner(store.NewMemory(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
+	outcome, err := g.Settings().Runner(memory.New(), registry).Run(t.Context(), engine.Start{Context: "c", Request: request})
 	if err != nil {
 		return err.Error()
 	}
@@ -104,7 +105,7 @@ func TestDefault_FilledIntoCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			log := store.NewMemory()
+			log := memory.New()
 			outcome, err := (&engine.Runner{Log: log, Registry: registry}).Run(t.Context(), engine.Start{Context: "c", Request: request})
 			if err != nil {
 				t.Fatal(err)

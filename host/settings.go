@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
@@ -31,7 +32,7 @@ type Settings struct {
 	Limits      limits.Limits // of scripts
 	Synchronous string        // of SQLite: "full" or "normal"; empty for full
 	Allow       luastd.Grants // without Root
-	Approve     engine.Policy // which calls are held for a person
+	Approve     plan.Policy   // which calls are held for a person
 	Expressions int           // that take long and are evaluated at once in the process, as of Open; 0 for one a processor
 	Isolate     bool          // activities run in processes of their own
 	Serve       Serving       // of a server alone
@@ -40,7 +41,7 @@ type Settings struct {
 }
 
 // Runner is an engine over a log that runs as these settings say.
-func (s Settings) Runner(log store.Log, registry *engine.Registry) *engine.Runner {
+func (s Settings) Runner(log store.Log, registry *plan.Registry) *engine.Runner {
 	most := limits.WithDefaults(s.Limits).Process
 	return &engine.Runner{
 		Log: log, Registry: registry, Parallel: s.Parallel, Result: s.Limits.Result, Ticks: s.Ticks, Drain: s.Drain, Approve: s.Approve,
@@ -145,7 +146,7 @@ func readApprove(s *Settings, v any) (err error) {
 		words, err = []string{text}, nil
 	}
 	if err == nil && len(words) > 0 {
-		if s.Approve, err = engine.ParsePolicy(strings.Join(words, ",")); err != nil {
+		if s.Approve, err = plan.ParsePolicy(strings.Join(words, ",")); err != nil {
 			return &settingError{nil, "approve: " + err.Error()}
 		}
 	}

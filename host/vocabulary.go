@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luacall"
@@ -223,7 +223,7 @@ func delegateRegister(s *session, L *lua.LState) int {
 	name := registering(s, L, "Delegate")
 	L.CheckTypes(2, lua.LTTable, lua.LTFunction)
 	lastArgument(s, L, 2, "Delegate.register(name, plan)")
-	if name == engine.Anonymous {
+	if name == plan.Anonymous {
 		L.RaiseError("delegate %s: a call that names it is handed to its tool alone: give the delegate another name", strconv.Quote(name))
 	}
 	found := s.found

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
 )
@@ -41,7 +41,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			call := engine.Invocation{Call: map[string]any{"server": server.URL}}
+			call := plan.Invocation{Call: map[string]any{"server": server.URL}}
 			if _, err := h.Generation().Registry().Activities["example"].Activity.Run(context.Background(), call); err != nil {
 				t.Error(err)
 			}

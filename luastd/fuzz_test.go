@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 	"unicode/utf8"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/store"
@@ -34,7 +34,7 @@ func function(f testing.TB, body string) func(arguments map[string]any) (string,
 	}
 	activity := h.Generation().Registry().Activities["a"].Activity
 	return func(arguments map[string]any) (string, error) {
-		r, err := activity.Run(context.Background(), engine.Invocation{Call: arguments})
+		r, err := activity.Run(context.Background(), plan.Invocation{Call: arguments})
 		return string(store.EncodeJSON(r.Value)), err
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/luastd"
 	"obelus/store"
@@ -44,7 +44,7 @@ func runUnder(t *testing.T, config host.Config, settings string, timeout float64
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{})
+	r, err := h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{})
 	if err != nil {
 		return err.Error()
 	}
@@ -408,7 +408,7 @@ func TestGrantsOfSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), engine.Invocation{})
+	r, err := h.Generation().Registry().Activities["a"].Activity.Run(context.Background(), plan.Invocation{})
 	if err != nil || r.Value != "hello" {
 		t.Errorf("got %v %v", r, err)
 	}

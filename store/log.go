@@ -13,24 +13,41 @@ import (
 // beside it. All methods may be called from several goroutines at once. What
 // has been appended is seen by every read that begins afterwards.
 //
-// Iterators hold their resources until the loop over them ends. They yield at
-// most one error, last.
+// Code that only reads asks for a [Reader], code that only appends for an [Appender].
 type Log interface {
+	Reader
+	Appender
+	Admin
+}
+
+// Appender adds to contexts.
+type Appender interface {
 	// Append adds a batch, all of it or nothing, durably. It gives
 	// [ErrNoContext] where the context is absent and the batch does not
 	// create it, a [*HeldError] where the batch's lease is somebody else's,
 	// and a [*ConflictError] where the context is not at the expected seq.
 	Append(ctx context.Context, b Batch) (Appended, error)
+}
 
-	// Head is the seq of a context's newest message, 0 while it has none;
-	// [ErrNoContext] if there is no such context.
-	Head(ctx context.Context, context string) (int64, error)
-
+// OpReader is the part of a log that a [Resolver] reads.
+type OpReader interface {
 	// Touching yields, newest first, the operations of one instance (or the
 	// global ones, for an empty instance) that stand at the path, above it or
 	// below it: all that can bear on its value. An operation for which
 	// [Op.Touches] names several such paths comes once.
 	Touching(ctx context.Context, q Query) iter.Seq2[Op, error]
+}
+
+// Reader reads contexts.
+//
+// Iterators hold their resources until the loop over them ends. They yield at
+// most one error, last.
+type Reader interface {
+	OpReader
+
+	// Head is the seq of a context's newest message, 0 while it has none;
+	// [ErrNoContext] if there is no such context.
+	Head(ctx context.Context, context string) (int64, error)
 
 	// Messages yields a context's messages, oldest first unless the filter
 	// says otherwise.
@@ -51,28 +68,31 @@ type Log interface {
 	// each pair once. An absent context has none.
 	Kinds(ctx context.Context, context string) ([]KindOf, error)
 
-	// Holder tells who holds the lease of a context at present, in words; ""
-	// if nobody does, or there is no such context.
+	// Holder names the holder of a context's lease at present, in words; ""
+	// if the lease is free, or there is no such context.
 	Holder(ctx context.Context, context string) (string, error)
 
-	// Lapsed lists the contexts whose lease nobody has given back, and nobody
-	// holds any more: who had it died, or stood still for too long.
+	// Lapsed lists the contexts whose lease was neither given back nor is held any more:
+	// its holder died, or stood still for too long.
 	Lapsed(ctx context.Context) ([]string, error)
 
 	// Code gives a set of scripts by its digest; [ErrNoCode] if none is kept
 	// under it.
 	Code(ctx context.Context, digest string) (*Code, error)
 
-	// Prune removes contexts, as [Log.Contexts] gave them, with all that they
+	// Size is how many bytes of JSON a context's messages hold. It reads them
+	// all.
+	Size(ctx context.Context, context string) (int64, error)
+}
+
+// Admin looks after a log as a whole.
+type Admin interface {
+	// Prune removes contexts, as [Reader.Contexts] gave them, with all that they
 	// hold, all of them or none. It gives a [*ChangedError] where one was
 	// appended to since, a [*NeededError] where a fork that stays needs one of
 	// them, a [*HeldError] where one is being run, and [ErrNoContext]. It is the
 	// one way in which a log forgets.
 	Prune(ctx context.Context, contexts ...ContextInfo) error
-
-	// Size is how many bytes of JSON a context's messages hold. It reads them
-	// all.
-	Size(ctx context.Context, context string) (int64, error)
 
 	Close() error
 }
@@ -80,7 +100,7 @@ type Log interface {
 // AnySeq as [Batch.ExpectSeq] appends wherever the context's log ends.
 const AnySeq = -1
 
-// Batch is what one [Log.Append] adds to one context.
+// Batch is what one [Appender.Append] adds to one context.
 type Batch struct {
 	Context string
 
@@ -231,7 +251,7 @@ type JournalFilter struct {
 	Newest  bool // newest first
 }
 
-func (f JournalFilter) picks(e Entry) bool {
+func (f JournalFilter) Picks(e Entry) bool {
 	if f.Event != "" && (e.Event != f.Event || f.Call == "" && e.Call != "") {
 		return false
 	}
@@ -239,7 +259,7 @@ func (f JournalFilter) picks(e Entry) bool {
 }
 
 // Newest is the last of a journal's entries that pass a filter, if there is one.
-func Newest(ctx context.Context, log Log, f JournalFilter) (last Entry, ok bool, err error) {
+func Newest(ctx context.Context, log Reader, f JournalFilter) (last Entry, ok bool, err error) {
 	f.Newest = true
 	for entry, err := range log.Journal(ctx, f) {
 		return entry, err == nil, err
@@ -369,4 +389,11 @@ type NeededError struct{ Context, Fork string }
 
 func (e *NeededError) Error() string {
 	return fmt.Sprintf("context %s can't be pruned: its fork %s shares what it holds", e.Context, e.Fork)
+}
+
+// Picks tests everything but the path.
+func (f *Filter) Picks(m *Message) bool {
+	return m.Seq > f.After && (f.At == 0 || m.Seq <= f.At) &&
+		(f.Type == "" || m.Type == f.Type) && (f.Kind == "" || m.Kind == f.Kind) &&
+		(f.Since.IsZero() || !m.Date.Before(f.Since)) && (!f.Schema || m.Schema != nil)
 }

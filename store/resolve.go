@@ -2,21 +2,15 @@ package store
 
 import (
 	"context"
-	"iter"
 	"slices"
 )
-
-// Reader is what the resolver needs of a [Log].
-type Reader interface {
-	Touching(ctx context.Context, q Query) iter.Seq2[Op, error]
-}
 
 // Resolver answers what a path means in a context, as of a seq (protocol §3).
 // It keeps nothing between two questions and takes no locks, so it is as safe
 // for concurrent use as its log; over a [View], which belongs to one goroutine, no more
 // than that.
 type Resolver struct {
-	Log     Reader
+	Log     OpReader
 	Context string
 	At      int64 // the newest seq that counts; 0 for all
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestStanding: what a view keeps of values is what they are, whatever comes, and changes
@@ -17,7 +18,7 @@ func TestStanding(t *testing.T) {
 	values := []any{1, nil, "x", map[string]any{}, map[string]any{"b": map[string]any{"c": 2}}, map[string]any{"b": map[string]any{"d": []any{1}}, "l": 1}, []any{}, []any{3, map[string]any{"e": 4}}}
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		view, err := store.OpenView(ctx, store.NewMemory(), "c")
+		view, err := store.OpenView(ctx, memory.New(), "c")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,7 @@ func TestStanding(t *testing.T) {
 					}
 				}
 				other := view.Resolver()
-				other.Log = struct{ store.Reader }{view} // which keeps nothing
+				other.Log = struct{ store.OpReader }{view} // which keeps nothing
 				op := store.Op{
 					Path:   store.MustParsePath(rapid.SampledFrom([]string{"†s.l[3]", "†s.l[3].n", "†s.l[40]", "†s.l[99]", "†s.l.key", "†s.a.k3.n", "†s.text"}).Draw(t, "path")),
 					Method: rapid.SampledFrom([]store.Method{store.Set, store.Merge, store.Assign, store.Push, store.Concat}).Draw(t, "method"),

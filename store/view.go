@@ -15,12 +15,12 @@ import (
 //
 // A View belongs to one goroutine at a time.
 type View struct {
-	log      Log
+	log      Reader
 	context  string
 	base     int64                    // the log is asked for what is up to here
 	absent   bool                     // there was no such context
 	ops      []Op                     // of the messages after base, staged ones last; none of a message that is none
-	writes   writeIndex               // of the same
+	writes   WriteIndex               // of the same
 	messages []Message                // that are staged
 	sent     int                      // how many of them are being appended
 	declared map[string][]declaration // by the messages after base, by kind, oldest first
@@ -31,7 +31,7 @@ type View struct {
 	standing map[spot]*standing       // see stands
 }
 
-var _ Reader = (*View)(nil)
+var _ OpReader = (*View)(nil)
 
 // add takes in a message.
 func (v *View) add(m *Message) {
@@ -40,7 +40,7 @@ func (v *View) add(m *Message) {
 		op = Op{}
 	}
 	v.ops = append(v.ops, op)
-	v.writes.enter(op)
+	v.writes.AddOp(op)
 	if m.Schema != nil {
 		v.declared[m.Kind] = append(v.declared[m.Kind], declaration{m.Instance, m.Schema})
 	}
@@ -48,13 +48,13 @@ func (v *View) add(m *Message) {
 
 // OpenView gives a view of a context as it is now. One that does not exist yet
 // is empty.
-func OpenView(ctx context.Context, log Log, name string) (*View, error) {
+func OpenView(ctx context.Context, log Reader, name string) (*View, error) {
 	seq, err := log.Head(ctx, name)
 	absent := errors.Is(err, ErrNoContext)
 	if err != nil && !absent {
 		return nil, err
 	}
-	return &View{log: log, context: name, base: seq, absent: absent, writes: writeIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}, nil
+	return &View{log: log, context: name, base: seq, absent: absent, writes: WriteIndex{}, declared: map[string][]declaration{}, schemas: map[string][]declaration{}}, nil
 }
 
 // Seq is the seq of the newest message that the view holds, staged ones among
@@ -141,9 +141,9 @@ func (v *View) Unstage(seq int64) {
 	}
 	v.messages = v.messages[:len(v.messages)-n]
 	v.sent = min(v.sent, len(v.messages))
-	v.writes = writeIndex{}
+	v.writes = WriteIndex{}
 	for _, op := range v.ops {
-		v.writes.enter(op)
+		v.writes.AddOp(op)
 	}
 }
 
@@ -163,9 +163,9 @@ func (v *View) Refresh(ctx context.Context) ([]Message, error) {
 	return news, nil
 }
 
-// Touching implements [Reader].
+// Touching implements [OpReader].
 func (v *View) Touching(ctx context.Context, q Query) iter.Seq2[Op, error] {
-	if v.base == 0 && !v.writes.touched(q.Instance, q.Path) {
+	if v.base == 0 && !v.writes.Touches(q.Instance, q.Path) {
 		return untouched
 	}
 	return func(yield func(Op, error) bool) {
@@ -197,9 +197,9 @@ func (v *View) touching(q Query, yield func(Op, error) bool) bool {
 	if q.At > 0 {
 		at = min(at, q.At)
 	}
-	var search writeSearch
-	search.begin(v.writes[q.Instance], q.Path, at)
-	for seq, ok := search.next(); ok; seq, ok = search.next() {
+	var search WriteSearch
+	search.Begin(v.writes[q.Instance], q.Path, at)
+	for seq, ok := search.Next(); ok; seq, ok = search.Next() {
 		if !v.hidden[seq] && !yield(v.ops[seq-v.base-1], nil) {
 			return false
 		}
@@ -210,7 +210,7 @@ func (v *View) touching(q Query, yield func(Op, error) bool) bool {
 // Resolver answers over the view, staged messages and all.
 func (v *View) Resolver() Resolver { return Resolver{Log: v, Context: v.context} }
 
-// Kinds is [Log.Kinds] over the view, staged messages and all. It asks the log
+// Kinds is [Reader.Kinds] over the view, staged messages and all. It asks the log
 // once; what others had appended by then may be among the answers before
 // [View.Refresh] has taken it in.
 func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
@@ -221,7 +221,7 @@ func (v *View) Kinds(ctx context.Context) ([]KindOf, error) {
 		}
 		v.kinds, v.asked = kinds, true
 	}
-	kinds := SortKinds(slices.Concat(v.kinds, v.writes.kinds()))
+	kinds := SortKinds(slices.Concat(v.kinds, v.writes.Kinds()))
 	if len(v.hidden) == 0 {
 		return kinds, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // TestViewIsTheLog: whatever is staged, committed, dropped and taken in from
@@ -17,7 +18,7 @@ import (
 func TestViewIsTheLog(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		log := store.NewMemory()
+		log := memory.New()
 		add := func(name string, messages ...store.Message) {
 			if _, err := log.Append(ctx, store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}, Messages: messages}); err != nil {
 				t.Fatal(err)
@@ -82,7 +83,7 @@ func TestViewIsTheLog(t *testing.T) {
 // holdView compares a view, of which messages have been sent, with a log that holds what
 // it holds.
 func holdView(ctx context.Context, t *rapid.T, log store.Log, view *store.View, sent []store.Message) {
-	same := store.NewMemory()
+	same := memory.New()
 	var all []store.Message
 	for m, err := range log.Messages(ctx, store.Filter{Context: "c", At: view.Committed()}) {
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -51,17 +53,17 @@ func timeOurs(s settings, file string, work func(r *engine.Runner, t *times, beg
 	return t, err
 }
 
-func call(tool, parameter string, value any, outputPath, method string) engine.Source {
+func call(tool, parameter string, value any, outputPath, method string) plan.Source {
 	fields := map[string]any{"_tool": tool, parameter: value, "_outputPath": outputPath}
 	if method != "" {
 		fields["_outputMethod"] = method
 	}
-	return engine.Source{Call: fields}
+	return plan.Source{Call: fields}
 }
 
 // chain is a plan of steps each of which reads what the one before wrote.
-func chain(tool string, steps int) *engine.Request {
-	request := &engine.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", steps)}
+func chain(tool string, steps int) *plan.Request {
+	request := &plan.Request{HasOutput: true, Output: fmt.Sprintf("†state.s%d", steps)}
 	for i := 1; i <= steps; i++ {
 		value := any(0)
 		if i > 1 {
@@ -73,8 +75,8 @@ func chain(tool string, steps int) *engine.Request {
 }
 
 // fanout is a plan of steps that push to one list, and one that adds them up.
-func fanout(steps int) *engine.Request {
-	request := &engine.Request{HasOutput: true, Output: "†state.sum"}
+func fanout(steps int) *plan.Request {
+	request := &plan.Request{HasOutput: true, Output: "†state.sum"}
 	for i := 1; i <= steps; i++ {
 		request.Calls = append(request.Calls, call("add", "n", i, "†state.all", string(store.Push)))
 	}
@@ -83,9 +85,9 @@ func fanout(steps int) *engine.Request {
 }
 
 // complete runs a plan to its end.
-func complete(r *engine.Runner, name string, request *engine.Request, want int) error {
+func complete(r *engine.Runner, name string, request *plan.Request, want int) error {
 	outcome, err := r.Run(context.Background(), engine.Start{Context: name, Request: request})
-	if err == nil && (outcome.Status != engine.RunDone || fmt.Sprint(outcome.Output) != fmt.Sprint(want)) {
+	if err == nil && (outcome.Status != journal.RunDone || fmt.Sprint(outcome.Output) != fmt.Sprint(want)) {
 		err = fmt.Errorf("context %s is %s and gives %v, not %d", name, outcome.Status, outcome.Output, want)
 	}
 	return err
@@ -96,8 +98,8 @@ func ourChain(s settings, file, tool string, steps, part int) (times, error) {
 	return timeOurs(s, file, func(r *engine.Runner, t *times, began time.Time) error {
 		done := 0
 		if part > 0 {
-			r.Observe = func(record engine.Record) {
-				if record.Status == engine.Done {
+			r.Observe = func(record journal.Record) {
+				if record.Status == journal.Done {
 					done++
 					t.pass(done, steps, part, began)
 				}

@@ -3,6 +3,11 @@
 // reads back what it left.
 //
 //	go run ./examples/embed
+//
+// With arguments it is the command obelus, with that activity and that object:
+//
+//	go run ./examples/embed help
+//	go run ./examples/embed -C examples/embed/project run plans/order.lua -i item=tea -i count:=2 -i price:=4
 package main
 
 import (
@@ -16,7 +21,10 @@ import (
 	"sync"
 	"time"
 
+	"obelus/cmd"
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -43,19 +51,37 @@ func (s *stock) Take(item string, n int) int {
 // charge is an activity in Go. Its parameters have been held to its tool. A
 // failure is an outcome, which a plan may count on; any other error is a fault.
 // The key is the same however often a call is tried, so a bank can tell.
-func charge(_ context.Context, in engine.Invocation) (engine.Result, error) {
+func charge(_ context.Context, in plan.Invocation) (plan.Result, error) {
 	amount, err := in.Call["amount"].(json.Number).Float64()
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
 	if amount > 100 {
-		return engine.Result{}, engine.NewFailure("%v is over the limit", amount)
+		return plan.Result{}, plan.NewFailure("%v is over the limit", amount)
 	}
-	return engine.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
+	return plan.Result{Value: map[string]any{"charged": amount, "key": in.Key}}, nil
+}
+
+// shop is the part of the host's configuration that this program brings.
+func shop() host.Config {
+	return host.Config{
+		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
+		Activities: []plan.Registered{
+			{Name: "charge", Activity: plan.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
+		},
+		Tools: map[string]any{"charge": map[string]any{
+			"description": "Charges the customer.",
+			"properties":  map[string]any{"amount": map[string]any{"type": "number"}},
+			"required":    []any{"amount"},
+		}},
+	}
 }
 
 func main() {
 	host.Worker() // first, so that a project may say isolate = "process"
+	if len(os.Args) > 1 {
+		os.Exit(cmd.Main(cmd.Config{Host: shop()}))
+	}
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "embed:", err)
 		os.Exit(1)
@@ -67,19 +93,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h, err := host.Open(host.Config{
-		FS:      project,
-		Stderr:  os.Stderr,
-		Objects: map[string]any{"stock": &stock{items: map[string]int{"tea": 3}}},
-		Activities: []engine.Registered{
-			{Name: "charge", Activity: engine.ActivityFunc(charge), Timeout: time.Second, NotIdempotent: true},
-		},
-		Tools: map[string]any{"charge": map[string]any{
-			"description": "Charges the customer.",
-			"properties":  map[string]any{"amount": map[string]any{"type": "number"}},
-			"required":    []any{"amount"},
-		}},
-	})
+	config := shop()
+	config.FS, config.Stderr = project, os.Stderr
+	h, err := host.Open(config)
 	if err != nil {
 		return err
 	}
@@ -110,7 +126,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println(outcome.Status, string(store.EncodeJSON(outcome.Output)))
 
-	records, err := engine.Records(ctx, log, "order-1")
+	records, err := journal.In(log, "order-1").Records(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/projectfs"
@@ -207,7 +207,7 @@ func (t *Tests) load(ctx context.Context, sc *sandbox.Script) (*testFile, error)
 	run := &testFile{tests: t, s: t.gen.NewState(), within: []*suite{{}}}
 	s := run.s
 	s.Env.HTTP = func(_ context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) { return t.ownRequest(r) }
-	s.Begin(ctx, cmp.Or(t.gen.Settings().Timeout, engine.DefaultTimeout), sc)
+	s.Begin(ctx, cmp.Or(t.gen.Settings().Timeout, plan.DefaultTimeout), sc)
 	s.Run.Test = true
 	openTests(run)
 	if _, err := s.RunFile(sc); err != nil {

@@ -10,10 +10,13 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // testModule is what require "test" gives, in files of tests alone.
@@ -38,10 +41,10 @@ func testActivity(r *testFile, L *lua.LState) int {
 	}
 	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
-	var result engine.Result
+	var result plan.Result
 	var err error
 	r.tests.serve(func() { result, err = engine.Try(ctx, r.tests.gen.Registry(), call, kinds) })
-	var failure *engine.Failure
+	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):
 		L.Push(lua.LNil)
@@ -65,7 +68,7 @@ func testActivity(r *testFile, L *lua.LState) int {
 // plainError is an error's text, without the place that a call has in a plan
 // that nobody wrote.
 func plainError(err error) string {
-	var refused *engine.PlanError
+	var refused *plan.PlanError
 	if errors.As(err, &refused) {
 		return refused.Problems[0].Message
 	}
@@ -102,12 +105,12 @@ func testPlan(r *testFile, L *lua.LState) int {
 		start.Input = request.Lists("input", start.Input, registry.Schemas...)
 	}
 	laidOver(r, L, request, options.RawGetString("context"))
-	log := store.NewMemory()
+	log := memory.New()
 	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
 	runner := r.tests.gen.Settings().Runner(log, registry)
-	runner.Now, runner.Approve = r.tests.clock.Now, engine.Policy{} // nobody is there to decide
-	var outcome *engine.Outcome
+	runner.Now, runner.Approve = r.tests.clock.Now, plan.Policy{} // nobody is there to decide
+	var outcome *journal.Outcome
 	r.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
 	if err != nil {
 		L.RaiseError("%s", err.Error())
@@ -130,7 +133,7 @@ func planOptions(r *testFile, L *lua.LState) *lua.LTable {
 }
 
 // laidOver adds a context's values to those that a request brings.
-func laidOver(r *testFile, L *lua.LState, request *engine.Request, context lua.LValue) {
+func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
 	}
@@ -141,8 +144,8 @@ func laidOver(r *testFile, L *lua.LState, request *engine.Request, context lua.L
 }
 
 // pushOutcome gives a test how a run ended.
-func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *engine.Outcome) {
-	records, err := engine.Records(context.Background(), log, outcome.Context)
+func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Outcome) {
+	records, err := journal.In(log, outcome.Context).Records(context.Background())
 	if err != nil {
 		L.RaiseError("%s", err.Error())
 	}

@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luacall"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
@@ -16,7 +16,7 @@ import (
 )
 
 // replaced is a registry in which functions of the test run some tools.
-func replaced(r *testFile, L *lua.LState, request *engine.Request, registry *engine.Registry, tools lua.LValue) *engine.Registry {
+func replaced(r *testFile, L *lua.LState, request *plan.Request, registry *plan.Registry, tools lua.LValue) *plan.Registry {
 	if tools == lua.LNil {
 		return registry
 	}
@@ -25,7 +25,7 @@ func replaced(r *testFile, L *lua.LState, request *engine.Request, registry *eng
 		L.ArgError(2, "tools must be a table of functions, not a "+sandbox.TypeName(tools))
 	}
 	r.s.Fill(t)
-	standIns := map[string]*engine.Registered{}
+	standIns := map[string]*plan.Registered{}
 	known := callable(request, registry)
 	for key, fn := t.Next(lua.LNil); key != lua.LNil; key, fn = t.Next(key) {
 		name := key.String()
@@ -35,7 +35,7 @@ func replaced(r *testFile, L *lua.LState, request *engine.Request, registry *eng
 		if fn.Type() != lua.LTFunction {
 			L.RaiseError("tools.%s must be a function", name)
 		}
-		standIns[name] = &engine.Registered{Name: name, StandIn: true, Activity: engine.ActivityFunc(func(ctx context.Context, in engine.Invocation) (engine.Result, error) {
+		standIns[name] = &plan.Registered{Name: name, StandIn: true, Activity: plan.ActivityFunc(func(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 			return standIn(r, ctx, L, fn, in)
 		})}
 	}
@@ -44,28 +44,28 @@ func replaced(r *testFile, L *lua.LState, request *engine.Request, registry *eng
 
 // withStandIns is a registry in which other activities run some tools, in delegates
 // from files too, of those that the plan knows.
-func withStandIns(registry *engine.Registry, standIns map[string]*engine.Registered) *engine.Registry {
+func withStandIns(registry *plan.Registry, standIns map[string]*plan.Registered) *plan.Registry {
 	out := *registry
 	out.Activities = maps.Clone(registry.Activities)
 	maps.Copy(out.Activities, standIns)
 	if registry.File == nil {
 		return &out
 	}
-	out.File = func(name string) (*engine.Delegate, error) {
+	out.File = func(name string) (*plan.Delegate, error) {
 		d, err := registry.File(name)
 		if err != nil || d.Registry == nil {
 			return d, err
 		}
-		return &engine.Delegate{Request: d.Request, Registry: withStandIns(d.Registry, standIns)}, nil
+		return &plan.Delegate{Request: d.Request, Registry: withStandIns(d.Registry, standIns)}, nil
 	}
 	return &out
 }
 
 // callable names the tools of a plan: those of its registry, and those that it or
 // a delegate brings or calls.
-func callable(request *engine.Request, registry *engine.Registry) []string {
+func callable(request *plan.Request, registry *plan.Registry) []string {
 	names := registry.Names()
-	bring := func(request *engine.Request) {
+	bring := func(request *plan.Request) {
 		names = slices.AppendSeq(names, maps.Keys(request.Tools))
 		for _, call := range request.Calls {
 			object, _ := call.Call.(map[string]any)
@@ -87,14 +87,14 @@ func callable(request *engine.Request, registry *engine.Registry) []string {
 }
 
 // standIn runs a call by a function of the test, on the test's own goroutine.
-func standIn(r *testFile, ctx context.Context, L *lua.LState, fn lua.LValue, in engine.Invocation) (result engine.Result, err error) {
+func standIn(r *testFile, ctx context.Context, L *lua.LState, fn lua.LValue, in plan.Invocation) (result plan.Result, err error) {
 	if !r.tests.there(ctx, func() { result, err = callStandIn(r, L, fn, in) }) {
 		err = ctx.Err()
 	}
 	return result, err
 }
 
-func callStandIn(r *testFile, L *lua.LState, fn lua.LValue, in engine.Invocation) (engine.Result, error) {
+func callStandIn(r *testFile, L *lua.LState, fn lua.LValue, in plan.Invocation) (plan.Result, error) {
 	r.failed = nil
 	results, err := r.s.CallApart(L, fn, luacall.Arguments(r.s, in)...)
 	if f, raised := err.(*sandbox.Fault); raised {
@@ -103,12 +103,12 @@ func callStandIn(r *testFile, L *lua.LState, fn lua.LValue, in engine.Invocation
 			r.fails(f)
 		}
 		if failure := luacall.Failure(f); failure != nil {
-			return engine.Result{}, failure
+			return plan.Result{}, failure
 		}
-		return engine.Result{}, f.ScriptError
+		return plan.Result{}, f.ScriptError
 	}
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
-	return luacall.Outcome(r.s, results, engine.OutputSchema(in.Tool))
+	return luacall.Outcome(r.s, results, plan.OutputSchema(in.Tool))
 }

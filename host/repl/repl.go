@@ -10,7 +10,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 	"github.com/yuin/gopher-lua/parse"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/host/internal/inspect"
 	"obelus/host/internal/limits"
@@ -54,7 +54,7 @@ const replFile = "stdin"
 
 // New opens a prompt over the scripts of a generation. The caller must call Close.
 func New(g *host.Generation, actions Actions) *Session {
-	r := &Session{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, engine.DefaultTimeout)}
+	r := &Session{gen: g, s: g.NewState(), actions: actions, timeout: cmp.Or(g.Settings().Timeout, plan.DefaultTimeout)}
 	r.s.Begin(context.Background(), r.timeout, &sandbox.Script{File: replFile})
 	if actions.Run != nil {
 		r.s.Run.Env.RawSetString("run", r.s.L.NewFunction(r.run))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -45,7 +45,7 @@ func TestAFaultOfTheProgramCostsOneRun(t *testing.T) {
 	if text := logged.String(); strings.Count(text, "a run broke down") != 1 || !strings.Contains(text, "index out of range") || !strings.Contains(text, "(at broken_test.go:") {
 		t.Errorf("the log says %s", text)
 	}
-	if run, err := engine.LastRun(t.Context(), s.log, "breaks"); err != nil || run.Status != engine.RunRunning {
+	if run, err := journal.In(s.log, "breaks").LastRun(t.Context()); err != nil || run.Status != journal.RunRunning {
 		t.Errorf("the run is %s, %v", run.Status, err)
 	}
 }

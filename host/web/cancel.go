@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -48,7 +49,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 // unask notes of the runs of a context that somebody has cancelled them: those that
 // wait for their turn, which have to do nothing more, and the one that has it, which may
 // be all but over.
-func (s *Server) unask(name string, who engine.Who) (one *run, late, withdrawn bool) {
+func (s *Server) unask(name string, who journal.Who) (one *run, late, withdrawn bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one = s.active[name]
@@ -65,7 +66,7 @@ func (s *Server) unask(name string, who engine.Who) (one *run, late, withdrawn b
 }
 
 // cancelHalted cancels the run of a context that nobody is at.
-func (s *Server) cancelHalted(ctx context.Context, name string, who engine.Who) error {
+func (s *Server) cancelHalted(ctx context.Context, name string, who journal.Who) error {
 	s.mu.Lock()
 	left := s.leftovers[name]
 	s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *Server) cancelHalted(ctx context.Context, name string, who engine.Who) 
 }
 
 // cancelLater notes that a run which is stuck is not wanted any more.
-func (s *Server) cancelLater(name string, who engine.Who, err error) error {
+func (s *Server) cancelLater(name string, who journal.Who, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.leftovers[name]
@@ -95,10 +96,10 @@ func (s *Server) cancelLater(name string, who engine.Who, err error) error {
 
 // isOver tells of an error whether there was nothing to cancel.
 func isOver(err error) bool {
-	return errors.Is(err, store.ErrNoContext) || errors.As(err, new(*engine.NoSuchCallError))
+	return errors.Is(err, store.ErrNoContext) || errors.As(err, new(*journal.NoSuchCallError))
 }
 
 // cancelled is how a run stands that was cancelled before it went on.
-func cancelled(name string) *engine.Outcome {
-	return &engine.Outcome{Context: name, Status: engine.RunCancelled, Error: engine.ErrCancelled.Error()}
+func cancelled(name string) *journal.Outcome {
+	return &journal.Outcome{Context: name, Status: journal.RunCancelled, Error: engine.ErrCancelled.Error()}
 }

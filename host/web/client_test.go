@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // TestHeadOfEvents: a HEAD of a stream ends at once, and its connection can be used
@@ -142,7 +143,7 @@ func TestUnwantedWhileDraining(t *testing.T) {
 	if err := <-drained; err != nil {
 		t.Fatal(err)
 	}
-	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled || last.Stopped {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
 	if one.outcome.Error != engine.ErrCancelled.Error() || one.outcome.Stopped {
@@ -159,7 +160,7 @@ func TestUnwantedWhileItWaits(t *testing.T) {
 	s := serve(t, files, map[string]any{"pause": p}, nil)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/behind.lua","context":"a"}`, 202, `{"context":"a"}`)
 	<-p.reached
-	s.until("a", engine.RunWaiting)
+	s.until("a", journal.RunWaiting)
 	one := s.active("a")
 	go func() {
 		s.cancelled(one)
@@ -167,7 +168,7 @@ func TestUnwantedWhileItWaits(t *testing.T) {
 	}()
 	s.expect("DELETE", "/v1/runs/a", "", 200, `{"context":"a","error":{"code":"cancelled","message":"it was cancelled"},"output":null,"status":"cancelled"}`)
 	s.ask("POST", "/v1/contexts/a/messages", `{"type":"input","later":1}`)
-	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled || last.Stopped {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled || last.Stopped {
 		t.Errorf("%+v %v", last, err)
 	}
 }

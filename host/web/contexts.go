@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -26,8 +30,8 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 		return listOf(infos, func(info store.ContextInfo) (any, error) {
-			summary, err := engine.Summarize(r.Context(), s.log, info)
-			if errors.As(err, new(*engine.DamagedError)) {
+			summary, err := history.Summarize(r.Context(), s.log, info)
+			if errors.As(err, new(*journal.DamagedError)) {
 				err = nil // the summary says so, and the others are whole
 			}
 			return summary, err
@@ -38,7 +42,7 @@ func (s *Server) listContexts(w http.ResponseWriter, r *http.Request) error {
 // standing is a context by itself: its summary, and of its newest run what those who
 // wait for it are told.
 type standing struct {
-	engine.Summary
+	history.Summary
 	Output any    `json:"output"`
 	Error  any    `json:"error"`
 	Stuck  string `json:"stuck,omitempty"` // why the server can't go on with it
@@ -53,13 +57,13 @@ func (s *Server) standing(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	summary, err := engine.Summarize(r.Context(), s.log, info)
-	var outcome *engine.Outcome
+	summary, err := history.Summarize(r.Context(), s.log, info)
+	var outcome *journal.Outcome
 	if err == nil {
 		outcome, err = engine.Stands(r.Context(), s.log, info.Context)
 	}
 	body := standing{Summary: summary}
-	var damaged *engine.DamagedError
+	var damaged *journal.DamagedError
 	switch {
 	case errors.As(err, &damaged):
 		body.Error = map[string]any{"code": "damaged", "message": damaged.Error()}
@@ -68,7 +72,7 @@ func (s *Server) standing(r *http.Request) (any, error) {
 	default:
 		body.Status, body.Stopped, body.Output, body.Error = outcome.Status, outcome.Stopped, outcome.Output, errorBody(outcome)
 	}
-	if body.Status == engine.RunRunning || body.Status == engine.RunWaiting || body.Stopped {
+	if body.Status == journal.RunRunning || body.Status == journal.RunWaiting || body.Stopped {
 		body.Stuck = s.stuck(info.Context)
 	}
 	return body, nil
@@ -139,14 +143,14 @@ func (s *Server) getCalls(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		records, err := engine.StandingRecords(r.Context(), s.log, name, at)
+		records, err := journal.In(s.log, name).CurrentRecords(r.Context(), at)
 		if err != nil {
 			return nil, err
 		}
 		if len(statuses) > 0 {
-			records = slices.DeleteFunc(records, func(r engine.Record) bool { return !r.Is(statuses) })
+			records = slices.DeleteFunc(records, func(r journal.Record) bool { return !r.Is(statuses) })
 		}
-		return listOf(records, func(r engine.Record) (any, error) { return r, nil })
+		return listOf(records, func(r journal.Record) (any, error) { return r, nil })
 	})
 }
 
@@ -156,11 +160,11 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respondText(w, r, func() ([]byte, error) {
-		lazy, err := engine.Lazy(r.Context(), s.log, name)
+		lazy, err := journal.In(s.log, name).Lazy(r.Context())
 		if err != nil {
 			return nil, err
 		}
-		held, err := engine.Holds(r.Context(), s.log, name)
+		held, err := journal.In(s.log, name).Holds(r.Context())
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +180,7 @@ func (s *Server) getApprovals(w http.ResponseWriter, r *http.Request) error {
 }
 
 // asked is what get and why are asked for.
-func asked(r *http.Request) (expr *engine.Expr, at int64, instance string, err error) {
+func asked(r *http.Request) (expr *expr.Expr, at int64, instance string, err error) {
 	q := queryOf(r)
 	at = q.seq("at")
 	if q.err == nil && q.text("ref") == "" {
@@ -185,7 +189,7 @@ func asked(r *http.Request) (expr *engine.Expr, at int64, instance string, err e
 	if q.err != nil {
 		return nil, 0, "", q.err
 	}
-	expr, err = engine.ParseRef(q.text("ref"))
+	expr, err = history.ParseRef(q.text("ref"))
 	return expr, at, q.text("instance"), err
 }
 
@@ -195,7 +199,7 @@ func (s *Server) getValue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respond(w, r, func() (any, error) {
-		return engine.Get(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+		return history.Get(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
 	})
 }
 
@@ -205,7 +209,7 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.respond(w, r, func() (any, error) {
-		return engine.Explain(r.Context(), s.log, r.PathValue("context"), expr, at, instance)
+		return history.Explain(r.Context(), journal.In(s.log, r.PathValue("context")), expr, at, instance)
 	})
 }
 
@@ -231,7 +235,7 @@ func (s *Server) postFork(w http.ResponseWriter, r *http.Request) error {
 			return wrong("at %d: it must be a whole number above 0", at)
 		}
 	}
-	at, err = engine.Fork(r.Context(), s.log, from, at, fork)
+	at, err = journal.Fork(r.Context(), s.log, from, at, fork)
 	if err != nil {
 		return err
 	}
@@ -249,8 +253,8 @@ func (s *Server) postMessages(w http.ResponseWriter, r *http.Request) error {
 	}
 	messages, err := store.ParseMessages(text)
 	if err != nil {
-		refused := engine.Problem{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}
-		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []engine.Problem{refused}}
+		refused := plan.Problem{Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}
+		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: []plan.Problem{refused}}
 	}
 	appended, err := engine.Append(r.Context(), s.log, name, messages, s.config.Host.Generation().Registry().Schemas...)
 	if err != nil {

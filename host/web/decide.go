@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -21,9 +22,9 @@ func (s *Server) postApprove(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.decide(w, r, asked.By, func(record engine.Record, d *engine.Decision) (err error) {
+	return s.decide(w, r, asked.By, func(record journal.Record, d *journal.Decision) (err error) {
 		if d.Arguments, err = record.Hold.With(set); err != nil {
-			err = &engine.CorrectionError{Call: record.Call, Err: err}
+			err = &journal.CorrectionError{Call: record.Call, Err: err}
 		}
 		return err
 	})
@@ -61,30 +62,30 @@ func (s *Server) postReject(w http.ResponseWriter, r *http.Request) error {
 	if strings.TrimSpace(asked.Reason) == "" {
 		return wrong(`give a reason, with which the call fails: {"reason": "no receipt"}`)
 	}
-	return s.decide(w, r, asked.By, func(_ engine.Record, d *engine.Decision) error {
+	return s.decide(w, r, asked.By, func(_ journal.Record, d *journal.Decision) error {
 		d.Reject, d.Reason = true, asked.Reason
 		return nil
 	})
 }
 
 // decide records a decision about a held call, and goes on with its run.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how func(engine.Record, *engine.Decision) error) error {
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how func(journal.Record, *journal.Decision) error) error {
 	name, err := s.there(r)
 	if err != nil {
 		return err
 	}
-	record, err := engine.HeldCall(r.Context(), s.log, name, r.PathValue("call"))
+	record, err := journal.In(s.log, name).HeldCall(r.Context(), r.PathValue("call"))
 	if err != nil {
 		return err
 	}
-	d := engine.Decision{Context: record.Context, Call: record.Call}
+	d := journal.Decision{Context: record.Context, Call: record.Call}
 	if d.Who, err = s.who(by); err != nil {
 		return err
 	}
 	if err := how(record, &d); err != nil {
 		return err
 	}
-	plan, err := engine.RootPlan(r.Context(), s.log, d.Context)
+	plan, err := journal.In(s.log, d.Context).RootPlan(r.Context())
 	if err != nil {
 		return err
 	}
@@ -99,8 +100,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, by string, how f
 // tellDecision answers with a decision, which is in the log, and that its run is
 // cancelled where it is: then it does not go on by itself.
 func (s *Server) tellDecision(w http.ResponseWriter, r *http.Request, name string, decision map[string]any) error {
-	if root, err := engine.Root(r.Context(), s.log, name); err == nil {
-		last, err := engine.StandingRun(r.Context(), s.log, root)
+	if root, err := journal.In(s.log, name).Root(r.Context()); err == nil {
+		last, err := journal.In(s.log, root).CurrentRun(r.Context())
 		if err == nil && last.Unwanted() {
 			decision["status"] = last.Status
 		}
@@ -127,13 +128,13 @@ func (s *Server) postRelease(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	tell(s.news)
-	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": engine.Approved})
+	return s.tellDecision(w, r, name, map[string]any{"context": name, "decision": journal.Approved})
 }
 
 // who is who has sent a request: whoever has the token, or whoever reaches the server if there
 // is none, by the name that they call themselves.
-func (s *Server) who(claimed string) (engine.Who, error) {
-	who := engine.Who{By: "local", Claimed: strings.TrimSpace(claimed)}
+func (s *Server) who(claimed string) (journal.Who, error) {
+	who := journal.Who{By: "local", Claimed: strings.TrimSpace(claimed)}
 	if s.config.Token != "" {
 		who.By = "token"
 	}

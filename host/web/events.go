@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -216,12 +216,12 @@ func (st *stream) messages(ctx context.Context, entry store.Entry) (more bool, e
 }
 
 func (st *stream) entry(entry store.Entry) error {
-	told, err := engine.ReadEntry(entry)
+	told, err := journal.ReadEntry(entry)
 	if err != nil || told == nil || entry.N <= st.after {
 		return err
 	}
 	kind := "call"
-	if _, ok := told.(engine.RunChange); ok {
+	if _, ok := told.(journal.RunChange); ok {
 		kind = "run"
 	}
 	st.event(kind, entry.N, told)

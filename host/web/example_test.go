@@ -14,7 +14,7 @@ import (
 
 	"obelus/host"
 	"obelus/host/web"
-	"obelus/store"
+	"obelus/store/memory"
 )
 
 // A project and a log in memory, served.
@@ -30,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	server := web.New(web.Config{Host: h, Log: store.NewMemory()})
+	server := web.New(web.Config{Host: h, Log: memory.New()})
 	defer server.Drain(context.Background())
 	http := httptest.NewServer(server)
 	defer http.Close()
@@ -55,7 +55,7 @@ func ExampleServer_Drain() {
 		fmt.Println(err)
 		return
 	}
-	served := web.New(web.Config{Host: h, Log: store.NewMemory()})
+	served := web.New(web.Config{Host: h, Log: memory.New()})
 	server := &http.Server{Handler: served, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute}
 	go server.Serve(listener)
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -88,6 +89,7 @@ func (n *noticed) giveBack(ctx context.Context, name string) {
 type unwritable struct{ err error }
 
 func (e *unwritable) Error() string { return e.err.Error() }
+
 func (e *unwritable) Unwrap() error { return e.err }
 
 func isUnwritable(err error) bool {
@@ -143,9 +145,9 @@ func (s *Server) look(seen int64) (int64, error) {
 		seen = entry.N
 		s.tail.wake(entry.Context)
 		switch {
-		case engine.Wakes(entry):
+		case journal.IsInput(entry):
 			s.goOn(entry.Context)
-		case engine.Ended(entry):
+		case journal.IsEnd(entry):
 			s.goOnAbove(entry.Context)
 		}
 	}
@@ -183,7 +185,7 @@ func (s *Server) goOn(name string) {
 		return
 	}
 	if !s.draining {
-		s.tasks.Go(func() { s.resumeAlone(root, engine.RunWaiting) })
+		s.tasks.Go(func() { s.resumeAlone(root, journal.RunWaiting) })
 	}
 }
 
@@ -202,14 +204,14 @@ func (s *Server) goOnAbove(name string) {
 	}
 	s.tasks.Go(func() {
 		if s.freed(root) {
-			s.resumeAlone(root, engine.RunWaiting)
+			s.resumeAlone(root, journal.RunWaiting)
 		}
 	})
 }
 
 // root is the context whose run another one's is part of, if that can be told.
 func (s *Server) root(name string) (root string, ok bool) {
-	root, err := engine.Root(s.running, s.log, name)
+	root, err := journal.In(s.log, name).Root(s.running)
 	if err != nil {
 		s.trouble("a run can't be found", err, "context", name)
 	}
@@ -217,7 +219,7 @@ func (s *Server) root(name string) (root string, ok bool) {
 }
 
 // resumeAlone goes on with a run for which nobody waits, if it stands so.
-func (s *Server) resumeAlone(name string, statuses ...engine.RunStatus) {
+func (s *Server) resumeAlone(name string, statuses ...journal.RunStatus) {
 	is, err := s.stands(name, statuses)
 	if err != nil {
 		s.trouble("how a run stands can't be told", err, "context", name)
@@ -252,12 +254,12 @@ func (s *Server) resume(name string) {
 
 // stands tells whether a run stands in one of some ways; a cancelled one only
 // if it was not unwanted.
-func (s *Server) stands(name string, statuses []engine.RunStatus) (bool, error) {
-	last, err := engine.LastRun(s.running, s.log, name)
+func (s *Server) stands(name string, statuses []journal.RunStatus) (bool, error) {
+	last, err := journal.In(s.log, name).LastRun(s.running)
 	return isOf(last, statuses), err
 }
 
-func isOf(last engine.Run, statuses []engine.RunStatus) bool {
+func isOf(last journal.Run, statuses []journal.RunStatus) bool {
 	return last.Tick > 0 && slices.Contains(statuses, last.Status) && !last.Unwanted()
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/store"
 	"obelus/store/sqlite"
 )
@@ -284,7 +284,7 @@ func answered(t *testing.T, w *httptest.ResponseRecorder, given string) {
 	var refused struct {
 		Error struct {
 			Code, Message string
-			Check         []engine.Problem
+			Check         []plan.Problem
 		}
 	}
 	d := json.NewDecoder(strings.NewReader(text))

@@ -16,7 +16,8 @@ import (
 	"strings"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/spell"
 	"obelus/store"
 )
 
@@ -194,7 +195,7 @@ func checkQuery(r *http.Request, names string) error {
 
 // meant is a hint to what a name was meant to be, "" where none is near.
 func meant(name string, known []string) string {
-	if near := engine.Nearest(name, known); near != "" {
+	if near := spell.Nearest(name, known); near != "" {
 		return " (did you mean " + quoted(near) + "?)"
 	}
 	return ""
@@ -250,8 +251,8 @@ func (q *query) outcomes(name string) []string {
 	}
 	words := strings.Split(q.text(name), ",")
 	for _, word := range words {
-		if !slices.Contains(engine.Outcomes(), word) {
-			q.err = wrong("%s=%s: there is no such status%s", name, word, meant(word, engine.Outcomes()))
+		if !slices.Contains(journal.Outcomes(), word) {
+			q.err = wrong("%s=%s: there is no such status%s", name, word, meant(word, journal.Outcomes()))
 		}
 	}
 	return words

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
-	"obelus/store"
 )
 
 // How often a server looks at what was left, how many times for each time that it looks
@@ -21,9 +22,9 @@ const (
 
 // leftover is a run that nobody is at, if it still stands in one of some ways.
 type leftover struct {
-	statuses []engine.RunStatus
+	statuses []journal.RunStatus
 	unwanted bool          // it was told to end, which could not be recorded
-	who      engine.Who    // told it
+	who      journal.Who   // told it
 	pause    time.Duration // that it has had before it is tried again
 	after    time.Time     // when that is
 	refused  int           // by the scripts of this generation: with others it is tried at once
@@ -189,7 +190,7 @@ func (s *Server) settled(one *run) time.Duration {
 	case !later, l == nil && !one.alone && !one.hasBegun():
 		return 0
 	case l == nil:
-		l = &leftover{statuses: []engine.RunStatus{engine.RunRunning, engine.RunWaiting}}
+		l = &leftover{statuses: []journal.RunStatus{journal.RunRunning, journal.RunWaiting}}
 		s.leftovers[one.context] = l
 	}
 	if l.refused, l.why = 0, ""; mended {
@@ -208,7 +209,7 @@ func (s *Server) settled(one *run) time.Duration {
 // not give it.
 func isOfScripts(err error) bool {
 	_, scripts := host.Problems(err)
-	return scripts || errors.As(err, new(*engine.PlanError)) || errors.As(err, new(*engine.LostError)) || notFound(err)
+	return scripts || errors.As(err, new(*plan.PlanError)) || errors.As(err, new(*engine.LostError)) || notFound(err)
 }
 
 // left finds the runs that were under way, if only with what they left behind, and
@@ -236,23 +237,23 @@ func (s *Server) left() map[string]*leftover {
 // leftIn is what was left in a context, the run of which is part of no other; nil for
 // nothing.
 func (s *Server) leftIn(name string) *leftover {
-	statuses := []engine.RunStatus{engine.RunRunning, engine.RunInterrupted}
+	statuses := []journal.RunStatus{journal.RunRunning, journal.RunInterrupted}
 	if s.comes(name) {
-		statuses = append(statuses, engine.RunWaiting)
+		statuses = append(statuses, journal.RunWaiting)
 	}
-	last, err := engine.LastRun(s.running, s.log, name)
-	behind, wrong := last.LeftBehind(s.running, s.log, name)
+	last, err := journal.In(s.log, name).LastRun(s.running)
+	behind, wrong := last.LeftBehind(s.running, journal.In(s.log, name))
 	if err = cmp.Or(err, wrong); err != nil {
 		s.trouble("how a run stands can't be told", err, "context", name)
 	}
 	if behind {
-		statuses = append(statuses, engine.RunDone, engine.RunFailed, engine.RunWaiting)
+		statuses = append(statuses, journal.RunDone, journal.RunFailed, journal.RunWaiting)
 	}
 	if !isOf(last, statuses) {
 		return nil
 	}
-	if last.Status != engine.RunWaiting { // else what has come to it wakes it, as in any context
-		if untouched, err := engine.UntouchedFork(s.running, s.log, name); untouched || err != nil {
+	if last.Status != journal.RunWaiting { // else what has come to it wakes it, as in any context
+		if untouched, err := journal.In(s.log, name).UntouchedFork(s.running); untouched || err != nil {
 			return nil
 		}
 	}
@@ -260,13 +261,13 @@ func (s *Server) leftIn(name string) *leftover {
 }
 
 // comes tells whether a run that waits has something to go on with.
-func (s *Server) comes(name string) bool { return s.told(name, engine.Woken) }
+func (s *Server) comes(name string) bool { return s.told(name, journal.Context.HasInput) }
 
 // freed tells whether it has since a delegate ended, or is free: other news is followed.
-func (s *Server) freed(name string) bool { return s.told(name, engine.Freed) }
+func (s *Server) freed(name string) bool { return s.told(name, journal.Context.ChildDone) }
 
-func (s *Server) told(name string, of func(context.Context, store.Log, string) (bool, error)) bool {
-	is, err := of(s.running, s.log, name)
+func (s *Server) told(name string, of func(journal.Context, context.Context) (bool, error)) bool {
+	is, err := of(journal.In(s.log, name), s.running)
 	if err != nil {
 		s.trouble("what a context waits for can't be found", err, "context", name)
 	}

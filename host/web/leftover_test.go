@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/store"
 )
 
@@ -28,12 +30,12 @@ func TestRecover(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
-	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+	if err := runner.Decide(t.Context(), journal.Decision{Context: "a", Call: "1.1"}); err != nil {
 		t.Fatal(err)
 	}
 	s.http.Close()
 	s.open(nil)
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 	if runs := s.halts("b"); runs != 1 {
 		t.Errorf("the one that waits was looked at %d times", runs)
 	}
@@ -49,8 +51,8 @@ func TestRecoverDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
-	_, err := engine.Release(t.Context(), s.log, "lazy", engine.Who{})
-	err = errors.Join(err, runner.Decide(t.Context(), engine.Decision{Context: "held", Call: "1.1"}))
+	_, err := engine.Release(t.Context(), s.log, "lazy", journal.Who{})
+	err = errors.Join(err, runner.Decide(t.Context(), journal.Decision{Context: "held", Call: "1.1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +71,8 @@ func TestRecoverDecided(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	s.until("held", engine.RunDone)
-	s.until("lazy", engine.RunDone)
+	s.until("held", journal.RunDone)
+	s.until("lazy", journal.RunDone)
 }
 
 // dying is a log of a process that dies once something has happened: a run has come to its
@@ -108,17 +110,17 @@ func TestRecoverLeftBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: &dying{Log: s.log, event: "run"}, Registry: s.host.Generation().Registry(), Drain: -1}
-	if _, err := runner.Run(t.Context(), engine.Start{Context: "a", Request: &engine.Request{
-		Calls: []engine.Source{{Call: map[string]any{"_tool": "sleep"}}}, Output: "x", HasOutput: true,
+	if _, err := runner.Run(t.Context(), engine.Start{Context: "a", Request: &plan.Request{
+		Calls: []plan.Source{{Call: map[string]any{"_tool": "sleep"}}}, Output: "x", HasOutput: true,
 	}}); err == nil {
 		t.Fatal("it has not died")
 	}
 	leftBehind := func() (bool, error) {
-		last, err := engine.LastRun(t.Context(), s.log, "a")
+		last, err := journal.In(s.log, "a").LastRun(t.Context())
 		if err != nil {
 			return false, err
 		}
-		return last.LeftBehind(t.Context(), s.log, "a")
+		return last.LeftBehind(t.Context(), journal.In(s.log, "a"))
 	}
 	if behind, err := leftBehind(); !behind || err != nil {
 		t.Fatal(behind, err)
@@ -133,7 +135,7 @@ func TestRecoverLeftBehind(t *testing.T) {
 			t.Fatal("it is still there")
 		}
 	}
-	if records, err := engine.Records(t.Context(), s.log, "a"); err != nil || records[0].Status != engine.Failed || records[0].Error["code"] != "cut-off" {
+	if records, err := journal.In(s.log, "a").Records(t.Context()); err != nil || records[0].Status != journal.Failed || records[0].Error["code"] != "cut-off" {
 		t.Errorf("%+v, %v", records, err)
 	}
 }
@@ -144,15 +146,15 @@ func TestTakenOver(t *testing.T) {
 	s := serve(t, work, nil, func(c *Config) { c.lookAgain = time.Millisecond })
 	for name, call := range map[string]map[string]any{
 		"a": {"_tool": "double", "n": 2, "_outputPath": "†out"},
-		"b": {"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": engine.Anonymous},
+		"b": {"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": plan.Anonymous},
 	} {
 		runner := &engine.Runner{Log: &dying{Log: s.log, event: "running"}, Registry: s.host.Generation().Registry()}
-		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &engine.Request{
-			Calls: []engine.Source{{Call: call}}, Output: "†out", HasOutput: true,
+		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &plan.Request{
+			Calls: []plan.Source{{Call: call}}, Output: "†out", HasOutput: true,
 		}}); err == nil {
 			t.Fatal("it has not died")
 		}
-		s.until(name, engine.RunDone)
+		s.until(name, journal.RunDone)
 	}
 }
 
@@ -186,19 +188,19 @@ func TestTakenOverWithoutItsDelegate(t *testing.T) {
 	} {
 		log := &dying{Log: s.log, event: "running", stays: name + ".1.1"}
 		runner := &engine.Runner{Log: log, Registry: registry}
-		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &engine.Request{
-			Calls:  []engine.Source{{Call: map[string]any{"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": engine.Anonymous}}},
+		if _, err := runner.Run(t.Context(), engine.Start{Context: name, Request: &plan.Request{
+			Calls:  []plan.Source{{Call: map[string]any{"_tool": "double", "n": 2, "_outputPath": "†out", "_delegate": plan.Anonymous}}},
 			Output: "†out", HasOutput: true,
 		}}); err == nil {
 			t.Fatal("it has not died")
 		}
-		s.until(name, engine.RunWaiting)
+		s.until(name, journal.RunWaiting)
 		free := store.Batch{Context: log.stays, ExpectSeq: store.AnySeq, Lease: &store.Lease{Epoch: log.epoch}}
 		if _, err := s.log.Append(t.Context(), free); err != nil {
 			t.Fatal(err)
 		}
 		then(log.stays)
-		s.until(name, engine.RunDone)
+		s.until(name, journal.RunDone)
 	}
 }
 
@@ -230,7 +232,7 @@ func TestDelegateHeldByAnother(t *testing.T) {
 	if _, err := other.Resume(t.Context(), engine.Resume{Context: "a.1.1"}); err != nil {
 		t.Fatal(err)
 	}
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestRunWhereADelegateRan: a plan that is run in the context of a delegate that has ended
@@ -243,7 +245,7 @@ func TestRunWhereADelegateRan(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/handed.json","context":%q,"wait":true}`, name))
 		s.ask("POST", "/v1/runs", fmt.Sprintf(`{"plan":"plans/waits.json","context":"%s.1.1","wait":true}`, name))
-		s.until(name+".1.1", engine.RunWaiting)
+		s.until(name+".1.1", journal.RunWaiting)
 	}
 	s.ask("POST", "/v1/contexts/a.1.1/messages", `{"type":"input","m":4}`)
 	s.events("a.1.1", "", func(e event) bool {
@@ -252,7 +254,7 @@ func TestRunWhereADelegateRan(t *testing.T) {
 	if status, text := s.ask("DELETE", "/v1/runs/b.1.1", ""); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
-	s.until("b.1.1", engine.RunCancelled)
+	s.until("b.1.1", journal.RunCancelled)
 }
 
 // full is a log that can't grow for a while.
@@ -264,7 +266,8 @@ type full struct {
 // noRoom is an error as a log on a full disk gives it.
 type noRoom struct{}
 
-func (noRoom) Error() string   { return "/srv/log.db can't grow: no room on the disk" }
+func (noRoom) Error() string { return "/srv/log.db can't grow: no room on the disk" }
+
 func (noRoom) Temporary() bool { return true }
 
 func (f *full) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
@@ -329,7 +332,7 @@ func TestFull(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the run does not go on")
 	}
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestFullWait: who waits for a run that is stuck is told that it goes on.
@@ -348,8 +351,8 @@ func TestFullWait(t *testing.T) {
 		t.Error(text)
 	}
 	log.is.Store(false)
-	s.until("b", engine.RunDone)
-	s.until("a", engine.RunDone)
+	s.until("b", journal.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestFullCancelled: a run that was cancelled while that could not be recorded is
@@ -361,7 +364,7 @@ func TestFullCancelled(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	log.is.Store(false)
-	s.until("a", engine.RunCancelled)
+	s.until("a", journal.RunCancelled)
 	close(p.resume)
 	if n := len(p.reached); n != 0 {
 		t.Errorf("the call has run %d times more", n)
@@ -388,7 +391,7 @@ func TestStuckAsked(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	log.is.Store(false)
-	s.until("a", engine.RunCancelled)
+	s.until("a", journal.RunCancelled)
 	close(p.resume)
 }
 
@@ -412,7 +415,7 @@ func TestFullWhenBegun(t *testing.T) {
 	})
 	s.stuck("a")
 	log.is.Store(false)
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestStuckSeldom: what can't be recorded is tried ever more seldom, since its calls
@@ -445,7 +448,7 @@ func TestRecoverLeased(t *testing.T) {
 		t.Fatal(err)
 	}
 	runner := &engine.Runner{Log: s.log, Registry: s.host.Generation().Registry()}
-	if err := runner.Decide(t.Context(), engine.Decision{Context: "a", Call: "1.1"}); err != nil {
+	if err := runner.Decide(t.Context(), journal.Decision{Context: "a", Call: "1.1"}); err != nil {
 		t.Fatal(err)
 	}
 	lease := store.Batch{Context: "a", ExpectSeq: store.AnySeq, Lease: &store.Lease{For: 300 * time.Millisecond}}
@@ -454,7 +457,7 @@ func TestRecoverLeased(t *testing.T) {
 	}
 	s.http.Close()
 	s.open(nil)
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestRecoverForks: what ran where a fork was made does not go on in the fork by
@@ -466,8 +469,8 @@ func TestRecoverForks(t *testing.T) {
 	if err := s.server.Drain(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	before, err := engine.LastRun(t.Context(), s.log, "f")
-	if err != nil || before.Status != engine.RunRunning {
+	before, err := journal.In(s.log, "f").LastRun(t.Context())
+	if err != nil || before.Status != journal.RunRunning {
 		t.Fatal(before, err)
 	}
 	s.http.Close()
@@ -534,7 +537,7 @@ func TestMendedScripts(t *testing.T) {
 			for _, name := range s.server.due() {
 				s.server.takeOver(name)
 			}
-			s.until("a", engine.RunDone)
+			s.until("a", journal.RunDone)
 			s.kept("a", func(l *leftover) bool { return l == nil })
 		})
 	}
@@ -557,7 +560,7 @@ func TestMendedOnceResumed(t *testing.T) {
 	s.expect("POST", "/v1/contexts/a/resume", "{}", http.StatusAccepted, `{"context":"a"}`)
 	s.stuck("a")
 	back()
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 	s.kept("a", func(l *leftover) bool { return l == nil })
 }
 
@@ -581,7 +584,7 @@ func TestMendedDelegate(t *testing.T) {
 	s.stuck("c.1.1")
 	back()
 	s.host.Reload()
-	s.until("c.1.1", engine.RunDone)
+	s.until("c.1.1", journal.RunDone)
 	s.expect("GET", "/v1/contexts/c.1.1/get?ref=s.a", "", http.StatusOK, "5")
 	s.kept("c.1.1", func(l *leftover) bool { return l == nil })
 }
@@ -609,7 +612,7 @@ func TestWokenElsewhere(t *testing.T) {
 	if _, err := s.log.Append(t.Context(), lease); err != nil {
 		t.Fatal(err)
 	}
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestCancelBesideRefused: a request that is refused is not what a DELETE cancels.
@@ -628,7 +631,7 @@ func TestCancelBesideRefused(t *testing.T) {
 		status, text := s.ask("DELETE", "/v1/runs/"+name, "")
 		<-refused
 		<-refused
-		if last, err := engine.LastRun(t.Context(), s.log, name); err != nil || status == 200 && last.Status != engine.RunCancelled {
+		if last, err := journal.In(s.log, name).LastRun(t.Context()); err != nil || status == 200 && last.Status != journal.RunCancelled {
 			t.Fatalf("%d %s; the run is %s, %v", status, text, last.Status, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // metrics are what Prometheus is told, in a registry of the server's own.
@@ -71,7 +71,7 @@ func (m *metrics) run(status string, took time.Duration) {
 
 // call counts a call that has settled. The names of tools are those of the
 // project's, so there are not many.
-func (m *metrics) call(r engine.Record) {
+func (m *metrics) call(r journal.Record) {
 	if r.Status.Settled() {
 		m.calls.WithLabelValues(r.Tool, r.Outcome()).Observe(r.Duration / 1000)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -38,7 +40,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*engine.Outcome, error) {
+	one, err := s.begin(r.Context(), start.Context, false, func(ctx context.Context, begun func()) (*journal.Outcome, error) {
 		request, registry, err := s.config.Host.Plan(asked.Plan)
 		if notFound(err) {
 			return nil, &problem{status: http.StatusNotFound, code: "no-plan", message: err.Error()}
@@ -90,7 +92,7 @@ func (q *runRequest) start() (start engine.Start, err error) {
 		return start, wrong("mode %s: it is eager or lazy", quoted(q.Mode))
 	}
 	if q.Approve != "" {
-		if start.Approve, err = engine.ParsePolicy(q.Approve); err != nil {
+		if start.Approve, err = plan.ParsePolicy(q.Approve); err != nil {
 			return start, wrong("approve %s: %s", quoted(q.Approve), err)
 		}
 	}
@@ -187,12 +189,12 @@ func (one *run) failed() error {
 }
 
 // outcomeBody is how a run stands, for who waited for it.
-func outcomeBody(o *engine.Outcome) map[string]any {
+func outcomeBody(o *journal.Outcome) map[string]any {
 	return map[string]any{"context": o.Context, "status": o.Status, "output": o.Output, "error": errorBody(o)}
 }
 
 // errorBody is what a run failed of, or null.
-func errorBody(o *engine.Outcome) any {
+func errorBody(o *journal.Outcome) any {
 	message, code := why(o)
 	if message == "" {
 		return nil
@@ -202,28 +204,28 @@ func errorBody(o *engine.Outcome) any {
 
 // why tells what a run failed of: itself, or the first of its calls that did. One
 // that waits may hold such a call too.
-func why(o *engine.Outcome) (message, code string) {
+func why(o *journal.Outcome) (message, code string) {
 	code = string(o.Status)
 	switch {
 	case o.Stopped:
 		return cmp.Or(o.Error, engine.ErrStopped.Error()), "stopped"
-	case o.Status == engine.RunInterrupted:
+	case o.Status == journal.RunInterrupted:
 		return cmp.Or(o.Error, "it was interrupted"), code
-	case o.Status == engine.RunCancelled:
+	case o.Status == journal.RunCancelled:
 		return cmp.Or(o.Error, engine.ErrCancelled.Error()), code
 	}
 	if o.Error != "" {
 		return o.Error, code
 	}
 	for _, r := range o.Calls {
-		if r.Status != engine.Failed || r.Unstored {
+		if r.Status != journal.Failed || r.Unstored {
 			continue
 		}
 		text, ok := r.Error["message"].(string)
 		if !ok {
 			text = string(store.EncodeJSON(r.Error))
 		}
-		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), string(engine.RunFailed)
+		return fmt.Sprintf("call %s (%s): %s", r.Call, r.Tool, text), string(journal.RunFailed)
 	}
 	return "", code
 }
@@ -273,15 +275,15 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request) error {
 
 // resuming goes on with a run, by its plan's file as it is now.
 func (s *Server) resuming(how engine.Resume) carrier {
-	return func(ctx context.Context, begun func()) (*engine.Outcome, error) {
-		plan, err := engine.RootPlan(ctx, s.log, how.Context)
+	return func(ctx context.Context, begun func()) (*journal.Outcome, error) {
+		name, err := journal.In(s.log, how.Context).RootPlan(ctx)
 		if err != nil {
 			return nil, err
 		}
-		request, registry, unread := s.config.Host.Generation().PlanOf(plan)
+		request, registry, unread := s.config.Host.Generation().PlanOf(name)
 		how.Request, how.Begun = request, begun
 		outcome, err := s.runner(registry).Resume(ctx, how)
-		var refused *engine.PlanError
+		var refused *plan.PlanError
 		var unplanned *engine.NoPlannerError
 		if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
 			return nil, unread

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 )
 
@@ -19,7 +21,7 @@ type run struct {
 	cancel  context.CancelCauseFunc
 	begun   chan struct{} // closed once it is in the log
 	ended   chan struct{} // closed once it has come to an end or to a halt
-	outcome *engine.Outcome
+	outcome *journal.Outcome
 	err     error
 	again   bool // something came that it may halt for; under the server's lock
 
@@ -28,9 +30,9 @@ type run struct {
 	alone    bool // nobody asked for it
 	unwanted bool // it was told to end for good
 
-	unasked bool       // somebody has cancelled it; under the server's lock
-	who     engine.Who // has; likewise
-	over    bool       // too late for that; likewise
+	unasked bool        // somebody has cancelled it; under the server's lock
+	who     journal.Who // has; likewise
+	over    bool        // too late for that; likewise
 }
 
 // hasBegun tells whether something of a run is in the log.
@@ -50,12 +52,13 @@ var errTime error = &cancelledError{"it took longer than a run may"}
 type cancelledError struct{ message string }
 
 func (e *cancelledError) Error() string { return e.message }
+
 func (e *cancelledError) Unwrap() error { return engine.ErrCancelled }
 
 var errDraining = &problem{status: http.StatusServiceUnavailable, code: "stopping", message: "the server is being stopped", retry: 5}
 
 // carrier begins or resumes a run; it calls begun once the run is safe.
-type carrier func(ctx context.Context, begun func()) (*engine.Outcome, error)
+type carrier func(ctx context.Context, begun func()) (*journal.Outcome, error)
 
 // begin carries out a run once it is its turn. One that nobody asked for waits for
 // that however many others do, and finds in the log then that it is cancelled; another
@@ -110,7 +113,7 @@ func (s *Server) carryOut(ctx context.Context, one *run, carry carrier) {
 // goesOn tells whether a run has ended for now only: it waits, or the next server
 // resumes it.
 func (one *run) goesOn() bool {
-	return one.err == nil && (one.outcome.Status == engine.RunWaiting || one.outcome.Stopped)
+	return one.err == nil && (one.outcome.Status == journal.RunWaiting || one.outcome.Stopped)
 }
 
 // close tells whether somebody has cancelled a run; who does so from now on is told how
@@ -125,9 +128,9 @@ func (s *Server) close(one *run) bool {
 // cut says why a run that was told to end has done so, if it has.
 func (one *run) cut(cause error) {
 	if errors.Is(one.err, context.Canceled) || errors.Is(one.err, context.DeadlineExceeded) {
-		one.outcome, one.err = &engine.Outcome{Status: engine.RunCancelled}, nil
+		one.outcome, one.err = &journal.Outcome{Status: journal.RunCancelled}, nil
 		if errors.Is(cause, engine.ErrStopped) {
-			one.outcome.Status = engine.RunInterrupted
+			one.outcome.Status = journal.RunInterrupted
 		}
 	}
 	switch {
@@ -140,8 +143,8 @@ func (one *run) cut(cause error) {
 }
 
 // isCut tells of an outcome whether the run was ended early.
-func isCut(o *engine.Outcome) bool {
-	return o.Status == engine.RunInterrupted || o.Status == engine.RunCancelled
+func isCut(o *journal.Outcome) bool {
+	return o.Status == journal.RunInterrupted || o.Status == journal.RunCancelled
 }
 
 // enter waits for a run's turn, and makes it one of the server's.
@@ -271,13 +274,13 @@ func (s *Server) end(one *run) {
 	}
 	s.metrics.run(string(one.outcome.Status), took)
 	s.logger.Info("run", "context", one.context, "status", one.outcome.Status, "took", took)
-	if one.outcome.Status == engine.RunWaiting && (again || s.freed(one.context)) {
+	if one.outcome.Status == journal.RunWaiting && (again || s.freed(one.context)) {
 		s.goOn(one.context)
 	}
 }
 
 // runner is an engine with the settings as they are now.
-func (s *Server) runner(registry *engine.Registry) *engine.Runner {
+func (s *Server) runner(registry *plan.Registry) *engine.Runner {
 	r := s.config.Host.Generation().Settings().Runner(s.log, registry)
 	r.Observe = s.metrics.call
 	return r

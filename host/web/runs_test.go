@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -72,7 +73,7 @@ func TestWokenOften(t *testing.T) {
 		t.Errorf("%d wait", n)
 	}
 	close(p.resume)
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 }
 
 // TestCancelQueued: what waits for its turn to go on does not once it is
@@ -92,7 +93,7 @@ func TestCancelQueued(t *testing.T) {
 	for s.server.gate.waiting.Load() > 0 || len(s.server.gate.places) > 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled {
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 }
@@ -133,8 +134,8 @@ func TestCancelInQueue(t *testing.T) {
 	}
 	s.refused("DELETE", "/v1/runs/c", "", 404, "no-context")
 	close(p.resume)
-	s.until("b", engine.RunDone)
-	if last, err := engine.LastRun(t.Context(), s.log, "a"); err != nil || last.Status != engine.RunCancelled {
+	s.until("b", journal.RunDone)
+	if last, err := journal.In(s.log, "a").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the run is %s, %v", last.Status, err)
 	}
 }
@@ -241,7 +242,7 @@ func TestCancel_DoneByAnotherProcess(t *testing.T) {
 	s := serve(t, work, nil, nil)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a","wait":true}`)
 	reached := make(chan struct{})
-	_, err := s.server.begin(t.Context(), "a", true, func(ctx context.Context, _ func()) (*engine.Outcome, error) {
+	_, err := s.server.begin(t.Context(), "a", true, func(ctx context.Context, _ func()) (*journal.Outcome, error) {
 		close(reached)
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -291,7 +292,7 @@ func TestDecisionsInside(t *testing.T) {
 	s.expect("POST", "/v1/contexts/a/approve", "", 200, `{"context":"a.1.1","decision":"approved"}`)
 	s.events("a.1.1", "", func(e event) bool { return strings.Contains(e.data, `"held"`) })
 	s.expect("POST", "/v1/contexts/a/calls/1.1/approve", `{"set":{"amount":5}}`, 200, `{"call":"1.1","context":"a.1.1","decision":"approved"}`)
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 	s.expect("GET", "/v1/contexts/a/get?ref=state.paid", "", 200, "5")
 	s.ask("POST", "/v1/runs", `{"plan":"plans/two.lua","context":"b","wait":true}`)
 	s.refused("POST", "/v1/contexts/b/approve", "", 409, "call")
@@ -344,7 +345,7 @@ func TestDecisions(t *testing.T) {
 		return string(store.EncodeJSON(run.Output))
 	}
 	held("a")
-	var approvals []engine.Approval
+	var approvals []journal.Approval
 	if _, text := s.ask("GET", "/v1/contexts/a/approvals", ""); json.Unmarshal([]byte(text), &approvals) != nil || len(approvals) != 1 || approvals[0].Call != "1.1" {
 		t.Errorf("%+v", approvals)
 	}
@@ -369,7 +370,7 @@ func TestDecisions(t *testing.T) {
 	}
 	defer other.Close()
 	elsewhere := &engine.Runner{Log: other, Registry: s.host.Generation().Registry()}
-	if err := elsewhere.Decide(t.Context(), engine.Decision{Context: "c", Call: "1.1"}); err != nil {
+	if err := elsewhere.Decide(t.Context(), journal.Decision{Context: "c", Call: "1.1"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := goesOn("c"); got != "7" {
@@ -402,7 +403,7 @@ func TestAppended(t *testing.T) {
 		if err := send(name); err != nil {
 			t.Fatal(err)
 		}
-		s.until(name, engine.RunDone)
+		s.until(name, journal.RunDone)
 	}
 
 	// What was not waited for is looked at once.
@@ -646,9 +647,9 @@ func TestDrain(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	s.open(nil)
-	s.until("a", engine.RunDone)
+	s.until("a", journal.RunDone)
 	s.expect("GET", "/v1/contexts/a/get?ref=state", "", 200, `"woken"`)
-	if last, err := engine.LastRun(t.Context(), s.log, "unwanted"); err != nil || last.Status != engine.RunCancelled {
+	if last, err := journal.In(s.log, "unwanted").LastRun(t.Context()); err != nil || last.Status != journal.RunCancelled {
 		t.Errorf("the one that was cancelled is %s, %v", last.Status, err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -32,7 +32,7 @@ func (s *Server) getScripts(w http.ResponseWriter, r *http.Request) error {
 	if last.Err != nil {
 		problems, ok := host.Problems(last.Err)
 		if !ok {
-			problems = []engine.Problem{}
+			problems = []plan.Problem{}
 		}
 		body["error"] = map[string]any{
 			"code": "script", "message": last.Err.Error(), "check": problems, "date": store.FormatDate(last.Time),

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 )
 
 // TestSlips_OverHTTP holds that what is misspelt in a request is told with what may be meant.
@@ -33,7 +33,7 @@ func TestMetrics_TellHandledAndRejected(t *testing.T) {
 	s.ask("POST", "/v1/runs", `{"plan":"plans/handled.json","wait":true}`)
 	s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"a","approve":"always","wait":true}`)
 	s.ask("POST", "/v1/contexts/a/calls/1.1/reject", `{"reason":"no"}`)
-	s.until("a", engine.RunFailed)
+	s.until("a", journal.RunFailed)
 	s.ask("POST", "/v1/contexts/a/resume", `{"wait":true}`) // behind the run that the server went on with
 	_, text := s.ask("GET", "/metrics", "")
 	for _, want := range []string{`{status="handled",tool="fail"} 1`, `{status="rejected",tool="double"} 1`} {

@@ -13,6 +13,10 @@ import (
 	"sync"
 
 	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 )
@@ -28,8 +32,8 @@ type problem struct {
 	status  int
 	code    string
 	message string
-	check   []engine.Problem // of a plan or a message that is refused
-	retry   int              // seconds after which it may be tried again; 0 for never
+	check   []plan.Problem // of a plan or a message that is refused
+	retry   int            // seconds after which it may be tried again; 0 for never
 }
 
 func (p *problem) Error() string { return p.message }
@@ -83,11 +87,11 @@ var told = []struct {
 	status int
 	code   string
 }{
-	{is[*engine.ExprError], http.StatusUnprocessableEntity, "expression"},
-	{is[*engine.RefError], http.StatusUnprocessableEntity, "expression"},
-	{is[*engine.PolicyError], http.StatusUnprocessableEntity, "policy"},
+	{is[*expr.Error], http.StatusUnprocessableEntity, "expression"},
+	{is[*history.RefError], http.StatusUnprocessableEntity, "expression"},
+	{is[*plan.PolicyError], http.StatusUnprocessableEntity, "policy"},
 	{is[*store.ForkError], http.StatusUnprocessableEntity, "fork"},
-	{is[*engine.MissingError], http.StatusNotFound, "missing"},
+	{is[*history.MissingError], http.StatusNotFound, "missing"},
 	{is[*engine.NoPlannerError], http.StatusConflict, "planner"},
 	{func(err error) bool { return errors.Is(err, store.ErrExists) }, http.StatusConflict, "exists"},
 }
@@ -107,7 +111,7 @@ func (s *Server) problem(r *http.Request, err error) *problem {
 		return own
 	case errors.As(err, &large):
 		return &problem{status: http.StatusRequestEntityTooLarge, code: "too-large", message: fmt.Sprintf("the request has more than %d bytes", large.Limit)}
-	case is[*engine.PlanError](err), isScript(err):
+	case is[*plan.PlanError](err), isScript(err):
 		return faulty(err)
 	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() != nil: // of a handler around this one
 		return &problem{status: http.StatusGatewayTimeout, code: "time", message: "there was no answer in the time that the request has", retry: 1}
@@ -144,9 +148,9 @@ func isScript(err error) bool {
 // faulty is the answer where a plan, a message or a script is at fault, with each place
 // in it; nil where none of them is.
 func faulty(err error) *problem {
-	var plan *engine.PlanError
-	if errors.As(err, &plan) {
-		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: plan.Problems}
+	var refused *plan.PlanError
+	if errors.As(err, &refused) {
+		return &problem{status: http.StatusUnprocessableEntity, code: "plan", message: err.Error(), check: refused.Problems}
 	}
 	problems, scripts := host.Problems(err)
 	switch {
@@ -154,8 +158,8 @@ func faulty(err error) *problem {
 		return &problem{status: http.StatusServiceUnavailable, code: "internal", message: err.Error(), retry: 5}
 	case scripts:
 		return &problem{status: http.StatusUnprocessableEntity, code: "script", message: err.Error(), check: problems}
-	case is[*engine.MessageError](err), is[*engine.CorrectionError](err):
-		problems = []engine.Problem{{Severity: engine.SeverityError, Code: engine.CodeSchema, Message: err.Error()}}
+	case is[*plan.MessageError](err), is[*journal.CorrectionError](err):
+		problems = []plan.Problem{{Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}
 		return &problem{status: http.StatusUnprocessableEntity, code: "message", message: err.Error(), check: problems}
 	}
 	return nil
@@ -166,7 +170,7 @@ func faulty(err error) *problem {
 func (s *Server) refused(r *http.Request, err error) *problem {
 	var unfinished *engine.UnfinishedError
 	var busy *engine.BusyError
-	var call *engine.NoSuchCallError
+	var call *journal.NoSuchCallError
 	switch {
 	case errors.Is(err, store.ErrNoContext):
 		return &problem{status: http.StatusNotFound, code: "no-context", message: fmt.Sprintf("there is no context %s", r.PathValue("context"))}

@@ -20,7 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
 	"obelus/host"
 	"obelus/store"
 	"obelus/store/sqlite"
@@ -154,7 +156,7 @@ func (s *site) refused(method, path, body string, status int, code string, heade
 	var answer struct {
 		Error struct {
 			Code, Message string
-			Check         []engine.Problem
+			Check         []plan.Problem
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || got != status || answer.Error.Code != code || answer.Error.Message == "" {
@@ -220,7 +222,7 @@ func ended(e event) bool {
 }
 
 // status waits until a context's run stands so.
-func (s *site) until(name string, status engine.RunStatus) {
+func (s *site) until(name string, status journal.RunStatus) {
 	s.t.Helper()
 	s.events(name, "", func(e event) bool {
 		return e.kind == "run" && strings.Contains(e.data, fmt.Sprintf(`"status":%q`, status))
@@ -244,7 +246,7 @@ func TestRuns(t *testing.T) {
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","context":"c","wait":true}`, 409,
 		`{"error":{"code":"unfinished","message":"context c has an unfinished run (waiting): go on with it by POST /v1/contexts/c/resume"}}`)
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"d"}`, 202, `{"context":"d"}`)
-	s.until("d", engine.RunDone)
+	s.until("d", journal.RunDone)
 	s.expect("GET", "/v1/contexts/d/get?ref=state", "", 200, `{"double":2}`)
 	s.expect("POST", "/v1/contexts/d/resume", `{"wait":true}`, 200, `{"context":"d","error":null,"output":2,"status":"done"}`)
 	status, text := s.ask("POST", "/v1/runs", `{"plan":"plans/double.lua"}`)
@@ -256,7 +258,7 @@ func TestRuns(t *testing.T) {
 	s.expect("POST", "/v1/runs", `{"plan":"plans/double.lua","input":{"n":1},"context":"e","mode":"lazy","wait":true}`, 200,
 		`{"context":"e","error":null,"output":null,"status":"waiting"}`)
 	s.expect("POST", "/v1/contexts/e/approve", "", 200, `{"context":"e","decision":"approved"}`)
-	s.until("e", engine.RunDone)
+	s.until("e", journal.RunDone)
 }
 
 // TestSettings: what obelus.lua says under serve goes for a handler too, unless the
@@ -347,7 +349,7 @@ func TestRefused(t *testing.T) {
 		s.refused(test.method, test.path, test.body, test.status, test.code)
 	}
 	// Nothing of what was refused has left a trace.
-	var contexts []engine.Summary
+	var contexts []history.Summary
 	if _, text := s.ask("GET", "/v1/contexts", ""); json.Unmarshal([]byte(text), &contexts) != nil || len(contexts) != 1 {
 		t.Errorf("contexts: %+v", contexts)
 	}

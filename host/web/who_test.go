@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"obelus/engine"
+	"obelus/engine/journal"
 	"obelus/store"
 )
 
@@ -34,7 +34,7 @@ func TestWho_Decides(t *testing.T) {
 		if status, text := s.ask("POST", "/v1/contexts/cancelled/calls/1.1/approve", `{"by":"`+strings.Repeat("x", 201)+`"}`, test.headers...); status != 400 || !strings.Contains(text, "it may have 200") {
 			t.Errorf("a name of 201 bytes: %d %s", status, text)
 		}
-		for context, want := range map[string]engine.Who{
+		for context, want := range map[string]journal.Who{
 			"approved":  {By: test.by, Claimed: "eva"},
 			"rejected":  {By: test.by},
 			"cancelled": {By: test.by, Claimed: "mo"},

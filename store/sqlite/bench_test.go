@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // written is a message of a call that wrote a value at a path.
@@ -208,7 +209,7 @@ func BenchmarkTouchingInstance(b *testing.B) {
 func BenchmarkMemoryTouchingSet(b *testing.B) {
 	for _, size := range []int{1e2, 1e4, 1e6} {
 		b.Run(fmt.Sprintf("%.0e", float64(size)), func(b *testing.B) {
-			l := store.NewMemory()
+			l := memory.New()
 			fillLog(b, l, size)
 			benchmarkTouching(b, l, store.Query{Path: store.MustParsePath("†state.item7.value")})
 		})
@@ -235,7 +236,7 @@ func benchmarkTouching(b *testing.B, l store.Log, q store.Query) {
 
 // BenchmarkTouchingPushes reads all of a thousand pushes.
 func BenchmarkTouchingPushes(b *testing.B) {
-	for _, l := range []store.Log{store.NewMemory(), benchmarkLog(b, "log.db")} {
+	for _, l := range []store.Log{memory.New(), benchmarkLog(b, "log.db")} {
 		b.Run(fmt.Sprintf("%T", l), func(b *testing.B) {
 			batch := store.Batch{Context: "c", ExpectSeq: store.AnySeq, Create: &store.Origin{}}
 			for range 1000 {
@@ -309,7 +310,7 @@ func BenchmarkKinds(b *testing.B) {
 }
 
 func BenchmarkMemoryAppend(b *testing.B) {
-	l := store.NewMemory()
+	l := memory.New()
 	if _, err := l.Append(b.Context(), store.Batch{Context: "c", Create: &store.Origin{}}); err != nil {
 		b.Fatal(err)
 	}

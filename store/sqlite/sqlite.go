@@ -96,7 +96,7 @@ var _ store.Log = (*Log)(nil)
 // left as it is ([ErrNotOurs]); so is one that a newer obelus made
 // ([ErrNewer]). One that an older obelus made is brought up to date.
 //
-// SQLite's :memory: is refused too: a log in memory is a [store.Memory].
+// SQLite's :memory: is refused too: a log in memory is a [memory.Log].
 func Open(path string, o Options) (*Log, error) {
 	if path == ":memory:" {
 		return nil, explain(path, &problem{ErrNotOurs, "is no file, and a log of obelus is one (./:memory: is a file of that name)"})

@@ -24,6 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"obelus/store"
+	"obelus/store/memory"
 	"obelus/store/storetest"
 )
 
@@ -156,7 +157,7 @@ func TestLog(t *testing.T) {
 // TestSameAsMemory: the two logs answer alike, whatever is written.
 func TestSameAsMemory(t *testing.T) {
 	file := open(t, newPath(t), Options{Synchronous: "normal"})
-	memory := store.NewMemory()
+	memory := memory.New()
 	count := 0
 	rapid.Check(t, func(t *rapid.T) {
 		count++
@@ -215,7 +216,7 @@ func TestSameAsMemory(t *testing.T) {
 func TestHandlesAgree(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		path, memory := newPath(t), store.NewMemory()
+		path, memory := newPath(t), memory.New()
 		handles := make([]*Log, 3)
 		for i := range handles {
 			handles[i] = open(t, path, Options{Synchronous: "normal"})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"obelus/store"
+	"obelus/store/memory"
 )
 
 // fork makes a fork with an event of its own.
@@ -182,7 +183,7 @@ func testForkRefused(t *testing.T, l store.Log) {
 func testForkRandom(t *testing.T, l store.Log) {
 	r := rand.New(rand.NewPCG(7, 11))
 	paths := []store.Path{store.MustParsePath("†s"), store.MustParsePath("†s.a"), store.MustParsePath("†s.a.b"), store.MustParsePath("†t.list"), store.MustParsePath("†u")}
-	twin := store.NewMemory()
+	twin := memory.New()
 	names := []string{"c0"}
 	for i := range 300 {
 		name := names[r.IntN(len(names))]

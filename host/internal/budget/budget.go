@@ -189,7 +189,7 @@ func (b *Budget) Deadline() (time.Time, bool) { return b.deadline, true }
 // raises in the script when the budget is used up.
 func (b *Budget) Charge(L *lua.LState, units int) {
 	if b.Spent(units) {
-		L.RaiseError("%s", OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 }
 
@@ -202,9 +202,6 @@ func (b *Budget) Spent(units int) bool {
 	}
 	return b.n >= b.alarm.next.Load() && b.check() != nil
 }
-
-// OutOfTime is what a script sees of its deadline, if it looks.
-const OutOfTime = "out of time"
 
 // TimeoutText is the length of the budget as people write it.
 func (b *Budget) TimeoutText() string {

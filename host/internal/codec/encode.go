@@ -11,7 +11,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
@@ -28,7 +27,7 @@ const (
 // Encode makes the JSON value of what a script gives. The schema, which may
 // be nil, decides what the digits of a long integer are; place names the value in
 // errors: "result". An empty table is an object unless it is marked as an array; what
-// else makes it one is decided by [engine.Schema.Lists]. The error is a [*valueError].
+// else makes it one is decided by [schema.Schema.Lists]. The error is a [*valueError].
 func (c *Codec) Encode(v lua.LValue, schema any, place string) (any, error) {
 	e := encoder{c: c, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)
@@ -92,7 +91,7 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
 	if e.c.meter.Spent(1) {
-		return nil, &Error{e.place, budget.OutOfTime, false}
+		return nil, &Error{e.place, limits.OutOfTime, false}
 	}
 	switch v := v.(type) {
 	case *lua.LNilType:

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"obelus/engine"
+	"obelus/engine/spell"
 )
 
 // The interpreter's messages name no variables. explain puts them into Lua's
@@ -166,11 +166,11 @@ func (n *Names) meant(name string) string {
 	near := ""
 	if fields := n.env.Library(library); isField && fields != nil {
 		slices.Sort(fields)
-		if near = engine.Nearest(field, fields); near != "" {
+		if near = spell.Nearest(field, fields); near != "" {
 			near = library + "." + near
 		}
 	} else if !isField {
-		near = engine.Nearest(name, n.env.Globals())
+		near = spell.Nearest(name, n.env.Globals())
 	}
 	if near == "" || near == name {
 		return ""

@@ -78,3 +78,6 @@ func FormatSize(name string, n int) string {
 	}
 	return strconv.Itoa(n) + " bytes"
 }
+
+// OutOfTime is what a script reads that looks at the error of its deadline.
+const OutOfTime = "out of time"

@@ -5,12 +5,12 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
 
-func OptionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool *engine.Tool) map[string]any {
+func OptionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool *plan.Tool) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {
 		return object
@@ -21,7 +21,7 @@ func OptionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool 
 
 // CheckObject is what stands in an argument as an object: a call of a tool, or anything
 // with nil.
-func CheckObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what string, tool *engine.Tool) map[string]any {
+func CheckObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what string, tool *plan.Tool) map[string]any {
 	var value any
 	var err error
 	if tool != nil {
@@ -40,7 +40,7 @@ func CheckObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what st
 }
 
 // FromLua is fromLua for a call of a tool, which may be nil.
-func FromLua(s *sandbox.State, v lua.LValue, tool *engine.Tool, place string) (any, error) {
+func FromLua(s *sandbox.State, v lua.LValue, tool *plan.Tool, place string) (any, error) {
 	var schema any
 	if tool != nil {
 		schema = callSchema(tool.Schema)

@@ -5,7 +5,8 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/expr"
+	"obelus/engine/plan"
 	"obelus/host/internal/sandbox"
 	"obelus/store"
 )
@@ -22,7 +23,7 @@ var ReferenceFuncs = []sandbox.StateEntry{
 
 // literal(value) escapes texts that begin with †, here or within.
 func referenceLiteral(s *sandbox.State, L *lua.LState) int {
-	return sandbox.MapTexts(s, L, func(text string) string { return engine.Literal(text).(string) })
+	return sandbox.MapTexts(s, L, func(text string) string { return plan.Literal(text).(string) })
 }
 
 // text(value) takes the second † off again.
@@ -38,7 +39,7 @@ func referenceText(s *sandbox.State, L *lua.LState) int {
 // ref(text) writes the daggers of references: ref "state.a || input.b".
 func referenceRef(s *sandbox.State, L *lua.LState) int {
 	given := L.CheckString(1)
-	made, err := engine.WithDaggers(given)
+	made, err := expr.WithDaggers(given)
 	if err != nil {
 		L.ArgError(1, err.Error())
 	}

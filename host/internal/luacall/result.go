@@ -6,7 +6,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/sandbox"
 	"obelus/store"
@@ -14,22 +14,22 @@ import (
 
 // Arguments are what an activity receives: what protocol §5 says, and behind it the key
 // of §7, by which the world outside can tell that it has been asked for this before.
-func Arguments(s *sandbox.State, in engine.Invocation) []lua.LValue {
+func Arguments(s *sandbox.State, in plan.Invocation) []lua.LValue {
 	return []lua.LValue{Table(s, in.Call), Table(s, in.Context), Table(s, in.Tool), lua.LString(in.Key)}
 }
 
 // Outcome reads what an activity gave back: a failure where it returned nil and
 // something else.
-func Outcome(s *sandbox.State, results []lua.LValue, schema any) (engine.Result, error) {
+func Outcome(s *sandbox.State, results []lua.LValue, schema any) (plan.Result, error) {
 	if len(results) == 0 {
 		results = append(results, lua.LNil)
 	}
 	if results[0] == lua.LNil && len(results) > 1 && results[1] != lua.LNil {
 		fields, err := sandbox.FailureFields(s, results[1])
 		if err != nil {
-			return engine.Result{}, err
+			return plan.Result{}, err
 		}
-		return engine.Result{}, &engine.Failure{Fields: fields, Loose: true}
+		return plan.Result{}, &plan.Failure{Fields: fields, Loose: true}
 	}
 	result, err := readResult(s, results[0], schema)
 	result.Loose = true
@@ -50,20 +50,20 @@ func Table(s *sandbox.State, v any) lua.LValue {
 }
 
 // readResult reads what an activity returned (protocol §5).
-func readResult(s *sandbox.State, v lua.LValue, schema any) (engine.Result, error) {
+func readResult(s *sandbox.State, v lua.LValue, schema any) (plan.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
 		if to, ok := v.Value.(*outputTo); ok {
 			value, err := s.EncodeResult(to.value, schema, "result")
-			return engine.Result{To: to.path, Value: value}, err
+			return plan.Result{To: to.path, Value: value}, err
 		}
 	case *lua.LTable:
 		if m, ok, err := readMessage(s, v); ok || err != nil {
-			return engine.Result{Message: m}, err
+			return plan.Result{Message: m}, err
 		}
 	}
 	value, err := s.EncodeResult(v, schema, "result")
-	return engine.Result{Value: value}, err
+	return plan.Result{Value: value}, err
 }
 
 // readMessage reads a result that is a message: one that Message made, or a table
@@ -99,16 +99,16 @@ func readMessage(s *sandbox.State, t *lua.LTable) (m map[string]any, ok bool, er
 }
 
 // Failure returns the outcome that a call has by a fault, or nil if the machine is at fault.
-func Failure(f *sandbox.Fault) *engine.Failure {
+func Failure(f *sandbox.Fault) *plan.Failure {
 	switch {
 	case f.Timeout:
 		fields := map[string]any{"message": f.Message, "code": "timeout"}
 		if f.Line > 0 {
 			fields["script"] = f.File + ":" + strconv.Itoa(f.Line)
 		}
-		return &engine.Failure{Fields: fields}
+		return &plan.Failure{Fields: fields}
 	case f.Author != nil && f.Bad == nil:
-		return &engine.Failure{Fields: f.Fields, Loose: true}
+		return &plan.Failure{Fields: f.Fields, Loose: true}
 	}
 	return nil
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
 	"obelus/store"
 )
 
@@ -27,7 +28,7 @@ const definitionSchema = `{"type": ["object", "boolean"],
 	}}`
 
 // RequestSchema says where a request holds arrays.
-var RequestSchema = sync.OnceValue(func() *engine.Schema {
+var RequestSchema = sync.OnceValue(func() *schema.Schema {
 	return mustSchema(`{
 		"properties": {
 			"context": {"type": "array", "items": {"properties": {
@@ -39,9 +40,9 @@ var RequestSchema = sync.OnceValue(func() *engine.Schema {
 		}`)
 })
 
-// Listed is [engine.Schema.Lists] of a schema that is compiled only where a value has something
+// Listed is [schema.Schema.Lists] of a schema that is compiled only where a value has something
 // empty in it, as few have: that takes longer than all else when a small project is loaded.
-func Listed(v any, schema func() *engine.Schema) any {
+func Listed(v any, schema func() *schema.Schema) any {
 	if !holdsEmptyObject(v) {
 		return v
 	}
@@ -64,10 +65,10 @@ func holdsEmptyObject(v any) bool {
 }
 
 // ToolSchema says where a definition of a tool holds arrays.
-var ToolSchema = sync.OnceValue(func() *engine.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
+var ToolSchema = sync.OnceValue(func() *schema.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
 
 // mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
-func mustSchema(open string) *engine.Schema {
+func mustSchema(open string) *schema.Schema {
 	v, err := store.DecodeJSON([]byte(open + `, "$defs": {
 		"tool": ` + definitionSchema + `,
 		"named": {"additionalProperties": {"$ref": "#/$defs/tool"}},
@@ -76,7 +77,7 @@ func mustSchema(open string) *engine.Schema {
 	if err != nil {
 		panic(err)
 	}
-	schema, err := engine.NewSchema(v)
+	schema, err := schema.New(v)
 	if err != nil {
 		panic(err)
 	}
@@ -94,7 +95,7 @@ func callSchema(tool any) map[string]any {
 			}
 		}
 	}
-	if output := engine.OutputSchema(tool); output != nil { // of a call that has its result already
+	if output := plan.OutputSchema(tool); output != nil { // of a call that has its result already
 		properties["_output"] = output
 	}
 	schema := map[string]any{"type": "object", "properties": properties}

@@ -3,14 +3,14 @@ package luaerr
 import (
 	"strings"
 
-	"obelus/engine"
+	"obelus/engine/spell"
 )
 
 // DidYouMean ends an error about an unknown name: ` (did you mean "timeout"?)`
 // where one of the candidates is near, the list of them all where they are
 // few, else nothing.
 func DidYouMean(name string, candidates []string) string {
-	if near := engine.Nearest(name, candidates); near != "" {
+	if near := spell.Nearest(name, candidates); near != "" {
 		return ` (did you mean "` + near + `"?)`
 	}
 	if len(candidates) > 0 && len(candidates) <= 12 {

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"sync"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/luatext"
 )
 
 // Write returns annotations of a registry's tools, in LuaCATS, as editors read them: for
 // each tool a class tool.NAME with the fields of its call and, if its schema describes a result,
 // tool.NAME.result. Overloads of Activity.register and test.activity take the tools' names.
-func Write(registry *engine.Registry) []byte {
+func Write(registry *plan.Registry) []byte {
 	w := &typeWriter{classes: map[string]bool{}}
 	w.line("---@meta _\n\n-- Written by obelus types, which writes it again: changes are lost.")
 	var registers, activities []string
@@ -75,7 +75,7 @@ func (w *typeWriter) tool(class, result string, schema any) string {
 	w.current, w.refs, w.root = class, map[string]string{}, schema
 	object, _ := schema.(map[string]any)
 	w.object(class, "obelus.Call", w.gathered(object))
-	output := engine.OutputSchema(schema)
+	output := plan.OutputSchema(schema)
 	if output == nil {
 		return "any"
 	}

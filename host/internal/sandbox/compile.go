@@ -63,7 +63,7 @@ func compileInTime(s *State, L *lua.LState, name, text string) (proto *lua.Funct
 		take()
 	case <-ctx.Done():
 		s.Budget.Charge(L, budget.CheckEvery)
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	return proto, err
 }

@@ -3,11 +3,10 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"obelus/host/internal/limits"
 	"runtime"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"obelus/host/internal/budget"
 )
 
 // newCoroutine makes one; it takes nothing but memory before it is resumed.
@@ -33,7 +32,7 @@ func resumeCoroutine(s *State, L *lua.LState, co *coroutine, args []lua.LValue) 
 	s.Budget.Charge(L, coroutineCharged)
 	out := switchToCoroutine(s, L, co, args)
 	if s.Budget.Err() != nil {
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	return out.values, out.err
 }
@@ -108,7 +107,7 @@ func yieldCoroutine(s *State, L *lua.LState, co *coroutine, values []lua.LValue)
 		runtime.Goexit() // it can't be caught as an error can
 	}
 	if s.Budget.Err() != nil {
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	return args
 }

@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine"
+	"obelus/engine/spell"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/luastd"
@@ -142,7 +142,7 @@ func (p *Project) nearModule(name string) string {
 		names = append(names, strings.ReplaceAll(path, "/", "."))
 	}
 	slices.Sort(names)
-	if near := engine.Nearest(name, names); near != "" {
+	if near := spell.Nearest(name, names); near != "" {
 		return ` (did you mean "` + near + `"?)`
 	}
 	return ""

@@ -138,7 +138,7 @@ func (s *State) Call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	err := s.protected(f, args)
 	s.Budget.Ended()
 	if s.Budget.Exhausted() { // while a native function ran, it may be
-		err = cmp.Or(err, errors.New(budget.OutOfTime))
+		err = cmp.Or(err, errors.New(limits.OutOfTime))
 	}
 	if err != nil {
 		return nil, s.Fault(err)

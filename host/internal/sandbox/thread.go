@@ -6,6 +6,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/budget"
+	"obelus/host/internal/limits"
 )
 
 // Coroutines are not the interpreter's own, whose yield breaks within pcall,
@@ -97,7 +98,7 @@ func (s *State) callOnThread(L *lua.LState, call []lua.LValue) (*lua.LState, err
 	s.L = L
 	s.pcalls--
 	if s.Budget.Err() != nil {
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	if err != nil {
 		thread.SetTop(0)

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/luastd"
@@ -27,7 +27,7 @@ type job struct {
 	source       any // of the file; nil if the worker has seen it before
 	name         string
 	timeout      time.Duration
-	in           engine.Invocation
+	in           plan.Invocation
 }
 
 // script names the script: two files may hold the same.
@@ -56,7 +56,7 @@ func whole(v any) int64 {
 
 // done is what has become of a job: one of these.
 type done struct {
-	result  engine.Result
+	result  plan.Result
 	failure map[string]any
 	fault   *luaerr.ScriptError
 }
@@ -88,12 +88,12 @@ func readDone(v any) (d done, err error) {
 	return d, err
 }
 
-func (d *done) outcome() (engine.Result, error) {
+func (d *done) outcome() (plan.Result, error) {
 	switch {
 	case d.failure != nil:
-		return engine.Result{}, &engine.Failure{Fields: d.failure, Loose: true}
+		return plan.Result{}, &plan.Failure{Fields: d.failure, Loose: true}
 	case d.fault != nil:
-		return engine.Result{}, d.fault
+		return plan.Result{}, d.fault
 	}
 	d.result.Loose = true
 	return d.result, nil

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
@@ -69,14 +69,14 @@ func (c *Call) fail(format string, args ...any) *luaerr.ScriptError {
 
 // Run does one call in a worker. Where ctx ends the call early it kills the worker. Its errors are
 // those of a call in this process, and that the worker has died.
-func (w *Pool) Run(ctx context.Context, call Call, in engine.Invocation) (engine.Result, error) {
-	timeout := cmp.Or(call.Timeout, engine.DefaultTimeout)
+func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Result, error) {
+	timeout := cmp.Or(call.Timeout, plan.DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
 	}
 	p, left, err := w.worker(ctx, &call, timeout)
 	if err != nil {
-		return engine.Result{}, err
+		return plan.Result{}, err
 	}
 	alarm := time.AfterFunc(left+workerGrace, p.kill)
 	release := context.AfterFunc(ctx, func() {
@@ -94,11 +94,11 @@ func (w *Pool) Run(ctx context.Context, call Call, in engine.Invocation) (engine
 	w.end(p)
 	switch {
 	case canceled:
-		return engine.Result{}, ctx.Err()
+		return plan.Result{}, ctx.Err()
 	case late:
-		return engine.Result{}, timedOut(timeout)
+		return plan.Result{}, timedOut(timeout)
 	}
-	return engine.Result{}, w.died(&call, p)
+	return plan.Result{}, w.died(&call, p)
 }
 
 // worker gives a worker for a call, and how much of its time is left: what starting one
@@ -127,14 +127,14 @@ func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p
 }
 
 func timedOut(after time.Duration) error {
-	return &engine.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
+	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
 // isCanceled tells a call that nobody waits for from one whose time is over:
 // its worker is on the way to say so itself.
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-func (c *Call) job(p *Process, timeout time.Duration, in engine.Invocation) *job {
+func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
 	j := &job{file: c.Script.File, sha256: c.Script.SHA256, name: c.Name, timeout: timeout, in: in}
 	if !p.seen[j.script()] {
 		j.source, p.seen[j.script()] = string(c.Script.Source), true

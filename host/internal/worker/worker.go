@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"obelus/engine"
+	"obelus/engine/plan"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
@@ -38,7 +38,7 @@ type Setup struct {
 }
 
 // Executor runs one call of an activity in this process.
-type Executor func(script *sandbox.Script, name string, timeout time.Duration, in engine.Invocation) (engine.Result, error)
+type Executor func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error)
 
 // Main lets this program start workers. In a process that was started as one it does not
 // return: it runs calls by the executor that open gives.
@@ -122,7 +122,7 @@ func (w *worker) do(j *job) done {
 		w.scripts[j.script()] = sc
 	}
 	result, err := w.execute(sc, j.name, j.timeout, j.in)
-	var failure *engine.Failure
+	var failure *plan.Failure
 	switch {
 	case errors.As(err, &failure):
 		return done{failure: failure.Fields}

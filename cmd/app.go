@@ -1,0 +1,55 @@
+package cmd
+
+import (
+	"io"
+	"sync/atomic"
+
+	"obelus/host"
+	"obelus/store"
+
+	"obelus/cmd/internal/term"
+)
+
+// Config is what a program adds to the command. The zero Config is the command obelus itself.
+type Config struct {
+	// Host brings what a program has of its own: Activities, Tools, Objects, Model, Clock and
+	// LoadTimeout. The command sets all other fields itself, by the project and the flags.
+	Host host.Config
+}
+
+// app is one run of the program: its flags, and the project and the log that a command opens.
+type app struct {
+	config Config
+	stdin  io.Reader
+	term   *term.Terminal
+	help   io.Writer // receives help and completion; nil is the standard output
+
+	projectFlag string
+	dbFlag      string
+	context     string
+	json        bool
+	quiet       bool
+	verbose     bool
+	prompting   bool // the lines that are typed belong to a prompt
+	allow       allowFlags
+
+	dir   string // the project's folder, absolute; without a project, see findProject
+	found bool   // whether there is a project
+	host  *host.Host
+	log   store.Log
+
+	current   atomic.Pointer[currentRun] // nil without a run
+	unsuspend func()                     // lets Ctrl-Z stop the process at once again; nil where log is only read
+}
+
+// close closes what the command opened.
+func (a *app) close() {
+	if a.unsuspend != nil {
+		a.unsuspend()
+	}
+	if a.log != nil {
+		if err := a.log.Close(); err != nil {
+			a.term.Fail(err)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine/journal"
+	"obelus/store"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/view"
+)
+
+// callsOptions holds the flags of calls.
+type callsOptions struct {
+	at       int64
+	tools    []string
+	statuses []string
+	since    string
+	bars     bool
+	follow   bool
+
+	sinceTime time.Time // the time that since names
+}
+
+func callsCommand(a *app) *cobra.Command {
+	var o callsOptions
+	c := &cobra.Command{
+		Use:   "calls",
+		Short: "print the calls of a context: status, time, script, error",
+		Long: `Print the calls of a context, the latest unless -c names one: how they stand, how
+often they were tried, how long they took, and where they wrote or why they did
+not. On a terminal that is wide enough bars show when each of them ran. -v adds
+the script that ran and the start of its SHA-256. --follow goes on with every
+change, until it is interrupted. A call that only computes may be recorded when
+it has ended, and not as it begins.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkAt(c, o.at); err != nil {
+				return err
+			}
+			if o.follow && o.at > 0 {
+				return exit.Usage("--follow goes on with what comes, and --at ends before it: give one of them")
+			}
+			if err := checkWords("status", o.statuses, journal.Outcomes()...); err != nil {
+				return err
+			}
+			if !c.Flags().Changed("bars") {
+				o.bars = a.term.OutTTY && a.term.Width() >= minBarColumns
+			}
+			var err error
+			if o.sinceTime, err = cli.ReadSince(o.since); err != nil {
+				return err
+			}
+			return listCalls(c.Context(), a, o)
+		},
+	}
+	c.Flags().Int64Var(&o.at, "at", 0, "as they stood at the message `SEQ`")
+	c.Flags().Var((*cli.Words)(&o.tools), "tool", "only calls of the `TOOL,...`")
+	c.Flags().StringSliceVar(&o.statuses, "status", nil, "only calls that stand so: `STATUS,...`")
+	c.Flags().StringVar(&o.since, "since", "", "only calls that began since `T`: a time (RFC 3339), or a span before now (90s, 7d)")
+	c.Flags().BoolVar(&o.bars, "bars", false, "show when each ran (default on a terminal of 80 columns)")
+	c.Flags().BoolVar(&o.follow, "follow", false, "go on with every change")
+	return c
+}
+
+// matches reports whether the flags ask for a call.
+func (o *callsOptions) matches(r journal.Record) bool {
+	began, err := time.Parse(time.RFC3339, r.Started)
+	return (len(o.tools) == 0 || slices.Contains(o.tools, r.Tool)) &&
+		(len(o.statuses) == 0 || r.Is(o.statuses)) &&
+		(o.sinceTime.IsZero() || err == nil && !began.Before(o.sinceTime))
+}
+
+func listCalls(ctx context.Context, a *app, o callsOptions) error {
+	name, err := a.openForReading(ctx)
+	if err != nil {
+		return err
+	}
+	if o.follow {
+		return followCalls(ctx, a, name, o)
+	}
+	records, err := journal.In(a.log, name).CurrentRecords(ctx, o.at)
+	if err != nil {
+		return err
+	}
+	records = slices.DeleteFunc(records, func(r journal.Record) bool { return !o.matches(r) })
+	if a.json {
+		for _, r := range records {
+			if err := a.term.NDJSON(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	header := []string{"CALL", "TOOL", "STATUS", "TRIES", "TIME", "RESULT"}
+	if a.verbose {
+		header = slices.Insert(header, 5, "SCRIPT")
+	}
+	var rows [][]string
+	for _, r := range records {
+		rows = append(rows, callRow(a, r))
+	}
+	if o.bars {
+		header = slices.Insert(header, 5, "")
+		for i, bar := range view.Bars(records) {
+			rows[i] = slices.Insert(rows[i], 5, bar)
+		}
+	}
+	return a.term.Table(header, rows)
+}
+
+// minBarColumns is the least number of columns for bars on a terminal: the result of a call stands
+// behind them.
+const minBarColumns = 80
+
+// followCalls prints a line for each change of a call so far, and then for each new one.
+func followCalls(ctx context.Context, a *app, name string, o callsOptions) error {
+	f := store.JournalFilter{Context: name}
+	return followUntilDone(ctx, func() error {
+		for entry, err := range a.log.Journal(ctx, f) {
+			if err != nil {
+				return err
+			}
+			f.After = entry.N
+			told, err := journal.ReadEntry(entry)
+			if err != nil {
+				return err
+			}
+			r, ok := told.(journal.Record)
+			switch {
+			case !ok || !o.matches(r):
+			case a.json:
+				err = a.term.NDJSON(r)
+			default:
+				row := callRow(a, r)
+				line := fmt.Sprintf("%s  %-6s %s %-10s %8s  %s", entry.Date.Local().Format("15:04:05.000"), row[0], human.Widths.FillRight(row[1], 20), row[2], row[4], row[len(row)-1])
+				err = a.term.Line(human.Cut(strings.TrimRight(line, " "), a.term.Width()))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// callRow returns the cells of a call in the list.
+func callRow(a *app, r journal.Record) []string {
+	span, script := "-", "-"
+	if r.Started != "" && r.Status.Settled() {
+		span = human.Duration(view.Took(r))
+	}
+	if r.Script != "" {
+		script = r.Script + "@" + r.SHA256[:min(7, len(r.SHA256))]
+	}
+	result := strings.Join(r.Writes, " ")
+	switch {
+	case r.Status == journal.Failed && r.Error != nil:
+		result = human.FirstLine(failureText(a, r))
+	case r.Handled != nil:
+		result += " (" + view.Handled(r) + ")"
+	case r.Rests && r.Status == journal.Running:
+		result = view.FailedAttempt(r) + human.FirstLine(failureText(a, r))
+	case r.Status == journal.Held:
+		result = "for a person: " + view.Arguments(r.Hold)
+	case r.Status == journal.Ready:
+		result = fmt.Sprintf("%s by %s, and goes on with the run", r.Hold.Decision, r.Hold.Name())
+	case (r.Status == journal.InDoubt || r.Status == journal.Interrupted || r.Status == journal.Blocked) && r.Error != nil:
+		result = "the try before failed: " + human.FirstLine(failureText(a, r))
+	case r.Status == journal.InDoubt && r.Reason == "":
+		result = "it had started, and must not run twice: resume --retry, --skip or --result " + r.Call
+	case r.Reason != "" && result != "":
+		result += " (" + r.Reason + ")"
+	case r.Reason != "":
+		result = r.Reason
+	case len(r.WaitingOn) > 0:
+		result = "waits for " + strings.Join(r.WaitingOn, " ")
+	}
+	tries := fmt.Sprint(r.Attempts)
+	if (r.Status == journal.Running || r.Status == journal.InDoubt) && r.Attempts == 0 { // attempts are counted when they end
+		tries = "-"
+	}
+	row := []string{r.Call, view.Title(r.Tool, r.Instance), r.Outcome(), tries, span, result}
+	if a.verbose {
+		row = slices.Insert(row, 5, script)
+	}
+	return row
+}

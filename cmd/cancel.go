@@ -1,0 +1,73 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine"
+	"obelus/engine/journal"
+
+	"obelus/cmd/internal/human"
+)
+
+func cancelCommand(a *app) *cobra.Command {
+	var w deciderFlags
+	c := &cobra.Command{
+		Use:   "cancel",
+		Short: "give a run up that waits, or that was interrupted",
+		Long: `Record that the newest run of a context, the one that is unfinished unless -c
+names one, is not to go on: a server leaves it alone whatever comes, and prune may remove it. What
+is in the log stays, and resume goes on with it all the same. A run that some
+process is at is stopped there: by an interrupt, or by DELETE /v1/runs/ID of the
+server that has it.`,
+		Example: `  obelus cancel -c order-7`,
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return cancelRun(c.Context(), a, w) },
+	}
+	w.register(c)
+	return c
+}
+
+func cancelRun(ctx context.Context, a *app, w deciderFlags) error {
+	by, err := w.decider()
+	if err != nil {
+		return err
+	}
+	if err := a.openSettings(); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	name, err := a.findRoot(ctx, rootsUnfinished(ctx, a, "cancel", false))
+	if err != nil {
+		return err
+	}
+	run, err := journal.In(a.log, name).LastRun(ctx)
+	if err != nil {
+		return err
+	}
+	err = engine.Cancel(ctx, a.log, name, by)
+	if errors.As(err, new(*engine.BusyError)) {
+		return fmt.Errorf("%w: interrupt it there, or ask the server that has it by DELETE /v1/runs/%s", err, name)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.term.NDJSON(map[string]any{"context": name, "status": journal.RunCancelled})
+	}
+	a.term.Say("cancelled %s in context %s: %s resume -c %[2]s would go on with it", planName(run.Plan), name, a.commandPrefix())
+	return nil
+}
+
+// planName names a run by its plan.
+func planName(plan string) string {
+	if plan == "" {
+		return "the run"
+	}
+	return "the run of " + human.Printable(plan)
+}

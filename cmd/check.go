@@ -1,0 +1,177 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine"
+	"obelus/engine/plan"
+	"obelus/host"
+	"obelus/store"
+	"obelus/store/memory"
+
+	"obelus/cmd/internal/view"
+)
+
+func checkCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check [PLAN…]",
+		Short: "tell what is wrong with plans; nothing runs, nothing is written",
+		Long: `Check plans, all of the project's unless some are named: syntax, tools, schemas,
+expressions, scopes, cycles, and types that can't be right: of a parameter, the
+output or a literal in an expression beside what the one call that writes it says
+by its _output, or the plan by the schema of its kind. As warnings, references that
+nothing writes, writes in no certain order, results of activities that return
+nothing, and names and texts that can only be slips. The context is taken for
+empty unless -c names one.
+
+Exit status: 0 without errors, whatever it warns of, 2 with some.`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completePlans,
+		RunE:              func(c *cobra.Command, args []string) error { return checkPlans(c.Context(), a, args) },
+	}
+	return c
+}
+
+// checkPlans checks plans, or all of the project's, and prints their problems.
+func checkPlans(ctx context.Context, a *app, plans []string) error {
+	first := ""
+	if len(plans) > 0 {
+		first = plans[0]
+		if err := checkPlanExists(a, first); err != nil {
+			return err
+		}
+	}
+	if err := a.openProject(first); err != nil {
+		problems, ok := host.Problems(err)
+		if !ok {
+			return err
+		}
+		return printProblems(a, problems)
+	}
+	if len(plans) == 0 {
+		var err error
+		if plans, err = projectPlans(a); err != nil {
+			return err
+		}
+	}
+	log, name, err := contextToCheck(ctx, a)
+	if err != nil {
+		return err
+	}
+	problems := a.host.Generation().Slips()
+	for _, plan := range plans {
+		found, asked, err := checkPlan(ctx, a, log, name, plan)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			ok := "ok"
+			if asked {
+				ok = "ok as far as can be told: it is a function, which is asked as it runs"
+			}
+			a.term.Say("%s: %s", planLabel(a, plan), ok)
+		}
+		for _, p := range found {
+			if !slices.Contains(problems, p) { // problems of settings and tools are found with every plan
+				problems = append(problems, p)
+			}
+		}
+	}
+	return printProblems(a, problems)
+}
+
+// planLabel returns a plan's name as problems show it.
+func planLabel(a *app, plan string) string {
+	if name, err := a.nameInProject(plan); err == nil {
+		return name
+	}
+	return plan
+}
+
+// projectPlans lists the files below the project's plans folder.
+func projectPlans(a *app) ([]string, error) {
+	var plans []string
+	err := fs.WalkDir(os.DirFS(a.dir), "plans", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ext := filepath.Ext(name); !entry.IsDir() && (ext == ".lua" || ext == ".json") {
+			plans = append(plans, filepath.Join(a.dir, filepath.FromSlash(name)))
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(plans) == 0 {
+		return nil, exit.Usagef("%s has no plans: name one", a.dir)
+	}
+	return plans, err
+}
+
+// contextToCheck returns the log and the context against which plans are checked: the context that
+// -c names, else an empty one.
+func contextToCheck(ctx context.Context, a *app) (store.Log, string, error) {
+	if a.context == "" {
+		return memory.New(), "", nil
+	}
+	name, err := a.openForReading(ctx)
+	return a.log, name, err
+}
+
+// checkPlan returns the problems of a plan. asked reports whether the plan is a function, which can
+// be checked fully only while it runs.
+func checkPlan(ctx context.Context, a *app, log store.Log, name, path string) (found []plan.Problem, asked bool, err error) {
+	file, err := a.nameInProject(path)
+	if err != nil {
+		return nil, false, err
+	}
+	request, registry, err := a.host.Plan(file)
+	if problems, ok := host.Problems(err); ok {
+		return problems, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	checked, err := a.host.Generation().Settings().Runner(log, registry).Check(ctx, engine.Start{Context: name, Request: request})
+	var policy *plan.PolicyError
+	var refused *plan.PlanError
+	var message *plan.MessageError
+	switch {
+	case errors.As(err, &refused):
+		return refused.Problems, false, nil
+	case errors.As(err, &policy):
+		return []plan.Problem{{File: host.SettingsFile, Severity: plan.SeverityError, Code: plan.CodeUnknownTool, Message: err.Error()}}, false, nil
+	case errors.As(err, &message):
+		return []plan.Problem{{File: file, Severity: plan.SeverityError, Code: plan.CodeSchema, Message: err.Error()}}, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	return checked.Warnings, request.Planner != nil, nil
+}
+
+func printProblems(a *app, problems []plan.Problem) error {
+	var status error
+	for _, p := range problems {
+		if p.Severity == plan.SeverityError {
+			status = exit.Refused
+		}
+		if err := printProblem(a, p); err != nil {
+			return err
+		}
+	}
+	a.hintUnreadActivities(problems)
+	return status
+}
+
+func printProblem(a *app, p plan.Problem) error {
+	if a.json {
+		return a.term.NDJSON(p)
+	}
+	return a.term.Line(view.Problem(p))
+}

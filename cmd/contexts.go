@@ -1,0 +1,79 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/human"
+)
+
+func contextsCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "contexts",
+		Short: "list all contexts, the one that was appended to last first",
+		Long: `List all contexts, the one that was appended to last first. A run that is
+interrupted had not come to its end or to a halt when its process ended, or is a
+fork's in which nobody has gone on. resume goes on with it; a server does so by itself
+where the process died or was told to end by SIGTERM, and not where a person
+interrupted it. With --json that is "stopped" beside the status.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return listContexts(c.Context(), a) },
+	}
+}
+
+func listContexts(ctx context.Context, a *app) error {
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		a.term.Say("there is no log at %s yet", path)
+		return nil
+	}
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return err
+	}
+	const plan = 2
+	var rows [][]string
+	listed := false
+	var broken error // errors of damaged contexts; the others are listed all the same
+	for info, err := range a.log.Contexts(ctx, a.context) {
+		if err != nil {
+			return err
+		}
+		listed = true
+		line, err := history.Summarize(ctx, a.log, info)
+		status := string(line.Status)
+		if errors.As(err, new(*journal.DamagedError)) {
+			broken, status, err = errors.Join(broken, err), "damaged", nil
+		}
+		if err != nil {
+			return err
+		}
+		if a.json {
+			if err := a.term.NDJSON(line); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{line.Context, human.OrDash(status), human.OrDash(line.Plan), fmt.Sprint(line.Messages), human.Size(line.Bytes), human.Time(info.Updated)})
+	}
+	switch {
+	case a.context != "" && !listed:
+		return a.noContext()
+	case a.json:
+		return broken
+	}
+	header := []string{"CONTEXT", "STATUS", "PLAN", "MESSAGES", "SIZE", "UPDATED"}
+	human.Fit(append([][]string{header}, rows...), a.term.Width(), plan) // the other columns are of no use when they are cut
+	return errors.Join(a.term.Table(header, rows), broken)
+}

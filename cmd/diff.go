@@ -1,0 +1,102 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine/history"
+	"obelus/store/sqlite"
+
+	"obelus/cmd/internal/human"
+)
+
+func diffCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff A B",
+		Short: "tell what is different in B beside A: paths, old and new values",
+		Long: `Tell at which paths the values of two moments differ. A moment is a number, the
+seq of a message in a context (the latest unless -c names one), a context as it
+is now, or both: order-7@12. On a terminal a line
+is cut at its width, unless -v is given.`,
+		Example: `  obelus diff 3 12 -c order-7
+  obelus diff order-7 what-if
+  obelus diff order-7@12 what-if --json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error { return diffMoments(c.Context(), a, args[0], args[1]) },
+	}
+}
+
+func diffMoments(ctx context.Context, a *app, from, to string) error {
+	if err := a.openExisting(sqlite.Options{ReadOnly: true}); err != nil {
+		return err
+	}
+	old, err := parseMoment(ctx, a, from)
+	if err != nil {
+		return err
+	}
+	now, err := parseMoment(ctx, a, to)
+	if err != nil {
+		return err
+	}
+	changes, err := history.Diff(ctx, a.log, old, now)
+	if err != nil {
+		return err
+	}
+	for _, change := range changes {
+		if err := printChange(a, change); err != nil {
+			return err
+		}
+	}
+	if len(changes) == 0 {
+		a.term.Say("nothing is different")
+	}
+	return nil
+}
+
+// parseMoment parses 12, order-7 or order-7@12.
+func parseMoment(ctx context.Context, a *app, text string) (m history.Moment, err error) {
+	name, at, both := strings.Cut(text, "@")
+	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
+		name, at, both = a.context, text, true
+	}
+	if both {
+		if m.At, err = strconv.ParseInt(at, 10, 64); err != nil || m.At < 1 {
+			return m, exit.Usagef("%s: %q is no seq: the first message has seq 1", text, at)
+		}
+	}
+	given := a.context
+	defer func() { a.context = given }()
+	a.context = name
+	if m.Context, err = a.readContext(ctx); err == nil {
+		err = warnBeyondHead(ctx, a, m.Context, m.At)
+	}
+	return m, err
+}
+
+func printChange(a *app, c history.Change) error {
+	if a.json {
+		return a.term.NDJSON(c)
+	}
+	path := c.Path
+	if c.Instance != "" {
+		path += " " + c.Instance
+	}
+	path = human.Printable(path)
+	old, now := human.JSON(c.Old), human.JSON(c.New)
+	line := fmt.Sprintf("~ %s: %s → %s", path, old, now)
+	switch {
+	case !c.HasOld:
+		line = a.term.Paint(human.Green, "+") + fmt.Sprintf(" %s: %s", path, now)
+	case !c.HasNew:
+		line = a.term.Paint(human.Red, "-") + fmt.Sprintf(" %s: %s", path, old)
+	}
+	if !a.verbose {
+		line = human.Cut(line, a.term.Width())
+	}
+	return a.term.Line(line)
+}

@@ -1,0 +1,230 @@
+package cmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/store"
+)
+
+// question is one that DATABASE.md answers twice, by a command and a query.
+type question struct {
+	text    string
+	command []string
+	query   string
+}
+
+// questions reads the queries of DATABASE.md: a comment with the command and,
+// two blanks after it, the question; then the query.
+func questions(t *testing.T) (all []question) {
+	t.Helper()
+	text, err := os.ReadFile("DATABASE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```sql\n")
+	block, _, _ = strings.Cut(block, "```")
+	for line := range strings.Lines(block) {
+		if comment, ok := strings.CutPrefix(line, "-- obelus "); ok {
+			command, text, ok := strings.Cut(comment, "  ")
+			if !ok {
+				t.Fatalf("no question: %s", line)
+			}
+			all = append(all, question{strings.TrimSpace(text), strings.Fields(command), ""})
+			continue
+		}
+		all[len(all)-1].query += line
+	}
+	return all
+}
+
+// historyProject is the project that the questions are asked of.
+var historyProject = map[string]string{
+	"obelus.lua": `return {}`,
+	"activities/order.lua": `
+Activity.register("decide", function(call) return { amount = call.amount } end)
+Activity.register("pay", function() return nil, "no money" end)`,
+	"plan.json": `{"context": [{"type": "input", "amount": 3.5}], "calls": [
+		{"_tool": "decide", "amount": "†input.amount", "_outputPath": "†state.approval"},
+		{"_tool": "decide", "amount": 12, "after": "†state.approval", "_outputPath": "†state.approval"},
+		{"_tool": "pay", "amount": "†state.approval.amount", "_outputPath": "†state.receipt"},
+		{"_tool": "decide", "amount": "†state.receipt", "_outputPath": "†state.letter"},
+		{"_tool": "pay", "amount": 1, "_outputPath": "†state.gift || †state.excuse"},
+		{"_tool": "pay", "amount": 2, "_outputPath": "†state.tip"}]}`,
+}
+
+// TestDatabase_CommandAndQueryAgree: for each question in DATABASE.md the command and the query
+// give the same answer, the query in obelus sql and in a stock sqlite3.
+func TestDatabase_CommandAndQueryAgree(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range historyProject {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	obelusOutput(t, 1, "run", "-q", "-c", "order-7", filepath.Join(dir, "plan.json"))
+	obelusOutput(t, 1, "-C", dir, "resume", "-q", "-c", "order-7", "--skip", "1.6")
+	obelusOutput(t, 1, "run", "-q", "-c", "order-8", filepath.Join(dir, "plan.json"))
+	_, err := exec.LookPath("sqlite3")
+	stock := err == nil
+	if !stock {
+		t.Log("there is no sqlite3 here: the queries are asked of obelus sql alone")
+	}
+	all := questions(t)
+	if len(all) < 7 {
+		t.Fatalf("only %d questions", len(all))
+	}
+	for _, q := range all {
+		t.Run(q.text, func(t *testing.T) {
+			got := records(t, obelusOutput(t, 0, "-C", dir, "--json", "sql", q.query))
+			if len(got) == 0 {
+				t.Fatal("the query gives nothing")
+			}
+			if stock {
+				db := filepath.Join(dir, ".obelus", "log.db")
+				out, err := exec.Command("sqlite3", "-readonly", "-json", db, q.query).Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(got, records(t, string(out))); diff != "" {
+					t.Errorf("(-obelus sql +sqlite3):\n%s", diff)
+				}
+			}
+			if q.command[0] == "sql" {
+				return
+			}
+			answer := records(t, obelusOutput(t, 0, append([]string{"-C", dir, "--json"}, q.command...)...))
+			if diff := cmp.Diff(columnsOf(t, answer, got[0], q), got); diff != "" {
+				t.Errorf("(-%s +query):\n%s", strings.Join(q.command, " "), diff)
+			}
+		})
+	}
+}
+
+// records reads JSON values, those of arrays each for itself. Numbers keep
+// their value, not their text.
+func records(t *testing.T, text string) (all []any) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
+		var v any
+		if err := d.Decode(&v); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		if many, ok := v.([]any); ok {
+			all = append(all, many...)
+		} else {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// columnsOf gives what a command says the shape that the query gives its
+// answer: the same columns, JSON as text.
+func columnsOf(t *testing.T, answer []any, like any, q question) (rows []any) {
+	t.Helper()
+	for _, v := range answer {
+		row := map[string]any{}
+		for column := range like.(map[string]any) {
+			row[column] = columnOf(t, v, column, q)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func columnOf(t *testing.T, answer any, column string, q question) any {
+	t.Helper()
+	field := func(path ...string) any {
+		v := answer
+		for _, name := range path {
+			object, _ := v.(map[string]any)
+			v = object[name]
+		}
+		return v
+	}
+	switch {
+	case column == "value" && q.command[0] == "get":
+		return encoded(t, answer)
+	case column == "value":
+		path, err := store.ParsePath(field("path").(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encoded(t, field(append([]string{"data"}, path.Segments()...)...))
+	case column == "data":
+		for _, name := range []string{"data", "plan", "message", "tool"} {
+			if v := field(name); v != nil {
+				return encoded(t, v)
+			}
+		}
+	case column == "message":
+		if handled := field("handled", "message"); handled != nil {
+			return handled
+		}
+		return field("error", "message")
+	case column == "tool" && slices.Contains(q.command, "log"):
+		return field("_call", "_tool")
+	}
+	return field(column)
+}
+
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// TestPromises_NamedTestsExist holds that every test that PROMISES.md and the README name exists.
+func TestPromises_NamedTestsExist(t *testing.T) {
+	promises, err := os.ReadFile("PROMISES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, match := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(source), -1) {
+			tests[match[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(string(promises)+string(readme), -1)
+	if len(named) < 80 {
+		t.Errorf("PROMISES.md names %d tests", len(named))
+	}
+	for _, match := range named {
+		if !tests[match[1]] {
+			t.Errorf("PROMISES.md or the README names %s, which is no test", match[1])
+		}
+	}
+}

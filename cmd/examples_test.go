@@ -1,0 +1,131 @@
+package cmd
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const examples = "../examples/"
+
+// copied is a copy of an example's folder.
+func copied(t *testing.T, example string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(examples+example)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestExamples runs every example, in a copy of its folder, and compares what
+// it prints: plans/NAME.lua gives expected.json, from input.json if there is
+// one; and for each expected/PLAN.json or expected/PLAN-and-more.json there is
+// such a plan, with an input of that name if it needs one.
+func TestExamples(t *testing.T) {
+	folders, err := os.ReadDir(examples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range folders {
+		if e.Name() == "embed" || e.Name() == "bench" { // Go programs, with tests of their own
+			continue
+		}
+		t.Run(e.Name(), func(t *testing.T) {
+			dir := copied(t, e.Name())
+			obelusOutput(t, exitDone, "check", "-q", "-C", dir)
+			if e.Name() == "expenses" { // which needs a person
+				return
+			}
+			cases, _ := filepath.Glob(filepath.Join(dir, "expected", "*.json"))
+			for _, expected := range cases {
+				name := filepath.Base(expected)
+				runExample(t, planFor(t, dir, name), filepath.Join(dir, "input", name), expected)
+			}
+			if len(cases) == 0 {
+				runExample(t, filepath.Join(dir, "plans", e.Name()+".lua"), filepath.Join(dir, "input.json"), filepath.Join(dir, "expected.json"))
+			}
+		})
+	}
+}
+
+// planFor finds the plan whose name a case begins with.
+func planFor(t *testing.T, dir, name string) string {
+	plans, _ := filepath.Glob(filepath.Join(dir, "plans", "*.lua"))
+	for _, plan := range slices.Backward(plans) {
+		if strings.HasPrefix(name, strings.TrimSuffix(filepath.Base(plan), ".lua")) {
+			return plan
+		}
+	}
+	t.Fatal("no plan for the case ", name)
+	return ""
+}
+
+func runExample(t *testing.T, plan, input, expected string) {
+	t.Helper()
+	want, err := os.ReadFile(expected)
+	if err != nil {
+		t.Fatal("an example says what it prints: ", err)
+	}
+	args := []string{"run", "-q", plan}
+	if _, err := os.Stat(input); err == nil {
+		args = append(args, "-i", "@"+input)
+	}
+	if got := obelusOutput(t, exitDone, args...); got != string(want) {
+		t.Errorf("%s prints\n%s\nand not\n%s", filepath.Base(plan), got, want)
+	}
+}
+
+// TestExpenses takes a claim through the hands of a person: each step is a
+// process of its own.
+func TestExpenses(t *testing.T) {
+	step := func(dir string, status int, args ...string) string {
+		t.Helper()
+		c := program(t, dir, args...)
+		out, _ := c.Output()
+		if got := c.ProcessState.ExitCode(); got != status {
+			t.Fatalf("%s: exit status %d, not %d", args, got, status)
+		}
+		return string(out)
+	}
+	for _, test := range []struct {
+		name, amount string
+		decision     []string
+		want         string
+	}{
+		{"small", "80", nil, `"Dear Ada, you have been paid 80."`},
+		{"approved", "420", []string{"approve", "1.4"}, `"Dear Ada, you have been paid 420."`},
+		{"corrected", "420", []string{"approve", "1.4", "--set", "amount:=400"}, `"Dear Ada, you have been paid 400."`},
+		{"rejected", "420", []string{"reject", "1.4", "--reason", "no receipt"}, `"Dear Ada, your claim was refused: no receipt."`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := copied(t, "expenses")
+			run := []string{"run", "-q", "plans/expenses.lua", "-c", "claim", "-i", "employee=Ada", "-i", `lines:=[{"what": "train", "amount": ` + test.amount + `}]`}
+			if test.decision == nil {
+				if got := step(dir, exitDone, run...); got != test.want+"\n" {
+					t.Errorf("it gives %s, not %s", got, test.want)
+				}
+				return
+			}
+			step(dir, exitWaiting, run...)
+			var held struct {
+				Call, Tool string
+				Arguments  struct{ Amount json.Number }
+			}
+			if err := json.Unmarshal([]byte(step(dir, exitDone, "approvals", "--json")), &held); err != nil {
+				t.Fatal(err)
+			}
+			if held.Call != "1.4" || held.Tool != "payLarge" || held.Arguments.Amount != "420" {
+				t.Errorf("held is %+v", held)
+			}
+			step(dir, exitWaiting, "resume", "-q") // nobody has decided
+			step(dir, exitDone, append(test.decision, "-q")...)
+			if got := step(dir, exitDone, "resume", "-q"); got != test.want+"\n" {
+				t.Errorf("it gives %s, not %s", got, test.want)
+			}
+		})
+	}
+}

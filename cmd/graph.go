@@ -1,0 +1,148 @@
+package cmd
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/store"
+
+	"obelus/cmd/internal/view"
+)
+
+func graphCommand(a *app) *cobra.Command {
+	format := ""
+	c := &cobra.Command{
+		Use:   "graph [PLAN]",
+		Short: "show how a plan's calls depend on each other",
+		Long: `Show a plan's data-flow graph: what each call reads, which calls that comes from,
+and where it writes, with alternatives (||) and fan-outs (&&). The context is
+taken for empty unless -c names one.
+
+Without a plan, show the newest that a context ran, the latest unless -c names
+one, as it ran: what was done, failed, skipped or waits, how long it took, and
+where it wrote. Of a plan that is a function all rounds are shown.`,
+		Example: `  obelus graph plans/refund.lua --format dot | dot -Tsvg > refund.svg
+  obelus graph --context order-7`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completePlans,
+		RunE: func(c *cobra.Command, args []string) error {
+			draw, ok := view.Formats[format]
+			switch {
+			case !ok:
+				return exit.Usagef("--format %s: it is text, mermaid or dot", format)
+			case a.json && c.Flags().Changed("format"):
+				return exit.Usage("--json and --format: give one of them")
+			case len(args) == 0:
+				return graphLastRun(c.Context(), a, draw)
+			}
+			return graphPlan(c.Context(), a, args[0], draw)
+		},
+	}
+	c.Flags().StringVar(&format, "format", "text", "`FORMAT`: text, mermaid or dot")
+	return c
+}
+
+// graphLastRun prints the newest plan of a context as it ran.
+func graphLastRun(ctx context.Context, a *app, draw view.Format) error {
+	run, err := a.openLastRun(ctx)
+	if err != nil {
+		return err
+	}
+	rounds, err := (&engine.Runner{Log: a.log, Registry: run.registry}).Rounds(ctx, run.context)
+	if err != nil {
+		return err
+	}
+	var all []view.Graph
+	for _, round := range rounds {
+		one := view.Graph{Plan: round.Plan, Ran: map[int]journal.Record{}}
+		if len(rounds) > 1 {
+			one.Round = round.Tick
+		}
+		for _, r := range round.Calls {
+			one.Ran[r.Position] = r
+		}
+		all = append(all, one)
+	}
+	return printGraph(a, draw, all)
+}
+
+// printGraph prints graphs in a format, or as JSON.
+func printGraph(a *app, draw view.Format, all []view.Graph) error {
+	if !a.json {
+		return a.term.Line(strings.TrimRight(draw(all), "\n"))
+	}
+	for _, one := range all {
+		if err := printGraphJSON(a, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func graphPlan(ctx context.Context, a *app, file string, draw view.Format) error {
+	request, registry, err := openPlan(a, file)
+	if err != nil {
+		return err
+	}
+	if request.Planner != nil {
+		return exit.Usagef("%s gives its calls by a function, one tick after another: there is no graph before it is asked", file)
+	}
+	log, name, err := contextToCheck(ctx, a)
+	if err != nil {
+		return err
+	}
+	runner := &engine.Runner{Log: log, Registry: registry}
+	plan, err := runner.Check(ctx, engine.Start{Context: name, Request: request})
+	if err != nil {
+		return err
+	}
+	return printGraph(a, draw, []view.Graph{{Plan: plan}})
+}
+
+// printGraphJSON prints a line for each call, and one for each edge.
+func printGraphJSON(a *app, d view.Graph) error {
+	for _, c := range d.Plan.Calls {
+		line := map[string]any{"call": c.Position, "tool": c.Tool, "reads": texts(c.Reads()), "scopes": texts(c.Scopes()), "writes": ""}
+		if c.Output != nil {
+			line["writes"] = c.Output.Source
+		}
+		if c.Instance != "" {
+			line["instance"] = c.Instance
+		}
+		if d.Round != 0 {
+			line["tick"] = d.Round
+		}
+		if r, ok := d.Ran[c.Position]; ok {
+			line["status"], line["duration_ms"], line["wrote"] = r.Status, r.Duration, append([]string{}, r.Writes...)
+			if r.Handled != nil {
+				line["handled"] = r.Handled
+			}
+		}
+		if err := a.term.NDJSON(line); err != nil {
+			return err
+		}
+	}
+	for _, w := range d.Plan.Wires() {
+		line := map[string]any{"from": w.From, "to": w.To, "path": w.Path.String(), "order": w.Order}
+		if d.Round != 0 {
+			line["tick"] = d.Round
+		}
+		if err := a.term.NDJSON(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func texts(paths []store.Path) []string {
+	all := make([]string, len(paths))
+	for i, path := range paths {
+		all[i] = path.String()
+	}
+	return all
+}

@@ -1,0 +1,142 @@
+package cmd
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is the line of packages: what each may import of this module and
+// of others. A package that is not listed may not exist. "obelus/engine/..." is the engine with
+// its packages.
+var mayImport = map[string][]string{
+	"obelus/store":                     {},
+	"obelus/store/memory":              {"obelus/store"},
+	"obelus/store/storetest":           {"obelus/store", "obelus/store/memory", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"},
+	"obelus/store/suites":              {},
+	"obelus/store/sqlite":              {"obelus/store", "github.com/mattn/go-sqlite3", "golang.org/x/sys/unix"},
+	"obelus/engine/spell":              {},
+	"obelus/engine/internal/bounds":    {},
+	"obelus/engine/internal/crash":     {},
+	"obelus/engine/internal/jsonvalue": {"obelus/store"},
+	"obelus/engine/internal/phrase":    {"obelus/store"},
+	"obelus/engine/internal/regex":     {},
+	"obelus/engine/expr": {"obelus/store", "obelus/engine/spell", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase",
+		"obelus/engine/internal/regex", "github.com/expr-lang/expr"},
+	"obelus/engine/schema": {"obelus/store", "obelus/engine/spell", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase",
+		"obelus/engine/internal/regex", "github.com/santhosh-tekuri/jsonschema", "github.com/dlclark/regexp2",
+		"golang.org/x/text/language", "golang.org/x/text/message"},
+	"obelus/engine/plan": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/spell",
+		"obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/phrase"},
+	"obelus/engine/journal": {"obelus/store", "obelus/engine/plan", "obelus/engine/schema", "obelus/engine/internal/jsonvalue"},
+	"obelus/engine/history": {"obelus/store", "obelus/engine/expr", "obelus/engine/journal", "obelus/engine/plan", "obelus/engine/spell",
+		"obelus/engine/internal/jsonvalue"},
+	"obelus/engine/internal/script": {"obelus/store", "obelus/engine/journal", "obelus/engine/plan"},
+	"obelus/engine": {"obelus/store", "obelus/engine/expr", "obelus/engine/schema", "obelus/engine/plan", "obelus/engine/journal",
+		"obelus/engine/spell", "obelus/engine/internal/bounds", "obelus/engine/internal/crash", "obelus/engine/internal/jsonvalue",
+		"obelus/engine/internal/phrase", "obelus/engine/internal/script"},
+	"obelus/engine/replay": {"obelus/store", "obelus/store/memory", "obelus/engine", "obelus/engine/history", "obelus/engine/journal",
+		"obelus/engine/plan", "obelus/engine/internal/jsonvalue", "obelus/engine/internal/script"},
+	"obelus/luastd":                   {"github.com/yuin/gopher-lua", "github.com/google/uuid"},
+	"obelus/scripts":                  {},
+	"obelus/host/internal/limits":     {},
+	"obelus/host/internal/luatext":    {"github.com/yuin/gopher-lua"},
+	"obelus/host/internal/luaerr":     {"obelus/engine/spell"},
+	"obelus/host/internal/luapattern": {"github.com/yuin/gopher-lua"},
+	"obelus/host/internal/setting":    {"obelus/store"},
+	"obelus/host/internal/budget":     {"obelus/host/internal/limits", "github.com/yuin/gopher-lua"},
+	"obelus/host/internal/luac":       {"obelus/host/internal/luaerr", "obelus/host/internal/luatext", "obelus/store", "github.com/yuin/gopher-lua"},
+	"obelus/host/internal/explain":    {"obelus/host/internal/luac", "obelus/host/internal/luatext", "obelus/engine/spell", "github.com/yuin/gopher-lua"},
+	"obelus/host/internal/codec":      {"obelus/host/internal/limits", "obelus/host/internal/luatext", "obelus/luastd", "obelus/store", "github.com/yuin/gopher-lua"},
+	"obelus/host/internal/sandbox": {"obelus/host/internal/budget", "obelus/host/internal/codec", "obelus/host/internal/explain", "obelus/host/internal/limits", "obelus/host/internal/luac", "obelus/host/internal/luaerr",
+		"obelus/host/internal/luapattern", "obelus/host/internal/luatext", "obelus/engine/spell", "obelus/luastd", "obelus/store",
+		"github.com/yuin/gopher-lua", "layeh.com/gopher-luar"},
+	"obelus/host/internal/inspect":     {"obelus/host/internal/limits", "obelus/host/internal/luatext", "obelus/host/internal/sandbox", "obelus/luastd", "github.com/yuin/gopher-lua"},
+	"obelus/host/internal/luacall":     {"obelus/host/internal/codec", "obelus/host/internal/sandbox", "obelus/engine/...", "obelus/store", "github.com/yuin/gopher-lua"},
+	"obelus/host/internal/luatypes":    {"obelus/host/internal/codec", "obelus/host/internal/luatext", "obelus/engine/plan"},
+	"obelus/host/internal/projectfs":   {"obelus/host/internal/limits", "obelus/host/internal/luaerr"},
+	"obelus/host/internal/worker":      {"obelus/host/internal/limits", "obelus/host/internal/luaerr", "obelus/host/internal/sandbox", "obelus/engine/plan", "obelus/luastd", "obelus/store"},
+	"obelus/host/internal/annotations": {"obelus/host/internal/explain", "obelus/host/internal/luac", "obelus/host/internal/sandbox", "obelus/scripts", "github.com/yuin/gopher-lua"},
+	"obelus/host": {"obelus/host/internal/budget", "obelus/host/internal/codec", "obelus/host/internal/limits", "obelus/host/internal/luac", "obelus/host/internal/luacall", "obelus/host/internal/luaerr",
+		"obelus/host/internal/luatypes", "obelus/host/internal/projectfs", "obelus/host/internal/sandbox", "obelus/host/internal/setting", "obelus/host/internal/worker", "obelus/engine/...", "obelus/luastd", "obelus/store",
+		"github.com/fsnotify/fsnotify", "github.com/yuin/gopher-lua"},
+	"obelus/host/luatest": {"obelus/host", "obelus/host/internal/inspect", "obelus/host/internal/limits", "obelus/host/internal/luacall", "obelus/host/internal/luaerr", "obelus/host/internal/luatext", "obelus/host/internal/projectfs", "obelus/host/internal/sandbox", "obelus/host/internal/setting",
+		"obelus/engine/...", "obelus/luastd", "obelus/store", "obelus/store/memory", "github.com/yuin/gopher-lua"},
+	"obelus/host/repl": {"obelus/host", "obelus/host/internal/inspect", "obelus/host/internal/limits", "obelus/host/internal/luac", "obelus/host/internal/luacall", "obelus/host/internal/luaerr", "obelus/host/internal/luatext", "obelus/host/internal/sandbox",
+		"obelus/engine/plan", "github.com/yuin/gopher-lua"},
+	"obelus/host/web":       {"obelus/engine/...", "obelus/host", "obelus/store", "github.com/oklog/ulid", "github.com/prometheus/client_golang", "golang.org/x/sync/semaphore"},
+	"obelus/examples/embed": {"obelus/cmd", "obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite"},
+	// The loop that it times Obelus beside does without all of ours.
+	"obelus/examples/bench": {"obelus/engine/...", "obelus/host", "obelus/store", "obelus/store/sqlite",
+		"github.com/mattn/go-sqlite3", "github.com/yuin/gopher-lua", "golang.org/x/sync/errgroup"},
+	"obelus/cmd/obelus": {"obelus/cmd"},
+	"obelus/cmd": {"obelus/cmd/internal/answers", "obelus/cmd/internal/cli", "obelus/cmd/internal/exit", "obelus/cmd/internal/human",
+		"obelus/cmd/internal/prune", "obelus/cmd/internal/scaffold", "obelus/cmd/internal/suspend", "obelus/cmd/internal/term",
+		"obelus/cmd/internal/topics", "obelus/cmd/internal/view",
+		"obelus/engine/...", "obelus/host", "obelus/host/luatest", "obelus/host/repl", "obelus/host/web", "obelus/luastd", "obelus/store/memory", "obelus/store", "obelus/store/sqlite",
+		"github.com/aymanbagabas/go-udiff", "github.com/oklog/ulid", "github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"obelus/cmd/internal/answers":  {"obelus/cmd/internal/human", "obelus/cmd/internal/term", "obelus/store"},
+	"obelus/cmd/internal/cli":      {"obelus/cmd/internal/exit", "obelus/host", "obelus/store"},
+	"obelus/cmd/internal/exit":     {},
+	"obelus/cmd/internal/human":    {"obelus/store", "github.com/mattn/go-runewidth"},
+	"obelus/cmd/internal/prune":    {"obelus/cmd/internal/exit", "obelus/engine/...", "obelus/store"},
+	"obelus/cmd/internal/scaffold": {"obelus/cmd/internal/cli", "obelus/host", "obelus/scripts"},
+	"obelus/cmd/internal/suspend":  {"obelus/store/sqlite", "golang.org/x/sys/unix"},
+	"obelus/cmd/internal/term": {"obelus/cmd/internal/cli", "obelus/cmd/internal/exit", "obelus/cmd/internal/human", "obelus/cmd/internal/view",
+		"obelus/engine/...", "obelus/store", "github.com/peterh/liner", "golang.org/x/sys/unix", "golang.org/x/term"},
+	"obelus/cmd/internal/termtest": {"golang.org/x/sys/unix"},
+	"obelus/cmd/internal/topics":   {"obelus/host/web", "obelus/scripts", "github.com/spf13/cobra"},
+	"obelus/cmd/internal/view":     {"obelus/cmd/internal/human", "obelus/engine/...", "obelus/store"},
+}
+
+// owners are the standard packages that belong to few of ours. A package below cmd/internal counts
+// as cmd.
+var owners = map[string][]string{
+	"database/sql": {"obelus/examples/bench"},
+	"net":          {"obelus/cmd", "obelus/luastd", "obelus/host/web"},
+	"net/http":     {"obelus/luastd", "obelus/host/web"},
+	"os":           {"obelus/cmd", "obelus/cmd/obelus", "obelus/host", "obelus/host/internal/annotations", "obelus/host/internal/budget", "obelus/host/internal/worker", "obelus/store/sqlite", "obelus/store/suites", "obelus/luastd", "obelus/examples/embed", "obelus/examples/bench"},
+	"os/exec":      {"obelus/host/internal/worker"},
+	"os/signal":    {"obelus/cmd", "obelus/host/internal/worker"},
+	"os/user":      {"obelus/cmd"},
+}
+
+// owner returns the package that the owners list for a package.
+func owner(path string) string {
+	if strings.HasPrefix(path, "obelus/cmd/internal/") {
+		return "obelus/cmd"
+	}
+	return path
+}
+
+// TestImports holds every package to the line, tests aside.
+func TestImports(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "obelus/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		fields := strings.Fields(line)
+		allowed, ok := mayImport[fields[0]]
+		if !ok {
+			t.Errorf("%s is not in the line of packages", fields[0])
+		}
+		for _, imported := range fields[1:] {
+			first, _, _ := strings.Cut(imported, "/")
+			ours := first == "obelus" || strings.Contains(first, ".")
+			below := func(name string) bool {
+				if tree, ok := strings.CutSuffix(name, "/..."); ok {
+					return imported == tree || strings.HasPrefix(imported, tree+"/")
+				}
+				return imported == name || first != "obelus" && strings.HasPrefix(imported, name+"/")
+			}
+			if ours && !slices.ContainsFunc(allowed, below) {
+				t.Errorf("%s must not import %s", fields[0], imported)
+			}
+			if list, ok := owners[imported]; ok && !slices.Contains(list, owner(fields[0])) {
+				t.Errorf("%s must not import %s: it belongs to %v", fields[0], imported, list)
+			}
+		}
+	}
+}

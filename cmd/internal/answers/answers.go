@@ -1,0 +1,175 @@
+package answers
+
+import (
+	"encoding/csv"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"obelus/store"
+
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/term"
+)
+
+// Answer is a way of printing what a query gives.
+type Answer interface {
+	Columns(names []string) error
+	Row(values []any) error
+	End() error
+}
+
+// New returns the way that flags ask for: JSON, CSV, else a table.
+func New(t *term.Terminal, asJSON, asCSV bool) Answer {
+	switch {
+	case asJSON:
+		return &jsonAnswer{term: t}
+	case asCSV:
+		return &csvAnswer{csv.NewWriter(t.Out)}
+	}
+	return &tableAnswer{term: t}
+}
+
+// jsonAnswer prints an object for each row, its keys in the columns' order.
+type jsonAnswer struct {
+	term *term.Terminal
+	keys []string
+}
+
+// Columns takes the names, and tells those apart that are the same.
+func (j *jsonAnswer) Columns(names []string) error {
+	taken := map[string]bool{}
+	for _, name := range names {
+		key := name
+		for n := 1; taken[key]; n++ {
+			key = fmt.Sprintf("%s:%d", name, n)
+		}
+		taken[key] = true
+		j.keys = append(j.keys, string(store.EncodeJSON(key)))
+	}
+	return nil
+}
+
+func (j *jsonAnswer) Row(values []any) error {
+	var b strings.Builder
+	for i, v := range values {
+		b.WriteByte("{,"[min(i, 1)])
+		b.WriteString(j.keys[i] + ":")
+		switch v := v.(type) {
+		case float64:
+			v = max(min(v, math.MaxFloat64), -math.MaxFloat64) // JSON has no infinity
+			b.WriteString(real(v))
+		case []byte:
+			b.Write(store.EncodeJSON(cell(v)))
+		default:
+			b.Write(store.EncodeJSON(v))
+		}
+	}
+	return j.term.Line(b.String() + "}")
+}
+
+func (*jsonAnswer) End() error { return nil }
+
+// csvAnswer prints what RFC 4180 describes, but for the ends of lines.
+type csvAnswer struct{ w *csv.Writer }
+
+func (c *csvAnswer) Columns(names []string) error { return c.w.Write(names) }
+
+func (c *csvAnswer) Row(values []any) error {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		cells[i] = cell(v)
+	}
+	return c.w.Write(cells)
+}
+
+func (c *csvAnswer) End() error {
+	c.w.Flush()
+	return c.w.Error()
+}
+
+// tableAnswer prints aligned columns. Their widths are those of the first rows,
+// so that an answer of any length can be printed as it comes.
+type tableAnswer struct {
+	term   *term.Terminal
+	rows   [][]string
+	widths []int
+}
+
+const rowsAhead = 1000
+
+func (t *tableAnswer) Columns(names []string) error {
+	t.widths = make([]int, len(names))
+	return t.add(names)
+}
+
+func (t *tableAnswer) Row(values []any) error {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		cells[i] = cell(v)
+	}
+	return t.add(cells)
+}
+
+// add takes a row, which has as many lines as its highest cell.
+func (t *tableAnswer) add(cells []string) error {
+	lines := make([][]string, len(cells))
+	height := 1
+	for i, c := range cells {
+		lines[i] = strings.Split(strings.TrimRight(c, "\n"), "\n")
+		height = max(height, len(lines[i]))
+	}
+	for n := range height {
+		row := make([]string, len(cells))
+		for i := range cells {
+			if n < len(lines[i]) {
+				row[i] = human.Printable(lines[i][n])
+			}
+		}
+		t.rows = append(t.rows, row)
+	}
+	if len(t.rows) < rowsAhead {
+		return nil
+	}
+	return t.End()
+}
+
+// End prints the rows that wait.
+func (t *tableAnswer) End() error {
+	rows := t.rows
+	t.rows = nil
+	human.Fit(rows, t.term.Width())
+	return t.term.Columns(rows, t.widths)
+}
+
+// cell is a value as text.
+func cell(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return real(v)
+	case []byte:
+		return "x'" + hex.EncodeToString(v) + "'"
+	}
+	return fmt.Sprint(v)
+}
+
+// real is a number with a point, as SQLite writes it too.
+func real(v float64) string {
+	if math.IsInf(v, 0) {
+		return strings.TrimPrefix(fmt.Sprint(v), "+")
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if !strings.ContainsAny(string(text), ".e") {
+		return string(text) + ".0"
+	}
+	return string(text)
+}

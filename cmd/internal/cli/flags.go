@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"obelus/host"
+)
+
+// Bytes is a flag for a number of bytes, as settings have it: "8MB".
+type Bytes int64
+
+func (b *Bytes) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*b), 10)
+}
+
+func (b *Bytes) Type() string { return `size: a number of bytes above 0 or text like "8MB"` }
+
+// Set reads it.
+func (b *Bytes) Set(text string) error {
+	n, ok := host.ParseSize(text)
+	if !ok {
+		return errors.New("no size")
+	}
+	*b = Bytes(n)
+	return nil
+}
+
+// Duration is a flag for a time, in seconds or as "1m30s".
+type Duration time.Duration
+
+func (d *Duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *Duration) Type() string { return "duration" }
+
+// Set reads it.
+func (d *Duration) Set(text string) error {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(seconds) < 1e9 {
+		if *d = Duration(seconds * float64(time.Second)); *d == 0 && seconds != 0 {
+			return errors.New("too short")
+		}
+		return nil
+	}
+	v, err := time.ParseDuration(text)
+	*d = Duration(v)
+	return err
+}
+
+// Words is a flag's list, split at commas that stand in no quotes: a path may have
+// keys in quotes, and a whole word may stand in them. It may be given more than once.
+type Words []string
+
+func (l *Words) String() string { return strings.Join(*l, ",") }
+
+func (l *Words) Type() string { return "list of words" }
+
+func (l *Words) Set(text string) error {
+	var words []string
+	begin, inQuotes, escaped := 0, false, false
+	for i, r := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case inQuotes && r == '\\':
+			escaped = true
+		case r == '"':
+			inQuotes = !inQuotes
+		case r == ',' && !inQuotes:
+			words, begin = append(words, text[begin:i]), i+1
+		}
+	}
+	for _, word := range append(words, text[begin:]) {
+		if strings.HasPrefix(word, `"`) {
+			if whole, err := strconv.Unquote(word); err == nil {
+				word = whole
+			}
+		}
+		if word == "" {
+			return errors.New("a word of the list is empty")
+		}
+		*l = append(*l, word)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"obelus/cmd/internal/exit"
+)
+
+func ReadSince(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if t, ok := ReadPast(text); ok {
+		return t, nil
+	}
+	return time.Time{}, exit.Usagef("--since %s: expected a time such as 2026-01-31T12:00:00Z, or a span such as 90s or 7d", text)
+}
+
+// mostDays is how long ago a time may be, in days: those of a calendar go no further back.
+const mostDays = 700_000
+
+// ReadPast reads a time as flags take it: as a span before now, of days perhaps, or as a
+// date, which without a zone is one of the machine's, as times are shown.
+func ReadPast(text string) (time.Time, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 && n <= mostDays {
+			return time.Now().AddDate(0, 0, -n), true
+		}
+	}
+	if span, err := time.ParseDuration(text); err == nil && span >= 0 {
+		return time.Now().Add(-span), true
+	}
+	for _, layout := range []string{time.RFC3339, time.DateTime, time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}

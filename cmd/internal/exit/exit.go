@@ -1,0 +1,35 @@
+// Package exit holds the exit statuses of the command, and the errors that a wrong use of it is.
+package exit
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Status is an exit status. As an error it ends a command that has already printed what there was
+// to say: its text is empty.
+type Status int
+
+// The statuses, as SURFACE.md has them.
+const (
+	Done        Status = 0
+	Failed      Status = 1 // a call or the run failed, a test failed, or a value is missing
+	Refused     Status = 2 // usage, or a plan or message that is refused
+	Waiting     Status = 3 // something waits, is held or in doubt
+	Busy        Status = 4 // another process has the context or the log
+	Interrupted Status = 128 + Status(syscall.SIGINT)
+	Terminated  Status = 128 + Status(syscall.SIGTERM)
+)
+
+func (Status) Error() string { return "" }
+
+// UsageError is a command that was called wrongly.
+type UsageError struct{ message string }
+
+func (e *UsageError) Error() string { return e.message }
+
+// Usage returns a [UsageError] with a text.
+func Usage(text string) error { return &UsageError{text} }
+
+// Usagef returns a [UsageError] with a text that fmt.Sprintf makes.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }

@@ -1,0 +1,185 @@
+package human
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+
+	"obelus/store"
+)
+
+// Duration is a time span for people: three digits at most.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// Time is a time for people: of today the hour, else the day.
+func Time(t time.Time) string {
+	if t = t.Local(); t.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateOnly)
+}
+
+func OrDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func Size(bytes int64) string {
+	switch {
+	case bytes < 1<<10:
+		return fmt.Sprintf("%d B", bytes)
+	case bytes < 1<<20:
+		return fmt.Sprintf("%.1f KB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
+}
+
+func FirstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSuffix(line, "\r")
+}
+
+// Wrapped breaks a text into indented lines.
+func Wrapped(text string) string {
+	const indent, most = "  ", 80
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		switch n := Widths.StringWidth(word); {
+		case column == 0:
+			b.WriteString(indent + word)
+			column = len(indent) + n
+		case column+1+n > most:
+			b.WriteString("\n" + indent + word)
+			column = len(indent) + n
+		default:
+			b.WriteString(" " + word)
+			column += 1 + n
+		}
+	}
+	return b.String()
+}
+
+// WithoutControls is JSON in which what steers a terminal, or turns the order of
+// what a person reads, is written with a backslash. JSON itself does so below a
+// blank alone.
+func WithoutControls(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// JSON is a value for a person to read, as JSON on one line.
+func JSON(v any) string { return WithoutControls(string(store.EncodeJSON(v))) }
+
+// Printable keeps what would move a terminal's cursor out of a line.
+func Printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+			return utf8.RuneError
+		}
+		return r
+	}, line)
+}
+
+// colours are what may change how text looks, and nothing else.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Harmless is printable for text of more than a line, in which colours stay.
+func Harmless(text string) string {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		var b strings.Builder
+		at := 0
+		for _, colour := range colours.FindAllStringIndex(line, -1) {
+			b.WriteString(Printable(line[at:colour[0]]) + line[colour[0]:colour[1]])
+			at = colour[1]
+		}
+		lines[i] = b.String() + Printable(line[at:])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Widths measures texts as terminals show them, whatever the locale: a Chinese
+// character takes two columns, an accent that follows its letter none.
+var Widths = runewidth.Condition{StrictEmojiNeutral: true}
+
+// Cut shortens a text to a number of columns; 0 leaves it whole.
+func Cut(text string, columns int) string {
+	if columns <= 0 {
+		return text
+	}
+	return Widths.Truncate(text, columns, "…")
+}
+
+// Fit cuts the cells of some columns, of all unless they are given, the widest first,
+// until the rows have a width; 0 is any.
+func Fit(rows [][]string, width int, columns ...int) {
+	if width == 0 || len(rows) == 0 {
+		return
+	}
+	widths := make([]int, len(rows[0]))
+	total := -2
+	for i := range widths {
+		for _, row := range rows {
+			widths[i] = max(widths[i], Widths.StringWidth(row[i]))
+		}
+		total += widths[i] + 2
+	}
+	const least = 8
+	for ; total > width; total-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least && (len(columns) == 0 || slices.Contains(columns, i)) && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	for _, row := range rows {
+		for i := range row {
+			row[i] = Cut(row[i], widths[i])
+		}
+	}
+}
+
+// Colours.
+const (
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+	Blue   = "34"
+	Grey   = "90"
+)

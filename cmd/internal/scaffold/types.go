@@ -1,0 +1,107 @@
+package scaffold
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"obelus/host"
+	"obelus/scripts"
+
+	"obelus/cmd/internal/cli"
+)
+
+// TypesFolder is where the annotations are, below the project.
+var TypesFolder = filepath.Join(".obelus", "types")
+
+// projectTypes is the file with the project's own tools.
+const projectTypes = "project.lua"
+
+// typesMark is on the third line of all that types writes.
+const typesMark = "-- Written by obelus types"
+
+// TypesFile is a file of annotations that is not as it should be.
+type TypesFile struct {
+	Name    string
+	content []byte // nil for one that should not be there
+	there   bool
+}
+
+func (f TypesFile) State() string {
+	switch {
+	case f.content == nil:
+		return "no longer needed"
+	case !f.there:
+		return "missing"
+	}
+	return "out of date"
+}
+
+// Settle makes the file as it should be.
+func (f TypesFile) Settle(dir string) error {
+	file := filepath.Join(dir, TypesFolder, f.Name)
+	err := os.Remove(file)
+	if f.content != nil {
+		if err = os.MkdirAll(filepath.Dir(file), 0o777); err == nil {
+			err = os.WriteFile(file, f.content, 0o666)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("can't write %s: %w", file, cli.PlainError(err))
+	}
+	return nil
+}
+
+func (f TypesFile) Done() string {
+	if f.content == nil {
+		return "removed"
+	}
+	return "wrote"
+}
+
+// StaleTypes finds what is to be written or removed below a project's folder.
+func StaleTypes(dir string, g *host.Generation) (stale []TypesFile, err error) {
+	wanted, err := wantedTypes(g)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, f := range wanted {
+		known[f.Name] = true
+		content, err := os.ReadFile(filepath.Join(dir, TypesFolder, f.Name))
+		if f.there = err == nil; !f.there && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("can't read %s: %w", filepath.Join(dir, TypesFolder, f.Name), cli.PlainError(err))
+		}
+		if !f.there || !bytes.Equal(content, f.content) {
+			stale = append(stale, f)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, TypesFolder, "*.lua")) // its pattern is good
+	for _, file := range files {
+		name := filepath.Base(file)
+		content, err := os.ReadFile(file)
+		if !known[name] && err == nil && bytes.Contains(content, []byte("\n"+typesMark)) { // others are somebody's own
+			stale = append(stale, TypesFile{Name: name, there: true})
+		}
+	}
+	return stale, nil
+}
+
+// wantedTypes are all files of annotations.
+func wantedTypes(g *host.Generation) (files []TypesFile, err error) {
+	entries, err := fs.ReadDir(scripts.Types(), ".")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		content, err := fs.ReadFile(scripts.Types(), entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, TypesFile{Name: entry.Name(), content: content})
+	}
+	return append(files, TypesFile{Name: projectTypes, content: g.Types()}), nil
+}

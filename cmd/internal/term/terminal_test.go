@@ -1,0 +1,53 @@
+package term
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"obelus/cmd/internal/human"
+)
+
+// TestFit: what is too wide for a terminal is cut where it is widest.
+func TestFit(t *testing.T) {
+	rows := [][]string{{"call", "data", "error"}, {"1.2", strings.Repeat("x", 50), strings.Repeat("é", 30)}}
+	human.Fit(rows, 40)
+	if got := strings.Join(rows[1], "  "); got != "1.2  "+strings.Repeat("x", 15)+"…  "+strings.Repeat("é", 15)+"…" {
+		t.Errorf("%q", got)
+	}
+	human.Fit(rows, 5) // never to nothing
+	if got := rows[1][1]; got != "xxxxxxx…" {
+		t.Errorf("%q", got)
+	}
+	var shown strings.Builder
+	(&Terminal{Err: &shown}).Fail(errors.New("too\x1b[2J much\n  below"))
+	if got := human.Harmless("\x1b[31mred\x1b[0m \x1b[2J\r\nmore"); got != "\x1b[31mred\x1b[0m \ufffd[2J\nmore" {
+		t.Errorf("%q", got)
+	}
+	if got := shown.String(); got != "obelus: too\ufffd[2J much\n  below\n" {
+		t.Errorf("%q", got)
+	}
+	if got := human.Printable("a\tb\x1b[2Jc"); got != "a b\ufffd[2Jc" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestWideCharacters holds that columns stand below each other, and end at the
+// terminal's edge, where characters take two columns or none.
+func TestWideCharacters(t *testing.T) {
+	rows := [][]string{{"instance", "value", "n"}, {"订单一号", "👍 e\u0301", "1"}, {"b", strings.Repeat("中", 30), "2"}}
+	var shown strings.Builder
+	if err := (&Terminal{Out: &shown}).Table(rows[0], rows[1:2]); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown.String(), "instance  value  n\n订单一号  👍 e\u0301   1\n"; got != want {
+		t.Errorf("\n%swant\n%s", got, want)
+	}
+	human.Fit(rows, 40)
+	if got, want := rows[2][1], strings.Repeat("中", 13)+"…"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	if got := human.Cut("中文字符", 4); got != "中…" {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,170 @@
+package topics
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/host/web"
+	"obelus/scripts"
+)
+
+var (
+	//go:embed texts/activities.txt
+	Activities string
+	//go:embed texts/plans.txt
+	Plans string
+	//go:embed texts/settings.txt
+	Settings string
+)
+
+// Commands are what help tells of beside the commands, sorted: what one writes, rather
+// than types. Nothing runs under their names.
+func Commands() []*cobra.Command {
+	modules := &cobra.Command{Use: "modules", Short: "what scripts can require"}
+	server := &cobra.Command{Use: "server", Short: "what obelus serve can be asked over HTTP, and answers"}
+	for c, text := range map[*cobra.Command]func() string{modules: modulesTopic, server: web.Doc} {
+		c.SetHelpFunc(func(c *cobra.Command, _ []string) { // no other start of the program makes it
+			_, _ = io.WriteString(c.OutOrStdout(), text())
+		})
+	}
+	return []*cobra.Command{
+		{Use: "activities", Short: "how to write activities and tools", Long: Activities},
+		modules,
+		{Use: "plans", Short: "how to write plans: calls, paths, what waits for what", Long: Plans},
+		server,
+		{Use: "settings", Short: "what obelus.lua can say, permissions and limits too", Long: Settings},
+	}
+}
+
+// Complete has help complete topics beside the commands.
+func Complete(help *cobra.Command) {
+	commands := help.ValidArgsFunction
+	help.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		names, directive := commands(c, args, word)
+		for _, t := range Commands() {
+			if len(args) == 0 && strings.HasPrefix(t.Name(), word) {
+				names = append(names, t.Name()+"\t"+t.Short)
+			}
+		}
+		return names, directive
+	}
+}
+
+// modulesTopic tells of the modules what their annotations for editors do.
+func modulesTopic() string {
+	var b strings.Builder
+	b.WriteString(`Modules of the project lie in lib/, and then in activities/: require "a.b" finds
+a/b.lua, or a/b/init.lua. These are built in. What the world refuses, for want of
+a permission perhaps, comes as nil and why; a wrong argument raises.
+`)
+	types := scripts.Types()
+	files, err := fs.Glob(types, "*.lua")
+	for _, file := range files {
+		if file == "globals.lua" || file == "testing.lua" {
+			continue
+		}
+		var annotations []byte
+		if annotations, err = fs.ReadFile(types, file); err != nil {
+			break
+		}
+		b.WriteString(moduleText(string(annotations)))
+	}
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	return b.String()
+}
+
+// moduleText makes text for people of a module's annotations: a block for each function
+// and each table with fields, between empty lines.
+func moduleText(annotations string) string {
+	var b strings.Builder
+	module := ""
+	for block := range strings.SplitSeq(annotations, "\n\n") {
+		a := readAnnotation(block)
+		switch {
+		case module == "" && a.class != "":
+			module = a.class
+			fmt.Fprintf(&b, "\n%s\n", strings.Join(a.said, "\n"))
+		case a.function != "" || len(a.fields) > 0:
+			text := a.signature() + "\n"
+			for _, line := range append(a.said, a.fields...) {
+				text += "      " + line + "\n"
+			}
+			b.WriteString("  " + strings.ReplaceAll(text, module+".", ""))
+		}
+	}
+	return b.String()
+}
+
+// annotation is what a block of LuaCATS says.
+type annotation struct {
+	said, fields   []string
+	class, of      string // its name, and that of the class whose fields it has too
+	function       string // its name with the parenthesis behind it
+	params, result []string
+}
+
+func readAnnotation(block string) (a annotation) {
+	for line := range strings.Lines(block) {
+		line = strings.TrimRight(line, "\n")
+		tag, rest, _ := strings.Cut(line, " ")
+		switch name, isFunction := strings.CutPrefix(line, "function "); {
+		case isFunction:
+			a.function, _, _ = strings.Cut(name, "(")
+		case tag == "---@class":
+			a.class, a.of, _ = strings.Cut(rest, ": ")
+		case tag == "---@field":
+			a.fields = append(a.fields, rest)
+		case tag == "---@param":
+			name, rest, _ := strings.Cut(rest, " ")
+			kind, gloss := cutType(rest)
+			a.params = append(a.params, name+": "+kind)
+			if gloss != "" {
+				a.said = append(a.said, strings.TrimSuffix(name, "?")+": "+gloss)
+			}
+		case tag == "---@return":
+			a.result = append(a.result, rest)
+		case strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "---@"):
+			a.said = append(a.said, line[len("---"):])
+		}
+	}
+	return a
+}
+
+// signature is the head of a function, or the name of a table.
+func (a annotation) signature() string {
+	if a.function == "" && a.of != "" {
+		return a.class + ", with the fields of " + a.of
+	}
+	if a.function == "" {
+		return a.class
+	}
+	text := a.function + "(" + strings.Join(a.params, ", ") + ")"
+	if len(a.result) > 0 {
+		text += " -> " + strings.Join(a.result, ", ")
+	}
+	return text
+}
+
+// cutType parts a type from what is said behind it. Blanks within brackets, and behind a
+// colon or a comma, are its own.
+func cutType(text string) (kind, said string) {
+	depth := 0
+	for i, c := range text {
+		switch {
+		case strings.ContainsRune("({<", c):
+			depth++
+		case strings.ContainsRune(")}>", c):
+			depth--
+		case c == ' ' && depth == 0 && !strings.HasSuffix(text[:i], ":") && !strings.HasSuffix(text[:i], ","):
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, ""
+}

@@ -1,0 +1,220 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/cmd/internal/human"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+)
+
+// Graph is a plan that is drawn, with how its calls came out, by position, where they did.
+// Of a run of several rounds each is one.
+type Graph struct {
+	Plan  *plan.Plan
+	Ran   map[int]journal.Record
+	Round int // its tick; 0 for a plan that is drawn alone
+}
+
+// name is a call's name in what is drawn: its position, with the tick of a round before it.
+func (d Graph) name(position int) string {
+	if d.Round == 0 {
+		return fmt.Sprint(position)
+	}
+	return fmt.Sprintf("%d.%d", d.Round, position)
+}
+
+// id is a call's name within a drawing.
+func (d Graph) id(position int) string { return "c" + strings.ReplaceAll(d.name(position), ".", "_") }
+
+type Format func(all []Graph) string
+
+var Formats = map[string]Format{"dot": DOT, "mermaid": Mermaid, "text": Text}
+
+// Text lists the calls with what they read and from whom, and where they
+// write.
+func Text(all []Graph) string {
+	var b strings.Builder
+	for i, one := range all {
+		if one.Round != 0 {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "round %d%s\n", one.Round, without(one.Plan))
+		}
+		writeText(&b, one)
+	}
+	return b.String()
+}
+
+// without says of a plan that it has no calls.
+func without(plan *plan.Plan) string {
+	if len(plan.Calls) == 0 {
+		return ": no calls"
+	}
+	return ""
+}
+
+func writeText(b *strings.Builder, d Graph) {
+	from := map[int]map[string][]string{}
+	after := map[int][]string{}
+	for _, w := range d.Plan.Wires() {
+		if w.Order {
+			if n := d.name(w.From); !slices.Contains(after[w.To], n) {
+				after[w.To] = append(after[w.To], n)
+			}
+			continue
+		}
+		if from[w.To] == nil {
+			from[w.To] = map[string][]string{}
+		}
+		from[w.To][w.Path.String()] = append(from[w.To][w.Path.String()], d.name(w.From))
+	}
+	for _, c := range d.Plan.Calls {
+		fmt.Fprintf(b, "%s %s", d.name(c.Position), Title(c.Tool, c.Instance))
+		if how := outcome(d.Ran, c.Position); how != "" {
+			b.WriteString("  " + how)
+		}
+		b.WriteByte('\n')
+		for _, path := range c.Reads() {
+			source := "the context"
+			if calls := from[c.Position][path.String()]; len(calls) > 0 {
+				source = "call " + strings.Join(calls, ", ")
+			}
+			fmt.Fprintf(b, "    reads  %s  from %s\n", human.Printable(path.String()), source)
+		}
+		for _, scope := range c.Scopes() {
+			fmt.Fprintf(b, "    sees   %s\n", human.Printable(scope.String()))
+		}
+		if calls := after[c.Position]; len(calls) > 0 {
+			fmt.Fprintf(b, "    after  call %s\n", strings.Join(calls, ", "))
+		}
+		fmt.Fprintf(b, "    writes %s\n", writes(c))
+		if r := d.Ran[c.Position]; len(r.Writes) > 0 {
+			fmt.Fprintf(b, "    wrote  %s\n", human.Printable(strings.Join(r.Writes, " ")))
+		}
+	}
+}
+
+// outcome is how a call came out: its status, and how long it took or why not.
+func outcome(ran map[int]journal.Record, position int) string {
+	r, ok := ran[position]
+	if !ok {
+		return ""
+	}
+	text := r.Outcome()
+	message, _ := r.Error["message"].(string)
+	if r.Handled != nil {
+		message = Handled(r)
+	}
+	switch {
+	case r.Started != "" && r.Status.Settled():
+		text += " in " + human.Duration(Took(r))
+	case len(r.WaitingOn) > 0:
+		text += " for " + human.Printable(strings.Join(r.WaitingOn, " "))
+	}
+	if message != "" {
+		text += ": " + human.Printable(human.FirstLine(message))
+	}
+	return text
+}
+
+// outcomeColours are those of drawn calls, for light and dark paper alike.
+var outcomeColours = map[string]string{
+	string(journal.Done): "#2e7d32", string(journal.Failed): "#c62828", string(journal.Skipped): "#9e9e9e", string(journal.Waiting): "#ef6c00",
+	string(journal.Held): "#ef6c00", string(journal.InDoubt): "#c62828", string(journal.Running): "#1565c0", string(journal.Interrupted): "#6a1b9a",
+	string(journal.Cancelled): "#6a1b9a", journal.OutcomeHandled: "#f9a825", journal.OutcomeRejected: "#ad1457",
+}
+
+// writes is a call's output path as written, on one line, its alternatives and fan-outs.
+func writes(c *plan.Call) string {
+	if c.Output == nil {
+		return "nothing"
+	}
+	text := human.Printable(strings.ReplaceAll(c.Output.Source, "\n", " "))
+	if c.Method != "" {
+		text += "  by " + string(c.Method)
+	}
+	return text
+}
+
+func Mermaid(all []Graph) string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	for _, d := range all {
+		if d.Round != 0 {
+			fmt.Fprintf(&b, "  subgraph r%d[\"round %[1]d%s\"]\n", d.Round, without(d.Plan))
+		}
+		writeMermaid(&b, d)
+		if d.Round != 0 {
+			b.WriteString("  end\n")
+		}
+	}
+	return b.String()
+}
+
+func writeMermaid(b *strings.Builder, d Graph) {
+	for _, c := range d.Plan.Calls {
+		how := outcome(d.Ran, c.Position)
+		if how != "" {
+			how = "<br/>" + mermaidText(how)
+		}
+		fmt.Fprintf(b, "  %s[\"%s %s<br/>%s%s\"]\n", d.id(c.Position), d.name(c.Position), mermaidText(Title(c.Tool, c.Instance)), mermaidText(writes(c)), how)
+		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
+			fmt.Fprintf(b, "  style %s stroke:%s,stroke-width:2px\n", d.id(c.Position), colour)
+		}
+	}
+	for _, w := range d.Plan.Wires() {
+		arrow := "-->"
+		if w.Order {
+			arrow = "-.->"
+		}
+		fmt.Fprintf(b, "  %s %s|\"%s\"| %s\n", d.id(w.From), arrow, mermaidText(w.Path.String()), d.id(w.To))
+	}
+}
+
+func mermaidText(text string) string {
+	return strings.NewReplacer(`"`, "#quot;", "<", "#lt;", ">", "#gt;", "#", "#35;", "&", "#amp;").Replace(human.Printable(text))
+}
+
+func DOT(all []Graph) string {
+	var b strings.Builder
+	b.WriteString("digraph plan {\n  node [shape=box];\n")
+	for _, d := range all {
+		if d.Round != 0 {
+			fmt.Fprintf(&b, "  subgraph cluster_%d {\n  label=\"round %[1]d%s\";\n", d.Round, without(d.Plan))
+		}
+		writeDOT(&b, d)
+		if d.Round != 0 {
+			b.WriteString("  }\n")
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func writeDOT(b *strings.Builder, d Graph) {
+	for _, c := range d.Plan.Calls {
+		how, style := outcome(d.Ran, c.Position), ""
+		if how != "" {
+			how = `\n` + dotText(how)
+		}
+		if colour, ok := outcomeColours[d.Ran[c.Position].Outcome()]; ok {
+			style = fmt.Sprintf(", color=\"%s\"", colour)
+		}
+		fmt.Fprintf(b, "  %s [label=\"%s %s\\n%s%s\"%s];\n", d.id(c.Position), d.name(c.Position), dotText(Title(c.Tool, c.Instance)), dotText(writes(c)), how, style)
+	}
+	for _, w := range d.Plan.Wires() {
+		style := ""
+		if w.Order {
+			style = ", style=dashed"
+		}
+		fmt.Fprintf(b, "  %s -> %s [label=\"%s\"%s];\n", d.id(w.From), d.id(w.To), dotText(w.Path.String()), style)
+	}
+}
+
+func dotText(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(human.Printable(text))
+}

@@ -1,0 +1,27 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"obelus/cmd/internal/human"
+	"obelus/engine/plan"
+)
+
+// Problem is a problem for people, on one line as far as its message is.
+func Problem(p plan.Problem) string {
+	where, what, _ := strings.Cut(p.Error(), p.Message)
+	lines := strings.Split(fmt.Sprintf("%s%s: %s%s [%s]", where, p.Severity, human.FirstLine(p.Message), what, p.Code)+restLines(p.Message), "\n")
+	for i, line := range lines {
+		lines[i] = human.Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func restLines(text string) string {
+	_, rest, ok := strings.Cut(text, "\n")
+	if !ok {
+		return ""
+	}
+	return "\n" + rest
+}

@@ -1,0 +1,110 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"obelus/engine/history"
+	"obelus/engine/journal"
+	"obelus/store"
+
+	"obelus/cmd/internal/human"
+)
+
+// Why is an explanation as a tree, its lines cut at a width.
+func Why(why history.Why, width int) string {
+	var b strings.Builder
+	writeValue(&b, why, "", "", width)
+	return b.String()
+}
+
+// writeValue draws a value with what it is made of below it; first stands before
+// its own line, and rest before those below.
+func writeValue(b *strings.Builder, why history.Why, first, rest string, width int) {
+	text := why.Ref
+	if why.Context != "" {
+		text = why.Context + ": " + text
+	}
+	switch {
+	case why.Missing:
+		text += " was missing"
+	case why.Again:
+		text += " (see above)"
+	default:
+		text += " = " + string(store.EncodeJSON(why.Value))
+	}
+	b.WriteString(human.Cut(first+human.Printable(text), width) + "\n")
+	var parts []part
+	for _, origin := range why.From {
+		parts = append(parts, func(first, rest string) { writeOrigin(b, origin, first, rest, width) })
+	}
+	writeParts(parts, rest)
+}
+
+func writeOrigin(b *strings.Builder, o history.Origin, first, rest string, width int) {
+	text := fmt.Sprintf("#%d ", o.Seq)
+	switch {
+	case o.Call == "":
+		text += "came from outside: " + o.Path
+	default:
+		text += fmt.Sprintf("call %s (%s) wrote %s", o.Call, o.Tool, o.Path)
+	}
+	if o.Method != "" {
+		text += " by " + string(o.Method)
+	}
+	if o.Misfit {
+		text += ", which does not fit: as if nothing were there"
+	}
+	if o.Again {
+		text += " (see above)"
+	}
+	switch {
+	case o.Given:
+		text += ", as a person knew"
+	case o.Handled != nil && o.Handled["code"] == journal.Rejected:
+		text += fmt.Sprintf(": rejected by %s: %s", o.Name(), o.Handled["message"])
+	case o.Handled != nil:
+		text += fmt.Sprintf(": it had failed: %s", o.Handled["message"])
+	}
+	b.WriteString(human.Cut(first+human.Printable(text), width) + "\n")
+	var parts []part
+	for _, argument := range SortedNames(o.Corrected) {
+		text := fmt.Sprintf("%s = %s, corrected by %s", argument, human.JSON(o.Corrected[argument]), human.Printable(o.Name()))
+		parts = append(parts, func(first, _ string) { b.WriteString(human.Cut(first+human.Printable(text), width) + "\n") })
+	}
+	for _, read := range o.Reads {
+		parts = append(parts, func(first, rest string) { writeValue(b, read, first, rest, width) })
+	}
+	if p := o.Planned; p != nil {
+		parts = append(parts, func(first, rest string) { writePlanned(b, *p, first, rest, width) })
+	}
+	writeParts(parts, rest)
+}
+
+// writePlanned draws what a plan's function computed, with what it saw.
+func writePlanned(b *strings.Builder, p history.Planned, first, rest string, width int) {
+	text := strings.Join(p.Arguments, ", ") + " given by the plan's function"
+	if len(p.Saw) > 0 {
+		text += ", which saw"
+	}
+	b.WriteString(human.Cut(first+human.Printable(text), width) + "\n")
+	var parts []part
+	for _, saw := range p.Saw {
+		parts = append(parts, func(first, rest string) { writeValue(b, saw, first, rest, width) })
+	}
+	writeParts(parts, rest)
+}
+
+// part draws what stands below a line: first stands before its own line, and rest before
+// those below.
+type part func(first, rest string)
+
+func writeParts(parts []part, rest string) {
+	for i, draw := range parts {
+		branch, below := "├─ ", "│  "
+		if i == len(parts)-1 {
+			branch, below = "└─ ", "   "
+		}
+		draw(rest+branch, rest+below)
+	}
+}

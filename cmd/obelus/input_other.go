@@ -1,7 +1,0 @@
-//go:build !linux
-
-package main
-
-// dropInput drops what was typed on a terminal and nobody has read, where there
-// is a way to.
-func dropInput(int) {}

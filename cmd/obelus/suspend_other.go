@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "obelus/store/sqlite"
-
-// suspendBetweenCommits does nothing where no process can be stopped by a terminal.
-func suspendBetweenCommits(*sqlite.Log) (end func()) { return func() {} }

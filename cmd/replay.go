@@ -1,0 +1,84 @@
+package cmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/replay"
+	"obelus/store"
+)
+
+func replayCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay [CONTEXT]",
+		Short: "run a plan again with every call answered from the record, and compare",
+		Long: `Run the newest run of a context again, the latest unless one is named, in memory
+and with every activity answered from the record. What the log says must come
+out: which calls were issued, ran and were skipped, where they wrote, every value
+and the output. A plan that is a function is asked again, by its file as it is now.
+Nothing is written, and no activity runs; but the tools of the plan must be there,
+and take what it gives them.
+
+Exit status: 0 if all is the same, 1 if something is different, 2 if the plan is
+refused now.`,
+		Example: "  obelus replay order-7",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 && a.context != "" {
+				return exit.Usage("replay: name the context once, as an argument or by -c")
+			}
+			if len(args) > 0 {
+				a.context = args[0]
+			}
+			return replayRun(c.Context(), a)
+		},
+	}
+}
+
+func replayRun(ctx context.Context, a *app) error {
+	run, err := a.openLastRun(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := journal.In(a.log, run.context).LastRun(ctx)
+	if err != nil {
+		return err
+	}
+	if last.Planner && run.request == nil && run.planError != nil {
+		return fmt.Errorf("%w\nits plan's file can't be read in %s: %w", &engine.NoPlannerError{Context: run.context}, a.dir, run.planError)
+	}
+	runner := &engine.Runner{Log: a.log, Registry: run.registry, Ticks: a.host.Generation().Settings().Ticks}
+	replayed, err := replay.Run(ctx, runner, run.context, run.request)
+	if err != nil {
+		return err
+	}
+	for _, d := range replayed.Differences {
+		if err := printDifference(a, d); err != nil {
+			return err
+		}
+	}
+	if len(replayed.Differences) > 0 {
+		return exit.Failed
+	}
+	if a.json {
+		return a.term.NDJSON(map[string]any{"context": run.context, "calls": replayed.Calls, "same": true})
+	}
+	a.term.Say("context %s: the same came out (%d calls)", run.context, replayed.Calls)
+	return nil
+}
+
+func printDifference(a *app, d replay.Difference) error {
+	if a.json {
+		return a.term.NDJSON(d)
+	}
+	what := d.What
+	if d.Call != "" {
+		what = "call " + d.Call + " " + what
+	}
+	return a.term.Line(fmt.Sprintf("%s: %s in the log, %s now", what, store.EncodeJSON(d.Recorded), store.EncodeJSON(d.Replayed)))
+}

@@ -1,0 +1,123 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
+)
+
+func resumeCommand(a *app) *cobra.Command {
+	s := engine.Resume{}
+	var results []string
+	var w deciderFlags
+	c := &cobra.Command{
+		Use:   "resume",
+		Short: "go on with a run: after a crash, an interrupt, or input that came",
+		Long: `Go on with the newest run of a context, the one that is unfinished unless -c names
+one in whole. Calls
+whose outcome is recorded keep it; all others run, each from its beginning.
+
+--retry runs calls again that failed, or that are in doubt (they had started
+when the process ended, and their activity says that it must not run twice),
+and looks again at what was skipped behind them. They read what they would have
+read at first, and what persons appended since, but not of their failures; where
+calls after them have written over what they write, their value is now the newest.
+What had run without them, by another alternative perhaps, keeps its outcome, and
+is named at the end. --skip goes on without them, and --result with what they came
+to all the same, as you know from elsewhere.`,
+		Example: `  obelus resume -c order-7 --retry 1.2
+  obelus resume -c order-7 --result 1.2:='{"receipt": "R-17"}'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if s.Result, err = cli.ReadFlag("result", results); err != nil {
+				return err
+			}
+			if w.given() && len(s.Retry)+len(s.Skip)+len(s.Result) == 0 {
+				return exit.Usage("--by goes with --retry, --skip or --result: it tells who decides that")
+			}
+			if s.Who, err = w.decider(); err != nil {
+				return err
+			}
+			return resumeRun(c.Context(), a, s)
+		},
+	}
+	c.Flags().StringArrayVar(&s.Retry, "retry", nil, "run the `CALL` again, for example 1.2")
+	c.Flags().StringArrayVar(&s.Skip, "skip", nil, "go on without the `CALL`")
+	c.Flags().StringArrayVar(&results, "result", nil, "go on with what the call came to: `CALL=text` or CALL:=json")
+	w.register(c)
+	a.allow.register(c)
+	return c
+}
+
+// contextToResume returns the context that is to go on. With --from it is the latest one unless -c
+// names one.
+func contextToResume(ctx context.Context, a *app, s engine.Resume) (string, error) {
+	words, call := []string{"resume"}, ""
+	mention := func(flag, named string) {
+		words, call = append(words, "--"+flag, named), cmp.Or(call, named)
+	}
+	for _, named := range s.Retry {
+		mention("retry", named)
+	}
+	for _, named := range s.Skip {
+		mention("skip", named)
+	}
+	for _, named := range view.SortedNames(s.Result) {
+		mention("result", named)
+	}
+	switch command := strings.Join(words, " "); {
+	case s.From != "" && a.context == "":
+		return a.readContext(ctx)
+	case call != "":
+		return a.findRoot(ctx, rootsWithFailedCall(ctx, a, command, call))
+	default:
+		return a.findRoot(ctx, rootsUnfinished(ctx, a, command, true))
+	}
+}
+
+func resumeRun(ctx context.Context, a *app, s engine.Resume) error {
+	if err := a.openProject(""); err != nil {
+		return err
+	}
+	if err := a.openExisting(a.logOptions()); err != nil {
+		return err
+	}
+	var err error
+	if s.Context, err = contextToResume(ctx, a, s); err != nil {
+		return err
+	}
+	name, err := journal.In(a.log, s.Context).RootPlan(ctx)
+	if err != nil {
+		return err
+	}
+	request, registry, unread := a.host.Generation().PlanOf(name)
+	s.Request = request
+	p := term.NewProgress(a.term, a.json, "")
+	p.Root = s.Context
+	runner := newRunner(a, registry, p)
+	defer a.announceDraining(ctx, runner, s.Context)()
+	outcome, err := runner.Resume(ctx, s)
+	p.End()
+	var refused *plan.PlanError
+	var unplanned *engine.NoPlannerError
+	if (errors.As(err, &refused) || errors.As(err, &unplanned)) && unread != nil {
+		return fmt.Errorf("%w\nthe plan's file, which may have registered it, can't be read in %s: %w", err, a.dir, unread)
+	}
+	if err != nil {
+		return err
+	}
+	return reportOutcome(ctx, a, outcome)
+}

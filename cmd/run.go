@@ -1,0 +1,457 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/spell"
+	"obelus/host"
+	"obelus/store"
+	"obelus/store/memory"
+
+	"obelus/cmd/internal/cli"
+	"obelus/cmd/internal/human"
+	"obelus/cmd/internal/term"
+	"obelus/cmd/internal/view"
+)
+
+func runCommand(a *app) *cobra.Command {
+	var inputs, set []string
+	var o runOptions
+	var w deciderFlags
+	from := ""
+	c := &cobra.Command{
+		Use:   "run [PLAN]",
+		Short: "run a plan; its final output goes to stdout",
+		Long: `Run a plan file (.lua or .json). What it says is appended to a context, a new
+one unless -c names one, and its calls run as soon as what they read is there.
+
+Input comes by -i, any number of times, merged from left to right:
+  -i key=text   -i key:=json   -i a.b=text   -i '{…}'   -i @file   -i -
+
+--approve holds calls for a person before they run: all of them (always), those
+that request scopes (scopes), those of some tools or run by their activities
+(their names), or none (never). On a terminal you are asked; elsewhere they are held until approve or
+reject, and resume. With --mode lazy the plan is recorded and shown, and runs
+once approve --plan has released it.
+
+--watch runs the plan again, in a new context, whenever it or the project's
+scripts change, until it is interrupted. Its input is read once.
+
+--from takes no plan: it runs a call of a fork (obelus fork) again, and all that is
+downstream of it, by the scripts as they are now; --set corrects the call's
+arguments, and lets it run also if a person had rejected it: whoever corrects it
+has decided. What does not depend on it keeps its outcome. What was written at
+first by calls that run again counts no more: not for the run and later ones of the
+context, nor for what is appended to it. In the log it stays, and get and the views
+show it where nothing was written over it since. Where calls that keep their outcome
+had written over it, what is written now is newer, for the run's output too. A
+correction holds until its call has come to something by it.
+
+Exit status: 0 done, 1 a call or the run failed, 2 the plan or a message is
+refused, 3 something waits, 4 another process has the log, 130 interrupted, 143
+ended by SIGTERM.`,
+		Example: `  obelus run plans/refund.lua -i customerId=c-1042
+  obelus run plans/refund.lua -i @input.json --json
+  obelus run --from 1.4 --set amount:=20 -c what-if`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completePlans,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.parallelGiven, o.approveGiven = c.Flags().Changed("parallel"), c.Flags().Changed("approve")
+			switch {
+			case from != "" && (len(args) > 0 || len(inputs) > 0 || o.mode != "" || o.watch || o.approveGiven || o.parallelGiven):
+				return exit.Usage("run --from runs a recorded call again: it takes no plan, input, --mode, --parallel, --watch or --approve")
+			case from != "":
+				return rerunCall(c.Context(), a, from, set, w)
+			case c.Flags().Changed("by"):
+				return exit.Usage("--by goes with --from: it tells who has that call run again")
+			case len(set) > 0:
+				return exit.Usage("--set goes with --from: it corrects the arguments of that call")
+			case len(args) == 0:
+				return exit.Usage("run: no arguments were given: which plan?\n  usage: obelus run PLAN [flags]")
+			}
+			return runPlanFile(c.Context(), a, args[0], inputs, o)
+		},
+	}
+	c.Flags().StringArrayVarP(&inputs, "input", "i", nil, "`INPUT` of the run, see above")
+	c.Flags().StringVar(&o.approve, "approve", "", "hold calls for a person: `POLICY` is never, always, scopes, or names of tools (default: the setting approve, else never)")
+	c.Flags().StringVar(&o.mode, "mode", "", "the `MODE` eager, or lazy: record the plan and run it once it is released (default: what the plan says)")
+	c.Flags().StringVar(&from, "from", "", "run the `CALL` of a fork again, for example 1.4, and what is downstream of it")
+	c.Flags().StringArrayVar(&set, "set", nil, "with --from: put another argument in its place: `key=text` or key:=json, dots lead inside")
+	c.Flags().BoolVar(&o.watch, "watch", false, "run the plan again whenever a script changes")
+	c.Flags().IntVar(&o.parallel, "parallel", engine.DefaultParallel, "run at most `N` calls at once")
+	w.register(c)
+	c.Flags().Lookup("by").Usage = "with --from: who decides that: `NAME` (default: the login name)"
+	a.allow.register(c)
+	return c
+}
+
+// completePlans has the shell complete plan files.
+func completePlans(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"lua", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// runOptions holds the flags of run.
+type runOptions struct {
+	approve       string
+	mode          string
+	parallel      int
+	watch         bool
+	parallelGiven bool // whether --parallel was given
+	approveGiven  bool // whether --approve was given
+	singleCall    bool // the output is the result of the only call
+	inputs        []string
+}
+
+func runPlanFile(ctx context.Context, a *app, plan string, inputs []string, o runOptions) error {
+	if o.parallelGiven && o.parallel < 1 {
+		return exit.Usagef("--parallel %d: at least one call must be able to run", o.parallel)
+	}
+	if o.mode != "" && o.mode != "eager" && o.mode != "lazy" {
+		return exit.Usagef("--mode %s: it is eager or lazy", o.mode)
+	}
+	if o.watch && a.context != "" {
+		return exit.Usage("--watch runs the plan in a new context each time: leave -c out")
+	}
+	name, err := findPlan(a, plan)
+	if err != nil {
+		return err
+	}
+	o.inputs = inputs
+	start := engine.Start{}
+	if start.Input, err = cli.ReadInputs(ctx, a.stdin, inputs); err != nil {
+		return err
+	}
+	if o.watch {
+		return watchPlan(ctx, a, name, start, o)
+	}
+	return hintTextInput(runPlan(ctx, a, name, start, o), inputs)
+}
+
+// runPlan runs a plan of the project, as its file is now.
+func runPlan(ctx context.Context, a *app, name string, start engine.Start, o runOptions) error {
+	request, registry, err := a.host.Plan(name)
+	if err != nil {
+		return err
+	}
+	for _, p := range request.SchemaProblems(registry) {
+		if p.Severity == plan.SeverityWarning {
+			a.term.Say("%s", view.Problem(p))
+		}
+	}
+	request.Mode = cmp.Or(o.mode, request.Mode)
+	start.Request = request
+	return runAndReport(ctx, a, start, registry, o)
+}
+
+// findPlan loads the project that a plan file is in, and returns the file's name there.
+func findPlan(a *app, plan string) (name string, err error) {
+	if err := checkPlanExists(a, plan); err != nil {
+		return "", err
+	}
+	if err := a.openProject(plan); err != nil {
+		return "", err
+	}
+	return a.nameInProject(plan)
+}
+
+// openPlan loads the project that a plan file is in, and the plan.
+func openPlan(a *app, plan string) (*plan.Request, *plan.Registry, error) {
+	name, err := findPlan(a, plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.host.Plan(name)
+}
+
+func checkPlanExists(a *app, plan string) error {
+	if info, err := os.Stat(plan); err == nil && info.IsDir() {
+		return exit.Usagef("%s is a folder: a plan is a .lua or .json file", plan)
+	} else if err != nil && a.projectFlag == "" {
+		near := ""
+		if file := suggestPlan(plan); file != "" && errors.Is(err, fs.ErrNotExist) {
+			near = fmt.Sprintf(" (did you mean %s?)", file)
+		}
+		return exit.Usagef("can't read the plan %s: %s%s", plan, cli.PlainError(err), near)
+	}
+	return nil
+}
+
+// suggestPlan returns an existing plan file for a name without its folder or its ending, or with a
+// spelling mistake; "" if there is none.
+func suggestPlan(plan string) string {
+	folder, name := filepath.Split(plan)
+	stem := strings.TrimSuffix(name, filepath.Ext(name))
+	if stem == "" {
+		return ""
+	}
+	for _, folder := range []string{folder, filepath.Join(folder, "plans")} {
+		entries, _ := os.ReadDir(cmp.Or(folder, ".")) // a folder that can't be read suggests nothing
+		files := map[string]string{}
+		for _, entry := range entries {
+			base, ending := entry.Name(), filepath.Ext(entry.Name())
+			if isPlan := ending == ".lua" || ending == ".json"; isPlan && base != host.SettingsFile && !entry.IsDir() {
+				file := filepath.Join(folder, base)
+				files[base], files[strings.TrimSuffix(base, ending)] = file, file
+			}
+		}
+		near := spell.Nearest(name, slices.Sorted(maps.Keys(files)))
+		if file := cmp.Or(files[name], files[stem], files[near]); file != "" {
+			return file
+		}
+	}
+	return ""
+}
+
+// runAndReport runs a plan and prints how it ends.
+func runAndReport(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) error {
+	outcome, err := runToRest(ctx, a, start, registry, o)
+	if err != nil {
+		return err
+	}
+	reportWarnings(ctx, a, start, registry, outcome, o)
+	hintTextParameters(a, start.Request.Calls, outcome, o.inputs)
+	return reportOutcome(ctx, a, outcome)
+}
+
+// reportWarnings prints the warnings of check that bear on how a run has ended: those about calls
+// that are not done, and about an output that is missing.
+func reportWarnings(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, outcome *journal.Outcome, o runOptions) {
+	lacking := start.Request.HasOutput && outcome.Output == nil
+	if o.singleCall || outcome.Lazy != nil || outcome.Status == journal.RunDone && !lacking || start.Request.Planner != nil {
+		return
+	}
+	checked, err := a.host.Generation().Settings().Runner(a.log, registry).Check(ctx, engine.Start{Context: outcome.Context, Request: start.Request})
+	if err != nil {
+		return // the run itself has reported the error
+	}
+	open, waiting := map[int]bool{0: lacking}, map[int]bool{0: true}
+	for _, r := range outcome.Calls {
+		open[r.Position], waiting[r.Position] = r.Status != journal.Done, r.Status == journal.Waiting
+	}
+	bearing := slices.DeleteFunc(checked.Warnings, func(p plan.Problem) bool {
+		// A call may have failed because another returned no value. A call that waits lists what the context holds.
+		return !open[p.Call] && p.Code != plan.CodeTypes || p.Code == plan.CodeUnresolved && !waiting[p.Call]
+	})
+	slices.SortStableFunc(bearing, func(p, q plan.Problem) int { return cmp.Compare(hintRank(p), hintRank(q)) })
+	for _, p := range bearing {
+		a.term.Say("%s", view.Problem(p))
+	}
+}
+
+// hintRank orders warnings: those with a suggestion come first.
+func hintRank(p plan.Problem) int {
+	if strings.Contains(p.Message, "did you mean") {
+		return 0
+	}
+	return 1
+}
+
+// runToRest starts a run and waits until it rests.
+func runToRest(ctx context.Context, a *app, start engine.Start, registry *plan.Registry, o runOptions) (*journal.Outcome, error) {
+	var err error
+	if o.approveGiven {
+		if start.Approve, err = plan.ParsePolicy(o.approve); err != nil {
+			return nil, exit.Usagef("--approve %s: %s", o.approve, err)
+		}
+	}
+	if start.Context, err = a.writeContext(); err != nil {
+		return nil, err
+	}
+	var missing error
+	if a.context == "" { // checked before a log is created
+		missing = start.MissingInput(ctx, nil, registry.Schemas...)
+	}
+	if missing == nil {
+		if err := openLogFor(ctx, a, start, registry); err != nil {
+			return nil, err
+		}
+		if a.context != "" {
+			missing = start.MissingInput(ctx, a.log, registry.Schemas...)
+		}
+	}
+	if missing != nil {
+		return nil, fmt.Errorf("%w: give it by -i name=text or -i name:=json", missing)
+	}
+	announce := ""
+	if a.context == "" {
+		announce = start.Context
+	}
+	p := term.NewProgress(a.term, a.json, announce)
+	p.Root = start.Context
+	runner := newRunner(a, registry, p)
+	if o.parallelGiven {
+		runner.Parallel = o.parallel
+	}
+	defer a.announceDraining(ctx, runner, start.Context)()
+	outcome, err := runner.Run(ctx, start)
+	if err == nil && outcome.Context != "" {
+		p.Begin()
+	}
+	p.End()
+	if err == nil && o.singleCall && outcome.Status == journal.RunDone {
+		outcome.Output, err = callResult(ctx, a, outcome)
+	}
+	return outcome, err
+}
+
+// openLogFor opens the log, if it is not open yet. It creates none for a plan that is refused.
+func openLogFor(ctx context.Context, a *app, start engine.Start, registry *plan.Registry) error {
+	if a.log != nil {
+		return nil
+	}
+	path, err := a.dbPath()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		runner := a.host.Generation().Settings().Runner(memory.New(), registry)
+		if err := runner.Accepts(ctx, start); err != nil {
+			return err
+		}
+	}
+	return a.openLog()
+}
+
+// reportOutcome prints how a run ended, and returns the exit status for it.
+func reportOutcome(ctx context.Context, a *app, outcome *journal.Outcome) error {
+	unread := reportEarlierFailures(ctx, a, outcome)
+	explainOutcome(a, outcome)
+	if a.json {
+		if err := a.term.NDJSON(map[string]any{"context": outcome.Context, "status": outcome.Status, "output": outcome.Output}); err != nil {
+			return err
+		}
+	} else if outcome.Status == journal.RunDone || outcome.Status == journal.RunFailed {
+		if err := a.term.Value(outcome.Output); err != nil {
+			return err
+		}
+	}
+	switch outcome.Status {
+	case journal.RunDone:
+		return unread
+	case journal.RunWaiting:
+		return exit.Waiting
+	case journal.RunInterrupted:
+		return exit.Interrupted
+	}
+	return exit.Failed
+}
+
+// maxEarlierFailures is how many failures of earlier rounds are printed one by one.
+const maxEarlierFailures = 3
+
+// reportEarlierFailures prints which calls failed in rounds after which the planner went on. The
+// outcome of the run does not show them.
+func reportEarlierFailures(ctx context.Context, a *app, outcome *journal.Outcome) error {
+	if outcome.Status != journal.RunDone && outcome.Status != journal.RunFailed || outcome.Context == "" {
+		return nil
+	}
+	failed, err := journal.In(a.log, outcome.Context).FailedBefore(ctx)
+	for i, r := range failed {
+		if i == maxEarlierFailures {
+			a.term.Fail(fmt.Errorf("%d more calls failed in earlier rounds: %s calls -c %s lists them", len(failed)-i, a.commandPrefix(), outcome.Context))
+			break
+		}
+		a.term.Fail(fmt.Errorf("call %s (%s) failed, and the plan went on: %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
+	}
+	return err
+}
+
+// explainOutcome prints for a person what failed, what waits, and what to do.
+func explainOutcome(a *app, outcome *journal.Outcome) {
+	var waiting []string
+	decides := false
+	for _, r := range outcome.Calls {
+		switch r.Status {
+		case journal.Failed:
+			a.term.Fail(fmt.Errorf("call %s (%s): %s", r.Call, human.Printable(r.Tool), failureText(a, r)))
+		case journal.Waiting:
+			if r.Child != "" {
+				decides = true
+				a.term.Tell("call %s (%s) waits: %s (%[4]s calls -c %[5]s shows for what; %[4]s approvals -c %[6]s, what is held)", r.Call, human.Printable(r.Tool), r.Reason, a.commandPrefix(), r.Child, outcome.Context)
+				continue
+			}
+			waiting = append(waiting, fmt.Sprintf("call %s (%s) waits for %s", r.Call, human.Printable(r.Tool), strings.Join(r.WaitingOn, ", ")))
+		case journal.Held:
+			decides = true
+			a.term.Tell("call %s (%s) is held for a person: %[3]s approve -c %[4]s %[1]s, or reject; then %[3]s resume -c %[4]s", r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
+		case journal.InDoubt:
+			decides = true
+			if r.Error != nil {
+				a.term.Tell("call %s (%s) failed in the try before: %s", r.Call, human.Printable(r.Tool), failureText(a, r))
+			}
+			a.term.Tell("call %s (%s) had started when the process ended, and must not run twice: %s resume -c %s --retry %[1]s, or --skip %[1]s, or, if you know what it came to, --result %[1]s:=json",
+				r.Call, human.Printable(r.Tool), a.commandPrefix(), outcome.Context)
+		}
+	}
+	if outcome.Error != "" {
+		a.term.Fail(errors.New(outcome.Error))
+	}
+	if len(outcome.Stale) > 0 {
+		a.term.Tell("these had run without what was tried again, and keep their outcome: %s; to have them run anew: %s fork -c %s NEW, and run --from the call that was tried again -c NEW",
+			strings.Join(outcome.Stale, ", "), a.commandPrefix(), outcome.Context)
+	}
+	switch {
+	case outcome.Lazy != nil:
+		a.term.Say("%s", strings.TrimRight(view.Text([]view.Graph{{Plan: outcome.Lazy}}), "\n"))
+		a.term.Tell("the plan is recorded: %s approve --plan -c %s lets it run, by %[1]s resume -c %[2]s", a.commandPrefix(), outcome.Context)
+	case len(waiting) > 0:
+		a.term.Tell("%s\nappend it, then go on: %s resume -c %s", strings.Join(waiting, "\n"), a.commandPrefix(), outcome.Context)
+	case outcome.Status == journal.RunInterrupted && outcome.Context == "":
+		a.term.Tell("interrupted: nothing has been recorded")
+	case outcome.Status == journal.RunInterrupted && outcome.Stopped:
+		a.term.Tell("stopped: a server of this log goes on with it, or: %s resume -c %s", a.commandPrefix(), outcome.Context)
+	case outcome.Status == journal.RunInterrupted:
+		a.term.Tell("interrupted: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
+	case outcome.Status == journal.RunCancelled:
+		a.term.Tell("cancelled: it goes on only by: %s resume -c %s", a.commandPrefix(), outcome.Context)
+	case outcome.Status == journal.RunWaiting && !decides:
+		a.term.Tell("the run has not ended: %s calls -c %s shows why", a.commandPrefix(), outcome.Context)
+	}
+}
+
+// failureText returns a failed call's error for a person; with -v, its traceback too.
+func failureText(a *app, r journal.Record) string {
+	message, ok := r.Error["message"].(string)
+	if !ok {
+		message = string(store.EncodeJSON(r.Error))
+	}
+	if script, ok := r.Error["script"].(string); ok && !strings.Contains(message, script) {
+		message = script + ": " + message
+	}
+	if traceback, ok := r.Error["traceback"].(string); ok && a.verbose {
+		message += "\n  " + strings.ReplaceAll(strings.TrimSpace(traceback), "\n", "\n  ")
+	}
+	return message
+}
+
+// newRunner returns an engine over the open log, with the project's settings.
+func newRunner(a *app, registry *plan.Registry, p *term.Progress) *engine.Runner {
+	r := a.host.Generation().Settings().Runner(a.log, registry)
+	r.Observe = p.Observe
+	if a.canAskPerson() {
+		term.NewAsker(a.term, a.stdin, loginName(), p.Place, func(ctx context.Context, d journal.Decision) error { return recordDecision(ctx, a, d) }).Attend(r)
+	}
+	return r
+}
+
+// canAskPerson reports whether a person is at the terminal who can decide about held calls while a
+// run goes on.
+func (a *app) canAskPerson() bool {
+	file, ok := a.stdin.(*os.File)
+	return ok && term.IsTerminal(file) && a.term.ErrTTY && !a.quiet && !a.json && !a.prompting
+}

@@ -1,0 +1,162 @@
+package cmd
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"obelus/host"
+	"obelus/luastd"
+	"obelus/scripts"
+
+	"obelus/cmd/internal/topics"
+)
+
+// section is what a topic says from a heading to the next empty line but one.
+func section(t *testing.T, topic, heading string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(topic, "\n"+heading)
+	if !ok {
+		t.Fatalf("there is no %s", heading)
+	}
+	_, list, _ := strings.Cut(text, "\n\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	return list
+}
+
+// terms are the names that a list explains, sorted.
+func terms(list string) (names []string) {
+	for _, match := range regexp.MustCompile(`(?m)^  (\w+)  +\S`).FindAllStringSubmatch(list, -1) {
+		names = append(names, match[1])
+	}
+	slices.Sort(names)
+	return names
+}
+
+// fieldsOf are the names of a struct's fields in lower case, sorted.
+func fieldsOf(v any) (names []string) {
+	for field := range reflect.TypeOf(v).Fields() {
+		names = append(names, strings.ToLower(field.Name))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// annotated are the fields of a class in the annotations of globals, sorted.
+func annotated(t *testing.T, class string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile("../scripts/types/globals.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fields, _ := strings.Cut(string(text), "---@class "+class+"\n")
+	fields, _, _ = strings.Cut(fields, "\n\n")
+	for _, match := range regexp.MustCompile(`(?m)^---@field (\w+)`).FindAllStringSubmatch(fields, -1) {
+		names = append(names, match[1])
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestTopics holds what help tells to what there is.
+func TestTopics(t *testing.T) {
+	serving := fieldsOf(host.Serving{})
+	serving[slices.Index(serving, "noresume")] = "resume"
+	slices.Sort(serving)
+	_, settings, _ := strings.Cut(topics.Settings, "    }\n\n")
+	settings, _, _ = strings.Cut(settings, "\n\n")
+	for _, c := range []struct {
+		what      string
+		told, are []string
+	}{
+		{"settings", terms(settings), annotated(t, "obelus.Settings")},
+		{"permissions", terms(section(t, topics.Settings, "ALLOW.")), []string{"env", "net", "read", "write"}},
+		{"limits", terms(section(t, topics.Settings, "LIMITS.")), fieldsOf(host.Limits{})},
+		{"settings of serve", terms(section(t, topics.Settings, "SERVE.")), serving},
+		{"options", terms(section(t, topics.Activities, "OPTIONS")), annotated(t, "obelus.ActivityOptions")},
+		{"arguments", terms(section(t, topics.Activities, "THE FUNCTION")), []string{"call", "context", "key", "tool"}},
+		{"methods", terms(section(t, topics.Plans, "METHODS.")), []string{"assign", "concat", "merge", "push", "set"}},
+	} {
+		if diff := cmp.Diff(c.are, c.told); diff != "" {
+			t.Errorf("%s (-there are +help tells of):\n%s", c.what, diff)
+		}
+	}
+	for _, name := range annotated(t, "obelus.Call") {
+		if !strings.Contains(section(t, topics.Plans, "A CALL"), "  "+name+" ") {
+			t.Errorf("help plans does not tell of %s", name)
+		}
+	}
+	for _, name := range fieldsOf(luastd.Grants{}) {
+		if name != "root" && name != "guarded" && !strings.Contains(topics.Settings, "--allow-"+name) {
+			t.Errorf("help settings does not tell of --allow-%s", name)
+		}
+	}
+}
+
+// TestTopicsFit holds that the topics that people wrote fit a terminal.
+func TestTopicsFit(t *testing.T) {
+	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
+		for line := range strings.Lines(topic) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 82 {
+				t.Errorf("%d characters: %s", n, line)
+			}
+		}
+	}
+}
+
+// TestTopicsExamples runs what the topics show: the files of one project.
+func TestTopicsExamples(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := regexp.MustCompile(`(?m)^    -- (\S+\.lua)\n(?:    .*\n|\n)+`)
+	found := 0
+	for _, topic := range []string{topics.Activities, topics.Plans, topics.Settings} {
+		for _, match := range files.FindAllStringSubmatch(topic, -1) {
+			write(match[1], match[0])
+			found++
+		}
+	}
+	if found != 3 {
+		t.Fatalf("%d files", found)
+	}
+	write("activities/rest.lua", `
+Activity.register("pay", function(call) return "paid " .. call.amount end)
+Activity.register("refuse", function(call) return "refused: " .. call.reason end)`)
+	for amount, want := range map[string]string{"12": `"paid 12"`, "120": `"refused: more than the limit"`} {
+		if got := obelusOutput(t, 0, "-C", dir, "run", "-q", filepath.Join(dir, "plans/refund.lua"), "--approve", "never", "-i", "amount:="+amount); strings.TrimSpace(got) != want {
+			t.Errorf("for %s the plan gives %s, not %s", amount, got, want)
+		}
+	}
+	text := obelusOutput(t, 0, "help", "modules")
+	for _, want := range []string{"\nhttp: requests to other machines.", "\n  http.get(url: string, options?: Options) -> Answer?, string? err\n", "\n  Answer\n", "\n  Request, with the fields of Options\n",
+		"\n  re.split(s: string, pattern: string, n?: integer) -> string[] parts\n", "\n      count: only the first so many\n", "\n      status integer\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("help modules does not tell %q", want)
+		}
+	}
+	modules, err := fs.Glob(scripts.Types(), "*.lua") // which are held to what there is
+	if err != nil || len(modules) < 10 {
+		t.Fatal(modules, err)
+	}
+	for _, file := range modules {
+		name := strings.TrimSuffix(file, ".lua")
+		if name != "globals" && name != "testing" && !strings.Contains(text, "\n"+name+": ") {
+			t.Errorf("help modules does not tell of %s", name)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"obelus/cmd/internal/exit"
+	"obelus/engine/spell"
+)
+
+// wrapArgs replaces cobra's complaint about arguments by one that shows how the command is called.
+func wrapArgs(c *cobra.Command) {
+	check := c.Args
+	c.Args = func(c *cobra.Command, args []string) error {
+		if check(c, args) != nil {
+			given := "no arguments were given"
+			if len(args) > 0 {
+				given = fmt.Sprintf("these are the wrong arguments: %s", strings.Join(args, " "))
+				if c.Flags().Lookup("input") != nil && slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "=") }) {
+					given += " (input is given by -i key=text or -i key:=json)"
+				}
+			}
+			return exit.Usagef("%s: %s\n  usage: %s", c.Name(), given, c.UseLine())
+		}
+		return nil
+	}
+}
+
+// helpArgs returns an error for help about an unknown command.
+func helpArgs(c *cobra.Command, args []string) error {
+	if found, _, err := c.Root().Find(args); err != nil || found == c.Root() {
+		return unknownCommand(c.Root(), args)
+	}
+	return nil
+}
+
+// shellArgs returns an error for a shell without completion.
+func shellArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var shells []string
+	for _, shell := range c.Commands() {
+		shells = append(shells, shell.Name())
+	}
+	return exit.Usagef("completion: there is none for %s: it is for %s", args[0], strings.Join(shells, ", "))
+}
+
+// unknownCommand returns an error for arguments to the program itself, with the nearest command.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "obelus help lists them"
+	if near := nearestCommand(c, args[0]); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return exit.Usagef("unknown command %q: %s", args[0], hint)
+}
+
+// nearestCommand returns the command that a word was probably meant to be. Of several that are as
+// near, one wins that the word begins, or that begins the word.
+func nearestCommand(c *cobra.Command, word string) string {
+	var begun, others []string
+	for _, command := range c.Commands() {
+		switch name := command.Name(); {
+		case !command.IsAvailableCommand() && !command.IsAdditionalHelpTopicCommand():
+		case strings.HasPrefix(name, word) || strings.HasPrefix(word, name):
+			begun = append(begun, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	near := spell.Nearest(word, append(begun, others...))
+	if near == "" && word != "" && len(begun) > 0 {
+		return begun[0]
+	}
+	return near
+}
+
+// flagError replaces the flag library's complaint by one for people.
+func flagError(c *cobra.Command, err error) error {
+	where := ""
+	if c.HasParent() {
+		where = c.Name() + ": "
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		name := bad.GetFlag().Name
+		return exit.Usagef("%s--%s %s: expected %s", where, name, bad.GetValue(), article(bad.GetFlag().Value.Type()))
+	}
+	near := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if name := spell.Nearest(unknown.GetSpecifiedName(), names); name != "" {
+			near = fmt.Sprintf(" (did you mean --%s?)", name)
+		}
+	}
+	return exit.Usage(where + err.Error() + near)
+}
+
+// checkWords returns an error for a word in a flag's list that is not known.
+func checkWords[T ~string](flag string, given []string, known ...T) error {
+	var names []string
+	for _, k := range known {
+		names = append(names, string(k))
+	}
+	for _, word := range given {
+		if slices.Contains(names, word) {
+			continue
+		}
+		return exit.Usagef("--%s %s: %s", flag, word, hint(word, names, "it is one of "+strings.Join(names, ", ")))
+	}
+	return nil
+}
+
+// hint returns "did you mean" for a probable spelling mistake, else another text.
+func hint(word string, known []string, otherwise string) string {
+	if near := spell.Nearest(word, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
+}
+
+func article(flagType string) string {
+	if strings.HasPrefix(flagType, "int") {
+		return "a whole number"
+	}
+	return "a " + flagType
+}

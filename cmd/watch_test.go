@@ -1,0 +1,61 @@
+package cmd
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRunWatch: a plan is run again after each change that loads, in a context
+// of its own.
+func TestRunWatch(t *testing.T) {
+	const plan = `return { calls = { { _tool = "say", _outputPath = "†state.said" } }, output = "†state.said" }`
+	say := func(text string) string { return `Activity.register("say", function() return "` + text + `" end)` }
+	dir := project(t, map[string]string{"obelus.lua": "", "activities/say.lua": say("one"), "plans/p.lua": plan})
+	p := start(t, dir, "run", "plans/p.lua", "--watch")
+	p.says("watching")
+
+	write(t, filepath.Join(dir, "activities/say.lua"), "this is no Lua")
+	p.says("activities/say.lua:1:")
+	p.says("stay as they were (generation 1)")
+	write(t, filepath.Join(dir, "activities/say.lua"), say("two"))
+	p.says("generation 2: changed activities/say.lua")
+	p.says("watching")
+	write(t, filepath.Join(dir, "plans/p.lua"), strings.Replace(plan, `output = "†state.said"`, `output = "†missing"`, 1))
+	p.says("changed plans/p.lua")
+	p.says("†missing")
+	p.says("watching")
+	write(t, filepath.Join(dir, "plans/p.lua"), "return {")
+	p.says("plans/p.lua:1:")
+	p.says("watching")
+	write(t, filepath.Join(dir, "plans/p.lua"), plan)
+	p.says("watching")
+	if status := p.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
+	}
+	if got, want := p.stdout.String(), "\"one\"\n\"two\"\nnull\n\"two\"\n"; got != want {
+		t.Errorf("it prints %s, not %s", got, want)
+	}
+	if n := strings.Count(obelusOutput(t, exitDone, "-C", dir, "contexts", "--json"), `"plan":"plans/p.lua"`); n != 4 {
+		t.Errorf("%d contexts", n)
+	}
+}
+
+// TestRunWatchInterrupted: one that is interrupted in the midst of its plan is
+// interrupted, and watches no more.
+func TestRunWatchInterrupted(t *testing.T) {
+	dir := project(t, map[string]string{
+		"obelus.lua":          "return { drain = '500ms' }", // so that the folder is left alone before the run has ended
+		"activities/slow.lua": `Activity.register("slow", function() require("time").sleep(20) end)`,
+		"plans/p.lua":         `return { { _tool = "slow", _outputPath = "†state" } }`,
+	})
+	p := start(t, dir, "run", "plans/p.lua", "--watch")
+	p.says("slow running")
+	if status := p.ends(os.Interrupt); status != exitInterrupted {
+		t.Errorf("exit status %d", status)
+	}
+	if strings.Contains(p.said.String(), "watching") {
+		t.Error(p.said.String())
+	}
+}

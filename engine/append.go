@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"time"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
+	"obelus/store"
+)
+
+// maxConflicts is how often an append that others get in before is tried
+// again.
+const maxConflicts = 1000
+
+// Append adds messages to a context, all of them or none, creating it if it is
+// absent; [store.CheckContext] says what it may be called. What the messages hold
+// may be anything that [store.FromGo] takes. Each is checked for its form
+// ([store.Message.Check]), against what it joins and against the schemas that are
+// declared; one that does not fit gives a [*plan.MessageError]. Others may append to the
+// context at the same time.
+func Append(ctx context.Context, log store.Log, name string, messages []store.Message, options ...schema.Option) (store.Appended, error) {
+	if err := store.CheckContext(name); err != nil {
+		return store.Appended{}, err
+	}
+	newest, _, err := store.Newest(ctx, log, store.JournalFilter{Context: name})
+	if err != nil {
+		return store.Appended{}, err
+	}
+	for range maxConflicts {
+		view, err := store.OpenView(ctx, log, name)
+		if err == nil {
+			err = journal.EndsAfter(newest, view.Committed())
+		}
+		if err == nil {
+			err = journal.In(log, name).HideSuperseded(ctx, view)
+		}
+		if err != nil {
+			return store.Appended{}, err
+		}
+		if err := admit(ctx, view, messages, options); err != nil {
+			return store.Appended{}, err
+		}
+		origin := store.Origin{}
+		if view.Absent() {
+			if origin, err = expected(ctx, log, name); err != nil {
+				return store.Appended{}, err
+			}
+		}
+		appended, err := log.Append(ctx, store.Batch{
+			Context:   name,
+			ExpectSeq: view.Committed(),
+			Create:    &origin,
+			Messages:  view.Staged(),
+			Journal:   []store.Entry{{Event: journal.EventAppend, Data: string(store.EncodeJSON(map[string]any{"messages": len(messages)}))}},
+		})
+		var conflict *store.ConflictError
+		if !errors.As(err, &conflict) {
+			return appended, err
+		}
+	}
+	return store.Appended{}, fmt.Errorf("context %s is appended to by others all the time: gave up after %d tries", name, maxConflicts)
+}
+
+// admit stages messages on a view if every one of them fits and breaks no
+// schema. It stages none otherwise.
+func admit(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) error {
+	number, err := stage(ctx, view, messages, options)
+	var log *logError
+	switch {
+	case errors.As(err, &log):
+		view.Drop()
+		return log.err
+	case err != nil:
+		view.Drop()
+		return &plan.MessageError{Number: number, Of: len(messages), Err: err}
+	}
+	return nil
+}
+
+// stage stages messages one after the other. Its error is about one of them,
+// whose number it gives, unless it is a [*logError].
+func stage(ctx context.Context, view *store.View, messages []store.Message, options []schema.Option) (number int, err error) {
+	entered := &entered{view: view, first: view.Seq(), came: map[string][]arrival{}, options: options}
+	for i, m := range messages {
+		if err := ctx.Err(); err != nil {
+			return 0, &logError{err}
+		}
+		if err := plan.NormalizeMessage(&m); err != nil {
+			return i + 1, err
+		}
+		if m.Schema != nil {
+			if _, err := schema.New(m.Schema); err != nil {
+				return i + 1, err
+			}
+			if n, err := entered.check(ctx, m.Kind); err != nil {
+				return n, err
+			}
+		}
+		if err := checkContent(&m); err != nil {
+			return i + 1, err
+		}
+		op, ok := m.Op()
+		if ok {
+			var misfit *store.FitError
+			if err := view.Resolver().CheckOp(ctx, op); errors.As(err, &misfit) {
+				return i + 1, err
+			} else if err != nil {
+				return i + 1, &logError{err}
+			}
+		}
+		if m.Producer != nil && m.Written == "" {
+			m.Written = store.FormatDate(time.Now())
+		}
+		view.Stage(m)
+		if ok {
+			entered.add(op, i)
+		}
+	}
+	return entered.checkAll(ctx)
+}
+
+// entered is data that has been staged and not been held to a schema yet:
+// several messages may make one value together, so it is the value that they
+// have made that counts, by the schema that was in force when they came.
+type entered struct {
+	view  *store.View
+	first int64                // the seq before the first message
+	came  map[string][]arrival // by kind
+
+	options []schema.Option
+}
+
+// arrival is an operation and the message that it came with, from 0.
+type arrival struct {
+	op      store.Op
+	message int
+}
+
+func (e *entered) add(op store.Op, message int) {
+	kind := op.Path.Kind()
+	e.came[kind] = append(e.came[kind], arrival{op, message})
+}
+
+// check holds what has entered a kind to the schemas in force, before another
+// one is.
+func (e *entered) check(ctx context.Context, kind string) (number int, err error) {
+	type value struct {
+		path     store.Path
+		instance string
+	}
+	schemas, checked := map[string]*schema.Schema{}, map[value]bool{}
+	for _, a := range e.came[kind] {
+		v := value{a.op.Path, a.op.Instance}
+		if checked[v] {
+			continue
+		}
+		checked[v] = true
+		if err := ctx.Err(); err != nil {
+			return 0, &logError{err}
+		}
+		declared, of, err := e.view.Schema(ctx, kind, v.instance)
+		if err != nil {
+			return 0, &logError{err}
+		}
+		if declared == nil {
+			continue
+		}
+		compiled := schemas[of]
+		if compiled == nil {
+			if compiled, err = schema.New(declared, e.options...); err != nil {
+				return 0, err
+			}
+			schemas[of] = compiled
+		}
+		if err := e.joined(ctx, compiled, a.op, 0); err != nil {
+			if e.brokenBefore(ctx, declared, compiled, a.op) {
+				continue
+			}
+			return e.blame(ctx, compiled, a.op), err
+		}
+	}
+	delete(e.came, kind)
+	return 0, nil
+}
+
+// brokenBefore reports whether a value breaks its schema by formats alone and did so before the
+// messages came, as one that an older version took, which looked at no formats.
+func (e *entered) brokenBefore(ctx context.Context, declared any, compiled *schema.Schema, op store.Op) bool {
+	if e.first == 0 || e.joined(ctx, compiled, op, e.first) == nil {
+		return false
+	}
+	lenient, err := schema.New(declared, append(slices.Clip(e.options), schema.IgnoreFormats)...)
+	return err == nil && e.joined(ctx, lenient, op, 0) == nil
+}
+
+func (e *entered) checkAll(ctx context.Context) (number int, err error) {
+	asTheyCame := func(a, b string) int { return e.came[a][0].message - e.came[b][0].message }
+	for _, kind := range slices.SortedFunc(maps.Keys(e.came), asTheyCame) {
+		if number, err := e.check(ctx, kind); err != nil {
+			return number, err
+		}
+	}
+	return 0, nil
+}
+
+// joined holds what operations at a path have made, as of a seq, against the
+// schema that is declared for its kind.
+func (e *entered) joined(ctx context.Context, schema *schema.Schema, op store.Op, at int64) error {
+	resolver := e.view.Resolver()
+	resolver.At = at
+	var there store.Resolved
+	var err error
+	if at == 0 {
+		there.Value, err = resolver.Value(ctx, op.Path, op.Instance)
+		there.Exists = there.Value != nil
+	}
+	if err == nil && !there.Exists {
+		there, err = resolver.Resolve(ctx, op.Path, op.Instance)
+	}
+	if err != nil {
+		return &logError{err}
+	}
+	if !there.Exists { // as of a seq before it came, or what came since has taken its place
+		return nil
+	}
+	return schema.Accepts(op.Path, store.Set, there.Value, resolving(ctx, resolver, op.Instance))
+}
+
+// blame finds the number of the message from which on the value of an operation
+// breaks the schema, among those that bear on it and came under the schema.
+func (e *entered) blame(ctx context.Context, schema *schema.Schema, op store.Op) int {
+	var bearing []int
+	for _, a := range e.came[op.Path.Kind()] {
+		if a.op.Path.Overlaps(op.Path) && (a.op.Instance == "" || a.op.Instance == op.Instance) {
+			bearing = append(bearing, a.message)
+		}
+	}
+	last := len(bearing) - 1 // by then it does: what all of them have made has been looked at
+	i := sort.Search(last, func(i int) bool {
+		return e.joined(ctx, schema, op, e.first+int64(bearing[i])+1) != nil
+	})
+	return bearing[i] + 1
+}
+
+// checkContent holds definitions of tools, and the calls of a plan, to their form.
+func checkContent(m *store.Message) error {
+	switch m.Type {
+	case store.TypeTool:
+		definitions, _ := m.Data.(map[string]any)
+		for _, name := range jsonvalue.SortedKeys(definitions) {
+			if _, err := plan.NewTool(name, definitions[name]); err != nil {
+				return err
+			}
+		}
+	case store.TypePlan:
+		calls, _ := m.Data.([]any)
+		for i, call := range calls {
+			object, ok := call.(map[string]any)
+			if !ok {
+				return fmt.Errorf("plan[%d]: a call is an object with _tool, not %s", i, store.Describe(call))
+			}
+			if tool, _ := object["_tool"].(string); tool == "" {
+				return fmt.Errorf("plan[%d]: %s", i, plan.NoTool(object))
+			}
+		}
+	}
+	return nil
+}

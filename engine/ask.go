@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"obelus/engine/internal/crash"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// compile makes a plan of a request's calls on what the view holds. Calls for
+// every instance are checked as they are written first, so that what is wrong
+// with one is told once. They become as many calls as there are instances,
+// unless the plan is to be shown and there are none.
+func (l *loop) compile(ctx context.Context, request *plan.Request, show bool) (*plan.Plan, error) {
+	registry := l.runner.Registry
+	if l.view.Committed() > 0 {
+		var err error
+		if registry, err = journal.In(l.runner.Log, l.context).ContextTools(ctx, 0, registry); err != nil {
+			return nil, err
+		}
+	}
+	there := exists(ctx, l.view.Resolver())
+	if plan.EveryInstance(request.Calls) {
+		held, err := l.view.Kinds(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if instances := plan.Instances(held); !show || len(instances) > 1 {
+			if _, err := plan.CompileRequest(request, registry, plan.EverythingExists); err != nil && show {
+				return plan.CompileForDisplay(request, registry, there) // with all that is to be said of it
+			} else if err != nil {
+				return nil, err
+			}
+			request.Calls = plan.ExpandInstances(request.Calls, instances)
+		}
+	}
+	compiled := plan.CompileRequest
+	if show {
+		compiled = plan.CompileForDisplay
+	}
+	plan, err := compiled(request, registry, there)
+	if err != nil {
+		return nil, err
+	}
+	return plan, l.policy.Check(plan, registry, l.runner.depth)
+}
+
+// question begins what a model is asked about call i. Its messages are read
+// when it is asked.
+func (t *tick) question(i int, in plan.Invocation) *plan.Question {
+	call := t.plan.Calls[i]
+	q := &plan.Question{Call: call.ForModel(in.Call), Tool: in.Tool, Schema: call.Definition.Result, Key: in.Key}
+	for k := range t.calls[:i] {
+		r := &t.calls[k].record
+		if r.Thought != nil && r.Status == journal.Done && plan.VisibleToModel(r.Instance, call.Instance) {
+			q.Thoughts = append(q.Thoughts, r.Thought)
+		}
+	}
+	return q
+}
+
+// readMessages fills in what the model sees of the log, from a worker.
+func (t *tick) readMessages(ctx context.Context, i int, q *plan.Question) error {
+	call := t.plan.Calls[i]
+	wrote := map[string]bool{}
+	for k := range t.plan.Graph.Ancestors(i) {
+		wrote[journal.CallID(t.event.Tick, t.plan.Calls[k].Position)] = true
+	}
+	var seen []*store.Message
+	for m, err := range t.runner.Log.Messages(ctx, store.Filter{Context: t.context}) {
+		if err != nil {
+			return err
+		}
+		if !t.view.Hides(m.Seq) && (m.Seq <= t.event.Start || wrote[m.Call]) {
+			seen = append(seen, m)
+		}
+	}
+	q.Messages = plan.ModelView(seen, call.ScopePaths, call.Instance)
+	return nil
+}
+
+// NoPlannerError is a run whose planner is to be asked again and is not at hand.
+type NoPlannerError struct{ Context string }
+
+func (e *NoPlannerError) Error() string {
+	return fmt.Sprintf("the function that plans context %s is to be asked again, and is not there", e.Context)
+}
+
+// ask builds what a planner is asked with from what the view holds.
+func (l *loop) ask(ctx context.Context, tick int) (plan.Ask, error) {
+	ask := plan.Ask{Context: l.context, Tick: tick, Kinds: map[string]any{}}
+	l.saw = map[string]int64{}
+	held, err := l.view.Kinds(ctx)
+	if err != nil {
+		return ask, err
+	}
+	instances := map[string]any{}
+	kinds := plan.KindPaths(held)
+	for _, instance := range plan.Instances(held) {
+		scopes := l.request.Scopes
+		if scopes == nil {
+			scopes = slices.Concat(kinds[""], kinds[instance])
+		}
+		granted, err := grant(ctx, l.view.Resolver(), scopes, instance, l.saw)
+		switch {
+		case err != nil:
+			return ask, err
+		case instance == "":
+			ask.Kinds = granted
+		default:
+			instances[instance] = granted
+		}
+	}
+	if len(instances) > 0 {
+		ask.Kinds[plan.InstancesKey] = instances
+	}
+	return ask, nil
+}
+
+// solve gives the request with the calls and the output of the next tick. A
+// problem is one of the planner's that the run ends with.
+func (l *loop) solve(ctx context.Context, number int) (request *plan.Request, problem, err error) {
+	if l.request == nil {
+		return nil, nil, &NoPlannerError{l.context}
+	}
+	solved, err := l.received()
+	if err != nil || solved.Planner == nil {
+		return solved, nil, err
+	}
+	ask, err := l.ask(ctx, number)
+	if err != nil {
+		return nil, nil, err
+	}
+	solution, err := consult(ctx, solved.Planner, ask)
+	if err != nil {
+		awaitEnd(ctx)
+	}
+	var refused *plan.PlanError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, nil, err
+	case errors.As(err, &refused) && len(refused.Problems) > 0:
+		return solved, refused, nil
+	case err != nil:
+		return solved, &plannerError{err}, nil
+	}
+	solved.Calls, solved.Output, solved.HasOutput = solution.Calls, solution.Output, solution.Output != nil
+	if l.runner.script.Recorded() { // it was accepted once, maybe by an older version
+		solved.Calls = slices.Clone(solved.Calls)
+		for i := range solved.Calls {
+			solved.Calls[i].Accepted = true
+		}
+	}
+	return solved, nil, nil
+}
+
+// awaitEnd waits for the end of a context whose time is over: a script looks at the clock
+// itself, and may give up before the context does.
+func awaitEnd(ctx context.Context) {
+	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
+		<-ctx.Done()
+	}
+}
+
+// received is the run's request for one tick. JSON is made of what it holds once,
+// not at every tick anew.
+func (l *loop) received() (*plan.Request, error) {
+	if !l.made {
+		made, err := l.request.Normalize()
+		if err != nil {
+			return nil, err
+		}
+		l.request, l.made = made, true
+	}
+	request := *l.request
+	return &request, nil
+}
+
+// consult asks a planner. A panic of one in Go is its own fault, and nobody
+// else's, as is a solution that is not JSON.
+func consult(ctx context.Context, p plan.Planner, ask plan.Ask) (solution *plan.Solution, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = crash.PanicError("the planner broke down", panicked)
+		}
+	}()
+	solution, err = p.Plan(ctx, ask)
+	switch {
+	case err != nil:
+		err, wrong := plan.NormalizeError(err)
+		return nil, cmp.Or(wrong, err)
+	case solution == nil:
+		return nil, errors.New("the planner gave no solution")
+	}
+	return solution.Normalize()
+}
+
+// refusalOf is the refusal of a solution with a problem; nil for one without, or where
+// the planner broke down. start is the seq before the messages that tell of the problem.
+func refusalOf(problem error, request *plan.Request, start int64) *journal.Refusal {
+	var refused *plan.PlanError
+	if !errors.As(problem, &refused) {
+		return nil
+	}
+	calls := plan.Message(request).Data
+	digest := sha256.Sum256(store.EncodeJSON([]any{calls, request.Output, refused.Error()}))
+	return &journal.Refusal{Digest: hex.EncodeToString(digest[:]), Next: start + int64(len(refused.Problems))}
+}
+
+// plannerError is a planner that broke down, and is not asked again.
+type plannerError struct{ err error }
+
+func (e *plannerError) Error() string { return plan.ValidText(e.err.Error()) }
+
+func (e *plannerError) Unwrap() error { return e.err }

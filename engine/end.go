@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/engine/expr"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// finish ends a tick that its last step has not. Where somebody has appended in
+// between there may be more to do, and it does not end.
+func (t *tick) finish(ctx context.Context) error {
+	t.save()
+	if err := t.conclude(ctx); err != nil {
+		return err
+	}
+	err := t.commit(ctx, t.leased())
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) && t.begun {
+		t.undo()
+		return t.takeIn(ctx)
+	}
+	return err
+}
+
+// settled tells whether nothing of the tick is left to run or to wait for.
+func (t *tick) settled() bool {
+	return t.running+t.resting+t.detached == 0 && !t.looks() && !t.pending()
+}
+
+// last tells whether the run ends with the tick, and leaves nothing behind.
+func (t *tick) last() bool {
+	return t.ending != nil && t.ending.Status != journal.RunContinued && t.detached+len(t.loop.behind) == 0
+}
+
+// outcome is how the run ended with the tick; nil if the planner is asked again.
+func (t *tick) outcome(ctx context.Context) (*journal.Outcome, error) {
+	end := t.ending
+	if end.Status == journal.RunContinued {
+		t.over = true
+		return nil, nil
+	}
+	var err error
+	if !t.last() {
+		t.loop.interruptRecorded() // nothing that may come now is recorded of the run
+		err = t.loop.drain(ctx, t, (*tick).loosely)
+	}
+	calls := t.all()
+	return &journal.Outcome{Context: t.context, Status: end.Status, Output: end.Output, Error: journal.Unblamed(end.Error, t.event, calls), Stopped: end.Stopped, Calls: calls, Stale: t.outdated}, err
+}
+
+// conclude stages how the tick ends.
+func (t *tick) conclude(ctx context.Context) error {
+	end, err := t.verdict(ctx)
+	if err == nil {
+		end.Detached = t.leavesBehind()
+		t.ending = &end
+		t.journal(store.Entry{Event: journal.EventRun, Data: string(store.EncodeJSON(end))})
+	}
+	return err
+}
+
+// leavesBehind tells whether fire-and-forget calls of the run are at work.
+func (t *tick) leavesBehind() bool { return t.detached > 0 || t.loop.leavesBehind() }
+
+// leavesBehind tells it of those of ticks that are over.
+func (l *loop) leavesBehind() bool {
+	return slices.ContainsFunc(l.behind, func(t *tick) bool { return t.detached > 0 })
+}
+
+// loosely is how many fire-and-forget calls of the tick are at work.
+func (t *tick) loosely() int { return t.detached }
+
+// verdict stages the error messages of the tick, and tells how it ends.
+func (t *tick) verdict(ctx context.Context) (journal.RunEvent, error) {
+	end := journal.RunEvent{Tick: t.event.Tick, Status: journal.RunDone}
+	for i := range t.calls {
+		switch r := &t.calls[i].record; {
+		case r.Blamed():
+			end.Status = journal.RunFailed
+		case !r.Status.Settled() && !(r.Unstored && r.Status == journal.Running):
+			end.Status = journal.RunWaiting
+			return end, nil
+		}
+	}
+	if err := t.reportFailures(ctx); err != nil {
+		return end, err
+	}
+	problem := t.problem
+	if problem == nil {
+		var err error
+		if end.Output, problem, err = t.output(ctx); err != nil {
+			return end, err
+		}
+	}
+	t.reportProblem(problem)
+	return t.after(end, problem), nil
+}
+
+// reportFailures stages the error messages of calls: as the plan lists them, or, where
+// they are replayed, as they came among what others appended.
+func (t *tick) reportFailures(ctx context.Context) error {
+	var failed []*journal.Record
+	for i := range t.calls {
+		if r := &t.calls[i].record; r.Blamed() && !t.calls[i].reported {
+			failed = append(failed, r)
+		}
+	}
+	if t.runner.script.Recorded() {
+		return t.reportRecorded(ctx, failed)
+	}
+	for _, r := range failed {
+		t.reportFailure(r)
+	}
+	return nil
+}
+
+// reportFailure stages the error message of a call that failed.
+func (t *tick) reportFailure(r *journal.Record) {
+	t.report(map[string]any{"call": r.Call, "tool": r.Tool, "error": map[string]any(r.Error)})
+}
+
+// after decides whether the planner is asked again: not if there is an output,
+// nor if it broke down, nor if it repeated what was refused just before.
+func (t *tick) after(end journal.RunEvent, problem error) journal.RunEvent {
+	var broken *plannerError
+	again := t.event.Planner && end.Output == nil && !errors.As(problem, &broken)
+	limit := positive(t.runner.Ticks, DefaultTicks)
+	switch {
+	case again && t.repeated:
+		end.Status = journal.RunFailed
+		end.Error = "the planner gave the same solution again after it had been refused: " + problem.Error()
+	case again && t.event.Tick-t.event.First+1 < limit:
+		end.Status = journal.RunContinued
+	case again:
+		bound := fmt.Errorf("the planner has been asked %d times without giving an output: the setting ticks allows no more", limit)
+		if problem != nil {
+			bound = fmt.Errorf("%w; the last time: %s", bound, problem)
+		}
+		t.report(map[string]any{"error": map[string]any{"message": bound.Error(), "code": "ticks"}})
+		end.Status, end.Error = journal.RunFailed, bound.Error()
+	case problem != nil:
+		end.Status, end.Error = journal.RunFailed, problem.Error()
+	}
+	return end
+}
+
+// reportProblem stages error messages about the plan.
+func (t *tick) reportProblem(problem error) {
+	var refused *plan.PlanError
+	switch {
+	case errors.As(problem, &refused):
+		for _, p := range refused.Problems {
+			data := map[string]any{"error": map[string]any{"message": plan.ValidText(p.Error()), "code": cmp.Or(p.Code, plan.CodeSchema)}}
+			if p.Call > 0 {
+				data["call"], data["tool"] = journal.CallID(t.event.Tick, p.Call), p.Tool
+			}
+			t.report(data)
+		}
+	case problem != nil:
+		t.report(map[string]any{"error": failureOf(problem)})
+	}
+}
+
+// report stages an error message.
+func (t *tick) report(data map[string]any) {
+	t.view.Stage(store.Message{Type: store.TypeData, Kind: store.KindError, Data: data, HasData: true, Date: t.runner.date()})
+}
+
+// given is the output of an anonymous delegate: what its one call gave back.
+func (t *tick) given() any {
+	if t.event.Plan != plan.Anonymous || len(t.calls) != 1 || t.calls[0].record.Status != journal.Done {
+		return nil
+	}
+	res := uncapture(t.calls[0].record.Given)
+	var failure *plan.Failure
+	if errors.As(res.err, &failure) {
+		return failure.Fields
+	}
+	if res.value.Message != nil {
+		return res.value.Message["data"]
+	}
+	return res.value.Value
+}
+
+// output resolves the final output. A problem is one of the plan's, and makes
+// it null.
+func (t *tick) output(ctx context.Context) (v any, problem, err error) {
+	if t.plan.Output == nil {
+		return t.given(), nil, nil
+	}
+	resolver := t.view.Resolver()
+	before := false // what is there of something that is missing
+	v, lacking, err := t.plan.Output.Eval(ctx, func(path store.Path) (any, bool, bool, error) {
+		resolved, err := resolver.Resolve(ctx, path, "")
+		if err != nil || !resolved.Exists {
+			return nil, false, false, err
+		}
+		stale, err := t.stale(ctx, path, resolved.From)
+		before = before || stale
+		return resolved.Value, !stale, false, err
+	})
+	var bad *expr.Error
+	switch {
+	case errors.As(err, &bad):
+		return nil, plan.Faultf(plan.CodeExpression, "output: %w", err), nil
+	case err != nil:
+		return nil, nil, err
+	case lacking != nil:
+		if lacking.Member != nil {
+			return nil, plan.Faultf(plan.CodeExpression, "output: %w", lacking), nil
+		}
+		what := "the output is missing: nothing wrote " + strings.Join(lacking.Names(), " or ")
+		if before {
+			what += " in this run; what is there is of before"
+		}
+		return nil, plan.Faultf(plan.CodeUnresolved, "%s", what), nil
+	}
+	if err := store.CheckDepth(v); err != nil {
+		return nil, plan.Faultf(plan.CodeSchema, "the final output is %w", err), nil
+	}
+	if t.plan.Schema != nil {
+		if err := t.plan.Schema.Validate(v, "output"); err != nil {
+			err = t.hintEmpty(ctx, -1, t.plan.Output, err)
+			return nil, plan.Faultf(plan.CodeSchema, "the final output breaks its schema: %w", err), nil
+		}
+	}
+	return v, nil, nil
+}
+
+// stale tells whether a value is of before, and does not count for the output: a
+// call of the tick may write there, as for another call (protocol §7), and none has,
+// nor has anybody appended there since the tick began.
+func (t *tick) stale(ctx context.Context, path store.Path, from []int64) (bool, error) {
+	writers := t.plan.Graph.Writers[""].Above(path)
+	if len(writers) == 0 || slices.ContainsFunc(writers, func(i int) bool { return t.wroteAbove(i, path) }) {
+		return false, nil
+	}
+	staged := t.view.Staged()
+	for _, seq := range from {
+		var m *store.Message
+		switch at := seq - t.view.Committed(); {
+		case seq <= t.event.Start:
+			continue
+		case at > 0:
+			m = &staged[at-1]
+		default:
+			var err error
+			if m, err = journal.In(t.runner.Log, t.context).MessageAt(ctx, seq); err != nil {
+				return false, err
+			}
+		}
+		if m != nil && m.Call == "" {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,276 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// capture is what an activity gave back, as the record of an anonymous
+// delegate's call keeps it; nil where the activity broke down.
+func capture(res *result) plan.Values {
+	captured, loose := plan.Values{}, res.value.Loose
+	var failure *plan.Failure
+	switch {
+	case errors.As(res.err, &failure):
+		captured["failure"], loose = failure.Fields, failure.Loose
+	case res.err != nil:
+		return nil
+	case res.value.Message != nil:
+		captured["message"] = res.value.Message
+	default:
+		captured["value"] = res.value.Value
+		if res.value.To != "" {
+			captured["to"] = res.value.To
+		}
+	}
+	if loose {
+		captured["loose"] = true
+	}
+	return captured
+}
+
+// uncapture is the way back from [capture].
+func uncapture(object plan.Values) result {
+	loose, _ := object["loose"].(bool)
+	if fields, ok := object["failure"].(map[string]any); ok {
+		return result{err: &plan.Failure{Fields: fields, Loose: loose}}
+	}
+	value := plan.Result{Value: object["value"], Loose: loose}
+	value.To, _ = object["to"].(string)
+	value.Message, _ = object["message"].(map[string]any)
+	return result{value: value}
+}
+
+// insideError is an anonymous delegate that failed though its call has
+// alternatives: a fault, not an outcome.
+type insideError struct{ fields map[string]any }
+
+func (e *insideError) Error() string { return (&plan.Failure{Fields: e.fields}).Error() }
+
+// childOf names the context of a delegate.
+func childOf(context, call string, attempt int) string {
+	name := context + "." + call
+	if attempt > 1 {
+		name += fmt.Sprintf("-%d", attempt)
+	}
+	if len(name) > maxContextName {
+		sum := sha256.Sum256([]byte(name))
+		return hex.EncodeToString(sum[:journal.CutSum]) + "." + call
+	}
+	return name
+}
+
+// expected is the origin of a context that is not there yet: that of a delegate, where a
+// call has said that its delegate will run there. A name that had to be cut tells nothing
+// of that.
+func expected(ctx context.Context, log store.Reader, name string) (store.Origin, error) {
+	parts := strings.Split(name, ".")
+	if len(parts) < 3 {
+		return store.Origin{}, nil
+	}
+	parent := strings.Join(parts[:len(parts)-2], ".")
+	if store.CheckStoredContext(parent) != nil {
+		return store.Origin{}, nil
+	}
+	records, err := journal.In(log, parent).Records(ctx)
+	if errors.Is(err, store.ErrNoContext) {
+		err = nil
+	}
+	for _, r := range records {
+		if r.Child == name && !r.Status.Settled() {
+			return store.Origin{Parent: parent, Call: r.Call}, nil
+		}
+	}
+	return store.Origin{}, err
+}
+
+// newChild names the context of a call's delegate: one that is not there yet, or
+// the recorded one of a call that is replayed.
+func (t *tick) newChild(ctx context.Context, r *journal.Record) (string, error) {
+	if child, err := t.runner.script.Child(ctx, t.context, r.Call); child != "" || err != nil {
+		return child, err
+	}
+	for attempt := r.Attempts; ; attempt++ {
+		name := childOf(t.context, r.Call, attempt)
+		switch _, err := t.runner.Log.Head(ctx, name); {
+		case errors.Is(err, store.ErrNoContext):
+			return name, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// maxContextName is how long the name of a context may be.
+const maxContextName = 64
+
+// room is a delegate's run, as its call begins it.
+type room struct {
+	runner Runner
+	start  Start
+	origin store.Origin
+	wanted bool // its output is the call's result
+	retry  bool // what failed in it is to run again
+}
+
+// room makes ready what a call's delegate runs in: its own messages, then what
+// the call's scopes grant, then its parameters as input.
+func (t *tick) room(i int, in plan.Invocation) *room {
+	call := t.plan.Calls[i]
+	r := &room{
+		runner: *t.runner, origin: store.Origin{Parent: t.context, Call: t.calls[i].record.Call},
+		wanted: call.Output != nil, retry: t.calls[i].record.Retry,
+	}
+	r.runner.depth++
+	r.runner.Approve = plan.Policy{} // the run's own counts
+	r.runner.Registry = call.Delegate.RegistryFor(t.runner.Registry)
+	request := call.Request(in)
+	request.Context = slices.Concat(request.Context, scoped(call, in.Context))
+	request = t.runner.script.Request(t.calls[i].record.Child, request)
+	r.start = Start{Context: t.calls[i].record.Child, Request: request}
+	if call.Delegate.Name != plan.Anonymous { // else its call has been held as it is
+		r.start.Approve = t.event.Approve
+	}
+	params := map[string]any{}
+	for name, v := range in.Call {
+		if !strings.HasPrefix(name, "_") {
+			params[name] = v
+		}
+	}
+	if len(params) > 0 {
+		r.start.Input, r.start.HasInput = params, true
+	}
+	return r
+}
+
+// scoped makes the messages of what a call's scopes grant, in their order.
+func scoped(call *plan.Call, granted map[string]any) []store.Message {
+	var messages []store.Message
+	var seen []string
+	for _, scope := range call.ScopePaths {
+		kind := scope.Kind()
+		v, ok := granted[kind]
+		if !ok || slices.Contains(seen, kind) {
+			continue
+		}
+		seen = append(seen, kind)
+		messages = append(messages, store.Message{Type: store.TypeData, Kind: kind, Data: v, HasData: true})
+	}
+	return messages
+}
+
+// disown lets a fork's call go on without the context that its delegate runs in,
+// which is that of the call that it was forked from. It tells whether the delegate,
+// which begins anew, would run again what must not run twice.
+func (l *loop) disown(ctx context.Context, r *journal.Record) (twice bool, err error) {
+	if r.Child == "" || r.Status.Settled() {
+		return false, nil
+	}
+	child, err := journal.In(l.runner.Log, l.context).OwnChild(ctx, r)
+	if child != "" || err != nil {
+		return false, err
+	}
+	if twice, err = journal.In(l.runner.Log, r.Child).RanNonIdempotent(ctx); err != nil {
+		return false, err
+	}
+	if r.Status == journal.Waiting {
+		r.Status, r.At = journal.Blocked, 0 // it begins anew, and reads anew
+	}
+	if twice {
+		r.WaitingOn, r.Reason = nil, begunOnce(r.Child)
+	}
+	r.Child = ""
+	return twice, nil
+}
+
+// restart lets the delegate of a call that runs again begin anew, where it has not
+// begun or is that of the call that this one was forked from. If that would run
+// again what must not run twice, the call is in doubt.
+func (t *tick) restart(ctx context.Context, r *journal.Record) (twice bool, err error) {
+	if r.Child == "" {
+		return false, nil
+	}
+	origin, ok, err := journal.In(t.runner.Log, r.Child).OriginOf(ctx)
+	if err != nil || ok && origin.Parent == t.context {
+		return false, err
+	}
+	twice, err = journal.In(t.runner.Log, r.Child).RanNonIdempotent(ctx)
+	if twice { // and what there is by then is read
+		r.Status, r.Reason, r.At, r.Reads, r.Hold, r.Error = journal.InDoubt, begunOnce(r.Child), 0, nil, nil, nil
+	}
+	r.Child = ""
+	return twice, err
+}
+
+// begunOnce is the reason of a call that is in doubt for what its delegate has begun.
+func begunOnce(child string) string {
+	return fmt.Sprintf("its delegate, in context %s, has begun what must not run twice", child)
+}
+
+// runScope is what a context is of a run, for who asks about it by itself.
+type runScope struct {
+	runner     *Runner       // whose registry has what the context's calls may name
+	ofDelegate bool          // it is that of a delegate
+	request    *plan.Request // of the delegate; nil if it is anonymous or can't be found
+	lost       error         // why it can't be found
+}
+
+// scopeOf finds what a context is part of. What can't be found of it has the names of who
+// asked for it.
+func (r *Runner) scopeOf(ctx context.Context, name string) (*runScope, error) {
+	p := &runScope{runner: r}
+	if r.depth > 0 || r.Registry == nil { // of a room, which has what it needs; or nothing is to be named
+		return p, nil
+	}
+	plans, err := journal.In(r.Log, name).Lineage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range plans[1:] {
+		d := &plan.Delegate{}
+		if name != plan.Anonymous {
+			if d, err = p.runner.Registry.Delegate(name); err != nil {
+				return &runScope{runner: p.runner, ofDelegate: true, lost: err}, nil
+			}
+		}
+		inner := *p.runner
+		inner.Registry = d.RegistryFor(p.runner.Registry)
+		p = &runScope{runner: &inner, ofDelegate: true, request: d.Request}
+	}
+	return p, nil
+}
+
+// requestOr is the request that a context's run has, where one is given for its root's.
+func (p *runScope) requestOr(given *plan.Request) *plan.Request {
+	if p.ofDelegate {
+		return p.request
+	}
+	return given
+}
+
+// explain says of what a run is refused for that its delegate could not be found.
+func (p *runScope) explain(err error) error {
+	var refused *plan.PlanError
+	var unplanned *NoPlannerError
+	if p.lost != nil && (errors.As(err, &refused) || errors.As(err, &unplanned)) {
+		return &LostError{fmt.Errorf("%w (%w)", err, p.lost)}
+	}
+	return err
+}
+
+// LostError is a run of a delegate that is refused since the delegate can't be found
+// any more: it may be with other scripts.
+type LostError struct{ Err error }
+
+func (e *LostError) Error() string { return e.Err.Error() }
+
+func (e *LostError) Unwrap() error { return e.Err }

@@ -1,0 +1,151 @@
+package history
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/store"
+)
+
+// Moment is a context as of a seq, or with 0 as of now.
+type Moment struct {
+	Context string
+	At      int64
+}
+
+// Change is a path at which two moments differ. Old or new is left out where
+// there is no value.
+type Change struct {
+	Path     string
+	Instance string
+	Old      any
+	New      any
+
+	// HasOld and HasNew tell null from missing.
+	HasOld bool
+	HasNew bool
+}
+
+// Diff tells what is different in one moment beside another: the paths whose
+// values are not equal, as deep as both sides have objects, sorted. Arrays are
+// compared whole.
+func Diff(ctx context.Context, log store.Reader, from, to Moment) ([]Change, error) {
+	return Differences(ctx, log, from, log, to)
+}
+
+// Differences is Diff of moments in two logs. Both are asked for what either has: an
+// instance sees what is of all where it has nothing of its own.
+func Differences(ctx context.Context, log store.Reader, from Moment, other store.Reader, to Moment) ([]Change, error) {
+	kinds := map[store.KindOf]bool{}
+	for _, of := range []struct {
+		log store.Reader
+		Moment
+	}{{log, from}, {other, to}} {
+		if _, err := of.log.Head(ctx, of.Context); err != nil {
+			return nil, err
+		}
+		held, err := of.log.Kinds(ctx, of.Context)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range held {
+			there, err := holds(ctx, of.log, of.Moment, k)
+			if err != nil {
+				return nil, err
+			}
+			if there {
+				kinds[k] = true
+			}
+		}
+	}
+	old, err := valuesAt(ctx, log, from, kinds)
+	if err != nil {
+		return nil, err
+	}
+	now, err := valuesAt(ctx, other, to, kinds)
+	if err != nil {
+		return nil, err
+	}
+	return changes(old, now), nil
+}
+
+// holds tells of a kind of which there is data now whether there was at a moment.
+func holds(ctx context.Context, log store.Reader, m Moment, k store.KindOf) (bool, error) {
+	if m.At == 0 {
+		return true, nil
+	}
+	for _, err := range log.Touching(ctx, store.Query{Context: m.Context, Path: store.KindPath(k.Kind), Instance: k.Instance, At: m.At}) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+func changes(old, now map[store.KindOf]any) (all []Change) {
+	for key := range old {
+		if _, ok := now[key]; !ok {
+			all = differ(all, store.KindPath(key.Kind), key.Instance, old[key], nil, true, false)
+		}
+	}
+	for key, v := range now {
+		was, ok := old[key]
+		all = differ(all, store.KindPath(key.Kind), key.Instance, was, v, ok, true)
+	}
+	slices.SortFunc(all, func(a, b Change) int {
+		return strings.Compare(a.Path+"\x00"+a.Instance, b.Path+"\x00"+b.Instance)
+	})
+	return all
+}
+
+// valuesAt gives the values of kinds at a moment.
+func valuesAt(ctx context.Context, log store.Reader, m Moment, kinds map[store.KindOf]bool) (map[store.KindOf]any, error) {
+	values := map[store.KindOf]any{}
+	resolver := store.Resolver{Log: log, Context: m.Context, At: m.At}
+	for key := range kinds {
+		resolved, err := resolver.Resolve(ctx, store.KindPath(key.Kind), key.Instance)
+		if err != nil {
+			return nil, err
+		}
+		if resolved.Exists {
+			values[key] = resolved.Value
+		}
+	}
+	return values, nil
+}
+
+func differ(all []Change, path store.Path, instance string, old, now any, hasOld, hasNew bool) []Change {
+	x, isOld := old.(map[string]any)
+	y, isNew := now.(map[string]any)
+	if !(isOld || !hasOld) || !(isNew || !hasNew) || len(x)+len(y) == 0 || isOld && len(x) == 0 && !hasNew || isNew && len(y) == 0 && !hasOld {
+		if hasOld == hasNew && jsonvalue.Equal(old, now) {
+			return all
+		}
+		return append(all, Change{path.String(), instance, old, now, hasOld, hasNew})
+	}
+	for key, v := range x {
+		next, ok := y[key]
+		all = differ(all, path.Child(key), instance, v, next, true, ok)
+	}
+	for key, v := range y {
+		if _, ok := x[key]; !ok {
+			all = differ(all, path.Child(key), instance, nil, v, false, true)
+		}
+	}
+	return all
+}
+
+// MarshalJSON leaves out what is missing, and keeps null.
+func (c Change) MarshalJSON() ([]byte, error) {
+	object := map[string]any{"path": c.Path}
+	if c.Instance != "" {
+		object["instance"] = c.Instance
+	}
+	if c.HasOld {
+		object["old"] = c.Old
+	}
+	if c.HasNew {
+		object["new"] = c.New
+	}
+	return store.EncodeJSON(object), nil
+}

@@ -1,0 +1,80 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/engine/expr"
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/plan"
+	"obelus/engine/spell"
+	"obelus/store"
+)
+
+// MissingError is an expression that has no value in a context.
+type MissingError struct {
+	Context string
+	Missing *expr.Missing
+}
+
+func (e *MissingError) Error() string {
+	switch names := e.Missing.Names(); {
+	case e.Missing.Member != nil:
+		return e.Missing.Error() + ", in context " + e.Context
+	case len(names) == 1:
+		return names[0] + " is missing in context " + e.Context
+	default:
+		return strings.Join(names, " and ") + " are missing in context " + e.Context
+	}
+}
+
+// maxInstances is in how many instances Meant looks.
+const maxInstances = 100
+
+// Meant is a hint to what may be meant by what is missing, such as ` (did you mean
+// "†state.user"?)`, or nothing: what another instance has, or what is there under
+// nearly that name, as of a seq and for an instance as [Get] was given them. It reads
+// all of a kind, and so is for people who have made a slip and not for programs that
+// ask again and again.
+func (e *MissingError) Meant(ctx context.Context, log store.Reader, at int64, instance string) string {
+	held, _ := log.Kinds(ctx, e.Context) // where something can't be read there is no hint
+	var kinds []string
+	for _, k := range held {
+		kinds = append(kinds, k.Kind)
+	}
+	instances := plan.Instances(held)
+	r := store.Resolver{Log: log, Context: e.Context, At: at}
+	exists := func(path store.Path, instance string) bool {
+		value, err := r.Resolve(ctx, path, instance)
+		return err == nil && value.Exists
+	}
+	for _, path := range e.Missing.Paths {
+		for _, other := range instances[:min(len(instances), maxInstances)] {
+			if other != instance && exists(path, other) {
+				return fmt.Sprintf(" (the instance %q has %s)", other, path)
+			}
+		}
+		near := store.KindPath(nearly(path.Kind(), kinds))
+		for _, segment := range path.Segments() {
+			value, _ := r.Resolve(ctx, near, instance)
+			if object, ok := value.Value.(map[string]any); ok {
+				segment = nearly(segment, jsonvalue.SortedKeys(object))
+			}
+			near = near.Child(segment)
+		}
+		if exists(near, instance) {
+			return fmt.Sprintf(" (did you mean %q?)", near)
+		}
+	}
+	return ""
+}
+
+// nearly gives a name where there is one like that, or else the nearest, if any.
+func nearly(name string, names []string) string {
+	if near := spell.Nearest(name, names); near != "" && !slices.Contains(names, name) {
+		return near
+	}
+	return name
+}

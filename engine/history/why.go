@@ -1,0 +1,371 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"obelus/engine/expr"
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Why is where a value comes from: the messages that it is made of, the calls
+// that wrote them, what those read, and so on back to what came from outside
+// (surface.md, why).
+type Why struct {
+	Ref     string   `json:"ref"`
+	Context string   `json:"context,omitempty"` // where it is not that of what it is part of: in a delegate
+	Value   any      `json:"value"`
+	Missing bool     `json:"missing,omitempty"` // there was no value
+	Again   bool     `json:"again,omitempty"`   // its origin was told before, nearer to the top, as was the value if that is an object or an array: it is null here
+	From    []Origin `json:"from,omitempty"`    // newest first
+}
+
+// Origin is a message that a value is made of.
+type Origin struct {
+	Seq    int64        `json:"seq"`
+	Path   string       `json:"path"` // where it wrote
+	Method store.Method `json:"method,omitempty"`
+	Data   any          `json:"data"`           // what it wrote there
+	Call   string       `json:"call,omitempty"` // that wrote it; none for what came from outside
+	Tool   string       `json:"tool,omitempty"`
+	Kind   string       `json:"kind,omitempty"`   // of what came from outside: input, state …
+	Misfit bool         `json:"misfit,omitempty"` // it does not fit what it joins, and was read as onto a missing value
+	Again  bool         `json:"again,omitempty"`  // what the call read was told before, as was the data if that is an object or an array: it is null here
+	Reads  []Why        `json:"reads,omitempty"`  // what the call read
+
+	Corrected   plan.Values `json:"corrected,omitempty"` // arguments that a person put in the place of those that were shown
+	Given       bool        `json:"given,omitempty"`     // what the call came to, by a person who knew it
+	Handled     plan.Values `json:"handled,omitempty"`   // of a call that failed, and wrote its failure: code and message
+	journal.Who             // corrected or rejected it
+
+	Planned *Planned `json:"planned,omitempty"` // of a call that a planner has issued
+}
+
+// Planned tells of arguments of a call that the plan's function computed.
+type Planned struct {
+	Tick      int      `json:"tick"` // at which it was asked
+	Arguments []string `json:"arguments"`
+	Saw       []Why    `json:"saw,omitempty"` // what it was granted then; nothing in logs of older versions
+}
+
+// Explain tells where the value of an expression comes from, in a context, as an
+// instance sees it, as of a seq or, with 0, as of now.
+func Explain(ctx context.Context, c journal.Context, e *expr.Expr, at int64, instance string) (*Why, error) {
+	v, found, err := get(ctx, c, e, at, instance)
+	if err != nil {
+		return nil, err
+	}
+	x := &explainer{ctx: ctx, log: c.Log, seen: &seen{c.Log, map[store.Query][]store.Op{}, map[store.Query]bool{}}, told: map[told]bool{}, kept: map[told]*store.Message{}, plans: map[journal.TickOf]journal.PlanEvent{}}
+	why := &Why{Ref: e.String(), Value: v}
+	for _, path := range found {
+		read, err := x.read(c.Name, path, at, instance)
+		if err != nil {
+			return nil, err
+		}
+		why.From = append(why.From, read.From...)
+	}
+	return why, nil
+}
+
+// explainer follows values back. Each value at each time is followed once.
+type explainer struct {
+	ctx   context.Context
+	log   store.Reader
+	seen  *seen // the same
+	told  map[told]bool
+	kept  map[told]*store.Message // that have been read: many calls may have read what one wrote
+	plans map[journal.TickOf]journal.PlanEvent
+}
+
+// seen is a log that keeps what it was asked for: many may have read parts of one array,
+// which is read as a whole.
+type seen struct {
+	store.OpReader
+	ops map[store.Query][]store.Op // from the newest to the last that somebody wanted
+	all map[store.Query]bool       // of which there are no more
+}
+
+// Touching implements [store.OpReader].
+func (s *seen) Touching(ctx context.Context, q store.Query) iter.Seq2[store.Op, error] {
+	return func(yield func(store.Op, error) bool) {
+		known := s.ops[q]
+		for _, op := range known {
+			if !yield(op, nil) {
+				return
+			}
+		}
+		if s.all[q] {
+			return
+		}
+		n := 0
+		for op, err := range s.OpReader.Touching(ctx, q) {
+			if n++; n <= len(known) {
+				continue
+			}
+			if err == nil {
+				s.ops[q] = append(s.ops[q], op)
+			}
+			if !yield(op, err) || err != nil {
+				return
+			}
+		}
+		s.all[q] = true
+	}
+}
+
+// scalar is a value that takes little to tell again; nil for any other.
+func scalar(v any) any {
+	switch v.(type) {
+	case map[string]any, []any:
+		return nil
+	}
+	return v
+}
+
+type told struct {
+	context, path, instance string
+	newest                  int64 // the message that the value ends with, or, without a path, itself
+}
+
+// read explains a value that something read.
+func (x *explainer) read(name string, path store.Path, at int64, instance string) (Why, error) {
+	resolved, err := store.Resolver{Log: x.seen, Context: name, At: at}.Resolve(x.ctx, path, instance)
+	if err != nil {
+		return Why{}, err
+	}
+	why := Why{Ref: path.String(), Value: resolved.Value, Missing: !resolved.Exists}
+	key := told{name, path.String(), instance, journal.NewestSeq(resolved.From)}
+	if why.Again = x.told[key] && resolved.Exists; why.Again {
+		why.Value = scalar(why.Value)
+		return why, nil
+	}
+	x.told[key] = true
+	if len(resolved.From) > fewOrigins && x.toldAll(name, resolved.From) {
+		why.Again, why.Value = true, scalar(why.Value)
+		return why, nil
+	}
+	for _, seq := range resolved.From {
+		origin, err := x.origin(name, seq, path)
+		if err != nil {
+			return Why{}, err
+		}
+		origin.Misfit = slices.Contains(resolved.Misfits, seq)
+		why.From = append(why.From, origin)
+	}
+	return why, nil
+}
+
+// fewOrigins are told again each time, if all of them have been told before.
+const fewOrigins = 8
+
+// toldAll tells whether all of some messages have been told of: an element of an array has
+// the origins that all of the array has.
+func (x *explainer) toldAll(name string, seqs []int64) bool {
+	return !slices.ContainsFunc(seqs, func(seq int64) bool { return !x.told[told{context: name, newest: seq}] })
+}
+
+// origin explains one message.
+func (x *explainer) origin(name string, seq int64, path store.Path) (Origin, error) {
+	m, err := x.message(name, seq)
+	if err != nil {
+		return Origin{}, err
+	}
+	o := Origin{Seq: seq, Path: m.Path.String(), Method: m.Method, Call: m.Call}
+	if m.Producer == nil {
+		o.Kind = m.Kind
+		for _, within := range path.Prefixes() { // as far as the message goes
+			if data, ok := store.Dig(m.Data, within); ok {
+				o.Path, o.Data = within.String(), data
+			}
+		}
+		return o, nil
+	}
+	o.Data, _ = store.Dig(m.Data, m.Path)
+	producer, _ := m.Producer.(map[string]any)
+	o.Tool, _ = producer["_tool"].(string)
+	key := told{context: name, newest: seq}
+	if o.Again = x.told[key]; o.Again {
+		o.Data = scalar(o.Data)
+		return o, nil
+	}
+	x.told[key] = true
+	return o, x.explainCall(name, m, producer, &o)
+}
+
+// explainCall tells what the call that wrote a message was made of: what it read, what a person
+// decided about it, and what a planner computed.
+func (x *explainer) explainCall(name string, m *store.Message, producer map[string]any, o *Origin) error {
+	record, n, err := x.writer(name, m)
+	if err != nil || n == 0 {
+		return err
+	}
+	if o.Reads, err = x.reads(name, record, n); err != nil {
+		return err
+	}
+	o.Given, o.Handled = record.Reason == journal.ReasonGiven, record.Handled
+	if h := record.Hold; h != nil && h.Decision == journal.Rejected {
+		o.Who = h.Who
+	}
+	if h := record.Hold; h != nil && len(h.Corrected) > 0 {
+		o.Corrected, o.Who = plan.Values{}, h.Who
+		for _, argument := range h.Corrected {
+			o.Corrected[argument] = h.Arguments[argument]
+		}
+	}
+	o.Planned, err = x.planned(name, record, producer)
+	return err
+}
+
+// planned tells of the arguments of a call that a planner computed, nil where there are none.
+func (x *explainer) planned(name string, record journal.Record, producer map[string]any) (*Planned, error) {
+	plan, err := x.plan(name, record.Tick)
+	if err != nil || !plan.Planner {
+		return nil, err
+	}
+	p := &Planned{Tick: record.Tick}
+	given := map[string]any{} // without what the tool filled in
+	if calls, err := journal.In(x.log, name).PlanMessage(x.ctx, plan.Seq); err == nil && record.Position <= len(calls) {
+		given, _ = calls[record.Position-1].(map[string]any)
+	}
+	for _, argument := range jsonvalue.SortedKeys(producer) {
+		if _, ok := given[argument]; !ok {
+			continue
+		}
+		t, err := expr.ParseTemplate(producer[argument], argument)
+		if err == nil && !strings.HasPrefix(argument, "_") && len(t.Reads()) == 0 && (record.Hold == nil || !slices.Contains(record.Hold.Corrected, argument)) {
+			p.Arguments = append(p.Arguments, argument)
+		}
+	}
+	if p.Arguments == nil {
+		return nil, nil
+	}
+	for _, text := range jsonvalue.SortedKeys(plan.Saw) {
+		path, err := store.ParsePath(text)
+		if err != nil {
+			continue
+		}
+		why, err := x.read(name, path, plan.Start, record.Instance)
+		if err != nil {
+			return nil, err
+		}
+		p.Saw = append(p.Saw, why)
+	}
+	return p, nil
+}
+
+// plan is the event with which a tick began.
+func (x *explainer) plan(name string, tick int) (journal.PlanEvent, error) {
+	key := journal.TickOf{Context: name, Tick: tick}
+	if plan, ok := x.plans[key]; ok {
+		return plan, nil
+	}
+	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Event: journal.EventPlan}) {
+		if err != nil {
+			return journal.PlanEvent{}, err
+		}
+		if plan, err := journal.ReadPlanEvent(entry); err == nil { // what is damaged keeps nothing else from being told
+			x.plans[journal.TickOf{Context: name, Tick: plan.Tick}] = plan
+		}
+	}
+	return x.plans[key], nil
+}
+
+// message reads one message. The loop over them has ended when what it read is
+// followed further.
+func (x *explainer) message(name string, seq int64) (*store.Message, error) {
+	key := told{context: name, newest: seq}
+	if m := x.kept[key]; m != nil {
+		return m, nil
+	}
+	m, err := journal.In(x.log, name).MessageAt(x.ctx, seq)
+	if err == nil && m == nil {
+		err = errors.New("a message that a value is made of can't be found in the log")
+	}
+	x.kept[key] = m
+	return m, err
+}
+
+// reads explains what a call read, as it was recorded at a position in the journal.
+func (x *explainer) reads(name string, record journal.Record, n int64) ([]Why, error) {
+	var all []Why
+	for _, text := range jsonvalue.SortedKeys(record.Reads) {
+		path, err := store.ParsePath(text)
+		if err != nil {
+			continue
+		}
+		why, err := x.read(name, path, cmp.Or(record.Reads[text], record.At), record.Instance)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, why)
+	}
+	inside, err := x.inside(record, n)
+	return append(all, inside...), err
+}
+
+// writer finds the record of the call that wrote a message, and its position: what the
+// journal says of it from when the message was there. It is 0 if there is none.
+func (x *explainer) writer(name string, m *store.Message) (journal.Record, int64, error) {
+	for entry, err := range x.log.Journal(x.ctx, store.JournalFilter{Context: name, Seq: m.Seq, Call: m.Call}) {
+		if err != nil {
+			return journal.Record{}, 0, err
+		}
+		if !journal.Status(entry.Event).Settled() {
+			continue
+		}
+		r, err := journal.ReadRecord(entry)
+		return r, entry.N, err
+	}
+	return journal.Record{}, 0, nil
+}
+
+// inside explains what a delegate's output was made of, in its own context as it was
+// when its call settled, at a position in the journal.
+func (x *explainer) inside(record journal.Record, n int64) ([]Why, error) {
+	if record.Child == "" {
+		return nil, nil
+	}
+	log := &journal.Truncated{Reader: x.log, Ends: map[string]journal.End{}}
+	if err := log.Truncate(x.ctx, record.Child, n); err != nil {
+		return nil, err
+	}
+	was, ok := log.Ends[record.Child]
+	if !ok { // it has been pruned; one of its name that was made since is another
+		return nil, nil
+	}
+	at := was.Seq
+	last, err := journal.In(log, record.Child).LastRun(x.ctx)
+	if err != nil || last.Event.Output == nil {
+		return nil, err
+	}
+	output, err := journal.DecodeJSON(last.Event.Output)
+	if err != nil {
+		return nil, err
+	}
+	t, err := expr.ParseTemplate(output, "output")
+	if err != nil {
+		return nil, err
+	}
+	var found []store.Path
+	_, _, err = t.Eval(x.ctx, finding(x.ctx, store.Resolver{Log: x.log, Context: record.Child, At: at}, "", &found))
+	if err != nil && !errors.As(err, new(*expr.Error)) {
+		return nil, err
+	}
+	var all []Why
+	for _, path := range found {
+		why, err := x.read(record.Child, path, at, "")
+		if err != nil {
+			return nil, err
+		}
+		why.Context = record.Child
+		all = append(all, why)
+	}
+	return all, nil
+}

@@ -1,0 +1,102 @@
+// Package script tells the runner what drives a run: a live run is driven by what its calls do,
+// a recorded one by the log of the run that is replayed.
+package script
+
+import (
+	"context"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Script drives the runs of one context and of its delegates. Contexts and calls are given by
+// name, as the journal has them. A script belongs to one run at a time.
+type Script interface {
+	// Recorded reports whether the run is replayed: its calls begin and settle one by one, in
+	// the order of the record.
+	Recorded() bool
+
+	// Log is the log of the recorded run; nil for a live one.
+	Log() store.Reader
+
+	// Record returns what the recorded run has of a call.
+	Record(ctx context.Context, name, call string) (r journal.Record, ok bool, err error)
+
+	// Span returns when a call began and settled; zero for a live run.
+	Span(name, call string) journal.Span
+
+	// Timeline returns when things happened in a context.
+	Timeline(ctx context.Context, name string) (*journal.Timeline, error)
+
+	// Superseded returns the messages of a context that are superseded, by their seqs, with the
+	// position in the journal since which each is.
+	Superseded(ctx context.Context, name string) (map[int64]int64, error)
+
+	// ErrorSeq returns the seq of the message that reports the failure of a call, 0 if the run
+	// reports none.
+	ErrorSeq(ctx context.Context, name, call string) (int64, error)
+
+	// BeginTick appends the foreign messages that the recorded run found as a tick began, and
+	// refreshes the view.
+	BeginTick(ctx context.Context, view *store.View, name string, tick int) error
+
+	// Inject stages the foreign messages that were there at a position.
+	Inject(ctx context.Context, view *store.View, name string, at journal.Position) error
+
+	// Child returns the context of a call's delegate; empty if the run is live, or the call had
+	// none.
+	Child(ctx context.Context, name, call string) (string, error)
+
+	// Request returns what a delegate runs in a context.
+	Request(name string, request *plan.Request) *plan.Request
+
+	// RunsInside reports whether a call gets its result from its delegate's run, and not from
+	// the record.
+	RunsInside(ctx context.Context, name, call string) bool
+
+	// Written returns the paths to which a recorded call wrote, and what it wrote there. Its
+	// error is of type [*LogError] if the log can't be read.
+	Written(ctx context.Context, name string, r journal.Record) ([]store.Path, plan.ValuesByPath, error)
+}
+
+// LogError is a failure of the log.
+type LogError struct{ Err error }
+
+func (e *LogError) Error() string { return e.Err.Error() }
+func (e *LogError) Unwrap() error { return e.Err }
+
+// Live is the script of a run that is not replayed.
+type Live struct{}
+
+func (Live) Recorded() bool { return false }
+
+func (Live) Log() store.Reader { return nil }
+
+func (Live) Record(context.Context, string, string) (r journal.Record, ok bool, err error) {
+	return r, false, nil
+}
+
+func (Live) Span(string, string) (none journal.Span) { return none }
+
+func (Live) Timeline(context.Context, string) (*journal.Timeline, error) {
+	return &journal.Timeline{}, nil
+}
+
+func (Live) Superseded(context.Context, string) (map[int64]int64, error) { return nil, nil }
+
+func (Live) ErrorSeq(context.Context, string, string) (int64, error) { return 0, nil }
+
+func (Live) BeginTick(context.Context, *store.View, string, int) error { return nil }
+
+func (Live) Inject(context.Context, *store.View, string, journal.Position) error { return nil }
+
+func (Live) Child(context.Context, string, string) (string, error) { return "", nil }
+
+func (Live) Request(_ string, request *plan.Request) *plan.Request { return request }
+
+func (Live) RunsInside(context.Context, string, string) bool { return true }
+
+func (Live) Written(context.Context, string, journal.Record) ([]store.Path, plan.ValuesByPath, error) {
+	return nil, nil, nil
+}

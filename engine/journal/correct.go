@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// With gives the arguments that a person is shown with corrections, for
+// [Decision.Arguments]; nil without any. Each takes the place of what stands at its key:
+// an argument, or, by dots, what is in it, of an array by an index from 0 to its length:
+// {"note": "ok", "lines.0.amount": 5}. Its error is about a key.
+func (h *Hold) With(set map[string]any) (map[string]any, error) {
+	if len(set) == 0 {
+		return nil, nil
+	}
+	corrections := make([]correction, 0, len(set))
+	for key, v := range set {
+		if strings.Count(key, ".") >= store.MaxDepth {
+			return nil, fmt.Errorf("%s…: it leads more than %d deep", key[:32], store.MaxDepth)
+		}
+		corrections = append(corrections, correction{plan.CorrectionPlace(key, h.Arguments), v})
+	}
+	slices.SortFunc(corrections, correction.compare)
+	arguments := any(map[string]any(h.Arguments))
+	for _, c := range corrections {
+		var err error
+		if arguments, err = replaceAt(arguments, c.place, c.value); err != nil {
+			return nil, fmt.Errorf("%s: %w", strings.Join(c.place, "."), err)
+		}
+	}
+	return arguments.(map[string]any), nil
+}
+
+// correction is a value and the place where it is to stand, from the argument inwards.
+type correction struct {
+	place []string
+	value any
+}
+
+func (c correction) compare(other correction) int {
+	return jsonvalue.ComparePlaces(c.place, other.place)
+}
+
+// replaceAt gives a value in which another one stands at a place. It changes neither.
+func replaceAt(v any, place []string, there any) (any, error) {
+	if len(place) == 0 {
+		return there, nil
+	}
+	key, rest := place[0], place[1:]
+	if key == "" {
+		return nil, errors.New("a key has an empty part")
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		inner, err := replaceAt(v[key], rest, there)
+		object := make(map[string]any, len(v)+1)
+		maps.Copy(object, v)
+		object[key] = inner
+		return object, err
+	case []any:
+		i, ok := jsonvalue.Index(key)
+		if !ok || i > len(v) {
+			return nil, fmt.Errorf("in an array of %d only an index from 0 to %[1]d can be corrected, not %s", len(v), key)
+		}
+		list := slices.Clone(v)
+		if i == len(v) {
+			list = append(list, nil)
+		}
+		var err error
+		list[i], err = replaceAt(list[i], rest, there)
+		return list, err
+	}
+	inner, err := replaceAt(nil, rest, there)
+	return map[string]any{key: inner}, err
+}

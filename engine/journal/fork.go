@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"context"
+	"errors"
+
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// eventFork is where a fork leaves the context that it was made of.
+const eventFork = "fork"
+
+// forkEvent is what the journal of a fork tells of it.
+type forkEvent struct {
+	From string `json:"from"`
+	At   int64  `json:"at"`
+}
+
+// Fork makes a context that shares another one's log up to a seq, or with 0 all
+// of it. What was running there is as if its process had died: it can be
+// resumed in the fork. It gives the seq. Its error is a [*store.ForkError],
+// [store.ErrExists] or [store.ErrNoContext].
+func Fork(ctx context.Context, log store.Log, from string, at int64, name string) (int64, error) {
+	if err := store.CheckContext(name); err != nil {
+		return 0, err
+	}
+	if at == 0 {
+		head, err := log.Head(ctx, from)
+		if err != nil {
+			return 0, err
+		}
+		at = head
+	}
+	_, err := log.Append(ctx, store.Batch{
+		Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{Fork: from, At: at},
+		Journal: []store.Entry{{Event: eventFork, Data: string(store.EncodeJSON(forkEvent{from, at}))}},
+	})
+	return at, err
+}
+
+// RanNonIdempotent tells whether something has run in the context of a delegate, or in those
+// of its own delegates, that must not run twice.
+func (c Context) RanNonIdempotent(ctx context.Context) (bool, error) {
+	seen := map[string]bool{}
+	for names := []string{c.Name}; len(names) > 0; {
+		c.Name, names = names[0], names[1:]
+		records, err := c.Records(ctx)
+		if err != nil && !errors.Is(err, store.ErrNoContext) {
+			return false, err
+		}
+		seen[c.Name] = true
+		for _, r := range records {
+			if r.NotIdempotent {
+				return true, nil
+			}
+			if r.Child != "" && !seen[r.Child] {
+				names = append(names, r.Child)
+			}
+		}
+	}
+	return false, nil
+}
+
+// OwnChild is the context that the delegate of a context's call goes on in, empty
+// if there is none.
+func (c Context) OwnChild(ctx context.Context, r *Record) (string, error) {
+	if r.Child == "" || r.Status.Settled() {
+		return "", nil
+	}
+	origin, ok, err := c.Sibling(r.Child).OriginOf(ctx)
+	if err != nil || ok && origin.Parent != c.Name {
+		return "", err
+	}
+	return r.Child, c.around(ctx, r.Child)
+}
+
+// around refuses a delegate's context that is the one it was called from, or lies around
+// that one: whoever goes down to it would never come to an end.
+func (c Context) around(ctx context.Context, child string) error {
+	for range plan.MaxDepth + 1 {
+		if c.Name == child {
+			return &DamagedError{c.Name, "a call in it names as its delegate's a context that is around it"}
+		}
+		origin, _, err := c.OriginOf(ctx)
+		if err != nil || origin.Parent == "" {
+			return err
+		}
+		c.Name = origin.Parent
+	}
+	return &DamagedError{c.Name, "the contexts around it go in a circle"}
+}

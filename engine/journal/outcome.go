@@ -1,0 +1,392 @@
+package journal
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// NewestSeq is the newest of the messages that a value is made of: an instance's
+// own stand before the global ones, whichever are newer.
+func NewestSeq(from []int64) int64 {
+	if len(from) == 0 {
+		return 0
+	}
+	return slices.Max(from)
+}
+
+// Decisions about a held call.
+const (
+	Approved = "approved"
+	Rejected = "rejected"
+)
+
+// Who tells who has decided something (additions.md, "Decisions have a name").
+type Who struct {
+	By      string `json:"by,omitempty"`      // as the host knows them: a login name, a token
+	Claimed string `json:"claimed,omitempty"` // as they called themselves, where the host can't tell
+}
+
+// longestName is how many bytes the names of who decides may have.
+const longestName = 200
+
+// Check refuses names that are too long, or that would move a terminal's cursor.
+func (w Who) Check() error {
+	for _, name := range []string{w.By, w.Claimed} {
+		switch {
+		case len(name) > longestName:
+			return fmt.Errorf("the name of who decides has %d bytes: it may have %d", len(name), longestName)
+		case strings.ContainsFunc(name, unicode.IsControl):
+			return fmt.Errorf("the name of who decides, %q, has a control character in it", name)
+		}
+	}
+	return nil
+}
+
+// Name is who, for people.
+func (w Who) Name() string {
+	switch {
+	case w.By == "":
+		return "a person"
+	case w.Claimed != "":
+		return w.Claimed + " (" + w.By + ")"
+	}
+	return w.By
+}
+
+// Hold is what a person is shown of a call that is held, and what was decided.
+// What was shown is what runs.
+type Hold struct {
+	Since     string      `json:"since"`
+	Arguments plan.Values `json:"arguments"`           // its parameters, resolved
+	Scopes    []string    `json:"scopes,omitempty"`    // that it has
+	Granted   plan.Values `json:"granted,omitempty"`   // what they let it see, by kind
+	Decision  string      `json:"decision,omitempty"`  // Approved, Rejected, or empty for none yet
+	Reason    string      `json:"reason,omitempty"`    // of a rejection
+	Corrected []string    `json:"corrected,omitempty"` // arguments that the person changed
+	Who                   // has decided
+}
+
+// Decision is what a person decides about a held call.
+type Decision struct {
+	Context   string
+	Call      string         // "1.2"
+	Reject    bool           // it is not to run
+	Reason    string         // of a rejection
+	Arguments map[string]any // of an approval: all of them, as corrected; nil as they were shown
+	Who                      // decides
+}
+
+// Word is what is decided: [Approved] or [Rejected].
+func (d *Decision) Word() string {
+	if d.Reject {
+		return Rejected
+	}
+	return Approved
+}
+
+// CorrectionError is a correction, or a result that a person gives, that the call's tool
+// does not take.
+type CorrectionError struct {
+	Call string
+	Err  error
+}
+
+func (e *CorrectionError) Error() string { return "call " + e.Call + ": " + e.Err.Error() }
+
+func (e *CorrectionError) Unwrap() error { return e.Err }
+
+// Holds lists the calls that are held in a context and in the contexts of its
+// delegates. What the delegates of another context hold, of which it is a fork,
+// is none of its own.
+func (c Context) Holds(ctx context.Context) ([]Record, error) {
+	records, err := c.Records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.heldAmong(ctx, records)
+}
+
+// heldAmong is [Context.Holds] of a context whose records are known.
+func (c Context) heldAmong(ctx context.Context, records []Record) ([]Record, error) {
+	var all []Record
+	for _, r := range records {
+		if r.Status == Held {
+			all = append(all, r)
+		}
+		child, err := c.OwnChild(ctx, &r)
+		if err != nil {
+			return nil, err
+		}
+		if child != "" {
+			inside, err := c.Sibling(child).Holds(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inside...)
+		}
+	}
+	return all, nil
+}
+
+// HeldCall finds the call of a number that is held in a context, or else the one that
+// a delegate of it holds. What was held in the context itself and decided about stands
+// in front of its delegates' too: who decides twice must not decide about another call.
+// Its error is a [*NoSuchCallError] where none is held, or several delegates hold one.
+func (c Context) HeldCall(ctx context.Context, call string) (Record, error) {
+	records, err := c.Records(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	var found []Record
+	own := slices.IndexFunc(records, func(r Record) bool { return r.Call == call })
+	switch {
+	case own >= 0 && records[own].Hold != nil:
+		return records[own], records[own].Decidable()
+	case own >= 0:
+		err = records[own].Decidable()
+	default:
+		err = &NoSuchCallError{Message: fmt.Sprintf("no call %q in context %s", call, c.Name), Absent: true}
+	}
+	held, wrong := c.heldAmong(ctx, records)
+	if wrong != nil {
+		return Record{}, wrong
+	}
+	var contexts []string
+	for _, r := range held {
+		if r.Call == call {
+			found, contexts = append(found, r), append(contexts, r.Context)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Record{}, err
+	case 1:
+		return found[0], nil
+	}
+	return Record{}, SeveralContexts(fmt.Sprintf("call %s is held by %d delegates", call, len(found)), contexts)
+}
+
+// Decidable refuses a call about which there is nothing to decide.
+func (r *Record) Decidable() error {
+	if r.Status == Held && r.Hold != nil {
+		return nil
+	}
+	if h := r.Hold; h != nil && h.Decision != "" {
+		return &NoSuchCallError{Message: fmt.Sprintf("call %s was %s by %s already: that decision counts", r.Call, h.Decision, h.Name())}
+	}
+	return &NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that is held can be approved or rejected", r.Call, r.Status)}
+}
+
+// SeveralContexts is a decision that may be meant for one of several contexts.
+func SeveralContexts(what string, contexts []string) error {
+	return &NoSuchCallError{Message: fmt.Sprintf("%s: name its context (-c): %s", what, strings.Join(contexts, ", "))}
+}
+
+// LazyPlan is a plan that waits to be released.
+type LazyPlan struct {
+	Context string `json:"context"`
+	Plan    string `json:"plan"`
+	Tick    int    `json:"tick"`
+	Since   string `json:"since"`
+}
+
+// Lazy lists the plans that wait to be released, in a context and in those of its
+// delegates.
+func (c Context) Lazy(ctx context.Context) ([]LazyPlan, error) {
+	last, err := c.LastRun(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if last.Held {
+		return []LazyPlan{{c.Name, last.Plan, last.Tick, store.FormatDate(last.began)}}, nil
+	}
+	return c.LazyInside(ctx)
+}
+
+// LazyInside is [Context.Lazy] of a context's delegates.
+func (c Context) LazyInside(ctx context.Context) ([]LazyPlan, error) {
+	records, err := c.Records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []LazyPlan
+	for _, r := range records {
+		child, err := c.OwnChild(ctx, &r)
+		if err != nil {
+			return nil, err
+		}
+		if child != "" {
+			inside, err := c.Sibling(child).Lazy(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, inside...)
+		}
+	}
+	return all, nil
+}
+
+// releaseEvent is a release of a plan. The first logs don't say of which.
+type releaseEvent struct {
+	Tick int `json:"tick,omitempty"`
+	Who
+}
+
+// released tells whether the run's newest plan was released, up to a position in the
+// journal; 0 is all of it. A release of the plan before may come after the plan, from
+// somebody who was shown that one.
+func (r *Run) released(ctx context.Context, c Context, at int64) (bool, error) {
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: eventRelease, After: r.After, At: at}) {
+		if err != nil {
+			return false, err
+		}
+		var of releaseEvent
+		if entry.Data != "" {
+			if err := json.Unmarshal([]byte(entry.Data), &of); err != nil {
+				return false, unread(entry, err)
+			}
+		}
+		if of.Tick == 0 || of.Tick == r.Tick {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// CutSum is how many bytes of a sum stand for a name that would be too long.
+const CutSum = 16
+
+// isCut tells whether a name may be that of a delegate's context whose parents' names
+// were too long to be in it.
+func isCut(name string) bool {
+	sum, _, _ := strings.Cut(name, ".")
+	_, err := hex.DecodeString(sum)
+	return err == nil && hex.DecodedLen(len(sum)) == CutSum
+}
+
+// Unblamed is why a run failed, unless that but follows from a call that did. With a
+// planner it never does: that is asked again, whatever has failed.
+func Unblamed(why string, event PlanEvent, calls []Record) string {
+	if !event.Planner && slices.ContainsFunc(calls, Record.Blamed) {
+		return ""
+	}
+	return why
+}
+
+// Blamed tells of a call that makes its run fail.
+func (r Record) Blamed() bool { return r.Status == Failed && !r.Unstored }
+
+// ReportedFailure is the call whose failure an error message reports, and that;
+// empty where it is about no call.
+func ReportedFailure(m *store.Message) (call string, failure any) {
+	if m.Kind != store.KindError {
+		return "", nil
+	}
+	data, _ := m.Data.(map[string]any)
+	call, _ = data["call"].(string)
+	return call, data["error"]
+}
+
+// IndexInTick is the place of a tick's call that a message names, if it does.
+func IndexInTick(tick int, call string) (i int, ok bool) {
+	position, ok := strings.CutPrefix(call, strconv.Itoa(tick)+".")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(position)
+	return n - 1, err == nil && n > 0
+}
+
+// TickOf names a tick.
+type TickOf struct {
+	Context string
+	Tick    int
+}
+
+// Span is when a call began and settled. One that was refused or skipped began when it
+// settled; nothing is for one that did not.
+type Span struct{ Began, Settled Position }
+
+// Outcome is how it stands, by what its context's journal has of calls.
+func (r *Run) Outcome(name string, records []Record) *Outcome {
+	calls := slices.DeleteFunc(records, func(c Record) bool { return c.Tick != r.Tick })
+	return &Outcome{Context: name, Status: r.Status, Output: r.Output, Error: Unblamed(r.Error, r.Event, calls), Stopped: r.Stopped, Calls: calls}
+}
+
+// LeftBehind tells of a fire-and-forget call that was at work when its process ended,
+// if that has.
+func (r Record) LeftBehind() bool { return r.Status == Running && r.Unstored }
+
+// DecisionEvent is a person's decision about a call that had failed, was in doubt or, in a
+// fork, runs again.
+type DecisionEvent struct {
+	Call      string      `json:"call"`
+	Decision  string      `json:"decision"` // retried, skipped, given or rerun
+	Corrected plan.Values `json:"corrected,omitempty"`
+	Who
+}
+
+// ReasonSkipped is the reason of a call that a person goes on without.
+const ReasonSkipped = "skipped by a person"
+
+// ReasonGiven is the reason of a call whose result a person gave.
+const ReasonGiven = "its result was given by a person"
+
+// IsWithin tells whether a context is another one, or that of a delegate in it, however
+// deep. Their names say so, but for those that childOf had to cut.
+func (c Context) IsWithin(ctx context.Context, other string) (bool, error) {
+	for range plan.MaxDepth + 1 {
+		if c.Name == other || strings.HasPrefix(c.Name, other+".") {
+			return true, nil
+		}
+		if !isCut(c.Name) {
+			break
+		}
+		origin, ok, err := c.OriginOf(ctx)
+		if err != nil || !ok || origin.Parent == "" {
+			return false, err
+		}
+		c.Name = origin.Parent
+	}
+	return false, nil
+}
+
+func (c Context) OriginOf(ctx context.Context) (origin store.Origin, ok bool, err error) {
+	info, err := c.Log.Info(ctx, c.Name)
+	if errors.Is(err, store.ErrNoContext) {
+		return origin, false, nil
+	}
+	return info.Origin, err == nil, err
+}
+
+// Outcome is how a run ended, or where it stands. Its values are shared, as those of
+// an [plan.Invocation] are, and must not be changed.
+type Outcome struct {
+	Context string // empty where the run was stopped before its planner gave a first plan: nothing of it is in the log
+	Status  RunStatus
+	Output  any        // null without one
+	Error   string     // why the run failed, where no single call is to blame
+	Stopped bool       // it was interrupted since its host went ([engine.ErrStopped]): a server goes on with it
+	Calls   []Record   // of its last tick
+	Lazy    *plan.Plan // the plan, where it is recorded and waits to be released
+	Stale   []string   // calls that had run without what [engine.Resume].Retry has had run again, and keep their outcome
+}
+
+// NoSuchCallError names a call that is not there, or not as it must be for what
+// is asked.
+type NoSuchCallError struct {
+	Message string
+	Absent  bool // there is no such call at all
+}
+
+func (e *NoSuchCallError) Error() string { return e.Message }

@@ -1,0 +1,246 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// Release lets the run's newest plan, which is lazy, run.
+func (r *Run) Release(ctx context.Context, log store.Log, name string, who Who) error {
+	appended, err := log.Append(ctx, store.Batch{
+		Context: name, ExpectSeq: store.AnySeq,
+		Journal: []store.Entry{{Event: eventRelease, Data: string(store.EncodeJSON(releaseEvent{r.Tick, who}))}},
+	})
+	if err != nil {
+		return err
+	}
+	earlier, err := r.released(ctx, In(log, name), appended.N-1)
+	if earlier {
+		err = &NoSuchCallError{Message: fmt.Sprintf("somebody else has just approved the plan of context %s", name)}
+	}
+	return err
+}
+
+// Draining is what is recorded of the end before the calls at work have come to theirs.
+func (e RunEvent) Draining() RunEvent {
+	e.Drains, e.Who = true, Who{}
+	return e
+}
+
+// The journal's events that are not a call's status.
+const (
+	EventPlan     = "plan"     // a tick begins; data is a planEvent
+	EventRun      = "run"      // a tick has come to its end, or to a halt; data is a runEvent
+	eventRelease  = "release"  // a person lets a lazy plan run
+	EventAppend   = "append"   // messages came from outside a run
+	EventDecision = "decision" // a person has decided about a call that had come to something; data is a decisionEvent
+)
+
+// PlanEvent is what a tick is made of, beside the plan message.
+type PlanEvent struct {
+	Tick   int             `json:"tick"`
+	Plan   string          `json:"plan,omitempty"` // the plan's file
+	First  int             `json:"first"`          // the tick that its run began with
+	Seq    int64           `json:"seq"`            // of the plan message; 0 for a tick whose planner gave no good plan
+	Start  int64           `json:"start"`          // the seq at which references were judged to exist or not
+	Calls  int             `json:"calls"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	Tools  json.RawMessage `json:"tools,omitempty"` // that the plan brought with it
+
+	Planner bool             `json:"planner,omitempty"` // a planner is asked again if there is no output
+	Saw     map[string]int64 `json:"saw,omitempty"`     // for each path granted to the planner, the seq of the newest record in its value
+	Mode    string           `json:"mode,omitempty"`
+	Approve plan.Policy      `json:"approve,omitzero"` // of the run
+
+	Refused *Refusal `json:"refused,omitempty"` // of the planner's solution; nil for a good one
+}
+
+// Refusal is a planner's solution that was refused, as far as it takes to know it again.
+type Refusal struct {
+	Digest string `json:"digest"`
+	Next   int64  `json:"next"` // the seq after the messages that tell of it
+}
+
+// DecodeTools decodes the definitions that the plan brought.
+func (e *PlanEvent) DecodeTools() (map[string]any, error) {
+	v, err := DecodeJSON(e.Tools)
+	tools, _ := v.(map[string]any)
+	return tools, err
+}
+
+// DecodeJSON reads JSON, numbers as they are written; nothing is null.
+func DecodeJSON(text json.RawMessage) (any, error) {
+	if text == nil {
+		return nil, nil
+	}
+	return store.DecodeWithin(text, plan.JournalDepth)
+}
+
+// RunEvent is how a run ended, or where it stands.
+type RunEvent struct {
+	Tick     int       `json:"tick"`
+	Status   RunStatus `json:"status"`
+	Output   any       `json:"output"`
+	Error    string    `json:"error,omitempty"`
+	Over     bool      `json:"over,omitempty"`    // the tick has ended, and the planner is to be asked again
+	Stopped  bool      `json:"stopped,omitempty"` // it was interrupted since its host was stopped
+	Detached bool      `json:"behind,omitempty"`  // fire-and-forget calls went on
+	Drains   bool      `json:"drains,omitempty"`  // it is about to end so: its calls may come to their end yet
+	Who                // has cancelled it
+}
+
+// RunStatus is how a run stands.
+type RunStatus string
+
+// The statuses of runs. A context in which no run has begun has none.
+const (
+	RunRunning     RunStatus = "running"
+	RunDone        RunStatus = "done"
+	RunFailed      RunStatus = "failed"
+	RunWaiting     RunStatus = "waiting"
+	RunInterrupted RunStatus = "interrupted" // it has ended before it came to its end or to a halt
+	RunCancelled   RunStatus = "cancelled"   // a person or program cancelled it
+
+	// runContinued ends a tick after which the planner is asked again.
+	RunContinued RunStatus = "continued"
+)
+
+var runStatuses = []RunStatus{RunDone, RunFailed, RunWaiting, RunInterrupted, RunCancelled, RunRunning}
+
+// RunStatuses lists them.
+func RunStatuses() []RunStatus { return slices.Clone(runStatuses) }
+
+// Finished tells whether a tick has come to its end, so that another can begin.
+func (s RunStatus) Finished() bool { return s == "" || s == RunDone || s == RunFailed }
+
+// Run is the newest run of a context as its journal tells it.
+type Run struct {
+	Status RunStatus
+	Plan   string // the plan's file
+	Tick   int
+	Output any
+	Error  string
+
+	// Stopped tells of an interrupted one that its host went ([engine.ErrStopped]) or died: a
+	// server goes on with it by itself.
+	Stopped bool
+
+	// Planner tells that its plan is a function, which is asked at every tick.
+	Planner bool
+
+	// Held tells that its plan is lazy, and has not been released by [engine.Release].
+	Held bool
+
+	Event    PlanEvent
+	began    time.Time // its newest tick, as after
+	After    int64     // the journal's position of the plan event
+	Over     bool      // its newest tick has ended, and the planner is to be asked again
+	Detached bool      // fire-and-forget calls went on when its newest tick ended
+}
+
+// Unwanted tells whether somebody has cancelled or interrupted it, or nobody has gone on with
+// it in a fork: it goes on if it is resumed, and not by itself.
+func (r *Run) Unwanted() bool {
+	return r.Status == RunCancelled || r.Status == RunInterrupted && !r.Stopped
+}
+
+// LastRun reads what the journal has of a context's newest run. A context in
+// which nothing has run gives the zero Run.
+func (c Context) LastRun(ctx context.Context) (Run, error) {
+	var run Run
+	if err := store.CheckStoredContext(c.Name); err != nil { // to the journal an empty name means all contexts
+		return run, err
+	}
+	entry, ok, err := store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventPlan})
+	if err != nil || !ok {
+		return run, err
+	}
+	if run.Event, err = ReadPlanEvent(entry); err != nil {
+		return run, err
+	}
+	run.Status, run.Tick, run.Plan, run.After = RunRunning, run.Event.Tick, run.Event.Plan, entry.N
+	run.Planner, run.began = run.Event.Planner, entry.Date
+	if run.Event.Mode == plan.ModeLazy {
+		released, err := run.released(ctx, c, 0)
+		if err != nil {
+			return run, err
+		}
+		run.Held = !released
+	}
+	entry, ok, err = store.Newest(ctx, c.Log, store.JournalFilter{Context: c.Name, Event: EventRun})
+	if err != nil || !ok || entry.N < run.After {
+		return run, err
+	}
+	end, output, err := ReadRunEvent(entry)
+	if err != nil {
+		return run, err
+	}
+	run.Status, run.Error, run.Stopped, run.Detached = end.Status, end.Error, end.Stopped, end.Detached
+	run.Held = run.Held && !run.Status.Finished()
+	if run.Over = end.Over || end.Status == RunContinued; end.Status == RunContinued {
+		run.Status = RunRunning
+	}
+	run.Output = output
+	return run, nil
+}
+
+// Repeats reports whether a solution is refused that equals the one refused before it, where
+// nothing but that refusal has been appended meanwhile. start is the seq as the planner was
+// asked.
+func (r *Refusal) Repeats(before *Refusal, start int64) bool {
+	return r != nil && before != nil && r.Digest == before.Digest && start == before.Next
+}
+
+// ContextTools adds the tools that a context's messages had defined when the tick
+// began.
+func (e *PlanEvent) ContextTools(ctx context.Context, c Context, registry *plan.Registry) (*plan.Registry, error) {
+	if e.Start == 0 {
+		return registry, nil
+	}
+	return c.ContextTools(ctx, e.Start, registry)
+}
+
+// ContextTools adds the tools that a context's messages define, up to a seq or, with
+// 0, by now.
+func (c Context) ContextTools(ctx context.Context, at int64, registry *plan.Registry) (*plan.Registry, error) {
+	tools := map[string]*plan.Tool{}
+	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name, Type: store.TypeTool, At: at}) {
+		if err != nil {
+			return nil, err
+		}
+		definitions, _ := m.Data.(map[string]any)
+		for tool, schema := range definitions {
+			compiled, err := plan.NewTool(tool, schema, registry.Schemas...)
+			if err != nil {
+				return nil, err
+			}
+			tools[tool] = compiled
+		}
+	}
+	return registry.With(tools), nil
+}
+
+// Plans returns the plans of the context from a tick on.
+func (c Context) Plans(ctx context.Context, first int) ([]PlanEvent, error) {
+	var all []PlanEvent
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name, Event: EventPlan}) {
+		if err != nil {
+			return nil, err
+		}
+		event, err := ReadPlanEvent(entry)
+		if err != nil {
+			return nil, err
+		}
+		if event.Tick >= first {
+			all = append(all, event)
+		}
+	}
+	return all, nil
+}

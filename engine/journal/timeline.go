@@ -1,0 +1,176 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"obelus/store"
+)
+
+// Timeline is what a context's journal tells of when things happened there.
+type Timeline struct {
+	Events []Arrival             // in their order
+	Starts map[int]Position      // when each tick began
+	Ends   map[int]Position      // and when it ended
+	Reruns map[string][]Position // in their order, when each call, and each tick with it, was to run again: nothing up to the seq counts since
+}
+
+// Position is a place in a context's history: the seq to which it had come, and a position
+// in the journal.
+type Position struct{ Seq, N int64 }
+
+func (m Position) Before(other Position) bool {
+	return m.Seq < other.Seq || m.Seq == other.Seq && m.N < other.N
+}
+
+// Arrival is where a context stood when a tick ended, or when somebody had appended
+// messages to it.
+type Arrival struct {
+	Seq      int64
+	Tick     int   // that ended, 0 for an append
+	Messages int64 // that were appended
+}
+
+// ReadTimeline reads what happened in a context, for a run that began with a tick: what was tried
+// again in an earlier one is told of there.
+func (c Context) ReadTimeline(ctx context.Context, first int) (Timeline, error) {
+	p := Timeline{Starts: map[int]Position{}, Ends: map[int]Position{}, Reruns: map[string][]Position{}}
+	for entry, err := range c.Log.Journal(ctx, store.JournalFilter{Context: c.Name}) {
+		if err != nil {
+			return p, err
+		}
+		switch entry.Event {
+		case EventAppend:
+			var data struct {
+				Messages int64 `json:"messages"`
+			}
+			_ = json.Unmarshal([]byte(entry.Data), &data) // what can't be read tells of none
+			p.Events = append(p.Events, Arrival{Seq: entry.Seq, Messages: data.Messages})
+		case EventPlan:
+			plan, err := ReadPlanEvent(entry)
+			if err != nil {
+				return p, err
+			}
+			p.Starts[plan.Tick] = Position{plan.Start, entry.N}
+		case EventRun:
+			end, _, err := ReadRunEvent(entry)
+			if err != nil {
+				return p, err
+			}
+			p.Events = append(p.Events, Arrival{Seq: entry.Seq, Tick: end.Tick})
+			p.Ends[end.Tick] = Position{entry.Seq, entry.N}
+		case string(Blocked):
+			r, err := ReadRecord(entry)
+			if err != nil {
+				return p, err
+			}
+			p.noteRerun(&r, entry.N, first)
+		}
+	}
+	return p, nil
+}
+
+// noteRerun notes that a call was to run again at a position in the journal, if it was, or to
+// be tried again in a run that began with a tick.
+func (p *Timeline) noteRerun(r *Record, n int64, first int) {
+	if r.SupersededUpTo != 0 && (r.Before != 0 || r.Tick >= first) {
+		tick := strconv.Itoa(r.Tick)
+		p.Reruns[r.Call] = append(p.Reruns[r.Call], Position{r.SupersededUpTo, n})
+		p.Reruns[tick] = append(p.Reruns[tick], Position{r.SupersededUpTo, n})
+	}
+}
+
+// TickEndingWith is the tick that a message came with the end of, which it tells of; 0 for one
+// that somebody brought.
+func (p *Timeline) TickEndingWith(seq int64) int {
+	first, _ := slices.BinarySearchFunc(p.Events, seq, func(e Arrival, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	for _, e := range p.Events[first:] {
+		switch {
+		case e.Tick == 0 && seq <= e.Seq-e.Messages:
+			continue
+		case e.Tick != 0 && seq > p.Starts[e.Tick].Seq:
+			return e.Tick
+		}
+		return 0
+	}
+	return 0
+}
+
+// SupersededIn finds what there is in the context that counts no more, for its calls have run
+// again, or are tried again: what they wrote, what told of their failures, and what told
+// that their tick came to nothing. It gives the seqs, with the position in the journal
+// since which each counts no more.
+func (p *Timeline) SupersededIn(ctx context.Context, c Context) (map[int64]int64, error) {
+	all := map[int64]int64{}
+	if len(p.Reruns) == 0 {
+		return all, nil
+	}
+	for m, err := range c.Log.Messages(ctx, store.Filter{Context: c.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		whose := m.Call
+		if whose == "" && m.Kind == store.KindError {
+			if tick := p.TickEndingWith(m.Seq); tick > 0 { // nobody brought it
+				call, _ := ReportedFailure(m)
+				whose = cmp.Or(call, strconv.Itoa(tick))
+			}
+		}
+		again := p.Reruns[whose]
+		if first := slices.IndexFunc(again, func(at Position) bool { return m.Seq <= at.Seq }); first >= 0 {
+			all[m.Seq] = again[first].N
+		}
+	}
+	return all, nil
+}
+
+// SupersededFor finds what counts no more for a run that began with a tick, some calls of which
+// are to run again as their records say, which the journal need not have yet.
+func (c Context) SupersededFor(ctx context.Context, first int, records []Record) (map[int64]int64, error) {
+	if !slices.ContainsFunc(records, func(r Record) bool { return r.SupersededUpTo != 0 }) {
+		return nil, nil
+	}
+	p, err := c.ReadTimeline(ctx, first)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		p.noteRerun(&r, 0, first)
+	}
+	return p.SupersededIn(ctx, c)
+}
+
+// Superseded finds the messages of a context, by their seqs, that count no more for a run that
+// begins there, nor for what is appended: in it, a fork, the calls that they are of ran
+// again. They stay in the log, and [store.Resolver] over it heeds them.
+func (c Context) Superseded(ctx context.Context) (map[int64]bool, error) {
+	all := map[int64]bool{}
+	origin, _, err := c.OriginOf(ctx)
+	if err != nil || origin.Fork == "" {
+		return all, err
+	}
+	p, err := c.ReadTimeline(ctx, math.MaxInt)
+	if err != nil {
+		return nil, err
+	}
+	former, err := p.SupersededIn(ctx, c)
+	for seq := range former {
+		all[seq] = true
+	}
+	return all, err
+}
+
+// HideSuperseded hides the superseded messages of the context from a view of it.
+func (c Context) HideSuperseded(ctx context.Context, view *store.View) error {
+	former, err := c.Superseded(ctx)
+	for seq := range former {
+		if seq <= view.Seq() {
+			view.Hide(seq)
+		}
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// outerMeta are the meta-properties that are for the parent's call alone.
+var outerMeta = []string{"_delegate", "_instance"}
+
+// anonymous is a request of the call alone, with what it was resolved to. It
+// writes in its room as it would outside; what its activity gave back goes to
+// the parent's call by its record, see [engine.capture].
+func (c *Call) anonymous(in Invocation) *Request {
+	call := map[string]any{}
+	for name, v := range in.Call {
+		switch {
+		case slices.Contains(outerMeta, name):
+		case strings.HasPrefix(name, "_"):
+			call[name] = v
+		default:
+			call[name] = Literal(v)
+		}
+	}
+	return &Request{Name: Anonymous, Tools: map[string]any{c.Tool: c.Definition.plain()}, Calls: []Source{{Call: call, Accepted: true}}}
+}
+
+// plain is the tool's definition without what is for the parent's call alone.
+func (t *Tool) plain() any {
+	object, ok := t.Schema.(map[string]any)
+	if !ok {
+		return t.Schema
+	}
+	out := maps.Clone(object)
+	properties, _ := object["properties"].(map[string]any)
+	if properties = maps.Clone(properties); properties != nil {
+		out["properties"] = properties
+	}
+	for _, name := range outerMeta {
+		delete(out, name)
+		delete(properties, name)
+	}
+	if required, ok := requiredOf(object); ok {
+		kept := []any{}
+		for _, name := range required {
+			if !slices.Contains(outerMeta, name) {
+				kept = append(kept, name)
+			}
+		}
+		out["required"] = kept
+	}
+	return out
+}

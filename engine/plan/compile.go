@@ -1,0 +1,384 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"obelus/engine/expr"
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/schema"
+	"obelus/store"
+)
+
+// Plan is a list of calls, parsed, checked and wired. A Plan that exists is
+// valid: its tools are known, its expressions are good, and there is no cycle.
+// It is immutable.
+type Plan struct {
+	Calls    []*Call
+	Warnings []Problem // where it was made to be looked at, by [Compile] or [engine.Runner.Check]
+
+	Output *expr.Template // the final output; nil without one
+	Schema *schema.Schema // of the final output; nil accepts all
+	Graph  *graph
+}
+
+func Empty() *Plan { return &Plan{Graph: &graph{Writers: map[string]*WriterIndex{}}} }
+
+// Exists tells whether a path has a value in an instance when the plan's tick
+// begins.
+type Exists func(path store.Path, instance string) (bool, error)
+
+// NothingExists is a context that is empty.
+func NothingExists(store.Path, string) (bool, error) { return false, nil }
+
+// EverythingExists is a context of which nothing is known: no call depends on one
+// that stands after it.
+func EverythingExists(store.Path, string) (bool, error) { return true, nil }
+
+// Compile makes a plan of a request's calls. What is wrong with it comes as a
+// [*PlanError], all of it at once, warnings behind the errors.
+func Compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	request, err := request.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	return CompileForDisplay(request, registry, exists)
+}
+
+// CompileForDisplay adds what compile leaves out: warnings, that cost more than all else
+// and that nobody sees where a plan runs.
+func CompileForDisplay(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	c := &PlanCompiler{file: request.Name}
+	p, err := c.compile(request, registry, exists)
+	refused, isRefused := errors.AsType[*PlanError](err)
+	if err != nil && (!isRefused || p == nil) {
+		return nil, err
+	}
+	warnings, failed := c.warnings(p, request, exists)
+	if failed != nil {
+		return nil, failed
+	}
+	for _, problem := range request.SchemaProblems(registry) {
+		if problem.Severity == SeverityError {
+			if !isRefused {
+				refused, isRefused = &PlanError{}, true
+			}
+			refused.Problems = append(refused.Problems, problem)
+		} else {
+			warnings = append(warnings, problem)
+		}
+	}
+	if isRefused {
+		return nil, &PlanError{append(refused.Problems, warnings...)}
+	}
+	p.Warnings = warnings
+	return p, nil
+}
+
+// CompileRequest is Compile of a request that has been received, to be run.
+func CompileRequest(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	p, err := (&PlanCompiler{file: request.Name}).compile(request, registry, exists)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// compile gives the plan also where it is refused, as far as it was understood.
+func (c *PlanCompiler) compile(request *Request, registry *Registry, exists Exists) (*Plan, error) {
+	registry = c.Tools(request, registry)
+	p := &Plan{}
+	for i, src := range request.Calls {
+		call, errs := parseCall(src, i+1, registry)
+		call.Captured = request.Name == Anonymous
+		for _, err := range errs {
+			c.call(call, err)
+		}
+		p.Calls = append(p.Calls, call)
+	}
+	c.output(p, request, registry)
+	c.delegates(p, registry)
+	g, err := newGraph(p.Calls, exists)
+	if errors.Is(err, errTooWide) {
+		c.request(0, err)
+		return nil, &PlanError{c.problems}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Graph = g
+	if c.unsure = slices.ContainsFunc(p.Calls, (*Call).mayWriteAnywhere); !c.unsure { // it may have made a circle
+		for _, cycle := range g.cycles() {
+			c.circular = true
+			c.call(p.Calls[cycle[0].To], &Fault{CodeCycle, errors.New(g.describeCycle(cycle))})
+		}
+		if len(c.problems) == 0 {
+			c.types(p, request, exists)
+		}
+	}
+	if len(c.problems) > 0 {
+		return p, &PlanError{c.problems}
+	}
+	return p, nil
+}
+
+// PlanCompiler gathers what is wrong.
+type PlanCompiler struct {
+	file     string
+	checked  map[string]bool // delegates that have been checked, or are being
+	warned   map[Problem]bool
+	hints    int  // that were looked for
+	circular bool // calls wait for each other, so that none is before another
+	unsure   bool // a call may write where nobody knows
+	problems []Problem
+}
+
+func (c *PlanCompiler) call(call *Call, err error) {
+	c.problems = append(c.problems, c.problem(call, SeverityError, err))
+}
+
+func (c *PlanCompiler) problem(call *Call, severity string, err error) Problem {
+	p := Problem{File: c.file, Line: call.Line, Call: call.written, Tool: call.Tool, Severity: severity, Code: CodeSchema, Message: err.Error()}
+	var f *Fault
+	if errors.As(err, &f) {
+		p.Code = f.Code
+	}
+	return p
+}
+
+// Tools adds the definitions that the request brings, beside its calls or as
+// messages.
+func (c *PlanCompiler) Tools(request *Request, registry *Registry) *Registry {
+	brought := map[string]*Tool{}
+	add := func(name string, schema any) {
+		tool, err := NewTool(name, schema, registry.Schemas...)
+		if err != nil {
+			c.request(0, err)
+			return
+		}
+		brought[name] = tool
+	}
+	for _, m := range request.Context {
+		if m.Type == store.TypeTool {
+			definitions, _ := m.Data.(map[string]any)
+			for _, name := range jsonvalue.SortedKeys(definitions) {
+				add(name, definitions[name])
+			}
+		}
+	}
+	for _, name := range jsonvalue.SortedKeys(request.Tools) {
+		add(name, request.Tools[name])
+	}
+	return registry.With(brought)
+}
+
+func (c *PlanCompiler) output(p *Plan, request *Request, registry *Registry) {
+	refuse := func(code string, err error) {
+		c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: code, Message: err.Error()})
+	}
+	if request.HasOutput {
+		t, err := expr.ParseTemplate(request.Output, "output")
+		if err != nil {
+			refuse(CodeExpression, err)
+			return
+		}
+		p.Output = t
+	}
+	if request.Schema != nil {
+		schema, err := schema.New(request.Schema, registry.Schemas...)
+		if err != nil {
+			refuse(CodeSchema, fmt.Errorf("schema: %w", err))
+			return
+		}
+		p.Schema = schema
+	}
+}
+
+// delegates checks the plans of delegates too, each once, as far as they do not
+// depend on what they will be given.
+func (c *PlanCompiler) delegates(p *Plan, registry *Registry) {
+	if c.checked == nil {
+		c.checked = map[string]bool{}
+	}
+	for _, call := range p.Calls {
+		if d := call.Delegate; d != nil && d.Request != nil && d.Request.Planner == nil && !c.checked[d.Name] {
+			c.checked[d.Name] = true
+			request, err := d.normalize()
+			if err == nil {
+				inner := &PlanCompiler{file: request.Name, checked: c.checked}
+				_, err = inner.compile(request, d.RegistryFor(registry), EverythingExists)
+			}
+			var refused *PlanError
+			if errors.As(err, &refused) {
+				c.call(call, &Fault{refused.Problems[0].Code, fmt.Errorf("its delegate %s can't run: %w", d.Name, err)})
+			}
+		}
+	}
+}
+
+// warnings finds what may be meant, but often is not.
+func (c *PlanCompiler) warnings(p *Plan, request *Request, exists Exists) (all []Problem, err error) {
+	if !c.unsure {
+		if all, err = c.unresolved(p, request, exists); err != nil {
+			return nil, err
+		}
+	}
+	for _, call := range p.Calls {
+		for _, err := range call.slips() {
+			all = c.warn(all, call, err)
+		}
+	}
+	known := knownPathsOf(p, request)
+	for _, call := range p.Calls {
+		for _, param := range call.Params {
+			if at, text := known.daggerless(call.Issued[param.Name], param.Name); text != "" {
+				all = c.warn(all, call, Faultf(CodeExpression, "%s", forgotten(at, text)))
+			}
+		}
+	}
+	if request.HasOutput {
+		if at, text := known.daggerless(request.Output, "output"); text != "" {
+			all = append(all, Problem{
+				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeExpression, Message: forgotten(at, text),
+			})
+		}
+	}
+	if !c.circular && !c.unsure {
+		all = c.unordered(all, p, exists)
+		all = c.neverEqual(all, p, request, exists)
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Compare(uint(a.Call-1), uint(b.Call-1)) // that of no call, about the output, last
+	})
+	return all, nil
+}
+
+// neverEqual warns of comparisons that are never true, or always.
+func (c *PlanCompiler) neverEqual(all []Problem, p *Plan, request *Request, exists Exists) []Problem {
+	t := newTypeChecker(p, request, exists)
+	if t == nil {
+		return all
+	}
+	for i, call := range p.Calls {
+		for _, param := range call.Params {
+			for _, err := range t.neverEqual(i, param.Template, param.Name) {
+				all = c.warn(all, call, err)
+			}
+		}
+	}
+	return all
+}
+
+// unordered warns of calls whose order decides what comes of them, and is left to chance.
+func (c *PlanCompiler) unordered(all []Problem, p *Plan, exists Exists) []Problem {
+	for _, pair := range p.Graph.unordered(exists) {
+		call, other := p.Calls[pair.second], p.Calls[pair.first]
+		err := Faultf(CodeUnordered, "it and call %d (%s) both write %s, in the order in which they happen to finish", other.written, other.Tool, pair.path)
+		if pair.reads {
+			err = Faultf(CodeUnordered, "it reads %s, which call %d (%s) replaces with another error, in the order in which they happen to run", pair.path, other.written, other.Tool)
+		}
+		all = c.warn(all, call, err)
+	}
+	return all
+}
+
+// warn adds a warning, unless a call for another instance has it too.
+func (c *PlanCompiler) warn(all []Problem, call *Call, err error) []Problem {
+	p := c.problem(call, SeverityWarning, err)
+	if c.warned[p] {
+		return all
+	}
+	if c.warned == nil {
+		c.warned = map[Problem]bool{}
+	}
+	c.warned[p] = true
+	return append(all, p)
+}
+
+// unresolved finds references that nothing gives: no call of the plan, not the
+// context, and no schema says that they are to come.
+func (c *PlanCompiler) unresolved(p *Plan, request *Request, exists Exists) ([]Problem, error) {
+	var failed error
+	expected := spokenOf(request)
+	knownTo := func(instance string, written func(store.Path) bool) func(store.Path) bool {
+		return func(path store.Path) bool {
+			if written(path) || expected.of(path) {
+				return true
+			}
+			there, err := exists(path, instance)
+			if err != nil {
+				failed = err
+			}
+			return there
+		}
+	}
+	var all []Problem
+	for i, call := range p.Calls {
+		known := knownTo(call.Instance, func(path store.Path) bool {
+			before, after := p.Graph.SplitWriters(i, path)
+			return len(before)+len(after) > 0
+		})
+		var lacking []store.Path
+		for _, p := range call.Params {
+			lacking = append(lacking, p.MissingIn(known)...)
+		}
+		if len(lacking) > 0 && call.Instance != store.EveryInstance { // it runs for those that are there, and may be none
+			err := Faultf(CodeUnresolved, "%s", c.nowhere(p.Graph, i, lacking, ": the call will wait for it"))
+			all = c.warn(all, call, err)
+		}
+	}
+	if p.Output != nil {
+		known := knownTo("", func(path store.Path) bool { return len(p.Graph.Writers[""].overlapping(path)) > 0 })
+		if lacking := p.Output.MissingIn(known); len(lacking) > 0 {
+			all = append(all, Problem{
+				File: c.file, Line: request.OutputLine, Severity: SeverityWarning, Code: CodeUnresolved,
+				Message: "output: " + c.nowhere(p.Graph, -1, lacking, ""),
+			})
+		}
+	}
+	return all, failed
+}
+
+// maxHints is how often a check looks for what may be meant.
+const maxHints = 100
+
+// nowhere tells of paths that nothing gives for call i, and what then happens.
+func (c *PlanCompiler) nowhere(g *graph, i int, paths []store.Path, then string) string {
+	names := make([]string, len(paths))
+	hint := ""
+	for n, path := range paths {
+		names[n] = path.String()
+		if hint == "" && c.hints < maxHints {
+			c.hints++
+			hint = g.elsewhere(i, path)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("nothing in the plan writes %s, and the context does not hold it%s%s", strings.Join(slices.Compact(names), ", "), then, hint)
+}
+
+// spoken are what the schemas of a request's messages speak of, by kind and name: that is
+// expected to come.
+type spoken map[[2]string]bool
+
+func spokenOf(request *Request) spoken {
+	all := spoken{}
+	for _, m := range request.Context {
+		schema, _ := m.Schema.(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
+		for name, v := range properties {
+			if v != nil {
+				all[[2]string{m.Kind, name}] = true
+			}
+		}
+	}
+	return all
+}
+
+func (s spoken) of(path store.Path) bool {
+	segments := path.Segments()
+	return len(s) > 0 && len(segments) > 0 && s[[2]string{path.Kind(), segments[0]}]
+}

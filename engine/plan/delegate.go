@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"sync"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/spell"
+)
+
+// Delegate is what a call can be handed to (protocol §8): a request of its own,
+// which runs in a child context.
+type Delegate struct {
+	Request *Request
+
+	// Registry is what its calls may name; nil for the registry of whoever
+	// calls it, whose model answers its latent calls too if it has none.
+	Registry *Registry
+
+	making sync.Mutex
+	made   *Request // nil until it has been received
+}
+
+// normalize is the delegate's request as it is run. Plans that name the delegate
+// are compiled again and again, and it stays what it is.
+func (d *Delegate) normalize() (_ *Request, err error) {
+	d.making.Lock()
+	defer d.making.Unlock()
+	if d.made == nil {
+		d.made, err = d.Request.Normalize()
+	}
+	return d.made, err
+}
+
+// RegistryFor is what the delegate's calls may name, called by one whose registry is
+// given. Who answers latent calls there does so here, if nobody else does.
+func (d *Delegate) RegistryFor(caller *Registry) *Registry {
+	own := cmp.Or(d.Registry, caller.base, caller)
+	if own.Model != nil || caller.Model == nil {
+		return own
+	}
+	with := *own
+	with.Model = caller.Model
+	return &with
+}
+
+// toolsFor are the names of those that the delegate's calls may name, called by one whose
+// registry is given, and of its own delegates'.
+func (d *Delegate) toolsFor(caller *Registry, seen map[*Delegate]bool) []string {
+	if seen[d] || d.Request == nil {
+		return nil
+	}
+	seen[d] = true
+	request, err := d.normalize()
+	if err != nil {
+		return nil // as its call will tell
+	}
+	own := (&PlanCompiler{}).Tools(request, d.RegistryFor(caller))
+	names := own.Names()
+	for _, source := range request.Calls {
+		call, _ := source.Call.(map[string]any)
+		tool, _ := call["_tool"].(string)
+		by := []any{call["_delegate"]}
+		if known, ok := own.Tool(tool); ok {
+			by = append(by, known.consts["_delegate"])
+		}
+		for _, v := range by {
+			name, _ := v.(string)
+			if inner, err := own.Delegate(name); err == nil {
+				names = append(names, inner.toolsFor(own, seen)...)
+			}
+		}
+	}
+	return names
+}
+
+// Anonymous as a call's _delegate runs the call itself in an empty room.
+const Anonymous = "anonymous"
+
+// MaxDepth bounds how deep delegates call delegates.
+const MaxDepth = 16
+
+// Delegate finds a delegate by what a call names.
+func (r *Registry) Delegate(name string) (*Delegate, error) {
+	if d, ok := r.Delegates[name]; ok {
+		return d, d.check(name)
+	}
+	if ext := path.Ext(name); ext == ".lua" || ext == ".json" {
+		if r.File == nil {
+			return nil, fmt.Errorf("_delegate: %s: there are no files here", name)
+		}
+		d, err := r.File(name)
+		if err != nil {
+			return nil, fmt.Errorf("_delegate: %w", err)
+		}
+		return d, d.check(name)
+	}
+	return nil, fmt.Errorf("_delegate: %q is neither a registered delegate nor a .lua or .json file%s", name, spell.DidYouMean(name, jsonvalue.SortedKeys(r.Delegates)))
+}
+
+func (d *Delegate) check(name string) error {
+	if d == nil || d.Request == nil {
+		return fmt.Errorf("_delegate: %q has nothing to run: give it a request", name)
+	}
+	return nil
+}
+
+// NamesDelegate tells whether a call says itself who is to do it: then it needs
+// no tool.
+func NamesDelegate(call map[string]any) bool {
+	name, ok := call["_delegate"].(string)
+	return ok && name != Anonymous
+}
+
+// stoodIn tells whether an activity stands in for the call's delegate.
+func (c *Call) stoodIn(registry *Registry) bool {
+	return registry.standIn(c.Tool) != nil && NamesDelegate(c.Issued)
+}
+
+// standIn is the activity that stands in for whatever runs a tool's calls; nil for none.
+func (r *Registry) standIn(tool string) *Registered {
+	if a := r.Activities[tool]; a != nil && a.StandIn {
+		return a
+	}
+	return nil
+}
+
+// delegated is a call's delegate, found.
+type delegated struct {
+	*Delegate
+	Name string
+}
+
+// parseDelegate finds the call's delegate. The work is done by the child's own
+// calls, so that no time limit or retry applies to it as a whole.
+func (c *Call) parseDelegate(registry *Registry, known bool) error {
+	name, err := c.text("_delegate")
+	if err != nil {
+		return err
+	}
+	d := &Delegate{}
+	if name != Anonymous {
+		if d, err = registry.Delegate(name); err != nil {
+			return &Fault{CodeUnknownTool, err}
+		}
+	} else if known {
+		inner := *c
+		if err := inner.parseActivity(registry); err != nil {
+			return err
+		}
+	}
+	c.Delegate = &delegated{d, name}
+	c.Activity = &Registered{Name: "delegate " + name}
+	return nil
+}
+
+// Request is what the call's delegate runs. A planner is held to the tool's
+// _output, so that it is asked again.
+func (c *Call) Request(in Invocation) *Request {
+	if c.Delegate.Name == Anonymous {
+		return c.anonymous(in)
+	}
+	request := *c.Delegate.Request
+	request.Name = c.Delegate.Name
+	if request.Schema == nil && request.Planner != nil {
+		request.Schema = c.Definition.Result
+	}
+	return &request
+}

@@ -1,0 +1,290 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/phrase"
+	"obelus/engine/spell"
+	"obelus/store"
+)
+
+// slips warn of what a call says and hardly means.
+func (c *Call) slips() []error {
+	return slices.Concat(c.misspelled(), c.unresolvable(), c.replacing(), c.returnless())
+}
+
+// returnless warns of a result that is written and that no activity gives.
+func (c *Call) returnless() []error {
+	if c.Output == nil || c.Delegate != nil || c.Activity == nil || !c.Activity.ReturnsNothing {
+		return nil
+	}
+	of := "its activity"
+	if c.Activity.Script != "" {
+		of += " in " + c.Activity.Script
+	}
+	mend := "return one, or leave _outputPath out"
+	if len(c.Output.Alternatives) > 1 {
+		mend = "return one"
+	}
+	var paths []string
+	for _, path := range c.Output.Alternatives[0] {
+		paths = append(paths, path.String())
+	}
+	return []error{Faultf(CodeTypes, "%s returns no value, so that null is written to %s: %s", of, strings.Join(paths, " and "), mend)}
+}
+
+// replacing warns of a fan-out to two errors, of which the second replaces the first.
+func (c *Call) replacing() []error {
+	if c.Output == nil {
+		return nil
+	}
+	for _, paths := range c.Output.Alternatives {
+		errors := slices.DeleteFunc(slices.Clone(paths), func(p store.Path) bool { return p.Kind() != store.KindError })
+		if len(errors) > 1 {
+			return []error{Faultf(CodeExpression, "_outputPath: %s replaces %s: an error takes the place of the one before", errors[1], errors[0])}
+		}
+	}
+	return nil
+}
+
+// metaProperties are what a call may say of itself beside its tool.
+var metaProperties = []string{"_delegate", "_instance", "_output", "_outputMethod", "_outputPath", "_reasoningForCall", "_scopes"}
+
+// checkMetaNames refuses meta-properties that neither the protocol nor the tool declares: what
+// they ask for would not happen. There is an error for each.
+func (c *Call) checkMetaNames() (errs []error) {
+	known := append([]string{"_tool"}, metaProperties...)
+	for _, declared := range jsonvalue.SortedKeys(c.Definition.meta) {
+		if !slices.Contains(known, declared) {
+			known = append(known, declared)
+		}
+	}
+	for _, name := range c.unknown() {
+		if !strings.HasPrefix(name, "_") {
+			continue
+		}
+		hint := spell.DidYouMean(name, known)
+		if name == "_activity" {
+			hint = " (it belongs into the tool)"
+		}
+		errs = append(errs, Faultf(CodeSchema, "%s is not known%s: a call of this tool can have %s", name, hint, strings.Join(known, ", ")))
+	}
+	return errs
+}
+
+// misspelled warns of what means nothing to us nor to the tool: of a parameter where it all but
+// is one that does, for undeclared ones are free; and of any meta-property, which only a plan
+// that was accepted before can have.
+func (c *Call) misspelled() (warnings []error) {
+	unknown := c.unknown()
+	if len(unknown) == 0 {
+		return nil
+	}
+	notGiven := c.notGiven()
+	for _, name := range unknown[:min(len(unknown), maxHints)] {
+		if strings.HasPrefix(name, "_") {
+			if c.accepted {
+				warnings = append(warnings, Faultf(CodeSchema, "%s is not known, and only handed on%s", name, spell.DidYouMean(name, metaProperties)))
+			}
+		} else if i := slices.IndexFunc(notGiven, func(other string) bool { return slipOf(name, other) }); i >= 0 {
+			warnings = append(warnings, Faultf(CodeSchema, "parameter %q is not known, and only handed on (did you mean %q?)", name, notGiven[i]))
+		}
+	}
+	return warnings
+}
+
+// unknown is what the call gives and neither we know nor the tool declares.
+func (c *Call) unknown() []string {
+	return slices.DeleteFunc(jsonvalue.SortedKeys(c.Issued), func(name string) bool {
+		return name == "_tool" || slices.Contains(metaProperties, name) || slices.Contains(c.Definition.required, name) || c.Definition.declares(name)
+	})
+}
+
+// notGiven is what the call leaves out of the parameters that the tool declares by
+// name, and of what says where its result goes.
+func (c *Call) notGiven() []string {
+	return slices.DeleteFunc(append(c.Definition.parameters(), "_outputPath", "_outputMethod"), func(name string) bool {
+		_, given := c.Issued[name]
+		return given
+	})
+}
+
+// slipOf tells whether a name can only be a slip of another, and not a word of its own,
+// nor the next of a row.
+func slipOf(name, other string) bool {
+	a, b := plainName(name), plainName(other)
+	if string(a) == string(b) || len(a) == 0 || len(a) > spell.MaxSpelled {
+		return string(a) == string(b) && len(a) > 0
+	}
+	most := len(b) / 7
+	if most == 0 || len(a)-len(b) > most || len(b)-len(a) > most {
+		return false
+	}
+	return !numbered(a, b) && spell.Distance(a, b) <= most
+}
+
+// numbered tells of two different names whether only the digits in them differ.
+func numbered(a, b []rune) bool {
+	return slices.Equal(slices.DeleteFunc(slices.Clone(a), unicode.IsDigit), slices.DeleteFunc(slices.Clone(b), unicode.IsDigit))
+}
+
+// plainName is a name without what names are written in different ways by.
+func plainName(name string) []rune {
+	return []rune(strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(name, "_", "")), "s"))
+}
+
+// insideText finds references in a text: with a key at least, and not the year in which
+// somebody died.
+var insideText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(store.Dagger + `[\p{L}_][\p{L}\p{N}_]*(\.[\p{L}\p{N}_]+|\[\d+\]|\["[^"]*"\])+`)
+})
+
+// unresolvable warns of references in the midst of a text, which is left as it stands
+// (protocol §4). What reads prose, a model or a delegate, may be meant to see them, and
+// ††… is text on purpose.
+func (c *Call) unresolvable() (warnings []error) {
+	if c.latent() || c.Delegate != nil {
+		return nil
+	}
+	for _, p := range c.Params {
+		if found := referenceWithin(c.Issued[p.Name]); found != "" {
+			warnings = append(warnings, Faultf(CodeExpression, `%s: the text has %s in its midst, which stays as it stands (an expression has its value: †("…" + string(%s)))`, p.Name, found, found))
+		}
+	}
+	return warnings
+}
+
+// referenceWithin finds the first reference in the midst of a text of a value.
+func referenceWithin(v any) string {
+	switch v := v.(type) {
+	case string:
+		if strings.Contains(v, store.Dagger) && !strings.HasPrefix(v, store.Dagger) {
+			return insideText().FindString(v)
+		}
+	case []any:
+		for _, e := range v {
+			if found := referenceWithin(e); found != "" {
+				return found
+			}
+		}
+	case map[string]any:
+		for _, key := range jsonvalue.SortedKeys(v) {
+			if found := referenceWithin(v[key]); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// knownPaths are the paths that a plan writes and reads, and what its schemas speak of.
+type knownPaths struct {
+	paths  map[string]bool
+	spoken spoken
+}
+
+func knownPathsOf(p *Plan, request *Request) knownPaths {
+	known := knownPaths{map[string]bool{}, spokenOf(request)}
+	for _, call := range p.Calls {
+		for _, path := range slices.Concat(call.Output.Writes(), call.Refs) {
+			known.paths[path.String()] = true
+		}
+	}
+	return known
+}
+
+// daggerless finds the first text in a value that is, but for the †, a path below a kind that
+// the plan or its schemas know. It gives where it stands, and the text.
+func (k knownPaths) daggerless(v any, name string) (place, text string) {
+	switch v := v.(type) {
+	case string:
+		if !strings.ContainsAny(v, ".[") || len(v) > maxForgotten || strings.Contains(v, store.Dagger) {
+			return "", ""
+		}
+		path, err := store.ParsePath(store.Dagger + v)
+		if err == nil && (k.paths[path.String()] || k.spoken.of(path)) {
+			return name, v
+		}
+	case []any:
+		for i, e := range v {
+			if at, text := k.daggerless(e, placeIn(name, strconv.Itoa(i))); text != "" {
+				return at, text
+			}
+		}
+	case map[string]any:
+		for _, key := range jsonvalue.SortedKeys(v) {
+			if at, text := k.daggerless(v[key], placeIn(name, key)); text != "" {
+				return at, text
+			}
+		}
+	}
+	return "", ""
+}
+
+// maxForgotten is how long a text may be that is taken for a path without its †.
+const maxForgotten = 200
+
+func placeIn(name, key string) string { return phrase.Place(name, []string{key}) }
+
+// forgotten is what is said of a text that is a path without its †.
+func forgotten(at, text string) string {
+	return fmt.Sprintf("%s: %q is a text: did you mean %q, its value?", at, text, store.Dagger+text)
+}
+
+// elsewhere is a hint to what may be meant by a path that nothing writes for call i, or
+// for what no call reads with -1: what another instance's call writes there, or others
+// at a path of nearly that name.
+func (g *graph) elsewhere(i int, path store.Path) string {
+	instance := ""
+	if i >= 0 {
+		instance = g.calls[i].Instance
+	}
+	hint, nearest, seen := "", spell.MaxSpelled, 0
+	for w, call := range g.calls {
+		if seen > manyPaths {
+			break
+		}
+		sees := call.Instance == "" || call.Instance == instance
+		for _, written := range call.Output.Writes() {
+			if w == i && written.Overlaps(path) {
+				return fmt.Sprintf(" (the call itself writes %s, and that is after it has read)", written)
+			}
+			if seen++; !sees && written.Overlaps(path) {
+				return fmt.Sprintf(" (%s writes %s for the instance %q alone)", g.Label(w), written, call.Instance)
+			}
+			if slips, ok := slipsBetween(path, written); ok && sees && w != i && slips < nearest {
+				hint, nearest = fmt.Sprintf(" (did you mean %q?)", written), slips
+			}
+		}
+	}
+	return hint
+}
+
+// manyPaths is among how many paths, about, such a hint is looked for.
+const manyPaths = 1000
+
+// slipsBetween counts the slips in one key that could have made one path of another, if
+// they could.
+func slipsBetween(path, other store.Path) (slips int, ok bool) {
+	a, b := path.Segments(), other.Segments()
+	if path.Kind() != other.Kind() || len(a) != len(b) {
+		return 0, false
+	}
+	for i := range a {
+		switch {
+		case a[i] == b[i]:
+		case ok || len(a[i]) < 3 || spell.Nearest(a[i], b[i:i+1]) == "" || numbered([]rune(a[i]), []rune(b[i])):
+			return 0, false
+		default:
+			slips, ok = spell.Distance([]rune(a[i]), []rune(b[i])), true
+		}
+	}
+	return slips, ok
+}

@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/store"
+)
+
+// What a program in Go gives is made JSON once, on its way in ([store.FromGo]).
+// From there on a value is the same whether it has been in the log or not: what
+// a run comes to must not depend on whether it was interrupted.
+
+// NormalizeResult is what the activity of a name gave back. What scripts give is JSON already, but
+// an embedder may have put something in Go around one.
+func NormalizeResult(name string, res Result, err error) (Result, error) {
+	var wrong error
+	switch {
+	case err != nil:
+		err, wrong = NormalizeError(err)
+	case res.Message != nil:
+		res.Message, wrong = NormalizeObject(res.Message, "result")
+	default:
+		res.Value, wrong = store.FromGo(res.Value, "result")
+	}
+	if wrong != nil {
+		return Result{}, fmt.Errorf("activity %s: %w", name, wrong)
+	}
+	return res, err
+}
+
+// NormalizeError is an error of a function in Go. If a [*Failure] is part of it,
+// whose fields have to become values, they do in one that stands before it.
+func NormalizeError(given error) (err, wrong error) {
+	var failure *Failure
+	is := errors.As(given, &failure)
+	if isNilPointer(given) || is && failure == nil {
+		return nil, errors.New("its error is a nil pointer, which is not nil: it must give nil itself where nothing is wrong")
+	}
+	if !is {
+		return textOnce(given), nil
+	}
+	fields, wrong := normalizeFields(failure.Fields)
+	switch _, says := failure.Fields["message"].(string); {
+	case wrong != nil && says:
+		return nil, fmt.Errorf("%w; the failure says: %s", wrong, given)
+	case wrong != nil:
+		return nil, wrong
+	}
+	failure = &Failure{Fields: fields, Loose: failure.Loose}
+	if _, plain := given.(*Failure); plain {
+		return failure, nil
+	}
+	return &normalizeFailure{textOnce(given), failure}, nil
+}
+
+func isNilPointer(err error) bool {
+	v := reflect.ValueOf(err)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// textOnce is an error whose text is read now: that may panic, for which only who called
+// the function is ready.
+func textOnce(err error) error {
+	text := err.Error()
+	if text == "" {
+		text = "it failed, and its error says nothing"
+	}
+	return &fixedText{text, err}
+}
+
+// fixedText is an error whose text is known.
+type fixedText struct {
+	text string
+	err  error
+}
+
+func (e *fixedText) Error() string { return e.text }
+
+func (e *fixedText) Unwrap() error { return e.err }
+
+// normalizeFailure is an error with a failure whose fields have become values.
+type normalizeFailure struct {
+	given   error
+	failure *Failure
+}
+
+func (e *normalizeFailure) Error() string { return e.given.Error() }
+
+func (e *normalizeFailure) Unwrap() []error { return []error{e.failure, e.given} }
+
+// normalizeFields are the fields of a failure. Each may be as deep as a value may:
+// see readable. What others said to an activity may be in any encoding, and is
+// no reason to lose the failure.
+func normalizeFields(given map[string]any) (map[string]any, error) {
+	fields := make(map[string]any, len(given))
+	for _, name := range jsonvalue.SortedKeys(given) {
+		field := given[name]
+		if err, ok := field.(error); ok && name == "message" && !isNilPointer(err) {
+			field = err.Error()
+		}
+		value, err := store.FromGo(field, "error."+name)
+		if err != nil {
+			var mended bool
+			if value, mended = validTexts(field); !mended {
+				return nil, err
+			}
+		}
+		fields[ValidText(name)] = value
+	}
+	if len(fields) == 0 {
+		fields["message"] = "failed" // as a script's
+	}
+	return fields, nil
+}
+
+func ValidText(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
+
+// validTexts is the JSON value of one whose texts are not valid UTF-8, if nothing
+// else is wrong with it.
+func validTexts(given any) (any, bool) {
+	if text, ok := given.(string); ok {
+		return ValidText(text), true
+	}
+	text, err := json.Marshal(given) // mends those that it writes itself
+	if err != nil {
+		return nil, false
+	}
+	var read any
+	d := json.NewDecoder(bytes.NewReader(bytes.ToValidUTF8(text, []byte("\ufffd"))))
+	d.UseNumber()
+	if err := d.Decode(&read); err != nil { // mends half characters
+		return nil, false
+	}
+	v, err := store.FromGo(read, "")
+	return v, err == nil
+}
+
+func NormalizeObject(given map[string]any, name string) (map[string]any, error) {
+	if given == nil {
+		return map[string]any{}, nil
+	}
+	v, err := store.FromGo(given, name)
+	object, _ := v.(map[string]any)
+	return object, err
+}
+
+// Normalize is what a planner in Go gave.
+func (s *Solution) Normalize() (*Solution, error) {
+	out := *s
+	out.Calls = slices.Clone(s.Calls)
+	for i, src := range s.Calls {
+		var err error
+		if out.Calls[i].Call, err = store.FromGo(src.Call, fmt.Sprintf("call %d", i+1)); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	out.Output, err = store.FromGo(s.Output, "output")
+	return &out, err
+}
+
+// Normalize is the request as it is run. What is wrong with it comes as a
+// [*PlanError].
+func (r *Request) Normalize() (*Request, error) {
+	out, c := *r, &PlanCompiler{file: r.Name}
+	out.HasOutput = r.HasOutput || r.Output != nil
+	if r.Mode != "" && r.Mode != ModeEager && r.Mode != ModeLazy {
+		c.request(0, fmt.Errorf("mode: it is %q, and must be %s or %s", r.Mode, ModeEager, ModeLazy))
+	}
+	out.Context, out.Calls, out.Tools = slices.Clone(r.Context), slices.Clone(r.Calls), maps.Clone(r.Tools)
+	for i := range out.Context {
+		if err := NormalizeMessage(&out.Context[i]); err != nil {
+			c.request(0, &MessageError{Number: i + 1, Of: len(r.Context), Err: err})
+		}
+	}
+	for i, src := range r.Calls {
+		var err error
+		if out.Calls[i].Call, err = store.FromGo(src.Call, ""); err != nil {
+			c.call(&Call{Line: src.Line, written: i + 1, Tool: toolOf(src)}, err)
+		}
+	}
+	var err error
+	for _, name := range jsonvalue.SortedKeys(r.Tools) {
+		if out.Tools[name], err = store.FromGo(r.Tools[name], ""); err != nil {
+			c.request(0, fmt.Errorf("tool %q: %w", name, err))
+		}
+	}
+	out.Output, err = store.FromGo(r.Output, "output")
+	c.request(r.OutputLine, err)
+	out.Schema, err = store.FromGo(r.Schema, "schema")
+	c.request(0, err)
+	if len(c.problems) > 0 {
+		return nil, &PlanError{c.problems}
+	}
+	return &out, nil
+}
+
+// request notes what is wrong beside the calls, if anything is.
+func (c *PlanCompiler) request(line int, err error) {
+	if err != nil {
+		c.problems = append(c.problems, Problem{File: c.file, Line: line, Severity: SeverityError, Code: CodeSchema, Message: err.Error()})
+	}
+}
+
+func toolOf(src Source) string {
+	given, _ := src.Call.(map[string]any)
+	tool, _ := given["_tool"].(string)
+	return tool
+}
+
+// NormalizeMessage makes JSON of what a message of a program in Go holds, and holds it
+// to its form.
+func NormalizeMessage(m *store.Message) (err error) {
+	name := m.Type.Content()
+	if m.Type == store.TypeData && store.ValidKind(m.Kind) {
+		name = store.KindPath(m.Kind).String()
+	}
+	for _, part := range []struct {
+		name  string
+		value *any
+	}{{name, &m.Data}, {"schema", &m.Schema}, {"_call", &m.Producer}} {
+		if *part.value, err = store.FromGo(*part.value, part.name); err != nil {
+			return err
+		}
+	}
+	return m.Check()
+}

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"obelus/store"
+)
+
+// Planner gives the calls of one tick after another (protocol §7, the loop). A
+// Lua function, a Go function and a model are planners; a static list of calls
+// is one that answers once, and needs no Planner.
+type Planner interface {
+	// Plan is asked when a tick begins. An error ends the run as failed, as does a
+	// solution with what JSON doesn't have. A solution that is refused otherwise, or
+	// a [*PlanError] in its place, becomes error messages in the context, and the
+	// planner is asked again. It has all the time that it takes until ctx is done,
+	// which it must heed: the run waits for it.
+	Plan(ctx context.Context, ask Ask) (*Solution, error)
+}
+
+// PlannerFunc makes a planner of a Go function.
+type PlannerFunc func(ctx context.Context, ask Ask) (*Solution, error)
+
+// Plan calls f.
+func (f PlannerFunc) Plan(ctx context.Context, ask Ask) (*Solution, error) { return f(ctx, ask) }
+
+// Ask is what a planner is asked with. Its values are those of an [Invocation],
+// shared, and must not be changed. Texts are as they are: one that begins with † and goes
+// into a solution becomes an expression there, wherever it came from, unless it passes
+// through [Literal].
+type Ask struct {
+	Context string // its name
+	Tick    int    // the tick that is to be planned
+
+	// Kinds holds the value of every kind of the context, or what the request's
+	// scopes grant. Where the context has instances, "_instances" holds the same
+	// for each of them.
+	Kinds map[string]any
+}
+
+// Solution is what a planner answers: calls, and the final output once it is
+// known. Its values may be anything that [store.FromGo] takes.
+type Solution struct {
+	Calls []Source
+
+	// Output ends the loop when it is not null once the tick has settled. It
+	// may hold references.
+	Output any
+}
+
+// InstancesKey is where a planner finds what instances hold.
+const InstancesKey = "_instances"
+
+// Literal returns a value of an [Ask] as a [Solution] says it: a text that begins with †,
+// here or within, comes with a second one, so that it is not taken for an expression. Keys
+// stay as they are, and what holds no such text is not copied.
+func Literal(v any) any {
+	made, _ := escape(v)
+	return made
+}
+
+// escape reports whether it changes anything.
+func escape(v any) (made any, changed bool) {
+	switch v := v.(type) {
+	case nil, bool, json.Number, float64, int, int64:
+		return v, false
+	case string:
+		if strings.HasPrefix(v, store.Dagger) {
+			return store.Dagger + v, true
+		}
+		return v, false
+	case []any:
+		list := v
+		for i, e := range v {
+			if made, changed := escape(e); changed {
+				if &list[0] == &v[0] {
+					list = slices.Clone(v)
+				}
+				list[i] = made
+			}
+		}
+		return list, len(v) > 0 && &list[0] != &v[0]
+	case map[string]any:
+		var object map[string]any
+		for key, e := range v {
+			if made, changed := escape(e); changed {
+				if object == nil {
+					object = maps.Clone(v)
+				}
+				object[key] = made
+			}
+		}
+		if object == nil {
+			return v, false
+		}
+		return object, true
+	}
+	other, err := store.FromGo(v, "")
+	if err != nil {
+		return v, false // a solution with it is refused
+	}
+	made, _ = escape(other)
+	return made, true
+}

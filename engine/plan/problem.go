@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Severities of problems.
+const (
+	SeverityError   = "error"
+	SeverityWarning = "warning"
+)
+
+// Codes of problems, as check prints them.
+const (
+	CodeCycle       = "cycle"
+	CodeUnknownTool = "unknown-tool"
+	CodeExpression  = "bad-expression"
+	CodeSchema      = "schema"
+	CodeScope       = "scope"
+	CodeUnresolved  = "unresolved"
+	CodeUnordered   = "unordered-writes"
+	CodeSyntax      = "syntax"
+	CodePermission  = "permission"
+	CodeTypes       = "types"
+)
+
+// Problem is one thing that is wrong with a plan, found before it runs.
+type Problem struct {
+	File     string `json:"file,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Call     int    `json:"call,omitempty"` // its position in the plan, from 1
+	Tool     string `json:"tool,omitempty"`
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Message  string `json:"message"`
+}
+
+// Error is the problem on one line for people, as far as its message is one:
+// "plans/refund.lua:12: call 3 (confirmOrder): …".
+func (p Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d", p.Line)
+		}
+		b.WriteString(": ")
+	}
+	if p.Call > 0 {
+		fmt.Fprintf(&b, "call %d", p.Call)
+		if p.Tool != "" {
+			fmt.Fprintf(&b, " (%s)", p.Tool)
+		}
+		b.WriteString(": ")
+	}
+	return b.String() + p.Message
+}
+
+// PlanError is a plan that is refused whole, with all that is wrong with it. From
+// [Compile] and [engine.Runner.Check] warnings follow the errors; Error tells of errors alone.
+type PlanError struct{ Problems []Problem }
+
+// maxTold is how many problems a text names: what writes plans makes some mistakes in
+// every call.
+const maxTold = 20
+
+func (e *PlanError) Error() string {
+	var lines []string
+	for _, p := range e.Problems {
+		if p.Severity != SeverityWarning {
+			lines = append(lines, p.Error())
+		}
+	}
+	if more := len(lines) - maxTold; more > 0 {
+		lines = append(lines[:maxTold], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"obelus/engine/schema"
+	"obelus/store"
+)
+
+func Message(request *Request) store.Message {
+	calls := make([]any, len(request.Calls))
+	for i, src := range request.Calls {
+		calls[i] = src.Call
+	}
+	return store.Message{Type: store.TypePlan, Data: calls, HasData: true, Mode: request.Mode}
+}
+
+// Request is what a plan file says: calls, or a planner that gives them, and
+// what goes with them. Its values may be anything that [store.FromGo] takes.
+type Request struct {
+	Name    string          // the plan file as the user knows it, "plans/refund.lua"
+	Context []store.Message // appended before the plan
+	Calls   []Source        // in the order of the plan
+	Mode    string          // "eager", "lazy", or empty for eager; anything else is refused
+
+	// Output is the final output, in which references are resolved when all
+	// calls have settled; HasOutput tells a nil that is null from none. As for a call, what is
+	// there of before does not count where a call of the plan may write and has not.
+	Output     any
+	HasOutput  bool
+	OutputLine int // where it stands in the file, 0 if not known
+
+	// Schema is the JSON Schema that the final output must fit, or nil.
+	Schema any
+
+	// Tools are definitions that the request brings, by name.
+	Tools map[string]any
+
+	// Planner, if it is set, is asked at every tick for the calls and the
+	// output, in place of those above.
+	Planner Planner
+
+	// Scopes is what the planner sees; nil for all of the context.
+	Scopes []store.Path
+}
+
+// Lists is [schema.Schema.Lists] by the schema that the request's messages declare for a kind
+// last, for a value that is to enter it.
+func (r *Request) Lists(kind string, v any, options ...schema.Option) any {
+	return r.Declared(kind, options).Lists(v)
+}
+
+// Declared is the schema that the request's messages declare for a kind last; nil for none, and
+// for what is none, which is told when the request is checked.
+func (r *Request) Declared(kind string, options []schema.Option) *schema.Schema {
+	var declared any
+	for _, m := range r.Context {
+		if m.Kind == kind && m.Schema != nil {
+			declared = m.Schema
+		}
+	}
+	if declared == nil {
+		return nil
+	}
+	schema, _ := schema.New(declared, options...)
+	return schema
+}
+
+// Source is a call as written, and the line of the file that it begins on, 0
+// if that is not known.
+type Source struct {
+	// Call is an object with _tool: a map[string]any, or anything else that
+	// [store.FromGo] makes an object of, such as a struct with tags. Its
+	// parameters may be what the value of a [Result] may be; the activity gets
+	// them as an [Invocation] says. What JSON doesn't have is a [*PlanError]. The
+	// call is not copied, and must not be changed any more.
+	Call any
+	Line int
+
+	position int  // in the plan as written, from 1; 0 if it is where the call stands
+	Accepted bool // as part of another plan, maybe by an older version: what it has beyond what is known is passed over
+}

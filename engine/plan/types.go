@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"obelus/engine/expr"
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/phrase"
+	"obelus/engine/schema"
+	"obelus/engine/spell"
+	"obelus/store"
+)
+
+// typeChecker compares the types that a plan's tools and schemas tell of (additions.md, "Types
+// across calls").
+type typeChecker struct {
+	plan     *Plan
+	exists   Exists
+	declared map[string]any   // schemas, by the request's messages, for their kinds
+	writers  map[string][]int // calls, by the paths that they write
+	below    map[string]bool  // paths below which a call writes
+}
+
+// newTypeChecker is nil for a plan of which no type is known, and for one that was accepted
+// before: it is in the log.
+func newTypeChecker(p *Plan, request *Request, exists Exists) *typeChecker {
+	told := func(call *Call) bool { return call.Definition.Result != nil || call.HasGiven }
+	declares := func(m store.Message) bool { return m.Schema != nil }
+	if slices.ContainsFunc(p.Calls, func(call *Call) bool { return call.accepted }) ||
+		!slices.ContainsFunc(p.Calls, told) && !slices.ContainsFunc(request.Context, declares) {
+		return nil
+	}
+	t := &typeChecker{plan: p, exists: exists, declared: map[string]any{}, writers: map[string][]int{}, below: map[string]bool{}}
+	for _, m := range request.Context {
+		if m.Schema != nil {
+			t.declared[m.Kind] = m.Schema
+		}
+	}
+	for i, call := range p.Calls {
+		for _, path := range call.Output.Writes() {
+			t.writers[path.String()] = append(t.writers[path.String()], i)
+			for _, above := range path.Prefixes() {
+				if above != path {
+					t.below[above.String()] = true
+				}
+			}
+		}
+	}
+	return t
+}
+
+// types finds what can't be right.
+func (c *PlanCompiler) types(p *Plan, request *Request, exists Exists) {
+	t := newTypeChecker(p, request, exists)
+	if t == nil {
+		return
+	}
+	for i, call := range p.Calls {
+		for _, param := range call.Params {
+			want := schema.Node{Root: call.Definition.Schema, At: call.Definition.Schema}.Child(param.Name)
+			for _, err := range t.template(i, param.Template, param.Name, fmt.Sprintf("parameter %q", param.Name), want) {
+				c.call(call, err)
+			}
+		}
+		for _, err := range t.result(call) {
+			c.call(call, err)
+		}
+	}
+	if p.Output != nil {
+		for _, err := range t.template(-1, p.Output, "output", "the output's schema", schema.Node{Root: request.Schema, At: request.Schema}) {
+			c.problems = append(c.problems, Problem{File: c.file, Line: request.OutputLine, Severity: SeverityError, Code: CodeTypes, Message: err.Error()})
+		}
+	}
+}
+
+// neverEqual finds what a call compares in vain.
+func (t *typeChecker) neverEqual(call int, of *expr.Template, place string) (warnings []error) {
+	of.Each(func(e *expr.Expr) {
+		warnings = append(warnings, t.literals(call, e, place, equalities)...)
+	})
+	return warnings
+}
+
+// result finds what is wrong with what a call gives, by what is declared for where it writes.
+func (t *typeChecker) result(call *Call) (wrong []error) {
+	if call.Output == nil || call.JoinMethod() != store.Set || call.Definition.Result == nil {
+		return nil
+	}
+	got := call.resultAt(nil)
+	for _, path := range call.Output.Alternatives[0] {
+		declared := t.declared[path.Kind()]
+		want := schema.Node{Root: declared, At: declared}.Descendant(path.Segments()).Possible()
+		if got.Excludes(want.Types...) {
+			wrong = append(wrong, Faultf(CodeTypes, "_outputPath: %s gets %s, as the tool's _output says, and the schema of %s wants %s there", path, phrase.WithArticle(got.String()), path.Kind(), want))
+		}
+	}
+	return wrong
+}
+
+// template finds what is wrong with the references of a parameter or an output, at a place
+// where a schema wants something.
+func (t *typeChecker) template(call int, of *expr.Template, place, who string, want schema.Node) (wrong []error) {
+	switch {
+	case of.Expr != nil:
+		if path, ok := of.Expr.Reference(); ok {
+			wanted, got := want.Possible(), t.typesAt(call, path)
+			if got.Excludes(wanted.Types...) {
+				return []error{Faultf(CodeTypes, "%s: %s is %s, as %s says, and %s wants %s", place, path, phrase.WithArticle(got.String()), got.Where, who, wanted)}
+			}
+			return nil
+		}
+		return t.literals(call, of.Expr, place, arithmetic)
+	case of.Object != nil:
+		for _, key := range jsonvalue.SortedKeys(of.Object) {
+			wrong = append(wrong, t.template(call, of.Object[key], placeIn(place, key), who, want.Child(key))...)
+		}
+	case of.Array != nil:
+		for i, e := range of.Array {
+			wrong = append(wrong, t.template(call, e, placeIn(place, strconv.Itoa(i)), who, want.Child(strconv.Itoa(i)))...)
+		}
+	}
+	return wrong
+}
+
+// typesAt is what is known of what a call reads at a path: by the _output of the one call that
+// writes it, or, where none does, by what is declared for the kind.
+func (t *typeChecker) typesAt(reader int, path store.Path) schema.Possible {
+	instance := ""
+	if reader >= 0 {
+		instance = t.plan.Calls[reader].Instance
+	}
+	if t.below[path.String()] {
+		return schema.Possible{} // a part of it may be another's
+	}
+	writer, where := -1, store.Path{}
+	for _, above := range path.Prefixes() {
+		for _, i := range t.writers[above.String()] {
+			if writer >= 0 || i == reader {
+				return schema.Possible{}
+			}
+			writer, where = i, above
+		}
+	}
+	if there, err := t.exists(path, instance); there || err != nil {
+		return schema.Possible{}
+	}
+	if writer < 0 {
+		return t.declaredAt(path)
+	}
+	call := t.plan.Calls[writer]
+	if call.JoinMethod() != store.Set || call.Instance != "" && call.Instance != instance {
+		return schema.Possible{}
+	}
+	for i, alternative := range call.Output.Alternatives {
+		if i > 0 && slices.ContainsFunc(alternative, path.Overlaps) { // a failure may stand there
+			return schema.Possible{}
+		}
+	}
+	k := call.resultAt(path.Segments()[len(where.Segments()):])
+	k.Where = fmt.Sprintf("the _output of call %d (%s)", call.written, call.Tool)
+	return k
+}
+
+// declaredAt is what is known of a path by what the request declares for its kind.
+func (t *typeChecker) declaredAt(path store.Path) schema.Possible {
+	declared := t.declared[path.Kind()]
+	k := schema.Node{Root: declared, At: declared}.Descendant(path.Segments()).Possible()
+	k.Where = "the schema of " + path.Kind()
+	return k
+}
+
+// resultAt is what is known of a part of what a call gives.
+func (c *Call) resultAt(segments []string) schema.Possible {
+	if c.HasGiven && c.Definition.output == nil {
+		if v := schema.ValueAt(c.Given, segments); v != nil && !holdsReference(c.Given) {
+			return schema.TypesOfValues([]any{v})
+		}
+		return schema.Possible{}
+	}
+	return schema.Node{Root: c.Definition.Result, At: c.Definition.Result}.Descendant(segments).Possible()
+}
+
+// mismatch tells what is wrong with an operator between a reference, of whose value something is
+// known, and a literal; nil for nothing.
+type mismatch func(operator string, path store.Path, got schema.Possible, literal any) error
+
+// literals finds in an expression what is used with a literal that it can't go with.
+func (t *typeChecker) literals(call int, e *expr.Expr, place string, wrongly mismatch) (wrong []error) {
+	if !slices.ContainsFunc(e.Reads(), func(path store.Path) bool { return t.typesAt(call, path).Types != nil }) {
+		return nil
+	}
+	for _, o := range e.LiteralOperands() {
+		if err := wrongly(o.Operator, o.Path, t.typesAt(call, o.Path), o.Literal); err != nil {
+			wrong = append(wrong, &Fault{CodeTypes, &expr.PlacedError{Place: place, Err: err}})
+		}
+	}
+	return wrong
+}
+
+// arithmetic is what fails for certain as it is evaluated.
+func arithmetic(operator string, path store.Path, got schema.Possible, literal any) error {
+	typ := store.TypeName(literal)
+	wrong := false
+	switch operator {
+	case "-", "*", "/", "%", "**":
+		wrong = got.Types != nil && typ != "number" || got.Excludes("number")
+	case "+", "<", "<=", ">", ">=":
+		wrong = got.Excludes(typ)
+	}
+	if wrong {
+		return unlike(path, got, literal)
+	}
+	return nil
+}
+
+// equalities are what is never true, or always.
+func equalities(operator string, path store.Path, got schema.Possible, literal any) error {
+	switch {
+	case operator != "==" && operator != "!=" || got.Types == nil:
+		return nil
+	case got.Excludes(store.TypeName(literal)):
+		return fmt.Errorf("%w: they are never equal", unlike(path, got, literal))
+	case got.Values != nil && !slices.ContainsFunc(got.Values, func(v any) bool { return jsonvalue.Equal(v, literal) }):
+		return fmt.Errorf("%s is never %s, as %s says%s", path, store.EncodeJSON(literal), got.Where, nearValue(literal, got.Values))
+	}
+	return nil
+}
+
+func unlike(path store.Path, got schema.Possible, literal any) error {
+	return fmt.Errorf("%s is %s, as %s says, and %s is %s", path, phrase.WithArticle(got.String()), got.Where, store.EncodeJSON(literal), store.Describe(literal))
+}
+
+// nearValue is a hint to the text of some that may be meant.
+func nearValue(literal any, values []any) string {
+	text, _ := literal.(string)
+	var texts []string
+	for _, v := range values {
+		if text, ok := v.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	if near := spell.DidYouMean(text, texts); near != "" {
+		return near
+	}
+	return fmt.Sprintf(" (it is one of %s)", store.EncodeJSON(values))
+}
+
+// holdsReference tells whether there is an expression in a value.
+func holdsReference(v any) bool {
+	t, err := expr.ParseTemplate(v, "")
+	return err != nil || len(t.Reads()) > 0
+}

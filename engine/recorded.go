@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"obelus/engine/internal/script"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// RunRecorded runs what a context ran once more, in another log, driven by a script; it is for
+// package replay. choose is given the request of the context's run, which is the given one
+// unless the context is a delegate's, and returns the one that is run.
+func (r *Runner) RunRecorded(ctx context.Context, name string, given *plan.Request, log store.Log, s script.Script, choose func(own *plan.Request) (*plan.Request, error)) (*journal.Outcome, error) {
+	at, err := r.scopeOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	request, err := choose(at.requestOr(given))
+	if err != nil {
+		return nil, at.explain(err)
+	}
+	runner := *at.runner
+	runner.Log, runner.Observe, runner.Attend, runner.script = log, nil, nil, s
+	runner.Approve = plan.Policy{}                                // what was held is told by the log
+	runner.Parallel, runner.pool = math.MaxInt32, newPool(ctx, 1) // calls settle one by one, in the recorded order
+	outcome, err := runner.Run(ctx, Start{Context: name, Request: request})
+	return outcome, at.explain(err)
+}
+
+// inject stages the foreign messages that a recorded run had at a position.
+func (t *tick) inject(ctx context.Context, at journal.Position) error {
+	return t.runner.script.Inject(ctx, t.view, t.context, at)
+}
+
+// reportRecorded stages the error messages that the recorded run has, where it has them among
+// foreign messages.
+func (t *tick) reportRecorded(ctx context.Context, failed []*journal.Record) error {
+	timeline, err := t.runner.script.Timeline(ctx, t.context)
+	if err != nil {
+		return err
+	}
+	end, seqs := timeline.Ends[t.event.Tick], map[string]int64{}
+	for _, r := range failed {
+		if seqs[r.Call], err = t.runner.script.ErrorSeq(ctx, t.context, r.Call); err != nil {
+			return err
+		}
+	}
+	failed = slices.DeleteFunc(failed, func(r *journal.Record) bool { return seqs[r.Call] == 0 })
+	slices.SortFunc(failed, func(x, y *journal.Record) int { return cmp.Compare(seqs[x.Call], seqs[y.Call]) })
+	for _, r := range failed {
+		if err := t.inject(ctx, journal.Position{Seq: seqs[r.Call], N: end.N}); err != nil {
+			return err
+		}
+		t.reportFailure(r)
+	}
+	return t.inject(ctx, end)
+}
+
+// awaitsRecorded tells of a call that is replayed whether another one settled before it
+// began that has yet to be answered: what it joins may be that one's.
+func (t *tick) awaitsRecorded(next turn) bool {
+	if !t.runner.script.Recorded() {
+		return false
+	}
+	first := func(s start) bool { return t.recordedSpan(s.index).Settled.Before(next.rank) }
+	return slices.ContainsFunc(t.unanswered, first) || slices.ContainsFunc(t.starts, first)
+}
+
+// recordedAuthors are the authors of the tick in the log of the recorded run.
+func (t *tick) recordedAuthors() authors {
+	if t.recorded == nil {
+		ctx, began := context.Background(), int64(0)
+		if timeline, err := t.runner.script.Timeline(ctx, t.context); err == nil {
+			began = timeline.Starts[t.event.Tick].Seq
+		}
+		t.recorded, _ = t.authorsIn(ctx, t.runner.script.Log(), began) // what can't be read now is found to be missing when it is asked for
+	}
+	return t.recorded
+}
+
+// wroteAgain reports whether a recorded call wrote something after it had run again, or had
+// been tried again.
+func (t *tick) wroteAgain(ctx context.Context, call string) (bool, error) {
+	timeline, err := t.runner.script.Timeline(ctx, t.context)
+	if err != nil || timeline.Reruns[call] == nil {
+		return false, err
+	}
+	record, _, err := t.runner.script.Record(ctx, t.context, call)
+	return len(record.Writes) > 0, err
+}
+
+// takeRecorded takes from the log what was decided about calls, and which waited for none
+// of those that the plan has them wait for.
+func (t *tick) takeRecorded() {
+	t.authors = authors{}
+	for i := range t.calls {
+		c := &t.calls[i]
+		c.record.Hold, c.record.Before, c.record.SupersededUpTo = t.recordedDecision(c.record.Call)
+		for _, e := range t.plan.Graph.Into[i] {
+			if t.overtook(e) {
+				c.waits--
+			}
+		}
+	}
+}
+
+// recordedDecision returns what a person decided about a recorded call: its hold, nil for none,
+// and, of a call that ran again, as of when it reads and up to where it is superseded.
+func (t *tick) recordedDecision(call string) (h *journal.Hold, before, superseded int64) {
+	record, _, err := t.runner.script.Record(context.Background(), t.context, call)
+	if err != nil {
+		return nil, 0, 0
+	}
+	if h = record.Hold; h != nil && h.Decision == "" {
+		h = nil
+	}
+	return h, record.Before, record.SupersededUpTo
+}
+
+// byPerson returns what a person made of a recorded call: [journal.ReasonSkipped],
+// [journal.ReasonGiven], or nothing.
+func (t *tick) byPerson(call string) string {
+	record, _, err := t.runner.script.Record(context.Background(), t.context, call)
+	if err == nil && (record.Status == journal.Skipped && record.Reason == journal.ReasonSkipped || record.Status == journal.Done && record.Reason == journal.ReasonGiven) {
+		return record.Reason
+	}
+	return ""
+}
+
+// overtook tells of a call that is replayed whether it did not wait for another: that
+// one ran again when it had long begun.
+func (t *tick) overtook(e plan.Edge) bool {
+	if !t.runner.script.Recorded() {
+		return false
+	}
+	began := t.recordedSpan(e.To).Began.N
+	return began != 0 && began < t.recordedSpan(e.From).Began.N
+}
+
+// recordedSpan is when a call that is replayed began and settled; zero for all else.
+func (t *tick) recordedSpan(i int) journal.Span {
+	return t.runner.script.Span(t.context, t.calls[i].record.Call)
+}
+
+// deliverRecorded brings the result of a call that is replayed: of those that have
+// started, the one that settled first.
+func (t *tick) deliverRecorded(run context.Context) {
+	if len(t.unanswered) == 0 {
+		return
+	}
+	next := 0
+	for i, s := range t.unanswered {
+		if t.recordedSpan(s.index).Settled.N < t.recordedSpan(t.unanswered[next].index).Settled.N {
+			next = i
+		}
+	}
+	s := t.unanswered[next]
+	t.unanswered = slices.Delete(t.unanswered, next, next+1)
+	res := t.work(run, s)
+	res.tick = t
+	t.loop.results <- &res // there is room: nothing else is on its way
+}
+
+// recordedResult is the result of a call in the recorded run.
+func (t *tick) recordedResult(ctx context.Context, call string) result {
+	record, ok, err := t.runner.script.Record(ctx, t.context, call)
+	switch {
+	case err != nil:
+		return result{err: unreadLog(ctx, err)}
+	case !ok:
+		return result{err: fmt.Errorf("the log knows of no such call")}
+	case record.Given != nil:
+		return uncapture(record.Given)
+	case record.Status == journal.Failed:
+		return result{err: &insideError{record.Error}}
+	case len(record.Writes) == 0:
+		return result{value: plan.Result{Value: record.Thought["output"]}, paths: []store.Path{}}
+	}
+	paths, values, err := t.runner.script.Written(ctx, t.context, record)
+	if unread, ok := errors.AsType[*script.LogError](err); ok {
+		err = unreadLog(ctx, unread.Err)
+	}
+	if err != nil {
+		return result{err: err}
+	}
+	return result{value: plan.Result{Value: values}, paths: paths}
+}

@@ -1,0 +1,404 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"obelus/engine"
+	"obelus/engine/history"
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/internal/script"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+	"obelus/store/memory"
+)
+
+// Replayed is how a run came out when it was replayed, beside what the log says
+// of it.
+type Replayed struct {
+	Context     string
+	Calls       int // that were compared
+	Differences []Difference
+}
+
+// Difference is one thing that came out otherwise.
+type Difference struct {
+	Call     string `json:"call,omitempty"` // or, without one, a value or the run's own end
+	What     string `json:"what"`           // "issued", as the plan has it, "status", "writes", "output", or a path
+	Recorded any    `json:"recorded"`
+	Replayed any    `json:"replayed"`
+}
+
+// Run replays the newest run of a context in memory, with every activity answered from the
+// record, and compares: what the log says must come out. A planner of the request is asked
+// again; without a request the recorded plans are run. Foreign messages are there from when
+// they were. Nothing outside is touched, and nothing is written. Its error is an
+// [*engine.UnfinishedError] for a run that has not ended, and an [*engine.NoPlannerError] for
+// one whose planner the request no longer has.
+func Run(ctx context.Context, r *engine.Runner, name string, request *plan.Request) (*Replayed, error) {
+	last, err := journal.In(r.Log, name).LastRun(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case last.Tick == 0:
+		return nil, &journal.NoSuchCallError{Message: fmt.Sprintf("context %s has no run to replay", name)}
+	case !last.Status.Finished():
+		return nil, &engine.UnfinishedError{Context: name, Status: last.Status}
+	}
+	p := &recorded{
+		log: &journal.Truncated{Reader: r.Log, Ends: map[string]journal.End{}}, twin: memory.New(),
+		foreign: map[string]*foreign{}, records: map[string]map[string]journal.Record{}, spans: map[string]map[string]journal.Span{},
+	}
+	outcome, err := r.RunRecorded(ctx, name, request, p.twin, p, func(own *plan.Request) (*plan.Request, error) {
+		return p.choose(ctx, name, last, own)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.compare(ctx, name, last, outcome)
+}
+
+// choose seeds the twin, and returns what is run in it: the plans as they are recorded, or the
+// planner of the context's own request.
+func (p *recorded) choose(ctx context.Context, name string, last journal.Run, own *plan.Request) (*plan.Request, error) {
+	start, err := p.seed(ctx, name, last)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case start.Request.Planner == nil || own == nil:
+		own = start.Request
+	case own.Planner == nil:
+		return nil, &engine.NoPlannerError{Context: name}
+	}
+	p.recordedPlans = own == start.Request
+	run := *own
+	run.Name, run.Mode, run.Tools, run.Schema = start.Request.Name, "", start.Request.Tools, start.Request.Schema
+	run.Context = nil // it is there already
+	return &run, nil
+}
+
+// recorded is the script of a run that is replayed: it answers calls from their records, one
+// after the other.
+type recorded struct {
+	log  *journal.Truncated
+	twin *memory.Log // where the run runs again
+
+	recordedPlans bool // planners are not asked again: what they gave is in the log
+	errors        bool // the log may have errors that come out twice: of a plan that was refused
+
+	foreign map[string]*foreign // by context
+
+	records map[string]map[string]journal.Record // by context and call
+	spans   map[string]map[string]journal.Span
+}
+
+// Recorded implements [script.Script].
+func (p *recorded) Recorded() bool { return true }
+
+// Log implements [script.Script].
+func (p *recorded) Log() store.Reader { return p.log }
+
+// seed brings the twin to where the run began, and gives the run as it is
+// recorded.
+func (p *recorded) seed(ctx context.Context, name string, last journal.Run) (start engine.Start, err error) {
+	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
+	if err != nil {
+		return start, err
+	}
+	first := plans[0]
+	batch := store.Batch{Context: name, ExpectSeq: store.AnySeq, Create: &store.Origin{}}
+	if before := first.Tick - 1; before > 0 { // so that the ticks have their numbers
+		batch.Journal = []store.Entry{
+			{Event: journal.EventPlan, Data: string(store.EncodeJSON(journal.PlanEvent{Tick: before, First: before}))},
+			{Event: journal.EventRun, Data: string(store.EncodeJSON(journal.RunEvent{Tick: before, Status: journal.RunDone}))},
+		}
+	}
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: max(first.Start, 1)}) {
+		if err != nil {
+			return start, err
+		}
+		if m.Seq <= first.Start {
+			batch.Messages = append(batch.Messages, *m)
+		}
+	}
+	if _, err := p.twin.Append(ctx, batch); err != nil {
+		return start, err
+	}
+	start.Request, err = p.request(ctx, name, last, plans)
+	return start, err
+}
+
+// request is a run as it is recorded: a planner that gives one plan after the
+// other, or the one that there is.
+func (p *recorded) request(ctx context.Context, name string, last journal.Run, plans []journal.PlanEvent) (*plan.Request, error) {
+	solutions := make([]plan.Solution, len(plans))
+	request := &plan.Request{Name: plans[0].Plan}
+	var err error
+	if request.Tools, err = plans[0].DecodeTools(); err != nil {
+		return nil, err
+	}
+	if request.Schema, err = journal.DecodeJSON(plans[0].Schema); err != nil {
+		return nil, err
+	}
+	for i, event := range plans {
+		if event.Seq == 0 { // it was refused, output and all
+			continue
+		}
+		calls, err := journal.In(p.log, name).PlanMessage(ctx, event.Seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, call := range calls {
+			solutions[i].Calls = append(solutions[i].Calls, plan.Source{Call: call, Accepted: true})
+		}
+		if solutions[i].Output, err = journal.DecodeJSON(event.Output); err != nil {
+			return nil, err
+		}
+	}
+	if !plans[0].Planner {
+		request.Calls, request.Output, request.HasOutput = solutions[0].Calls, solutions[0].Output, plans[0].Output != nil
+		return request, nil
+	}
+	first := plans[0].Tick
+	p.errors = p.errors || slices.ContainsFunc(plans, func(e journal.PlanEvent) bool { return e.Seq == 0 })
+	request.Planner = plan.PlannerFunc(func(_ context.Context, ask plan.Ask) (*plan.Solution, error) {
+		i := ask.Tick - first
+		if i < 0 || i >= len(solutions) || i == len(solutions)-1 && plans[i].Seq == 0 && last.Error != "" {
+			return nil, errors.New(cmp.Or(last.Error, fmt.Sprintf("there was no tick %d", ask.Tick)))
+		}
+		return &solutions[i], nil
+	})
+	return request, nil
+}
+
+// RunsInside reports whether a delegate's call is answered by what its delegate runs: not
+// where it failed for a reason of its own, maybe before the delegate had ended, or since
+// that waits and nobody goes on with it, nor where what that ran has been pruned.
+func (p *recorded) RunsInside(ctx context.Context, name, call string) bool {
+	record, ok, err := p.Record(ctx, name, call)
+	if err != nil || !ok {
+		return true
+	}
+	_, there := p.log.Ends[record.Child]
+	pruned := record.Child != "" && !there && p.Span(name, call).Settled.N != 0
+	if pruned || record.Status != journal.Failed {
+		return !pruned
+	}
+	last, err := journal.In(p.log, record.Child).LastRun(ctx)
+	return err == nil && last.Status.Finished() && record.Error["code"] == "delegate"
+}
+
+// Written implements [script.Script].
+func (p *recorded) Written(ctx context.Context, name string, record journal.Record) (paths []store.Path, values plan.ValuesByPath, err error) {
+	for _, text := range record.Writes {
+		path, err := store.ParsePath(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		paths = append(paths, path)
+	}
+	values = plan.ValuesByPath{}
+	for m, err := range p.log.Messages(ctx, store.Filter{Context: name, At: p.Span(name, record.Call).Settled.Seq, Newest: true}) {
+		if err != nil {
+			return nil, nil, &script.LogError{Err: err}
+		}
+		if _, known := values[m.Path]; m.Call == record.Call && !known && slices.Contains(paths, m.Path) {
+			values[m.Path], _ = store.Dig(m.Data, m.Path)
+		}
+		if len(values) == len(paths) {
+			break
+		}
+	}
+	for _, path := range paths {
+		if _, ok := values[path]; !ok {
+			return nil, nil, fmt.Errorf("what it wrote at %s can't be found in the log", path)
+		}
+	}
+	return paths, values, nil
+}
+
+// Request returns what a delegate runs, which needs no release.
+func (p *recorded) Request(name string, request *plan.Request) *plan.Request {
+	ctx := context.Background()
+	run := *request
+	run.Mode = ""
+	last, err := journal.In(p.log, name).LastRun(ctx)
+	if err != nil || last.Tick == 0 {
+		return &run
+	}
+	plans, err := journal.In(p.log, name).Plans(ctx, last.Event.First)
+	if err != nil {
+		return &run
+	}
+	if recorded, err := p.request(ctx, name, last, plans); err == nil && p.recordedPlans && run.Planner != nil {
+		run.Planner = recorded.Planner
+	}
+	return &run
+}
+
+// Record implements [script.Script].
+func (p *recorded) Record(ctx context.Context, name, call string) (journal.Record, bool, error) {
+	known, ok := p.records[name]
+	if !ok {
+		records, err := journal.In(p.log, name).Records(ctx)
+		if err != nil {
+			return journal.Record{}, false, err
+		}
+		known = map[string]journal.Record{}
+		for _, r := range records {
+			known[r.Call] = r
+		}
+		p.records[name] = known
+	}
+	r, ok := known[call]
+	return r, ok, nil
+}
+
+// Child returns the context of a call's delegate, which is looked at as it was when the call
+// settled; empty if it had none.
+func (p *recorded) Child(ctx context.Context, name, call string) (string, error) {
+	record, ok, err := p.Record(ctx, name, call)
+	if err != nil || !ok || record.Child == "" {
+		return "", err
+	}
+	if settled := p.Span(name, call).Settled.N; settled != 0 {
+		err = p.log.Truncate(ctx, record.Child, settled)
+	}
+	return record.Child, err
+}
+
+// Span returns when a call began and settled.
+func (p *recorded) Span(name, call string) journal.Span {
+	known, ok := p.spans[name]
+	if !ok {
+		known = map[string]journal.Span{}
+		for entry, err := range p.log.Journal(context.Background(), store.JournalFilter{Context: name}) {
+			if err != nil || entry.Call == "" {
+				continue // what can't be read now is found to be missing when it is asked for
+			}
+			s, status, now := known[entry.Call], journal.Status(entry.Event), journal.Position{Seq: entry.Seq, N: entry.N}
+			switch {
+			case status.Settled():
+				s = journal.Span{Began: cmp.Or(s.Began, beganBy(entry)), Settled: now}
+			case status == journal.Running && (s.Began.N == 0 || s.Settled.N != 0): // the first time, or once more
+				s = journal.Span{Began: beganBy(entry)}
+			case status == journal.Blocked:
+				if r, err := journal.ReadRecord(entry); err == nil && r.At == 0 { // it is to read anew
+					s = journal.Span{}
+				}
+			}
+			known[entry.Call] = s
+		}
+		p.spans[name] = known
+	}
+	return known[call]
+}
+
+// beganBy is when a call began of which an entry is the first to tell: as of when it read, for
+// its start may be recorded later, or not at all. One that was held read before that.
+func beganBy(first store.Entry) journal.Position {
+	began := journal.Position{Seq: first.Seq, N: first.N}
+	if r, err := journal.ReadRecord(first); err == nil && r.At != 0 && r.Hold == nil {
+		began.Seq = r.At
+	}
+	return began
+}
+
+// compare tells what came out otherwise.
+func (p *recorded) compare(ctx context.Context, name string, last journal.Run, outcome *journal.Outcome) (*Replayed, error) {
+	a, err := p.foreignOf(ctx, name)
+	if err == nil {
+		err = p.append(ctx, name, a.messages) // since it ended
+	}
+	if err != nil {
+		return nil, err
+	}
+	done := &Replayed{Context: name}
+	differ := func(d Difference) { done.Differences = append(done.Differences, d) }
+	if outcome.Status != last.Status {
+		differ(Difference{What: "status", Recorded: last.Status, Replayed: outcome.Status})
+	}
+	if !jsonvalue.Equal(outcome.Output, last.Output) {
+		differ(Difference{What: "output", Recorded: last.Output, Replayed: outcome.Output})
+	}
+	replayed, err := journal.In(p.twin, name).Records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range replayed {
+		was, ok, err := p.Record(ctx, name, r.Call)
+		if err != nil {
+			return nil, err
+		}
+		done.Calls++
+		switch {
+		case ok && was.LeftBehind(): // what became of it the log does not know
+		case !ok || was.Status != r.Status:
+			differ(Difference{Call: r.Call, What: "status", Recorded: was.Status, Replayed: r.Status})
+		case !reflect.DeepEqual(was.Writes, r.Writes):
+			differ(Difference{Call: r.Call, What: "writes", Recorded: was.Writes, Replayed: r.Writes})
+		}
+	}
+	missing, err := p.issued(ctx, name, last.Event.First)
+	if err != nil {
+		return nil, err
+	}
+	done.Differences = append(done.Differences, missing...)
+	changed, err := history.Differences(ctx, p.log, history.Moment{Context: name}, p.twin, history.Moment{Context: name})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changed {
+		if store.MustParsePath(c.Path).Kind() != store.KindError || !p.errors {
+			differ(Difference{What: c.Path, Recorded: c.Old, Replayed: c.New})
+		}
+	}
+	return done, nil
+}
+
+// issued tells which calls the plans of a run issue otherwise now, or no more.
+func (p *recorded) issued(ctx context.Context, name string, first int) (all []Difference, err error) {
+	was, err := callsIssued(ctx, p.log, name, first)
+	if err != nil {
+		return nil, err
+	}
+	again, err := callsIssued(ctx, p.twin, name, first)
+	now := map[string]any{}
+	for _, i := range again {
+		now[i.call] = i.as
+	}
+	for _, i := range was {
+		if as := now[i.call]; !jsonvalue.Equal(i.as, as) {
+			all = append(all, Difference{Call: i.call, What: "issued", Recorded: i.as, Replayed: as})
+		}
+	}
+	return all, err
+}
+
+// issued is a call as a plan has it.
+type issued struct {
+	call string
+	as   any
+}
+
+// callsIssued are the calls of a run's plans, in their order.
+func callsIssued(ctx context.Context, log store.Reader, name string, first int) (all []issued, err error) {
+	plans, err := journal.In(log, name).Plans(ctx, first)
+	for _, plan := range plans {
+		if plan.Seq == 0 || err != nil { // it was refused
+			continue
+		}
+		var calls []any
+		calls, err = journal.In(log, name).PlanMessage(ctx, plan.Seq)
+		for i, call := range calls {
+			all = append(all, issued{journal.CallID(plan.Tick, i+1), call})
+		}
+	}
+	return all, err
+}

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/store"
+)
+
+// A call that has settled can run again in a fork, and everything with it that
+// read what it wrote; nothing else does. Of what does not run again each of them
+// reads what it read before, whatever was written over it since.
+
+// again makes a call of the tick run again, with corrections to its arguments,
+// and what is downstream of it.
+func (t *tick) again(ctx context.Context, name string, set map[string]any, who journal.Who) error {
+	origin, _, err := journal.In(t.runner.Log, t.context).OriginOf(ctx)
+	if err != nil {
+		return err
+	}
+	if origin.Fork == "" {
+		return &journal.NoSuchCallError{Message: fmt.Sprintf("context %s is no fork, and what it has done stays: make one by obelus fork -c %s, and run calls again there", t.context, t.context)}
+	}
+	first, err := t.settledCall(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := t.readAuthors(ctx); err != nil { // what they looked at depends on what they saw
+		return err
+	}
+	downstream, err := t.downstream(ctx, first)
+	if err != nil {
+		return err
+	}
+	for _, i := range downstream {
+		t.redo(i)
+	}
+	if err := t.hideFormer(ctx); err != nil {
+		return err
+	}
+	if len(set) > 0 {
+		return t.corrected(ctx, first, set, who)
+	}
+	return nil
+}
+
+// hideFormer hides what its calls that are to run again, or to be tried again, came to before.
+func (t *tick) hideFormer(ctx context.Context) error {
+	former, err := journal.In(t.runner.Log, t.context).SupersededFor(ctx, t.event.First, t.all())
+	t.view.Hide(slices.Collect(maps.Keys(former))...)
+	return err
+}
+
+// settledCall finds a call of the tick that has settled.
+func (t *tick) settledCall(ctx context.Context, name string) (int, error) {
+	for i := range t.calls {
+		r := t.calls[i].record
+		switch {
+		case r.Call != name:
+		case !r.Status.Settled():
+			return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is %s: only one that has settled can run again", name, r.Status)}
+		default:
+			return i, nil
+		}
+	}
+	ended := int64(0)
+	for entry, err := range t.runner.Log.Journal(ctx, store.JournalFilter{Context: t.context, Event: journal.EventRun}) {
+		if err != nil {
+			return 0, err
+		}
+		if end, _, err := journal.ReadRunEvent(entry); err == nil && end.Tick != t.event.Tick && strings.HasPrefix(name, fmt.Sprintf("%d.", end.Tick)) {
+			ended = entry.Seq
+		}
+	}
+	if ended > 0 {
+		return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("call %s is of a tick before the last: fork where that tick had ended, by obelus fork -c %s --at %d, and run it again there", name, t.context, ended)}
+	}
+	return 0, &journal.NoSuchCallError{Message: fmt.Sprintf("no call %q in the last tick%s", name, t.span()), Absent: true}
+}
+
+// downstream lists calls and those that looked at what they may write, and so on,
+// in the order of the plan.
+func (t *tick) downstream(ctx context.Context, first ...int) (all []int, err error) {
+	g, again := t.plan.Graph, make([]bool, len(t.calls))
+	for _, i := range first {
+		again[i] = true
+	}
+	for more := true; more; {
+		more = false
+		for i, call := range t.plan.Calls {
+			if again[i] || t.untouched(i) {
+				continue
+			}
+			shown := slices.ContainsFunc(g.Into[i], func(e plan.Edge) bool { return e.Kind == plan.ThoughtEdge && again[e.From] })
+			if !shown && !g.DependsOnAny(i, slices.Concat(call.Refs, call.ScopePaths), again) {
+				continue
+			}
+			if !shown && t.calls[i].record.Started != "" {
+				looked, err := t.looked(ctx, i)
+				if err != nil {
+					return nil, err
+				}
+				if !g.DependsOnAny(i, looked, again) {
+					continue
+				}
+			}
+			again[i], more = true, true
+		}
+	}
+	for i := range again {
+		if again[i] {
+			all = append(all, i)
+		}
+	}
+	return all, nil
+}
+
+// untouched tells whether a call has yet to read: it reads what there will be.
+func (t *tick) untouched(i int) bool {
+	r := t.calls[i].record
+	return r.At == 0 && !r.Status.Settled()
+}
+
+// looked lists the paths that a call looked at, also those at which it found
+// nothing: what was not written then may be this time.
+func (t *tick) looked(ctx context.Context, i int) ([]store.Path, error) {
+	call := t.plan.Calls[i]
+	paths, lookup := slices.Clone(call.ScopePaths), t.lookup(ctx, i, map[string]int64{})
+	_, _, err := call.Resolve(ctx, func(path store.Path) (any, bool, bool, error) {
+		paths = append(paths, path)
+		return lookup(path)
+	})
+	var structural *plan.Fault
+	if errors.As(err, &structural) {
+		err = nil // it failed of that before
+	}
+	return paths, err
+}
+
+// redo forgets what a call has come to. Its delegate begins anew.
+func (t *tick) redo(i int) {
+	c := &t.calls[i]
+	attempts, before := c.record.Attempts, cmp.Or(c.record.Before, c.record.At, t.view.Seq())
+	c.record, c.reported, c.wrote = t.fresh(i), false, nil
+	c.record.Attempts, c.record.Before, c.record.SupersededUpTo = attempts, before, t.view.Seq()
+	t.note(i)
+}
+
+// corrected lets a call run with a person's corrections of what it would run with.
+func (t *tick) corrected(ctx context.Context, i int, set map[string]any, who journal.Who) error {
+	call, reads := t.plan.Calls[i], map[string]int64{}
+	resolved, lacking, err := call.Evaluate(ctx, t.lookup(ctx, i, reads), set)
+	if err != nil {
+		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
+	}
+	if lacking != nil {
+		return &journal.NoSuchCallError{Message: fmt.Sprintf("call %s can't run again as it stands: %s; correct the parameter that reads it", t.calls[i].record.Call, lacking)}
+	}
+	granted, err := grant(ctx, t.resolver(i), call.ScopePaths, call.Instance, reads)
+	if err != nil {
+		return err
+	}
+	if set, err = plan.NormalizeObject(set, ""); err != nil {
+		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
+	}
+	h := t.shown(i, resolved, granted)
+	h.Corrected = jsonvalue.SortedKeys(call.ReplacedBy(set))
+	arguments, err := h.With(set)
+	if err := cmp.Or(err, call.Definition.Correctable(h.Corrected, h.Arguments), call.Definition.Accepts(arguments)); err != nil {
+		return &journal.CorrectionError{Call: t.calls[i].record.Call, Err: err}
+	}
+	h.Arguments, h.Decision, h.Who = arguments, journal.Approved, who
+	c := &t.calls[i]
+	c.record.Hold, c.record.Reads = h, reads
+	t.note(i)
+	return nil
+}

@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"obelus/engine/journal"
+	"obelus/engine/plan"
+	"obelus/engine/schema"
+	"obelus/store"
+)
+
+// settle takes what a call gave back: it stages the messages that the call
+// writes, and records how it ended.
+func (t *tick) settle(ctx context.Context, res *result) error {
+	i := res.index
+	c, call := t.change(i), t.plan.Calls[i]
+	if log, broken := errors.AsType[*logError](res.err); broken {
+		return log.err
+	}
+	if res.waits == nil {
+		if err := t.inject(ctx, t.recordedSpan(i).Settled); err != nil {
+			return err
+		}
+	}
+	t.free(i)
+	c.record.Attempts += res.attempts
+	if c.record.Reason != journal.ReasonGiven { // else how long it took is known
+		c.record.Duration = t.since(c)
+	}
+	if call.Captured {
+		c.record.Given = capture(res)
+	}
+	if res.waits != nil {
+		t.waitInside(i, res)
+		return nil
+	}
+	c.record.Retry = false
+	if call.Output == nil {
+		t.end(i, t.keepOut(i, res))
+		return nil
+	}
+	paths, value, err := res.paths, res.value.Value, error(nil)
+	if paths == nil {
+		paths, value, err = call.Place(&res.value, res.err)
+	}
+	if err == nil {
+		c.record.Handled = handledFailure(call, res)
+		err = t.write(ctx, i, paths, value, res.value.Loose)
+		if err != nil && res.err != nil { // else nobody would know of it
+			err = fmt.Errorf("%w (the call had failed: %s)", err, res.err)
+		}
+	}
+	if log, broken := errors.AsType[*logError](err); broken {
+		return log.err
+	}
+	t.end(i, err)
+	return nil
+}
+
+// since is how long a call has been at work, in milliseconds. The clock may have
+// been set back.
+func (t *tick) since(c *callState) float64 {
+	return float64(max(t.runner.now().Sub(c.began), 0).Microseconds()) / 1000
+}
+
+// keepOut holds what a call without an output path gave back to what its tool
+// says. Of a thought it is kept, for the latent calls after it.
+func (t *tick) keepOut(i int, res *result) error {
+	c, call := t.change(i), t.plan.Calls[i]
+	switch {
+	case res.err != nil:
+		return res.err
+	case c.record.Thought != nil && !call.AsksModel && !call.HasGiven:
+		return nil // it is its parameters
+	case c.record.Thought != nil:
+		c.record.Thought = plan.Values{"call": c.record.Thought["call"], "output": res.value.Value}
+	case res.value.To != "":
+		return plan.Faultf("output", "the result was sent to %s, and the call has no _outputPath", res.value.To)
+	case res.value.Message != nil || res.paths != nil:
+		return nil // it has no value, or is replayed
+	}
+	_, err := call.CheckResult(res.value.Value, res.value.Loose)
+	return err
+}
+
+// waitInside records that a call's delegate waits.
+func (t *tick) waitInside(i int, res *result) {
+	c := t.change(i)
+	if c.record.Unstored { // nobody goes on with it
+		t.fail(i, map[string]any{"message": "its delegate waits, in context " + c.record.Child, "code": "delegate"})
+		return
+	}
+	c.record.Status, c.record.WaitingOn, c.seen = journal.Waiting, res.waits, res.seen
+	c.record.Reason = "its delegate waits, in context " + c.record.Child
+	t.inside[c.record.Child] = i
+	t.note(i)
+}
+
+// logError is a log that can't be read, and no fault of the call.
+type logError struct{ err error }
+
+func (e *logError) Error() string { return e.err.Error() }
+
+// unreadLog is what becomes of a call for which the log could not be read: it is
+// cut off where nobody waits for it any more.
+func unreadLog(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errCut
+	}
+	return &logError{err}
+}
+
+// free gives back the place that a worker took.
+func (t *tick) free(i int) {
+	c := t.change(i)
+	if !c.working {
+		return
+	}
+	c.working = false
+	t.occupy(i, -1)
+	t.unpark(t.plan.Calls[i].Activity)
+}
+
+// end records how a call ended.
+func (t *tick) end(i int, err error) {
+	if err != nil {
+		t.fail(i, failureOf(err))
+		return
+	}
+	c := t.change(i)
+	c.record.Status, c.record.Error = journal.Done, nil
+	t.note(i)
+	t.release(i, true)
+}
+
+func (t *tick) fail(i int, fields map[string]any) {
+	c := t.change(i)
+	c.record.Status, c.record.Error = journal.Failed, fields
+	t.note(i)
+	t.release(i, true)
+}
+
+// failureOf gives an error the form that the journal and error messages have.
+func failureOf(err error) map[string]any {
+	var failure *plan.Failure
+	if errors.As(err, &failure) {
+		return readable(failure.Fields)
+	}
+	var inside *insideError
+	if errors.As(err, &inside) {
+		return inside.fields
+	}
+	code := "runtime"
+	var structural *plan.Fault
+	if errors.As(err, &structural) {
+		code = structural.Code
+	}
+	fields := map[string]any{"message": plan.ValidText(err.Error()), "code": code}
+	var traced interface{ Trace() string }
+	if errors.As(err, &traced) && traced.Trace() != "" {
+		fields["traceback"] = traced.Trace()
+	}
+	return fields
+}
+
+// readable are the fields of a failure, as far as an error message can hold them.
+func readable(fields map[string]any) map[string]any {
+	if store.CheckDepth(map[string]any{"error": fields}) == nil {
+		return fields
+	}
+	kept := map[string]any{}
+	for key, v := range fields {
+		switch v.(type) {
+		case map[string]any, []any:
+		default:
+			kept[key] = v
+		}
+	}
+	return kept
+}
+
+// handledFailure is what is recorded of a failure that goes to the call's last alternative; nil of
+// anything else.
+func handledFailure(c *plan.Call, res *result) plan.Values {
+	failure, failed := errors.AsType[*plan.Failure](res.err)
+	if !failed || res.paths != nil || len(c.Output.Alternatives) < 2 {
+		return nil
+	}
+	handled := plan.Values{"message": failure.Error()}
+	if code, ok := failure.Fields["code"].(string); ok {
+		handled["code"] = code
+	}
+	return handled
+}
+
+// write stages the messages of a result, all or none.
+func (t *tick) write(ctx context.Context, i int, paths []store.Path, value any, loose bool) error {
+	c, call := t.change(i), t.plan.Calls[i]
+	now, before := t.runner.date(), t.view.Seq()
+	data := func(path store.Path) any {
+		if values, ok := value.(plan.ValuesByPath); ok {
+			return values[path]
+		}
+		return value
+	}
+	err := func() error {
+		for _, path := range paths {
+			m, err := t.message(ctx, i, path, data(path), loose)
+			if err != nil {
+				return err
+			}
+			m.Date, m.Written = now, store.FormatDate(now)
+			t.wroteNow(i)
+			t.view.Stage(m)
+		}
+		return t.checkDeclared(ctx, call, paths, data)
+	}()
+	if err != nil {
+		t.view.Unstage(before)
+		t.authors.forget(before)
+		return err
+	}
+	c.wrote, c.record.Writes = paths, make([]string, len(paths))
+	for n, path := range paths {
+		c.record.Writes[n] = path.String()
+	}
+	return nil
+}
+
+// message is what a result says at one of its paths, where it fits what is there.
+func (t *tick) message(ctx context.Context, i int, path store.Path, v any, loose bool) (m store.Message, err error) {
+	call := t.plan.Calls[i]
+	if loose && schema.HoldsEmptyObject(v) {
+		if v, err = t.declaredLists(ctx, call, path, v); err != nil {
+			return m, err
+		}
+	}
+	if size, most := store.SizeOf(v), positive(t.runner.Result, DefaultResult); size > most {
+		return m, plan.Faultf("result", "the result at %s has %d bytes, and may have %d: the setting limits.result allows no more", path, size, most)
+	}
+	m = store.Message{
+		Type: store.TypeData, Kind: path.Kind(), Instance: call.Instance, Data: store.Wrap(path, v), HasData: true,
+		Producer: t.issued(i), Call: t.calls[i].record.Call, Path: path, Method: call.Method,
+	}
+	if err := store.CheckDepth(m.Data); err != nil {
+		return m, &plan.Fault{Code: plan.CodeSchema, Err: fmt.Errorf("the result at %s is %w", path, err)}
+	}
+	op, _ := m.Op()
+	err = t.joins(ctx, i, func(r store.Resolver) error { return r.CheckOp(ctx, op) })
+	if _, misfit := errors.AsType[*plan.Fault](err); err != nil && !misfit {
+		err = &logError{err}
+	}
+	return m, err
+}

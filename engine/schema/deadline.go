@@ -1,0 +1,322 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"obelus/engine/internal/crash"
+	"obelus/engine/internal/regex"
+)
+
+// mostPatience is how long a value may be held against a schema. Nearly all take some
+// microseconds, and a million rows a second or two.
+var mostPatience = 5 * time.Second
+
+// patience ends what takes too long where a value is held against a schema. The check
+// itself knows no end: it is asked for a step at whatever part of a schema looks at a part
+// of a value. One check has it at a time.
+type patience struct {
+	mu    sync.Mutex
+	steps int       // of some hundred nanoseconds, since it looked at the time
+	began time.Time // or shortly after
+
+	trial arrayTrial // that the check is for; nil for none
+}
+
+// errSlow is what a step panics with when it is time.
+var errSlow = errors.New("a check against a schema takes too long")
+
+// errStack is what a pattern panics with that would take too much memory.
+var errStack = errors.New("a pattern has too many ways to match a text")
+
+// exclusively does something that asks for steps, once nobody else does.
+func (p *patience) exclusively(do func() error) error {
+	p.mu.Lock()
+	return p.held(do)
+}
+
+// held does something that asks for steps, and lets go.
+func (p *patience) held(do func() error) (err error) {
+	defer p.mu.Unlock()
+	p.steps, p.began, p.trial = 0, time.Time{}, nil
+	defer func() {
+		switch failure := recover(); failure {
+		case nil:
+		case errSlow, errStack:
+			err = failure.(error)
+		default: // a last resort: schemas and values come from anybody, and what they meet is another's code
+			err = crash.PanicError("the check against a schema broke", failure)
+		}
+	}()
+	return do()
+}
+
+// step takes n steps.
+func (p *patience) step(n int) {
+	if p.steps += n; p.steps < 4096 {
+		return
+	}
+	p.steps = 0
+	switch {
+	case p.began.IsZero():
+		p.began = time.Now()
+	case time.Since(p.began) > mostPatience:
+		panic(errSlow)
+	}
+}
+
+// left is how much time there is.
+func (p *patience) left() time.Duration {
+	if p.began.IsZero() {
+		p.began = time.Now()
+	}
+	return mostPatience - time.Since(p.began)
+}
+
+// schemaCompiler compiles one schema so that its check can be ended.
+type schemaCompiler struct {
+	*jsonschema.Compiler
+	patience *patience
+	patterns map[string]*patientPattern // each is asked for twice, to see whether it is one
+	left     int                        // of mostInstructions
+
+	ignoreFormats bool
+}
+
+// compileSchema compiles a schema whose check asks for steps.
+func compileSchema(schema any, options []Option) (*Schema, error) {
+	c := &schemaCompiler{Compiler: jsonschema.NewCompiler(), patience: &patience{}, patterns: map[string]*patientPattern{}, left: regex.MaxInstructions}
+	for _, option := range options {
+		option(c)
+	}
+	if !c.ignoreFormats {
+		c.AssertFormat()
+	}
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(noLoader{})
+	c.UseRegexpEngine(c.pattern)
+	if err := c.AddResource(schemaURL, schema); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(schemaURL)
+	if err != nil {
+		return nil, err
+	}
+	roots := []*jsonschema.Schema{compiled}
+	for _, pointer := range dynamicAnchors(schema, "") { // which nothing else need refer to
+		if anchored, err := c.Compile(schemaURL + "#" + pointer); err == nil {
+			roots = append(roots, anchored)
+		}
+	}
+	s := &Schema{compiled: compiled, measures: measures(schema), patience: c.patience}
+	all, wholes := reached(roots), []*jsonschema.Schema(nil)
+	for _, one := range all {
+		if isWhole(one) { // by what watch takes away
+			wholes = append(wholes, one)
+		}
+		s.dynamic = s.dynamic || one.DynamicRef != nil || one.RecursiveRef != nil
+		c.watch(one)
+		s.measures = s.measures || !strings.HasPrefix(one.Location, schemaURL) // of a draft itself
+	}
+	s.PartialSchemas = wholesOf(wholes, all)
+	return s, nil
+}
+
+// dynamicAnchors are the pointers to what has one in a schema.
+func dynamicAnchors(v any, pointer string) (all []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if v["$dynamicAnchor"] != nil {
+			all = append(all, pointer)
+		}
+		for key, within := range v {
+			all = append(all, dynamicAnchors(within, pointer+"/"+pointerToken(key))...)
+		}
+	case []any:
+		for i, within := range v {
+			all = append(all, dynamicAnchors(within, pointer+"/"+strconv.Itoa(i))...)
+		}
+	}
+	return all
+}
+
+// pointerToken is a key as a pointer in a URL has it.
+func pointerToken(key string) string {
+	return url.PathEscape(strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1"))
+}
+
+// reached are schemas and all others that they hold against anything.
+func reached(next []*jsonschema.Schema) (all []*jsonschema.Schema) {
+	seen := map[*jsonschema.Schema]bool{nil: true}
+	for len(next) > 0 {
+		s := next[len(next)-1]
+		if next = next[:len(next)-1]; seen[s] {
+			continue
+		}
+		seen[s] = true
+		all = append(all, s)
+		next = append(append(append(next, itself(s)...), within(s)...), s.RecursiveRef)
+		if s.DynamicRef != nil {
+			next = append(next, s.DynamicRef.Ref)
+		}
+		for _, v := range append(slices.Collect(maps.Values(s.Dependencies)), s.Items, s.AdditionalItems) {
+			switch v := v.(type) {
+			case *jsonschema.Schema:
+				next = append(next, v)
+			case []*jsonschema.Schema:
+				next = append(next, v...)
+			}
+		}
+	}
+	return all
+}
+
+// watch has a schema ask for steps before it looks at a value: a format is the one thing
+// that the library calls for every value, before it goes on to its parts.
+func (c *schemaCompiler) watch(s *jsonschema.Schema) {
+	namesArray := namesArray(s)
+	rules := rulesOf(s)
+	if s.UniqueItems {
+		s.UniqueItems = false
+		s.Extensions = append(s.Extensions, unique{c.patience})
+	}
+	format := s.Format
+	if c.ignoreFormats || format != nil && format.Name == "uri-template" {
+		format = nil // older drafts look at it unasked; the library refuses good templates ({?page})
+	}
+	if format != nil && format.Name == "regex" {
+		format = &jsonschema.Format{Name: format.Name, Validate: c.patience.isPattern}
+	}
+	itself := 2 + len(s.AllOf) + len(s.AnyOf) + len(s.OneOf) + len(s.DependentSchemas) + len(s.DependentRequired) + len(s.Dependencies)
+	for _, name := range slices.Concat(slices.Concat(slices.Collect(maps.Values(s.DependentRequired))...), s.Required) {
+		itself += 1 + len(name)/64
+	}
+	each := 2 + len(s.PatternProperties)
+	name := "value"
+	if format != nil {
+		name = format.Name
+	}
+	s.Format = &jsonschema.Format{Name: name, Validate: func(v any) error {
+		c.patience.step(itself + each*size(v))
+		if namesArray {
+			c.patience.trial.record(s, v)
+		}
+		if err := rules.check(v, c.patience); err != nil || format == nil {
+			return err
+		}
+		return format.Validate(v)
+	}}
+}
+
+// size is how many parts a value has, or how long it is.
+func size(v any) int {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v)
+	case []any:
+		return len(v)
+	case string:
+		return len(v) / 64
+	case json.Number:
+		return len(v) / 16
+	}
+	return 0
+}
+
+func (c *schemaCompiler) pattern(text string) (jsonschema.Regexp, error) {
+	if p := c.patterns[text]; p != nil {
+		return p, nil
+	}
+	p := &patientPattern{source: text, patience: c.patience}
+	var err error
+	if p.linear, p.backtracking, err = ecmaPattern(text); err != nil {
+		return nil, err
+	}
+	if p.linear != nil {
+		c.left -= p.linear.Price
+	}
+	price := len(text)
+	if p.backtracking != nil { // which takes longer to compile
+		price *= 1 + groupDepth(text)
+	}
+	if c.left -= price; c.left < 0 {
+		return nil, regex.ErrTooLarge
+	}
+	c.patterns[text] = p
+	return p, nil
+}
+
+// isPattern is the format regex of values.
+func (p *patience) isPattern(v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	p.step(10 * len(text))
+	linear, _, err := strictPattern(text)
+	if linear != nil {
+		p.step(10 * linear.Price)
+	}
+	return err
+}
+
+// patientPattern asks for steps while it looks at a text.
+type patientPattern struct {
+	source       string
+	linear       *regex.Pattern  // of these, the one that can tell
+	backtracking *regexp2.Regexp // which only whoever has the patience may use
+	patience     *patience
+}
+
+func (p *patientPattern) String() string { return p.source }
+
+// MatchString tells whether a text matches.
+func (p *patientPattern) MatchString(text string) bool {
+	if p.linear == nil {
+		return p.backtrack(text)
+	}
+	worst := len(text) * p.linear.Price / 10
+	p.patience.step(1 + worst)
+	if worst < 100_000 {
+		return p.linear.MatchString(text)
+	}
+	return p.linear.MatchReader(&patientReader{strings.NewReader(text), p})
+}
+
+// backtrack is MatchString by the engine that takes as long as it is let.
+func (p *patientPattern) backtrack(text string) bool {
+	p.patience.step(1 + len(text)/regex.MaxBytes)
+	if p.backtracking.MatchTimeout = p.patience.left(); p.backtracking.MatchTimeout <= 0 {
+		panic(errSlow)
+	}
+	matches, err := p.backtracking.MatchString(text)
+	switch {
+	case errors.Is(err, regexp2.ErrBacktrackingStackLimit):
+		panic(errStack)
+	case err != nil: // the time is over
+		panic(errSlow)
+	}
+	return matches
+}
+
+// patientReader asks for steps at every character.
+type patientReader struct {
+	*strings.Reader
+	pattern *patientPattern
+}
+
+// ReadRune reads a character.
+func (r *patientReader) ReadRune() (rune, int, error) {
+	r.pattern.patience.step(1 + r.pattern.linear.Price/10)
+	return r.Reader.ReadRune()
+}

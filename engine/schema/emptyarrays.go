@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// namesArray reports whether a schema by itself names array as a type.
+func namesArray(s *jsonschema.Schema) bool {
+	return s.Types != nil && slices.Contains(s.Types.ToStrings(), "array") ||
+		s.Const != nil && isArray(*s.Const) || s.Enum != nil && slices.ContainsFunc(s.Enum.Values, isArray)
+}
+
+// arrayTrial are the empty arrays, by address, that stand for empty objects while a value is
+// validated.
+type arrayTrial map[uintptr]*triedArray
+
+type triedArray struct {
+	location []string
+	naming   []*jsonschema.Schema // that look at it and name array as a type
+}
+
+// array makes one of them. Its capacity gives it an address of its own.
+func (t arrayTrial) array(location []string) any {
+	array := make([]any, 0, 1)
+	t[address(array)] = &triedArray{location: slices.Clone(location)}
+	return array
+}
+
+func address(array []any) uintptr { return reflect.ValueOf(array).Pointer() }
+
+// record notes that a schema which names array as a type looks at a value.
+func (t arrayTrial) record(s *jsonschema.Schema, v any) {
+	if array, ok := v.([]any); ok && t != nil {
+		if tried := t[address(array)]; tried != nil && !slices.Contains(tried.naming, s) {
+			tried.naming = append(tried.naming, s)
+		}
+	}
+}
+
+// takesEmpty reports whether one of the schemas that name array takes an empty one.
+func (t *triedArray) takesEmpty() bool {
+	return slices.ContainsFunc(t.naming, func(s *jsonschema.Schema) bool { return s.Validate([]any{}) == nil })
+}
+
+// placeTree is a set of places in a value.
+type placeTree struct {
+	here  bool
+	below map[string]*placeTree
+}
+
+func (p *placeTree) add(location []string) {
+	for _, step := range location {
+		next := p.below[step]
+		if next == nil {
+			if p.below == nil {
+				p.below = map[string]*placeTree{}
+			}
+			next = &placeTree{}
+			p.below[step] = next
+		}
+		p = next
+	}
+	p.here = true
+}
+
+func (p *placeTree) has(location []string) bool {
+	for _, step := range location {
+		if p = p.below[step]; p == nil {
+			return false
+		}
+	}
+	return p.here
+}
+
+// addErrors adds the places of all that a validation finds wrong.
+func (p *placeTree) addErrors(err error) {
+	e, ok := err.(*jsonschema.ValidationError)
+	if !ok {
+		return
+	}
+	switch e.ErrorKind.(type) {
+	case *kind.Contains, *kind.MinContains: // the causes need not hold for each element
+		return
+	case *kind.PropertyNames, *kind.ContentSchema: // the causes are places in another value
+		return
+	}
+	if len(e.Causes) == 0 {
+		p.add(e.InstanceLocation)
+	}
+	for _, cause := range e.Causes {
+		p.addErrors(cause)
+	}
+}
+
+// replaceEmpty gives a value in which the empty objects at the places are replaced by what a
+// function makes of the place. location is that of the value.
+func (p *placeTree) replaceEmpty(v any, location []string, replacement func(location []string) any) any {
+	switch given := v.(type) {
+	case map[string]any:
+		switch {
+		case len(given) == 0 && p.here:
+			return replacement(location)
+		case len(given) == 0 || len(p.below) == 0:
+			return v
+		}
+		object := maps.Clone(given)
+		for key, below := range p.below {
+			if e, ok := given[key]; ok {
+				object[key] = below.replaceEmpty(e, append(location, key), replacement)
+			}
+		}
+		return object
+	case []any:
+		if len(p.below) == 0 {
+			return v
+		}
+		list := slices.Clone(given)
+		for i, e := range given {
+			if below := p.below[strconv.Itoa(i)]; below != nil {
+				list[i] = below.replaceEmpty(e, append(location, strconv.Itoa(i)), replacement)
+			}
+		}
+		return list
+	}
+	return v
+}

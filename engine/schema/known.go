@@ -1,0 +1,189 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"obelus/engine/internal/jsonvalue"
+	"obelus/store"
+)
+
+// Possible is what is known of values: their types by JSON's names, and, if they are few, the
+// values themselves. Nothing is known of what has no types.
+type Possible struct {
+	Types  []string
+	Values []any
+	Where  string // who says so
+}
+
+// Node is a place in a JSON Schema: what a part of a value must be. Nothing is known of a
+// place without one.
+type Node struct {
+	Root any // what its references are about
+	At   any
+}
+
+// mostKnown is how deep what a schema refers to, or its alternatives, may stand in each other
+// for its types to be known.
+const mostKnown = 16
+
+// Possible is what is known of the values that the schema takes.
+func (s Node) Possible() Possible { return s.possibleWithin(mostKnown) }
+
+func (s Node) possibleWithin(depth int) (k Possible) {
+	object, _ := s.At.(map[string]any)
+	if depth == 0 || object == nil {
+		return k
+	}
+	switch types := object["type"].(type) {
+	case string:
+		k.Types = []string{types}
+	case []any:
+		for _, t := range types {
+			if t, ok := t.(string); ok {
+				k.Types = append(k.Types, t)
+			}
+		}
+	}
+	if v, ok := object["const"]; ok {
+		k = k.and(TypesOfValues([]any{v}))
+	}
+	if values, ok := object["enum"].([]any); ok {
+		k = k.and(TypesOfValues(values))
+	}
+	for _, part := range s.included() {
+		k = k.and(part.possibleWithin(depth - 1))
+	}
+	for _, word := range []string{"anyOf", "oneOf"} {
+		var either Possible
+		for i, at := range listAt(object, word) {
+			one := Node{s.Root, at}.possibleWithin(depth - 1)
+			if one.Types == nil {
+				either = Possible{}
+				break
+			}
+			if either.Types = append(either.Types, one.Types...); i == 0 || either.Values != nil {
+				either.Values = append(either.Values, one.Values...)
+			}
+			if one.Values == nil {
+				either.Values = nil
+			}
+		}
+		k = k.and(either)
+	}
+	return k
+}
+
+// included are the schemas that the schema says hold as well, by $ref and allOf.
+func (s Node) included() (all []Node) {
+	object, _ := s.At.(map[string]any)
+	if ref, ok := object["$ref"].(string); ok {
+		if at, ok := s.referred(ref); ok {
+			all = append(all, at)
+		}
+	}
+	for _, at := range listAt(object, "allOf") {
+		all = append(all, Node{s.Root, at})
+	}
+	return all
+}
+
+// referred is what a reference within the schema's document leads to, by keys alone.
+func (s Node) referred(ref string) (Node, bool) {
+	rest, ok := strings.CutPrefix(ref, "#/")
+	at := s.Root
+	for ok && rest != "" {
+		var key string
+		key, rest, _ = strings.Cut(rest, "/")
+		object, _ := at.(map[string]any)
+		at, ok = object[key]
+	}
+	return Node{s.Root, at}, ok
+}
+
+func listAt(object map[string]any, key string) []any {
+	list, _ := object[key].([]any)
+	return list
+}
+
+// Child is the schema of a part of the value: of a property, or of an element.
+func (s Node) Child(segment string) Node { return s.childWithin(segment, mostKnown) }
+
+func (s Node) childWithin(segment string, depth int) Node {
+	object, _ := s.At.(map[string]any)
+	if depth == 0 || object == nil {
+		return Node{}
+	}
+	properties, _ := object["properties"].(map[string]any)
+	if at, ok := properties[segment]; ok {
+		return Node{s.Root, at}
+	}
+	if i, isIndex := jsonvalue.Index(segment); isIndex {
+		if prefix := listAt(object, "prefixItems"); i < len(prefix) {
+			return Node{s.Root, prefix[i]}
+		}
+		if at, ok := object["items"]; ok {
+			return Node{s.Root, at}
+		}
+	}
+	for _, part := range s.included() {
+		if at := part.childWithin(segment, depth-1); at.At != nil {
+			return at
+		}
+	}
+	return Node{}
+}
+
+func TypesOfValues(values []any) (k Possible) {
+	for _, v := range values {
+		if name := store.TypeName(v); !slices.Contains(k.Types, name) {
+			k.Types = append(k.Types, name)
+		}
+	}
+	k.Values = values
+	return k
+}
+
+// and is what is known of values of which both are true.
+func (k Possible) and(other Possible) Possible {
+	switch {
+	case k.Types == nil:
+		return other
+	case other.Types == nil:
+		return k
+	}
+	both := Possible{Values: k.Values}
+	if both.Values == nil {
+		both.Values = other.Values
+	}
+	for _, t := range k.Types {
+		if slices.ContainsFunc(other.Types, func(o string) bool { return sameType(t, o) }) {
+			both.Types = append(both.Types, t)
+		}
+	}
+	return both
+}
+
+// sameType tells whether values of one type may be of another.
+func sameType(a, b string) bool {
+	return a == b || a == "integer" && b == "number" || a == "number" && b == "integer"
+}
+
+// Excludes tells whether no value that is known of may be of some types.
+func (k Possible) Excludes(types ...string) bool {
+	return len(k.Types) > 0 && len(types) > 0 && !slices.ContainsFunc(k.Types, func(t string) bool {
+		return slices.ContainsFunc(types, func(o string) bool { return sameType(t, o) })
+	})
+}
+
+func (k Possible) String() string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(k.Types))), " or ")
+}
+
+// Descendant is the schema of what stands deeper in a value.
+func (s Node) Descendant(segments []string) Node {
+	for _, segment := range segments {
+		s = s.Child(segment)
+	}
+	return s
+}

@@ -1,0 +1,127 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Of what a declared schema says of an object or an array, most is about one thing in it,
+// and is looked at where that is written. Some is about the value as a whole: how much it
+// has, what it may be, what goes together. Whoever writes below it may break that.
+
+// isWhole tells whether a schema says something of a value that can be judged by nothing
+// in it alone. What there must be at least is no such thing: the rest may come later.
+func isWhole(s *jsonschema.Schema) bool {
+	return s.Enum != nil || s.Const != nil || s.Not != nil || s.AnyOf != nil || s.OneOf != nil || s.If != nil ||
+		s.MaxProperties != nil || s.DependentSchemas != nil || s.UnevaluatedProperties != nil ||
+		s.MaxItems != nil || s.UniqueItems || s.MaxContains != nil || s.UnevaluatedItems != nil ||
+		s.DynamicRef != nil || s.RecursiveRef != nil || s.Dependencies != nil || s.AdditionalItems != nil // the last three in older drafts
+}
+
+// wholesOf makes of some schemas what they say of a value as a whole; all are those that
+// there are.
+func wholesOf(some, all []*jsonschema.Schema) map[*jsonschema.Schema]*jsonschema.Schema {
+	if len(some) == 0 {
+		return nil
+	}
+	g := growing{}
+	for _, one := range all {
+		made := *one
+		g[one] = &made
+	}
+	for _, made := range g {
+		g.grow(made)
+	}
+	wholes := make(map[*jsonschema.Schema]*jsonschema.Schema, len(some))
+	for _, one := range some {
+		whole := outer(g[one])
+		if !countsLeft(one) {
+			whole.Types, whole.AllOf = nil, g[one].AllOf[len(one.AllOf):] // what was one of several
+		}
+		wholes[one] = whole
+	}
+	return wholes
+}
+
+// countsLeft tells whether a schema says something of what is left by the rest of it.
+func countsLeft(s *jsonschema.Schema) bool {
+	return s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil || s.AdditionalItems != nil
+}
+
+// outer is what one schema says of a value, less what it says of that which is in it, and
+// less those that it includes; all of it where it counts what is left.
+func outer(one *jsonschema.Schema) *jsonschema.Schema {
+	made := *one
+	if countsLeft(one) {
+		return &made
+	}
+	made.PropertyNames, made.Ref, made.AllOf = nil, nil, nil
+	made.Properties, made.PatternProperties, made.AdditionalProperties = nil, nil, nil
+	made.PrefixItems, made.Items2020, made.Items = nil, nil, nil
+	return &made
+}
+
+// growing are copies of schemas for values that have not come to their end: they want
+// nothing to be there, and of alternatives several may still do.
+type growing map[*jsonschema.Schema]*jsonschema.Schema
+
+// grow makes a copy of a schema one for a growing value.
+func (g growing) grow(s *jsonschema.Schema) {
+	s.Required, s.MinProperties, s.MinItems, s.DependentRequired = nil, nil, nil, nil
+	if s.Contains != nil {
+		s.MinContains = new(int)
+	}
+	s.Ref, s.RecursiveRef, s.Then, s.Else = g[s.Ref], g[s.RecursiveRef], g[s.Then], g[s.Else]
+	s.Items2020, s.UnevaluatedProperties, s.UnevaluatedItems = g[s.Items2020], g[s.UnevaluatedProperties], g[s.UnevaluatedItems]
+	s.AllOf, s.AnyOf, s.PrefixItems = g.list(s.AllOf), g.list(s.AnyOf), g.list(s.PrefixItems)
+	if s.OneOf != nil {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{DraftVersion: s.DraftVersion, AnyOf: g.list(s.OneOf)})
+		s.OneOf = nil
+	}
+	s.Properties, s.DependentSchemas, s.PatternProperties = maps.Clone(s.Properties), maps.Clone(s.DependentSchemas), maps.Clone(s.PatternProperties)
+	for name, one := range s.Properties {
+		s.Properties[name] = g[one]
+	}
+	for name, one := range s.DependentSchemas {
+		s.DependentSchemas[name] = g[one]
+	}
+	for pattern, one := range s.PatternProperties {
+		s.PatternProperties[pattern] = g[one]
+	}
+	s.Dependencies = maps.Clone(s.Dependencies)
+	for name, one := range s.Dependencies {
+		if s.Dependencies[name] = g.any(one); s.Dependencies[name] == nil {
+			delete(s.Dependencies, name) // names of what must be there
+		}
+	}
+	s.AdditionalProperties, s.Items, s.AdditionalItems = g.anyOr(s.AdditionalProperties), g.anyOr(s.Items), g.anyOr(s.AdditionalItems)
+}
+
+func (g growing) list(all []*jsonschema.Schema) []*jsonschema.Schema {
+	made := slices.Clone(all)
+	for i, one := range made {
+		made[i] = g[one]
+	}
+	return made
+}
+
+// any is the copy of a schema or of several, nil for anything else.
+func (g growing) any(v any) any {
+	switch v := v.(type) {
+	case *jsonschema.Schema:
+		return g[v]
+	case []*jsonschema.Schema:
+		return g.list(v)
+	}
+	return nil
+}
+
+// anyOr is any, and anything else as it is.
+func (g growing) anyOr(v any) any {
+	if made := g.any(v); made != nil {
+		return made
+	}
+	return v
+}

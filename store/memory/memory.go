@@ -1,0 +1,293 @@
+// Package memory is a [store.Log] in memory, for tests and for programs that want no file.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"obelus/store"
+)
+
+// Log is a [store.Log] in memory, for tests and for programs that want no file.
+// Nothing survives it. Its Append is durable in no other sense than that later
+// reads see it.
+type Log struct {
+	mu       sync.RWMutex
+	closed   bool
+	contexts map[string]*memoryContext
+	journal  []store.Entry
+	n        int64 // the journal's newest position
+	code     map[string]*store.Code
+	last     time.Time // of the last append, so that the next is later
+	pruned   int64     // the greatest epoch of the leases of contexts that are gone
+}
+
+var _ store.Log = (*Log)(nil)
+
+// memoryContext is one context. Its slices only ever grow, so that a reader
+// may go on with the header that it took under the lock.
+type memoryContext struct {
+	info     store.ContextInfo
+	messages []*store.Message
+	rare     []*store.Message // those that hold a schema or are no data: few, and often asked for
+	journal  []int            // which entries of the journal are its own
+	writes   store.WriteIndex
+	lease    memoryLease
+}
+
+// memoryLease is the last holding of a context. until is in milliseconds since
+// 1970, and 0 once it has been given back.
+type memoryLease struct{ epoch, until int64 }
+
+// thisProcess is the holder of every lease in memory.
+const thisProcess = "this process"
+
+func (l memoryLease) holder(now time.Time) string {
+	if l.until > now.UnixMilli() {
+		return thisProcess
+	}
+	return ""
+}
+
+// after is the lease as an append leaves it.
+func (l memoryLease) after(b *store.Batch, now time.Time) (memoryLease, error) {
+	if b.Lease == nil {
+		return l, nil
+	}
+	holder := l.holder(now)
+	switch {
+	case b.Lease.Epoch == 0 && holder == "":
+		l = memoryLease{epoch: l.epoch + 1}
+	case b.Lease.Epoch == 0 || b.Lease.Epoch != l.epoch || l.until == 0:
+		return l, &store.HeldError{Context: b.Context, Holder: holder}
+	}
+	switch {
+	case b.Lease.For <= 0:
+		l.until = 0
+	case l.until-now.UnixMilli() < b.Lease.For.Milliseconds()/2 || l.until == 0:
+		l.until = now.Add(b.Lease.For).UnixMilli()
+	}
+	return l, nil
+}
+
+// New gives an empty log.
+func New() *Log {
+	return &Log{contexts: map[string]*memoryContext{}, code: map[string]*store.Code{}}
+}
+
+// Append implements [store.Log]. The values that the messages hold become the log's
+// and must not be changed afterwards.
+func (l *Log) Append(ctx context.Context, b store.Batch) (store.Appended, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Appended{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clock := time.Now().UTC()
+	now := clock.Truncate(time.Millisecond)
+	c, lease, err := l.target(b, now)
+	if err != nil {
+		return store.Appended{}, err
+	}
+	l.contexts[b.Context], c.lease = c, lease
+	if b.Lease == nil || len(b.Messages)+len(b.Journal) > 0 || c.info.Updated.IsZero() {
+		l.last = store.Later(clock, l.last)
+		c.info.Updated = l.last
+	}
+
+	before, n := int64(len(c.messages)), l.n
+	messages, dates := slices.Clone(b.Messages), b.Dates(nil, now, l.newestDate(c))
+	for i := range messages {
+		m := &messages[i]
+		m.Context, m.Seq, m.Date = b.Context, int64(len(c.messages))+1, dates[i]
+		c.add(m)
+	}
+	seq := int64(len(c.messages))
+	l.n += store.Positions(&b)
+	for i, e := range b.Journal {
+		e.Seq, e.N = b.Place(i, before, n)
+		e.Context, e.Date, e.Ahead = b.Context, dates[len(messages)+i], 0
+		c.journal = append(c.journal, len(l.journal))
+		l.journal = append(l.journal, e)
+	}
+	for _, code := range b.Code {
+		if code != nil {
+			l.code[code.Digest] = code
+		}
+	}
+	a := store.Appended{Seq: seq, N: l.n, Date: now}
+	if len(dates) > 0 {
+		a.Date = l.newestDate(c)
+	}
+	if b.Lease != nil {
+		a.Epoch = lease.epoch
+	}
+	return a, nil
+}
+
+// newestDate is that of the newest of a context's messages and journal entries.
+func (l *Log) newestDate(c *memoryContext) (newest time.Time) {
+	if n := len(c.messages); n > 0 {
+		newest = c.messages[n-1].Date
+	}
+	if n := len(c.journal); n > 0 {
+		if date := l.journal[c.journal[n-1]].Date; date.After(newest) {
+			newest = date
+		}
+	}
+	return newest
+}
+
+// target is the context that a batch goes to, and its lease after that; a new
+// one is not yet in the log.
+func (l *Log) target(b store.Batch, now time.Time) (*memoryContext, memoryLease, error) {
+	c, err := l.find(b.Context)
+	if err == nil && c == nil && b.Create == nil {
+		err = fmt.Errorf("%w: %s", store.ErrNoContext, b.Context)
+	}
+	if err != nil {
+		return nil, memoryLease{}, err
+	}
+	switch {
+	case b.Create != nil && b.Create.Fork != "":
+		if c != nil {
+			return nil, memoryLease{}, fmt.Errorf("%w: %s", store.ErrExists, b.Context)
+		}
+		if c, err = l.fork(b.Context, *b.Create, b.Began(now)); err != nil {
+			return nil, memoryLease{}, err
+		}
+		c.lease.epoch = l.pruned
+	case c == nil:
+		c = newMemoryContext(b.Context, *b.Create, b.Began(now))
+		c.lease.epoch = l.pruned
+	}
+	lease, err := c.lease.after(&b, now)
+	if head := int64(len(c.messages)); err == nil && b.ExpectSeq != store.AnySeq && b.ExpectSeq != head {
+		err = &store.ConflictError{Context: b.Context, Expected: b.ExpectSeq, Actual: head}
+	}
+	return c, lease, err
+}
+
+func newMemoryContext(name string, o store.Origin, now time.Time) *memoryContext {
+	return &memoryContext{info: store.ContextInfo{Context: name, Origin: o, Created: now}, writes: store.WriteIndex{}}
+}
+
+// fork makes a context that begins like another one. In memory that is a copy.
+func (l *Log) fork(name string, o store.Origin, now time.Time) (*memoryContext, error) {
+	from, ok := l.contexts[o.Fork]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: %s", store.ErrNoContext, o.Fork)
+	case o.At < 1 || o.At > int64(len(from.messages)):
+		return nil, &store.ForkError{Context: o.Fork, At: o.At, Head: int64(len(from.messages))}
+	}
+	c := newMemoryContext(name, o, now)
+	for _, shared := range slices.Concat([]string{o.Fork}, from.info.Shares) {
+		if l.contexts[shared].info.Origin.At <= o.At {
+			c.info.Shares = append(c.info.Shares, shared)
+		}
+	}
+	for _, m := range from.messages[:o.At] {
+		shared := *m
+		shared.Context = name
+		c.add(&shared)
+	}
+	before := int64(0)
+	for _, i := range from.journal {
+		switch seq := l.journal[i].Seq; {
+		case seq <= o.At:
+			c.journal, before = append(c.journal, i), seq
+		case before < o.At:
+			if whole := wholeUpTo(from.messages[before:o.At]); before+whole < o.At {
+				return nil, &store.ForkError{Context: o.Fork, At: o.At, Before: before + whole, After: seq}
+			}
+		}
+	}
+	return c, nil
+}
+
+// wholeUpTo is how many of the messages ahead of an entry may be parted from it: those
+// before what a call wrote, a plan or an error, of which the entry tells.
+func wholeUpTo(messages []*store.Message) int64 {
+	n := slices.IndexFunc(messages, func(m *store.Message) bool {
+		return m.Call != "" || m.Type == store.TypePlan || m.Kind == store.KindError
+	})
+	if n < 0 {
+		n = len(messages)
+	}
+	return int64(n)
+}
+
+// Prune implements [store.Log].
+func (l *Log) Prune(ctx context.Context, contexts ...store.ContextInfo) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var names []string
+	for _, info := range contexts {
+		names = append(names, info.Context)
+	}
+	for _, info := range contexts {
+		c, err := l.find(info.Context)
+		if err == nil && c == nil {
+			err = fmt.Errorf("%w: %s", store.ErrNoContext, info.Context)
+		}
+		if err != nil {
+			return err
+		}
+		if !c.info.Updated.Equal(info.Updated) || int64(len(c.messages)) != info.Messages {
+			return &store.ChangedError{Context: info.Context}
+		}
+		if holder := c.lease.holder(time.Now()); holder != "" {
+			return &store.HeldError{Context: info.Context, Holder: holder}
+		}
+		if fork := l.needs(info.Context, names); fork != "" {
+			return &store.NeededError{Context: info.Context, Fork: fork}
+		}
+	}
+	for _, name := range names {
+		if c := l.contexts[name]; c != nil {
+			l.pruned = max(l.pruned, c.lease.epoch)
+			delete(l.contexts, name)
+		}
+	}
+	l.journal = slices.Clone(l.journal)
+	for i := range l.journal {
+		if e := &l.journal[i]; l.contexts[e.Context] == nil {
+			*e = store.Entry{} // its place stays: others are found by theirs
+		}
+	}
+	return nil
+}
+
+// needs finds a fork of a context that is none of the others. That a copy would
+// be good enough here is no reason to behave otherwise than in a file.
+func (l *Log) needs(name string, others []string) string {
+	for fork, c := range l.contexts {
+		if !slices.Contains(others, fork) && slices.Contains(c.info.Shares, name) {
+			return fork
+		}
+	}
+	return ""
+}
+
+func (c *memoryContext) add(m *store.Message) {
+	c.messages = append(c.messages, m)
+	if m.Type != store.TypeData || m.Schema != nil {
+		c.rare = append(c.rare, m)
+	}
+	c.writes.AddMessage(m)
+}
+
+// Close implements [store.Log]. What had been appended is gone.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed, l.contexts, l.journal = true, nil, nil
+	return nil
+}
