@@ -107,7 +107,7 @@ func (g *Generation) planScript(file string, source []byte) (*sandbox.Script, er
 
 // newProject is what the states of a project share, before its settings and its scripts are known.
 func newProject(c Config, l limits.Limits) sandbox.Project {
-	return sandbox.Project{Scripts: map[string]*sandbox.Script{}, Limits: l, Clock: c.Clock, Log: c.Log, Stderr: c.Stderr, Http: c.HTTP, Objects: c.Objects}
+	return sandbox.Project{Scripts: map[string]*sandbox.Script{}, Limits: l, Clock: c.Clock, Log: c.Log, Stderr: c.Stderr, HTTP: c.HTTP, Objects: c.Objects}
 }
 
 // NewState returns a state in which scripts of the generation run. It is for the packages beside

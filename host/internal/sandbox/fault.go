@@ -199,4 +199,4 @@ func (e faultEnvironment) Library(name string) (fields []string) {
 	return fields
 }
 
-func (e faultEnvironment) Globals() []string { return globalNames }
+func (e faultEnvironment) Globals() []string { return e.s.knownNames }

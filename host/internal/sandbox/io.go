@@ -4,12 +4,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stream is what io.stdin, io.stdout and io.stderr are.
-type stream struct{ write bool }
-
-// NotJSON says what a script reads that gives a stream as a value.
-func (*stream) NotJSON() string { return "a userdata is not a JSON value" }
-
 const (
 	noFiles = `io can't open files in scripts: use require "fs"`
 	noInput = "scripts have no standard input"

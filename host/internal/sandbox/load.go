@@ -8,6 +8,7 @@ import (
 
 	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 )
 
 // Code that a script makes is compiled as files are, with their bounds, and
@@ -121,4 +122,39 @@ func baseSetfenv(s *State, L *lua.LState) int {
 	f.Env = env
 	L.Push(f)
 	return 1
+}
+
+// compileInTime waits for the compiler as long as the run has time: it can't be stopped.
+func compileInTime(s *State, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
+	ctx, cancel := s.Budget.WaitContext()
+	defer cancel()
+	compiled := make(chan func(), 1)
+	go func() {
+		late, lateErr := luac.Compile(name, []byte(text), Functions)
+		compiled <- func() { proto, err = late, lateErr }
+	}()
+	select {
+	case take := <-compiled:
+		take()
+	case <-ctx.Done():
+		s.Budget.Charge(L, budget.CheckEvery)
+		L.RaiseError("%s", limits.OutOfTime)
+	}
+	return proto, err
+}
+
+// chunkName is how messages name a chunk, as Lua's own luaO_chunkid makes it.
+func chunkName(name string) string {
+	const most = 60
+	line, _, more := strings.Cut(name, "\n")
+	if line != "" && (line[0] == '=' || line[0] == '@') {
+		return strings.ToValidUTF8(line[1:min(len(line), most)], "?")
+	}
+	if len(line) > most-20 {
+		line, more = line[:most-20], true
+	}
+	if more {
+		line += "..."
+	}
+	return `[string "` + strings.ToValidUTF8(line, "?") + `"]`
 }

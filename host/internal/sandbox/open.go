@@ -20,11 +20,8 @@ var libraryNames = []string{
 	"string", "table",
 }
 
-// globalNames are those of libraries and of functions, in sorted order. The functions refer to
-// it themselves.
-var globalNames []string
-
-// KnownGlobals are the names that a function may give another value.
+// KnownGlobals returns the globals that scripts have without declaring them: Lua's functions and
+// the libraries. The set must not be changed.
 var KnownGlobals = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{}
 	for _, name := range libraryNames {
@@ -92,7 +89,7 @@ func capabilities(s *State) *luastd.Env {
 		Log:       s.Project.Log,
 		Effect:    s.Effect,
 		Outside:   s.Budget.Outside,
-		HTTP:      s.Project.Http,
+		HTTP:      s.Project.HTTP,
 		Context:   s.Budget.WaitContext,
 		Charge:    s.Budget.Charge,
 		MaxString: s.Project.Limits.String,
@@ -100,16 +97,16 @@ func capabilities(s *State) *luastd.Env {
 	}
 }
 
-// prepare sets the interpreter's own bound of arrays, which is global to the program, and
-// globalNames.
-var prepare = sync.OnceFunc(func() {
-	lua.MaxArrayIndex = limits.MaxArray
-	globalNames = slices.Sorted(maps.Keys(KnownGlobals()))
-})
+// boundArrays sets the interpreter's own bound, which is global to the program.
+var boundArrays = sync.OnceFunc(func() { lua.MaxArrayIndex = limits.MaxArray })
 
+// knownNames returns the names of KnownGlobals, sorted.
+var knownNames = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(KnownGlobals())) })
+
+// New returns a state for scripts of a project, with Lua's libraries and the program's objects.
 func New(p *Project) *State {
-	prepare()
-	s := &State{Project: p, Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
+	boundArrays()
+	s := &State{Project: p, knownNames: knownNames(), Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
 	s.L = lua.NewState(lua.Options{
 		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for where an object breaks down
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,

@@ -6,9 +6,6 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// standardLibraries are the libraries of Lua that require gives too.
-var standardLibraries = []string{"_G", "coroutine", "debug", "io", "math", "os", "package", "string", "table"}
-
 // newPackage makes the run's package. What a script writes into loaded and
 // preload, require heeds, in this run alone.
 func newPackage(s *State) *lua.LTable {

@@ -8,9 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine/spell"
 	"obelus/host/internal/limits"
-	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 )
 
@@ -98,76 +96,10 @@ func (s *State) Builtin(name string) []Field {
 	return fields
 }
 
-// moduleFiles is where a module of the project may stand.
-func moduleFiles(name string) []string {
-	path := strings.ReplaceAll(name, ".", "/")
-	return []string{"lib/" + path + ".lua", "lib/" + path + "/init.lua", "activities/" + path + ".lua", "activities/" + path + "/init.lua"}
-}
-
-// findModule finds the file of a module.
-func (p *Project) findModule(name string) (*Script, bool) {
-	for _, file := range moduleFiles(name) {
-		if sc, ok := p.Scripts[file]; ok {
-			return sc, true
-		}
-	}
-	return nil, false
-}
-
-// brokenModule finds the module that a message of require is about, if that can't
-// be compiled.
-func (p *Project) brokenModule(message string) *luaerr.ScriptError {
-	for file, sc := range p.Scripts {
-		if !strings.HasPrefix(message, file+":") {
-			continue
-		}
-		if _, err := sc.Compile(); err != nil && message == err.Error() {
-			return luaerr.From(err)
-		}
-	}
-	return nil
-}
-
-func (p *Project) nearModule(name string) string {
-	var names []string
-	for _, m := range luastd.Modules {
-		names = append(names, m.Name)
-	}
-	for file := range p.Scripts {
-		path, ok := strings.CutPrefix(file, "lib/")
-		if !ok {
-			continue
-		}
-		path = strings.TrimSuffix(strings.TrimSuffix(path, ".lua"), "/init")
-		names = append(names, strings.ReplaceAll(path, "/", "."))
-	}
-	slices.Sort(names)
-	if near := spell.Nearest(name, names); near != "" {
-		return ` (did you mean "` + near + `"?)`
-	}
-	return ""
-}
-
 // Effect refuses what a script must not do each time that it is loaded.
 func (s *State) Effect(L *lua.LState, what string) {
 	if s.Run.Depth > 0 {
 		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
 	}
 	s.Budget.Outside(L)
-}
-
-// ModuleNames are all that require gives.
-func (p *Project) ModuleNames() []string {
-	names := slices.Clone(standardLibraries)
-	for _, m := range luastd.Modules {
-		names = append(names, m.Name)
-	}
-	for file := range p.Scripts {
-		_, below, _ := strings.Cut(file, "/")
-		name := strings.TrimSuffix(strings.TrimSuffix(below, ".lua"), "/init")
-		if name != "" && !strings.HasPrefix(file, "plans/") {
-			names = append(names, strings.ReplaceAll(name, "/", "."))
-		}
-	}
-	return names
 }

@@ -119,3 +119,9 @@ type Run struct {
 	coroutines
 	Test bool // it is that of a file of tests
 }
+
+// stream is what io.stdin, io.stdout and io.stderr are.
+type stream struct{ write bool }
+
+// NotJSON says what a script reads that gives a stream as a value.
+func (*stream) NotJSON() string { return "a userdata is not a JSON value" }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -31,10 +29,11 @@ type State struct {
 	Env     *luastd.Env
 	Budget  budget.Budget
 
-	Globals map[string]lua.LValue // functions and values
-	Libs    map[string][]Field    // library tables, by their global name
-	Modules map[string][]Field    // what require gives, opened at first need
-	streams []Field               // methods of io's files
+	Globals    map[string]lua.LValue // functions and values
+	Libs       map[string][]Field    // library tables, by their global name
+	Modules    map[string][]Field    // what require gives, opened at first need
+	streams    []Field               // methods of io's files
+	knownNames []string              // of globals that a misspelt one may mean, sorted
 
 	envMeta    *lua.LTable  // of environments: fills them
 	stringMeta *lua.LTable  // of strings: holds this run's library
@@ -44,18 +43,6 @@ type State struct {
 	Run     *Run
 	Raised  *raised
 	unwound *unwound // nil but in a handler of xpcall
-}
-
-// Project is what the states of one generation share.
-type Project struct {
-	Scripts map[string]*Script // by file
-	Limits  limits.Limits
-	Grants  luastd.Grants
-	Clock   luastd.Clock
-	Log     *slog.Logger
-	Stderr  io.Writer                                                                    // receives what scripts print
-	Http    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // in place of the network; nil for that
-	Objects map[string]any                                                               // of the embedding program, by the names of globals
 }
 
 // Begin readies the state for one run, of at most timeout.
