@@ -78,7 +78,7 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
-	all[sc.File] = projectfs.File{Sha256: sc.SHA256}
+	all[sc.File] = projectfs.File{SHA256: sc.SHA256}
 	code := &store.Code{Digest: all.Digest(), Scripts: slices.Clone(g.code.Scripts)}
 	code.Scripts = append(code.Scripts, store.Script{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 	slices.SortFunc(code.Scripts, func(a, b store.Script) int { return strings.Compare(a.Path, b.Path) })
