@@ -23,7 +23,7 @@ func NewScript(file string, source []byte, most int) (*Script, error) {
 	return sc, nil
 }
 
-// NewLazyScript is newScript for a file that may never be needed.
+// NewLazyScript is NewScript for a file that may never be needed: it is compiled on first use.
 func NewLazyScript(file string, source []byte, most int) *Script {
 	sum := sha256.Sum256(source)
 	return &Script{

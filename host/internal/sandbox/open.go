@@ -14,7 +14,7 @@ import (
 	"obelus/luastd"
 )
 
-// libraryNames are the global tables that every script has.
+// libraryNames are the global tables of every script.
 var libraryNames = []string{
 	"Activity", "Delegate", "Message", "Output", "Tool", "_G", "_VERSION", "coroutine", "debug", "io", "json", "math", "os", "package",
 	"string", "table",
@@ -33,8 +33,8 @@ var KnownGlobals = sync.OnceValue(func() map[string]bool {
 	return known
 })
 
-// baseFuncs is the safe part of Lua 5.1's basic functions. Left out are those
-// that read files, and what shows or drives the collection of garbage.
+// baseFuncs are the safe ones of Lua 5.1's basic functions. The others read files, or show or
+// control garbage collection.
 var baseFuncs = []StateEntry{
 	{"assert", baseAssert},
 	{"error", baseError},
@@ -69,8 +69,8 @@ func openBase(s *State) {
 	s.Globals["\x00ipairs"] = s.Fn(baseIpairsNext)
 }
 
-// arithmeticOfStrings makes the metamethods by which strings take part in
-// arithmetic. The interpreter's own reading of them takes "010" for eight.
+// arithmeticOfStrings returns the metamethods by which strings take part in arithmetic. The
+// interpreter's own conversion reads "010" as eight.
 func arithmeticOfStrings(s *State) []Field {
 	var fields []Field
 	for _, name := range slices.Sorted(maps.Keys(luac.Arithmetic)) {
@@ -80,7 +80,7 @@ func arithmeticOfStrings(s *State) []Field {
 	return fields
 }
 
-// capabilities are what this state's modules may do.
+// capabilities returns the means of this state's modules.
 func capabilities(s *State) *luastd.Env {
 	return &luastd.Env{
 		Codec:     s.Codec,
@@ -108,7 +108,7 @@ func New(p *Project) *State {
 	boundArrays()
 	s := &State{Project: p, knownNames: knownNames(), Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
 	s.L = lua.NewState(lua.Options{
-		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for where an object breaks down
+		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for the place at which an object fails
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
 	s.Budget.Owner, s.Budget.Limits = s, &p.Limits

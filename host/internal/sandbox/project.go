@@ -16,7 +16,7 @@ import (
 // standardLibraries are the libraries of Lua that require gives too.
 var standardLibraries = []string{"_G", "coroutine", "debug", "io", "math", "os", "package", "string", "table"}
 
-// moduleFiles is where a module of the project may stand.
+// moduleFiles returns the possible files of a module of the project.
 func moduleFiles(name string) []string {
 	path := strings.ReplaceAll(name, ".", "/")
 	return []string{"lib/" + path + ".lua", "lib/" + path + "/init.lua", "activities/" + path + ".lua", "activities/" + path + "/init.lua"}
@@ -32,8 +32,8 @@ func (p *Project) findModule(name string) (*Script, bool) {
 	return nil, false
 }
 
-// brokenModule finds the module that a message of require is about, if that can't
-// be compiled.
+// brokenModule returns the error of the module that a message of require is about, if that module
+// can't be compiled.
 func (p *Project) brokenModule(message string) *luaerr.ScriptError {
 	for file, sc := range p.Scripts {
 		if !strings.HasPrefix(message, file+":") {
@@ -66,7 +66,7 @@ func (p *Project) nearModule(name string) string {
 	return ""
 }
 
-// ModuleNames are all that require gives.
+// ModuleNames returns the names of all modules.
 func (p *Project) ModuleNames() []string {
 	names := slices.Clone(standardLibraries)
 	for _, m := range luastd.Modules {
@@ -82,14 +82,14 @@ func (p *Project) ModuleNames() []string {
 	return names
 }
 
-// Project is what the states of one generation share.
+// Project has everything that the states of one generation share.
 type Project struct {
 	Scripts map[string]*Script // by file
 	Limits  limits.Limits
 	Grants  luastd.Grants
 	Clock   luastd.Clock
 	Log     *slog.Logger
-	Stderr  io.Writer                                                                    // receives what scripts print
-	HTTP    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // in place of the network; nil for that
-	Objects map[string]any                                                               // of the embedding program, by the names of globals
+	Stderr  io.Writer                                                                    // receives the output of scripts
+	HTTP    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // answers requests in place of the network; nil for the network
+	Objects map[string]any                                                               // objects of the embedding program, by the names of their globals
 }

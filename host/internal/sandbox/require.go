@@ -12,11 +12,11 @@ import (
 	"obelus/luastd"
 )
 
-// maxModuleName keeps the messages about a module to a sane length.
+// maxModuleName is the longest name of a module in bytes, which keeps messages short.
 const maxModuleName = 1000
 
-// baseRequire is require(name): a file of the project below lib/, else below
-// activities/, else a module that is built in. Each run loads its own.
+// baseRequire is require(name): a file of the project below lib/, else below activities/, else a
+// built-in module. Each run loads its own.
 func baseRequire(s *State, L *lua.LState) int {
 	name := L.CheckString(1)
 	if len(name) > maxModuleName {
@@ -53,8 +53,8 @@ func baseRequire(s *State, L *lua.LState) int {
 	return 1
 }
 
-// loadWith runs a module's top level. What it raises goes up as it is; nothing
-// is remembered then, so that a later require tries again.
+// loadWith runs a module's top level. Its errors are raised unchanged. The module then counts as
+// not loaded, so that a later require tries again.
 func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
 	loading, top := s.Run.loading, s.Run.Depth
 	s.Run.loading = append(slices.Clone(loading), name)
@@ -68,13 +68,13 @@ func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.L
 	if v != lua.LNil {
 		return v
 	}
-	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module put itself there
+	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module set itself
 		return v
 	}
 	return lua.LTrue
 }
 
-// Builtin opens a module that is built in; nil if there is none of that name.
+// Builtin opens a built-in module; nil if there is none of the name.
 func (s *State) Builtin(name string) []Field {
 	if fields, ok := s.Modules[name]; ok {
 		return fields
@@ -86,7 +86,7 @@ func (s *State) Builtin(name string) []Field {
 	var fields []Field
 	for _, f := range module.Funcs {
 		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.Env, L) })
-		fn.Env = s.L.G.Global // what opens the module ends before the state does
+		fn.Env = s.L.G.Global // the opener's environment ends before the state
 		fields = append(fields, Field{f.Name, fn})
 	}
 	for _, v := range module.Values {
@@ -96,7 +96,8 @@ func (s *State) Builtin(name string) []Field {
 	return fields
 }
 
-// Effect refuses what a script must not do each time that it is loaded.
+// Effect raises if a script does something at its top level that it must not do each time it is
+// loaded.
 func (s *State) Effect(L *lua.LState, what string) {
 	if s.Run.Depth > 0 {
 		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
