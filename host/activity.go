@@ -43,8 +43,8 @@ const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
 	made := &activity{gen: g, script: a.script, name: name, timeout: timeout}
-	if g.mayRunAhead(a.options) {
-		return forerunner{made}
+	if g.maySpeculate(a.options) {
+		return speculative{made}
 	}
 	if g.workers != nil {
 		return isolated{made, g.workers}

@@ -78,7 +78,7 @@ func (g *Generation) codeWith(sc *sandbox.Script) *store.Code {
 		return g.code
 	}
 	all := maps.Clone(g.sources)
-	all[sc.File] = projectfs.File{Sha256: sc.SHA256}
+	all[sc.File] = projectfs.File{SHA256: sc.SHA256}
 	code := &store.Code{Digest: all.Digest(), Scripts: slices.Clone(g.code.Scripts)}
 	code.Scripts = append(code.Scripts, store.Script{Path: sc.File, SHA256: sc.SHA256, Source: sc.Source})
 	slices.SortFunc(code.Scripts, func(a, b store.Script) int { return strings.Compare(a.Path, b.Path) })
@@ -107,7 +107,7 @@ func (g *Generation) planScript(file string, source []byte) (*sandbox.Script, er
 
 // newProject is what the states of a project share, before its settings and its scripts are known.
 func newProject(c Config, l limits.Limits) sandbox.Project {
-	return sandbox.Project{Scripts: map[string]*sandbox.Script{}, Limits: l, Clock: c.Clock, Log: c.Log, Stderr: c.Stderr, Http: c.HTTP, Objects: c.Objects}
+	return sandbox.Project{Scripts: map[string]*sandbox.Script{}, Limits: l, Clock: c.Clock, Log: c.Log, Stderr: c.Stderr, HTTP: c.HTTP, Objects: c.Objects}
 }
 
 // NewState returns a state in which scripts of the generation run. It is for the packages beside

@@ -105,7 +105,7 @@ func (l *loader) fail(err error) {
 func (l *loader) libFile(name string) (*sandbox.Script, bool) {
 	from := l.g.sources[name]
 	_, linked := errors.AsType[*projectfs.LinkError](from.Err)
-	if linked || l.before != nil && l.before.sources[name].Sha256 != from.Sha256 {
+	if linked || l.before != nil && l.before.sources[name].SHA256 != from.SHA256 {
 		return l.file(name)
 	}
 	sc := l.unchanged(name, from)
@@ -144,7 +144,7 @@ func (l *loader) unchanged(name string, from projectfs.File) *sandbox.Script {
 	if l.before == nil || l.before.Project.Limits.Source != l.g.Project.Limits.Source {
 		return nil
 	}
-	if sc := l.before.Project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.Sha256 {
+	if sc := l.before.Project.Scripts[name]; sc != nil && sc.SHA256 != "" && sc.SHA256 == from.SHA256 {
 		return sc
 	}
 	return nil

@@ -8,21 +8,21 @@ import (
 )
 
 var (
-	heapIsKept  atomic.Bool   // by [KeepHeap]
-	heapSeen    atomic.Uint64 // its size when it was looked at last
-	heapSeenAt  atomic.Int64  // when that was, in nanoseconds since began
-	callsAtWork atomic.Int64  // of the process, that were admitted
-	lastForced  atomic.Int64  // when a collection for calls that wait ended, in nanoseconds since began
+	heapIsKept  atomic.Bool   // set by [KeepHeap]
+	heapSeen    atomic.Uint64 // bytes of the heap at the last look
+	heapSeenAt  atomic.Int64  // time of that look, in nanoseconds since began
+	callsAtWork atomic.Int64  // admitted calls of the process
+	lastForced  atomic.Int64  // end of the last collection for calls that wait, in nanoseconds since began
 	began       = time.Now()
 )
 
 const (
-	lookAgain    = 2 * time.Millisecond   // after which the heap is looked at again
-	waitAgain    = 20 * time.Millisecond  // after which a call that waits does
-	collectAgain = 200 * time.Millisecond // after which garbage is collected again for those that wait
+	lookAgain    = 2 * time.Millisecond   // between two looks at the heap
+	waitAgain    = 20 * time.Millisecond  // between two attempts of a call that waits
+	collectAgain = 200 * time.Millisecond // between two collections for calls that wait
 )
 
-// IsCrowded tells whether the process holds more than calls begin with.
+// IsCrowded reports whether the process holds more than most bytes, beyond which calls wait.
 func IsCrowded(most int) bool {
 	if !heapIsKept.Load() {
 		return false
@@ -35,9 +35,9 @@ func IsCrowded(most int) bool {
 	return heapSeen.Load() > uint64(most)
 }
 
-// Admit has a call wait while the process holds more than most bytes, unless no other is
-// at work: what others hold, and what is on its way into the log, becomes less meanwhile.
-// See [engine.Runner.Acquire].
+// Admit blocks a call while the process holds more than most bytes, unless it is the only one:
+// others end and results reach the log, which frees memory. ok is false if ctx ends first. The
+// caller must call done when the call has ended. See [engine.Runner.Acquire].
 func Admit(ctx context.Context, most int) (done func(), ok bool) {
 	if !IsCrowded(most) {
 		callsAtWork.Add(1)
@@ -62,7 +62,8 @@ func Admit(ctx context.Context, most int) (done func(), ok bool) {
 
 func callEnds() { callsAtWork.Add(-1) }
 
-// collectForWaiting finds what has been let go of, where nothing else leads to a collection.
+// collectForWaiting collects garbage for calls that wait, at most every collectAgain: an idle
+// process would not collect any by itself.
 func collectForWaiting() {
 	if !collecting.TryLock() {
 		return
@@ -75,8 +76,8 @@ func collectForWaiting() {
 	lastForced.Store(int64(time.Since(began)))
 }
 
-// Idle is for a program to tell that no run is under way in it: what they took is given
-// back to the system, if it is much. Without [KeepHeap] it does nothing.
+// Idle gives memory back to the system if the process holds much more than at the last time. A
+// program calls it when no run is under way. Without [KeepHeap] it does nothing.
 func Idle() {
 	if _, live := HeapSize(); heapIsKept.Load() && live > inUseWhenIdle.Load()+muchMemory {
 		returnsForIdle.Store(true)
@@ -86,5 +87,5 @@ func Idle() {
 
 var (
 	returnsForIdle atomic.Bool
-	inUseWhenIdle  atomic.Uint64 // bytes, when memory was given back for [Idle] last
+	inUseWhenIdle  atomic.Uint64 // bytes in use when memory was given back for [Idle] last
 )

@@ -11,40 +11,38 @@ import (
 	"obelus/host/internal/limits"
 )
 
-// CheckEvery is how many Lua instructions run between two looks at the clock.
+// CheckEvery is the number of Lua instructions between two looks at the clock.
 const CheckEvery = 1024
 
-// Budget is the context that an LState runs under. The interpreter asks for
-// Done before every instruction, so that is where instructions are counted;
-// only now and then is the clock looked at, and when the alarm has rung: a few
-// instructions may take long that make large tables.
+// Budget is the context that an LState runs under. The interpreter calls Done before every
+// instruction, so that is where instructions are counted. The clock is read only once in a while,
+// and after the alarm has rung: a few instructions that make large tables may take long.
 //
-// A budget belongs to the goroutine of its state. What blocks must wait for
-// the parent and the deadline instead of Done: see [budget.waitContext].
+// A budget belongs to the goroutine of its state. Code that blocks must wait for the parent and the
+// deadline instead of Done: see [Budget.WaitContext].
 type Budget struct {
 	context.Context        // of the caller
-	Owner           any    // the machine that runs under it, found by the functions that code calls
-	Reach           *Reach // of a call whose reach is watched; nil elsewhere
+	Owner           any    // machine that runs under the budget, for the functions that compiled code calls
+	Reach           *Reach // records the reach of a call; nil if it is not watched
 	Start           time.Time
-	timeout         time.Duration // as it was given
+	timeout         time.Duration // as given
 	deadline        time.Time
 	n               int64
 	Limits          *limits.Limits
 	alarm           *alarm
-	weighed         int64  // n when memory was looked at last
-	heap            uint64 // of the process, when it was looked at first; 0 before
+	weighed         int64  // n at the last look at the memory
+	heap            uint64 // bytes of the process at the first look; 0 before
 	used            error
 }
 
-// alarm has the clock looked at by and by, and at a state's deadlines. It is not
-// stopped when a call ends: if it rings in the midst of the next one, the clock is
-// looked at once more.
+// alarm makes the budget read the clock at its deadline. It is not stopped when a call ends: if it
+// rings during the next one, the clock is read once more than needed.
 type alarm struct {
-	next  atomic.Int64 // the count of instructions at which to look; 0 when it has rung
+	next  atomic.Int64 // count of instructions at which the clock is read; 0 once it has rung
 	timer *time.Timer
 }
 
-// set makes it ring after some time.
+// set makes the alarm ring after some time.
 func (a *alarm) set(after time.Duration) {
 	if a.timer == nil {
 		a.timer = time.AfterFunc(after, func() { a.next.Store(0) })
@@ -53,20 +51,20 @@ func (a *alarm) set(after time.Duration) {
 	a.timer.Reset(after)
 }
 
-// LimitError is a budget that is used up otherwise than by time.
+// LimitError is the end of a budget other than by time.
 type LimitError struct{ Message string }
 
 func (e *LimitError) Error() string { return e.Message }
 
-// weighEvery is how many units there are between two looks at the memory, which
-// cost more than those at the clock. A call that is over before has used little.
+// weighEvery is the number of units between two looks at the memory, which cost more than looks at
+// the clock. A call that ends earlier has used little.
 const weighEvery = 8 * CheckEvery
 
-// weigh looks at how much the process has grown since the call began. What other
-// calls use counts too: within one process nobody can tell whose it is. What may
-// be garbage is collected first, if it is enough to be worth it.
+// weigh returns an error if the process has grown too much since the call began. It counts the
+// memory of other calls too, since within one process memory has no owner. If enough of it may be
+// garbage, that is collected first.
 func (b *Budget) weigh() error {
-	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) { // or this call could take as much again
+	if b.heap == 0 && leftBehind.CompareAndSwap(true, false) { // without it, this call could take as much again
 		collecting.Lock()
 		runtime.GC()
 		collecting.Unlock()
@@ -92,26 +90,27 @@ func (b *Budget) weigh() error {
 	return &LimitError{limits.Over("the process has grown too much while the script ran", "memory", b.Limits.Memory)}
 }
 
-// Release lets go of what the budget keeps of a call that has ended.
+// Release drops the references to a call that has ended.
 func (b *Budget) Release() { b.Context, b.Reach = nil, nil }
 
-// WaitContext returns a context for what blocks: it ends with the caller and at the deadline. The
-// caller must call cancel.
+// WaitContext returns a context for code that blocks: it ends with the caller and at the deadline.
+// The caller must call cancel.
 func (b *Budget) WaitContext() (ctx context.Context, cancel context.CancelFunc) {
 	return context.WithDeadline(b.Context, b.deadline)
 }
 
-// Extend gives a script the time back that something took which does not count against it.
+// Extend moves the deadline by the time that something took which does not count against the
+// script.
 func (b *Budget) Extend(L *lua.LState, took time.Duration) {
 	b.Start, b.deadline = b.Start.Add(took), b.deadline.Add(took)
 	b.heap = 0
 	b.Charge(L, CheckEvery)
 }
 
-// Ended takes note of the end of a call.
+// Ended is called at the end of a call. It has memory returned if the call took much.
 func (b *Budget) Ended() {
 	if b.heap == 0 {
-		return // it was over before it was weighed
+		return // too short to have been weighed
 	}
 	if now, _ := HeapSize(); now < b.heap+muchMemory {
 		return
@@ -121,7 +120,7 @@ func (b *Budget) Ended() {
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// Reset starts the budget anew. A parent whose own deadline is nearer wins.
+// Reset starts the budget anew. An earlier deadline of the parent applies.
 func (b *Budget) Reset(parent context.Context, timeout time.Duration) {
 	if b.alarm == nil {
 		b.alarm = &alarm{}
@@ -138,7 +137,7 @@ func (b *Budget) Reset(parent context.Context, timeout time.Duration) {
 	}
 }
 
-// Done is closed once the budget is used up.
+// Done returns a closed channel once the budget is used up, and nil before.
 func (b *Budget) Done() <-chan struct{} {
 	if b.n++; b.n < b.alarm.next.Load() {
 		return nil
@@ -173,28 +172,27 @@ func (b *Budget) check() <-chan struct{} {
 // budget is used up.
 func (b *Budget) Exhausted() bool { return b.check() != nil }
 
-// EndWith uses the budget up.
+// EndWith ends the budget with an error.
 func (b *Budget) EndWith(why error) {
 	b.used = why
 	b.alarm.next.Store(0)
 }
 
-// Err is what Done was closed for.
+// Err returns the reason for which the budget ended, nil before.
 func (b *Budget) Err() error { return b.used }
 
-// Deadline is when the budget is used up.
+// Deadline returns the time at which the budget ends.
 func (b *Budget) Deadline() (time.Time, bool) { return b.deadline, true }
 
-// Charge counts the work of a native function, a unit for an instruction, and
-// raises in the script when the budget is used up.
+// Charge counts the work of a native function, in units of an instruction, and raises in the script
+// when the budget is used up.
 func (b *Budget) Charge(L *lua.LState, units int) {
 	if b.Spent(units) {
-		L.RaiseError("%s", OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 }
 
-// Spent is charge for where nothing may be raised: it reports whether the budget
-// is used up.
+// Spent is Charge for code that must not raise: it reports whether the budget is used up.
 func (b *Budget) Spent(units int) bool {
 	b.n += int64(units)
 	if b.tooLong(units) {
@@ -203,10 +201,7 @@ func (b *Budget) Spent(units int) bool {
 	return b.n >= b.alarm.next.Load() && b.check() != nil
 }
 
-// OutOfTime is what a script sees of its deadline, if it looks.
-const OutOfTime = "out of time"
-
-// TimeoutText is the length of the budget as people write it.
+// TimeoutText returns the length of the budget as people write it.
 func (b *Budget) TimeoutText() string {
 	d := b.deadline.Sub(b.Start)
 	switch {

@@ -7,28 +7,28 @@ import (
 	"runtime/metrics"
 )
 
-// leastHeap is how large a heap Go collects at 100 percent at least, in bytes, and with
-// another percentage in proportion.
+// leastHeap is the smallest heap, in bytes, at which Go collects at 100 percent; with another
+// percentage it is in proportion.
 const leastHeap = 4 << 20
 
-// beyondFloor is the percentage of a heap that is larger than its floor: less than Go's
-// own 100, so that what a long run keeps takes no more memory than without a floor.
+// beyondFloor is the percentage for a heap that is larger than its floor: less than Go's own 100,
+// so that a long run takes no more memory than without a floor.
 const beyondFloor = 75
 
 // KeepHeap sets Go's percentage after each collection, such that the heap of the process is
-// collected at floor bytes, or at 1.75 times what is in use if that is more. It leaves the
-// percentage alone where GOGC is set. From then on calls wait while the process holds too much,
-// see [Admit].
+// collected at floor bytes, or at 1.75 times the bytes in use if that is more. It leaves the
+// percentage alone if GOGC is set. From then on calls wait while the process holds too much, see
+// [Admit].
 func KeepHeap(floor uint64) {
 	heapIsKept.Store(true)
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap))) // until something is known to be in use
+	debug.SetGCPercent(int(max(beyondFloor, 100*floor/leastHeap))) // until the bytes in use are known
 	watchHeap(floor)
 }
 
-// watchHeap fits the percentage to what is in use, after each collection.
+// watchHeap sets the percentage after each collection, by the bytes in use.
 func watchHeap(floor uint64) {
 	runtime.SetFinalizer(&collected{}, func(*collected) {
 		_, live := HeapSize()
@@ -42,9 +42,8 @@ func watchHeap(floor uint64) {
 // collected is found by the next collection. It is large enough to be alone.
 type collected struct{ _ [64]byte }
 
-// percentFor is the percentage with which a heap of which so much is in use is collected
-// at floor bytes, or beyondFloor where that is more. Go takes it of what else it has to look
-// at as well, the roots, and of leastHeap.
+// percentFor returns the percentage with which a heap with live bytes in use is collected at floor
+// bytes, or beyondFloor if that is more. Go applies it to the roots too, and to at least leastHeap.
 func percentFor(live, roots, floor uint64) int {
 	if floor <= live {
 		return beyondFloor

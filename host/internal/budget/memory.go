@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// What the heap holds, garbage that has not been swept among it, and what of it
-// the last collection found to be in use.
+// The bytes of the heap, unswept garbage included, and the bytes that the last collection found in
+// use.
 const (
 	heapMetric = "/memory/classes/heap/objects:bytes"
 	liveMetric = "/gc/heap/live:bytes"
 )
 
-// collecting lets one collect garbage for all who seem to use too much.
+// collecting is held during a collection, so that one serves all calls that seem to use too much.
 var collecting sync.Mutex
 
 func HeapSize() (all, live uint64) {
@@ -24,13 +24,13 @@ func HeapSize() (all, live uint64) {
 	return sample[0].Value.Uint64(), sample[1].Value.Uint64()
 }
 
-// Memory of a call that took much is given back soon after it, whether it was stopped or not.
+// Memory of a call that took much is given back soon after its end.
 const (
 	muchMemory  = 64 << 20
 	returnAfter = 200 * time.Millisecond
 )
 
-// FreeMemory collects garbage and gives what it took back. Tests look on.
+// FreeMemory collects garbage and returns memory to the system. Tests replace it.
 var FreeMemory = debug.FreeOSMemory
 
 var (
@@ -38,9 +38,8 @@ var (
 	returning  atomic.Bool // memory is about to be given back
 )
 
-// ReturnMemory has garbage collected and what it took given back to the system, within a
-// second, once for all who ask meanwhile. Go would keep it for as long as nothing else is made.
-// It is for programs that have let go of much: the host calls it for scripts.
+// ReturnMemory collects garbage and returns its memory to the system within a second, once for all
+// calls in that time. Go would keep the memory while nothing else is allocated.
 func ReturnMemory() {
 	leftBehind.Store(true)
 	if returning.CompareAndSwap(false, true) {

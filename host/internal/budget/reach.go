@@ -2,6 +2,7 @@ package budget
 
 import (
 	"errors"
+	"obelus/host/internal/limits"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -20,7 +21,7 @@ var errReached = errors.New("it has run ahead as far as it may")
 // to end first.
 func (b *Budget) Outside(L *lua.LState) {
 	if b.reaches() {
-		L.RaiseError("%s", OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 }
 

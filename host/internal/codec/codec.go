@@ -6,23 +6,22 @@ import (
 	"obelus/host/internal/limits"
 )
 
-// Meter counts the work of converting. Charge raises in L once there is too much of it; Spent
-// reports that, where nothing may be raised.
+// Meter counts the work of converting values. Charge raises in L once there is too much of it;
+// Spent reports that instead, for code that must not raise.
 type Meter interface {
 	Charge(L *lua.LState, units int)
 	Spent(units int) bool
 }
 
-// Codec carries values between JSON, as package store has it, and Lua. It belongs to one
-// state.
+// Codec converts values between JSON, as package store has them, and Lua. It belongs to one state.
 type Codec struct {
 	state  *lua.LState
-	thread func() *lua.LState // that runs now, in which a conversion raises
+	thread func() *lua.LState // thread that runs now, in which a conversion raises
 	meter  Meter
 	limits *limits.Limits
 
 	arrayMark *lua.LTable // metatable of tables that are arrays even if empty
-	lazyMeta  *lua.LTable // model of the metatables of tables not filled yet
+	lazyMeta  *lua.LTable // model of the metatables of tables that are not filled yet
 }
 
 // New returns a codec for the state of L.
@@ -33,17 +32,17 @@ func New(L *lua.LState, thread func() *lua.LState, meter Meter, limits *limits.L
 	return c
 }
 
-// Library is what a table is filled from that has no JSON value behind it.
+// Library is the source of a table without a JSON value behind it.
 type Library interface {
 	FillTable(t *lua.LTable)
 	LookupField(key lua.LValue) lua.LValue
 }
 
-// Opaque is a value behind userdata that says itself why it is no JSON value.
+// Opaque is a value behind userdata that is not JSON. NotJSON returns the error for it.
 type Opaque interface{ NotJSON() string }
 
-// Owns reports whether a metatable is the codec's own or one that [newMark] made, which scripts
-// do not get to see.
+// Owns reports whether a metatable is the codec's own or one that [NewMark] made. Scripts do not
+// see them.
 func (c *Codec) Owns(meta *lua.LTable) bool {
 	switch meta.Metatable.(type) {
 	case *lazyValue, *kept, *mark:
@@ -52,8 +51,8 @@ func (c *Codec) Owns(meta *lua.LTable) bool {
 	return meta == c.arrayMark
 }
 
-// mark stands in the place of the metatable of a metatable that is hidden from scripts.
+// mark is the metatable of a metatable that is hidden from scripts.
 type mark struct{}
 
-// NewMark returns a metatable that scripts do not get to see, by which the host knows tables.
+// NewMark returns a metatable that scripts do not see, by which the host recognises tables.
 func NewMark() *lua.LTable { return &lua.LTable{Metatable: &mark{}} }

@@ -11,45 +11,43 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luatext"
 	"obelus/luastd"
 	"obelus/store"
 )
 
-// Bounds of a value that a script gives. A table can hold another twice, and
-// so on thirty times, which is a billion values in no memory at all.
+// Bounds of a value from a script. A table can hold another one twice, and so on thirty times,
+// which makes a billion values in very little memory.
 const (
 	maxValues = 1 << 20
 	maxBytes  = 64 << 20
 )
 
-// Encode makes the JSON value of what a script gives. The schema, which may
-// be nil, decides what the digits of a long integer are; place names the value in
-// errors: "result". An empty table is an object unless it is marked as an array; what
-// else makes it one is decided by [schema.Schema.Lists]. The error is a [*valueError].
+// Encode returns the JSON value of a value from a script. The schema, which may be nil, decides
+// whether the digits of a long integer are text or a number; place names the value in errors:
+// "result". An empty table is an object unless it is marked as an array; [schema.Schema.Lists]
+// decides about other empty tables. The error is an [*Error].
 func (c *Codec) Encode(v lua.LValue, schema any, place string) (any, error) {
 	e := encoder{c: c, place: place, root: schema, most: maxBytes}
 	return e.value(v, schema)
 }
 
-// FromLua is fromLua without a schema, as modules of package luastd use it.
+// FromLua is Encode without a schema, as modules of package luastd use it.
 func (c *Codec) FromLua(v lua.LValue, place string) (any, error) {
 	return c.Encode(v, nil, place)
 }
 
-// EncodeResult is fromLua for what an activity or a planner gives back, which
-// goes into the log.
+// EncodeResult is Encode for the result of an activity or a planner, which goes into the log.
 func (c *Codec) EncodeResult(v lua.LValue, schema any, place string) (any, error) {
 	e := encoder{c: c, place: place, root: schema, most: c.limits.Result, limited: true}
 	return e.value(v, schema)
 }
 
-// Error is a value that is not JSON, and the place in it.
+// Error is a value that is not JSON, and its place.
 type Error struct {
 	place, message string
-	TooLong        bool // there is too much of it
+	TooLong        bool // the value is too large
 }
 
 func (e *Error) Error() string { return e.place + ": " + e.message }
@@ -57,14 +55,14 @@ func (e *Error) Error() string { return e.place + ": " + e.message }
 type encoder struct {
 	c      *Codec
 	place  string
-	path   []any // string keys and int indices that lead from place to here
+	path   []any // string keys and int indices from place to the current value
 	tables []*lua.LTable
 	values int
-	bytes  int // of its text
-	most   int // of them
+	bytes  int // of text so far
+	most   int // bytes at most
 
-	limited bool // most is a setting
-	root    any  // of the schema, for $ref
+	limited bool // the maximum is a setting
+	root    any  // schema that $ref refers to
 }
 
 func (e *encoder) fail(format string, args ...any) error {
@@ -92,7 +90,7 @@ func (e *encoder) value(v lua.LValue, schema any) (any, error) {
 		return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
 	}
 	if e.c.meter.Spent(1) {
-		return nil, &Error{e.place, budget.OutOfTime, false}
+		return nil, &Error{e.place, limits.OutOfTime, false}
 	}
 	switch v := v.(type) {
 	case *lua.LNilType:
@@ -131,12 +129,12 @@ func (e *encoder) number(f float64) (any, error) {
 	return jsonNumber(f), nil
 }
 
-// maxPlain is where integers begin to be written with an exponent, as JavaScript does too.
-// Readers that want an integer refuse one.
+// maxPlain is the integer from which on integers are written with an exponent, as JavaScript does
+// too. Readers that expect an integer refuse an exponent.
 const maxPlain = 1e21
 
-// jsonNumber is text that reads back as the same number: digits alone for an integer below
-// maxPlain, else the shortest. The next script gets an integer beyond 2^53 as text.
+// jsonNumber returns text that reads back as the same number: digits alone for an integer below
+// maxPlain, else the shortest text. The next script gets an integer beyond 2^53 as text.
 func jsonNumber(f float64) json.Number {
 	switch whole := f == math.Trunc(f); {
 	case whole && math.Abs(f) <= luatext.MaxExact:
@@ -160,8 +158,8 @@ func (e *encoder) tooLong() error {
 	return &Error{e.place, fmt.Sprintf("more than %d bytes of text", e.most), false}
 }
 
-// text is a string; but the digits of an integer too large for a Lua number,
-// at a place for a number, are that integer again.
+// text encodes a string. The digits of an integer too large for a Lua number become that integer
+// again at a place for a number.
 func (e *encoder) text(v string, schema any) (any, error) {
 	if e.bytes += e.size(v); e.bytes > e.most {
 		return nil, e.tooLong()
@@ -177,8 +175,7 @@ func (e *encoder) text(v string, schema any) (any, error) {
 	return v, nil
 }
 
-// isBigInteger tells the digits of an integer beyond ±2^53, written as JSON
-// does.
+// isBigInteger reports whether text is an integer beyond ±2^53, written as JSON does.
 func isBigInteger(v string) bool {
 	digits := v
 	if v[0] == '-' {
@@ -192,7 +189,7 @@ func isBigInteger(v string) bool {
 }
 
 func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
-	if v, ok := Untouched(t); ok { // it is what it was
+	if v, ok := Untouched(t); ok { // unchanged since it was made
 		values, bytes := e.measure(v)
 		if e.values += values; e.values > maxValues {
 			return nil, &Error{e.place, fmt.Sprintf("more than %d values", maxValues), false}
@@ -216,8 +213,8 @@ func (e *encoder) table(t *lua.LTable, schema any) (any, error) {
 	return value, err
 }
 
-// cycleEnd is how many steps lead to where a table is found inside itself for
-// the first time: the shortest place that shows the circle.
+// cycleEnd returns the number of steps to the first table that is inside itself: the shortest place
+// that shows the cycle.
 func cycleEnd(tables []*lua.LTable, first int) int {
 	for i, t := range tables {
 		if j := slices.Index(tables[:i], t); j >= 0 {
@@ -248,8 +245,7 @@ func (e *encoder) contents(t *lua.LTable, schema any) (any, error) {
 	return nil, e.fail("the table has a %s for a key: keys are strings", key.Type())
 }
 
-// BeyondArray is how many elements a table has, and its first key that is none of
-// theirs; nil without one.
+// BeyondArray returns the number of elements of a table, and its first key besides theirs, or nil.
 func BeyondArray(t *lua.LTable) (n int, key lua.LValue) {
 	last := lua.LValue(lua.LNil)
 	if n = t.Len(); n > 0 {
@@ -275,7 +271,7 @@ func (e *encoder) array(t *lua.LTable, n int, at schemaNode) (any, error) {
 	}
 	e.path = e.path[:len(e.path)-1]
 	if k := keptOf(t); k != nil && k.array && k.size == n {
-		if numbers := k.unchanged(t); len(numbers) == len(k.numbers) { // else some would be numbers, and others text
+		if numbers := k.unchanged(t); len(numbers) == len(k.numbers) { // otherwise some would be numbers, and others text
 			for _, was := range numbers {
 				i := int(was.key.(lua.LNumber)) - 1
 				var err error
@@ -313,7 +309,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	e.path = e.path[:len(e.path)-1]
 	if k := keptOf(t); k != nil && !k.array {
 		nulls := slices.DeleteFunc(slices.Clone(k.nulls), func(name string) bool { _, set := object[name]; return set })
-		if len(object)-(len(k.nulls)-len(nulls)) < k.size { // something was taken away
+		if len(object)-(len(k.nulls)-len(nulls)) < k.size { // a field was removed
 			nulls = nil
 		}
 		for _, was := range k.unchanged(t) {
@@ -333,7 +329,7 @@ func (e *encoder) object(t *lua.LTable, at schemaNode) (any, error) {
 	return object, nil
 }
 
-// restored is a value as the number that it was, unless it is text and that is wanted.
+// restored returns the original number in place of v, unless v is text and the schema wants text.
 func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	if _, text := v.(string); text {
 		if s, ok := schemaAt(schema, e.root, nil); ok && s.wants("string") && !s.wants("integer", "number") {
@@ -359,7 +355,7 @@ func KeyText(key lua.LValue) string {
 	return "that is a " + key.Type().String()
 }
 
-// textOf is how much a number counts for: nothing, unless it is written at length.
+// textOf returns the bytes that a number counts for: none, unless it is long.
 func textOf(n json.Number) int {
 	if len(n) <= 32 {
 		return 0
@@ -367,8 +363,8 @@ func textOf(n json.Number) int {
 	return len(n)
 }
 
-// size is how many bytes a text counts for: as many as the log's JSON takes for it, if that is
-// where it goes. A text of control characters takes six times its length there.
+// size returns the bytes that a text counts for. For a result these are the bytes that the log's
+// JSON takes: six times its length for a text of control characters.
 func (e *encoder) size(text string) int {
 	if e.limited {
 		return store.StringSize(text)
@@ -376,7 +372,7 @@ func (e *encoder) size(text string) int {
 	return len(text)
 }
 
-// Measure counts the values in v and the bytes of its text.
+// measure counts the values in v and the bytes of their text.
 func (e *encoder) measure(v any) (values, bytes int) {
 	values = 1
 	switch v := v.(type) {
@@ -398,7 +394,8 @@ func (e *encoder) measure(v any) (values, bytes int) {
 	return values, bytes
 }
 
-// ErrorText is what an error of an object of the host says, for which scripts have it.
+// ErrorText returns the text of an error that an object of the program gave, which scripts have as
+// userdata.
 func ErrorText(v lua.LValue) (string, bool) {
 	u, ok := v.(*lua.LUserData)
 	if !ok {

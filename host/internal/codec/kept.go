@@ -6,15 +6,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// kept is what a table can't hold as it was: null fields, and numbers of which Lua has
-// another text or none. They come back as they were, so that to look at a value changes
-// nothing: a number while its entry is what was made of it, null fields as long as the
-// table has at least as many others as it had, and of an array all or none. It hides
-// where a [lazyValue] does.
+// kept has the parts of a JSON value that a table can't hold: null fields, and numbers whose text
+// in Lua is another one. Encoding restores them, so that reading a value does not change it: a
+// number while its entry is still the one made for it, null fields while the table has at least as
+// many other fields as it had, and in an array all numbers or none. It hides where a [lazyValue]
+// does.
 type kept struct {
 	nulls   []string
 	numbers []keptNumber
-	size    int // how many entries the table had
+	size    int // number of entries that the table had
 	array   bool
 }
 
@@ -27,7 +27,7 @@ func (*kept) String() string { return "" }
 
 func (*kept) Type() lua.LValueType { return lua.LTUserData }
 
-// keeping gives what is kept of a table that is being filled.
+// keeping returns the kept parts of a table that is being filled, and makes them at first use.
 func (c *Codec) keeping(t *lua.LTable) *kept {
 	k := keptOf(t)
 	if k == nil {
@@ -41,7 +41,7 @@ func (c *Codec) keeping(t *lua.LTable) *kept {
 	return k
 }
 
-// keptOf gives what is kept of a table, nil if nothing is.
+// keptOf returns the kept parts of a table, or nil.
 func keptOf(t *lua.LTable) *kept {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok {
@@ -51,8 +51,7 @@ func keptOf(t *lua.LTable) *kept {
 	return k
 }
 
-// unchanged gives the numbers that are kept whose entries are still what was made of
-// them.
+// unchanged returns the kept numbers whose entries have not been assigned since.
 func (k *kept) unchanged(t *lua.LTable) (numbers []keptNumber) {
 	for _, n := range k.numbers {
 		if t.RawGet(n.key) == n.made {

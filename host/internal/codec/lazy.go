@@ -7,15 +7,15 @@ import (
 	"obelus/luastd"
 )
 
-// lazyValue is what a table will be filled from: a map, an array or a library's
-// fields. It hides in the table's metatable, in the place of the metatable's own.
+// lazyValue is the source of a table that is not filled yet: a map, an array or a library. It hides
+// in the place of the metatable of the table's metatable.
 type lazyValue struct {
 	value any
 	peeks int
 	made  []peeked
 }
 
-// peeked is a table that a script has from one that is not filled yet.
+// peeked is a table that a script got from one that is not filled yet.
 type peeked struct {
 	key   lua.LValue
 	table *lua.LTable
@@ -25,11 +25,11 @@ func (*lazyValue) String() string { return "" }
 
 func (*lazyValue) Type() lua.LValueType { return lua.LTUserData }
 
-// maxPeeks is how many fields of a table are read before it is filled.
+// maxPeeks is the number of fields that are read from a table before it is filled.
 const maxPeeks = 8
 
-// Lazy makes a table that fills one level of itself when it is touched. The
-// metatable is a copy of the model, with whose entries it shares the memory.
+// Lazy returns a table that fills one level of itself when it is touched. Its metatable is a copy
+// of the model, whose entries it shares.
 func (c *Codec) Lazy(v any) *lua.LTable {
 	made := &struct {
 		table, meta lua.LTable
@@ -40,7 +40,7 @@ func (c *Codec) Lazy(v any) *lua.LTable {
 	return &made.table
 }
 
-// waiting gives what a table is to be filled from, nil if there is nothing.
+// waiting returns the source of a table that is not filled yet, or nil.
 func waiting(t *lua.LTable) *lazyValue {
 	meta, ok := t.Metatable.(*lua.LTable)
 	if !ok {
@@ -50,8 +50,7 @@ func waiting(t *lua.LTable) *lazyValue {
 	return v
 }
 
-// Untouched gives the JSON value that a table stands for, as long as nobody can
-// have changed it.
+// Untouched returns the JSON value that a table stands for, as long as it cannot have changed.
 func Untouched(t *lua.LTable) (any, bool) {
 	lazy := waiting(t)
 	if lazy == nil || len(lazy.made) > 0 {
@@ -61,8 +60,8 @@ func Untouched(t *lua.LTable) (any, bool) {
 	return lazy.value, !isLibrary
 }
 
-// Fill fills a table that is waiting for it, and does nothing to any other.
-// Every library function that looks into a table calls it first.
+// Fill fills a table that is not filled yet. Every library function that looks into a table calls
+// it first.
 func (c *Codec) Fill(t *lua.LTable) {
 	lazy := waiting(t)
 	if lazy == nil {
@@ -86,9 +85,8 @@ func (c *Codec) Fill(t *lua.LTable) {
 	*lazy = lazyValue{} // it stays with the table, and must not keep the value
 }
 
-// peek reads one field of a table that is waiting, without filling it: a script
-// that reads a field of a megabyte pays for that field. It reports false if the
-// table is better filled.
+// peek reads one field of a table without filling it, so that reading a field of a megabyte costs
+// only that field. It reports false if the table should be filled.
 func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 	lazy := waiting(t)
 	if lazy == nil || lazy.peeks >= maxPeeks {
@@ -109,7 +107,7 @@ func (c *Codec) peek(t *lua.LTable, key lua.LValue) (lua.LValue, bool) {
 		}
 	case []any:
 		if len(from) >= limits.MaxArray-1 {
-			return nil, false // and is refused
+			return nil, false // which filling refuses
 		}
 		if n, ok := key.(lua.LNumber); ok && n >= 1 && n <= lua.LNumber(len(from)) && n == lua.LNumber(int(n)) {
 			if v = luastd.Null; from[int(n)-1] != nil {

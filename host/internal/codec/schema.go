@@ -9,16 +9,15 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// schemaNode is a place in a JSON Schema. The codec asks it what an empty
-// table means there and goes down with the value; whether the value fits is
-// the engine's to say.
+// schemaNode is a place in a JSON Schema. The codec asks it about empty tables and long integers,
+// and descends with the value. The engine decides whether the value is valid.
 type schemaNode struct {
-	alternatives []map[string]any // the schema and those that it is made of
+	alternatives []map[string]any // the schema and the schemas that it is composed of
 	root         any
 }
 
-// schemaAt begins at a schema; known is false if it says nothing. Of alternatives those
-// count that a table may be, which is nil for anything else.
+// schemaAt returns the node of a schema; known is false if it is not an object. Alternatives count
+// if they may describe t, which is nil for any value but a table.
 func schemaAt(schema, root any, t *lua.LTable) (at schemaNode, known bool) {
 	object, ok := schema.(map[string]any)
 	if !ok {
@@ -29,7 +28,7 @@ func schemaAt(schema, root any, t *lua.LTable) (at schemaNode, known bool) {
 	return at, true
 }
 
-// gather follows $ref and the combinators, as far as is sensible.
+// gather follows $ref and the combinators, to a limited depth.
 func (n *schemaNode) gather(object map[string]any, t *lua.LTable, depth int) {
 	if depth > 8 || len(n.alternatives) > 32 {
 		return
@@ -56,8 +55,7 @@ func (n *schemaNode) referred(object map[string]any) (target map[string]any, ok 
 	return ResolveRef(n.root, ref)
 }
 
-// mayBe tells whether a table may be what a schema describes, by the fields that it has and
-// those that it lacks.
+// mayBe reports whether a schema may describe a table, by the fields that the table has and lacks.
 func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable, depth int) bool {
 	if t == nil || depth > 8 {
 		return true
@@ -87,14 +85,13 @@ func (n *schemaNode) mayBe(object map[string]any, t *lua.LTable, depth int) bool
 	return true
 }
 
-// wasNull tells of a field whether it was null, which Lua does not tell from nothing.
+// wasNull reports whether a field was null, which Lua does not distinguish from an absent one.
 func wasNull(t *lua.LTable, name string) bool {
 	k := keptOf(t)
 	return k != nil && !k.array && slices.Contains(k.nulls, name)
 }
 
-// mayHold tells whether a field may have a value, as far as that is told without looking
-// into tables.
+// mayHold reports whether a field's schema may describe a value. It does not look into tables.
 func mayHold(field map[string]any, v lua.LValue) bool {
 	values, some := field["enum"].([]any)
 	if value, one := field["const"]; one {
@@ -120,8 +117,7 @@ func mayHold(field map[string]any, v lua.LValue) bool {
 	return field["type"] == nil || types == nil || node.wants(types...)
 }
 
-// isLike tells whether a value of Lua is one of JSON, as far as that is told without
-// looking into tables.
+// isLike reports whether a value of Lua may equal one of JSON. It does not look into tables.
 func isLike(v lua.LValue, value any) bool {
 	switch value := value.(type) {
 	case string:
@@ -137,7 +133,7 @@ func isLike(v lua.LValue, value any) bool {
 	return v.Type() == lua.LTTable
 }
 
-// ResolveRef follows a reference into the same schema: "#", "#/$defs/item".
+// ResolveRef returns the schema that a reference into root refers to: "#", "#/$defs/item".
 func ResolveRef(root any, ref string) (map[string]any, bool) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -166,8 +162,8 @@ func ResolveRef(root any, ref string) (map[string]any, bool) {
 	return object, ok
 }
 
-// number tells of digits whether they stand for a number, by the first of the alternatives
-// that says whether a number or a text is wanted.
+// number reports whether digits stand for a number, by the first alternative that allows a number
+// or a text.
 func (n schemaNode) number() bool {
 	for _, object := range n.alternatives {
 		one := schemaNode{alternatives: []map[string]any{object}}
@@ -204,7 +200,7 @@ func (n schemaNode) wants(types ...string) bool {
 	return false
 }
 
-// property is the schema of a field, nil if nothing is said.
+// property returns the schema of a field, or nil.
 func (n schemaNode) property(name string) any {
 	return n.each(func(object map[string]any) (any, bool) {
 		properties, _ := object["properties"].(map[string]any)
@@ -216,7 +212,7 @@ func (n schemaNode) property(name string) any {
 	})
 }
 
-// item is the schema of an element, from 0, nil if nothing is said.
+// item returns the schema of an element, from 0, or nil.
 func (n schemaNode) item(i int) any {
 	return n.each(func(object map[string]any) (any, bool) {
 		if prefix, ok := object["prefixItems"].([]any); ok && i < len(prefix) {
@@ -227,7 +223,7 @@ func (n schemaNode) item(i int) any {
 	})
 }
 
-// each is what all alternatives say of something in the value: any of it may hold.
+// each returns the schemas that the alternatives have for a part of the value, joined by anyOf.
 func (n schemaNode) each(says func(object map[string]any) (any, bool)) any {
 	var one any
 	var several []any

@@ -14,21 +14,19 @@ import (
 	"obelus/luastd"
 )
 
-// eager is how many values are converted at once. What lies deeper in a large
-// value becomes tables that fill themselves when a script touches them: an
-// activity that reads one field of a context of a megabyte pays for the fields
-// that lead to it.
+// eager is the number of values that are converted at once. Deeper parts of a large value become
+// tables that fill themselves when a script touches them: an activity that reads one field of a
+// context of a megabyte pays for the fields that lead to it.
 const eager = 64
 
-// ToLua makes Lua's own copy of a JSON value. The value is kept and read
-// later, and must not change. Tables get their keys in sorted order, so that
-// pairs is the same every time.
+// ToLua returns Lua's own copy of a JSON value. The value is kept and read later, and must not
+// change. Tables get their keys in sorted order, so that pairs is the same every time.
 func (c *Codec) ToLua(v any) lua.LValue {
 	left := eager
 	return c.value(v, &left)
 }
 
-// ToLuaLater is ToLua for what is seldom looked at.
+// ToLuaLater is ToLua for a value that is rarely looked at.
 func (c *Codec) ToLuaLater(v any) lua.LValue {
 	left := 0
 	return c.value(v, &left)
@@ -68,14 +66,14 @@ func (c *Codec) value(v any, left *int) lua.LValue {
 		c.fillArray(t, v, left)
 		return t
 	}
-	panic("host: not a JSON value") // a fault of whoever made it: no script can
+	panic("host: not a JSON value") // a bug of the caller: scripts can't cause it
 }
 
 func (c *Codec) fillObject(t *lua.LTable, object map[string]any, left *int) {
 	*left -= len(object)
 	var few [16]string
 	keys := slices.AppendSeq(few[:0], maps.Keys(object))
-	long := len(keys) > eager // only a script can ask for it, which may be out of time
+	long := len(keys) > eager // the script that asks for it may be out of time
 	if !long {
 		slices.Sort(keys)
 	} else {
@@ -133,7 +131,7 @@ func (c *Codec) fillArray(t *lua.LTable, array []any, left *int) {
 	}
 }
 
-// holds tells whether a number of Lua comes back with the same text.
+// holds reports whether a number gets the same text again from Lua.
 func holds(n json.Number) bool {
 	if isPlain(string(n)) {
 		return true
@@ -142,8 +140,7 @@ func holds(n json.Number) bool {
 	return ok && jsonNumber(float64(f)) == n
 }
 
-// isPlain tells of the text of a number that it is surely the one that the number is
-// written as; most are.
+// isPlain reports whether a number's text is surely the text that Lua gives for it, as most are.
 func isPlain(n string) bool {
 	whole, fraction, decimal := strings.Cut(strings.TrimPrefix(n, "-"), ".")
 	if len(whole)+len(fraction) > 15 || !luatext.IsDigits(whole) || !luatext.IsDigits(fraction) || whole[0] == '0' && whole != "0" {
@@ -152,16 +149,16 @@ func isPlain(n string) bool {
 	if !decimal {
 		return n != "-0"
 	}
-	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000") // which has an exponent
+	return !strings.HasSuffix(fraction, "0") && !strings.HasPrefix(fraction, "000000") // such a number has an exponent
 }
 
-// isArray tells of a table that it is an array even if it is empty.
+// isArray reports whether a table is an array even if it is empty.
 func (c *Codec) isArray(t *lua.LTable) bool {
 	k := keptOf(t)
 	return t.Metatable == c.arrayMark || k != nil && k.array
 }
 
-// numberToLua keeps an integer that a Lua number can't hold as its digits.
+// numberToLua converts a number. An integer that a Lua number can't hold becomes its digits.
 func numberToLua(n json.Number) lua.LValue {
 	text := string(n)
 	if len(text) <= 15 || strings.ContainsAny(text, ".eE") {

@@ -10,8 +10,8 @@ import (
 	"obelus/engine/spell"
 )
 
-// The interpreter's messages name no variables. explain puts them into Lua's
-// words and finds in the source what was nil.
+// The interpreter's messages name no variables. Message puts them into Lua's words and finds the
+// expression in the source.
 
 var (
 	faultIndex   = regexp.MustCompile(`^attempt to index a non-table object\((\w+)\) with key '(.*)'$`)
@@ -24,7 +24,7 @@ var (
 	faultNoValue = regexp.MustCompile(`^(\w+(?: or \w+)* expected, got )nil$`)
 	faultOptions = regexp.MustCompile(`^bad argument #(\d+) to (\S+|main chunk) \(((?s:.*))\)$`)
 
-	// What gopher-luar says of objects of the host, in types of Go.
+	// Messages of gopher-luar about objects of the program, in types of Go.
 	faultUse   = regexp.MustCompile(`^cannot use (?s:(nil|.* \(type (.+)\))) as type (.*)$`)
 	faultField = regexp.MustCompile(`^(?:type \S+ has no|unknown) field (\w+)$`)
 )
@@ -39,13 +39,13 @@ var (
 	operators = map[string]string{"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "pow": "^"}
 )
 
-// mostExplained is how long a message may be to be rewritten. One that is longer
-// holds a text of the script.
-const mostExplained = 4 << 10
+// maxExplained is the length of the longest message that is rewritten. A longer one contains a text
+// of the script.
+const maxExplained = 4 << 10
 
 // Message rewrites a message of the interpreter; names may be nil.
 func Message(message string, names *Names) string {
-	if len(message) > mostExplained {
+	if len(message) > maxExplained {
 		return message
 	}
 	if m := faultIndex.FindStringSubmatch(message); m != nil {
@@ -98,13 +98,13 @@ func Message(message string, names *Names) string {
 	return message
 }
 
-// badArgument is what a function says of an argument. The object of a method is none, as in
-// Lua.
+// badArgument returns the error of a function about an argument. The object of a method does not
+// count, as in Lua.
 func (n *Names) badArgument(number, function, why string) string {
 	if m := faultUse.FindStringSubmatch(why); m != nil {
 		why = luaTypeOf(m[3]) + " expected, got " + luaTypeOf(cmp.Or(m[2], "nil"))
 	}
-	if function == "main chunk" { // which no line of Lua called, but pcall
+	if function == "main chunk" { // called by pcall, not by a line of Lua
 		return "bad argument #" + number + " to ?: " + why
 	}
 	name := n.full(function)
@@ -113,7 +113,7 @@ func (n *Names) badArgument(number, function, why string) string {
 			return "bad object of the method " + name + ": " + why
 		}
 	}
-	if strings.HasPrefix(name, "(") { // (anonymous): an object's field is set, or a key is looked for
+	if strings.HasPrefix(name, "(") { // (anonymous): an object's field is set, or a key is looked up
 		return "bad value: " + why
 	}
 	if m := faultNoValue.FindStringSubmatch(why); m != nil {
@@ -123,8 +123,7 @@ func (n *Names) badArgument(number, function, why string) string {
 	return "bad argument #" + number + " to " + name + ": " + why
 }
 
-// named is "order.total (a nil value)", or "a nil value"; a literal stands for
-// itself.
+// named returns "order.total (a nil value)", or "a nil value"; a literal stands for itself.
 func named(name, typ string) string {
 	switch {
 	case name == "" || name == typ:
@@ -135,8 +134,8 @@ func named(name, typ string) string {
 	return name + " (a " + typ + " value)"
 }
 
-// uncallable says what was called that is not a function: by a call, or by a loop
-// that has a table in the place of an iterator.
+// uncallable returns the error of calling a value that is not a function, in a call or in a loop
+// with a table in the place of an iterator.
 func (n *Names) uncallable() string {
 	calls, iterators := n.called(), n.iterators()
 	call := only(calls)
@@ -156,8 +155,8 @@ func (n *Names) uncallable() string {
 	return "for … in wants a function: " + remedy
 }
 
-// meant is a hint to the global, or to the field of a library, that may be meant by the name of
-// what is nil; empty for none.
+// meant returns a hint to the global, or to the field of a library, that a name of a nil value may
+// be a misspelling of; empty for none.
 func (n *Names) meant(name string) string {
 	if n == nil {
 		return ""

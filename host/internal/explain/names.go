@@ -11,7 +11,7 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// argument is the argument of a call of a function, if it is a name.
+// argument returns the argument of a call of a function, if it is a name.
 func (n *Names) argument(function, number string) string {
 	i, _ := strconv.Atoi(number)
 	var found []string
@@ -34,7 +34,7 @@ func (n *Names) argument(function, number string) string {
 	return only(found)
 }
 
-// negated is the operand of a minus.
+// negated returns the operand of a minus.
 func (n *Names) negated() string {
 	return n.only(func(e ast.Expr) ast.Expr {
 		if e, ok := e.(*ast.UnaryMinusOpExpr); ok {
@@ -44,7 +44,7 @@ func (n *Names) negated() string {
 	})
 }
 
-// measured is the operand of #.
+// measured returns the operand of #.
 func (n *Names) measured() string {
 	return n.only(func(e ast.Expr) ast.Expr {
 		if e, ok := e.(*ast.UnaryLenOpExpr); ok {
@@ -54,7 +54,8 @@ func (n *Names) measured() string {
 	})
 }
 
-// only is the one operand that a function finds in the line's expressions, nil for none.
+// only returns the text of the one operand in the line's expressions, or "" if there are none or
+// several.
 func (n *Names) only(operand func(e ast.Expr) ast.Expr) string {
 	var found []string
 	n.each(func(e ast.Expr) {
@@ -65,7 +66,7 @@ func (n *Names) only(operand func(e ast.Expr) ast.Expr) string {
 	return only(found)
 }
 
-// bound is a bound of a numeric loop: its init, limit or step.
+// bound returns a bound of a numeric loop: its init, limit or step.
 func (n *Names) bound(which string) string {
 	if n == nil {
 		return ""
@@ -79,8 +80,7 @@ func (n *Names) bound(which string) string {
 	return only(found)
 }
 
-// isMethod tells whether a function is called as a method, object:name(…), and in no other
-// way.
+// isMethod reports whether a function is called only as a method, object:name(…).
 func (n *Names) isMethod(name string) (is bool) {
 	other := false
 	n.each(func(e ast.Expr) {
@@ -97,7 +97,7 @@ func (n *Names) isMethod(name string) (is bool) {
 	return is && !other
 }
 
-// Environment is what a message may be about besides the source.
+// Environment has the names that a message may be about, beside the source.
 type Environment interface {
 	// HasGlobal reports whether scripts have a global of the name.
 	HasGlobal(name string) bool
@@ -105,7 +105,7 @@ type Environment interface {
 	DeclaresFunction(name string) bool
 	// Library returns the names of a library's fields, or nil if there is no such library.
 	Library(name string) []string
-	// Globals returns the names of globals that may be meant by another.
+	// Globals returns the names of globals that a misspelt name may mean.
 	Globals() []string
 }
 
@@ -113,12 +113,13 @@ type Environment interface {
 type Names struct {
 	env     Environment
 	exprs   []ast.Expr
-	loops   []*ast.GenericForStmt // that begin there
-	counted []*ast.NumberForStmt  // the same of numeric ones
-	local   []string              // functions declared before, which all of the file sees
+	loops   []*ast.GenericForStmt // loops that begin on the line
+	counted []*ast.NumberForStmt  // numeric loops that begin on the line
+	local   []string              // functions declared before the line, visible to the whole file
 }
 
-// NamesAt reads a line of a file's source, for [explain]. It is nil if the file cannot be parsed.
+// NamesAt returns the expressions on a line of a file's source, for [Message], or nil if the file
+// cannot be parsed.
 func NamesAt(env Environment, file string, source []byte, line int) *Names {
 	chunk, err := luac.ParseChunk(file, source)
 	if err != nil {
@@ -153,7 +154,7 @@ func NamesAt(env Environment, file string, source []byte, line int) *Names {
 	return n
 }
 
-// only is the one text that all the expressions found have, or "".
+// only returns the text that all found expressions share, or "".
 func only(found []string) string {
 	slices.Sort(found)
 	if found = slices.Compact(found); len(found) == 1 {
@@ -203,7 +204,7 @@ func (n *Names) compared() (left, right string) {
 		if e, ok := e.(*ast.RelationalOpExpr); ok && e.Operator != "==" && e.Operator != "~=" {
 			left, right := ExprText(e.Lhs), ExprText(e.Rhs)
 			if strings.HasPrefix(e.Operator, ">") {
-				left, right = right, left // it is compiled the other way round
+				left, right = right, left // compiled with its operands swapped
 			}
 			lefts, rights = append(lefts, left), append(rights, right)
 		}
@@ -237,7 +238,7 @@ func (n *Names) joined(operand int) string {
 	return only(found)
 }
 
-// called are what the calls call, less what surely is a function.
+// called returns the called expressions that may not be functions.
 func (n *Names) called() []string {
 	var found []string
 	n.each(func(e ast.Expr) {
@@ -248,7 +249,8 @@ func (n *Names) called() []string {
 	return found
 }
 
-// iterators are what loops got, less the calls that surely give a function.
+// iterators returns the expressions that loops iterate over, less calls that surely return a
+// function.
 func (n *Names) iterators() []string {
 	if n == nil {
 		return nil
@@ -268,10 +270,10 @@ func (n *Names) iterators() []string {
 	return found
 }
 
-// giveIterators are the functions of Lua's library that give a function.
+// giveIterators are the functions of Lua's library that return a function.
 var giveIterators = []string{"coroutine.wrap", "ipairs", "pairs", "string.gmatch"}
 
-// declared tells whether a name is that of a function of the script.
+// declared reports whether a name is one of a function of the script.
 func (n *Names) declared(name string) bool {
 	return slices.Contains(n.local, name) || n.env.DeclaresFunction(name)
 }
@@ -283,8 +285,7 @@ func calledText(call *ast.FuncCallExpr) string {
 	return ExprText(call.Func)
 }
 
-// full is the name of a called function with what stands before it:
-// "table.insert" for insert.
+// full returns the name of a called function with the library before it: "table.insert" for insert.
 func (n *Names) full(name string) string {
 	found := []string{}
 	n.each(func(e ast.Expr) {
@@ -298,8 +299,7 @@ func (n *Names) full(name string) string {
 	return name
 }
 
-// isFunction reports whether a name is that of a function of Lua's library, which is not what
-// could not be called.
+// isFunction reports whether a name is one of a function of Lua's library.
 func (n *Names) isFunction(name string) bool {
 	library, function, ok := strings.Cut(name, ".")
 	if !ok {
@@ -308,7 +308,7 @@ func (n *Names) isFunction(name string) bool {
 	return slices.Contains(n.env.Library(library), function)
 }
 
-// ExprText writes an expression as its author did, shortened.
+// ExprText returns an expression as its author wrote it, shortened.
 func ExprText(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.IdentExpr:

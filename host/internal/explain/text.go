@@ -6,25 +6,24 @@ import (
 	"strings"
 )
 
-// place finds "file:line: " before a message.
+// placeBefore matches "file:line: " before a message.
 var placeBefore = regexp.MustCompile(`^([^\n]*?):(\d+): `)
 
-// mostPlace is how much of a message is searched for its place: it may be as long
-// as a string.
-const mostPlace = 1000
+// maxPlace is the number of bytes of a message that are searched for its place: a message may be as
+// long as a string.
+const maxPlace = 1000
 
-// Place finds "file:line: " at the beginning of a message: as it stands there,
-// the file and the line.
+// Place returns "file:line: " at the beginning of a message, the file and the line, or nil.
 func Place(message string) []string {
-	return placeBefore.FindStringSubmatch(message[:min(len(message), mostPlace)])
+	return placeBefore.FindStringSubmatch(message[:min(len(message), maxPlace)])
 }
 
-// WithoutSpace is a message of the interpreter, which begins with a space where a
-// library function raised it that no line of Lua called.
+// WithoutSpace returns a message of the interpreter without the space at its beginning, which it
+// has if no line of Lua called the library function that raised it.
 func WithoutSpace(message string) string { return strings.TrimPrefix(message, " ") }
 
-// Panic says in Lua's words what made the interpreter itself panic, or an object of the
-// host, whose place in Go is known.
+// Panic returns the error for a panic of the interpreter, or of an object of the program whose
+// place in Go is known.
 func Panic(message, place string) string {
 	if place != "" {
 		return "an object of the host failed at " + place + ": " + message
@@ -43,16 +42,17 @@ func Panic(message, place string) string {
 	return "an object of the host failed: " + message
 }
 
-// gaveWrong is what gopher-luar says of a function of Lua that an object called.
+// gaveWrong matches the message of gopher-luar about the results of a Lua function that an object
+// called.
 var gaveWrong = regexp.MustCompile(`^expecting (\d+) return values, got (\d+)$`)
 
-// GoPlace is the file and the line of what panicked, in the stack of an error of the
-// interpreter; "" if that has none, or it was the interpreter itself. The folder would
-// tell of the machine that the program was made on.
+// GoPlace returns the file and the line of a panic from the stack of an interpreter's error, or ""
+// if the stack has none or the interpreter itself panicked. It leaves out the folder, which belongs
+// to the machine that built the program.
 func GoPlace(stack string) string {
 	_, frames, _ := strings.Cut(stack, "\npanic(")
 	lines := strings.Split(frames, "\n")
-	for i := 2; i+1 < len(lines); i += 2 { // a function, and its place
+	for i := 2; i+1 < len(lines); i += 2 { // each function is followed by its place
 		if !strings.HasPrefix(lines[i], "runtime.") && !strings.HasPrefix(lines[i], "internal/runtime/") {
 			if strings.HasPrefix(lines[i], "github.com/yuin/gopher-lua.") || strings.HasPrefix(lines[i], "layeh.com/gopher-luar.") {
 				return ""
@@ -64,7 +64,7 @@ func GoPlace(stack string) string {
 	return ""
 }
 
-// Traceback reads the interpreter's own, leaving out what is Go's.
+// Traceback returns the lines of the interpreter's traceback that are Lua's.
 func Traceback(stack string) []string {
 	var lines []string
 	if _, own, ok := strings.Cut(stack, "stack traceback:"); ok {
@@ -80,7 +80,7 @@ func Traceback(stack string) []string {
 	return lines
 }
 
-// luaTypeOf is what Lua calls what has a type of Go.
+// luaTypeOf returns Lua's name for a type of Go.
 func luaTypeOf(goType string) string {
 	name := strings.ToLower(strings.TrimPrefix(strings.TrimLeft(goType, "*"), "lua.L"))
 	switch {

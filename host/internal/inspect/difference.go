@@ -10,22 +10,22 @@ import (
 	"obelus/host/internal/sandbox"
 )
 
-// mostShown is how many characters of a value a message shows, and mostBefore how
-// many of them stand before what differs.
+// maxShown is the number of characters of a value that a message shows, and maxBefore the number of
+// them before a difference.
 const (
-	mostShown  = 60
-	mostBefore = 20
+	maxShown  = 60
+	maxBefore = 20
 )
 
-// layout is what inspect puts between fields; what is quoted has no line breaks.
+// layout matches the breaks that Text puts between fields; quoted text has none.
 var layout = regexp.MustCompile(`\n *`)
 
 func onLine(text string) string { return layout.ReplaceAllString(text, " ") }
 
-// Line is a value on one line, cut where it is long.
+// Line returns a value as text on one line, cut if it is long.
 func Line(s *sandbox.State, v lua.LValue) string { return cut([]rune(onLine(Text(s, v))), 0) }
 
-// Difference is inspect of two values that differ, with as many digits as it takes.
+// Difference returns the texts of two values that differ, with as many digits as it takes.
 func Difference(s *sandbox.State, a, b lua.LValue) (x, y string) {
 	if x, y = Text(s, a), Text(s, b); x != y {
 		return x, y
@@ -38,12 +38,13 @@ func Difference(s *sandbox.State, a, b lua.LValue) (x, y string) {
 	return exact(a), exact(b)
 }
 
-// LineDifference shows two values that differ: where they are long, what is around the
-// first difference, and of texts of several lines the first line that differs.
+// LineDifference returns the texts of two values that differ, each on one line. Of long values it
+// shows the part around the first difference, and of texts with several lines the first line that
+// differs.
 func LineDifference(s *sandbox.State, a, b lua.LValue) (x, y string) {
 	x, y = Difference(s, a, b)
 	x, y = onLine(x), onLine(y)
-	if len([]rune(x)) <= mostShown && len([]rune(y)) <= mostShown {
+	if len([]rune(x)) <= maxShown && len([]rune(y)) <= maxShown {
 		return x, y
 	}
 	first, ok := a.(lua.LString)
@@ -67,27 +68,27 @@ func lineOf(lines []string, n int) string {
 	return "no such line"
 }
 
-// around cuts two texts so that their first difference is seen.
+// around cuts two texts such that their first difference is seen.
 func around(a, b string) (x, y string) {
 	first, second := []rune(a), []rune(b)
 	n := 0
 	for n < min(len(first), len(second)) && first[n] == second[n] {
 		n++
 	}
-	if n < mostShown-mostBefore {
+	if n < maxShown-maxBefore {
 		n = 0
 	}
-	return cut(first, max(n-mostBefore, 0)), cut(second, max(n-mostBefore, 0))
+	return cut(first, max(n-maxBefore, 0)), cut(second, max(n-maxBefore, 0))
 }
 
-// cut is a text from some character on, with a mark where something is left out.
+// cut returns the part of a text that begins at a character, with marks for the parts left out.
 func cut(text []rune, from int) string {
 	before, behind := "", ""
 	if from > 0 {
 		before = "…"
 	}
-	if text = text[from:]; len(text) > mostShown {
-		text, behind = text[:mostShown-1], "…"
+	if text = text[from:]; len(text) > maxShown {
+		text, behind = text[:maxShown-1], "…"
 	}
 	return before + string(text) + behind
 }

@@ -16,24 +16,23 @@ import (
 	"obelus/luastd"
 )
 
-// inspector writes values as text for people, in Lua's notation where there is
-// one.
+// inspector writes values as text for people, in Lua's notation where there is one.
 type inspector struct {
 	s     *sandbox.State
-	width int                  // of a table that may stand on one line; 0 gives each field a line of its own
+	width int                  // of a table that is written on one line; 0 gives each field a line of its own
 	exact bool                 // numbers have all their digits
-	open  map[*lua.LTable]bool // those that are being written, one within the other
+	open  map[*lua.LTable]bool // tables that are being written, one within the other
 	left  int                  // bytes that may still be written
 }
 
-// MaxInspected is roughly how long the text of a value gets: tables that hold
-// others several times can be endless.
+// MaxInspected is roughly the longest text of a value, in bytes: tables that hold others several
+// times can be endless.
 const MaxInspected = 1 << 20
 
-// Text is a value as text, a line for each field, sorted.
+// Text returns a value as text, a line for each field, sorted.
 func Text(s *sandbox.State, v lua.LValue) string { return newInspector(s, 0).text(v, "") }
 
-// Short is inspect with lists as lists, and what is short on one line.
+// Short returns a value as text, with lists as lists and short tables on one line.
 func Short(s *sandbox.State, v lua.LValue) string { return newInspector(s, 76).text(v, "") }
 
 func newInspector(s *sandbox.State, width int) *inspector {
@@ -109,7 +108,7 @@ func (p *inspector) table(t *lua.LTable, indent string) string {
 	return "{\n" + indent + "  " + strings.Join(parts, ",\n"+indent+"  ") + ",\n" + indent + "}"
 }
 
-// keyOrder sorts numbers before names, and numbers by what they are.
+// keyOrder returns a prefix by which numbers sort before names, in numeric order.
 func keyOrder(key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
 		bits := math.Float64bits(float64(n))
@@ -123,8 +122,8 @@ func keyOrder(key lua.LValue) string {
 	return "1----------------"
 }
 
-// key is a key as a constructor has it, with what stands behind it; elements of
-// a list of n, none of which is missing, need none.
+// key returns a key as a constructor has it, up to its value; elements of a list of n without holes
+// need none.
 func (p *inspector) key(key lua.LValue, n int) string {
 	switch key := key.(type) {
 	case lua.LString:

@@ -8,30 +8,29 @@ import (
 // SettingsFile marks a project and returns its settings.
 const SettingsFile = "obelus.lua"
 
-// Limits bounds what scripts use, beside the timeout. A zero stands for the
-// default. What is not here can't be set: how deep a script is nested (200), and
-// the recursion of a pattern (200), for more would endanger the host's own stack;
-// how deep calls are nested (2,000, tail calls among them); and how many elements an
-// array has (a million), which is the interpreter's.
+// Limits bounds the means of scripts, beside the timeout. A zero stands for the default. Some
+// bounds cannot be set: a script is nested at most 200 deep and a pattern recurses as deep, since
+// more would endanger the host's own stack; calls are nested at most 2,000 deep, tail calls among
+// them; an array has at most a million elements, as the interpreter wants it.
 type Limits struct {
-	Depth        int // of tables in tables that a script gives back; 0 for 128, at most 200
-	Instructions int // that one call runs, native work counted by its size; 0 for 10,000,000,000
+	Depth        int // depth of tables in a value that a script returns; 0 for 128, at most 200
+	Instructions int // instructions of one call, native work counted by its size; 0 for 10,000,000,000
 	Memory       int // bytes by which the process grows while one call runs; 0 for 512 MiB
 	Pattern      int // bytes of one of Lua's patterns; 0 for 64 KiB
-	Process      int // bytes that the process holds before calls wait for others to end, see [KeepHeap]; 0 for 1 GiB
-	Result       int // bytes of what an activity or a planner gives back; 0 for 16 MiB
+	Process      int // bytes that the process holds before calls wait for others to end, see host.KeepHeap; 0 for 1 GiB
+	Result       int // bytes of the result of an activity or a planner; 0 for 16 MiB
 	Source       int // bytes of one script; 0 for 256 KiB
 	String       int // bytes of one string; 0 for 16 MiB
 }
 
-// MaxDepth is how deep tables in a value may be nested by default.
+// MaxDepth is the default depth of tables in a value.
 const MaxDepth = 128
 
-// MaxArray is how many elements a table has before it stops being an array for the interpreter:
+// MaxArray is the number of elements at which the interpreter no longer keeps a table as an array:
 // beyond it, t[67108863] = 1 would fill four gigabytes with nil.
 const MaxArray = 1 << 20
 
-// Defaults are what the zeros of [Limits] stand for.
+// Defaults has the value for each zero of [Limits].
 var Defaults = Limits{Depth: MaxDepth, Pattern: 64 << 10, Instructions: 10_000_000_000, Memory: 512 << 20, Process: 1 << 30, Result: 16 << 20, Source: 256 << 10, String: 16 << 20}
 
 // WithDefaults returns l with its zeros filled in.
@@ -59,7 +58,8 @@ var Fields = []struct {
 	{"string", func(l *Limits) *int { return &l.String }},
 }
 
-// Over says which limit something is over, and how it is raised.
+// Over returns the text of an error for a limit that is exceeded. It names the limit and says how
+// it is raised.
 func Over(what, name string, allowed int) string {
 	return fmt.Sprintf("%s: limits.%s in %s allows %s", what, name, SettingsFile, FormatSize(name, allowed))
 }
@@ -78,3 +78,6 @@ func FormatSize(name string, n int) string {
 	}
 	return strconv.Itoa(n) + " bytes"
 }
+
+// OutOfTime is the error that a script sees once its time is over, if it looks.
+const OutOfTime = "out of time"

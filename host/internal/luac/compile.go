@@ -10,13 +10,13 @@ import (
 	"obelus/host/internal/luaerr"
 )
 
-// maxNesting bounds the depth of a file's syntax tree: the compiler recurses,
-// and a Go stack that overflows ends the process.
+// maxNesting bounds the depth of a file's syntax tree: the compiler recurses, and a Go stack that
+// overflows ends the process.
 const maxNesting = 200
 
-// Compile turns text into what an LState runs. name is the file as people know it,
-// "activities/billing.lua". functions are called by what it makes of some operators and
-// statements. Its error is a [luaerr.ScriptError].
+// Compile compiles text for an LState. name is the file as people know it,
+// "activities/billing.lua". The compiled code calls functions for some operators and statements.
+// The error is a [*luaerr.ScriptError].
 func Compile(name string, source []byte, functions Functions) (*lua.FunctionProto, error) {
 	proto, err := compilePooled(name, source, functions, newConstantPool())
 	if errors.Is(err, errUnpooled) {
@@ -61,14 +61,14 @@ func compilePooled(name string, source []byte, functions Functions, pool *consta
 		}
 	}
 	putNegativeZero(proto)
-	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which a file's top level has not
+	proto.IsVarArg &^= lua.VarArgNeedsArg // a table for a local arg, which the top level of a file does not have
 	callWithoutTail(proto)
 	callHost(proto, functions)
 	return proto, nil
 }
 
-// What the compiler says of these has another line than they: that of the
-// function's end, or the one after the label.
+// The compiler reports these with another line: the end of the function, or the line after the
+// label.
 var (
 	aboutGoto  = regexp.MustCompile(`^(no visible label '.*' for <goto>|<goto .*>) at line (\d+)(.*)$`)
 	aboutLabel = regexp.MustCompile(`^label '.*' already defined on line \d+$`)
@@ -92,8 +92,8 @@ func compileError(name, text string, err error) *luaerr.ScriptError {
 // Functions holds the functions that rewritten code calls, by the names below.
 type Functions map[string]*lua.LFunction
 
-// callHost makes constants of the functions that rewritten code calls, so that
-// it finds them whatever environment setfenv gives it.
+// callHost makes constants of the functions that rewritten code calls, so that the code finds them
+// in any environment that setfenv gives it.
 func callHost(proto *lua.FunctionProto, functions Functions) {
 	at := map[string]int{}
 	for i, instruction := range proto.Code {
@@ -116,12 +116,11 @@ func callHost(proto *lua.FunctionProto, functions Functions) {
 	}
 }
 
-// operandBx is the operand of an instruction that stands for a constant.
+// operandBx returns the number of the constant that an instruction refers to.
 func operandBx(instruction uint32) int { return int(instruction & (1<<18 - 1)) }
 
-// callWithoutTail makes every tail call an ordinary one: the frames of a traceback
-// are all there, and endless recursion meets the limit of the stack instead of
-// filling the memory with its traceback.
+// callWithoutTail makes every tail call an ordinary one: the traceback has all frames, and endless
+// recursion meets the limit of the stack instead of filling the memory with its traceback.
 func callWithoutTail(proto *lua.FunctionProto) {
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) == lua.OP_TAILCALL {

@@ -8,21 +8,21 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// The compiler searches the constants of a function from the first one for each literal, so
-// that a file of many different ones takes time by their square. A constantPool takes most
-// of them out of its sight: in a function with more than unpooledConstants, the further
-// literals are replaced by one placeholder before the compiler runs, and put back into
-// the instructions that load it afterwards. The number of the constant travels in the line
-// of the literal, which the compiler copies to each instruction that it makes of it.
+// The compiler searches the constants of a function from the first one for each literal, so that
+// the time for a file with many different ones grows with their square. A constantPool hides most
+// of them: in a function with more than unpooledConstants, further literals are replaced by one
+// placeholder before the compiler runs, and put back into the instructions that load it afterwards.
+// The number of the constant travels in the line of the literal, which the compiler copies to each
+// instruction for the literal.
 type constantPool struct {
-	numbers map[lua.LValue]int // of each pooled constant
-	values  []lua.LValue       // by number
+	numbers map[lua.LValue]int // number of each pooled constant
+	values  []lua.LValue       // pooled constants by number
 }
 
 const (
-	// unpooledConstants is how many literals of a function the compiler sees as they are. An
-	// instruction can hold the number of one of the first 256 constants in place of a register,
-	// so the placeholder must come after those.
+	// unpooledConstants is the number of literals of a function that the compiler sees unchanged.
+	// An instruction can hold the number of one of the first 256 constants in place of a register,
+	// so the placeholder must come after them.
 	unpooledConstants = 512
 	operandConstants  = 256
 	maxConstants      = 1 << 18 // of a function, by the size of an operand
@@ -30,24 +30,24 @@ const (
 	placeholderText   = "\x00constant"
 	placeholderNumber = 1.2345678987654321e-300
 
-	// negativeZero is a number that stands for -0 until the compiler is done, for which -0 and 0
-	// are one constant.
+	// negativeZero stands for -0 until the compiler is done, since it has one constant for -0 and
+	// 0.
 	negativeZero = 1.2345678987654322e-300
 
-	lineBits = 32 // of a source position; the number of a constant is above
+	lineBits = 32 // bits of a source position; the number of a constant is above them
 	lineMask = 1<<lineBits - 1
 )
 
 func newConstantPool() *constantPool { return &constantPool{numbers: map[lua.LValue]int{}} }
 
-// take replaces literals of a chunk, and of the functions in it.
+// take replaces literals of a chunk and of the functions in it.
 func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 	seen := map[lua.LValue]bool{}
 	Walker{
 		function: func(body []ast.Stmt, depth int) { p.take(body, depth) },
 		See: func(e ast.Expr) {
 			switch e := e.(type) {
-			case *ast.FuncCallExpr: // whose name the compiler notes
+			case *ast.FuncCallExpr: // the compiler records the name
 				if field, ok := e.Func.(*ast.AttrGetExpr); ok {
 					if key, ok := field.Key.(*ast.StringExpr); ok {
 						p.pool(e, lua.LString(key.Value), seen)
@@ -61,7 +61,7 @@ func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 				}
 			case *ast.NumberExpr:
 				n, ok := literalNumber(e)
-				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.pool(e, lua.LNumber(n), seen) { // NaN would be no key of a map
+				if ok && !math.IsNaN(n) && !(n == 0 && math.Signbit(n)) && p.pool(e, lua.LNumber(n), seen) { // NaN can't be a key of a map
 					e.Value = numeral(placeholderNumber)
 				}
 			}
@@ -69,7 +69,7 @@ func (p *constantPool) take(chunk []ast.Stmt, depth int) {
 	}.Stmts(chunk, depth)
 }
 
-// pool reports whether a literal is replaced, and notes the number of its value in its line.
+// pool reports whether a literal is replaced, and stores the number of its value in its line.
 func (p *constantPool) pool(e ast.Expr, value lua.LValue, seen map[lua.LValue]bool) bool {
 	if len(seen) < unpooledConstants {
 		seen[value] = true
@@ -87,7 +87,7 @@ func (p *constantPool) pool(e ast.Expr, value lua.LValue, seen map[lua.LValue]bo
 	return true
 }
 
-// putNegativeZero puts -0 in the place of what stands for it.
+// putNegativeZero replaces each negativeZero by -0.
 func putNegativeZero(proto *lua.FunctionProto) {
 	for i, v := range proto.Constants {
 		if v == lua.LNumber(negativeZero) {
@@ -99,9 +99,9 @@ func putNegativeZero(proto *lua.FunctionProto) {
 	}
 }
 
-// putBack gives a function, and those in it, the constants that were taken from it. It
-// reports whether it can: not where so few of the first literals became constants that an
-// instruction may hold the placeholder itself.
+// putBack gives a function, and the functions in it, the constants back that were taken. ok is
+// false if so few of the first literals became constants that an instruction may hold the
+// placeholder itself.
 func (p *constantPool) putBack(proto *lua.FunctionProto, most int) (ok bool, err error) {
 	if len(p.values) == 0 {
 		return true, nil
@@ -114,7 +114,7 @@ func (p *constantPool) putBack(proto *lua.FunctionProto, most int) (ok bool, err
 			proto.DbgCalls[i].Name = p.values[position>>lineBits-1].String()
 		}
 	}
-	at := map[int]int{} // the place of a pooled constant among those of this function
+	at := map[int]int{} // index among the function's constants of each pooled constant
 	for pc, position := range proto.DbgSourcePositions {
 		if position <= lineMask {
 			continue

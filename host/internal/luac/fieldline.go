@@ -6,9 +6,8 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// FieldLine is the line of the field to which keys lead, as far as they do, in the
-// table constructor nearest to the file's return that has a field of the first one's
-// name; 0 if none has.
+// FieldLine returns the line of the field that keys lead to, as far as they do, in the table
+// constructor nearest to the file's return that has a field with the first key; 0 if none has.
 func FieldLine(chunk []ast.Stmt, keys ...string) (line int) {
 	for i := len(chunk) - 1; i >= 0 && line == 0; i-- {
 		walk(chunk[i:i+1], func(e ast.Expr) {

@@ -8,7 +8,7 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// fold computes what the literals in a condition decide, all through it.
+// fold computes the parts of a condition that literals decide.
 func fold(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.LogicalOpExpr:
@@ -23,8 +23,8 @@ func fold(e ast.Expr) ast.Expr {
 	return e
 }
 
-// foldTop decides a and b, a or b where a is a literal. The value of the
-// expression stays the same, not only its truth.
+// foldTop decides a and b, a or b if a is a literal. It keeps the value of the expression, not only
+// its truth.
 func foldTop(e *ast.LogicalOpExpr) ast.Expr {
 	known, truth := literal(e.Lhs)
 	switch {
@@ -55,11 +55,11 @@ func boolean(truth bool, at ast.PositionHolder) ast.Expr {
 	return e
 }
 
-// operationNames are the names in [arithmetic] of the operators.
+// operationNames are the names in [Arithmetic] of the operators.
 var operationNames = map[string]string{"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "^": "pow"}
 
-// foldNumbers computes arithmetic with literal numbers, as the compiler itself would, so that
-// the compiler finds none to compute: it would take placeholders of constants for numbers.
+// foldNumbers computes arithmetic with literal numbers, as the compiler itself would, so that the
+// compiler finds none to compute: it would take placeholders of constants for numbers.
 func foldNumbers(e ast.Expr) ast.Expr {
 	var value float64
 	switch e := e.(type) {
@@ -92,7 +92,7 @@ func numeral(n float64) string {
 	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
-// literalNumber is the number that a literal stands for, as [numeral] wrote it.
+// literalNumber returns the number that a literal stands for, as [numeral] wrote it.
 func literalNumber(e ast.Expr) (float64, bool) {
 	number, ok := e.(*ast.NumberExpr)
 	if !ok {
@@ -105,7 +105,7 @@ func literalNumber(e ast.Expr) (float64, bool) {
 	return n, err == nil
 }
 
-// coerceBounds makes numbers of the bounds of a loop, as Lua does, where they may be text.
+// coerceBounds converts the bounds of a loop to numbers, as Lua does, if they may be text.
 func coerceBounds(s *ast.NumberForStmt) {
 	for _, bound := range []struct {
 		at   *ast.Expr
@@ -120,12 +120,11 @@ func coerceBounds(s *ast.NumberForStmt) {
 	}
 }
 
-// adaptAssigned sees to it that what is assigned to a field such as __add is a function, if
-// it can be called.
+// adaptAssigned makes a function of a callable object that is assigned to a field such as __add.
 func adaptAssigned(s *ast.AssignStmt) {
 	for i, e := range s.Lhs {
 		field, ok := e.(*ast.AttrGetExpr)
-		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // whose further results are wanted
+		if !ok || i >= len(s.Rhs) || i == len(s.Rhs)-1 && len(s.Lhs) > len(s.Rhs) { // several of its results are wanted
 			continue
 		}
 		if key, ok := field.Key.(*ast.StringExpr); ok && slices.Contains(OperatorEvents, key.Value) {
@@ -136,11 +135,11 @@ func adaptAssigned(s *ast.AssignStmt) {
 	}
 }
 
-// OperatorEvents are the metamethods that the interpreter calls only if they are functions.
-// Lua calls whatever can be called.
+// OperatorEvents are the metamethods that the interpreter calls only if they are functions. Lua
+// calls any callable object.
 var OperatorEvents = []string{"__add", "__div", "__eq", "__le", "__lt", "__mod", "__mul", "__pow", "__sub"}
 
-// Arithmetic is what the operators do to numbers.
+// Arithmetic has the operations on numbers by the names of their metamethods.
 var Arithmetic = map[string]func(a, b float64) float64{
 	"add": func(a, b float64) float64 { return a + b },
 	"sub": func(a, b float64) float64 { return a - b },

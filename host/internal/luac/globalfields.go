@@ -7,14 +7,14 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// CompiledGlobals is how many globals of a file the compiler sees as such. It searches the
-// constants of a function for the name of each, and no [constantPool] can take a name out of
-// its sight, so the further ones are written as fields: name as getfenv().name.
+// CompiledGlobals is the number of globals of a file that are compiled as such. The compiler
+// searches the constants of a function for each name, and a [constantPool] can't hide names, so
+// further globals are compiled as fields: name as getfenv().name.
 const CompiledGlobals = 512
 
-// globalFields are the globals beyond the first compiledGlobals that the top level of a file
-// assigns. Others stay as they are: whoever looks for globals that a function assigns by
-// accident finds them in what the compiler made.
+// globalFields returns the globals beyond the first CompiledGlobals that the top level of a file
+// assigns. Other globals stay as they are, so that [AccidentalGlobal] finds assignments to them in
+// the compiled code.
 func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 	var assigned []ast.Expr
 	for _, stmt := range chunk {
@@ -25,7 +25,7 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 			assigned = append(assigned, stmt.Name.Func)
 		}
 	}
-	if len(assigned) <= CompiledGlobals { // as in nearly all files, which need not be scanned for locals
+	if len(assigned) <= CompiledGlobals { // nearly always, and the file need not be scanned for locals
 		return nil
 	}
 	seen, compiled, further := declaredNames(text), 0, map[string]bool{}
@@ -42,12 +42,12 @@ func globalFields(chunk []ast.Stmt, text string) map[string]bool {
 	return further
 }
 
-// declaredNames are all names that are local anywhere in a file.
+// declaredNames returns all names that are local anywhere in a file.
 func declaredNames(text string) map[string]bool {
-	declared := map[string]bool{"self": true, "arg": true} // which no declaration names
+	declared := map[string]bool{"self": true, "arg": true} // locals without a declaration
 	// The parser's own scanner, so that no token is missed.
 	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), ""), &parse.Lexer{}, 0
-	declaring, parameters := false, false // names come next; a function's parameters come with the next parenthesis
+	declaring, parameters := false, false // the next names are declared; parameters follow the next parenthesis
 	for last != parse.EOF {
 		token, err := scanner.Scan(lexer)
 		if err != nil {

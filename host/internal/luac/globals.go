@@ -6,9 +6,8 @@ import (
 	"obelus/host/internal/luaerr"
 )
 
-// AccidentalGlobal finds the first assignment, inside of a function, to a
-// global that the file's top level does not assign: in all likelihood a local
-// that was forgotten.
+// AccidentalGlobal returns an error for the first assignment, inside a function, to a global that
+// neither the file's top level assigns nor known has: most probably a forgotten local.
 func AccidentalGlobal(file string, source []byte, proto *lua.FunctionProto, known map[string]bool) error {
 	declared := map[string]bool{}
 	eachGlobalSet(proto, func(name string, _ int) { declared[name] = true })
@@ -35,7 +34,7 @@ func findAccident(proto *lua.FunctionProto, declared, known map[string]bool, e *
 	}
 }
 
-// eachGlobalSet shows see the globals that a function assigns itself.
+// eachGlobalSet calls see for the globals that a function itself assigns.
 func eachGlobalSet(proto *lua.FunctionProto, see func(name string, line int)) {
 	EachGlobal(proto, lua.OP_SETGLOBAL, see)
 }
@@ -48,7 +47,7 @@ func EachGlobal(proto *lua.FunctionProto, operation int, see func(name string, l
 	}
 }
 
-// SetWithin notes the globals that a function and those in it assign.
+// SetWithin adds the globals that a function and the functions in it assign to names.
 func SetWithin(proto *lua.FunctionProto, names map[string]bool) {
 	eachGlobalSet(proto, func(name string, _ int) { names[name] = true })
 	for _, inner := range proto.FunctionPrototypes {

@@ -14,7 +14,7 @@ import (
 	"obelus/store"
 )
 
-// ParseChunk reads a file into its syntax tree.
+// ParseChunk parses a file into its syntax tree.
 func ParseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 	text := plainSource(string(source))
 	defer func() {
@@ -36,8 +36,8 @@ func ParseChunk(name string, source []byte) (chunk []ast.Stmt, err error) {
 	return chunk, nil
 }
 
-// largeEscape is the line of the first string with an escape such as \300, for which the
-// parser makes a character beyond one byte; 0 without one.
+// largeEscape returns the line of the first string with an escape such as \300, which the parser
+// would make a character beyond one byte; 0 without one.
 func largeEscape(text string) int {
 	if !strings.Contains(text, `\`) {
 		return 0
@@ -65,8 +65,8 @@ func largeEscape(text string) int {
 	return found
 }
 
-// plainSource takes off what may stand before Lua: a byte order mark, and a
-// first line for Unix. Lines keep their numbers.
+// plainSource removes the parts that may precede Lua: a byte order mark, and a first line for Unix.
+// Lines keep their numbers.
 func plainSource(text string) string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	if strings.HasPrefix(text, "#") {
@@ -93,7 +93,7 @@ func syntaxError(name, text string, err error) *luaerr.ScriptError {
 		e.Column = len(lines[e.Line-1]) + 1
 		e.Message = "the file ends too early" + unclosed(text)
 	case strings.HasPrefix(at.Message, "unterminated"):
-		if e.Column == 0 && e.Line > 1 { // it is read on to the next line
+		if e.Column == 0 && e.Line > 1 { // the scanner went on to the next line
 			e.Line--
 			e.Column = len(lines[e.Line-1])
 		}
@@ -108,8 +108,7 @@ func syntaxError(name, text string, err error) *luaerr.ScriptError {
 	return luaerr.WithSource(e, text)
 }
 
-// unclosed names the block that is still open at the end of a file, judging
-// by its words alone.
+// unclosed names the block that is still open at the end of a file, by its words alone.
 func unclosed(text string) string {
 	type open struct {
 		word string
@@ -133,11 +132,10 @@ func unclosed(text string) string {
 	return fmt.Sprintf(": the %q of line %d is not closed", last.word, last.line)
 }
 
-// scanWords tells the words and brackets of Lua source that are neither in
-// strings nor in comments.
+// scanWords reports the words and brackets of Lua source outside of strings and comments.
 func scanWords(text string, found func(word string, line int)) { scan(text, found, nil) }
 
-// scanStrings tells the strings of Lua source that have escapes, with their quotes.
+// scanStrings reports the strings of Lua source that may have escapes, with their quotes.
 func scanStrings(text string, found func(quoted string, line int)) { scan(text, nil, found) }
 
 func scan(text string, word, quoted func(text string, line int)) {
@@ -185,8 +183,8 @@ func scan(text string, word, quoted func(text string, line int)) {
 	}
 }
 
-// longBracket is the length of the [[long bracket]] at the start of text, 0 if
-// there is none.
+// longBracket returns the length of the [[long bracket]] at the start of text, or 0 if there is
+// none.
 func longBracket(text string) int {
 	level := 1
 	for level < len(text) && text[level] == '=' {

@@ -4,9 +4,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// ReturnsNothing tells of a function of a script that it comes to its end without a value on
-// some way, and gives one back on none: what it returns is nothing at all, or nil with the
-// reason of a failure. What calls another function as it returns may give what that gives.
+// ReturnsNothing reports whether a function of a script may end without a value and never returns
+// one: each of its returns gives nothing, or nil with the reason of a failure. A call of another
+// function in a return may give a value.
 func ReturnsNothing(fn *lua.LFunction) bool {
 	if fn.IsG || fn.Proto == nil {
 		return false
@@ -24,8 +24,8 @@ func ReturnsNothing(fn *lua.LFunction) bool {
 	return empty
 }
 
-// isPast tells of a return that no way leads to it: what stands before it returns as well, or
-// raises an error, and nothing jumps to it.
+// isPast reports whether a return is unreachable: the instruction before it returns or raises an
+// error, and nothing jumps to it.
 func isPast(proto *lua.FunctionProto, at int) bool {
 	if at == 0 || jumpedTo(proto.Code, at, at) {
 		return false
@@ -34,7 +34,7 @@ func isPast(proto *lua.FunctionProto, at int) bool {
 	return opcode(before) == lua.OP_RETURN || opcode(before) == lua.OP_CALL && callsError(proto, at-1)
 }
 
-// callsError tells of a call whether it is one of error.
+// callsError reports whether a call is one of the function error.
 func callsError(proto *lua.FunctionProto, at int) bool {
 	function := operandA(proto.Code[at])
 	for at--; at >= 0; at-- {
@@ -47,14 +47,14 @@ func callsError(proto *lua.FunctionProto, at int) bool {
 
 func opcode(instruction uint32) int { return int(instruction >> 26) }
 
-// operandA is the register that an instruction is about.
+// operandA returns the register that an instruction is about.
 func operandA(instruction uint32) int { return int(instruction>>18) & 0xff }
 
-// returned is how many values a return gives; -1 for those that a call gave.
+// returned returns the number of values that a return gives; -1 for the values of a call.
 func returned(instruction uint32) int { return int(instruction&0x1ff) - 1 }
 
-// returnsFailure tells of a return whether it is one of nil and a reason: whether the first of
-// its two registers got nil last.
+// returnsFailure reports whether a return gives nil and a reason: whether the first of its two
+// registers was last set to nil.
 func returnsFailure(code []uint32, at int) bool {
 	if returned(code[at]) != 2 {
 		return false
@@ -66,8 +66,7 @@ func returnsFailure(code []uint32, at int) bool {
 	return set >= 0 && opcode(code[set]) == lua.OP_LOADNIL && !jumpedTo(code, set+1, at)
 }
 
-// jumpedTo tells whether a jump leads to one of some instructions, the first and the last of
-// them given.
+// jumpedTo reports whether a jump leads to one of the instructions from first to last.
 func jumpedTo(code []uint32, first, last int) bool {
 	for from, instruction := range code {
 		switch opcode(instruction) {
@@ -80,5 +79,5 @@ func jumpedTo(code []uint32, first, last int) bool {
 	return false
 }
 
-// jump is how far a jump leads, from the instruction after it.
+// jump returns the distance of a jump, from the instruction after it.
 func jump(instruction uint32) int { return operandBx(instruction) - (maxConstants-1)>>1 }

@@ -12,17 +12,17 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// Names of functions that rewritten code calls. No script can name them, and
-// they are in no environment: see callsHost.
+// Names of functions that rewritten code calls. Scripts can't name them, and no environment has
+// them: see callHost.
 const (
 	CallAt     = "\x00at"     // (line, table): a call of a plan
-	CallConcat = "\x00concat" // the operator .., with a limit
-	CallLength = "\x00length" // the operator #, which sees what is not filled yet
+	CallConcat = "\x00concat" // the operator .. with a limit
+	CallLength = "\x00length" // the operator #, which fills tables
 	CallFill   = "\x00fill"   // (table, elements, parts, …): a table with more fields
 	CallBound  = "\x00bound"  // (value, which): a bound of a for loop: init, limit or step
 	CallMinus  = "\x00minus"  // (value): -value
 	CallAdapt  = "\x00adapt"  // (value): of a field such as __add
-	CallGlobal = "\x00global" // (): what holds the globals of the calling function
+	CallGlobal = "\x00global" // (): the globals of the calling function
 	nameTemp   = "\x00temp"   // a local
 )
 
@@ -48,14 +48,14 @@ const (
 //     itself: the parser makes the same of both.
 type rewriter struct {
 	file   string
-	locals []bool          // of each local statement that is still to come, in the order of the source: whether it is a local function
-	fields map[string]bool // globals that are written as fields of what holds them
+	locals []bool          // for each local statement to come, in the order of the source: whether it is a local function
+	fields map[string]bool // globals that are compiled as fields
 	err    *luaerr.ScriptError
 }
 
 func newRewriter(file, text string) *rewriter {
 	w := &rewriter{file: file}
-	// The parser's own scanner, so that no token is missed.
+	// The parser's own scanner misses no token.
 	scanner, lexer, last := parse.NewScanner(strings.NewReader(text), file), &parse.Lexer{}, 0
 	for last != parse.EOF {
 		token, err := scanner.Scan(lexer)
@@ -65,7 +65,7 @@ func newRewriter(file, text string) *rewriter {
 		switch {
 		case last == parse.TLocal:
 			w.locals = append(w.locals, token.Type == parse.TFunction)
-		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';': // the parser takes several for one
+		case (last == ',' || last == ';') && token.Type == ',' || last == ',' && token.Type == ';': // the parser accepts several
 			if w.err == nil {
 				w.err = &luaerr.ScriptError{File: file, Line: token.Pos.Line, Column: token.Pos.Column, Message: fmt.Sprintf("syntax error at %q", token.Str)}
 			}
@@ -75,7 +75,7 @@ func newRewriter(file, text string) *rewriter {
 	return w
 }
 
-// notItself keeps the compiler from taking a statement for a local function.
+// notItself keeps the compiler from compiling a statement as a local function.
 func notItself(s *ast.LocalAssignStmt) {
 	if len(s.Names) != 1 || len(s.Exprs) != 1 {
 		return
@@ -87,8 +87,8 @@ func notItself(s *ast.LocalAssignStmt) {
 	}
 }
 
-// allThree has a loop begin with a function, a state and a control variable: what is not
-// written of them is not nil otherwise, but what happens to be in its register.
+// allThree gives a loop a function, a state and a control variable. The compiler would leave old
+// values in the registers of those that are missing.
 func allThree(s *ast.GenericForStmt) {
 	const all = 3
 	if last := s.Exprs[len(s.Exprs)-1]; !manyValued(last) {
@@ -99,14 +99,14 @@ func allThree(s *ast.GenericForStmt) {
 		}
 		return
 	}
-	for len(s.Names) < min(len(s.Exprs), all) { // or a call has as many results as it likes
+	for len(s.Names) < min(len(s.Exprs), all) { // else a call would give all its results
 		s.Names = append(s.Names, nameTemp)
 	}
 }
 
-// begunByLocals evaluates what a loop begins with into locals first, where a call in front
-// of it gives what is called, indexed or chosen: the compiler would have the registers of
-// the loop taken for what that call gives.
+// begunByLocals evaluates the expressions of a loop into locals first, if a call stands before a
+// called, indexed or chosen value in them: the compiler would take the registers of the loop for
+// the results of that call.
 func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
 	if !slices.ContainsFunc(s.Exprs, calledInFront) {
 		return s
@@ -124,7 +124,7 @@ func begunByLocals(s *ast.GenericForStmt) ast.Stmt {
 	return block
 }
 
-// calledInFront tells of an expression whether a call may stand in front of what it gives.
+// calledInFront reports whether a call may stand before the value of an expression.
 func calledInFront(e ast.Expr) bool {
 	call, ok := e.(*ast.FuncCallExpr)
 	switch {
@@ -136,7 +136,7 @@ func calledInFront(e ast.Expr) bool {
 	return !callsNothing(call.Receiver)
 }
 
-// callsNothing tells of an expression whether it is a name, dots and all, or as simple.
+// callsNothing reports whether an expression is a name, with fields, or simpler.
 func callsNothing(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.IdentExpr, *ast.Comma3Expr, *ast.FunctionExpr, *ast.NilExpr, *ast.TrueExpr, *ast.FalseExpr, *ast.NumberExpr, *ast.StringExpr:
@@ -221,8 +221,8 @@ func (w *rewriter) stmt(at *ast.Stmt, depth int) {
 	}
 }
 
-// methodAsField writes function object:name(…) as function object.name(self, …), whose name
-// a [constantPool] can take.
+// methodAsField writes function object:name(…) as function object.name(self, …), whose name a
+// [constantPool] can hide.
 func methodAsField(s *ast.FuncDefStmt) {
 	key := &ast.StringExpr{Value: s.Name.Method}
 	field := &ast.AttrGetExpr{Object: s.Name.Receiver, Key: key}
@@ -234,10 +234,9 @@ func methodAsField(s *ast.FuncDefStmt) {
 	s.Func.ParList.Names = append([]string{"self"}, s.Func.ParList.Names...)
 }
 
-// body rewrites the body of a loop. One that would begin with a jump begins with
-// something else: the compiler takes the distance of a jump that it has been
-// through for a label when a later one, back to the start of the loop, leads to
-// it.
+// body rewrites the body of a loop. It puts a statement before a body that begins with a jump: the
+// compiler would take the distance of that jump for a label when a later one leads back to the
+// start of the loop.
 func (w *rewriter) body(list *[]ast.Stmt, depth int) {
 	w.stmts(*list, depth+1)
 	if len(*list) == 0 || !mayJump((*list)[0]) {
@@ -312,7 +311,7 @@ func (w *rewriter) expr(at *ast.Expr, depth int) {
 		for _, field := range e.Fields {
 			w.expr(&field.Key, depth)
 			w.expr(&field.Value, depth)
-			if field.Key != nil { // else all results of a last one would become elements
+			if field.Key != nil { // else all results of a last call would become elements
 				field.Value = single(field.Value)
 			}
 		}
@@ -373,7 +372,7 @@ func (w *rewriter) concat(at *ast.Expr, e *ast.StringConcatOpExpr, depth int) {
 	*at = callOf(CallConcat, e, args...)
 }
 
-// single keeps an expression to one value where it stands last in a list.
+// single limits an expression to one value where it stands last in a list.
 func single(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.FuncCallExpr:
@@ -407,13 +406,12 @@ func hasField(e *ast.TableExpr, name string) bool {
 	return false
 }
 
-// viaLocals evaluates the right side into fresh locals first, wherever it would
-// be compiled into the register of a variable that is still to be read: of a
-// logical expression, of a call or ... that is not the last of several expressions,
-// and of several variables at once, so that a, b = b, a swaps. Of those that are
-// fields, tables and keys are evaluated first too, so that t.next, t = a, a links the
-// table that was there; and each is assigned by itself, the last first, for together
-// they would get each other's values.
+// viaLocals evaluates the right side into new locals first, wherever it would be compiled into the
+// register of a variable that is still to be read: for a logical expression, for a call or ... that
+// is not the last of several expressions, and for several variables at once, so that a, b = b, a
+// swaps. The tables and keys of assigned fields are evaluated first too, so that t.next, t = a, a
+// links the old table. Each variable is assigned by itself, the last one first, since together they
+// would get each other's values.
 func viaLocals(s *ast.AssignStmt) ast.Stmt {
 	needed, alone := len(s.Lhs) > 1, len(s.Lhs) == 1 && len(s.Rhs) == 1
 	for _, e := range s.Rhs {
@@ -458,7 +456,7 @@ func viaLocals(s *ast.AssignStmt) ast.Stmt {
 	return block
 }
 
-// another gives a statement one more local, and what reads it at a place.
+// another adds a local to a statement, and returns an expression that reads it.
 func another(local *ast.LocalAssignStmt, at ast.PositionHolder) ast.Expr {
 	temp := &ast.IdentExpr{Value: fmt.Sprintf("%s%d", nameTemp, len(local.Names))}
 	temp.SetLine(at.Line())
@@ -466,7 +464,7 @@ func another(local *ast.LocalAssignStmt, at ast.PositionHolder) ast.Expr {
 	return temp
 }
 
-// stays tells whether an expression is the same whatever is assigned.
+// stays reports whether an expression has the same value whatever is assigned.
 func stays(e ast.Expr, assigned []ast.Expr) bool {
 	variable, ok := e.(*ast.IdentExpr)
 	if !ok {

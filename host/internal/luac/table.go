@@ -8,13 +8,12 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// elements sees to it that each element of a table gets the place that it has in the
-// source. The compiler puts them in fifty at a time. If a field with a key follows it
-// puts the last fifty in once more, as the registers are by then; all results of a last
-// call it puts over the first elements if they alone come after the fifty; and for more
-// than 25,550 it has no room. There the table ends, and a call puts in what comes after.
-// All of that has been worked out by then: only what a key of nil raises comes later
-// than it would.
+// elements gives each element of a table the place that it has in the source. The compiler sets
+// fifty elements at a time. If a field with a key follows, it sets the last fifty once more, from
+// registers that have changed by then; if the results of a last call alone follow the fifty, it
+// sets them over the first elements; and it has no room for more than 25,550. So the table ends
+// there, and a call sets the rest. All values have been computed by then: only an error for a nil
+// key comes later than it would.
 func elements(e *ast.TableExpr) ast.Expr {
 	n, end := elementsInPlace(e.Fields)
 	if end == len(e.Fields) {
@@ -48,20 +47,20 @@ func elements(e *ast.TableExpr) ast.Expr {
 	return callOf(CallFill, e, append(args, tail...)...)
 }
 
-// What the compiler puts in at once, and the most that it is left to put in.
+// Elements that the compiler sets at once, and the most that it is left to set.
 const (
 	putInAtOnce = 50
 	mostInPlace = 500 * putInAtOnce
 )
 
-// What a layout tells of each field: the value of an element, or a key and a value.
+// The kind of each field in a layout: the value of an element, or a key and a value.
 const (
 	layoutElement = 'e'
 	layoutKey     = 'k'
 )
 
-// elementsInPlace is how many fields the compiler gets right, and how many of them are
-// elements.
+// elementsInPlace returns the number of fields that the compiler handles correctly, and the number
+// of elements among them.
 func elementsInPlace(fields []*ast.Field) (elements, end int) {
 	for i, field := range fields {
 		full := elements > 0 && elements%putInAtOnce == 0
@@ -77,13 +76,13 @@ func elementsInPlace(fields []*ast.Field) (elements, end int) {
 
 func countExpr(n int) ast.Expr { return &ast.NumberExpr{Value: strconv.Itoa(n)} }
 
-// Budget counts the work of [fillTable]. Charge raises in L once there is too much.
+// Budget counts the work of [FillTable]. Charge raises in L once there is too much.
 type Budget interface {
 	Charge(L *lua.LState, units int)
 }
 
-// FillTable is the function behind nameFill. As the compiler's code does, it sets a key at once
-// and elements fifty at a time.
+// FillTable is the function behind CallFill. As compiled code does, it sets a key at once and
+// elements fifty at a time.
 func FillTable(L *lua.LState, budget Budget) int {
 	table, n, parts := L.CheckTable(1), L.CheckInt(2), L.CheckInt(3)
 	var pending []lua.LValue

@@ -4,13 +4,13 @@ import (
 	"github.com/yuin/gopher-lua/ast"
 )
 
-// walk shows see every expression of a syntax tree, outer ones first.
+// walk calls see for every expression of a syntax tree, outer ones first.
 func walk(chunk []ast.Stmt, see func(e ast.Expr)) { Walker{See: see}.Stmts(chunk, 0) }
 
 type Walker struct {
 	See      func(e ast.Expr)
 	Loop     func(s ast.Stmt)                 // may be nil
-	function func(body []ast.Stmt, depth int) // in place of a walk through it; may be nil
+	function func(body []ast.Stmt, depth int) // called in place of walking through a function; may be nil
 }
 
 func (w Walker) body(list []ast.Stmt, depth int) {

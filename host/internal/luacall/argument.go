@@ -19,8 +19,8 @@ func OptionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool 
 	return object
 }
 
-// CheckObject is what stands in an argument as an object: a call of a tool, or anything
-// with nil.
+// CheckObject returns an argument that must be an object: a call of the tool, or any object if tool
+// is nil.
 func CheckObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what string, tool *plan.Tool) map[string]any {
 	var value any
 	var err error
@@ -39,7 +39,7 @@ func CheckObject(s *sandbox.State, L *lua.LState, arg int, v lua.LValue, what st
 	return object
 }
 
-// FromLua is fromLua for a call of a tool, which may be nil.
+// FromLua returns the JSON value of a call of a tool, which may be nil.
 func FromLua(s *sandbox.State, v lua.LValue, tool *plan.Tool, place string) (any, error) {
 	var schema any
 	if tool != nil {

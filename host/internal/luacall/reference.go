@@ -11,10 +11,10 @@ import (
 	"obelus/store"
 )
 
-// Data that a plan's function sees must not act: a text that begins with † would be an
-// expression in the plan that it returns. So the context that the function gets has such
-// texts escaped, with a second †; a text that is copied whole into a call comes out as it
-// was. These globals lead from one form to the other.
+// Data that a plan's function sees must not act: a text that begins with † would be an expression
+// in the plan that it returns. So such texts are escaped in the context that the function gets,
+// with a second †; copied whole into a call a text becomes the original again. These globals
+// convert one form into the other.
 var ReferenceFuncs = []sandbox.StateEntry{
 	{Name: "literal", Fn: referenceLiteral},
 	{Name: "ref", Fn: referenceRef},

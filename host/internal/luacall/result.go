@@ -12,14 +12,14 @@ import (
 	"obelus/store"
 )
 
-// Arguments are what an activity receives: what protocol §5 says, and behind it the key
-// of §7, by which the world outside can tell that it has been asked for this before.
+// Arguments returns the arguments of an activity's function: those of §5 of the protocol, then the
+// key of §7, by which the outside world recognises a repeated request.
 func Arguments(s *sandbox.State, in plan.Invocation) []lua.LValue {
 	return []lua.LValue{Table(s, in.Call), Table(s, in.Context), Table(s, in.Tool), lua.LString(in.Key)}
 }
 
-// Outcome reads what an activity gave back: a failure where it returned nil and
-// something else.
+// Outcome reads the results of an activity's function. Results of nil and something else are a
+// [*plan.Failure].
 func Outcome(s *sandbox.State, results []lua.LValue, schema any) (plan.Result, error) {
 	if len(results) == 0 {
 		results = append(results, lua.LNil)
@@ -36,7 +36,7 @@ func Outcome(s *sandbox.State, results []lua.LValue, schema any) (plan.Result, e
 	return result, err
 }
 
-// Table is an argument of an activity: a table, even if there is nothing.
+// Table returns an argument of an activity, which is a table even for nil.
 func Table(s *sandbox.State, v any) lua.LValue {
 	switch v := v.(type) {
 	case map[string]any:
@@ -49,7 +49,7 @@ func Table(s *sandbox.State, v any) lua.LValue {
 	return s.L.CreateTable(0, 0)
 }
 
-// readResult reads what an activity returned (protocol §5).
+// readResult reads the first result of an activity's function (protocol §5).
 func readResult(s *sandbox.State, v lua.LValue, schema any) (plan.Result, error) {
 	switch v := v.(type) {
 	case *lua.LUserData:
@@ -66,11 +66,11 @@ func readResult(s *sandbox.State, v lua.LValue, schema any) (plan.Result, error)
 	return plan.Result{Value: value}, err
 }
 
-// readMessage reads a result that is a message: one that Message made, or a table
-// that looks like a data message.
+// readMessage reads a result that is a message: one that Message made, or a table that looks like a
+// data message.
 func readMessage(s *sandbox.State, t *lua.LTable) (m map[string]any, ok bool, err error) {
 	made := t.Metatable == messageMark
-	if v, ok := codec.Untouched(t); ok { // to fill it would take long
+	if v, ok := codec.Untouched(t); ok { // filling it would take long
 		object, _ := v.(map[string]any)
 		if object["type"] != "data" || object["data"] == nil {
 			return nil, false, nil
@@ -98,7 +98,8 @@ func readMessage(s *sandbox.State, t *lua.LTable) (m map[string]any, ok bool, er
 	return map[string]any{"type": "data", "kind": parsed.Kind, "data": parsed.Data}, true, nil
 }
 
-// Failure returns the outcome that a call has by a fault, or nil if the machine is at fault.
+// Failure returns the outcome of a call by its fault, or nil if that is no outcome: the error of
+// the script itself.
 func Failure(f *sandbox.Fault) *plan.Failure {
 	switch {
 	case f.Timeout:

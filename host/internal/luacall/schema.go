@@ -10,8 +10,8 @@ import (
 	"obelus/store"
 )
 
-// definitionSchema says where a definition of a tool, or a JSON Schema, holds arrays: {} in
-// Lua after "required" is one, and after "default" where the definition is that of an array.
+// definitionSchema says at which places a definition of a tool, or a JSON Schema, holds arrays: {}
+// in Lua after "required" is one, and after "default" where the definition is one of an array.
 const definitionSchema = `{"type": ["object", "boolean"],
 	"if": {"properties": {"type": {"const": "array"}}, "required": ["type"]},
 	"then": {"properties": {"const": {"type": "array"}, "default": {"type": "array"}}},
@@ -27,7 +27,7 @@ const definitionSchema = `{"type": ["object", "boolean"],
 		"_output": {"$ref": "#/$defs/tool"}, "_scopes": {"$ref": "#/$defs/scopes"}
 	}}`
 
-// RequestSchema says where a request holds arrays.
+// RequestSchema says at which places a request holds arrays.
 var RequestSchema = sync.OnceValue(func() *schema.Schema {
 	return mustSchema(`{
 		"properties": {
@@ -40,8 +40,9 @@ var RequestSchema = sync.OnceValue(func() *schema.Schema {
 		}`)
 })
 
-// Listed is [schema.Schema.Lists] of a schema that is compiled only where a value has something
-// empty in it, as few have: that takes longer than all else when a small project is loaded.
+// Listed returns [schema.Schema.Lists] of a value. The schema is compiled only for a value with
+// something empty in it, as few have: compiling takes longer than everything else in loading a
+// small project.
 func Listed(v any, schema func() *schema.Schema) any {
 	if !holdsEmptyObject(v) {
 		return v
@@ -64,10 +65,11 @@ func holdsEmptyObject(v any) bool {
 	return false
 }
 
-// ToolSchema says where a definition of a tool holds arrays.
+// ToolSchema says at which places a definition of a tool holds arrays.
 var ToolSchema = sync.OnceValue(func() *schema.Schema { return mustSchema(`{"$ref": "#/$defs/tool"`) })
 
-// mustSchema compiles the beginning of an object of JSON, which is a schema, with definitions.
+// mustSchema compiles a schema from the beginning of its JSON object, to which it adds the
+// definitions.
 func mustSchema(open string) *schema.Schema {
 	v, err := store.DecodeJSON([]byte(open + `, "$defs": {
 		"tool": ` + definitionSchema + `,
@@ -84,7 +86,7 @@ func mustSchema(open string) *schema.Schema {
 	return schema
 }
 
-// callSchema is what a call of a tool looks like: its parameters and its result.
+// callSchema returns the schema of a tool's calls: its parameters, and its result.
 func callSchema(tool any) map[string]any {
 	object, _ := tool.(map[string]any)
 	properties := map[string]any{}
@@ -95,7 +97,7 @@ func callSchema(tool any) map[string]any {
 			}
 		}
 	}
-	if output := plan.OutputSchema(tool); output != nil { // of a call that has its result already
+	if output := plan.OutputSchema(tool); output != nil { // for a call that has its result already
 		properties["_output"] = output
 	}
 	schema := map[string]any{"type": "object", "properties": properties}

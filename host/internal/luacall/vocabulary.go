@@ -10,8 +10,8 @@ import (
 	"obelus/store"
 )
 
-// Open gives scripts the globals for what calls are made of: Message, Output, and the
-// functions that lead from data to references and back.
+// Open gives scripts the globals for the parts of calls: Message, Output, and the functions that
+// convert between data and references.
 func Open(s *sandbox.State) {
 	s.AddLibrary("Message", s.Funcs(messageFuncs))
 	s.AddLibrary("Output", s.Funcs(outputFuncs))
@@ -22,13 +22,13 @@ var outputFuncs = []sandbox.StateEntry{
 	{Name: "to", Fn: outputToCall},
 }
 
-// outputTo is what Output.to gives a script, to be returned.
+// outputTo is the value that Output.to returns, for a script to return.
 type outputTo struct {
 	path  string
 	value lua.LValue
 }
 
-// NotJSON says what a script reads that gives it within another value.
+// NotJSON returns the error for such a value within another one.
 func (*outputTo) NotJSON() string { return "Output.to(…) must be returned by itself" }
 
 // Output.to(path, value)
@@ -43,7 +43,7 @@ func outputToCall(s *sandbox.State, L *lua.LState) int {
 	return 1
 }
 
-// messageMark is the metatable of what Message.state and others make.
+// messageMark is the metatable of tables that Message's functions make.
 var messageMark = codec.NewMark()
 
 var messageFuncs = []sandbox.StateEntry{

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ScriptError is something wrong with a script, for the script's author: it
-// names the place in the Lua source and shows no Go.
+// ScriptError is something wrong with a script, for the script's author: it names the place in the
+// Lua source and shows no Go.
 type ScriptError struct {
 	File    string // below the project, "activities/billing.lua"
 	Line    int    // from 1; 0 if it is not known
@@ -17,14 +17,14 @@ type ScriptError struct {
 
 	// Source is the text of the line where that helps, empty elsewhere.
 	Source string
-	// Traceback is the Lua stack when a script raised the error, innermost
-	// first: "activities/billing.lua:12: in function 'total'".
+	// Traceback is the Lua stack when a script raised the error, innermost first:
+	// "activities/billing.lua:12: in function 'total'".
 	Traceback []string
 
 	cause error
 }
 
-// Error is "file:line: message".
+// Error returns "file:line: message".
 func (e *ScriptError) Error() string {
 	switch {
 	case e.File == "":
@@ -35,11 +35,11 @@ func (e *ScriptError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// Trace is the traceback as text, a line for each call; empty without one.
+// Trace returns the traceback as text, a line for each call; empty without one.
 func (e *ScriptError) Trace() string { return strings.Join(e.Traceback, "\n") }
 
-// Snippet is the source line with a caret under the column, on two lines, or
-// empty if the line is not known.
+// Snippet returns the source line with a caret under the column, on two lines, or empty text if the
+// line is not known.
 func (e *ScriptError) Snippet() string {
 	if e.Source == "" {
 		return ""
@@ -60,17 +60,17 @@ func (e *ScriptError) Snippet() string {
 	return "  " + e.Source + "\n  " + pad.String() + "^"
 }
 
-// Unwrap gives what the error comes from, if that is an error of its own:
-// a context that ended, a file that can't be read.
+// Unwrap returns the cause of the error, if that is an error of its own: a context that ended, a
+// file that can't be read.
 func (e *ScriptError) Unwrap() error { return e.cause }
 
-// WithCause sets what an error comes from, which errors.Is and errors.As find.
+// WithCause sets the cause of e, which errors.Is and errors.As find, and returns e.
 func WithCause(e *ScriptError, cause error) *ScriptError {
 	e.cause = cause
 	return e
 }
 
-// WithSource sets the text of an error's line, which text has, if it has that line.
+// WithSource sets the source line of e from text, if text has that line, and returns e.
 func WithSource(e *ScriptError, text string) *ScriptError {
 	if lines := strings.Split(text, "\n"); e.Line >= 1 && e.Line <= len(lines) {
 		e.Source = strings.TrimRight(lines[e.Line-1], "\r")
@@ -87,11 +87,10 @@ func From(err error) *ScriptError {
 	return one
 }
 
-// Errors is everything that is wrong with a project, sorted by file and line.
-// It is what [Open] fails with; it is never empty.
+// Errors is everything that is wrong with a project, sorted by file and line. It is never empty.
 type Errors []*ScriptError
 
-// Error has a line for each.
+// Error returns a line for each.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -109,7 +108,7 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// Sort sorts errors by file and line, in place.
+// Sort sorts errors by file and line, in place, and returns them.
 func Sort(e Errors) Errors {
 	slices.SortStableFunc(e, func(a, b *ScriptError) int {
 		if c := strings.Compare(a.File, b.File); c != 0 {

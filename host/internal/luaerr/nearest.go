@@ -6,9 +6,8 @@ import (
 	"obelus/engine/spell"
 )
 
-// DidYouMean ends an error about an unknown name: ` (did you mean "timeout"?)`
-// where one of the candidates is near, the list of them all where they are
-// few, else nothing.
+// DidYouMean returns the end of an error about an unknown name: ` (did you mean "timeout"?)` if one
+// of the candidates is similar, the list of them all if they are few, else nothing.
 func DidYouMean(name string, candidates []string) string {
 	if near := spell.Nearest(name, candidates); near != "" {
 		return ` (did you mean "` + near + `"?)`

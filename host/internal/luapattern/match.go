@@ -12,7 +12,7 @@ const (
 	maxPatternDepth = 200
 )
 
-// Lengths of captures that have none.
+// Lengths of captures without text.
 const (
 	captureOpen     = -1
 	capturePosition = -2
@@ -23,24 +23,23 @@ type Budget interface {
 	Charge(L *lua.LState, units int)
 }
 
-// Matcher matches a Lua pattern, a port of lstrlib.c. Unlike the one that it
-// replaces it counts its steps, so that a deadline ends a pattern that
-// backtracks for hours.
+// Matcher matches a Lua pattern; it is a port of lstrlib.c. It counts its steps, so that a deadline
+// ends a pattern that backtracks for hours.
 type Matcher struct {
-	Anchored bool // the pattern begins with ^, which is not in it any more
+	Anchored bool // the pattern began with ^, which is taken off
 
 	budget   Budget
 	L        *lua.LState
 	Subject  string
 	pattern  string
-	Captures int // captures so far
+	Captures int // number of captures so far
 	depth    int
 	steps    int
 	capture  [maxCaptures]struct{ start, length int }
 }
 
-// New returns a matcher of subject with pattern, whose ^ is an anchor if it begins with
-// one and anchors is set.
+// New returns a matcher of subject with pattern. If anchors is set, a ^ that the pattern begins
+// with is an anchor.
 func New(L *lua.LState, budget Budget, subject, pattern string, anchors bool) *Matcher {
 	m := &Matcher{budget: budget, L: L, Subject: subject, pattern: pattern}
 	if anchors {
@@ -49,7 +48,7 @@ func New(L *lua.LState, budget Budget, subject, pattern string, anchors bool) *M
 	return m
 }
 
-// Match returns where the match that begins at an offset of the subject ends, or -1 if there is
+// Match returns the end of the match that begins at an offset of the subject, or -1 if there is
 // none.
 func (m *Matcher) Match(at int) (end int) {
 	m.Captures = 0
@@ -78,7 +77,7 @@ func (m *Matcher) step() {
 
 func (m *Matcher) malformed(what string) { m.L.RaiseError("malformed pattern (%s)", what) }
 
-// classEnd is where the single-character class at p ends.
+// classEnd returns the end of the single-character class at p.
 func (m *Matcher) classEnd(p int) int {
 	switch m.pattern[p] {
 	case '%':
@@ -115,7 +114,7 @@ func (m *Matcher) setEnd(p int) int {
 	}
 }
 
-// inClass tells whether c is in the class %cl.
+// inClass reports whether c is in the class %cl.
 func inClass(c, cl byte) bool {
 	var in bool
 	switch cl | 0x20 {
@@ -147,7 +146,7 @@ func inClass(c, cl byte) bool {
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// inSet tells whether c is in the set whose [ is at p and whose ] is at end.
+// inSet reports whether c is in the set whose [ is at p and whose ] is at end.
 func (m *Matcher) inSet(c byte, p, end int) bool {
 	in := true
 	p++
@@ -174,7 +173,7 @@ func (m *Matcher) inSet(c byte, p, end int) bool {
 	return !in
 }
 
-// single tells whether the character at s is in the class from p to end.
+// single reports whether the character at s is in the class from p to end.
 func (m *Matcher) single(s, p, end int) bool {
 	m.step()
 	if s >= len(m.Subject) {
@@ -191,7 +190,7 @@ func (m *Matcher) single(s, p, end int) bool {
 	return m.pattern[p] == m.Subject[s]
 }
 
-// matchFrom returns where a match of the pattern from p at s ends, or -1 if there is none.
+// matchFrom returns the end of a match of the pattern from p at s, or -1 if there is none.
 func (m *Matcher) matchFrom(s, p int) int {
 	if m.depth++; m.depth > maxPatternDepth {
 		m.L.RaiseError("pattern too complex")
@@ -309,8 +308,8 @@ func (m *Matcher) closeCapture(s, p int) int {
 	return e
 }
 
-// special matches %b, %f and %1, which take no quantifier, and gives where to
-// go on; s is -1 for no match.
+// special matches %b, %f and %1, which take no quantifier, and returns the offsets to go on from; s
+// is -1 for no match.
 func (m *Matcher) special(s, p int) (nextS, nextP int) {
 	switch c := m.pattern[p+1]; c {
 	case 'b':
@@ -341,7 +340,7 @@ func (m *Matcher) special(s, p int) (nextS, nextP int) {
 			m.malformed("invalid capture index")
 		}
 		from, n := m.capture[i].start, m.capture[i].length
-		if n == capturePosition { // it has no text
+		if n == capturePosition { // a position has no text
 			return -1, p
 		}
 		m.budget.Charge(m.L, n/16+1)
@@ -371,8 +370,8 @@ func (m *Matcher) balanced(s int, open, closing byte) int {
 	return -1
 }
 
-// Captured is capture i of a match from s to e; 0 stands for the whole match
-// if there are no captures.
+// Captured returns capture i of a match from s to e; 0 stands for the whole match if there are no
+// captures.
 func (m *Matcher) Captured(i, s, e int) lua.LValue {
 	if i >= m.Captures {
 		if i != 0 {
@@ -390,8 +389,8 @@ func (m *Matcher) Captured(i, s, e int) lua.LValue {
 	return lua.LString(m.Subject[c.start : c.start+c.length])
 }
 
-// Push pushes the captures of a match, or the whole of it if there are none
-// and it is wanted.
+// Push pushes the captures of a match and returns their number. Without captures it pushes the
+// whole match if whole is set.
 func (m *Matcher) Push(s, e int, whole bool) int {
 	n := m.Captures
 	if n == 0 && whole {

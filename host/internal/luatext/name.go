@@ -16,7 +16,7 @@ func IsName(key string) bool {
 	return true
 }
 
-// Keywords are Lua's.
+// Keywords are the words of Lua that are no names.
 var Keywords = []string{
 	"and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or", "repeat",
 	"return", "then", "true", "until", "while",

@@ -8,10 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// One codec carries values between JSON, as package store has it, and Lua.
-// This file leads into Lua, encode.go out of it.
-
-// MaxExact is the integer up to which every integer is a float64.
+// MaxExact is the largest integer up to which each integer is a float64.
 const MaxExact = 1 << 53
 
 func IsDigits(s string) bool {
@@ -23,7 +20,7 @@ func IsDigits(s string) bool {
 	return true
 }
 
-// FormatG is C's %.{precision}g.
+// FormatG formats a number as C's %.{precision}g does.
 func FormatG(f float64, precision int, keepZeros bool) string {
 	if precision == 0 {
 		precision = 1
@@ -43,12 +40,12 @@ func FormatG(f float64, precision int, keepZeros bool) string {
 	return trim(strconv.FormatFloat(f, 'f', precision-1-x, 64))
 }
 
-// maxNumeral is how long text may be that says a number: reading one is slow, and
-// can't be stopped.
+// maxNumeral is the longest text in bytes that is read as a number: reading one is slow and can't
+// be interrupted.
 const maxNumeral = 16 << 10
 
-// ParseNumber reads a number as Lua's own reader does. What only Go takes
-// for one (1_000, 0b1, inf) is none.
+// ParseNumber reads a number as Lua's own reader does. Text that only Go takes for a number (1_000,
+// 0b1, inf) is refused.
 func ParseNumber(text string, base int) (lua.LNumber, bool) {
 	if len(text) > maxNumeral {
 		return 0, false
@@ -78,8 +75,8 @@ func ParseNumber(text string, base int) (lua.LNumber, bool) {
 	return lua.LNumber(f), err == nil || math.IsInf(f, 0)
 }
 
-// FormatNumber writes a number as Lua 5.1 does, "%.14g", but for integers that
-// a number holds exactly: an order number must not come out as 1.2e+15.
+// FormatNumber writes a number as Lua 5.1 does, "%.14g", except for integers that a number holds
+// exactly: an order number must not become 1.2e+15.
 func FormatNumber(n lua.LNumber) string {
 	f := float64(n)
 	switch {
@@ -95,7 +92,7 @@ func FormatNumber(n lua.LNumber) string {
 	return FormatG(f, 14, false)
 }
 
-// ToNumber is a value as a number, if it is one or text that says one.
+// ToNumber returns a value as a number, if it is one or text that says one.
 func ToNumber(v lua.LValue) (lua.LNumber, bool) {
 	switch v := v.(type) {
 	case lua.LNumber:
@@ -106,7 +103,7 @@ func ToNumber(v lua.LValue) (lua.LNumber, bool) {
 	return 0, false
 }
 
-// FormatExact is a number with as many digits as tell it from all others.
+// FormatExact writes a number with as many digits as distinguish it from all others.
 func FormatExact(n lua.LNumber) string {
 	text := FormatNumber(n)
 	for digits := 15; digits <= 17; digits++ {

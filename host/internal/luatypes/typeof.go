@@ -10,10 +10,10 @@ import (
 	"obelus/host/internal/codec"
 )
 
-// maxTypeNesting is how deep a schema is followed.
+// maxTypeNesting is the depth to which a schema is followed.
 const maxTypeNesting = 8
 
-// gathered is a schema joined by what its $ref and its allOf say.
+// gathered returns a schema joined with the schemas of its $ref and its allOf.
 func (w *typeWriter) gathered(schema map[string]any) map[string]any {
 	all := map[string]any{}
 	w.gather(all, schema, 0)
@@ -59,12 +59,12 @@ func isObject(schema map[string]any) bool {
 	return properties && (schema["type"] == nil || schema["type"] == "object")
 }
 
-// choosesOne tells whether a schema gives alternatives, which no class can.
+// choosesOne reports whether a schema has alternatives, which no class can have.
 func choosesOne(schema map[string]any) bool {
 	return schema["anyOf"] != nil || schema["oneOf"] != nil || schema["enum"] != nil || schema["const"] != nil
 }
 
-// typeOf is the type of what a schema allows. name is that of a class for it,
+// typeOf returns the type of the values that a schema allows. name is the name of a class for it,
 // if it needs one.
 func (w *typeWriter) typeOf(schema any, name string, depth int) string {
 	object, ok := schema.(map[string]any)
@@ -114,8 +114,8 @@ func (w *typeWriter) typeOf(schema any, name string, depth int) string {
 	return "any"
 }
 
-// referred is the class of the object that a schema refers to, "" if it does not.
-// It has its name before it is written, for it may refer to itself.
+// referred returns the class of the object that a schema refers to, "" if there is none. The class
+// has its name before it is written, since it may refer to itself.
 func (w *typeWriter) referred(schema map[string]any) string {
 	ref, ok := schema["$ref"].(string)
 	if !ok || w.refs[ref] != "" {
@@ -134,7 +134,7 @@ func (w *typeWriter) referred(schema map[string]any) string {
 	return w.refs[ref]
 }
 
-// named is the type of one of JSON Schema's types.
+// named returns the type for one of JSON Schema's types.
 func (w *typeWriter) named(typ string, schema map[string]any, name string, depth int) string {
 	switch typ {
 	case "string", "number", "integer", "boolean":
@@ -161,7 +161,7 @@ func (w *typeWriter) named(typ string, schema map[string]any, name string, depth
 	return "any"
 }
 
-// typeLiteral is a constant as a type.
+// typeLiteral returns a constant as a type.
 func typeLiteral(v any) string {
 	switch v := v.(type) {
 	case string:

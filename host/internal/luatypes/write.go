@@ -13,8 +13,8 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// Write returns annotations of a registry's tools, in LuaCATS, as editors read them: for
-// each tool a class tool.NAME with the fields of its call and, if its schema describes a result,
+// Write returns annotations of a registry's tools, in LuaCATS, as editors read them: for each tool
+// a class tool.NAME with the fields of its call and, if its schema describes a result,
 // tool.NAME.result. Overloads of Activity.register and test.activity take the tools' names.
 func Write(registry *plan.Registry) []byte {
 	w := &typeWriter{classes: map[string]bool{}}
@@ -22,7 +22,7 @@ func Write(registry *plan.Registry) []byte {
 	var registers, activities []string
 	names := registry.Names()
 	classes, results := make([]string, len(names)), make([]string, len(names))
-	for i, name := range names { // they have the names before what lies within others
+	for i, name := range names { // named before the classes within others
 		classes[i] = w.class("tool." + name)
 		results[i] = w.class(classes[i] + ".result")
 	}
@@ -46,19 +46,19 @@ func Write(registry *plan.Registry) []byte {
 // typeWriter writes classes for JSON Schemas.
 type typeWriter struct {
 	text    strings.Builder
-	classes map[string]bool   // names that are taken
-	current string            // class of the tool that is written
-	refs    map[string]string // classes of its definitions, by $ref
-	root    any               // its schema
+	classes map[string]bool   // names in use
+	current string            // class of the tool that is being written
+	refs    map[string]string // classes of the tool's definitions, by $ref
+	root    any               // the tool's schema
 }
 
 func (w *typeWriter) line(text string) { w.text.WriteString(text + "\n") }
 
-// noClassName is what the name of a class can't have. No start of the program
-// should wait for a pattern with all letters.
+// noClassName matches characters that the name of a class can't have. It is compiled on first use,
+// since a pattern with all letters takes long.
 var noClassName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^\pL\pN_.-]+`) })
 
-// class finds a name that is not taken.
+// class returns a name that is not in use, and reserves it.
 func (w *typeWriter) class(name string) string {
 	name = noClassName().ReplaceAllString(name, "_")
 	free := name
@@ -69,8 +69,8 @@ func (w *typeWriter) class(name string) string {
 	return free
 }
 
-// tool writes the class of a tool's call and what its result is, and gives a name
-// for the latter.
+// tool writes the class of a tool's call and the type of its result, and returns the name of the
+// latter.
 func (w *typeWriter) tool(class, result string, schema any) string {
 	w.current, w.refs, w.root = class, map[string]string{}, schema
 	object, _ := schema.(map[string]any)
@@ -125,7 +125,7 @@ func (w *typeWriter) object(class, parent string, schema map[string]any) {
 	}
 }
 
-// comment is a description as lines above a class.
+// comment returns a description as a line above a class.
 func comment(schema map[string]any) string {
 	if text := description(schema); text != "" {
 		return "---" + text + "\n"
@@ -133,11 +133,11 @@ func comment(schema map[string]any) string {
 	return ""
 }
 
-// description is on one line, as annotations want it.
+// description returns a schema's description on one line, as annotations need it.
 func description(schema map[string]any) string {
 	text, _ := schema["description"].(string)
 	text = strings.Join(strings.Fields(text), " ")
-	if strings.HasPrefix(text, "@") { // it would be read as a tag
+	if strings.HasPrefix(text, "@") { // else it would be read as a tag
 		text = " " + text
 	}
 	return text

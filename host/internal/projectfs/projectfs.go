@@ -14,23 +14,22 @@ import (
 	"obelus/host/internal/luaerr"
 )
 
-// SettleTime is how long files must have been left alone before they are read.
+// SettleTime is the time without changes after which files are taken to be complete.
 const SettleTime = 50 * time.Millisecond
 
-// Set is what the scripts of a project hold, by their files.
+// Set has the files of a project by their paths.
 type Set map[string]File
 
-// File is one file, or why it can't be read.
+// File is one file, or the reason why it can't be read.
 type File struct {
 	Bytes  []byte
-	Sha256 string // in hex
+	SHA256 string // in hex
 	Time   time.Time
 	Err    error
 }
 
-// TakeAll reads obelus.lua and all scripts below lib and activities, and
-// further files that are asked for. settled is false if one of them changed
-// while it was read: then it may be half of what somebody is writing.
+// TakeAll reads obelus.lua, all scripts below lib and activities, and further files. settled is
+// false if one of them changed while it was read: it may be half written.
 func TakeAll(fsys fs.FS, further ...string) (all Set, settled bool) {
 	all, settled = Set{}, true
 	take := func(name string) {
@@ -54,8 +53,8 @@ func TakeAll(fsys fs.FS, further ...string) (all Set, settled bool) {
 	return all, settled
 }
 
-// Take reads one file. quiet tells that its size and its time were the
-// same before and afterwards.
+// Take reads one file. quiet reports that its size and its time were the same before and
+// afterwards.
 func Take(fsys fs.FS, name string) (s File, quiet bool) {
 	before, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -68,15 +67,15 @@ func Take(fsys fs.FS, name string) (s File, quiet bool) {
 		return File{Err: err}, true
 	}
 	sum := sha256.Sum256(s.Bytes)
-	s.Sha256 = hex.EncodeToString(sum[:])
+	s.SHA256 = hex.EncodeToString(sum[:])
 	after, err := fs.Stat(fsys, name)
 	s.Time = before.ModTime()
 	quiet = err == nil && before.ModTime().Equal(after.ModTime()) && before.Size() == after.Size() && after.Size() == int64(len(s.Bytes))
 	return s, quiet
 }
 
-// ReadSettled reads a file that somebody may be writing at this moment: an
-// editor empties it first. One that stays empty is empty.
+// ReadSettled reads a file that may be written at this moment: an editor empties a file first. It
+// returns an empty file only if it stays empty.
 func ReadSettled(fsys fs.FS, name string) ([]byte, error) {
 	for tries := 0; ; tries++ {
 		s, quiet := Take(fsys, name)
@@ -87,7 +86,7 @@ func ReadSettled(fsys fs.FS, name string) ([]byte, error) {
 	}
 }
 
-// Digest is what tells one set of sources from another, in hex.
+// Digest returns a hash of all files, in hex.
 func (s Set) Digest() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(s)) {
@@ -95,18 +94,18 @@ func (s Set) Digest() string {
 			fmt.Fprintf(h, "%q %s\n", name, err)
 			continue
 		}
-		fmt.Fprintf(h, "%q %s\n", name, s[name].Sha256)
+		fmt.Fprintf(h, "%q %s\n", name, s[name].SHA256)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Since tells what is different from sources that were taken before.
+// Since returns the files that differ from those of an earlier set.
 func (s Set) Since(before Set) (added, changed, removed []string) {
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		switch was, ok := before[name]; {
 		case !ok:
 			added = append(added, name)
-		case was.Sha256 != s[name].Sha256:
+		case was.SHA256 != s[name].SHA256:
 			changed = append(changed, name)
 		}
 	}
@@ -118,7 +117,7 @@ func (s Set) Since(before Set) (added, changed, removed []string) {
 	return added, changed, removed
 }
 
-// Without leaves files out.
+// Without returns the set less some files.
 func (s Set) Without(files []string) Set {
 	rest := maps.Clone(s)
 	for _, name := range files {
@@ -127,14 +126,14 @@ func (s Set) Without(files []string) Set {
 	return rest
 }
 
-// Emptied tells whether a file has become empty: its text is probably on its
-// way.
+// Emptied reports whether a file has become empty since an earlier set: its new text is probably
+// being written.
 func (s File) Emptied(before Set, name string) bool {
 	was, ok := before[name]
 	return s.Err == nil && len(s.Bytes) == 0 && (!ok || len(was.Bytes) > 0)
 }
 
-// Unreadable returns the error of a script that can't be read, in words for people.
+// Unreadable returns the error of a script that can't be read.
 func Unreadable(name string, err error) *luaerr.ScriptError {
 	message := "it can't be read"
 	var inner *fs.PathError

@@ -62,8 +62,8 @@ func baseError(s *State, L *lua.LState) int {
 	return 0
 }
 
-// pastOperators is a level of the stack where what operators call does not count: those
-// that are functions here are none to a script.
+// pastOperators returns a level of the stack that does not count the functions which carry out
+// operators: scripts do not know them.
 func pastOperators(s *State, L *lua.LState, level int) int {
 	for i := 1; i <= level; i++ {
 		dbg, ok := L.GetStack(i)
@@ -77,7 +77,7 @@ func pastOperators(s *State, L *lua.LState, level int) int {
 	return level
 }
 
-// isOperator reports whether a function is one by which an operator is carried out here.
+// isOperator reports whether a function carries out an operator.
 func isOperator(s *State, f lua.LValue) bool {
 	if f == Functions[luac.CallConcat] || f == Functions[luac.CallLength] {
 		return true
@@ -113,7 +113,7 @@ func baseSetmetatable(s *State, L *lua.LState) int {
 	}
 	L.CheckTypes(2, lua.LTNil, lua.LTTable)
 	s.Fill(t)
-	if t == s.Run.Env { // nothing comes in by itself any more
+	if t == s.Run.Env { // the new metatable does not fill the environment
 		s.FillEnv(t)
 	}
 	if old, ok := t.Metatable.(*lua.LTable); ok && old != s.envMeta && old.RawGetString("__metatable") != lua.LNil {
@@ -169,9 +169,9 @@ func baseNext(s *State, L *lua.LState) int {
 	return 2
 }
 
-// absentKey reports whether a table never had a key, or has it no more. A removed entry keeps
-// its place in the order in which next goes, before an entry that is made now. Of an index of
-// an array it is not known.
+// absentKey reports whether a table never had a key, or has it no longer. A removed entry keeps its
+// place in the order of next, before an entry that is made now. Indices of arrays are never
+// reported.
 func absentKey(t *lua.LTable, key lua.LValue) bool {
 	if _, ok := key.(lua.LNumber); ok || t.RawGet(key) != lua.LNil {
 		return false

@@ -9,7 +9,6 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
 	"obelus/host/internal/luac"
 	"obelus/host/internal/luaerr"
@@ -24,7 +23,7 @@ func NewScript(file string, source []byte, most int) (*Script, error) {
 	return sc, nil
 }
 
-// NewLazyScript is newScript for a file that may never be needed.
+// NewLazyScript is NewScript for a file that may never be needed: it is compiled on first use.
 func NewLazyScript(file string, source []byte, most int) *Script {
 	sum := sha256.Sum256(source)
 	return &Script{
@@ -47,39 +46,4 @@ func compileScript(file string, source []byte, most int) (*lua.FunctionProto, er
 		}
 	}
 	return proto, nil
-}
-
-// compileInTime waits for the compiler as long as the run has time: it can't be stopped.
-func compileInTime(s *State, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
-	ctx, cancel := s.Budget.WaitContext()
-	defer cancel()
-	compiled := make(chan func(), 1)
-	go func() {
-		late, lateErr := luac.Compile(name, []byte(text), Functions)
-		compiled <- func() { proto, err = late, lateErr }
-	}()
-	select {
-	case take := <-compiled:
-		take()
-	case <-ctx.Done():
-		s.Budget.Charge(L, budget.CheckEvery)
-		L.RaiseError("%s", budget.OutOfTime)
-	}
-	return proto, err
-}
-
-// chunkName is how messages name a chunk, as Lua's own luaO_chunkid makes it.
-func chunkName(name string) string {
-	const most = 60
-	line, _, more := strings.Cut(name, "\n")
-	if line != "" && (line[0] == '=' || line[0] == '@') {
-		return strings.ToValidUTF8(line[1:min(len(line), most)], "?")
-	}
-	if len(line) > most-20 {
-		line, more = line[:most-20], true
-	}
-	if more {
-		line += "..."
-	}
-	return `[string "` + strings.ToValidUTF8(line, "?") + `"]`
 }

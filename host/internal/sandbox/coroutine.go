@@ -3,14 +3,13 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"obelus/host/internal/limits"
 	"runtime"
 
 	lua "github.com/yuin/gopher-lua"
-
-	"obelus/host/internal/budget"
 )
 
-// newCoroutine makes one; it takes nothing but memory before it is resumed.
+// newCoroutine makes a coroutine. It takes only memory before it is resumed.
 func newCoroutine(s *State, fn *lua.LFunction) *coroutine {
 	co := &coroutine{fn: fn, status: "suspended"}
 	co.handle = s.L.NewUserData()
@@ -18,8 +17,8 @@ func newCoroutine(s *State, fn *lua.LFunction) *coroutine {
 	return co
 }
 
-// resumeCoroutine runs a coroutine until it yields or ends. Its error is what the
-// coroutine raised, or errNotResumed.
+// resumeCoroutine runs a coroutine until it yields or ends. The error is the one that the coroutine
+// raised, or errNotResumed.
 func resumeCoroutine(s *State, L *lua.LState, co *coroutine, args []lua.LValue) ([]lua.LValue, error) {
 	all := &s.Run.coroutines
 	switch {
@@ -33,18 +32,18 @@ func resumeCoroutine(s *State, L *lua.LState, co *coroutine, args []lua.LValue) 
 	s.Budget.Charge(L, coroutineCharged)
 	out := switchToCoroutine(s, L, co, args)
 	if s.Budget.Err() != nil {
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	return out.values, out.err
 }
 
-// errNotResumed is why a coroutine can't be resumed.
+// errNotResumed is the reason why a coroutine can't be resumed.
 type errNotResumed string
 
 func (e errNotResumed) Error() string { return string(e) }
 
-// switchToCoroutine lets a coroutine run, and everything in the state that is about the
-// place where the run is be the coroutine's.
+// switchToCoroutine runs a coroutine until it yields or ends, and swaps everything in the state
+// that depends on the place of execution meanwhile.
 func switchToCoroutine(s *State, L *lua.LState, co *coroutine, args []lua.LValue) yielded {
 	r := s.Run
 	outer, resumer, top, loading := s.strand, r.current, r.Depth, r.loading
@@ -87,7 +86,7 @@ func startCoroutine(s *State, L *lua.LState, co *coroutine, args []lua.LValue) {
 	go runCoroutine(s, co, s.L, args)
 }
 
-// runCoroutine is the goroutine of a coroutine.
+// runCoroutine runs on the goroutine of a coroutine.
 func runCoroutine(s *State, co *coroutine, thread *lua.LState, args []lua.LValue) {
 	defer close(co.result)
 	err := s.protected(co.fn, args)
@@ -100,15 +99,15 @@ func runCoroutine(s *State, co *coroutine, thread *lua.LState, args []lua.LValue
 	co.result <- out
 }
 
-// yieldCoroutine hands values to who resumed the coroutine, and waits.
+// yieldCoroutine hands values to the resumer of the coroutine, and waits to be resumed.
 func yieldCoroutine(s *State, L *lua.LState, co *coroutine, values []lua.LValue) []lua.LValue {
 	co.result <- yielded{values: values}
 	args, ok := <-co.resume
 	if !ok {
-		runtime.Goexit() // it can't be caught as an error can
+		runtime.Goexit() // unlike an error it can't be caught
 	}
 	if s.Budget.Err() != nil {
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	return args
 }
@@ -137,7 +136,7 @@ func checkCoroutine(L *lua.LState) *coroutine {
 	return nil
 }
 
-// arguments are those from the n-th on.
+// arguments returns the arguments from the n-th on.
 func arguments(L *lua.LState, n int) []lua.LValue {
 	var args []lua.LValue
 	for ; n <= L.GetTop(); n++ {
@@ -184,8 +183,7 @@ func coroutineStatus(s *State, L *lua.LState) int {
 	return 1
 }
 
-// coroutineWrap is coroutine.wrap(f). What the coroutine raises goes up as it
-// is.
+// coroutineWrap is coroutine.wrap(f). Errors of the coroutine are raised unchanged.
 func coroutineWrap(s *State, L *lua.LState) int {
 	co := newCoroutine(s, L.CheckFunction(1))
 	L.Push(s.Fn(func(s *State, L *lua.LState) int {

@@ -9,8 +9,8 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// debugFuncs is what of debug looks and does not touch. Only the stack of the
-// innermost pcall or coroutine is seen.
+// debugFuncs are the functions of debug that change nothing. They see only the stack of the
+// innermost pcall or coroutine.
 var debugFuncs = []StateEntry{
 	{"gethook", func(*State, *lua.LState) int { return 0 }},
 	{"getinfo", debugGetinfo},
@@ -20,8 +20,8 @@ var debugFuncs = []StateEntry{
 	{"traceback", debugTraceback},
 }
 
-// withoutThread takes off a thread that may stand before the other arguments;
-// own tells that they are about the thread that runs.
+// withoutThread removes a thread before the other arguments; own reports that the arguments are
+// about the running thread.
 func withoutThread(L *lua.LState) (own bool) {
 	u, ok := L.Get(1).(*lua.LUserData)
 	if !ok {
@@ -33,8 +33,7 @@ func withoutThread(L *lua.LState) (own bool) {
 	return !ok
 }
 
-// debug.getinfo([thread,] function or level [, what]) gives all that there is,
-// whatever is asked for.
+// debug.getinfo([thread,] function or level [, what]) gives all fields, whatever is asked for.
 func debugGetinfo(s *State, L *lua.LState) int {
 	own := withoutThread(L)
 	f, _ := L.Get(1).(*lua.LFunction)
@@ -92,7 +91,7 @@ func describeFunction(s *State, f *lua.LFunction, info *lua.Debug) *lua.LTable {
 	return t
 }
 
-// debug.sethook() takes off a hook: there never is one.
+// debug.sethook() removes a hook: there never is one.
 func debugSethook(s *State, L *lua.LState) int {
 	if _, ok := L.Get(1).(*lua.LFunction); ok {
 		L.RaiseError("debug.sethook is not available in scripts")
@@ -100,8 +99,7 @@ func debugSethook(s *State, L *lua.LState) int {
 	return 0
 }
 
-// debug.setmetatable(v, meta). What is no table has no metatable in the eyes of
-// scripts, and gets none.
+// debug.setmetatable(v, meta). For scripts only tables have metatables.
 func debugSetmetatable(s *State, L *lua.LState) int {
 	if _, ok := L.CheckAny(1).(*lua.LTable); ok {
 		return baseSetmetatable(s, L)
@@ -113,8 +111,7 @@ func debugSetmetatable(s *State, L *lua.LState) int {
 	return 1
 }
 
-// debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the
-// stack of the error.
+// debug.traceback([thread,] [message [, level]]). A handler of xpcall sees the stack of the error.
 func debugTraceback(s *State, L *lua.LState) int {
 	own := withoutThread(L)
 	message := L.Get(1)
@@ -142,7 +139,7 @@ func debugTraceback(s *State, L *lua.LState) int {
 }
 
 func writeFrames(b *strings.Builder, L *lua.LState, level int) {
-	for level = max(level, 0); b.Len() <= mostUnended; level++ {
+	for level = max(level, 0); b.Len() <= maxUnended; level++ {
 		dbg, ok := L.GetStack(level)
 		if !ok {
 			return
@@ -151,7 +148,7 @@ func writeFrames(b *strings.Builder, L *lua.LState, level int) {
 	}
 }
 
-// frameText is a line of a traceback; none for a function of the host.
+// frameText returns a line of a traceback; none for a function of the host.
 func frameText(L *lua.LState, dbg *lua.Debug) string {
 	v, err := L.GetInfo("fln", dbg, lua.LNil)
 	f, ok := v.(*lua.LFunction)

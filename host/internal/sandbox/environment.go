@@ -8,7 +8,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// lookupGlobal is the __index of an environment: what is touched comes into it.
+// lookupGlobal is the __index of an environment: a global enters it when it is first read.
 func lookupGlobal(s *State, L *lua.LState) int {
 	name, ok := L.Get(2).(lua.LString)
 	if !ok {
@@ -44,7 +44,7 @@ func (s *State) Lookup(name string) lua.LValue {
 	return lib
 }
 
-// FillEnv brings in all that has not been touched, for pairs(_G).
+// FillEnv enters all globals that have not been read yet, for pairs(_G).
 func (s *State) FillEnv(env *lua.LTable) {
 	for _, names := range [][]string{slices.Sorted(maps.Keys(s.Globals)), slices.Sorted(maps.Keys(s.Libs))} {
 		for _, name := range names {

@@ -10,11 +10,11 @@ import (
 	"obelus/store"
 )
 
-// FailureFields makes the fields of a failure of what a script returned after
-// nil, or raised: text, or a table, which gets a message if it has none.
+// FailureFields returns the fields of a failure for a value that a script returned after nil, or
+// raised: text, or a table, which gets a message if it has none.
 func FailureFields(s *State, v lua.LValue) (map[string]any, error) {
 	value, err := s.FromLua(v, "error")
-	if err != nil { // of bytes that are no UTF-8, perhaps
+	if err != nil { // perhaps for bytes that are not UTF-8
 		m := textMapper{s: s, of: visibleText, charge: func() {}, made: map[*lua.LTable]*lua.LTable{}}
 		v = m.value(v, 0)
 		value, err = s.FromLua(v, "error")
@@ -45,7 +45,7 @@ func FailureFields(s *State, v lua.LValue) (map[string]any, error) {
 	return copied, err
 }
 
-// visibleText is a text with the bytes of it that are no UTF-8 as Lua escapes them.
+// visibleText returns a text in which bytes that are not UTF-8 are escaped as in Lua.
 func visibleText(text string) string {
 	if utf8.ValidString(text) {
 		return text
@@ -63,8 +63,8 @@ func visibleText(text string) string {
 	return b.String()
 }
 
-// tableMessage is a message for an error table without one: what __tostring
-// says, its code, or all of it.
+// tableMessage returns a message for an error table without one: the result of __tostring, its
+// code, or all of it.
 func tableMessage(s *State, t *lua.LTable, fields map[string]any) string {
 	if s.L.GetMetaField(t, "__tostring") != lua.LNil {
 		if text := s.PlainText(t); text != "" {
@@ -80,7 +80,7 @@ func tableMessage(s *State, t *lua.LTable, fields map[string]any) string {
 	return string(store.EncodeJSON(fields))
 }
 
-// PlainText is tostring outside of a protected call.
+// PlainText is tostring outside of a protected call; empty if it fails.
 func (s *State) PlainText(v lua.LValue) string {
 	L := s.L
 	top := L.GetTop()
@@ -99,12 +99,12 @@ func MapTexts(s *State, L *lua.LState, of func(string) string) int {
 	return 1
 }
 
-// textMapper copies a value with every text in it mapped; keys stay as they are, and tables
-// beyond the depth that a value may have.
+// textMapper copies a value with every text in it mapped. Keys stay as they are, and so do tables
+// deeper than a value may be.
 type textMapper struct {
 	s      *State
 	of     func(string) string
-	charge func() // for each value
+	charge func() // called for each value
 	made   map[*lua.LTable]*lua.LTable
 }
 
@@ -122,7 +122,7 @@ func (m *textMapper) value(v lua.LValue, depth int) lua.LValue {
 		}
 		m.s.Fill(v)
 		made := m.s.L.CreateTable(v.Len(), 0)
-		made.Metatable = v.Metatable // what it is an array by, and what is kept of it
+		made.Metatable = v.Metatable // has the mark of an array, and kept numbers
 		m.made[v] = made
 		for key, e := v.Next(lua.LNil); key != lua.LNil; key, e = v.Next(key) {
 			made.RawSet(key, m.value(e, depth+1))

@@ -14,18 +14,18 @@ import (
 	"obelus/store"
 )
 
-// Fault is how a run ended badly.
+// Fault is the bad end of a run.
 type Fault struct {
 	*luaerr.ScriptError
-	Author  *raised // what error or assert raised, nil for a fault of the machine
+	Author  *raised // the value of error or assert; nil for other faults
 	Timeout bool
-	Fields  map[string]any // of author, as a failure has them
-	Bad     error          // why the author's value can't be a failure
+	Fields  map[string]any // fields of a failure with the author's value
+	Bad     error          // reason why the author's value can't be a failure
 }
 
 func (f *Fault) Unwrap() error { return f.ScriptError }
 
-// Fault reads what a protected call failed with.
+// Fault returns the fault for the error of a protected call.
 func (s *State) Fault(err error) *Fault {
 	f := &Fault{ScriptError: &luaerr.ScriptError{}, Author: s.Raised}
 	value, stack := lua.LValue(lua.LString(err.Error())), ""
@@ -72,7 +72,7 @@ func (s *State) Fault(err error) *Fault {
 	return f
 }
 
-// place takes "file:line: " off a message and into the error.
+// place moves "file:line: " from a message into the error.
 func (f *Fault) place(message string) (rest string, ok bool) {
 	m := explain.Place(message)
 	if m == nil {
@@ -83,7 +83,7 @@ func (f *Fault) place(message string) (rest string, ok bool) {
 	return message[len(m[0]):], true
 }
 
-// authored is what the author raised, as the fields of a failure.
+// authored sets the fields of a failure for the value that the author raised.
 func authored(s *State, f *Fault) {
 	if f.Author.line > 0 {
 		f.File, f.Line = f.Author.file, f.Author.line
@@ -102,8 +102,8 @@ func authored(s *State, f *Fault) {
 	}
 }
 
-// caught is what pcall gives for an error: what the author raised as it is, the
-// machine's messages in Lua's words.
+// caught returns the error value that pcall gives: a value of the author unchanged, the
+// interpreter's messages in Lua's words.
 func (s *State) caught(err error) lua.LValue {
 	authored := s.Raised != nil
 	s.Raised = nil
@@ -119,15 +119,15 @@ func (s *State) caught(err error) lua.LValue {
 	return lua.LString(explain.Message(text, nil))
 }
 
-// unnamedFunction is what the interpreter calls a function that no line of Lua called.
+// unnamedFunction is the interpreter's name for a function that no line of Lua called.
 const unnamedFunction = " to ? ("
 
-// nameCalled puts the name of a function of the library into the error that it raised when
-// pcall called it.
+// nameCalled puts the name of a library function into the error that it raised when pcall called
+// it.
 func nameCalled(s *State, err error, called lua.LValue) error {
 	var api *lua.ApiError
 	fn, ok := called.(*lua.LFunction)
-	const alone = 2 // frames in Go: the function's, and the bottom of the stack
+	const alone = 2 // frames in Go: the function, and the bottom of the stack
 	if !ok || !fn.IsG || !errors.As(err, &api) || s.Raised != nil || strings.Count(api.StackTrace, "\n\t[G]") > alone {
 		return err
 	}
@@ -140,7 +140,7 @@ func nameCalled(s *State, err error, called lua.LValue) error {
 	return err
 }
 
-// nameOf is the name of a function of the library, as scripts write it; empty for another.
+// nameOf returns the name of a library function, as scripts write it; empty for another function.
 func nameOf(s *State, fn *lua.LFunction) string {
 	for name, v := range s.Globals {
 		if v == fn {
@@ -159,7 +159,8 @@ func nameOf(s *State, fn *lua.LFunction) string {
 	return ""
 }
 
-// raisedValue is what Lua code raised, as it was, or in Lua's words what made Go panic.
+// raisedValue returns the value that Lua code raised, or the message of a panic in Go in Lua's
+// words.
 func raisedValue(err error) (value lua.LValue, panicked bool) {
 	var api *lua.ApiError
 	switch {
@@ -171,7 +172,8 @@ func raisedValue(err error) (value lua.LValue, panicked bool) {
 	return api.Object, false
 }
 
-// namesIn returns the expressions on a line of a script's source, or nil if that is not at hand.
+// namesIn returns the expressions on a line of a script's source, or nil if the source is not
+// available.
 func namesIn(s *State, file string, line int) *explain.Names {
 	sc, ok := s.Project.Scripts[file]
 	if s.Run != nil && s.Run.Script.File == file {
@@ -183,7 +185,7 @@ func namesIn(s *State, file string, line int) *explain.Names {
 	return explain.NamesAt(faultEnvironment{s}, file, sc.Source, line)
 }
 
-// faultEnvironment is what messages may be about in a state.
+// faultEnvironment has the names of a state that messages may be about.
 type faultEnvironment struct{ s *State }
 
 func (e faultEnvironment) HasGlobal(name string) bool { return e.s.Globals[name] != nil }
@@ -199,4 +201,4 @@ func (e faultEnvironment) Library(name string) (fields []string) {
 	return fields
 }
 
-func (e faultEnvironment) Globals() []string { return globalNames }
+func (e faultEnvironment) Globals() []string { return e.s.knownNames }

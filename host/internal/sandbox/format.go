@@ -13,7 +13,7 @@ import (
 // directive is one %-5.2f of a format.
 type directive struct {
 	minus, plus, space, alt, zero bool
-	width, precision              int // precision -1 for none
+	width, precision              int // precision is -1 for none
 	verb                          byte
 }
 
@@ -108,7 +108,7 @@ func formatDirective(s *State, L *lua.LState, d directive, arg int) string {
 	return d.float(n)
 }
 
-// pad brings sign and digits to the width.
+// pad extends sign and digits to the width.
 func (d directive) pad(sign, digits string, zeros bool) string {
 	missing := d.width - len(sign) - len(digits)
 	switch {
@@ -168,7 +168,7 @@ func (d directive) integer(f float64) string {
 	return d.pad(sign+prefix, digits, d.precision < 0)
 }
 
-// toInt64 is C's conversion, with what C leaves undefined made definite.
+// toInt64 is C's conversion, with a defined result where C has none.
 func toInt64(f float64) int64 {
 	switch {
 	case f != f:
@@ -181,7 +181,7 @@ func toInt64(f float64) int64 {
 	return int64(f)
 }
 
-// toUint64 is that of what has no sign, of which a negative number is as many bits.
+// toUint64 is C's conversion to an unsigned integer: a negative number keeps its bits.
 func toUint64(f float64) uint64 {
 	if f >= math.MaxInt64 && f < math.MaxUint64 {
 		return uint64(f)
@@ -220,7 +220,7 @@ func (d directive) float(f float64) string {
 	return d.pad(d.sign(math.Signbit(f)), digits, true)
 }
 
-// quoteLua is %q: a literal that Lua reads back.
+// quoteLua is %q: it returns a literal that Lua reads back.
 func quoteLua(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -7,8 +7,8 @@ import (
 	"obelus/host/internal/luac"
 )
 
-// Functions are what rewritten code calls. They find their state by the
-// context of the thread, so that all states share them, as they do protos.
+// Functions are the functions that rewritten code calls. They find their state by the context of
+// the thread, so that all states share them together with the compiled code.
 var Functions = luac.Functions{
 	luac.CallAt:     hostFunction(atCall),
 	luac.CallFill:   hostFunction(func(s *State, L *lua.LState) int { return luac.FillTable(L, &s.Budget) }),
@@ -24,7 +24,7 @@ func hostFunction(f Function) *lua.LFunction {
 	return &lua.LFunction{IsG: true, GFunction: func(L *lua.LState) int { return f(L.Context().(*budget.Budget).Owner.(*State), L) }}
 }
 
-// atCall is the function behind nameAt.
+// atCall is the function behind luac.CallAt.
 func atCall(s *State, L *lua.LState) int {
 	table := L.CheckTable(2)
 	if s.Run != nil && s.Run.Lines != nil {

@@ -8,9 +8,9 @@ import (
 	"obelus/host/internal/luaerr"
 )
 
-// Guard does what reads or makes a script's values outside of a call of the
-// script. What raises there, a table that is too long to fill itself, say, is an
-// error of the script and must not end the program.
+// Guard calls do, which reads or makes values of a script outside of a call. An error that is
+// raised there, by a table that is too long to fill itself for example, is an error of the script
+// and must not end the program.
 func Guard(file string, do func() error) (err error) {
 	defer func() {
 		r := recover()

@@ -4,19 +4,12 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stream is what io.stdin, io.stdout and io.stderr are.
-type stream struct{ write bool }
-
-// NotJSON says what a script reads that gives a stream as a value.
-func (*stream) NotJSON() string { return "a userdata is not a JSON value" }
-
 const (
 	noFiles = `io can't open files in scripts: use require "fs"`
 	noInput = "scripts have no standard input"
 )
 
-// newIO makes the run's io: its streams have a metatable that scripts can
-// change.
+// newIO makes the run's io, whose streams have a metatable that scripts can change.
 func newIO(s *State) *lua.LTable {
 	lib := s.Table(s.Libs["io"])
 	meta := s.Table([]Field{{"__index", s.Table(s.streams)}})
@@ -52,7 +45,7 @@ var streamFuncs = []StateEntry{
 	{"write", ofStream(streamWrite)},
 }
 
-// refuse makes a function that raises.
+// refuse returns a function that raises.
 func refuse(message string) Function {
 	return func(_ *State, L *lua.LState) int {
 		L.RaiseError("%s", message)
@@ -60,7 +53,7 @@ func refuse(message string) Function {
 	}
 }
 
-// ioFail makes a function that fails as functions of io do.
+// ioFail returns a function that fails as functions of io do.
 func ioFail(message string) Function {
 	return func(_ *State, L *lua.LState) int {
 		L.Push(lua.LNil)
@@ -69,7 +62,7 @@ func ioFail(message string) Function {
 	}
 }
 
-// standard makes io.input and io.output, which give a stream and take none.
+// standard returns io.input or io.output, which give a stream and take none.
 func standard(name string) Function {
 	return func(s *State, L *lua.LState) int {
 		if L.Get(1) != lua.LNil && streamOf(L) == nil {
@@ -89,7 +82,7 @@ func streamOf(L *lua.LState) *stream {
 	return own
 }
 
-// ofStream makes a method that wants its stream.
+// ofStream returns a method that requires its stream.
 func ofStream(f Function) Function {
 	return func(s *State, L *lua.LState) int {
 		if streamOf(L) == nil {
@@ -136,7 +129,7 @@ func writeArguments(s *State, L *lua.LState, first int) int {
 	return 1
 }
 
-// streamLines is the lines of a stream: none.
+// streamLines iterates over the lines of a stream: none.
 func streamLines(s *State, L *lua.LState) int {
 	L.Push(s.Fn(func(*State, *lua.LState) int { return 0 }))
 	return 1

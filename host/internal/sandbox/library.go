@@ -4,14 +4,14 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// Field is one entry of a library table. Libraries are kept as lists, sorted
-// by name, from which each run makes tables of its own.
+// Field is one entry of a library table. Libraries are kept as lists, sorted by name, from which
+// each run makes its own tables.
 type Field struct {
 	Name  string
 	Value lua.LValue
 }
 
-// fieldList is a library table that a run has not looked into yet.
+// fieldList is a library table that a run has not read yet.
 type fieldList []Field
 
 func (l fieldList) FillTable(t *lua.LTable) {
@@ -32,7 +32,8 @@ func (l fieldList) LookupField(key lua.LValue) lua.LValue {
 // Function is a library function of a state.
 type Function = func(s *State, L *lua.LState) int
 
-// Entry is a library function under its name, over what it is for: a state, or what has one.
+// Entry is a library function with its name. Its first argument is a state, or a value that has a
+// state.
 type Entry[T any] struct {
 	Name string
 	Fn   func(of T, L *lua.LState) int
@@ -41,7 +42,7 @@ type Entry[T any] struct {
 // StateEntry is a library function of a state. Tables of them are sorted by name.
 type StateEntry = Entry[*State]
 
-// Bind makes functions of entries, for the state of L.
+// Bind returns the functions of entries, for the state of L.
 func Bind[T any](L *lua.LState, of T, entries []Entry[T]) []Field {
 	fields := make([]Field, len(entries))
 	for i, e := range entries {
@@ -56,10 +57,10 @@ func (s *State) Fn(f Function) *lua.LFunction {
 
 func (s *State) Funcs(entries []StateEntry) []Field { return Bind(s.L, s, entries) }
 
-// AddLibrary gives scripts a global table with fields, which are sorted by name.
+// AddLibrary adds a global table; its fields are sorted by name.
 func (s *State) AddLibrary(name string, fields []Field) { s.Libs[name] = fields }
 
-// AddGlobals gives scripts globals, unless an object of the program has the name.
+// AddGlobals adds globals, except for names of objects of the program.
 func (s *State) AddGlobals(fields []Field) {
 	for _, f := range fields {
 		if s.Globals[f.Name] == nil {

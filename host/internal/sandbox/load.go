@@ -8,11 +8,11 @@ import (
 
 	"obelus/host/internal/budget"
 	"obelus/host/internal/limits"
+	"obelus/host/internal/luac"
 )
 
-// Code that a script makes is compiled as files are, with their bounds, and
-// runs in the run's environment or in a table of the script's. There is no
-// other global table to be had.
+// Code that a script makes is compiled as files are, with their bounds, and runs in the run's
+// environment or in a table of the script's. It has no other global table.
 
 // load(function, [name, [mode, [env]]]), which takes text too, as later Luas do.
 func baseLoad(s *State, L *lua.LState) int {
@@ -59,7 +59,7 @@ func loadText(s *State, L *lua.LState, text, name string) int {
 	case !strings.Contains(mode, "t"):
 		return ioFail("attempt to load a text chunk (mode is '"+mode+"')")(s, L)
 	}
-	s.Budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is looked at each time
+	s.Budget.Charge(L, len(text)+budget.CheckEvery) // so that the clock is read each time
 	proto, err := compileInTime(s, L, name, text)
 	if err != nil {
 		return ioFail(err.Error())(s, L)
@@ -71,8 +71,8 @@ func loadText(s *State, L *lua.LState, text, name string) int {
 	return 1
 }
 
-// functionAt is the function that getfenv and setfenv are about: an argument,
-// or that at a level of the stack. It is nil for a function of the host.
+// functionAt returns the function for getfenv and setfenv: an argument, or the one at a level of
+// the stack. It is nil for a function of the host.
 func functionAt(s *State, L *lua.LState) *lua.LFunction {
 	f, ok := L.Get(1).(*lua.LFunction)
 	if !ok {
@@ -95,7 +95,7 @@ func functionAt(s *State, L *lua.LState) *lua.LFunction {
 	return f
 }
 
-// baseGetfenv([function or level])
+// getfenv([function or level])
 func baseGetfenv(s *State, L *lua.LState) int {
 	env := s.Run.Env
 	if L.Get(1) != lua.LNumber(0) {
@@ -107,7 +107,7 @@ func baseGetfenv(s *State, L *lua.LState) int {
 	return 1
 }
 
-// baseSetfenv(function or level, table)
+// setfenv(function or level, table)
 func baseSetfenv(s *State, L *lua.LState) int {
 	env := s.CheckTable(L, 2)
 	L.CheckAny(1)
@@ -121,4 +121,39 @@ func baseSetfenv(s *State, L *lua.LState) int {
 	f.Env = env
 	L.Push(f)
 	return 1
+}
+
+// compileInTime waits for the compiler, which can't be interrupted, as long as the run has time.
+func compileInTime(s *State, L *lua.LState, name, text string) (proto *lua.FunctionProto, err error) {
+	ctx, cancel := s.Budget.WaitContext()
+	defer cancel()
+	compiled := make(chan func(), 1)
+	go func() {
+		late, lateErr := luac.Compile(name, []byte(text), Functions)
+		compiled <- func() { proto, err = late, lateErr }
+	}()
+	select {
+	case take := <-compiled:
+		take()
+	case <-ctx.Done():
+		s.Budget.Charge(L, budget.CheckEvery)
+		L.RaiseError("%s", limits.OutOfTime)
+	}
+	return proto, err
+}
+
+// chunkName returns the name of a chunk in messages, as Lua's own luaO_chunkid makes it.
+func chunkName(name string) string {
+	const most = 60
+	line, _, more := strings.Cut(name, "\n")
+	if line != "" && (line[0] == '=' || line[0] == '@') {
+		return strings.ToValidUTF8(line[1:min(len(line), most)], "?")
+	}
+	if len(line) > most-20 {
+		line, more = line[:most-20], true
+	}
+	if more {
+		line += "..."
+	}
+	return `[string "` + strings.ToValidUTF8(line, "?") + `"]`
 }

@@ -9,8 +9,7 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// mathFuncs is Lua 5.1's math. randomseed is accepted and does nothing: the
-// generator is shared by all scripts.
+// mathFuncs is Lua 5.1's math.
 var mathFuncs = []StateEntry{
 	{"abs", math1(math.Abs)},
 	{"acos", math1(math.Acos)},
@@ -113,8 +112,8 @@ func mathRandom(s *State, L *lua.LState) int {
 	return 1
 }
 
-// mathRandomseed is math.randomseed(seed): what the call draws from now on is the
-// same for the same seed. Without one it can't be foreseen again.
+// mathRandomseed is math.randomseed(seed): later numbers of the call are the same for the same
+// seed. Without one they are unpredictable again.
 func mathRandomseed(s *State, L *lua.LState) int {
 	if L.GetTop() == 0 {
 		s.Run.random = nil

@@ -6,7 +6,7 @@ import (
 	"obelus/host/internal/luac"
 )
 
-// adaptMetatable makes functions of the operators of a metatable that are callable objects.
+// adaptMetatable replaces callable objects that are operators of a metatable by functions.
 func adaptMetatable(s *State, meta *lua.LTable) {
 	for _, event := range luac.OperatorEvents {
 		if v, ok := meta.RawGetString(event).(*lua.LTable); ok {
@@ -15,8 +15,8 @@ func adaptMetatable(s *State, meta *lua.LTable) {
 	}
 }
 
-// adaptObject is a function that calls an object, the same one each time: two metatables share
-// __eq only if it is the same. A table that can't be called stays as it is.
+// adaptObject returns a function that calls an object, the same one each time: two metatables share
+// __eq only if it is the same. A table that can't be called is returned unchanged.
 func adaptObject(s *State, object *lua.LTable) lua.LValue {
 	if f, ok := s.Run.adapters[object]; ok {
 		return f
@@ -37,8 +37,8 @@ func adaptObject(s *State, object *lua.LTable) lua.LValue {
 	return f
 }
 
-// adaptCall is the function behind nameAdapt: the value of an assignment to a field such as
-// __add, which may be that of a metatable in use.
+// adaptCall is the function behind luac.CallAdapt: it adapts the value that is assigned to a field
+// such as __add, since the table may be a metatable in use.
 func adaptCall(s *State, L *lua.LState) int {
 	if object, ok := L.Get(1).(*lua.LTable); ok {
 		L.Push(adaptObject(s, object))

@@ -11,16 +11,16 @@ import (
 	luar "layeh.com/gopher-luar"
 )
 
-// newObject is a Go value of the embedding program as scripts see it, by way of
-// gopher-luar. That reads tables behind Lua's back, and would find one empty that
-// fills itself when a script looks at it: such are filled before they cross.
+// newObject returns a Go value of the embedding program as scripts see it, by way of gopher-luar.
+// gopher-luar reads tables without metamethods, and would find one empty that fills itself when a
+// script reads it: such tables are filled before they cross.
 func newObject(s *State, v any) lua.LValue { return crossing(s, luar.New(s.L, v)) }
 
 // crossed marks the metatables of gopher-luar that are adapted.
 const crossed = "obelus"
 
-// crossing adapts what gopher-luar made: its functions fill the tables that they are given,
-// and a script can only call methods and read and write exported fields and elements.
+// crossing adapts a value of gopher-luar: its functions fill the tables that they are given, and a
+// script can only call methods and read and write exported fields and elements.
 func crossing(s *State, v lua.LValue) lua.LValue {
 	switch v := v.(type) {
 	case *lua.LFunction:
@@ -36,17 +36,16 @@ func crossing(s *State, v lua.LValue) lua.LValue {
 		adaptOperators(s, meta, reflect.TypeOf(v.Value))
 		if methods, ok := meta.RawGetString("methods").(*lua.LTable); ok {
 			for name, fn := methods.Next(lua.LNil); name != lua.LNil; name, fn = methods.Next(name) {
-				methods.RawSet(name, givingCopies(s, fn.(*lua.LFunction), 2)) // behind the receiver
+				methods.RawSet(name, givingCopies(s, fn.(*lua.LFunction), 2)) // after the receiver
 			}
 		}
 	}
 	return v
 }
 
-// adaptOperators adapts the metatable of a kind of Go value. A script could end or stop the
-// program by what it takes away: a copy of a whole value, and a value that is written whole,
-// have the unexported fields too (a mutex that is locked, say), and a channel blocks past
-// every deadline.
+// adaptOperators adapts the metatable of a kind of Go value. It removes operations with which a
+// script could end or block the program: copying or writing a whole value includes its unexported
+// fields (a locked mutex, for example), and a channel blocks past every deadline.
 func adaptOperators(s *State, meta *lua.LTable, t reflect.Type) {
 	kind := t.Kind()
 	if kind == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
@@ -82,8 +81,8 @@ func adaptOperators(s *State, meta *lua.LTable, t reflect.Type) {
 	}
 }
 
-// readField is the __index of a pointer to a struct: a method, else a field. gopher-luar's
-// own copies the whole struct each time, while the program may be writing it.
+// readField is the __index of a pointer to a struct: a method, else a field. gopher-luar's own
+// copies the whole struct each time, while the program may be writing it.
 func readField(L *lua.LState) int {
 	ud, name := L.CheckUserData(1), L.CheckString(2)
 	own := ud.Metatable.(*lua.LTable)
@@ -105,8 +104,8 @@ func readField(L *lua.LState) int {
 	return 1
 }
 
-// writeField is the __newindex of a pointer to a struct. gopher-luar converts the value, as
-// the one element of a list.
+// writeField is the __newindex of a pointer to a struct. gopher-luar converts the value, as the one
+// element of a list.
 func writeField(L *lua.LState) int {
 	ud, name := L.CheckUserData(1), L.CheckString(2)
 	_, index := structMember(L, ud, name)
@@ -123,12 +122,12 @@ func writeField(L *lua.LState) int {
 	return 0
 }
 
-// unexposed is the element of a list that no script ever gets, whose metatable is thus as
+// unexposed is the element of a list that no script ever gets, so that its metatable is as
 // gopher-luar made it.
 type unexposed struct{}
 
-// structMember gives the metatable of what a pointer to a struct points to, and the index of
-// one of its fields, nil if it has none of that name.
+// structMember returns the metatable of the struct that a pointer points to, and the index of one
+// of its fields, or nil if it has no such field.
 func structMember(L *lua.LState, pointer *lua.LUserData, name string) (meta *lua.LTable, index []int) {
 	meta = luar.MT(L, reflect.Zero(reflect.TypeOf(pointer.Value).Elem()).Interface()).LTable
 	if field, ok := meta.RawGetString("fields").(*lua.LTable).RawGetString(name).(*lua.LUserData); ok {
@@ -137,12 +136,12 @@ func structMember(L *lua.LState, pointer *lua.LUserData, name string) (meta *lua
 	return meta, index
 }
 
-// fieldAccess is held while a script reads or writes a field or an element of an object, so
-// that two scripts at once do not end the program (Go ends it when a map is written while it
-// is read). It does not cover methods, nor what the program itself does.
+// fieldAccess is held while a script reads or writes a field or an element of an object, so that
+// two scripts at once do not end the program (Go ends it when a map is written while it is read).
+// It does not cover methods, nor the program's own access.
 var fieldAccess sync.Mutex
 
-// iterateMap is the iterator of maps, whose steps are read as fields are.
+// iterateMap returns the iterator of maps, whose steps hold fieldAccess.
 func iterateMap(s *State, fn *lua.LFunction) *lua.LFunction {
 	return s.L.NewFunction(func(L *lua.LState) int {
 		n := fn.GFunction(L)
@@ -153,8 +152,8 @@ func iterateMap(s *State, fn *lua.LFunction) *lua.LFunction {
 	})
 }
 
-// iterateElements is the iterator of lists: index and element, an element that is a struct as
-// the one in the list.
+// iterateElements is the iterator of lists: index and element. An element that is a struct is not
+// copied.
 func iterateElements(L *lua.LState) int {
 	list, i := L.Get(1), 0
 	L.Push(L.NewFunction(func(L *lua.LState) int {
@@ -169,12 +168,12 @@ func iterateElements(L *lua.LState) int {
 	return 1
 }
 
-// lockMethods are not for scripts: one that is stopped before it unlocks would lock the
-// program for good, and unlocking what is not locked ends it.
+// lockMethods are hidden from scripts: a script that is stopped before it unlocks would lock the
+// program for good, and unlocking an unlocked mutex ends it.
 var lockMethods = []string{"lock", "unlock", "rlock", "runlock", "trylock", "tryrlock", "rlocker"}
 
-// refusingLocks is the __index of an object, less the methods of a lock and what package
-// sync declares.
+// refusingLocks returns the __index of an object without the methods of a lock and of types of
+// package sync.
 func refusingLocks(L *lua.LState, index *lua.LFunction) *lua.LFunction {
 	return L.NewFunction(func(L *lua.LState) int {
 		ud, _ := L.Get(1).(*lua.LUserData)
@@ -198,9 +197,9 @@ func ofSync(t reflect.Type) bool {
 	return t.PkgPath() == "sync"
 }
 
-// givingCopies is a function or method of the program, filling, that gets copies of the maps
-// that it is given, from an argument on, as it does of tables: it may look at one while another
-// script writes it, which ends a program in Go.
+// givingCopies returns a function or method of the program that gets filled tables and copies of
+// maps, from an argument on: it may read a map while another script writes it, which ends a program
+// in Go.
 func givingCopies(s *State, fn *lua.LFunction, from int) *lua.LFunction {
 	called := *fn
 	called.GFunction = func(L *lua.LState) int {
@@ -212,8 +211,8 @@ func givingCopies(s *State, fn *lua.LFunction, from int) *lua.LFunction {
 	return filling(s, &called, argumentTypes(fn), nil)
 }
 
-// copyObject copies the maps of an object that is argument arg or lies in it; what holds none
-// is itself.
+// copyObject returns an object, which is or belongs to argument arg, with its maps copied. Without
+// maps it is returned itself.
 func copyObject(L *lua.LState, arg int, v lua.LValue) lua.LValue {
 	ud, ok := v.(*lua.LUserData)
 	if !ok || !mayHoldMaps(reflect.TypeOf(ud.Value), 0) {
@@ -239,7 +238,7 @@ func mayHoldMaps(t reflect.Type, depth int) bool {
 
 func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value {
 	switch {
-	case depth > maxObjectDepth: // it may hold itself
+	case depth > maxObjectDepth: // it may contain itself
 		L.ArgError(arg, fmt.Sprintf("a map that is nested deeper than %d", maxObjectDepth))
 	case v.Kind() == reflect.Interface && !v.IsNil():
 		return copyMaps(L, arg, v.Elem(), depth)
@@ -262,9 +261,9 @@ func copyMaps(L *lua.LState, arg int, v reflect.Value, depth int) reflect.Value 
 	return copied
 }
 
-// filling is a function of gopher-luar that fills what it is given, in the same frame,
-// so that its errors have the same place. types gives the Go types of its arguments, nil
-// for one that may be anything; during is held while it runs, if there is one.
+// filling returns a function of gopher-luar that fills its arguments, in the same frame, so that
+// its errors have the same place. types gives the Go types of its arguments, nil for any type;
+// during, if not nil, is held while it runs.
 func filling(s *State, fn *lua.LFunction, types argumentsOf, during *sync.Mutex) *lua.LFunction {
 	var carried []lua.LValue
 	for _, up := range fn.Upvalues {
@@ -294,10 +293,10 @@ func locked(during *sync.Mutex, fn lua.LGFunction, L *lua.LState) int {
 	return fn(L)
 }
 
-// argumentsOf gives the Go type that argument i, from 1, of a call becomes; nil for any.
+// argumentsOf returns the Go type that argument i, from 1, of a call becomes; nil for any.
 type argumentsOf func(L *lua.LState, i int) reflect.Type
 
-// argumentTypes gives those of a method or function in Go.
+// argumentTypes returns the argument types of a method or function in Go.
 func argumentTypes(fn *lua.LFunction) argumentsOf {
 	if len(fn.Upvalues) == 0 {
 		return nil
@@ -322,8 +321,8 @@ func argumentTypes(fn *lua.LFunction) argumentsOf {
 	}
 }
 
-// assignedTypes gives those of an assignment to a field or an element, and of an element
-// that is added to a list.
+// assignedTypes returns the types of an assignment to a field or an element, or of adding an
+// element to a list.
 func assignedTypes(L *lua.LState, i int) reflect.Type {
 	ud, ok := L.Get(1).(*lua.LUserData)
 	if !ok || i == 1 {
@@ -343,7 +342,7 @@ func assignedTypes(L *lua.LState, i int) reflect.Type {
 	return value
 }
 
-// withinType gives the types of a key and of what is at it in a Go type; nil for any.
+// withinType returns the types of a key in a Go type and of its value; nil for any.
 func withinType(L *lua.LState, t reflect.Type, key lua.LValue) (keys, values reflect.Type) {
 	if t == nil {
 		return nil, nil
@@ -365,7 +364,7 @@ func withinType(L *lua.LState, t reflect.Type, key lua.LValue) (keys, values ref
 	return nil, nil
 }
 
-// holdsLock reports whether a value of the type must not be copied, as go vet has it.
+// holdsLock reports whether a value of the type must not be copied, as go vet defines it.
 func holdsLock(t reflect.Type) bool {
 	locker := reflect.TypeFor[sync.Locker]()
 	switch t.Kind() {
@@ -384,17 +383,16 @@ func holdsLock(t reflect.Type) bool {
 	return false
 }
 
-// fills is what a function that fills carries behind what gopher-luar has it carry.
+// fills is the last upvalue of functions that fill their arguments.
 var fills lua.LValue = &lua.LUserData{}
 
-// maxObjectDepth is how deep tables that are given to objects may be nested: gopher-luar
-// follows them on Go's stack.
+// maxObjectDepth is the depth of tables for objects: gopher-luar follows them on Go's stack.
 const maxObjectDepth = 200
 
-// wholeArgument fills a table with all that is in it, and has functions give such. A table that
-// holds functions is another one for the object, with those that are bound. What cannot
-// become the wanted type for an object that it is, or holds, raises: gopher-luar would print
-// that object, with what the program is changing at the same time.
+// wholeArgument fills a table and all tables in it, and replaces a function by one that fills. A
+// table with functions is copied, with its functions bound to the call. An object that cannot
+// become the wanted type raises an error here: gopher-luar would print the object, with fields that
+// the program may be changing.
 func wholeArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg int) lua.LValue {
 	if err := objectFits(v, want); err != "" {
 		L.ArgError(arg, err)
@@ -413,7 +411,8 @@ func wholeArgument(s *State, L *lua.LState, v lua.LValue, want reflect.Type, arg
 	return v
 }
 
-// objectFits says why an object of the host cannot become the type; any is a nil type.
+// objectFits returns the reason why an object cannot become the type, or ""; nil stands for any
+// type.
 func objectFits(v lua.LValue, want reflect.Type) string {
 	ud, ok := v.(*lua.LUserData)
 	if !ok || want == nil || ud.Value == nil || want.Implements(reflect.TypeFor[lua.LValue]()) {
@@ -426,13 +425,13 @@ func objectFits(v lua.LValue, want reflect.Type) string {
 	return fmt.Sprintf("cannot use object (type %s) as type %s", t, want)
 }
 
-// ofObject tells of a function that gopher-luar made.
+// ofObject reports whether gopher-luar made a function.
 func ofObject(fn *lua.LFunction) bool {
 	n := len(fn.Upvalues)
 	return fn.IsG && n > 0 && fn.Upvalues[n-1].Value() == fills
 }
 
-// bindFunction has a function end with the call that gives it to an object.
+// bindFunction returns a function that ends with the call which gives it to an object.
 func bindFunction(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) *lua.LFunction {
 	r, turn := s.Run, s.Run.turn.Load()
 	return L.NewFunction(func(L *lua.LState) int {
@@ -449,8 +448,8 @@ type typedTable struct {
 	want  reflect.Type
 }
 
-// fillWithin fills a table, and those in it. It tells whether they hold what is to be another
-// for an object: functions, and maps of objects.
+// fillWithin fills a table, and the tables in it. It reports whether an object must get a copy: of
+// functions, and of maps of objects.
 func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg int, seen map[typedTable]bool, depth int) (functions bool) {
 	if seen[typedTable{t, want}] {
 		return false
@@ -477,7 +476,7 @@ func fillWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, arg i
 	return functions
 }
 
-// bindWithin copies a table and those in it, with their functions bound.
+// bindWithin copies a table and the tables in it, with their functions bound.
 func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made map[*lua.LTable]*lua.LTable) *lua.LTable {
 	if c := made[t]; c != nil {
 		return c
@@ -498,14 +497,14 @@ func bindWithin(s *State, L *lua.LState, t *lua.LTable, want reflect.Type, made 
 	return c
 }
 
-// mostWithin is how deep calls of objects may be nested that call functions which scripts
-// gave them: each takes of Go's stack what the interpreter does not count.
-const mostWithin = 200
+// maxWithin is the depth of nested calls of objects that call functions of scripts: each takes Go's
+// stack that the interpreter does not count.
+const maxWithin = 200
 
-// giveWhole calls a function that a script gave to an object. gopher-luar calls it on a
-// thread of its own, which would be bound by nothing.
+// giveWhole calls a function that a script gave to an object. gopher-luar calls it on a thread of
+// its own, which has no budget before.
 func giveWhole(s *State, L *lua.LState, fn *lua.LFunction, as reflect.Type) int {
-	if s.within >= mostWithin {
+	if s.within >= maxWithin {
 		L.RaiseError("stack overflow")
 	}
 	s.within++

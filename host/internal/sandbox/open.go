@@ -14,17 +14,14 @@ import (
 	"obelus/luastd"
 )
 
-// libraryNames are the global tables that every script has.
+// libraryNames are the global tables of every script.
 var libraryNames = []string{
 	"Activity", "Delegate", "Message", "Output", "Tool", "_G", "_VERSION", "coroutine", "debug", "io", "json", "math", "os", "package",
 	"string", "table",
 }
 
-// globalNames are those of libraries and of functions, in sorted order. The functions refer to
-// it themselves.
-var globalNames []string
-
-// KnownGlobals are the names that a function may give another value.
+// KnownGlobals returns the globals that scripts have without declaring them: Lua's functions and
+// the libraries. The set must not be changed.
 var KnownGlobals = sync.OnceValue(func() map[string]bool {
 	known := map[string]bool{}
 	for _, name := range libraryNames {
@@ -36,8 +33,8 @@ var KnownGlobals = sync.OnceValue(func() map[string]bool {
 	return known
 })
 
-// baseFuncs is the safe part of Lua 5.1's basic functions. Left out are those
-// that read files, and what shows or drives the collection of garbage.
+// baseFuncs are the safe ones of Lua 5.1's basic functions. The others read files, or show or
+// control garbage collection.
 var baseFuncs = []StateEntry{
 	{"assert", baseAssert},
 	{"error", baseError},
@@ -72,8 +69,8 @@ func openBase(s *State) {
 	s.Globals["\x00ipairs"] = s.Fn(baseIpairsNext)
 }
 
-// arithmeticOfStrings makes the metamethods by which strings take part in
-// arithmetic. The interpreter's own reading of them takes "010" for eight.
+// arithmeticOfStrings returns the metamethods by which strings take part in arithmetic. The
+// interpreter's own conversion reads "010" as eight.
 func arithmeticOfStrings(s *State) []Field {
 	var fields []Field
 	for _, name := range slices.Sorted(maps.Keys(luac.Arithmetic)) {
@@ -83,7 +80,7 @@ func arithmeticOfStrings(s *State) []Field {
 	return fields
 }
 
-// capabilities are what this state's modules may do.
+// capabilities returns the means of this state's modules.
 func capabilities(s *State) *luastd.Env {
 	return &luastd.Env{
 		Codec:     s.Codec,
@@ -92,7 +89,7 @@ func capabilities(s *State) *luastd.Env {
 		Log:       s.Project.Log,
 		Effect:    s.Effect,
 		Outside:   s.Budget.Outside,
-		HTTP:      s.Project.Http,
+		HTTP:      s.Project.HTTP,
 		Context:   s.Budget.WaitContext,
 		Charge:    s.Budget.Charge,
 		MaxString: s.Project.Limits.String,
@@ -100,18 +97,18 @@ func capabilities(s *State) *luastd.Env {
 	}
 }
 
-// prepare sets the interpreter's own bound of arrays, which is global to the program, and
-// globalNames.
-var prepare = sync.OnceFunc(func() {
-	lua.MaxArrayIndex = limits.MaxArray
-	globalNames = slices.Sorted(maps.Keys(KnownGlobals()))
-})
+// boundArrays sets the interpreter's own bound, which is global to the program.
+var boundArrays = sync.OnceFunc(func() { lua.MaxArrayIndex = limits.MaxArray })
 
+// knownNames returns the names of KnownGlobals, sorted.
+var knownNames = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(KnownGlobals())) })
+
+// New returns a state for scripts of a project, with Lua's libraries and the program's objects.
 func New(p *Project) *State {
-	prepare()
-	s := &State{Project: p, Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
+	boundArrays()
+	s := &State{Project: p, knownNames: knownNames(), Globals: map[string]lua.LValue{}, Libs: map[string][]Field{}, Modules: map[string][]Field{}}
 	s.L = lua.NewState(lua.Options{
-		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for where an object breaks down
+		SkipOpenLibs: true, CallStackSize: maxFrames, IncludeGoStackTrace: true, // for the place at which an object fails
 		RegistrySize: 4 << 10, RegistryMaxSize: 1 << 20, RegistryGrowStep: 64 << 10,
 	})
 	s.Budget.Owner, s.Budget.Limits = s, &p.Limits

@@ -45,7 +45,7 @@ func concatCall(s *State, L *lua.LState) int {
 	return 1
 }
 
-// concatMeta joins from the right, where some operand is no text.
+// concatMeta concatenates from the right, with some operand that is not text.
 func concatMeta(s *State, L *lua.LState, n int) int {
 	right := L.Get(n)
 	for i := n - 1; i >= 1; i-- {
@@ -99,7 +99,7 @@ func lengthCall(s *State, L *lua.LState) int {
 	return 1
 }
 
-// mixedArithmetic is arithmetic where not both operands are numbers.
+// mixedArithmetic is arithmetic on operands that are not both numbers.
 func mixedArithmetic(s *State, L *lua.LState, name string) int {
 	left, right := L.Get(1), L.Get(2)
 	a, ok := arithmeticOperand(s, L, left)
@@ -109,7 +109,7 @@ func mixedArithmetic(s *State, L *lua.LState, name string) int {
 		return 1
 	}
 	event := "__" + name
-	if !lua.LVCanConvToString(right) { // what stands beside the string or the number may know what to do
+	if !lua.LVCanConvToString(right) { // the other operand may have a metamethod
 		if meta := L.GetMetaField(right, event); meta != lua.LNil {
 			L.Push(meta)
 			L.Push(left)
@@ -122,7 +122,7 @@ func mixedArithmetic(s *State, L *lua.LState, name string) int {
 	return 0
 }
 
-// boundCall is a bound of a for loop as a number, which text may say too.
+// boundCall returns a bound of a for loop as a number, which text may stand for.
 func boundCall(s *State, L *lua.LState) int {
 	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
@@ -135,8 +135,8 @@ func boundCall(s *State, L *lua.LState) int {
 	return 1
 }
 
-// minusCall is the operator - before a value. The interpreter's own would give __unm one argument,
-// where it has two.
+// minusCall is the operator - before a value. The interpreter's own gives __unm one argument
+// instead of two.
 func minusCall(s *State, L *lua.LState) int {
 	v := L.Get(1)
 	n, ok := v.(lua.LNumber)
@@ -158,8 +158,8 @@ func minusCall(s *State, L *lua.LState) int {
 	return 1
 }
 
-// arithmeticOperand is [operand], but for text that says an integer which a number may not
-// hold: what comes from JSON as text must not be rounded unasked.
+// arithmeticOperand is [luatext.ToNumber], except for text of an integer that a number may not
+// hold: integers that come from JSON as text must not be rounded silently.
 func arithmeticOperand(s *State, L *lua.LState, v lua.LValue) (lua.LNumber, bool) {
 	n, ok := luatext.ToNumber(v)
 	text, isText := v.(lua.LString)

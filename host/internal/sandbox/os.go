@@ -10,13 +10,13 @@ import (
 	"obelus/luastd"
 )
 
-// osStubs join osFuncs.
+// osStubs are functions of os that libraries look for and that do nothing.
 var osStubs = []StateEntry{
 	{"exit", refuse("os.exit is not available in scripts: return, or raise an error")},
 	{"getenv", func(s *State, L *lua.LState) int { L.Push(lua.LNil); return 1 }},
 }
 
-// osFuncs is what pure-Lua libraries expect of os and what can do no harm.
+// osFuncs are functions of os that libraries in Lua use and that can do no harm.
 var osFuncs = []StateEntry{
 	{"clock", osClock},
 	{"date", osDate},
@@ -62,7 +62,7 @@ func osDate(s *State, L *lua.LState) int {
 	return 1
 }
 
-// TimeArgument is an argument that must be seconds since 1970.
+// TimeArgument returns an argument that must be seconds since 1970.
 func TimeArgument(L *lua.LState, arg int) time.Time {
 	t, err := luastd.Time(float64(number(L, arg)))
 	if err != nil {
@@ -90,13 +90,13 @@ func osTime(s *State, L *lua.LState) int {
 		case !ok:
 			L.RaiseError("field '%s' of the date table is not a number", name)
 		}
-		if !(math.Abs(float64(n)) < 1e12) { // a second more or less would count, if there were such a date
+		if !(math.Abs(float64(n)) < 1e12) { // beyond, a difference of a second would matter
 			L.RaiseError("field '%s' of the date table is out of range", name)
 		}
 		return int(n)
 	}
 	at := time.Date(part("year", -1), time.Month(part("month", -1)), part("day", -1), part("hour", 12), part("min", 0), part("sec", 0), 0, time.UTC)
-	if at.Year() < 0 || at.Year() > 9999 { // as time.format and os.date have it
+	if at.Year() < 0 || at.Year() > 9999 { // the range of time.format and os.date
 		L.Push(lua.LNil)
 		return 1
 	}

@@ -6,11 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// standardLibraries are the libraries of Lua that require gives too.
-var standardLibraries = []string{"_G", "coroutine", "debug", "io", "math", "os", "package", "string", "table"}
-
-// newPackage makes the run's package. What a script writes into loaded and
-// preload, require heeds, in this run alone.
+// newPackage makes the run's package. require respects the entries that a script puts into loaded
+// and preload, in this run alone.
 func newPackage(s *State) *lua.LTable {
 	lib := s.L.CreateTable(0, 8)
 	lib.RawSetString("config", lua.LString("/\n;\n?\n!\n-\n"))
@@ -31,7 +28,7 @@ func newPackage(s *State) *lua.LTable {
 	return lib
 }
 
-// loadedModules is package.loaded.
+// loadedModules returns package.loaded.
 func loadedModules(s *State) *lua.LTable {
 	if s.Run.loaded == nil {
 		s.Run.loaded = s.L.CreateTable(0, 8)
@@ -39,8 +36,7 @@ func loadedModules(s *State) *lua.LTable {
 	return s.Run.loaded
 }
 
-// preloadFunction is the function that a script gave for a module, nil if there is
-// none.
+// preloadFunction returns the function that a script set for a module, or nil.
 func preloadFunction(s *State, name string) *lua.LFunction {
 	if s.Run.preloaded == nil {
 		return nil
@@ -49,8 +45,8 @@ func preloadFunction(s *State, name string) *lua.LFunction {
 	return loader
 }
 
-// standardLibrary is a library as the run's environment has it; nil if there
-// is none of that name.
+// standardLibrary returns a library as the run's environment has it, or nil if there is none of the
+// name.
 func standardLibrary(s *State, name string) lua.LValue {
 	for _, known := range standardLibraries {
 		if known != name {

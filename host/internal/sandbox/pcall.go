@@ -22,7 +22,7 @@ func baseXpcall(s *State, L *lua.LState) int {
 	return s.protect(L, []lua.LValue{L.Get(1)}, L.CheckFunction(2))
 }
 
-// protect calls call[0] with the rest of call and pushes what pcall gives.
+// protect calls call[0] with the rest of call and pushes the results of pcall.
 func (s *State) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction) int {
 	thread, err := s.callOnThread(L, call)
 	if err == nil {
@@ -43,7 +43,7 @@ func (s *State) protect(L *lua.LState, call []lua.LValue, handler *lua.LFunction
 	return 2
 }
 
-// handleError is what a handler of xpcall makes of an error, or what went wrong with it.
+// handleError returns the result of a handler of xpcall for an error, or the error of the handler.
 func handleError(s *State, L *lua.LState, handler *lua.LFunction, message lua.LValue, err error) lua.LValue {
 	before := s.unwound
 	defer func() { s.unwound = before }()

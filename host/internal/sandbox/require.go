@@ -8,17 +8,15 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"obelus/engine/spell"
 	"obelus/host/internal/limits"
-	"obelus/host/internal/luaerr"
 	"obelus/luastd"
 )
 
-// maxModuleName keeps the messages about a module to a sane length.
+// maxModuleName is the longest name of a module in bytes, which keeps messages short.
 const maxModuleName = 1000
 
-// baseRequire is require(name): a file of the project below lib/, else below
-// activities/, else a module that is built in. Each run loads its own.
+// baseRequire is require(name): a file of the project below lib/, else below activities/, else a
+// built-in module. Each run loads its own.
 func baseRequire(s *State, L *lua.LState) int {
 	name := L.CheckString(1)
 	if len(name) > maxModuleName {
@@ -55,8 +53,8 @@ func baseRequire(s *State, L *lua.LState) int {
 	return 1
 }
 
-// loadWith runs a module's top level. What it raises goes up as it is; nothing
-// is remembered then, so that a later require tries again.
+// loadWith runs a module's top level. Its errors are raised unchanged. The module then counts as
+// not loaded, so that a later require tries again.
 func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.LValue {
 	loading, top := s.Run.loading, s.Run.Depth
 	s.Run.loading = append(slices.Clone(loading), name)
@@ -70,13 +68,13 @@ func loadWith(s *State, L *lua.LState, name string, loader *lua.LFunction) lua.L
 	if v != lua.LNil {
 		return v
 	}
-	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module put itself there
+	if v = loadedModules(s).RawGetString(name); v != lua.LNil { // the module set itself
 		return v
 	}
 	return lua.LTrue
 }
 
-// Builtin opens a module that is built in; nil if there is none of that name.
+// Builtin opens a built-in module; nil if there is none of the name.
 func (s *State) Builtin(name string) []Field {
 	if fields, ok := s.Modules[name]; ok {
 		return fields
@@ -88,7 +86,7 @@ func (s *State) Builtin(name string) []Field {
 	var fields []Field
 	for _, f := range module.Funcs {
 		fn := s.L.NewFunction(func(L *lua.LState) int { return f.Fn(s.Env, L) })
-		fn.Env = s.L.G.Global // what opens the module ends before the state does
+		fn.Env = s.L.G.Global // the opener's environment ends before the state
 		fields = append(fields, Field{f.Name, fn})
 	}
 	for _, v := range module.Values {
@@ -98,76 +96,11 @@ func (s *State) Builtin(name string) []Field {
 	return fields
 }
 
-// moduleFiles is where a module of the project may stand.
-func moduleFiles(name string) []string {
-	path := strings.ReplaceAll(name, ".", "/")
-	return []string{"lib/" + path + ".lua", "lib/" + path + "/init.lua", "activities/" + path + ".lua", "activities/" + path + "/init.lua"}
-}
-
-// findModule finds the file of a module.
-func (p *Project) findModule(name string) (*Script, bool) {
-	for _, file := range moduleFiles(name) {
-		if sc, ok := p.Scripts[file]; ok {
-			return sc, true
-		}
-	}
-	return nil, false
-}
-
-// brokenModule finds the module that a message of require is about, if that can't
-// be compiled.
-func (p *Project) brokenModule(message string) *luaerr.ScriptError {
-	for file, sc := range p.Scripts {
-		if !strings.HasPrefix(message, file+":") {
-			continue
-		}
-		if _, err := sc.Compile(); err != nil && message == err.Error() {
-			return luaerr.From(err)
-		}
-	}
-	return nil
-}
-
-func (p *Project) nearModule(name string) string {
-	var names []string
-	for _, m := range luastd.Modules {
-		names = append(names, m.Name)
-	}
-	for file := range p.Scripts {
-		path, ok := strings.CutPrefix(file, "lib/")
-		if !ok {
-			continue
-		}
-		path = strings.TrimSuffix(strings.TrimSuffix(path, ".lua"), "/init")
-		names = append(names, strings.ReplaceAll(path, "/", "."))
-	}
-	slices.Sort(names)
-	if near := spell.Nearest(name, names); near != "" {
-		return ` (did you mean "` + near + `"?)`
-	}
-	return ""
-}
-
-// Effect refuses what a script must not do each time that it is loaded.
+// Effect raises if a script does something at its top level that it must not do each time it is
+// loaded.
 func (s *State) Effect(L *lua.LState, what string) {
 	if s.Run.Depth > 0 {
 		L.RaiseError("%s is refused at the top level of a script, which runs again for every call: do it in the activity", what)
 	}
 	s.Budget.Outside(L)
-}
-
-// ModuleNames are all that require gives.
-func (p *Project) ModuleNames() []string {
-	names := slices.Clone(standardLibraries)
-	for _, m := range luastd.Modules {
-		names = append(names, m.Name)
-	}
-	for file := range p.Scripts {
-		_, below, _ := strings.Cut(file, "/")
-		name := strings.TrimSuffix(strings.TrimSuffix(below, ".lua"), "/init")
-		if name != "" && !strings.HasPrefix(file, "plans/") {
-			names = append(names, strings.ReplaceAll(name, "/", "."))
-		}
-	}
-	return names
 }

@@ -12,15 +12,15 @@ import (
 	"obelus/host/internal/luatext"
 )
 
-// raised remembers what error or assert raised, until it is caught: what ends
-// a run is the author's outcome only if the author raised it.
+// raised is the value of error or assert until it is caught. The end of a run is an outcome of the
+// author only if the author raised it.
 type raised struct {
-	Value lua.LValue // as the author gave it, without a position
+	Value lua.LValue // without a position
 	file  string
 	line  int
 }
 
-// placed is what was raised with its place in front of it, if it is text: a number is, too.
+// placed returns the raised value with its place before it, if it is text or a number.
 func (r *raised) placed() lua.LValue {
 	if r.line == 0 || !lua.LVCanConvToString(r.Value) {
 		return r.Value
@@ -32,7 +32,7 @@ func (r *raised) placed() lua.LValue {
 	return lua.LString(r.file+":"+strconv.Itoa(r.line)+": ") + text
 }
 
-// visited is the key that next gave last: an entry may be removed while it is visited.
+// visited is the last key of next: its entry may be removed during the visit.
 type visited struct {
 	table *lua.LTable
 	key   lua.LValue
@@ -42,15 +42,15 @@ func (v visited) has(t *lua.LTable, key lua.LValue) bool {
 	return key == lua.LNil || v.table == t && v.key == key
 }
 
-// coroutines are those of a run.
+// coroutines has the coroutines of a run.
 type coroutines struct {
 	current *coroutine // nil for the run itself
-	resumes int        // how deep current is nested
+	resumes int        // depth of current
 	begun   map[*coroutine]bool
 }
 
-// Stop ends what a run leaves: it writes a line that is not ended, and ends
-// coroutines that wait to be resumed. No Lua runs any more then.
+// Stop ends the remains of a run: it writes an unfinished line, and ends suspended coroutines. No
+// Lua runs after it.
 func (r *Run) Stop() {
 	r.turn.Add(1)
 	r.Printed.Flush()
@@ -63,25 +63,24 @@ func (r *Run) Stop() {
 	r.Depth, r.loading = 0, nil // a coroutine that ended in a require has left its own
 }
 
-// unwound is the stack of the error that a handler of xpcall is asked about.
+// unwound is the stack of the error that a handler of xpcall handles.
 type unwound struct {
 	lines   []string    // up to xpcall
-	outside *lua.LState // which called xpcall
+	outside *lua.LState // the caller of xpcall
 }
 
-// Pure-Lua libraries take io and os for granted when they are loaded. What
-// they find writes to where print does, and reads nothing: files belong to the
-// module fs, which asks for permissions.
+// Libraries in Lua need io and os when they are loaded. These write to the output of print, and
+// read nothing: files belong to the module fs, which asks for permissions.
 
-// lines hands on what a run prints, a Write for each batch of whole lines, so
-// that lines of runs at once stay apart.
+// lines writes the output of a run, a Write for each batch of whole lines, so that lines of
+// concurrent runs stay separate.
 type lines struct {
 	w    io.Writer
-	text []byte // that is not written yet
+	text []byte // not written yet
 }
 
-// mostUnended bounds a line that is never ended.
-const mostUnended = 64 << 10
+// maxUnended is the longest line, in bytes, that is written as a whole.
+const maxUnended = 64 << 10
 
 func (l *lines) write(text string) {
 	l.text = append(l.text, text...)
@@ -89,7 +88,7 @@ func (l *lines) write(text string) {
 		l.w.Write(l.text[:end])
 		l.text = append(l.text[:0], l.text[end:]...)
 	}
-	if len(l.text) > mostUnended {
+	if len(l.text) > maxUnended {
 		l.Flush()
 	}
 }
@@ -101,21 +100,27 @@ func (l *lines) Flush() {
 	}
 }
 
-// Run is what one run of a script has to itself.
+// Run has everything that belongs to one run of a script.
 type Run struct {
 	Script    *Script
 	Env       *lua.LTable
-	Depth     int                            // how many files' top levels are being run
-	loaded    *lua.LTable                    // by require, as package.loaded shows it; nil before the first
-	loading   []string                       // modules whose top level is being run
-	preloaded *lua.LTable                    // package.preload; nil before package is touched
-	io        *lua.LTable                    // nil before it is touched
-	Lines     map[*lua.LTable]int            // of calls in a plan; nil if nobody asks
-	Printed   lines                          // what it prints
-	turn      atomic.Int64                   // how many calls have ended
-	random    *rand.Rand                     // of math.random; nil where nothing was seeded
-	adapters  map[*lua.LTable]*lua.LFunction // that call objects which are metamethods; nil without any
+	Depth     int                            // number of files whose top level is running
+	loaded    *lua.LTable                    // package.loaded; nil before the first require
+	loading   []string                       // modules whose top level is running
+	preloaded *lua.LTable                    // package.preload; nil before package is read
+	io        *lua.LTable                    // nil before it is read
+	Lines     map[*lua.LTable]int            // lines of calls in a plan; nil if they are not wanted
+	Printed   lines                          // output of print
+	turn      atomic.Int64                   // number of calls that have ended
+	random    *rand.Rand                     // seeded generator of math.random; nil without a seed
+	adapters  map[*lua.LTable]*lua.LFunction // functions that call objects as metamethods; nil without any
 	visited   visited
 	coroutines
-	Test bool // it is that of a file of tests
+	Test bool // a file of tests runs
 }
+
+// stream is the value of io.stdin, io.stdout and io.stderr.
+type stream struct{ write bool }
+
+// NotJSON returns the error for a stream in a value.
+func (*stream) NotJSON() string { return "a userdata is not a JSON value" }

@@ -6,17 +6,17 @@ import (
 	"obelus/host/internal/luaerr"
 )
 
-// Script is one file. Its compiled form is shared by all states.
+// Script is one file. All states share its compiled form.
 type Script struct {
 	File   string // below the project, with slashes
 	Source []byte
 	SHA256 string
 
-	// compiled compiles the file when it is first called. Its error is a [*ScriptError].
+	// Compile compiles the file on its first call. Its error is a [*luaerr.ScriptError].
 	Compile func() (*lua.FunctionProto, error)
 }
 
-// NewBrokenScript is the script of a file that can't be read, or that is known not to compile.
+// NewBrokenScript returns the script of a file that can't be read or compiled.
 func NewBrokenScript(file string, err error) *Script {
 	return &Script{File: file, Compile: func() (*lua.FunctionProto, error) { return nil, luaerr.From(err) }}
 }

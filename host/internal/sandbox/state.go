@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -17,13 +15,13 @@ import (
 	"obelus/luastd"
 )
 
-// State is an LState with the safe part of Lua's library and what the host
-// adds to it, ready for one run after another. Everything that scripts share
-// is in Go, out of their reach: each run has an environment of its own, into
-// which functions, and copies of library tables, come at first touch.
+// State is an LState with the safe part of Lua's library and the additions of the host, ready for
+// one run after another. Everything that scripts share is in Go, out of their reach: each run has
+// its own environment, into which functions, and copies of library tables, enter when they are
+// first read.
 //
-// A state belongs to one goroutine at a time. One in which something was
-// raised is thrown away.
+// A state belongs to one goroutine at a time. It must not be used again once an error was raised in
+// it.
 type State struct {
 	strand // that runs now
 	*codec.Codec
@@ -31,31 +29,20 @@ type State struct {
 	Env     *luastd.Env
 	Budget  budget.Budget
 
-	Globals map[string]lua.LValue // functions and values
-	Libs    map[string][]Field    // library tables, by their global name
-	Modules map[string][]Field    // what require gives, opened at first need
-	streams []Field               // methods of io's files
+	Globals    map[string]lua.LValue // functions and values
+	Libs       map[string][]Field    // library tables, by their global names
+	Modules    map[string][]Field    // built-in modules, opened on first use
+	streams    []Field               // methods of io's files
+	knownNames []string              // of globals that a misspelt one may mean, sorted
 
-	envMeta    *lua.LTable  // of environments: fills them
-	stringMeta *lua.LTable  // of strings: holds this run's library
-	StringLib  *lua.LTable  // what it holds between runs
+	envMeta    *lua.LTable  // of environments: enters globals
+	stringMeta *lua.LTable  // of strings: has this run's library
+	StringLib  *lua.LTable  // the library between runs
 	operators  []lua.LValue // functions that carry out operators on strings, and on numbers with other values
 
 	Run     *Run
 	Raised  *raised
-	unwound *unwound // nil but in a handler of xpcall
-}
-
-// Project is what the states of one generation share.
-type Project struct {
-	Scripts map[string]*Script // by file
-	Limits  limits.Limits
-	Grants  luastd.Grants
-	Clock   luastd.Clock
-	Log     *slog.Logger
-	Stderr  io.Writer                                                                    // receives what scripts print
-	Http    func(ctx context.Context, r luastd.HTTPRequest) (luastd.HTTPResponse, error) // in place of the network; nil for that
-	Objects map[string]any                                                               // of the embedding program, by the names of globals
+	unwound *unwound // nil outside of a handler of xpcall
 }
 
 // Begin readies the state for one run, of at most timeout.
@@ -70,21 +57,21 @@ func (s *State) Begin(ctx context.Context, timeout time.Duration, sc *Script) {
 	s.L.SetContext(&s.Budget)
 }
 
-// Rest lets a state be that is to go on with the same script.
+// Rest suspends a state that is to continue with the same script.
 func (s *State) Rest() {
 	s.L.SetTop(0)
 	s.L.RemoveContext()
 	s.Budget.Release()
 }
 
-// Resume goes on with a state that rests.
+// Resume continues with a state that rests.
 func (s *State) Resume(ctx context.Context, timeout time.Duration) {
 	s.Raised, s.unwound, s.pcalls = nil, nil, 0
 	s.Budget.Reset(ctx, timeout)
 	s.L.SetContext(&s.Budget)
 }
 
-// End makes the state fit for the next run. It is not called if something was raised.
+// End readies the state for the next run. It must not be called if something was raised.
 func (s *State) End() {
 	s.Run.Stop()
 	s.L.SetTop(0)
@@ -94,9 +81,9 @@ func (s *State) End() {
 	s.Budget.Release()
 }
 
-// BeginInput readies the state for one more input of a session, which gets a thread of its own:
-// where something is raised the interpreter leaves the thread and its open variables in disorder.
-// Values that outlive an input lie in tables, out of its reach. The caller must call end.
+// BeginInput readies the state for one more input of a session, on a new thread: after an error the
+// interpreter leaves a thread and its open variables in disorder. Values that outlive an input are
+// in tables. The caller must call end.
 func (s *State) BeginInput(ctx context.Context, timeout time.Duration) (end func()) {
 	main := s.L
 	s.strand = strand{L: s.newThread(main, maxFrames)}
@@ -111,7 +98,7 @@ func (s *State) BeginInput(ctx context.Context, timeout time.Duration) (end func
 	}
 }
 
-// RunFile runs the top level of a script and gives what it returns first.
+// RunFile runs the top level of a script and returns its first result.
 func (s *State) RunFile(sc *Script) (lua.LValue, error) {
 	proto, err := sc.Compile()
 	if err != nil {
@@ -130,15 +117,14 @@ func (s *State) RunFile(sc *Script) (lua.LValue, error) {
 	return results[0], nil
 }
 
-// Call calls a Lua function with the budget's protection and gives its
-// results. Its error is a [*fault].
+// Call calls a Lua function under the budget and returns its results. Its error is a [*Fault].
 func (s *State) Call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	L := s.L
 	top := L.GetTop()
 	err := s.protected(f, args)
 	s.Budget.Ended()
-	if s.Budget.Exhausted() { // while a native function ran, it may be
-		err = cmp.Or(err, errors.New(budget.OutOfTime))
+	if s.Budget.Exhausted() { // perhaps during a native function
+		err = cmp.Or(err, errors.New(limits.OutOfTime))
 	}
 	if err != nil {
 		return nil, s.Fault(err)
@@ -151,8 +137,8 @@ func (s *State) Call(f lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	return results, nil
 }
 
-// protected recovers from what the interpreter itself does not: a panic
-// while it unwinds from another.
+// protected recovers from a panic that the interpreter does not recover from: one while it unwinds
+// from another.
 func (s *State) protected(f lua.LValue, args []lua.LValue) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -162,8 +148,8 @@ func (s *State) protected(f lua.LValue, args []lua.LValue) (err error) {
 	return s.L.CallByParam(lua.P{Fn: f, NRet: lua.MultRet, Protect: true}, args...)
 }
 
-// Place is the place in Lua at a level of the stack: 1 is whoever called the
-// library function that asks. Line is 0 if that is not Lua.
+// Place returns the place in Lua at a level of the stack: 1 is the caller of the library function
+// that asks. Line is 0 if that is not Lua.
 func (s *State) Place(L *lua.LState, level int) (file string, line int) {
 	dbg, ok := L.GetStack(level)
 	for !ok && s.callers[L] != nil { // the level counts on below the pcall

@@ -11,8 +11,8 @@ import (
 	"obelus/host/internal/luapattern"
 )
 
-// stringFuncs is Lua 5.1's string: the same results as Lua's own, with every
-// loop counted and every string bounded.
+// stringFuncs is Lua 5.1's string: the same results as Lua's own, with every loop counted and every
+// string bounded.
 var stringFuncs = []StateEntry{
 	{"byte", stringByte},
 	{"char", stringChar},
@@ -29,8 +29,8 @@ var stringFuncs = []StateEntry{
 	{"upper", stringUpper},
 }
 
-// span reads the arguments from, to of sub and byte: an interval of a string
-// of the given length, from 0, that may be empty.
+// span converts the arguments from and to of sub and byte to an interval, from 0, of a string of
+// the given length. It may be empty.
 func span(from, to, length int) (int, int) {
 	if from < 0 {
 		from = max(length+from+1, 1)
@@ -160,7 +160,7 @@ func stringGsub(s *State, L *lua.LState) int {
 	return 2
 }
 
-// Matcher begins to match a pattern, which is held to its limit.
+// Matcher returns a matcher of a pattern. It raises if the pattern is too long.
 func (s *State) Matcher(L *lua.LState, subject, pattern string) *luapattern.Matcher {
 	if len(pattern) > s.Project.Limits.Pattern {
 		L.RaiseError("%s", limits.Over(fmt.Sprintf("the pattern has %d bytes", len(pattern)), "pattern", s.Project.Limits.Pattern))
@@ -168,7 +168,7 @@ func (s *State) Matcher(L *lua.LState, subject, pattern string) *luapattern.Matc
 	return luapattern.New(L, &s.Budget, subject, pattern, true)
 }
 
-// gsubReplacement is what gsub puts in the place of a match.
+// gsubReplacement returns the replacement of a match.
 func gsubReplacement(s *State, m *luapattern.Matcher, from, to int) string {
 	L := m.L
 	var v lua.LValue
@@ -223,8 +223,7 @@ func stringLen(s *State, L *lua.LState) int {
 	return 1
 }
 
-// mapBytes makes a library function of one that changes bytes of text. Lua's
-// own lower and upper know ASCII alone.
+// mapBytes pushes its text with some bytes changed. Lua's own lower and upper know only ASCII.
 func mapBytes(s *State, L *lua.LState, change func(text []byte)) int {
 	text := []byte(s.checkText(L, 1))
 	s.limit(L, len(text))

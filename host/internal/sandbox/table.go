@@ -9,8 +9,7 @@ import (
 	"obelus/host/internal/limits"
 )
 
-// tableFuncs is Lua 5.1's table, counting its work and filling tables that
-// are not filled yet.
+// tableFuncs is Lua 5.1's table. It counts its work, and fills tables that are not filled yet.
 var tableFuncs = []StateEntry{
 	{"concat", tableConcat},
 	{"getn", lengthCall},

@@ -6,56 +6,56 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"obelus/host/internal/budget"
+	"obelus/host/internal/limits"
 )
 
-// Coroutines are not the interpreter's own, whose yield breaks within pcall,
-// metamethods and callbacks, and which overflow the stack where two resume each
-// other. Each has a goroutine, of which one at a time runs, while the others
-// wait for it: so a coroutine can yield from wherever it is. It has the budget
-// of its run, and ends with it at the latest.
+// Coroutines are not the interpreter's own, whose yield breaks within pcall, metamethods and
+// callbacks, and which overflow the stack if two resume each other. Each has a goroutine. One
+// goroutine runs at a time, and the others wait for it, so a coroutine can yield from anywhere. It
+// has the budget of its run, and ends with it at the latest.
 
 // Bounds of coroutines.
 const (
-	maxCoroutines    = 1000 // of a run, that have begun and not ended
-	maxResumes       = 100  // that are nested
+	maxCoroutines    = 1000 // begun and not ended, of a run
+	maxResumes       = 100  // nested
 	coroutineFrames  = maxFrames / 2
 	coroutinePcalls  = maxPcalls / 4
 	coroutineCharged = 100 // units of the budget, for a switch
 )
 
-// strand is where a run is, or where a coroutine waits.
+// strand is the place of execution of a run, or of a suspended coroutine.
 type strand struct {
-	L       *lua.LState                 // the thread that runs now
-	pcalls  int                         // that are being run
-	within  int                         // calls of functions that objects were given, one in the other
-	threads []*lua.LState               // one for each depth of pcall, made at first need
-	callers map[*lua.LState]*lua.LState // of threads: the one in which pcall was called
+	L       *lua.LState                 // the running thread
+	pcalls  int                         // running pcalls
+	within  int                         // nested calls of functions that objects were given
+	threads []*lua.LState               // one for each depth of pcall, made on first use
+	callers map[*lua.LState]*lua.LState // for each thread, the thread that called pcall
 }
 
-// coroutine is a thread of Lua, in the eyes of scripts.
+// coroutine is a thread of Lua for scripts.
 type coroutine struct {
 	strand  // while it does not run
 	fn      *lua.LFunction
 	handle  *lua.LUserData
 	status  string
-	top     int      // how many files' top levels it runs itself
+	top     int      // number of files whose top level it runs itself
 	loading []string // modules that it loads
 
 	resume chan []lua.LValue // closed when the run ends
 	result chan yielded      // closed when the goroutine ends
 }
 
-// NotJSON says what a script reads that gives a coroutine as a value.
+// NotJSON returns the error for a coroutine in a value.
 func (*coroutine) NotJSON() string { return "a thread is not a JSON value" }
 
-// yielded is what a coroutine gives who resumed it.
+// yielded is the result of a resume.
 type yielded struct {
 	values []lua.LValue
 	ended  bool
 	err    error
 }
 
-// maxPcallsOf is how deep they may be nested here.
+// maxPcallsOf returns the depth to which pcalls may be nested.
 func maxPcallsOf(s *State) int {
 	if s.Run.current != nil {
 		return coroutinePcalls
@@ -63,26 +63,25 @@ func maxPcallsOf(s *State) int {
 	return maxPcalls
 }
 
-// Protected calls run on a thread of their own, one for each depth. Where the
-// interpreter raises it closes the upvalues of all frames of the thread, those
-// outside of the pcall too, whose variables are then no longer those that
-// their closures see:
+// Protected calls run on a thread of their own, one for each depth. To raise an error the
+// interpreter closes the upvalues of all frames of the thread, also outside of the pcall, after
+// which closures no longer share the variables of those frames:
 //
-//	local n = 0
-//	local function inc() n = n + 1 end
-//	inc(); pcall(error); inc() -- n would be 1
+// 	local n = 0
+// 	local function inc() n = n + 1 end
+// 	inc(); pcall(error); inc() -- n would be 1
 //
 // A thread has no frames outside of its pcall.
 
-// Deep ones get few frames: a metamethod or a callback takes Go stack too, and
-// all of them together must not overflow it.
+// Deep pcalls get few frames: a metamethod or a callback takes Go stack too, and all of them
+// together must not overflow it.
 const (
 	deepPcalls = 4
 	deepFrames = 250
 )
 
-// callOnThread calls call[0] with the rest of call on a thread, on which it leaves the
-// results. The deadline is not to be caught.
+// callOnThread calls call[0] with the rest of call on a thread, on which it leaves the results. The
+// end of the budget is not caught.
 func (s *State) callOnThread(L *lua.LState, call []lua.LValue) (*lua.LState, error) {
 	if most := maxPcallsOf(s); s.pcalls == most {
 		L.RaiseError("pcall is nested more than %d deep", most)
@@ -97,11 +96,11 @@ func (s *State) callOnThread(L *lua.LState, call []lua.LValue) (*lua.LState, err
 	s.L = L
 	s.pcalls--
 	if s.Budget.Err() != nil {
-		L.RaiseError("%s", budget.OutOfTime)
+		L.RaiseError("%s", limits.OutOfTime)
 	}
 	if err != nil {
 		thread.SetTop(0)
-		s.Budget.Charge(L, budget.CheckEvery) // what made the message may have been long work
+		s.Budget.Charge(L, budget.CheckEvery) // making the message may have been long work
 	}
 	return thread, err
 }
@@ -125,7 +124,7 @@ func (s *State) thread(L *lua.LState) *lua.LState {
 	return thread
 }
 
-// newThread makes a thread of at most some frames, under the run's budget.
+// newThread returns a thread of at most some frames, under the run's budget.
 func (s *State) newThread(L *lua.LState, frames int) *lua.LState {
 	options := L.Options
 	L.Options.MinimizeStackMemory = true
@@ -141,8 +140,8 @@ func (s *State) newThread(L *lua.LState, frames int) *lua.LState {
 	return thread
 }
 
-// CallApart calls a function on a thread of its own, see pcall.go, for somebody who
-// waits: a coroutine that this happens in can't yield meanwhile.
+// CallApart calls a function on its own thread, for a caller that waits on another goroutine: a
+// coroutine around it can't yield meanwhile.
 func (s *State) CallApart(L *lua.LState, fn lua.LValue, args ...lua.LValue) ([]lua.LValue, error) {
 	if s.pcalls == maxPcalls {
 		return nil, fmt.Errorf("calls are nested more than %d deep", maxPcalls)

@@ -12,7 +12,7 @@ import (
 	"obelus/luastd"
 )
 
-// number is an argument that must be a number, or text that says one.
+// number returns an argument that must be a number, or text that says one.
 func number(L *lua.LState, arg int) lua.LNumber {
 	n, ok := luatext.ToNumber(L.Get(arg))
 	if !ok {
@@ -28,7 +28,7 @@ func integer(L *lua.LState, arg int) int {
 	return int(number(L, arg))
 }
 
-// optional is an integer that may be left out.
+// optional returns an integer argument that may be left out.
 func optional(L *lua.LState, arg, otherwise int) int {
 	if L.Get(arg) == lua.LNil {
 		return otherwise
@@ -36,8 +36,7 @@ func optional(L *lua.LState, arg, otherwise int) int {
 	return integer(L, arg)
 }
 
-// isPrivate reports whether a metatable is the host's own, which scripts do not
-// get to see.
+// isPrivate reports whether a metatable is hidden from scripts.
 func isPrivate(s *State, meta lua.LValue) bool {
 	t, ok := meta.(*lua.LTable)
 	return ok && (t == s.envMeta || s.Owns(t))
@@ -48,7 +47,7 @@ func IsHidden(key lua.LValue) bool {
 	return ok && strings.HasPrefix(string(name), "\x00")
 }
 
-// text is a value as tostring gives it.
+// text returns a value as tostring gives it.
 func (s *State) text(L *lua.LState, v lua.LValue) string {
 	switch v := v.(type) {
 	case lua.LString:
@@ -88,7 +87,7 @@ func (s *State) text(L *lua.LState, v lua.LValue) string {
 	return string(text)
 }
 
-// TypeName is what type says of a value.
+// TypeName returns the result of type for a value.
 func TypeName(v lua.LValue) string {
 	if u, ok := v.(*lua.LUserData); ok {
 		if _, ok := u.Value.(*coroutine); ok {
@@ -98,11 +97,10 @@ func TypeName(v lua.LValue) string {
 	return v.Type().String()
 }
 
-// limit keeps a string that is about to be made to a sane size, and counts
-// the work of making it.
+// limit raises if a string that is about to be made is too long, and counts the work of making it.
 func (s *State) limit(L *lua.LState, size int) { s.grow(L, size, size) }
 
-// grow is limit for a string that is made piece by piece: the work is that of the piece.
+// grow is limit for a string that is made piece by piece; it counts the work of one piece.
 func (s *State) grow(L *lua.LState, size, piece int) {
 	if size > s.Project.Limits.String {
 		L.RaiseError("%s", limits.Over("the string is too long", "string", s.Project.Limits.String))
@@ -110,7 +108,7 @@ func (s *State) grow(L *lua.LState, size, piece int) {
 	s.Budget.Charge(L, piece/16+1)
 }
 
-// checkText is an argument that must be text; a number counts as its text.
+// checkText returns an argument that must be text; a number counts as its text.
 func (s *State) checkText(L *lua.LState, n int) string {
 	if number, ok := L.Get(n).(lua.LNumber); ok {
 		return luatext.FormatNumber(number)

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// LockWriter returns a writer to w, which may be used by several goroutines at once.
+// LockWriter returns a writer to w that may be used by several goroutines at once.
 func LockWriter(w io.Writer) io.Writer { return &lockedWriter{w: w} }
 
-// lockedWriter keeps the lines of scripts that run at once apart.
+// lockedWriter keeps the lines of concurrent scripts separate.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -36,7 +36,7 @@ func Texts(v any) ([]string, error) {
 	return texts, nil
 }
 
-// Count is an integer from 0.
+// Count reads an integer from 0.
 func Count(v any) (int, error) {
 	if n, ok := v.(json.Number); ok {
 		if i, err := strconv.Atoi(string(n)); err == nil && i >= 0 {
@@ -46,7 +46,7 @@ func Count(v any) (int, error) {
 	return 0, WrongType("a whole number, not negative", v)
 }
 
-// Positive is an integer from 1.
+// Positive reads an integer from 1.
 func Positive(v any) (int, error) {
 	if i, err := Count(v); err == nil && i > 0 {
 		return i, nil
@@ -54,7 +54,7 @@ func Positive(v any) (int, error) {
 	return 0, WrongType("a whole number above 0", v)
 }
 
-// Duration is a number of seconds, or text like "5s" or "1m30s".
+// Duration reads a number of seconds, or text like "5s" or "1m30s".
 func Duration(v any) (time.Duration, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -70,7 +70,7 @@ func Duration(v any) (time.Duration, error) {
 	return 0, WrongType(`a duration: a number of seconds or text like "5s"`, v)
 }
 
-// PositiveDuration is a duration above zero.
+// PositiveDuration reads a duration above zero.
 func PositiveDuration(v any) (time.Duration, error) {
 	d, err := Duration(v)
 	if err == nil && d == 0 {
@@ -92,7 +92,7 @@ func WrongType(want string, v any) error {
 	return fmt.Errorf("must be %s, not %s", want, got)
 }
 
-// TypeName is the type of a value with its article, in Lua's words.
+// TypeName returns the type of a value with its article, in Lua's words.
 func TypeName(v any) string {
 	switch v.(type) {
 	case nil:
@@ -105,7 +105,7 @@ func TypeName(v any) string {
 
 var sizeText = regexp.MustCompile(`^(\d+)\s*([KMG]?)i?B?$`)
 
-// Depth is a depth that a log can hold, with what a message adds to it.
+// Depth reads a depth of values that a log can hold together with the message around them.
 func Depth(v any) (int, error) {
 	n, err := Positive(v)
 	if err == nil && n > 200 {
@@ -114,7 +114,7 @@ func Depth(v any) (int, error) {
 	return n, err
 }
 
-// Size is a number of bytes, or text like "64MB": a K is 1024.
+// Size reads a number of bytes, or text like "64MB": a K is 1024.
 func Size(v any) (int, error) {
 	if text, ok := v.(string); ok {
 		if n, ok := ParseSize(text); ok {
@@ -129,8 +129,8 @@ func Size(v any) (int, error) {
 	return 0, WrongType(`a size: a number of bytes or text like "64MB"`, v)
 }
 
-// ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100".
-// It is false for what is no such text, and for 0.
+// ParseSize reads a number of bytes as the settings have it: "64MB", "500 KB", "100". It is false
+// for any other text, and for 0.
 func ParseSize(text string) (n int, ok bool) {
 	m := sizeText.FindStringSubmatch(strings.ToUpper(strings.ReplaceAll(text, "i", "")))
 	if m == nil {

@@ -6,5 +6,5 @@ import (
 	"syscall"
 )
 
-// apart starts a process in a group of its own, where there are such groups.
+// apart starts a process in its own group, where there are groups.
 var apart *syscall.SysProcAttr

@@ -6,5 +6,5 @@ import (
 	"syscall"
 )
 
-// apart starts a process in a group of its own.
+// apart starts a process in its own group.
 var apart = &syscall.SysProcAttr{Setpgid: true}

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// bound keeps this process from taking much more memory than a script may, so
-// that the system need not choose whom to end.
+// bound limits the memory of this process to little more than a script may take, so that the system
+// need not end another process.
 func bound(memory int) {
-	const own = 256 << 20 // of the runtime and what is loaded
+	const own = 256 << 20 // for the runtime and the loaded scripts
 	limit := uint64(memory) + own
 	_ = syscall.Setrlimit(rlimitData, &syscall.Rlimit{Cur: limit, Max: limit})
 }

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// OwnProgram is this program, once it has called [Worker].
+// OwnProgram is this program, once it has called [Main].
 var OwnProgram *executable
 
-// executable is a file that runs, as it was when the program began.
+// executable is the file of a running program, as it was when the program began.
 type executable struct {
 	Path string
 	was  os.FileInfo
@@ -23,8 +23,8 @@ func ownExecutable() *executable {
 	return e
 }
 
-// Now is where the file is by now. Where another one has taken its place, as a newer
-// version has after an upgrade, the system may still have the one that runs.
+// Now returns the present path of the file. If another file has taken its place, as after an
+// upgrade, the system may still have the one that runs.
 func (e *executable) Now() (string, error) {
 	if e.err != nil {
 		return "", e.err

@@ -11,26 +11,25 @@ import (
 	"obelus/store"
 )
 
-// setUp is what a worker is told first: the project, as far as activities need
-// it.
+// setUp is the first message to a worker: the parts of the project that activities need.
 type setUp struct {
 	Dir     string
 	Grants  luastd.Grants
 	Limits  limits.Limits
-	Scripts map[string]string              // what may be required, by file; compiled when it is
+	Scripts map[string]string              // files that may be required; compiled on first use
 	Broken  map[string]*luaerr.ScriptError // files that can't be read
 }
 
 // job is one call for a worker.
 type job struct {
 	file, sha256 string
-	source       any // of the file; nil if the worker has seen it before
+	source       any // of the file; nil if the worker has it already
 	name         string
 	timeout      time.Duration
 	in           plan.Invocation
 }
 
-// script names the script: two files may hold the same.
+// script identifies the script: two files may have the same text.
 func (j *job) script() string { return j.file + "\x00" + j.sha256 }
 
 func (j *job) value() any {
@@ -54,7 +53,7 @@ func whole(v any) int64 {
 	return n
 }
 
-// done is what has become of a job: one of these.
+// done is the outcome of a job. One of its fields is set.
 type done struct {
 	result  plan.Result
 	failure map[string]any

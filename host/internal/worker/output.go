@@ -8,16 +8,16 @@ import (
 	"obelus/luastd"
 )
 
-// printer sends what scripts print, as a string before what has become of the job:
-// it must not be taken for what the runtime writes to stderr in its last need.
+// printer sends the output of scripts, as strings before the outcome of the job: it must not be
+// mistaken for the runtime's last messages on stderr.
 type printer struct{ out io.Writer }
 
 func (p printer) Write(text []byte) (int, error) {
 	return len(text), send(p.out, string(text))
 }
 
-// recorder sends what scripts log, as a list before what has become of the job: the
-// level, the message, and names and values by turns.
+// recorder sends the log records of scripts, as lists before the outcome of the job: the level, the
+// message, then names and values alternately.
 type recorder struct{ out io.Writer }
 
 func (r recorder) Enabled(context.Context, slog.Level) bool { return true }
@@ -35,7 +35,7 @@ func (r recorder) Handle(_ context.Context, record slog.Record) error {
 	return send(r.out, list)
 }
 
-// logRecorded logs what a recorder has sent.
+// logRecorded logs a record that a recorder has sent.
 func logRecorded(log *slog.Logger, list []any) {
 	var attrs []slog.Attr
 	for i := 2; i+1 < len(list); i += 2 {

@@ -18,31 +18,31 @@ import (
 	"obelus/luastd"
 )
 
-// Pool are processes of this program that run activities, each one call at a
-// time, under a limit on its memory: what brings one down costs one call.
+// Pool has processes of this program that run activities, each one call at a time, under a limit on
+// its memory: a script that brings one down costs one call.
 type Pool struct {
 	project *sandbox.Project
-	Dir     string                          // of the project, as an absolute path on disk; empty for none
-	Program func() (path string, err error) // this one, to be started once more
+	Dir     string                          // the project's folder, as an absolute path on disk; empty for none
+	Program func() (path string, err error) // returns the path of this program, to start it again
 
 	Mu     sync.Mutex
 	Idle   []*Process
-	Busy   int           // how many others there are
-	Freed  chan struct{} // closed when one of those is busy no more; made for who starts one
-	closed bool          // none is kept any more
+	Busy   int           // number of workers that run calls
+	Freed  chan struct{} // closed when a busy worker becomes free; made when a worker is to be started
+	closed bool          // workers are not kept any more
 }
 
-// maxIdle is how many workers wait for calls.
+// maxIdle is the number of workers that are kept for later calls.
 const maxIdle = 16
 
-// workerGrace is how much longer than its call may take a worker is waited for.
+// workerGrace is the time beyond its call's that a worker may take to answer.
 const workerGrace = time.Second
 
-// errNotWorker is for programs that embed Obelus.
+// errNotWorker is the error for programs that do not call [Main].
 var errNotWorker = errors.New(`isolate "process" starts this program again as a worker: its main must call host.Worker() first`)
 
-// NewPool returns workers for a project. Its error says why activities of the project can't run
-// in processes of their own.
+// NewPool returns a pool for a project. Its error is the reason why activities of the project can't
+// run in processes of their own.
 func NewPool(p *sandbox.Project, dir string) (*Pool, error) {
 	if OwnProgram == nil {
 		return nil, errNotWorker
@@ -67,11 +67,11 @@ func (c *Call) fail(format string, args ...any) *luaerr.ScriptError {
 	return &luaerr.ScriptError{File: c.Script.File, Message: fmt.Sprintf("activity %s: ", c.Name) + fmt.Sprintf(format, args...)}
 }
 
-// Run does one call in a worker. Where ctx ends the call early it kills the worker. Its errors are
-// those of a call in this process, and that the worker has died.
+// Run runs one call in a worker, which it kills if ctx ends early. The errors are the same as in
+// this process, and an error for a worker that has died.
 func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Result, error) {
 	timeout := cmp.Or(call.Timeout, plan.DefaultTimeout)
-	if deadline, ok := ctx.Deadline(); ok { // which the worker can't see
+	if deadline, ok := ctx.Deadline(); ok { // the worker can't see it
 		timeout = max(time.Millisecond, min(timeout, time.Until(deadline).Round(time.Millisecond)))
 	}
 	p, left, err := w.worker(ctx, &call, timeout)
@@ -101,8 +101,8 @@ func (w *Pool) Run(ctx context.Context, call Call, in plan.Invocation) (plan.Res
 	return plan.Result{}, w.died(&call, p)
 }
 
-// worker gives a worker for a call, and how much of its time is left: what starting one
-// takes is not the call's, but to wait for one that is busy is.
+// worker returns a worker for a call, and the time that is left for the call: waiting for a busy
+// worker counts against it, starting a worker does not.
 func (w *Pool) worker(ctx context.Context, call *Call, timeout time.Duration) (p *Process, left time.Duration, err error) {
 	began := time.Now()
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout+workerGrace)
@@ -130,8 +130,8 @@ func timedOut(after time.Duration) error {
 	return &plan.Failure{Fields: map[string]any{"message": fmt.Sprintf("timed out after %s", after), "code": "timeout"}}
 }
 
-// isCanceled tells a call that nobody waits for from one whose time is over:
-// its worker is on the way to say so itself.
+// isCanceled reports whether a call was canceled. A call whose time is over is different: its
+// worker is about to report that itself.
 func isCanceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
@@ -142,7 +142,7 @@ func (c *Call) job(p *Process, timeout time.Duration, in plan.Invocation) *job {
 	return j
 }
 
-// died says why there is no answer.
+// died returns the error for a worker that gave no answer.
 func (w *Pool) died(call *Call, p *Process) error {
 	if p.said.threads {
 		return call.fail("the worker that ran it has died: the machine admits no more threads and processes")
@@ -151,11 +151,11 @@ func (w *Pool) died(call *Call, p *Process) error {
 		limits.SettingsFile, limits.FormatSize("memory", w.project.Limits.Memory))
 }
 
-// WorkerTries is how often a worker is started in vain before nothing is hoped for.
+// WorkerTries is the number of attempts to start a worker.
 const WorkerTries = 3
 
-// get takes a worker that waits, or starts one. While the machine admits no more of
-// them, it waits for one that is busy.
+// get takes an idle worker, or starts one. While the machine allows no more of them, it waits for a
+// busy one.
 func (w *Pool) get(ctx context.Context) (*Process, error) {
 	for tries := 1; ; tries++ {
 		p, freed := w.waiting()
@@ -179,8 +179,8 @@ func (w *Pool) get(ctx context.Context) (*Process, error) {
 	}
 }
 
-// waiting takes a worker that waits. If there is none, one is to be started, and freed
-// is closed when one is busy no more. Those that have ended meanwhile cost no call.
+// waiting takes an idle worker. If there is none, the caller is to start one, and freed is closed
+// when a busy one becomes free. Workers that have ended meanwhile are dropped.
 func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -201,8 +201,8 @@ func (w *Pool) waiting() (p *Process, freed <-chan struct{}) {
 	return nil, w.Freed
 }
 
-// unstarted takes note that a worker was not started, and tells whether there may be
-// one when freed is closed.
+// unstarted records that a worker was not started, and reports whether there may be one when freed
+// is closed.
 func (w *Pool) unstarted(freed <-chan struct{}) bool {
 	w.Mu.Lock()
 	defer w.Mu.Unlock()
@@ -215,7 +215,7 @@ func (w *Pool) unstarted(freed <-chan struct{}) bool {
 	if w.Busy > 0 {
 		return true
 	}
-	w.wake() // who waited for this one
+	w.wake() // for calls that wait for this worker
 	return false
 }
 
@@ -226,7 +226,7 @@ func (w *Pool) wake() {
 	}
 }
 
-// put takes back a worker that has done its call.
+// put takes a worker back that has done its call.
 func (w *Pool) put(p *Process) {
 	if !w.keep(p) {
 		w.end(p)
@@ -245,7 +245,7 @@ func (w *Pool) keep(p *Process) bool {
 	return true
 }
 
-// end ends a worker, and lets others have its place.
+// end ends a worker, and lets a waiting call start another one.
 func (w *Pool) end(p *Process) {
 	p.kill()
 	<-p.Ended
@@ -255,7 +255,7 @@ func (w *Pool) end(p *Process) {
 	w.wake()
 }
 
-// Close ends the workers that wait, and each of the others when its call ends.
+// Close ends the idle workers, and each other worker at the end of its call.
 func (w *Pool) Close() {
 	w.Mu.Lock()
 	idle := w.Idle
@@ -269,8 +269,8 @@ func (w *Pool) Close() {
 	}
 }
 
-// start starts a worker, and waits until it is one. It ends when this process does,
-// however that ends, for its input ends then.
+// start starts a process, and waits until it is a worker. It ends together with this process, whose
+// end closes its input.
 func (w *Pool) start(ctx context.Context) (*Process, error) {
 	path, err := w.Program()
 	if err != nil {
@@ -280,17 +280,17 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 	cmd.Env = append(w.project.Grants.Environ(os.Environ()), workerEnv+"=1")
 	said := &untilFatal{w: w.project.Stderr}
 	cmd.Stderr = said
-	cmd.SysProcAttr = apart       // a terminal's Ctrl-C is this process's, which may wait for its calls
-	out, theirs, err := os.Pipe() // one of cmd's own would close with the process, whatever is left to read
+	cmd.SysProcAttr = apart       // Ctrl-C in a terminal is for this process, which may wait for its calls
+	out, theirs, err := os.Pipe() // a pipe of cmd's own would be closed at the end of the process, with output still unread
 	if err != nil {
 		return nil, err
 	}
 	cmd.Stdout = theirs
 	in, err := cmd.StdinPipe()
 	if err == nil {
-		err = cmd.Start() // if that fails it closes in
+		err = cmd.Start() // closes in if it fails
 	}
-	theirs.Close() // or it would not be seen that the worker has closed it
+	theirs.Close() // else the end of the worker's output would go unnoticed
 	if err != nil {
 		out.Close()
 		return nil, err
@@ -303,7 +303,7 @@ func (w *Pool) start(ctx context.Context) (*Process, error) {
 	return p, p.begin(ctx)
 }
 
-// setUp is what a worker is told first.
+// setUp returns the first message to a worker.
 func (w *Pool) setUp() *setUp {
 	scripts, broken := map[string]string{}, map[string]*luaerr.ScriptError{}
 	for file, sc := range w.project.Scripts {

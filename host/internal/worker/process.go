@@ -12,21 +12,21 @@ import (
 	"obelus/store"
 )
 
-// Process is one worker. It belongs to who runs a call in it.
+// Process is one worker. It belongs to the call that runs in it.
 type Process struct {
 	Cmd   *exec.Cmd
 	in    io.WriteCloser
 	out   *bufio.Reader
-	pipe  io.Closer       // that out reads
-	said  *untilFatal     // what it wrote for people
-	Ended chan struct{}   // closed when the process has
-	setUp *setUp          // that it has not been sent yet
+	pipe  io.Closer       // source of out
+	said  *untilFatal     // its messages for people
+	Ended chan struct{}   // closed when the process has ended
+	setUp *setUp          // message that it has not been sent yet
 	seen  map[string]bool // scripts that it has, see [job.script]
 }
 
-// do has a job done, and passes on what it prints and logs meanwhile. A worker that has
-// just been started may be slow to read: it is told here whom it works for, where
-// a call waits no longer than it may.
+// do sends a job and waits for its outcome, and passes on output and log records meanwhile. It also
+// sends the first message, since a worker that has just started may be slow to read and only a call
+// has a deadline.
 func (p *Process) do(j *job, project *sandbox.Project) (done, error) {
 	if p.setUp != nil {
 		if err := send(p.in, string(store.EncodeJSON(p.setUp))); err != nil {
@@ -44,7 +44,7 @@ func (p *Process) do(j *job, project *sandbox.Project) (done, error) {
 		}
 		switch v := v.(type) {
 		case string:
-			_, _ = io.WriteString(project.Stderr, v) // as print itself heeds no error
+			_, _ = io.WriteString(project.Stderr, v) // as print itself ignores errors
 		case []any:
 			logRecorded(project.Log, v)
 		default:
@@ -58,8 +58,8 @@ func (p *Process) kill() {
 	_ = p.pipe.Close()
 }
 
-// begin waits until a process says that it is a worker. Until then whoever ends all of
-// a service's processes ends it too.
+// begin waits until a process reports that it is a worker. Until then a signal to all processes of
+// a service may end it.
 func (p *Process) begin(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, p.kill)
 	_, err := receive(p.out)
@@ -74,12 +74,12 @@ func (p *Process) begin(ctx context.Context) error {
 	return fmt.Errorf("it ended as it started (%s)", p.Cmd.ProcessState)
 }
 
-// untilFatal passes on what a worker writes for people, but not the goroutines
-// that the runtime prints when it has no memory left.
+// untilFatal passes on the messages of a worker for people, but not the goroutines that the runtime
+// prints when it has no memory left.
 type untilFatal struct {
 	w       io.Writer
 	fatal   bool
-	threads bool // that it can't have
+	threads bool // the machine allowed no more threads
 }
 
 func (u *untilFatal) Write(text []byte) (int, error) {

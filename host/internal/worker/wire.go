@@ -12,9 +12,9 @@ import (
 	"obelus/store"
 )
 
-// What goes to a worker and back is a value with its length before it: a letter
-// for its kind, then how much there is of it, then that. As JSON it took a third
-// of a small call, and of a large one twice as long as this.
+// A message to or from a worker is a value with its length before it: a letter for its kind, the
+// size, then the contents. JSON took a third of the time of a small call, and twice as long for a
+// large one.
 const (
 	wireNull   = 'z'
 	wireTrue   = 't'
@@ -25,7 +25,7 @@ const (
 	wireObject = 'o'
 )
 
-// Bounds of what goes to a worker and back at once.
+// Bounds of one message.
 const (
 	maxFrame     = 1 << 30
 	maxWireDepth = 10_000
@@ -84,14 +84,14 @@ func appendWire(b []byte, v any) []byte {
 		}
 		return b
 	}
-	return appendWireText(b, wireNumber, string(store.EncodeJSON(v))) // of Go's own types
+	return appendWireText(b, wireNumber, string(store.EncodeJSON(v))) // a type of Go
 }
 
 func appendWireText(b []byte, kind byte, text string) []byte {
 	return append(binary.AppendUvarint(append(b, kind), uint64(len(text))), text...)
 }
 
-// wireReader reads a value. Its strings share the memory of the whole.
+// wireReader reads a value. Its strings share the memory of the message.
 type wireReader struct{ text string }
 
 var errWire = errors.New("a message is broken")
@@ -142,7 +142,7 @@ func (r *wireReader) value(depth int) (any, error) {
 	return nil, errWire
 }
 
-// size is how many bytes or elements there are, each of which takes a byte.
+// size reads a number of bytes or elements. Each of them takes at least a byte.
 func (r *wireReader) size() (int, error) {
 	var n uint64
 	for i := range min(len(r.text), binary.MaxVarintLen32) {

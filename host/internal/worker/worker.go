@@ -21,37 +21,38 @@ import (
 	"obelus/luastd"
 )
 
-// workerProcessors is enough for one call and the collector.
+// workerProcessors is enough for one call and the garbage collector.
 const workerProcessors = 2
 
-// workerEnv in the environment makes a process a worker.
+// workerEnv is the environment variable that makes a process a worker.
 const workerEnv = "OBELUS_WORKER"
 
-// Setup is what the activities of a worker run with.
+// Setup has everything that the activities of a worker need.
 type Setup struct {
-	Dir     string // of the project, as an absolute path on disk; empty for none
+	Dir     string // the project's folder, as an absolute path on disk; empty for none
 	Grants  luastd.Grants
 	Limits  limits.Limits
 	Scripts map[string]*sandbox.Script // by file
-	Stderr  io.Writer                  // receives what scripts print
-	Log     *slog.Logger               // receives what they log
+	Stderr  io.Writer                  // receives the output of scripts
+	Log     *slog.Logger               // receives their log records
 }
 
 // Executor runs one call of an activity in this process.
 type Executor func(script *sandbox.Script, name string, timeout time.Duration, in plan.Invocation) (plan.Result, error)
 
-// Main lets this program start workers. In a process that was started as one it does not
-// return: it runs calls by the executor that open gives.
+// Main lets this program start workers. In a process that was started as one it does not return: it
+// runs calls by the executor that open returns.
 func Main(open func(Setup) Executor) {
 	OwnProgram = ownExecutable()
 	if os.Getenv(workerEnv) == "" {
 		return
 	}
-	_ = os.Unsetenv(workerEnv) // which is no part of what a script may be shown
+	_ = os.Unsetenv(workerEnv) // scripts must not see it
 	runtime.GOMAXPROCS(workerProcessors)
-	// Whoever ends all of a service's processes lets the first one say what becomes of its calls.
+	// A signal to all processes of a service is for the first process, which decides about its
+	// calls.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	err := send(os.Stdout, true) // that it is a worker now
+	err := send(os.Stdout, true) // it is a worker now
 	if err == nil {
 		err = work(os.Stdin, os.Stdout, open)
 	}
@@ -62,8 +63,8 @@ func Main(open func(Setup) Executor) {
 	os.Exit(0)
 }
 
-// work does jobs until there are no more, which is io.EOF: whom it works for has gone,
-// or wants no more, also of the job that it is at.
+// work does jobs until its input ends, which is io.EOF: the parent process has ended, or wants no
+// more jobs, the present one included.
 func work(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 	r := bufio.NewReader(in)
 	first, err := receive(r)
@@ -82,7 +83,7 @@ func work(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 	go func() {
 		for j := range jobs {
 			d := w.do(j)
-			_ = send(out, d.value()) // who can't be told has gone
+			_ = send(out, d.value()) // the parent has ended if it can't be sent
 		}
 	}()
 	for {
@@ -96,7 +97,7 @@ func work(in io.Reader, out io.Writer, open func(Setup) Executor) error {
 
 type worker struct {
 	execute Executor
-	source  int                        // bytes of a script at most
+	source  int                        // longest script in bytes
 	scripts map[string]*sandbox.Script // that hold activities, see [job.script]
 }
 

@@ -9,30 +9,30 @@ import (
 	"obelus/luastd"
 )
 
-// forerunner is an activity whose calls may run ahead of the log: whatever its script can
+// speculative is an activity whose calls may run ahead of the log: whatever its script can
 // reach beyond its memory it reaches by way of the host, and nothing of a call outlives it.
-type forerunner struct{ *activity }
+type speculative struct{ *activity }
 
-var _ plan.Speculative = forerunner{}
+var _ plan.Speculative = speculative{}
 
-// mayRunAhead tells whether an activity may be a forerunner.
-func (g *Generation) mayRunAhead(o activityOptions) bool {
+// maySpeculate tells whether an activity may be a speculative.
+func (g *Generation) maySpeculate(o activityOptions) bool {
 	_, system := g.config.Clock.(luastd.SystemClock)
 	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.reuse
 }
 
 // Run does one call, and tells whether anything of it could be seen.
-func (f forerunner) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
+func (f speculative) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	var reach budget.Reach
 	result, err := f.run(ctx, in, &reach)
 	result.Pure = err == nil && !reach.Out
 	return result, err
 }
 
-// RunAhead does one call for as long as it only computes. One that would print, log, sleep,
+// Speculate does one call for as long as it only computes. One that would print, log, sleep,
 // or touch a file or the network gives up before that, as does one with long work that
 // can't be interrupted.
-func (f forerunner) Speculate(ctx context.Context, in plan.Invocation) (result plan.Result, ran bool, err error) {
+func (f speculative) Speculate(ctx context.Context, in plan.Invocation) (result plan.Result, ran bool, err error) {
 	if budget.IsCrowded(f.gen.Project.Limits.Process) {
 		return plan.Result{}, false, nil // it may have to wait, and the run's log with it
 	}
