@@ -7,10 +7,10 @@
 //	h, err := host.Open(host.Config{FS: os.DirFS(dir), Dir: dir, Stderr: os.Stderr})
 //	request, registry, err := h.Plan("plans/refund.lua")
 //
-// The registry holds an [plan.Activity] for each activity that a script
-// registers, and the engine runs the request's calls with it. Programs bring
-// activities of their own in Go with Config.Activities, and hand objects to scripts
-// with Config.Objects; examples/embed does both. Package host/web serves a host.
+// The registry holds an [plan.Activity] for each activity that a script registers, and the engine
+// runs the request's calls with it. Programs bring activities of their own in Go with
+// Config.Activities ([engine.Typed] makes one of a function on Go types), and hand objects to
+// scripts with Config.Objects; examples/embed does both. Package host/web serves a host.
 //
 // # What scripts can do
 //

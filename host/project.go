@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -76,8 +77,8 @@ type Config struct {
 	Activities []plan.Registered
 
 	// Tools are the JSON Schemas of tools by their names, for Activities that
-	// scripts register no tool for. A schema may be anything that [store.FromGo]
-	// takes.
+	// scripts register no tool for and that do not know theirs ([plan.Described]).
+	// A schema may be anything that [store.FromGo] takes.
 	Tools map[string]any
 
 	// Model answers latent calls, which no activity runs; nil for none.
@@ -120,6 +121,21 @@ func (c *Config) activity(name string) (a plan.Registered, ok bool) {
 		a = c.Activities[i]
 	}
 	return a, i >= 0
+}
+
+// tools returns the tools of the embedding program: those that it gives, and those that its
+// activities know.
+func (c *Config) tools() map[string]any {
+	tools := map[string]any{}
+	for _, a := range c.Activities {
+		if d, ok := a.Activity.(plan.Described); ok {
+			if tool, err := d.Tool(); err == nil { // else the activity is refused
+				tools[a.Name] = tool
+			}
+		}
+	}
+	maps.Copy(tools, c.Tools)
+	return tools
 }
 
 // checkActivity tells what is wrong with the activity in Go at a place.
