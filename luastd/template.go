@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // template: text with places for values. In Lua:
@@ -64,7 +66,7 @@ func templateRender(e *Env, L *lua.LState) int {
 	}
 	r := renderer{write: e.maxString(), charge: func(units int) { e.charge(L, units) }}
 	r.json = func(v any) (text string) {
-		e.aside(L, weight(v), func(context.Context) { text = compactJSON(v) })
+		e.aside(L, weight(v), func(context.Context) { text = formats.CompactJSON(v) })
 		return text
 	}
 	r.scopes = []scope{{value: data}}
@@ -137,7 +139,7 @@ func (r *renderer) value(n *templateNode) error {
 	if !known {
 		return n.unknown()
 	}
-	text, ok := scalarText(v)
+	text, ok := formats.ScalarText(v)
 	for i, filter := range n.filters {
 		switch {
 		case filter == "json" && i == 0:

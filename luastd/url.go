@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"obelus/luastd/internal/formats"
 )
 
 // url: takes URLs apart and puts them together, as in RFC 3986. In Lua:
@@ -68,7 +70,7 @@ func urlBuild(e *Env, L *lua.LState) int {
 func buildURL(parts map[string]any) (string, error) {
 	texts := map[string]string{}
 	for name, v := range parts {
-		if text, ok := scalarText(v); ok {
+		if text, ok := formats.ScalarText(v); ok {
 			texts[name] = text
 		} else if name != "query" && v != nil { // null is nil to who writes it
 			return "", fmt.Errorf("%s is text", name)
@@ -169,7 +171,7 @@ func queryText(query any) (string, error) {
 			list = []any{table[name]}
 		}
 		for _, v := range list {
-			text, ok := scalarText(v)
+			text, ok := formats.ScalarText(v)
 			if !ok {
 				return "", fmt.Errorf("query.%s is text, a number, a boolean, or an array of them", name)
 			}
@@ -198,19 +200,6 @@ func escapeBytes(text, others string) string {
 		}
 	}
 	return b.String()
-}
-
-// scalarText is a value that has a text of its own.
-func scalarText(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, true
-	case json.Number:
-		return string(v), true
-	case bool:
-		return strconv.FormatBool(v), true
-	}
-	return "", false
 }
 
 // url.escape(text) → text, with every byte but letters, digits and -_.~ as

@@ -1,4 +1,4 @@
-package luastd
+package yaml
 
 import (
 	"strconv"
@@ -7,139 +7,106 @@ import (
 	"unicode/utf8"
 )
 
-// flowSkip goes on to what comes next between brackets, the first of which stands at open.
-func (p *yamlParser) flowSkip(n, open int) {
-	line := p.lineStart
+// blockScalar reads text behind | or >.
+func (p *scanner) blockScalar(n int) string {
+	folded := p.text[p.at] == '>'
+	chomp, width := byte(0), 0
+	for p.at++; ; p.at++ {
+		c := p.peek(0)
+		if (c == '+' || c == '-') && chomp == 0 {
+			chomp = c
+		} else if c >= '1' && c <= '9' && width == 0 {
+			width = int(c - '0')
+		} else {
+			break
+		}
+	}
+	p.endLine()
+	p.comment()
+	p.at++
+	p.startLine()
+	indent := max(n, 0) + width
+	if width == 0 {
+		indent = p.scalarIndent(n)
+	}
+	var lines []string
+	for p.indent >= 0 {
+		line := p.text[p.at : p.at+strings.IndexByte(p.text[p.at:], '\n')]
+		blank := p.indent == len(line)
+		if !blank && p.indent < indent {
+			if strings.Trim(line, " \t") == "" {
+				p.failTab(p.at + len(line))
+			}
+			break
+		}
+		p.checkPrintable(p.at, p.at+len(line))
+		lines = append(lines, line[min(indent, len(line)):])
+		p.at += len(line) + 1
+		p.startLine()
+	}
+	return foldLines(lines, folded, chomp)
+}
+
+// scalarIndent returns the indentation of the block of text that begins here: that of its first
+// line that is not blank.
+func (p *scanner) scalarIndent(n int) int {
+	rest, widest, at := p.text[p.at:], 0, 0
 	for {
-		if p.blanks(); p.atEnd() && p.peek(0) != 0 {
-			p.comment()
-			p.at++
-			p.startLine()
+		line, after, more := strings.Cut(rest, "\n")
+		spaces := len(line) - len(strings.TrimLeft(line, " "))
+		if more && spaces == len(line) {
+			if spaces > widest {
+				widest, at = spaces, len(p.text)-len(rest)
+			}
+			rest = after
 			continue
 		}
-		switch closing := p.peek(0) == ']' || p.peek(0) == '}'; {
-		case p.lineStart == line || p.indent > n || closing && p.indent == n:
-			return
-		case p.indent < 0:
-			p.fail(open, "%c is not closed", p.text[open])
+		if !more || spaces <= n {
+			return max(n+1, widest)
 		}
-		p.fail(p.at, "this line between brackets has to be indented by more than what holds them")
-	}
-}
-
-// flowList reads a list in [ ].
-func (p *yamlParser) flowList(n int) []any {
-	start := p.at
-	p.open(start)
-	list := []any{}
-	for p.at++; ; {
-		if p.flowSkip(n, start); p.peek(0) == ']' {
-			break
+		if widest > spaces {
+			p.fail(at+spaces, "a blank line at the start of a block of text has more spaces than "+
+				"its first line: write the indentation behind | or >, as in |2")
 		}
-		list = append(list, p.flowEntry(n, start))
-		if !p.flowMore(n, start, ']') {
-			break
+		return spaces
+	}
+}
+
+// foldLines joins the lines of a block of text.
+func foldLines(lines []string, folded bool, chomp byte) string {
+	var b strings.Builder
+	breaks, spaced := 0, false // blank lines before this one; the line before begins with a blank
+	for _, line := range lines {
+		if line == "" {
+			breaks++
+			continue
 		}
-	}
-	p.at++
-	p.depth--
-	return list
-}
-
-// flowMore reads a comma behind an entry and reports whether there was one.
-func (p *yamlParser) flowMore(n, open int, end byte) bool {
-	p.flowSkip(n, open)
-	switch p.peek(0) {
-	case ',':
-		p.at++
-		return true
-	case end:
-		return false
-	}
-	p.fail(p.at, "a comma or %c is missing", end)
-	return false
-}
-
-// flowEntry reads a value of a list in brackets; a name and its value are a mapping there.
-func (p *yamlParser) flowEntry(n, open int) any {
-	start := p.at
-	key, explicit := p.flowKey(n, open)
-	if !explicit {
-		if p.blanks(); !p.flowColon(key) {
-			return key.value
+		begins := isBlank(line[0])
+		switch {
+		case b.Len() == 0:
+		case !folded || spaced || begins:
+			breaks++
+		case breaks == 0:
+			b.WriteByte(' ')
 		}
-		p.checkKey(start)
+		b.WriteString(strings.Repeat("\n", breaks))
+		b.WriteString(line)
+		breaks, spaced = 0, begins
 	}
-	p.open(start)
-	m := yamlMapping{object: map[string]any{}}
-	p.put(&m, key, p.flowValue(key, n, open))
-	p.depth--
-	return p.merge(&m)
-}
-
-// flowMapping reads a mapping in { }.
-func (p *yamlParser) flowMapping(n int) map[string]any {
-	start := p.at
-	p.open(start)
-	m := yamlMapping{object: map[string]any{}}
-	for p.at++; ; {
-		if p.flowSkip(n, start); p.peek(0) == '}' {
-			break
-		}
-		key, _ := p.flowKey(n, start)
-		p.put(&m, key, p.flowValue(key, n, start))
-		if !p.flowMore(n, start, '}') {
-			break
-		}
+	switch {
+	case chomp == '-':
+		return b.String()
+	case b.Len() > 0:
+		b.WriteByte('\n')
 	}
-	p.at++
-	p.depth--
-	return p.merge(&m)
-}
-
-// flowKey reads a name, before which ? may stand.
-func (p *yamlParser) flowKey(n, open int) (key yamlNode, explicit bool) {
-	if explicit = p.indicator('?'); explicit {
-		p.at++
-		p.flowSkip(n, open)
+	if chomp == '+' {
+		b.WriteString(strings.Repeat("\n", breaks))
 	}
-	return p.flowNode(n, open, explicit), explicit
-}
-
-// flowValue reads a colon and a value, each of which may be absent.
-func (p *yamlParser) flowValue(key yamlNode, n, open int) yamlNode {
-	p.flowSkip(n, open)
-	if !p.flowColon(key) {
-		return p.absent(p.at, yamlProperties{}, p.size)
-	}
-	p.at++
-	p.flowSkip(n, open)
-	return p.flowNode(n, open, true)
-}
-
-// flowColon reports whether a colon stands here that ends a name. Nothing need follow it
-// behind quotes and brackets.
-func (p *yamlParser) flowColon(key yamlNode) bool {
-	return p.peek(0) == ':' && (key.closed || isYAMLSpace(p.peek(1)) || isYAMLFlow(p.peek(1)))
-}
-
-// flowNode reads a node between brackets. optional says that it may be absent.
-func (p *yamlParser) flowNode(n, open int, optional bool) yamlNode {
-	before, start := p.size, p.at
-	var properties yamlProperties
-	for p.property(&properties, true) {
-		p.flowSkip(n, open)
-		optional = true
-	}
-	c := p.peek(0)
-	if optional && (c == ',' || c == ']' || c == '}') || p.flowColon(yamlNode{}) {
-		return p.absent(start, properties, before)
-	}
-	return p.complete(p.atom(n, true), properties, before)
+	return b.String()
 }
 
 // quoted reads text in quotes.
-func (p *yamlParser) quoted(n int) string {
+func (p *scanner) quoted(n int) string {
 	open, quote := p.at, p.text[p.at]
 	var text []byte
 	kept := 0 // bytes of text that the end of the line does not trim
@@ -181,7 +148,7 @@ func (p *yamlParser) quoted(n int) string {
 
 // fold goes on from the end of a line of text in quotes to what the text goes on with, and
 // returns how many blank lines there are between them.
-func (p *yamlParser) fold(n, open int) (blank int) {
+func (p *scanner) fold(n, open int) (blank int) {
 	for blank = -1; p.peek(0) == '\n'; blank++ {
 		p.at++
 		p.startLine()
@@ -196,17 +163,17 @@ func (p *yamlParser) fold(n, open int) (blank int) {
 	return blank
 }
 
-// yamlEscapes are the characters behind \ and what they mean; those of x, u and U have digits.
-var yamlEscapes = map[byte]string{
+// escapeMeanings are the characters behind \ and what they mean; those of x, u and U have digits.
+var escapeMeanings = map[byte]string{
 	'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v", 'f': "\f",
 	'r': "\r", 'e': "\x1b", ' ': " ", '"': "\"", '/': "/", '\\': "\\", 'N': "\u0085", '_': "\u00a0",
 	'L': "\u2028", 'P': "\u2029",
 }
 
 // escape reads \ and what follows it, and appends what it means.
-func (p *yamlParser) escape(text []byte) []byte {
+func (p *scanner) escape(text []byte) []byte {
 	c := p.peek(1)
-	if meaning, ok := yamlEscapes[c]; ok {
+	if meaning, ok := escapeMeanings[c]; ok {
 		p.at += 2
 		return append(text, meaning...)
 	}
@@ -228,7 +195,7 @@ func (p *yamlParser) escape(text []byte) []byte {
 }
 
 // escaped reads an escape with digits.
-func (p *yamlParser) escaped() rune {
+func (p *scanner) escaped() rune {
 	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[p.peek(1)]
 	if digits == 0 {
 		r, _ := utf8.DecodeRuneInString(p.text[p.at+1:])
@@ -247,10 +214,10 @@ func (p *yamlParser) escaped() rune {
 
 // plain reads text without quotes, up to a comment, a colon that ends a name or, between
 // brackets, what ends an entry.
-func (p *yamlParser) plain(n int, flow bool) string {
+func (p *scanner) plain(n int, flow bool) string {
 	switch c := p.peek(0); {
 	case strings.IndexByte("-?:", c) >= 0:
-		if next := p.peek(1); isYAMLSpace(next) || flow && isYAMLFlow(next) {
+		if next := p.peek(1); isSpace(next) || flow && isFlowIndicator(next) {
 			p.fail(p.at, "%c stands alone where a value is expected: put it into quotes to make it text", c)
 		}
 	case c == 0 || strings.IndexByte(",[]{}#&*!|>'\"%@`", c) >= 0:
@@ -285,12 +252,12 @@ func (p *yamlParser) plain(n int, flow bool) string {
 }
 
 // plainLine skips text without quotes to its end on this line.
-func (p *yamlParser) plainLine(flow bool) {
+func (p *scanner) plainLine(flow bool) {
 	i := p.at
 	for ; p.text[i] != '\n'; i++ {
 		c, next := p.text[i], p.text[i+1]
-		if c == ':' && (isYAMLSpace(next) || flow && isYAMLFlow(next)) ||
-			c == '#' && i > p.at && isYAMLBlank(p.text[i-1]) || flow && isYAMLFlow(c) {
+		if c == ':' && (isSpace(next) || flow && isFlowIndicator(next)) ||
+			c == '#' && i > p.at && isBlank(p.text[i-1]) || flow && isFlowIndicator(c) {
 			break
 		}
 	}
