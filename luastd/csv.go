@@ -194,7 +194,7 @@ func csvEncode(e *Env, L *lua.LState) int {
 		L.RaiseError("%s", err.Error())
 	}
 	text := b.String()
-	if strings.HasPrefix(text, formats.ByteOrderMark) { // it is a field's, and who reads takes the first one away
+	if strings.HasPrefix(text, formats.ByteOrderMark) { // a reader removes the first one, and this one belongs to a field
 		text = formats.ByteOrderMark + text
 	}
 	e.limit(L, len(text))

@@ -119,7 +119,7 @@ func isToken(text string) bool {
 	})
 }
 
-// duration reads seconds or text like "5s"; 0 for what is neither.
+// duration reads seconds or text like "5s". It returns 0 for anything else.
 func duration(v lua.LValue) time.Duration {
 	switch v := v.(type) {
 	case lua.LNumber:

@@ -85,7 +85,7 @@ func decodeJSON(text string) (any, error) {
 	return v, nil
 }
 
-// escapes are those of JSON: of a character in two halves with what follows the first.
+// escapes matches an escape of JSON; of a character in two halves, both.
 var escapes = regexp.MustCompile(`(?i)\\(?:u(d[89ab]..(\\ud[c-f]..)?|d[c-f]..)|.)`)
 
 // halfCharacter finds an escape that stands for one half of a character alone, which

@@ -18,8 +18,8 @@ import (
 //	--   - 80
 //	--   - 443
 //
-// What is read: one document of at most 1 MiB, nested at most 128 deep, by the rules of
-// YAML 1.2.2; what those refuse is refused. One thing more is read: brackets that span lines
+// It reads one document of at most 1 MiB, nested at most 128 deep, by the rules of
+// YAML 1.2.2, and refuses all others, with one exception: brackets that span lines
 // may close in the column of the name that they belong to. Anchors, aliases and << work as
 // long as the whole, written out, has no more than a million values and 64 MiB of text. What
 // stands without quotes is read by the core schema of YAML 1.2: yes, no, 1_000 and timestamps

@@ -1,3 +1,5 @@
+// Package formats holds what readers and writers of text formats share: bounds, encodings,
+// positions, and texts of values.
 package formats
 
 import (
@@ -8,6 +10,7 @@ import (
 	"unicode/utf8"
 )
 
+// ByteOrderMark may stand before a text.
 const ByteOrderMark = "\ufeff"
 
 // MaxDepth bounds the nesting of JSON that scripts read.
@@ -35,6 +38,7 @@ func WideEncoding(text string) string {
 	return ""
 }
 
+// Position returns an offset in a text for people, as its line and column.
 func Position(text string, offset int) string {
 	before := text[:max(0, min(offset, len(text)))]
 	line := strings.Count(before, "\n") + 1
@@ -42,6 +46,7 @@ func Position(text string, offset int) string {
 	return fmt.Sprintf("line %d column %d", line, column)
 }
 
+// IsDeeper reports whether a value is nested deeper than left.
 func IsDeeper(v any, left int) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -62,7 +67,7 @@ func IsDeeper(v any, left int) bool {
 	return false
 }
 
-// ScalarText is a value that has a text of its own.
+// ScalarText returns the text of a string, a number or a boolean. ok is false for other values.
 func ScalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -75,6 +80,7 @@ func ScalarText(v any) (string, bool) {
 	return "", false
 }
 
+// CompactJSON returns a value as JSON on one line.
 func CompactJSON(v any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)

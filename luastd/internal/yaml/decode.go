@@ -1,5 +1,5 @@
-// Package yaml reads and writes the part of YAML 1.2.2 that JSON has too, as the values of JSON: nil,
-// bool, string, json.Number, []any and map[string]any. It knows no Lua.
+// Package yaml reads and writes the part of YAML 1.2.2 that JSON has too, as the values of JSON:
+// nil, bool, string, json.Number, []any and map[string]any. It knows no Lua.
 //
 // The parser is our own. Of the libraries at hand none reads all of the YAML test suite: the best
 // ones read 244 and 251 of its 256 single documents and refuse 89 and 85 of the 94 wrong ones, and
@@ -38,15 +38,17 @@ type parser struct {
 	size    expandedSize // of the values so far, aliases written out
 }
 
-// anchorValue is the value that an anchor names, and what an alias to it adds.
+// anchorValue is the value that an anchor names, with the size that each alias to it adds.
 type anchorValue struct {
 	value any
 	size  expandedSize
 }
 
+// expandedSize counts values, and bytes of their texts.
 type expandedSize struct{ values, text int }
 
-// Decode reads one document and counts its values.
+// Decode reads one document. It returns its value and the number of values in it. An error says at
+// which line and column.
 func Decode(text string) (v any, values int, err error) {
 	if len(text) > maxText {
 		return nil, 0, fmt.Errorf("it is longer than %d bytes", maxText)
@@ -222,7 +224,7 @@ func (p *parser) complete(node parsedNode, properties nodeProperties, before exp
 	return node
 }
 
-// absent returns a node of which there are at most properties.
+// absent returns a node that has no value, and at most properties.
 func (p *parser) absent(at int, properties nodeProperties, before expandedSize) parsedNode {
 	return p.complete(parsedNode{at: at, scalar: true, plain: true, absent: true}, properties, before)
 }
@@ -293,7 +295,7 @@ func (p *parser) property(properties *nodeProperties, flow bool) bool {
 
 const yamlCore = "tag:yaml.org,2002:"
 
-// yamlTag is a tag: a whole one in < >, or a handle and what follows it.
+// yamlTag matches a tag: a whole one in < >, or a handle and a suffix.
 var yamlTag = regexp.MustCompile(`^(?:!<([^\s<>]+)>|` +
 	`(!(?:[0-9A-Za-z-]*!)?)([0-9A-Za-z#;/?:@&=+$_.~*'()%-]*))`)
 
@@ -394,7 +396,7 @@ func (p *parser) put(m *mappingBuilder, key, value parsedNode) {
 	m.object[key.text] = value.value
 }
 
-// merge adds what << names: earlier ones first, and none over what is there.
+// merge adds the mappings under <<: earlier ones first, and none over a name that is there.
 func (p *parser) merge(m *mappingBuilder) map[string]any {
 	for _, from := range m.merged {
 		from := from.(map[string]any)

@@ -12,7 +12,7 @@ import (
 	"obelus/luastd/internal/formats"
 )
 
-// Encode writes a value, until enough says that the text so far is.
+// Encode writes a value, until enough returns true for the size of the text so far.
 func Encode(v any, enough func(size int) bool) string {
 	if text, ok := v.(string); ok && strings.Contains(text, "\n") {
 		return inQuotes(text) + "\n" // a block would need an indent
@@ -30,9 +30,9 @@ type writer struct {
 	enough func(size int) bool
 }
 
-// value writes what follows "name:" or "-" at a depth: a scalar on the same
-// line, or lines of its own, the first of which may stand on the same line
-// after "-". It reports whether the last line has been ended.
+// value writes the part after "name:" or "-" at a depth: a scalar on the same line, or lines of its
+// own, the first of which may stand on the same line after "-". It reports whether the last line
+// has ended.
 func (w *writer) value(v any, depth int, listed bool) (ended bool) {
 	indent := strings.Repeat("  ", depth)
 	lead := "\n" + indent
@@ -98,8 +98,8 @@ func (w *writer) below(v any, depth int, listed bool) {
 	}
 }
 
-// plainPattern is text that is nothing but itself to every reader of YAML, and
-// yamlWords what looks like it and is not. A pattern with all letters takes so long
+// plainPattern matches text that is itself to every reader of YAML, except for
+// reservedWords. A pattern with all letters takes so long
 // to compile that no start of the program should wait for it.
 var (
 	plainPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -108,8 +108,7 @@ var (
 	reservedWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 )
 
-// oneLine is text on one line: as it is where that is safe, else in quotes, as
-// JSON writes it.
+// oneLine returns text on one line: as it is if that is safe, else in quotes, as in JSON.
 func oneLine(text string) string {
 	if len(text) < 200 && plainPattern().MatchString(text) && !slices.Contains(reservedWords, strings.ToLower(text)) {
 		return text
@@ -117,6 +116,7 @@ func oneLine(text string) string {
 	return inQuotes(text)
 }
 
+// inQuotes returns text in double quotes.
 func inQuotes(text string) string {
 	var b strings.Builder
 	for _, r := range formats.CompactJSON(text) {
@@ -129,14 +129,14 @@ func inQuotes(text string) string {
 	return b.String()
 }
 
-// invisible is what JSON may have as it is and YAML may not, or takes for the
-// end of a line.
+// invisible reports whether a character may stand as it is in JSON and not in YAML, or ends a line
+// there.
 func invisible(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// blockLines is text as the lines of a block: printable, none of them empty or
-// with spaces at either end, whose meaning readers differ about.
+// blockLines returns text as the lines of a block, if they are printable, and none is empty or has
+// spaces at either end, about which readers differ.
 func blockLines(text string) (lines []string, mark string, ok bool) {
 	body, ended := strings.CutSuffix(text, "\n")
 	if mark = " |-"; ended {

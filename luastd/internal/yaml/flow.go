@@ -1,6 +1,6 @@
 package yaml
 
-// flowSkip goes on to what comes next between brackets, the first of which stands at open.
+// flowSkip skips blanks, line ends and comments between brackets, whose first one is at open.
 func (p *parser) flowSkip(n, open int) {
 	line := p.lineStart
 	for {

@@ -47,8 +47,8 @@ func (p *scanner) blockScalar(n int) string {
 	return foldLines(lines, folded, chomp)
 }
 
-// scalarIndent returns the indentation of the block of text that begins here: that of its first
-// line that is not blank.
+// scalarIndent returns the indentation of the block of text that begins here: the indentation of
+// its first line that is not blank.
 func (p *scanner) scalarIndent(n int) int {
 	rest, widest, at := p.text[p.at:], 0, 0
 	for {
@@ -146,8 +146,8 @@ func (p *scanner) quoted(n int) string {
 	}
 }
 
-// fold goes on from the end of a line of text in quotes to what the text goes on with, and
-// returns how many blank lines there are between them.
+// fold skips from the end of a line of text in quotes to its next characters, and returns the
+// number of blank lines between.
 func (p *scanner) fold(n, open int) (blank int) {
 	for blank = -1; p.peek(0) == '\n'; blank++ {
 		p.at++
@@ -163,14 +163,14 @@ func (p *scanner) fold(n, open int) (blank int) {
 	return blank
 }
 
-// escapeMeanings are the characters behind \ and what they mean; those of x, u and U have digits.
+// escapeMeanings are the meanings of the characters behind \. Digits follow x, u and U.
 var escapeMeanings = map[byte]string{
 	'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v", 'f': "\f",
 	'r': "\r", 'e': "\x1b", ' ': " ", '"': "\"", '/': "/", '\\': "\\", 'N': "\u0085", '_': "\u00a0",
 	'L': "\u2028", 'P': "\u2029",
 }
 
-// escape reads \ and what follows it, and appends what it means.
+// escape reads an escape and appends its meaning.
 func (p *scanner) escape(text []byte) []byte {
 	c := p.peek(1)
 	if meaning, ok := escapeMeanings[c]; ok {
