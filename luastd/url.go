@@ -140,8 +140,8 @@ func setPath(u *url.URL, path string) {
 const notInPart = "\"<>\\^`{|}"
 
 // escapePart escapes in a part the characters that can't stand there: white space, those that are
-// not ASCII, and others; and each % if the escapes are wrong. It returns the part without escapes
-// too.
+// not ASCII, and the characters in others; and each % if the escapes are wrong. It returns the part
+// without escapes too.
 func escapePart(text, others string) (unescaped, escaped string) {
 	if _, err := url.PathUnescape(text); err != nil {
 		others += "%"

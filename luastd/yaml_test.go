@@ -8,9 +8,9 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// TestYAMLEndsWithTheCall holds that a script does not wait for the parser once
+// TestYAML_EndsWithTheCall holds that a script does not wait for the parser once
 // its time is over.
-func TestYAMLEndsWithTheCall(t *testing.T) {
+func TestYAML_EndsWithTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	env := &Env{Context: func() (context.Context, context.CancelFunc) { return ctx, func() {} }}

@@ -12,9 +12,9 @@ import (
 	"obelus/luastd/internal/formats"
 )
 
-// TestYAMLRoundTrip writes random values, made of what YAML gives a meaning to,
+// TestYAML_RoundTrip writes random values, made of what YAML gives a meaning to,
 // and reads them back.
-func TestYAMLRoundTrip(t *testing.T) {
+func TestYAML_RoundTrip(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for range 20_000 {
 		v := randomValue(random, 3)
