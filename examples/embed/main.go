@@ -33,7 +33,7 @@ import (
 //go:embed project
 var files embed.FS
 
-// stock is what the shop has. Scripts call its methods, several at once.
+// stock holds the shop's items. Scripts call its methods, several at once.
 type stock struct {
 	mu    sync.Mutex
 	items map[string]int
@@ -48,9 +48,9 @@ func (s *stock) Take(item string, n int) int {
 	return n
 }
 
-// charge is an activity in Go. Its parameters have been held to its tool. A
-// failure is an outcome, which a plan may count on; any other error is a fault.
-// The key is the same however often a call is tried, so a bank can tell.
+// charge is an activity in Go. Its parameters have been validated by its tool. A failure is an
+// outcome, for which a plan may have an alternative; any other error is a fault. The key is the
+// same at each attempt of a call, so that a bank can recognise it.
 func charge(_ context.Context, in plan.Invocation) (plan.Result, error) {
 	amount, err := in.Call["amount"].(json.Number).Float64()
 	if err != nil {

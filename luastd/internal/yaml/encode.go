@@ -30,9 +30,9 @@ type writer struct {
 	enough func(size int) bool
 }
 
-// value writes the part after "name:" or "-" at a depth: a scalar on the same line, or lines of its
-// own, the first of which may stand on the same line after "-". It reports whether the last line
-// has ended.
+// value writes the part after "name:" or "-" at a depth: a scalar on the same line, or several
+// lines, whose first one may be on the same line after "-". It reports whether the last line has
+// ended.
 func (w *writer) value(v any, depth int, listed bool) (ended bool) {
 	indent := strings.Repeat("  ", depth)
 	lead := "\n" + indent

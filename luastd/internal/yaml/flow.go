@@ -99,7 +99,7 @@ func (p *parser) flowKey(n, open int) (key parsedNode, explicit bool) {
 	return p.flowNode(n, open, explicit), explicit
 }
 
-// flowValue reads a colon and a value, each of which may be absent.
+// flowValue reads a colon and a value. Both may be absent.
 func (p *parser) flowValue(key parsedNode, n, open int) parsedNode {
 	p.flowSkip(n, open)
 	if !p.flowColon(key) {

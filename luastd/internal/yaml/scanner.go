@@ -7,7 +7,7 @@ import (
 
 // scanner reads the lines, marks and scalars of a text. Its methods panic with a syntaxError.
 type scanner struct {
-	text      string // with \n for all line ends, one of which ends it
+	text      string // with \n for all line ends; it ends with one
 	at        int    // offset of the next byte
 	lineStart int    // offset of the line that at is on
 	indent    int    // spaces that begin that line; -1 for the end of the text, --- and ...
