@@ -13,32 +13,30 @@ import (
 	"obelus/host/internal/budget"
 	"obelus/host/internal/codec"
 	"obelus/host/internal/luacall"
-	"obelus/host/internal/luaerr"
 	"obelus/host/internal/sandbox"
 )
 
-// activity is a Lua function that a script registers. For every call the
-// script's top level runs again, in an environment of its own, so that nothing
-// outlives a call.
+// activity is a Lua function that a script registers. For every call the script's top level runs
+// again, in its own environment, so that nothing outlives a call.
 type activity struct {
 	gen     *Generation
 	script  *sandbox.Script
 	name    string
 	timeout time.Duration   // 0 for the engine's default
-	warm    chan *warmState // states to be used again; nil where nothing outlives a call
+	warm    chan *warmState // states to be used again; nil if nothing outlives a call
 }
 
-// warmState is a state in which an activity's script has been run: the option
-// reuse. What its globals and its locals hold is there again at the next call
-// that gets this state. There are several, for calls that run at once, and one
-// in which something was raised is thrown away, so that nothing may count on
-// what it finds: a warm state is for what is dear to make.
+// warmState is a state in which an activity's script has run, for the option reuse. The values of
+// its globals and locals are there again at the next call that gets this state. There are several,
+// for concurrent calls, and a state in which something was raised is thrown away, so that a script
+// must not depend on the values that it finds: a warm state is for values that are expensive to
+// make.
 type warmState struct {
 	s  *session
 	fn *lua.LFunction
 }
 
-// maxWarm is how many warm states of one activity are kept.
+// maxWarm is the number of warm states of one activity that are kept.
 const maxWarm = 16
 
 func newActivity(g *Generation, name string, a registeredActivity, timeout time.Duration) plan.Activity {
@@ -57,8 +55,8 @@ func newActivity(g *Generation, name string, a registeredActivity, timeout time.
 
 var _ plan.Activity = (*activity)(nil)
 
-// Run does one call. What the script returns after nil or raises, and a
-// timeout, is an [*plan.Failure]; every other error is a [*ScriptError].
+// Run runs one call. A value that the script returns after nil or raises, and a timeout, is a
+// [*plan.Failure]; every other error is a [*ScriptError].
 func (a *activity) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	return a.run(ctx, in, nil)
 }
@@ -83,8 +81,7 @@ func (a *activity) run(ctx context.Context, in plan.Invocation, reach *budget.Re
 	return plan.Result{}, f.ScriptError
 }
 
-// runIn runs the call in a state, which is given back unless something was
-// raised.
+// runIn runs the call in a state, which is given back unless something was raised.
 func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Invocation, reach *budget.Reach) (plan.Result, error) {
 	var w *warmState
 	found := registrations{again: true, activity: a.name}
@@ -98,7 +95,7 @@ func (a *activity) runIn(ctx context.Context, timeout time.Duration, in plan.Inv
 	s, run, kept := w.s, w.s.Run, false
 	s.Budget.Reach = reach
 	defer func() {
-		if !kept { // a warm state may be at another call by now
+		if !kept { // another call may have a warm state by now
 			run.Stop()
 		}
 	}()
@@ -154,6 +151,6 @@ func (a *activity) call(s *session, fn *lua.LFunction, in plan.Invocation) (plan
 	return plan.Result{}, a.fail("%s", message)
 }
 
-func (a *activity) fail(format string, args ...any) *luaerr.ScriptError {
-	return &luaerr.ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
+func (a *activity) fail(format string, args ...any) *ScriptError {
+	return &ScriptError{File: a.script.File, Message: fmt.Sprintf("activity %s: ", a.name) + fmt.Sprintf(format, args...)}
 }

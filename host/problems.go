@@ -4,18 +4,17 @@ import (
 	"errors"
 
 	"obelus/engine/plan"
-	"obelus/host/internal/luaerr"
 )
 
-// Problems gives what is wrong with scripts as check tells it. It gives none for
-// an error that is neither a [*ScriptError] nor [Errors].
+// Problems returns the problems of scripts in an error, as check shows them. ok is false for an
+// error that is neither a [*ScriptError] nor [Errors].
 func Problems(err error) ([]plan.Problem, bool) {
-	var all luaerr.Errors
-	var one *luaerr.ScriptError
+	var all Errors
+	var one *ScriptError
 	switch {
 	case errors.As(err, &all):
 	case errors.As(err, &one):
-		all = luaerr.Errors{one}
+		all = Errors{one}
 	default:
 		return nil, false
 	}

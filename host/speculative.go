@@ -9,19 +9,19 @@ import (
 	"obelus/luastd"
 )
 
-// speculative is an activity whose calls may run ahead of the log: whatever its script can
-// reach beyond its memory it reaches by way of the host, and nothing of a call outlives it.
+// speculative is an activity whose calls may run ahead of the log: its script reaches beyond its
+// memory only by way of the host, and nothing of a call outlives it.
 type speculative struct{ *activity }
 
 var _ plan.Speculative = speculative{}
 
-// maySpeculate tells whether an activity may be a speculative.
+// maySpeculate reports whether an activity may be speculative.
 func (g *Generation) maySpeculate(o activityOptions) bool {
 	_, system := g.config.Clock.(luastd.SystemClock)
 	return system && g.workers == nil && len(g.config.Objects) == 0 && !o.reuse
 }
 
-// Run does one call, and tells whether anything of it could be seen.
+// Run runs one call. The result is marked as pure if the call had no effect outside.
 func (f speculative) Run(ctx context.Context, in plan.Invocation) (plan.Result, error) {
 	var reach budget.Reach
 	result, err := f.run(ctx, in, &reach)
@@ -29,12 +29,12 @@ func (f speculative) Run(ctx context.Context, in plan.Invocation) (plan.Result, 
 	return result, err
 }
 
-// Speculate does one call for as long as it only computes. One that would print, log, sleep,
-// or touch a file or the network gives up before that, as does one with long work that
-// can't be interrupted.
+// Speculate runs one call for as long as it only computes. ran is false for a call that would
+// print, log, sleep, or touch a file or the network, or that has long work that can't be
+// interrupted.
 func (f speculative) Speculate(ctx context.Context, in plan.Invocation) (result plan.Result, ran bool, err error) {
-	if budget.IsCrowded(f.gen.Project.Limits.Process) {
-		return plan.Result{}, false, nil // it may have to wait, and the run's log with it
+	if budget.IsCrowded(f.gen.project.Limits.Process) {
+		return plan.Result{}, false, nil // the call may have to wait, and the run's log with it
 	}
 	reach := budget.Reach{Ends: true}
 	result, err = f.run(ctx, in, &reach)

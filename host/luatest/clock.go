@@ -21,7 +21,7 @@ func (c *clock) set(t *time.Time) {
 	c.fixed = t
 }
 
-// Now is what a test has set, else the time.
+// Now returns the time that a test has set, else the time.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *clock) Now() time.Time {
 	return c.Clock.Now()
 }
 
-// Sleep moves a clock that is set on, and waits otherwise.
+// Sleep advances a clock that is set, and waits otherwise.
 func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	c.mu.Lock()
 	if c.fixed != nil {

@@ -19,7 +19,7 @@ import (
 	"obelus/store/memory"
 )
 
-// testModule is what require "test" gives, in files of tests alone.
+// testModule is the module "test", which only files of tests have.
 var testModule = []sandbox.Entry[*testFile]{
 	{Name: "activity", Fn: testActivity},
 	{Name: "clock", Fn: testSetClock},
@@ -27,16 +27,16 @@ var testModule = []sandbox.Entry[*testFile]{
 	{Name: "plan", Fn: testPlan},
 }
 
-// test.activity(name, [call], [context]) → result, or nil and the failure's
-// fields. The call is held to the tool's schema; of the context, by kind, the
-// activity gets what the call's scopes grant, all if it has none.
+// test.activity(name, [call], [context]) → result, or nil and the failure's fields. The call is
+// checked against the tool's schema. The activity gets the part of the context, by kind, that the
+// call's scopes grant, all of it without scopes.
 func testActivity(r *testFile, L *lua.LState) int {
 	name := L.CheckString(1)
 	tool, _ := r.tests.gen.Registry().Tool(name)
 	call := luacall.OptionalObject(r.s, L, 2, "call", tool)
 	kinds := luacall.OptionalObject(r.s, L, 3, "context", nil)
 	call["_tool"] = name
-	if _, ok := call["_outputPath"]; !ok { // without one it would be held to nothing
+	if _, ok := call["_outputPath"]; !ok { // else it would not be checked
 		call["_outputPath"] = tool.ResultPath()
 	}
 	ctx, cancel := r.s.Budget.WaitContext()
@@ -65,8 +65,7 @@ func testActivity(r *testFile, L *lua.LState) int {
 	return 3
 }
 
-// plainError is an error's text, without the place that a call has in a plan
-// that nobody wrote.
+// plainError returns an error's text, without the place of the call in a plan that does not exist.
 func plainError(err error) string {
 	var refused *plan.PlanError
 	if errors.As(err, &refused) {
@@ -75,8 +74,8 @@ func plainError(err error) string {
 	return err.Error()
 }
 
-// test.clock(seconds): what time it is from now on, for this test and what it
-// runs; without an argument, the real one
+// test.clock(seconds): the time from now on, for this test and the code that it runs; without an
+// argument, the real one
 func testSetClock(r *testFile, L *lua.LState) int {
 	if L.Get(1) == lua.LNil {
 		r.tests.clock.set(nil)
@@ -87,10 +86,9 @@ func testSetClock(r *testFile, L *lua.LState) int {
 	return 0
 }
 
-// test.plan(file, {input = …, tools = {name = function}, context = {kind = …}})
-// → {status, output, error, calls, context}: runs a plan in a log of its own.
-// tools are run by the functions, which get what activities get, also where their
-// calls have a delegate by name.
+// test.plan(file, {input = …, tools = {name = function}, context = {kind = …}}) → {status, output,
+// error, calls, context}: runs a plan in its own log. The functions run the calls of tools, with
+// the arguments of activities, also of calls with a delegate by name.
 func testPlan(r *testFile, L *lua.LState) int {
 	file := L.CheckString(1)
 	options := planOptions(r, L)
@@ -109,7 +107,7 @@ func testPlan(r *testFile, L *lua.LState) int {
 	ctx, cancel := r.s.Budget.WaitContext()
 	defer cancel()
 	runner := r.tests.gen.Settings().Runner(log, registry)
-	runner.Now, runner.Approve = r.tests.clock.Now, plan.Policy{} // nobody is there to decide
+	runner.Now, runner.Approve = r.tests.clock.Now, plan.Policy{} // no person decides
 	var outcome *journal.Outcome
 	r.tests.serve(func() { outcome, err = runner.Run(ctx, start) })
 	if err != nil {
@@ -132,7 +130,7 @@ func planOptions(r *testFile, L *lua.LState) *lua.LTable {
 	return options
 }
 
-// laidOver adds a context's values to those that a request brings.
+// laidOver adds a context's values to those of a request.
 func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LValue) {
 	if context == lua.LNil {
 		return
@@ -143,7 +141,7 @@ func laidOver(r *testFile, L *lua.LState, request *plan.Request, context lua.LVa
 	}
 }
 
-// pushOutcome gives a test how a run ended.
+// pushOutcome pushes the end of a run.
 func pushOutcome(r *testFile, L *lua.LState, log store.Log, outcome *journal.Outcome) {
 	records, err := journal.In(log, outcome.Context).Records(context.Background())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"obelus/store"
 )
 
-// replaced is a registry in which functions of the test run some tools.
+// replaced returns a registry in which functions of the test run some tools.
 func replaced(r *testFile, L *lua.LState, request *plan.Request, registry *plan.Registry, tools lua.LValue) *plan.Registry {
 	if tools == lua.LNil {
 		return registry
@@ -42,8 +42,8 @@ func replaced(r *testFile, L *lua.LState, request *plan.Request, registry *plan.
 	return withStandIns(registry, standIns)
 }
 
-// withStandIns is a registry in which other activities run some tools, in delegates
-// from files too, of those that the plan knows.
+// withStandIns returns a registry in which other activities run some tools, also in delegates from
+// files.
 func withStandIns(registry *plan.Registry, standIns map[string]*plan.Registered) *plan.Registry {
 	out := *registry
 	out.Activities = maps.Clone(registry.Activities)
@@ -61,8 +61,8 @@ func withStandIns(registry *plan.Registry, standIns map[string]*plan.Registered)
 	return &out
 }
 
-// callable names the tools of a plan: those of its registry, and those that it or
-// a delegate brings or calls.
+// callable names the tools of a plan: the tools of its registry, and the tools that it or a
+// delegate has or calls.
 func callable(request *plan.Request, registry *plan.Registry) []string {
 	names := registry.Names()
 	bring := func(request *plan.Request) {

@@ -1,3 +1,7 @@
+// Package budget bounds a run of Lua in time, instructions and memory, and the memory of all runs
+// of the process. A [Budget] is the context of an LState. The memory of the process decides when a
+// call may begin ([Admit]), when garbage is collected ([KeepHeap]), and when memory is returned to
+// the system.
 package budget
 
 import (

@@ -18,6 +18,7 @@ const (
 // collecting is held during a collection, so that one serves all calls that seem to use too much.
 var collecting sync.Mutex
 
+// HeapSize returns the bytes of the heap, and the bytes that the last collection found in use.
 func HeapSize() (all, live uint64) {
 	sample := [2]metrics.Sample{{Name: heapMetric}, {Name: liveMetric}}
 	metrics.Read(sample[:])

@@ -1,3 +1,6 @@
+// Package codec converts values between JSON, as package store has them, and Lua. Large values
+// become tables that fill themselves when a script reads them, and a value that a script has not
+// changed keeps its text. tolua.go and lazy.go lead into Lua, encode.go out of it.
 package codec
 
 import (
@@ -53,6 +56,9 @@ func (c *Codec) Owns(meta *lua.LTable) bool {
 
 // mark is the metatable of a metatable that is hidden from scripts.
 type mark struct{}
+
+func (*mark) String() string       { return "" }
+func (*mark) Type() lua.LValueType { return lua.LTUserData }
 
 // NewMark returns a metatable that scripts do not see, by which the host recognises tables.
 func NewMark() *lua.LTable { return &lua.LTable{Metatable: &mark{}} }

@@ -342,6 +342,7 @@ func (e *encoder) restored(v any, was json.Number, schema any) (any, error) {
 	return was, nil
 }
 
+// KeyText returns a key of a table as messages show it.
 func KeyText(key lua.LValue) string {
 	if n, ok := key.(lua.LNumber); ok {
 		return luatext.FormatNumber(n)

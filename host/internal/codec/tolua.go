@@ -173,10 +173,6 @@ func numberToLua(n json.Number) lua.LValue {
 	return lua.LString(text)
 }
 
-func (*mark) String() string { return "" }
-
-func (*mark) Type() lua.LValueType { return lua.LTUserData }
-
 // MarkArray makes a table an array even while it is empty.
 func (c *Codec) MarkArray(t *lua.LTable) {
 	c.Fill(t)

@@ -1,3 +1,5 @@
+// Package explain puts the errors of gopher-lua and gopher-luar into Lua's words. It finds the
+// names in a message by parsing the source again, which only errors need.
 package explain
 
 import (

@@ -1,3 +1,5 @@
+// Package inspect writes values of Lua as text for people: whole, on one line, or two values around
+// their difference.
 package inspect
 
 import (

@@ -1,3 +1,7 @@
+// Package luac compiles Lua for gopher-lua, such that the code does what Lua 5.1 defines. Before
+// compiling it rewrites the syntax tree at places that the compiler gets wrong (rewrite.go lists
+// them), and hides literals from it that would take time by their square. Afterwards it patches the
+// instructions. Rewritten code calls functions that the caller supplies.
 package luac
 
 import (

@@ -39,6 +39,8 @@ func eachGlobalSet(proto *lua.FunctionProto, see func(name string, line int)) {
 	EachGlobal(proto, lua.OP_SETGLOBAL, see)
 }
 
+// EachGlobal calls see for each global on which a function itself does an operation,
+// lua.OP_GETGLOBAL or lua.OP_SETGLOBAL.
 func EachGlobal(proto *lua.FunctionProto, operation int, see func(name string, line int)) {
 	for i, instruction := range proto.Code {
 		if int(instruction>>26) == operation {

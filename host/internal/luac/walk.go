@@ -7,6 +7,7 @@ import (
 // walk calls see for every expression of a syntax tree, outer ones first.
 func walk(chunk []ast.Stmt, see func(e ast.Expr)) { Walker{See: see}.Stmts(chunk, 0) }
 
+// Walker visits the parts of a syntax tree, outer ones first.
 type Walker struct {
 	See      func(e ast.Expr)
 	Loop     func(s ast.Stmt)                 // may be nil
@@ -21,6 +22,8 @@ func (w Walker) body(list []ast.Stmt, depth int) {
 	w.Stmts(list, depth)
 }
 
+// Stmts visits statements at a depth of the tree. It stops at parts that are too deep to be
+// compiled.
 func (w Walker) Stmts(list []ast.Stmt, depth int) {
 	if depth > maxNesting*2 {
 		return

@@ -10,6 +10,7 @@ import (
 	"obelus/store"
 )
 
+// OptionalObject returns a copy of an argument as CheckObject does, empty if it is left out.
 func OptionalObject(s *sandbox.State, L *lua.LState, arg int, what string, tool *plan.Tool) map[string]any {
 	object := map[string]any{}
 	if L.Get(arg) == lua.LNil {

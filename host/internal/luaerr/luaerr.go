@@ -1,3 +1,5 @@
+// Package luaerr has the errors of scripts, for their authors: with places in the Lua source, and
+// without Go.
 package luaerr
 
 import (

@@ -1,9 +1,11 @@
 package luatext
 
+// IsWord reports whether a byte may be part of a name.
 func IsWord(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
+// IsName reports whether a key may stand after a dot.
 func IsName(key string) bool {
 	if key == "" || key[0] >= '0' && key[0] <= '9' {
 		return false

@@ -1,3 +1,4 @@
+// Package luatext reads and writes Lua's numbers, and knows its names and keywords.
 package luatext
 
 import (
@@ -11,6 +12,7 @@ import (
 // MaxExact is the largest integer up to which each integer is a float64.
 const MaxExact = 1 << 53
 
+// IsDigits reports whether text has only digits, or nothing.
 func IsDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

@@ -1,3 +1,4 @@
+// Package luatypes writes the tools of a project as annotations for editors, in LuaCATS.
 package luatypes
 
 import (

@@ -1,3 +1,5 @@
+// Package projectfs reads the files of a project, which may be written at the same time: it tells
+// complete files from half-written ones.
 package projectfs
 
 import (

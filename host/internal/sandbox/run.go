@@ -93,6 +93,7 @@ func (l *lines) write(text string) {
 	}
 }
 
+// Flush writes an unfinished line.
 func (l *lines) Flush() {
 	if len(l.text) > 0 {
 		l.w.Write(l.text)

@@ -1,3 +1,11 @@
+// Package sandbox runs Lua scripts so that they can do no harm. A [State] is an interpreter with
+// the safe part of Lua 5.1's library, one run after another. Each run has an environment and a
+// budget of its own.
+//
+// Each library is a file with a table of functions, which take the state: string.go, table.go,
+// math.go and so on. Below them, thread.go has protected calls and coroutines, value.go the
+// arguments of functions, and library.go the tables of functions. open.go puts everything together.
+// The package knows nothing of activities and plans.
 package sandbox
 
 import (

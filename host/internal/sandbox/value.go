@@ -42,6 +42,7 @@ func isPrivate(s *State, meta lua.LValue) bool {
 	return ok && (t == s.envMeta || s.Owns(t))
 }
 
+// IsHidden reports whether a key of an environment is one of the host's own.
 func IsHidden(key lua.LValue) bool {
 	name, ok := key.(lua.LString)
 	return ok && strings.HasPrefix(string(name), "\x00")
@@ -116,6 +117,7 @@ func (s *State) checkText(L *lua.LState, n int) string {
 	return L.CheckString(n)
 }
 
+// CheckTable returns an argument that must be a table, filled.
 func (s *State) CheckTable(L *lua.LState, n int) *lua.LTable {
 	t := L.CheckTable(n)
 	s.Fill(t)

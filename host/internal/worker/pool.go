@@ -1,3 +1,6 @@
+// Package worker runs activities in processes of their own, which are the same program started
+// again. A [Pool] belongs to the parent process; [Main] makes a process a worker. wire.go has the
+// messages between them.
 package worker
 
 import (
